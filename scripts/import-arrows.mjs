@@ -33,9 +33,16 @@ const ARROWS = {
   "src/sync": [...OPEN, "src/upstream", "src/mirror", "src/inbox", "src/events"],
   "src/api": [...OPEN, "src/http", "src/upstream", "src/mirror", "src/events"],
   "src/health": [...PRODUCTION, "src/sync"],
-  "src/web.ts": [...PRODUCTION, "src/receiver", "src/api", "src/health"],
+  "src/operator": [...PRODUCTION, "src/events", "src/sync", "src/api", "src/health"],
+  "src/web.ts": [...PRODUCTION, "src/receiver", "src/api", "src/health", "src/operator"],
   "src/cli": [...PRODUCTION, "src/events", "src/receiver", "src/sync", "src/api", "src/health"],
-  workers: [...PRODUCTION, "src/events", "src/receiver", "src/sync", "src/api", "src/health"],
+  workers: [
+    ...[...PRODUCTION, "src/events", "src/receiver", "src/sync", "src/api", "src/health"],
+    "workers/commands.ts",
+  ],
+  // What an operator asks for on the page is a command: this worker runs it as a terminal does.
+  "workers/commands.ts": [...PRODUCTION, "src/cli/asked.ts", "workers"],
+  "src/cli/asked.ts": [...OPEN, "src/cli"],
   "scripts/generate": ["src/config", "src/api"],
   scripts: [],
   bench: ["*"],

@@ -10,6 +10,7 @@ import { HttpServer } from "./http/server.ts";
 import { runProcess } from "./operations/entry.ts";
 import { guardSchema } from "./operations/schema-guard.ts";
 import { aborted, openShutdown } from "./operations/shutdown.ts";
+import { operatorPage } from "./operator/routes.ts";
 import { openReceiver } from "./receiver/routes.ts";
 import { quotaReport } from "./upstream/quota/report.ts";
 
@@ -20,7 +21,7 @@ export interface Web {
   close(): Promise<void>;
 }
 
-/** Receiver, API and probes, behind one routing table. It listens to nothing yet. */
+/** Receiver, API, the operator's page and probes, behind one routing table. It listens to nothing yet. */
 export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
   const api = openApi(ctx, limits);
   const receiver = openReceiver(ctx);
@@ -28,6 +29,7 @@ export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
   watchFleet(ctx, () => quotaReport(ctx));
   const routes = new Router([
     ...receiver.routes,
+    ...operatorPage(ctx, api),
     ...health(ctx, { quota: () => quotaReport(ctx), forecast, otherwise }),
     ...api.routes,
   ]);

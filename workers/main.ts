@@ -7,6 +7,7 @@ import { guardSchema } from "../src/operations/schema-guard.ts";
 import { aborted, openShutdown } from "../src/operations/shutdown.ts";
 import { enqueueTask } from "../src/queues/enqueue.ts";
 import { DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
+import { openCommandsWorker } from "./commands.ts";
 import { openBurstsWorker, openDeliveriesWorker } from "./deliveries.ts";
 import { openInboxWorker } from "./inbox.ts";
 import { openMaintenanceWorker } from "./maintenance.ts";
@@ -25,6 +26,7 @@ export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack)
     openRefreshWorker(ctx),
     ...openRepositoryWorkers(ctx),
     openTargetsWorker(ctx),
+    openCommandsWorker(ctx),
     openMaintenanceWorker(ctx),
   ];
   resources.defer(async () => {

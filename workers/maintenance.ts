@@ -17,6 +17,7 @@ import { markListsDue } from "../src/sync/lists/due.ts";
 import { wakeRested } from "../src/sync/problems/wake.ts";
 import { dispatchMarks } from "../src/sync/refresh/marks.ts";
 import { pruneBodies, pruneValidators } from "../src/upstream/conditional/validators.ts";
+import { noteQuota } from "../src/upstream/quota/history.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Does what the scheduler asks for at intervals. Each task may run twice at once; each is written for it. */
@@ -25,7 +26,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
   return openWorker<Record<string, never>, MaintenanceTask>(
     ctx,
     QUEUE_NAMES.maintenance,
-    { concurrency: 8 },
+    { concurrency: 9 },
     (job, signal) => {
       const task = job.name;
       switch (task) {
@@ -51,6 +52,8 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
           return checkDeliveries(ctx, signal);
         case "schedule-audits":
           return scheduleAudits(ctx);
+        case "note-quota":
+          return noteQuota(ctx);
         default:
           throw new Error(`There is no maintenance task named ${task satisfies never}`);
       }

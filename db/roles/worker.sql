@@ -1,5 +1,5 @@
--- The role tain_worker: workers and the scheduler, which nobody can reach. It writes all but the schema and the tokens of
--- callers. It cannot log in:
+-- The role tain_worker: workers and the scheduler, which nobody can reach. It writes all but the schema, and what
+-- callers were answered. It cannot log in:
 --
 --   create role tain_worker_1 login password '…' in role tain_worker;
 --
@@ -28,8 +28,15 @@ grant select, insert, update, delete on
   events, event_log, targets, target_cursors, target_asks, target_deliveries
 to tain_worker;
 grant select on origin, schema_migrations to tain_worker;
+grant execute on function sent_payload(bigint, bigint) to tain_worker;
 
--- It drops what is too old of what callers wrote, and changes none of it.
-grant select (id, begun_at), delete on writes to tain_worker;
+-- It drops what is too old of what callers wrote, and changes none of it. An operator asks it for the record.
+grant select, delete on writes to tain_worker;
 
--- Not granted: api_tokens and forwarded_answers. No worker serves callers.
+-- For an operator it makes tokens and revokes them. It cannot read one, nor give one more rights.
+grant insert on api_tokens to tain_worker;
+grant select (id, user_id, can_write, permissions, created_at, last_used_at, repository_ids, owner_ids, hourly_limit, expires_at,
+  revoked_at) on api_tokens to tain_worker;
+grant update (revoked_at) on api_tokens to tain_worker;
+
+-- Not granted: api_tokens.hash and forwarded_answers. No worker serves callers.

@@ -8,6 +8,7 @@ import { openMirrorReader } from "../mirror/reader.ts";
 import { Again } from "./again.ts";
 import type { ApiContext } from "./call.ts";
 import { Callers } from "./callers/caller.ts";
+import type { Logins } from "./callers/logins.ts";
 import { CallerQuota } from "./callers/quota.ts";
 import { knownParameters } from "./description/parameters.ts";
 import { readPublished } from "./description/published.ts";
@@ -40,6 +41,8 @@ export interface Api {
   failure: (error: unknown, path: string | null) => Reply;
   /** Fits each reply to the page that asks, by `CORS_ORIGINS`. */
   adapt: CorsRule | null;
+  /** Counts those who fail to log in, by their address. */
+  logins: Pick<Logins, "own">;
   /** Ends the streams. An open stream would keep the server from closing until its caller leaves. */
   stop(): Promise<void>;
   /** Gives callers' leased quota back, and closes connections. No request may be under way. */
@@ -102,6 +105,7 @@ export function openApi(
     otherwise: (exchange) => rest.handle(exchange, null),
     failure: (error, path) => failureReply({ ...ctx, requestIds }, error, path),
     adapt: corsRule(ctx.config.corsOrigins),
+    logins: callers.logins,
     stop: () => announcements[Symbol.asyncDispose](),
     async close() {
       await rest.close();

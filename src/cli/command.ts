@@ -1,4 +1,5 @@
 import { type ParseArgsOptionDescriptor, parseArgs } from "node:util";
+import type { Context } from "../context.ts";
 import type { Output } from "./output.ts";
 
 /** One subcommand of `tain`. */
@@ -36,6 +37,13 @@ export interface Given {
   env: NodeJS.ProcessEnv;
   /** Closed when the command ends. */
   resources: AsyncDisposableStack;
+  /** Set where an operator asked a worker for it: what that worker has open, and when it has to stop. */
+  within?: Within | undefined;
+}
+
+export interface Within {
+  ctx: Context;
+  signal: AbortSignal;
 }
 
 /** The command line makes no sense. The message says what was wrong and what would be right. Exit code 2. */

@@ -2,7 +2,7 @@ import { schemaFit } from "../../db/schema-fit.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import { parseConfig } from "../config.ts";
 import { type Context, openContext } from "../context.ts";
-import { CommandError } from "./command.ts";
+import { CommandError, type Within } from "./command.ts";
 import { completed, type Instance, readInstance } from "./instance.ts";
 import { START } from "./typed.ts";
 
@@ -18,7 +18,13 @@ export interface OpenedInstance {
 }
 
 /** @throws CommandError when there is nothing to work on yet; ConfigError */
-export async function openInstance(env: NodeJS.ProcessEnv, resources: AsyncDisposableStack): Promise<OpenedInstance> {
+export async function openInstance(
+  env: NodeJS.ProcessEnv,
+  resources: AsyncDisposableStack,
+  within?: Within,
+): Promise<OpenedInstance> {
+  // A worker has checked the schema, and has the receivers' secret.
+  if (within) return { ctx: within.ctx, instance: await readInstance(within.ctx.config), hasWebhookSecret: true };
   const opened = await openUnchecked(env, resources);
   const { ctx } = opened;
   const fit = await schemaFit(ctx.db);

@@ -17,8 +17,8 @@ still lets each of our tokens do. Read from the stores, so it works with nothing
   run: runStatus,
 };
 
-async function runStatus({ env, resources }: Given, output: Output): Promise<number> {
-  const { ctx } = await openInstance(env, resources);
+async function runStatus({ env, resources, within }: Given, output: Output): Promise<number> {
+  const { ctx } = await openInstance(env, resources, within);
   const [report, paces] = await Promise.all([loadStatus(ctx, () => quotaReport(ctx), forecast), loadPaces(ctx)]);
   output.document({
     ...report,

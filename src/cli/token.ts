@@ -75,14 +75,14 @@ export const token: CommandGroup = {
   actions: { create, list, revoke },
 };
 
-async function runCreate({ flags, values, env, resources }: Given, output: Output): Promise<number> {
+async function runCreate({ flags, values, env, resources, within }: Given, output: Output): Promise<number> {
   const repos = values.get("repos");
   const patterns = repos === undefined ? null : readPatterns("token create --repos", repos.split(",").filter(Boolean));
   const hourlyLimit = readLimit(values.get("limit"));
   const permissions = readPermissions(values.get("permissions"));
   if (permissions && flags.has("write"))
     throw new UsageError("--permissions says what it may write: leave out --write, or --permissions");
-  const { ctx } = await openInstance(env, resources);
+  const { ctx } = await openInstance(env, resources, within);
   const expiresAt = readExpiry(values.get("expires"), ctx.clock.now());
   const { userId, login } = await findUser(ctx, values.get("login"));
   const canWrite = flags.has("write") || (permissions?.some((each) => each.endsWith(":write")) ?? false);
@@ -195,8 +195,8 @@ async function findUser(ctx: Context, login: string | undefined): Promise<{ user
   );
 }
 
-async function runList({ env, resources }: Given, output: Output): Promise<number> {
-  const { ctx } = await openInstance(env, resources);
+async function runList({ env, resources, within }: Given, output: Output): Promise<number> {
+  const { ctx } = await openInstance(env, resources, within);
   const tokens = await listApiTokens(ctx);
   output.document({ tokens });
   if (tokens.length === 0) output.line("There is no token yet: `tain token create` makes one");
@@ -204,7 +204,7 @@ async function runList({ env, resources }: Given, output: Output): Promise<numbe
   return 0;
 }
 
-async function runRevoke({ words, flags, env, resources }: Given, output: Output): Promise<number> {
+async function runRevoke({ words, flags, env, resources, within }: Given, output: Output): Promise<number> {
   const isAll = flags.has("all");
   if (isAll === words.length > 0)
     throw new UsageError("tain token revoke needs ids (`tain token list` has them), or --all in their place");
@@ -213,7 +213,7 @@ async function runRevoke({ words, flags, env, resources }: Given, output: Output
     if (!word.startsWith("tain_") && !/^[0-9a-f]{12}$/i.test(word))
       throw new UsageError("A token's id has 12 hexadecimal digits: `tain token list` shows them");
 
-  const { ctx } = await openInstance(env, resources);
+  const { ctx } = await openInstance(env, resources, within);
   const known = await listApiTokens(ctx);
   const ids = isAll
     ? known.filter(({ revokedAt }) => revokedAt === null).map(({ id }) => id)

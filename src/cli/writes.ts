@@ -30,13 +30,13 @@ export const writes: CommandGroup = {
   actions: { list },
 };
 
-async function runList({ values, env, resources }: Given, output: Output): Promise<number> {
+async function runList({ values, env, resources, within }: Given, output: Output): Promise<number> {
   const sinceMs = readSince(values);
   const limit = readLimit(values);
   const repo = values.get("repo");
   const [repository] = repo === undefined ? [] : readNames([repo]);
   const token = values.get("token");
-  const { ctx } = await openInstance(env, resources);
+  const { ctx } = await openInstance(env, resources, within);
   const found = await listWrites(ctx, {
     limit,
     ...(sinceMs === null ? {} : { since: new Date(ctx.clock.now().getTime() - sinceMs) }),

@@ -7,11 +7,11 @@ import type { Exchange } from "../http/exchange.ts";
  */
 export function isOperator({ headers }: Pick<Exchange, "headers">, operatorToken: string | null): boolean {
   const [, given] = /^bearer +(\S+)$/i.exec(headers.authorization ?? "") ?? [];
-  return given !== undefined && operatorToken !== null && isSame(given, operatorToken);
+  return given !== undefined && operatorToken !== null && isOperatorToken(given, operatorToken);
 }
 
 /** In constant time, whatever the lengths. */
-function isSame(given: string, expected: string): boolean {
+export function isOperatorToken(given: string, expected: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));
 }

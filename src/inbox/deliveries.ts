@@ -1,10 +1,10 @@
 import type { DeliveryStatus } from "../../db/schema/states.ts";
-import { sql } from "../../db/sql.ts";
+import { escapeLike, type Sql, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { enqueueDeliveries } from "../queues/enqueue.ts";
 
-/** A delivery as the inbox holds it, without its payload. */
-export interface StoredDelivery {
+/** A delivery as the inbox holds it, without anything of its payload. */
+export interface ListedDelivery {
   id: string;
   guid: string;
   /** Upstream's hook; 0 when the request named none. */
@@ -20,35 +20,59 @@ export interface StoredDelivery {
   reason: string | null;
   receivedAt: Date;
   settledAt: Date | null;
+}
+
+/** The same, for those who may read payloads. */
+export interface StoredDelivery extends ListedDelivery {
   payloadBytes: number;
 }
 
 export interface DeliveryFilter {
   status?: DeliveryStatus;
   event?: string;
+  /** A part of the GUID, the event, the repository's name or the reason; only the newest `MOST_SEARCHED` are searched. */
+  search?: string;
   /** Received at that moment or later, by our clock. */
   since?: Date;
   limit: number;
 }
 
-const SELECT = sql`select d.id, d.guid, d.hook_id::float8 as "hookId", d.event, d.action,
+/** A search reads them all where nothing is found. */
+const MOST_SEARCHED = 20_000;
+
+const COLUMNS = sql`d.id, d.guid, d.hook_id::float8 as "hookId", d.event, d.action,
     d.repository_id::float8 as "repositoryId", r.full_name as repository, d.status, d.attempts, d.reason,
-    d.received_at as "receivedAt", d.settled_at as "settledAt", length(d.payload) as "payloadBytes"
-  from deliveries d left join repositories r on r.id = d.repository_id`;
+    d.received_at as "receivedAt", d.settled_at as "settledAt"`;
+const FROM = sql`from deliveries d left join repositories r on r.id = d.repository_id`;
+const SELECT = sql`select ${COLUMNS}, length(d.payload) as "payloadBytes" ${FROM}`;
 
 /** The newest first. */
-export async function listDeliveries(
+export async function listDeliveries({ db }: Pick<Context, "db">, filter: DeliveryFilter): Promise<StoredDelivery[]> {
+  return await db.query(sql`${SELECT} ${pageOf(filter)}`);
+}
+
+/** The same, for a process that may not read payloads. */
+export async function listDeliveriesShown(
   { db }: Pick<Context, "db">,
-  { status, event, since, limit }: DeliveryFilter,
-): Promise<StoredDelivery[]> {
+  filter: DeliveryFilter,
+): Promise<ListedDelivery[]> {
+  return await db.query(sql`select ${COLUMNS} ${FROM} ${pageOf(filter)}`);
+}
+
+function pageOf({ status, event, search, since, limit }: DeliveryFilter): Sql {
   const conditions = [
     ...(status === undefined ? [] : [sql`d.status = ${status}`]),
     ...(event === undefined ? [] : [sql`d.event = ${event}`]),
     ...(since === undefined ? [] : [sql`d.received_at >= ${since}`]),
   ];
-  return await db.query(
-    sql`${SELECT} where ${sql.and(conditions)} order by d.received_at desc, d.id desc limit ${limit}`,
-  );
+  if (search === undefined)
+    return sql`where ${sql.and(conditions)} order by d.received_at desc, d.id desc limit ${limit}`;
+  const like = `%${escapeLike(search)}%`;
+  return sql`where d.id in (select d.id from deliveries d where ${sql.and(conditions)}
+        order by d.received_at desc, d.id desc limit ${MOST_SEARCHED})
+      and (d.guid ilike ${like} or d.event || '.' || coalesce(d.action, '') ilike ${like} or r.full_name ilike ${like}
+        or d.reason ilike ${like})
+    order by d.received_at desc, d.id desc limit ${limit}`;
 }
 
 /** Those with these ids or GUIDs, the oldest first. One event has one GUID at all hooks, so a GUID may find several. */

@@ -46,6 +46,13 @@ export interface TargetJob {
   targetId: number;
 }
 
+/** What an operator asked for on the page, sealed (`commands.ts`). */
+export interface CommandJob {
+  id: string;
+  /** Base64. */
+  sealed: string;
+}
+
 export const MAINTENANCE_TASKS = [
   "dispatch",
   "prune",
@@ -55,6 +62,7 @@ export const MAINTENANCE_TASKS = [
   "sweep",
   "check-deliveries",
   "schedule-audits",
+  "note-quota",
 ] as const;
 /** What the scheduler asks for at intervals. */
 export type MaintenanceTask = (typeof MAINTENANCE_TASKS)[number];

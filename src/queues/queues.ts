@@ -2,7 +2,16 @@ import { type JobsOptions, Queue } from "bullmq";
 import { reasonOf } from "../operations/failure.ts";
 import type { RedisClient } from "../operations/redis.ts";
 import type { Stores } from "../stores.ts";
-import type { BurstJob, DeliveryJob, InboxJob, MaintenanceTask, RefreshJob, RepositoryJob, TargetJob } from "./jobs.ts";
+import type {
+  BurstJob,
+  CommandJob,
+  DeliveryJob,
+  InboxJob,
+  MaintenanceTask,
+  RefreshJob,
+  RepositoryJob,
+  TargetJob,
+} from "./jobs.ts";
 
 export interface Queues {
   inbox: Queue<InboxJob>;
@@ -13,6 +22,7 @@ export interface Queues {
   audit: Queue<RepositoryJob>;
   refresh: Queue<RefreshJob>;
   targets: Queue<TargetJob>;
+  commands: Queue<CommandJob>;
   maintenance: Queue<Record<string, never>, void, MaintenanceTask>;
 }
 
@@ -26,6 +36,7 @@ export const QUEUE_NAMES = {
   audit: "audit",
   refresh: "refresh",
   targets: "targets",
+  commands: "commands",
   maintenance: "maintenance",
 } as const satisfies Record<keyof Queues, string>;
 
@@ -58,6 +69,8 @@ const OPTIONS: Record<keyof Queues, JobsOptions> = {
   refresh: { ...KEPT, attempts: 8, backoff: BACKOFF },
   // What waits for a target stands in Postgres, and is looked for there every two seconds.
   targets: { ...KEPT, attempts: 1, removeOnComplete: true },
+  // A person waits for it, and is told how it ended by its own key.
+  commands: { ...KEPT, attempts: 1, removeOnComplete: true },
   // Asked for again by the scheduler within seconds anyway.
   maintenance: {
     attempts: 1,

@@ -1,5 +1,6 @@
 import type { Local } from "../context.ts";
 import { MAINTENANCE_TASKS, type MaintenanceTask } from "../queues/jobs.ts";
+import { SAMPLE_MS } from "../upstream/quota/history.ts";
 import { AUDIT_TICK_MS } from "./audit/schedule.ts";
 
 /** How often each task is asked for, in ms. */
@@ -15,6 +16,7 @@ function intervals(config: Local["config"]): Record<MaintenanceTask, number> {
     sweep: Math.ceil(config.sweepIntervalMs / 4),
     "check-deliveries": config.deliveryCheckIntervalMs,
     "schedule-audits": AUDIT_TICK_MS,
+    "note-quota": SAMPLE_MS,
     prune: 60_000,
   };
 }

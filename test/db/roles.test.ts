@@ -80,17 +80,32 @@ test("a web process changes neither the schema nor how the mirror follows, and r
   ).toEqual([]);
 });
 
-test("a worker changes neither the schema nor anything of callers' tokens", async () => {
+test("a worker changes neither the schema nor a token's rights, and reads no token", async () => {
   expect(
     await allowed(worker, [
       ...SCHEMA,
       "select hash from api_tokens",
-      "insert into api_tokens (hash, user_id, can_write, created_at) values ('x', 1, true, now())",
+      "select * from api_tokens",
       "update api_tokens set can_write = true",
+      "update api_tokens set expires_at = null",
+      "update api_tokens set hash = 'x'",
+      "delete from api_tokens",
       "update writes set status = 200",
-      "select token from writes",
+      "select * from forwarded_answers",
     ]),
   ).toEqual([]);
+});
+
+test("a revoked token stays revoked, whoever may write the column", async () => {
+  const owner = await connectTo(database.url);
+  await owner.query(
+    "insert into api_tokens (hash, user_id, can_write, created_at, revoked_at) values ('revoked', 1, true, now(), now())",
+  );
+  await worker.query("update api_tokens set revoked_at = coalesce(revoked_at, now()) where id = 'revoked'");
+  for (const moment of ["null", "now() + interval '1 day'"])
+    await expect(worker.query(`update api_tokens set revoked_at = ${moment}`)).rejects.toThrow(/stays revoked/);
+  await owner.query("delete from api_tokens");
+  await owner.end();
 });
 
 test("each table is granted or withheld on purpose, so that a new one is not forgotten", async () => {
@@ -147,9 +162,8 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "upkeep",
     "upstream_lacks",
   ]);
-  expect(await withheld("tain_worker", "select")).toEqual(["api_tokens", "forwarded_answers"]);
+  expect(await withheld("tain_worker", "select")).toEqual(["forwarded_answers"]);
   expect(await withheld("tain_worker", "update")).toEqual([
-    "api_tokens",
     "forwarded_answers",
     "origin",
     "schema_migrations",

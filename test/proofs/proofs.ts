@@ -86,6 +86,21 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "page",
+    proves:
+      "In a real browser an operator signs in, watches a copy, finds and replays a failed delivery, sees the quota's plot move and repairs a hook; axe finds nothing serious in light, in dark or on a phone.",
+    minutes: 4,
+    commands: [{ args: ["test", "test/operator/browser.test.ts"], env: { PAGE: "1" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "page");
+      return [
+        atLeast("views that were looked at, each in three ways", numberAt(line, "views"), 27),
+        atLeast("pictures that were kept", numberAt(line, "shots"), 34),
+        atMost("complaints of the browser", numberAt(line, "complaints"), 0),
+      ];
+    },
+  },
+  {
     name: "quota",
     proves: "Three worker processes use up a spent quota without one refusal, and a caller's write goes before them.",
     minutes: 8,

@@ -254,6 +254,7 @@ describe("schedules", () => {
     expect(schedules.map((schedule) => schedule.key).sort()).toEqual([
       "check-deliveries",
       "dispatch",
+      "note-quota",
       "prune",
       "schedule-audits",
       "schedule-catch-up",

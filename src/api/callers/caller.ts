@@ -45,14 +45,15 @@ export type Caller = User | Stranger;
 export class Callers {
   readonly #mode: Context["config"]["authMode"];
   readonly #upstreamUrl: string;
-  readonly #logins: Logins;
+  /** What attempts with unknown credentials may cost, whoever is asked about them. */
+  readonly logins: Logins;
   readonly #tokens: ApiTokens;
   readonly #upstream: UpstreamCallers;
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics">, quota: CallerQuota) {
     this.#mode = ctx.config.authMode;
     this.#upstreamUrl = ctx.config.upstreamUrl;
-    this.#logins = new Logins(ctx, quota);
+    this.logins = new Logins(ctx, quota);
     this.#tokens = new ApiTokens(ctx);
     this.#upstream = new UpstreamCallers(ctx);
   }
@@ -82,7 +83,7 @@ export class Callers {
       const ask = async () => await judged(await this.#upstream.upstream.forward({ ...request, token }));
       if (this.#upstream.recall(hashOf(token))) return (await ask()).answer;
       const { promise: answered, resolve } = Promise.withResolvers<Opened>();
-      await this.#logins.upstreams(address, async () => {
+      await this.logins.upstreams(address, async () => {
         const { isRejected, answer } = await ask();
         resolve(answer);
         return isRejected ? null : answer;
@@ -114,12 +115,12 @@ export class Callers {
     // Ours never go to upstream, whatever the mode.
     if (text.startsWith("tain_")) {
       if (this.#mode === "upstream" || !isOfOurForm(text)) return null;
-      const token = await this.#tokens.find(text, (ask) => this.#logins.own(address, ask));
+      const token = await this.#tokens.find(text, (ask) => this.logins.own(address, ask));
       if (!token) return null;
       return { ...token.payer, userId: token.userId, by: { of: "own", token } };
     }
     if (this.#mode === "tokens" || !mayBeUpstreams(text, this.#upstreamUrl)) return null;
-    const known = await this.#upstream.find(text, (ask) => this.#logins.upstreams(address, ask));
+    const known = await this.#upstream.find(text, (ask) => this.logins.upstreams(address, ask));
     if (!known) return null;
     const { upstream } = this.#upstream;
     const write = (request: WriteRequest) => upstream.write(text, request);

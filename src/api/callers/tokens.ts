@@ -97,7 +97,7 @@ export function apiTokenId(token: string): string {
   return hashOf(token).slice(0, ID_LENGTH);
 }
 
-const LISTED = sql`left(t.hash, ${ID_LENGTH}) as id, t.user_id::float8 as "userId", u.login,
+const LISTED = sql`t.id, t.user_id::float8 as "userId", u.login,
   t.can_write or coalesce(t.permissions && array['issues:write', 'pull_requests:write'], false) as "canWrite", t.permissions,
   case when t.repository_ids is not null or t.owner_ids is not null then
     array(select r.full_name from repositories r where r.id = any(t.repository_ids) order by lower(r.full_name)) ||
@@ -108,7 +108,7 @@ const LISTED = sql`left(t.hash, ${ID_LENGTH}) as id, t.user_id::float8 as "userI
 /** All tokens that were ever made, the newest first. */
 export async function listApiTokens({ db }: Pick<Context, "db">): Promise<ListedToken[]> {
   return await db.query(sql`
-    select ${LISTED} from api_tokens t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`);
+    select ${LISTED} from api_tokens t left join users u on u.id = t.user_id order by t.created_at desc, t.id`);
 }
 
 /**
@@ -122,8 +122,9 @@ export async function revokeApiTokens(
   return await db.query(sql`
     with revoked as (
       update api_tokens set revoked_at = coalesce(revoked_at, ${clock.now()})
-        where left(hash, ${ID_LENGTH}) = any(${ids}) returning *
-    ) select ${LISTED} from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`);
+        where id = any(${ids}) returning id, user_id, can_write, permissions, created_at, last_used_at, repository_ids,
+          owner_ids, hourly_limit, expires_at, revoked_at
+    ) select ${LISTED} from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.id`);
 }
 
 interface TokenRow {

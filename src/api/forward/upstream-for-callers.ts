@@ -65,7 +65,7 @@ export class UpstreamForCallers {
     await this.#take(caller);
     const signal = AbortSignal.timeout(PATIENCE_MS);
     try {
-      return await this.#ctx.upstream.get(path, { priority: "audit", conditional, signal });
+      return await this.#ctx.upstream.get(path, { priority: "audit", caller: payerName(caller), conditional, signal });
     } catch (error) {
       throw readFault(error, { now: this.#ctx.clock.now(), isLate: signal.aborted, whose: "the mirror's" });
     }
@@ -88,7 +88,13 @@ export class UpstreamForCallers {
     try {
       place = await this.#opened.enter(payerName(caller), signal);
       await this.#take(caller);
-      const asking = { priority: "audit", headers, signal, ...(conditional && { conditional }) } as const;
+      const asking = {
+        priority: "audit",
+        caller: payerName(caller),
+        headers,
+        signal,
+        ...(conditional && { conditional }),
+      } as const;
       const opened = await this.#ctx.upstream.open(path, asking);
       if (!isTold(opened.status)) {
         opened.body.destroy();
@@ -111,7 +117,7 @@ export class UpstreamForCallers {
    */
   getWritten(caller: Caller, path: string): Promise<UpstreamAnswer> {
     if (caller.kind === "user" && caller.by.of === "upstream") return caller.by.get(path);
-    return this.#ctx.upstream.get(path, { priority: "caller" });
+    return this.#ctx.upstream.get(path, { priority: "caller", caller: payerName(caller) });
   }
 
   /**

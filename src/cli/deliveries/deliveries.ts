@@ -19,6 +19,7 @@ const list: Command = {
   values: {
     status: { takes: "STATUS", about: `only those that are ${listOf(DELIVERY_STATUSES, "or")}` },
     event: { takes: "EVENT", about: "only those of one event, such as issues" },
+    search: { takes: "TEXT", about: "only those with this in their GUID, event, repository or reason" },
     since: { takes: "TIME", about: "only those received within this time, such as 1h" },
     limit: LIMIT,
   },
@@ -46,9 +47,9 @@ once it is settled. What still waits in Redis because Postgres was away is not i
   actions: { list, show, replay },
 };
 
-async function runList({ values, env, resources }: Given, output: Output): Promise<number> {
+async function runList({ values, env, resources, within }: Given, output: Output): Promise<number> {
   const filter = readFilter(values);
-  const { ctx } = await openInstance(env, resources);
+  const { ctx } = await openInstance(env, resources, within);
   const { sinceMs, ...rest } = filter;
   const since = sinceMs === null ? {} : { since: new Date(ctx.clock.now().getTime() - sinceMs) };
   const found = await listDeliveries(ctx, { ...rest, ...since });
@@ -65,19 +66,21 @@ function readFilter(values: Given["values"]): Omit<DeliveryFilter, "since"> & { 
   if (wanted !== undefined && !status)
     throw new UsageError(`--status ${wanted} is no status: write ${listOf(DELIVERY_STATUSES, "or")}`);
   const event = values.get("event");
+  const search = values.get("search");
   return {
     ...(status ? { status } : {}),
     ...(event === undefined ? {} : { event }),
+    ...(search === undefined ? {} : { search }),
     sinceMs: readSince(values),
     limit: readLimit(values),
   };
 }
 
-async function runShow({ words, flags, env, resources }: Given, output: Output): Promise<number> {
+async function runShow({ words, flags, env, resources, within }: Given, output: Output): Promise<number> {
   const [name] = words;
   if (name === undefined || words.length > 1)
     throw new UsageError("tain deliveries show needs one GUID or id: `tain deliveries list` has them");
-  const { ctx } = await openInstance(env, resources);
+  const { ctx } = await openInstance(env, resources, within);
   const found = await findDeliveries(ctx, [name]);
   if (found.length === 0) throw unknownDelivery([name], ctx);
 

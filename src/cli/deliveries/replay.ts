@@ -33,7 +33,7 @@ twice changes nothing. Waits until each is settled and says how (0: all are appl
   run: runReplay,
 };
 
-async function runReplay({ words, flags, env, resources }: Given, output: Output): Promise<number> {
+async function runReplay({ words, flags, env, resources, within }: Given, output: Output): Promise<number> {
   const isAll = flags.has("failed");
   if (isAll && words.length > 0)
     throw new UsageError("--failed replays all that have failed: name deliveries, or write --failed, not both");
@@ -41,7 +41,7 @@ async function runReplay({ words, flags, env, resources }: Given, output: Output
     throw new UsageError(
       "tain deliveries replay needs to know which: GUIDs or ids (`tain deliveries list` has them), or --failed",
     );
-  const { ctx } = await openInstance(env, resources);
+  const { ctx } = await openInstance(env, resources, within);
   const ids = isAll ? await failedDeliveryIds(ctx) : await named(ctx, words);
   if (ids.length === 0) {
     output.document({ replayed: 0, pending: 0, applied: 0, ignored: 0, failed: 0, deliveries: [] });

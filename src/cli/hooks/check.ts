@@ -23,9 +23,9 @@ something is wrong.`,
   run: runCheck,
 };
 
-async function runCheck({ words, env, resources }: Given, output: Output): Promise<number> {
+async function runCheck({ words, env, resources, within }: Given, output: Output): Promise<number> {
   const names = readTargets(words);
-  const opened = await openInstance(env, resources);
+  const opened = await openInstance(env, resources, within);
   const address = await needAddress(opened);
   const checked: Checked[] = [];
   for (const repository of await hookTargets(opened.ctx, names)) {

@@ -19,9 +19,9 @@ Of a GitHub App it is the App's own webhook (\`app\`), and those of what it does
   run: runList,
 };
 
-async function runList({ words, env, resources }: Given, output: Output): Promise<number> {
+async function runList({ words, env, resources, within }: Given, output: Output): Promise<number> {
   const names = readTargets(words);
-  const opened = await openInstance(env, resources);
+  const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
   const address = await reachableAddress(opened);
   const listed: { repository: string; hooks: (HookAtUpstream & { isOurs: boolean })[]; problem: string | null }[] = [];

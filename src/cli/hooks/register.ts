@@ -31,9 +31,9 @@ export interface Registered extends Proof {
   hookId: number | null;
 }
 
-async function runRegister({ words, env, resources }: Given, output: Output): Promise<number> {
+async function runRegister({ words, env, resources, within }: Given, output: Output): Promise<number> {
   const names = readTargets(words);
-  const opened = await openInstance(env, resources);
+  const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
   const address = await needAddress(opened);
   const registered: Registered[] = [];

@@ -17,14 +17,14 @@ or not. While it is mirrored, the next \`npm start\` registers its hook again.`,
   run: runRemove,
 };
 
-async function runRemove({ words, env, resources }: Given, output: Output): Promise<number> {
+async function runRemove({ words, env, resources, within }: Given, output: Output): Promise<number> {
   if (words.includes(APP_TARGET))
     throw new UsageError(
       "Upstream lets nobody remove an App's webhook by its API: switch it off on the App's page, under Webhook",
     );
   const names = readNames(words);
   if (names.length === 0) throw new UsageError("tain hooks remove needs the names of repositories: owner/name");
-  const opened = await openInstance(env, resources);
+  const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
   const address = await needAddress(opened);
   const removed: { repository: string; hookIds: number[]; problem: string | null }[] = [];

@@ -36,9 +36,9 @@ are given secrets made of the first. Run it three times:
 
 const PROBE_MS = 10_000;
 
-async function runRotate({ words, env, resources }: Given, output: Output): Promise<number> {
+async function runRotate({ words, env, resources, within }: Given, output: Output): Promise<number> {
   const names = readTargets(words);
-  const opened = await openInstance(env, resources);
+  const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
   const address = await needAddress(opened);
   const [fresh = "", old] = ctx.config.webhookSecrets;

@@ -17,12 +17,12 @@ can sign for that repository and no other. \`owner/*\` is the secret of an organ
   run: runSecret,
 };
 
-async function runSecret({ words, env, resources }: Given, output: Output): Promise<number> {
+async function runSecret({ words, env, resources, within }: Given, output: Output): Promise<number> {
   const [word, ...others] = words;
   if (word === undefined || others.length > 0)
     throw new UsageError("tain hooks secret needs to know whose: app, owner/name, or owner/* in quotes");
   const [target = word] = word === APP_TARGET ? [word] : readPatterns("hooks secret", [word]);
-  const { ctx, hasWebhookSecret } = await openInstance(env, resources);
+  const { ctx, hasWebhookSecret } = await openInstance(env, resources, within);
   if (!hasWebhookSecret) throw new CommandError(NO_SECRET);
   const made = await ownSecret(ctx, target);
   output.document({ target, secret: made });

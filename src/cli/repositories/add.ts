@@ -39,10 +39,10 @@ interface Added {
   problem: string | null;
 }
 
-async function runAdd({ words, values, env, resources }: Given, output: Output): Promise<number> {
+async function runAdd({ words, values, env, resources, within }: Given, output: Output): Promise<number> {
   const patterns = readPatterns("add", words);
   const wishedParts = readParts(values.get("mirror"));
-  const opened = await openInstance(env, resources);
+  const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
   await addSelections(ctx, patterns);
   if (wishedParts) for (const pattern of patterns) await wishForParts(ctx, pattern, wishedParts);

@@ -6,6 +6,7 @@ import { RemovedError } from "../../sync/following/while-mirrored.ts";
 import { RepositoryUnavailableError } from "../../sync/reads/pages.ts";
 import type { QuotaSpentError } from "../../upstream/client/errors.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
+import { leavingSignal } from "../leaving.ts";
 import { openInstance } from "../open-instance.ts";
 import { counted, type Output, spanOf, styled } from "../output.ts";
 import { findMatches, type MatchedRepository, readNames } from "./patterns.ts";
@@ -30,28 +31,23 @@ const LOOK_MS = 500;
 const PLAIN_MS = 2_000;
 const MAX_SHOWN = 40;
 
-async function runAudit({ words, flags, env, resources }: Given, output: Output): Promise<number> {
+async function runAudit({ words, flags, env, resources, within }: Given, output: Output): Promise<number> {
   const names = readNames(words);
   if (names.length === 0) throw new UsageError("tain audit needs to know which repository: owner/name");
-  const { ctx } = await openInstance(env, resources);
+  const { ctx } = await openInstance(env, resources, within);
   const repositories: MatchedRepository[] = [];
   for (const name of names) repositories.push(await chooseLive(ctx, name));
 
-  const leaving = new AbortController();
-  const leave = () => leaving.abort();
-  for (const name of ["SIGINT", "SIGTERM"] as const) {
-    process.once(name, leave);
-    resources.defer(() => void process.off(name, leave));
-  }
+  const leaving = leavingSignal(resources, within);
   const reports: AuditReport[] = [];
   try {
     for (const repository of repositories) {
-      const report = await auditOne(ctx, repository, { repair: flags.has("repair"), signal: leaving.signal }, output);
+      const report = await auditOne(ctx, repository, { repair: flags.has("repair"), signal: leaving }, output);
       reports.push(report);
       output.line(reportText(report));
     }
   } catch (error) {
-    if (!leaving.signal.aborted) throw error;
+    if (!leaving.aborted) throw error;
     output.note("\ntain: stopped on the way; what was found until then is told by no report");
     return 130;
   }

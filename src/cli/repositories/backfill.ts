@@ -5,6 +5,7 @@ import { QueueUnavailableError } from "../../queues/queues.ts";
 import { restartBackfill } from "../../sync/backfill/backfill.ts";
 import { tryAgain } from "../../sync/problems/problems.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
+import { leavingSignal } from "../leaving.ts";
 import { openInstance } from "../open-instance.ts";
 import { counted, type Output } from "../output.ts";
 import { START } from "../typed.ts";
@@ -15,7 +16,10 @@ export const backfill: Command = {
   name: "backfill",
   summary: "queue and follow the first full copies",
   takes: "[owner/name…]",
-  flags: { again: "copy repositories that are live once more, page by page" },
+  flags: {
+    again: "copy repositories that are live once more, page by page",
+    "no-wait": "queue the copies, and do not follow them",
+  },
   about: `
 Queues the first full copy of the repositories, or of all that have none yet, and shows
 how it comes along: resources a second, pages, quota left, time to go. Ends when all are
@@ -24,9 +28,9 @@ only this view. What is unchanged since the last copy costs no quota.`,
   run: runBackfill,
 };
 
-async function runBackfill({ words, flags, env, resources }: Given, output: Output): Promise<number> {
+async function runBackfill({ words, flags, env, resources, within }: Given, output: Output): Promise<number> {
   const names = readNames(words);
-  const { ctx } = await openInstance(env, resources);
+  const { ctx } = await openInstance(env, resources, within);
   const concerned = await choose(ctx, names, flags.has("again"));
   if (concerned.length === 0) {
     output.document({ event: "done", repositories: [] });
@@ -35,19 +39,21 @@ async function runBackfill({ words, flags, env, resources }: Given, output: Outp
   }
   for (const repository of concerned) await queue(ctx, repository, { again: flags.has("again"), output });
   await refuseWithoutWorkers(ctx);
-
-  const leaving = new AbortController();
-  const leave = () => leaving.abort();
-  for (const name of ["SIGINT", "SIGTERM"] as const) {
-    process.once(name, leave);
-    resources.defer(() => void process.off(name, leave));
+  if (flags.has("no-wait")) {
+    output.document({ event: "queued", repositories: concerned.map(({ fullName }) => fullName) });
+    output.line(
+      `${counted(concerned.length, "copy", "copies")} queued: \`tain status\` shows how far ${concerned.length === 1 ? "it is" : "they are"}`,
+    );
+    return 0;
   }
+
+  const leaving = leavingSignal(resources, within);
   const concernedNames = new Set(concerned.map(({ fullName }) => fullName));
   const repositories = await followBackfills(ctx, output, {
     concerns: ({ owner, name }) => concernedNames.has(`${owner}/${name}`),
-    signal: leaving.signal,
+    signal: leaving,
   });
-  if (leaving.signal.aborted) {
+  if (leaving.aborted) {
     output.note(
       "\ntain: the copying goes on in the workers; `tain backfill` follows it again, `tain status` shows how far it is",
     );

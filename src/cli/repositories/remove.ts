@@ -29,10 +29,10 @@ interface Removed {
   warning: string | null;
 }
 
-async function runRemove({ words, flags, env, resources }: Given, output: Output): Promise<number> {
+async function runRemove({ words, flags, env, resources, within }: Given, output: Output): Promise<number> {
   const patterns = readPatterns("remove", words);
   const purge = flags.has("purge");
-  const { ctx } = await openInstance(env, resources);
+  const { ctx } = await openInstance(env, resources, within);
   await refuseCovered(ctx, patterns);
 
   const removed: Removed[] = [];

@@ -29,7 +29,7 @@ tells. Prints the secret that requests are signed with; it is shown this once.`,
   run: runAdd,
 };
 
-async function runAdd({ words, flags, values, env, resources }: Given, output: Output): Promise<number> {
+async function runAdd({ words, flags, values, env, resources, within }: Given, output: Output): Promise<number> {
   const [url, ...others] = words;
   if (url === undefined || others.length > 0)
     throw new UsageError("tain targets add needs to know where to send: one address, such as https://ci.example/hook");
@@ -41,7 +41,7 @@ async function runAdd({ words, flags, values, env, resources }: Given, output: O
   const [pattern] = given === undefined ? [] : readPatterns("targets add --for", [given]);
   const file = values.get("secret-file");
   const secret = file === undefined ? newSecret() : await readSecret(file);
-  const opened = await openInstance(env, resources);
+  const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
   requireSealing(opened);
   const fault = faultOf(ctx.config.targetsAllowed, url);

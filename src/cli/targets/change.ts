@@ -12,9 +12,9 @@ export const enable: Command = {
   about: `
 A target that accepts nothing for TARGETS_RETRY_FOR is disabled. Enabled, it is sent what has waited
 since, in order. Deliveries are kept for it for DELIVERY_RETENTION from when it was disabled.`,
-  async run({ words, env, resources }: Given, output: Output): Promise<number> {
+  async run({ words, env, resources, within }: Given, output: Output): Promise<number> {
     const [id = 0] = readIds("targets enable", words, 1);
-    const { ctx } = await openInstance(env, resources);
+    const { ctx } = await openInstance(env, resources, within);
     if (!(await changeTarget(ctx, id, { active: true }))) throw missing(id);
     await wake(ctx, [id]);
     output.document({ id });
@@ -28,9 +28,9 @@ export const remove: Command = {
   summary: "send no more events to a target, and forget it",
   takes: "ID",
   about: "Deletes the target with the record of what was sent to it. What waits for it is not sent.",
-  async run({ words, env, resources }: Given, output: Output): Promise<number> {
+  async run({ words, env, resources, within }: Given, output: Output): Promise<number> {
     const [id = 0] = readIds("targets remove", words, 1);
-    const { ctx } = await openInstance(env, resources);
+    const { ctx } = await openInstance(env, resources, within);
     if (!(await removeTarget(ctx, id))) throw missing(id);
     await wantsChanged(ctx);
     output.document({ id });
@@ -44,9 +44,9 @@ export const resend: Command = {
   summary: "make a request of a target once more, with the same GUID",
   takes: "ID DELIVERY",
   about: "DELIVERY is the id that the hooks API lists, at /repos/owner/name/hooks/ID/deliveries.",
-  async run({ words, env, resources }: Given, output: Output): Promise<number> {
+  async run({ words, env, resources, within }: Given, output: Output): Promise<number> {
     const [id = 0, delivery = 0] = readIds("targets resend", words, 2);
-    const { ctx } = await openInstance(env, resources);
+    const { ctx } = await openInstance(env, resources, within);
     if (!(await askAgain(ctx, id, delivery)))
       throw new CommandError(`Target ${id} was sent no delivery ${delivery}, or its payload is no longer kept`);
     await wake(ctx, [id]);

@@ -1,9 +1,4 @@
-import { sql } from "../../../db/sql.ts";
-import type { Context } from "../../context.ts";
-import { faultOf } from "../../events/address-guard.ts";
-import { lastSent } from "../../events/sent.ts";
-import { listTargets, SealedSecretError, secretOf, type Target } from "../../events/target.ts";
-import { type Waiting, waitingFor } from "../../events/waiting.ts";
+import { type StandingTarget, targetsAsTheyStand } from "../../events/standing.ts";
 import type { Command, Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import { counted, type Output, plain, spanOf, styled, table } from "../output.ts";
@@ -26,76 +21,9 @@ secret cannot be read, or its last request failed. The exit code is 1 if there i
   run: runCheck,
 };
 
-interface Listed {
-  id: number;
-  for: string;
-  url: string;
-  events: readonly string[];
-  madeBy: Target["madeBy"];
-  state: "on" | "off" | "disabled";
-  lastStatus: string | null;
-  waiting: Waiting | null;
-  problem: string | null;
-}
-
-async function readTargets(ctx: Pick<Context, "db" | "config">): Promise<Listed[]> {
-  const found = await listTargets(ctx);
-  const last = await lastSent(
-    ctx,
-    found.map(({ id }) => id),
-  );
-  const waiting = await waitingFor(ctx);
-  const names = await namesOf(ctx, found);
-  const listed: Listed[] = [];
-  for (const target of found) {
-    const { id, url, events, madeBy, active, disabledAt } = target;
-    const lastStatus = last.get(id)?.status ?? null;
-    listed.push({
-      ...{ id, for: names.get(id) ?? "?", url, events, madeBy, lastStatus, waiting: waiting.get(id) ?? null },
-      state: disabledAt !== null ? "disabled" : active ? "on" : "off",
-      problem: await problemOf(ctx, target, lastStatus),
-    });
-  }
-  return listed;
-}
-
-async function problemOf(
-  ctx: Pick<Context, "db" | "config">,
-  target: Target,
-  lastStatus: string | null,
-): Promise<string | null> {
-  if (target.problem !== null) return target.problem;
-  if (faultOf(ctx.config.targetsAllowed, target.url) !== null)
-    return "Its address is not on the public Internet, and TARGETS_ALLOWED does not name it";
-  try {
-    await secretOf(ctx, target);
-  } catch (error) {
-    if (!(error instanceof SealedSecretError)) throw error;
-    return error.message;
-  }
-  return lastStatus === null || lastStatus === "OK" ? null : `Its last request failed: ${lastStatus}`;
-}
-
-/** What each hears of, as it is called now. */
-async function namesOf({ db }: Pick<Context, "db">, found: readonly Target[]): Promise<Map<number, string>> {
-  const ids = (kind: Target["scope"]["kind"]) => found.flatMap(({ scope }) => (scope.kind === kind ? [scope.id] : []));
-  const rows = await db.query<{ kind: string; id: number; name: string }>(sql`
-    select 'repository' as kind, id::float8 as id, full_name as name from repositories where id = any(${ids("repository")}::bigint[])
-    union all select 'organization', id::float8, login || '/*' from users where id = any(${ids("organization")}::bigint[])`);
-  const names = new Map(rows.map(({ kind, id, name }) => [`${kind} ${id}`, name]));
-  return new Map(
-    found.map(({ id, scope }) => [
-      id,
-      scope.kind === "everything"
-        ? "everything"
-        : (names.get(`${scope.kind} ${scope.id}`) ?? `${scope.kind} ${scope.id}`),
-    ]),
-  );
-}
-
-async function runList({ env, resources }: Given, output: Output): Promise<number> {
-  const { ctx } = await openInstance(env, resources);
-  const listed = await readTargets(ctx);
+async function runList({ env, resources, within }: Given, output: Output): Promise<number> {
+  const { ctx } = await openInstance(env, resources, within);
+  const listed = await targetsAsTheyStand(ctx);
   output.document({ targets: listed });
   if (listed.length === 0) output.line("There are no targets: `tain targets add URL` makes one");
   else output.line(targetsTable(listed, ctx.clock.now()));
@@ -103,7 +31,7 @@ async function runList({ env, resources }: Given, output: Output): Promise<numbe
 }
 
 /** Pure but for colours. */
-function targetsTable(listed: readonly Listed[], now: Date): string {
+function targetsTable(listed: readonly StandingTarget[], now: Date): string {
   const rows = listed.map(({ id, for: scope, url, events, madeBy, state, lastStatus, waiting }) => [
     String(id),
     scope,
@@ -117,9 +45,9 @@ function targetsTable(listed: readonly Listed[], now: Date): string {
   return table(["ID", "FOR", "SENDS TO", "EVENTS", "MADE BY", "STATE", "LAST ANSWER", "WAITS"], rows);
 }
 
-async function runCheck({ env, resources }: Given, output: Output): Promise<number> {
-  const { ctx } = await openInstance(env, resources);
-  const listed = await readTargets(ctx);
+async function runCheck({ env, resources, within }: Given, output: Output): Promise<number> {
+  const { ctx } = await openInstance(env, resources, within);
+  const listed = await targetsAsTheyStand(ctx);
   const wrong = listed.filter(({ problem }) => problem !== null);
   output.document({ targets: listed.map(({ id, problem }) => ({ id, problem })) });
   for (const { id, url, problem } of wrong) output.line(`${id} ${plain(url)}: ${styled("red", plain(problem ?? ""))}`);

@@ -89,7 +89,7 @@ async function candidatesFor(
 function getAsk(
   { all, preferred }: Candidates,
   path: string,
-  { priority, accept, signal, opening }: AskingOptions,
+  { priority, caller, accept, signal, opening }: AskingOptions,
   conditions: PageConditions | null,
 ): Ask {
   return {
@@ -99,7 +99,7 @@ function getAsk(
       ...{ method: "GET", path, headers: { ...(accept === undefined ? {} : { accept }), ...opening } },
       ...(opening ? { isOpened: true } : {}),
     },
-    demand: { bucket: bucketOf(path), api: "rest", cost: 1, isWrite: false, priority, signal },
+    demand: { bucket: bucketOf(path), api: "rest", cost: 1, isWrite: false, priority, caller, signal },
     ...(conditions ? { conditions } : {}),
     judge: (answer) => ({
       limit: limitOf(answer.status, answer.headers, messageOf(answer)),

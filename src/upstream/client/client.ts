@@ -11,6 +11,7 @@ import { Keyring } from "../credentials/keyring.ts";
 import { Visibility } from "../credentials/visibility.ts";
 import { WRITE_POINTS } from "../quota/limits.ts";
 import { Quota } from "../quota/quota.ts";
+import { Spending } from "../quota/spending.ts";
 import { pathBelow } from "./address.ts";
 import { readAnswer } from "./answer.ts";
 import { type AskingContext, askFor, bucketOf, writersOf } from "./asking.ts";
@@ -59,13 +60,15 @@ export function openUpstream(ctx: UpstreamContext, limits: Partial<ClientLimits>
 class UpstreamClient implements Upstream {
   readonly #ctx: UpstreamContext & AskingContext & { costs: LRUCache<string, number> };
   readonly #conditions: Conditions;
+  readonly #spending: Spending;
 
   constructor(stores: UpstreamContext, { repeatAfterMs, ...limits }: ClientLimits) {
     const keyring = new Keyring(stores, (path) => this.#postAsApp(path));
+    this.#spending = new Spending(stores);
     this.#ctx = {
       ...stores,
       keyring,
-      meter: new UpstreamMeter(stores.metrics),
+      meter: new UpstreamMeter(stores.metrics, this.#spending),
       quota: new Quota(stores, keyring.ledgerOf),
       transport: new Transport(stores.config.upstreamUrl, limits),
       gate: new Gate(),
@@ -180,6 +183,7 @@ class UpstreamClient implements Upstream {
   }
 
   async close(): Promise<void> {
+    await this.#spending.flush();
     await this.#ctx.transport.close(this.#ctx.config.shutdownMs / 2);
   }
 }

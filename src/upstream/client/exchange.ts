@@ -86,7 +86,7 @@ async function send(ctx: ExchangeContext, ask: Ask): Promise<AnsweredRequest> {
 }
 
 function meteredOf({ request, demand }: Ask): Metered {
-  return { path: request.path, bucket: demand.bucket, class: demand.priority };
+  return { path: request.path, bucket: demand.bucket, class: demand.priority, caller: demand.caller };
 }
 
 /** What the credential has to show; an installation may have to ask for its token first. */

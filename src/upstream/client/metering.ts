@@ -1,4 +1,5 @@
 import { BoundedLabel, type Metrics } from "../../operations/metrics.ts";
+import type { Spending } from "../quota/spending.ts";
 import type { Priority } from "./upstream.ts";
 
 const SECONDS = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -10,6 +11,8 @@ export interface Metered {
   bucket: string;
   /** Who pays: a class of the mirror's own quota, or "own" for a caller's token. */
   class: Priority | "own";
+  /** For whom the mirror reads, as their quota is named; undefined: for nobody in particular. */
+  caller?: string | undefined;
 }
 
 /** Counts what upstream is asked. */
@@ -18,8 +21,11 @@ export class UpstreamMeter {
   readonly #requests;
   readonly #charged;
   readonly #seconds;
+  readonly #spending: Spending | null;
 
-  constructor(metrics: Metrics) {
+  /** @param spending null: no quota of the mirror's is spent */
+  constructor(metrics: Metrics, spending: Spending | null = null) {
+    this.#spending = spending;
     this.#requests = metrics.counter("tain_upstream_requests_total", "Requests that upstream answered.", [
       "route",
       "bucket",
@@ -46,7 +52,11 @@ export class UpstreamMeter {
   }
 
   charged(of: Metered, cost: number): void {
-    if (cost > 0) this.#charged.inc({ route: this.#routeOf(of.path), bucket: of.bucket, class: of.class }, cost);
+    if (!(cost > 0)) return;
+    const { bucket, class: name, caller = "" } = of;
+    const route = this.#routeOf(of.path);
+    this.#charged.inc({ route, bucket, class: name }, cost);
+    this.#spending?.note({ class: name, bucket, route, caller, cost });
   }
 
   #routeOf(path: string): string {

@@ -19,10 +19,12 @@ export interface GetOptions {
   credential?: string;
   /** A media type instead of `application/vnd.github+json`. A body that is not JSON is then answered as its text. */
   accept?: string;
+  /** For whom it is read, as their quota is named. */
+  caller?: string;
   signal?: AbortSignal;
 }
 
-export interface OpenOptions extends Pick<GetOptions, "priority" | "signal"> {
+export interface OpenOptions extends Pick<GetOptions, "priority" | "caller" | "signal"> {
   headers: Record<string, string>;
   conditional?: Conditional;
 }

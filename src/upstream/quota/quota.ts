@@ -27,6 +27,8 @@ export interface Demand {
   /** Set if the method does not decide it: a POST that creates nothing visible need not wait in the line of writes. */
   points?: number;
   priority: Priority;
+  /** For whom it is read, as their quota is named. */
+  caller?: string | undefined;
   signal?: AbortSignal | undefined;
 }
 

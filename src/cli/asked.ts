@@ -1,0 +1,84 @@
+import { stripVTControlCharacters } from "node:util";
+import type { Context } from "../context.ts";
+import { withoutContents } from "../operations/failure.ts";
+import type { AskedCommand, ToldCommand } from "../queues/commands.ts";
+import { type Command, type CommandGroup, chooseAction, parseArguments } from "./command.ts";
+import { deliveries } from "./deliveries/deliveries.ts";
+import { hooks } from "./hooks/hooks.ts";
+import type { Output } from "./output.ts";
+import { add } from "./repositories/add.ts";
+import { audit } from "./repositories/audit.ts";
+import { backfill } from "./repositories/backfill.ts";
+import { remove } from "./repositories/remove.ts";
+import { sentenceOf } from "./sentence.ts";
+import { targets } from "./targets/targets.ts";
+import { token } from "./token.ts";
+import { writes } from "./writes.ts";
+
+const COMMANDS: Readonly<Record<string, Command | CommandGroup>> = {
+  add,
+  remove,
+  backfill,
+  audit,
+  deliveries,
+  hooks,
+  targets,
+  token,
+  writes,
+};
+
+/** More is for a terminal: it would stand in Redis and in a page. */
+const MOST_TOLD = 2_000_000;
+const MOST_LINES = 200;
+
+/**
+ * Runs a command for an operator who does not sit at a terminal, with what a worker has open. `tell` hears how it comes along.
+ * What it cannot do is told in the words that a terminal shows.
+ */
+export async function runAsked(
+  ctx: Context,
+  { name, args }: Pick<AskedCommand, "name" | "args">,
+  { signal, tell }: { signal: AbortSignal; tell: (told: ToldCommand) => void },
+): Promise<ToldCommand> {
+  const told: ToldCommand = { state: "running", lines: [], document: null, error: null, code: null };
+  const say = (text: string) => {
+    told.lines.push(...stripVTControlCharacters(text).split("\n"));
+    told.lines.splice(0, told.lines.length - MOST_LINES);
+    tell(told);
+  };
+  const output: Output = {
+    json: false,
+    isTerminal: false,
+    width: 100,
+    line: (text = "") => say(text),
+    note: (text) => say(text.replace(/^\n?tain: /, "")),
+    document: (value) => {
+      told.document = value;
+    },
+    raw: () => {},
+  };
+  try {
+    const { command, rest } = chosen(name, args);
+    const given = parseArguments(command, rest);
+    await using resources = new AsyncDisposableStack();
+    told.code = await command.run({ ...given, env: {}, resources, within: { ctx, signal } }, output);
+  } catch (error) {
+    told.code = 1;
+    told.error = signal.aborted
+      ? "The worker that did it was stopped before the end: ask again"
+      : sentenceOf(withoutContents(error), { TAIN_DEBUG: "1" });
+  }
+  told.state = "done";
+  if (JSON.stringify(told).length <= MOST_TOLD) return told;
+  const error = `What it says is too long for a page: \`tain ${[name, ...args].join(" ")}\` prints it in a terminal`;
+  return { ...told, lines: [], document: null, error };
+}
+
+function chosen(name: string, args: readonly string[]): { command: Command; rest: readonly string[] } {
+  const [first = "", ...more] = name.split(" ");
+  const found = Object.hasOwn(COMMANDS, first) ? COMMANDS[first] : undefined;
+  if (!found) throw new Error(`There is no command ${name} for the page`);
+  if (!("actions" in found)) return { command: found, rest: args };
+  const { command } = chooseAction(found, more);
+  return { command, rest: args };
+}

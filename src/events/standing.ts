@@ -1,0 +1,77 @@
+import { sql } from "../../db/sql.ts";
+import type { Context } from "../context.ts";
+import { faultOf } from "./address-guard.ts";
+import { lastSent } from "./sent.ts";
+import { listTargets, SealedSecretError, secretOf, type Target } from "./target.ts";
+import { type Waiting, waitingFor } from "./waiting.ts";
+
+/** A target, what came of its last request, and what is wrong with it. */
+export interface StandingTarget {
+  id: number;
+  /** What it hears of: a name, or `everything`. */
+  for: string;
+  url: string;
+  events: readonly string[];
+  madeBy: Target["madeBy"];
+  state: "on" | "off" | "disabled";
+  lastStatus: string | null;
+  waiting: Waiting | null;
+  /** In words. */
+  problem: string | null;
+}
+
+/** All of them, the oldest first. */
+export async function targetsAsTheyStand(ctx: Pick<Context, "db" | "config">): Promise<StandingTarget[]> {
+  const found = await listTargets(ctx);
+  const last = await lastSent(
+    ctx,
+    found.map(({ id }) => id),
+  );
+  const waiting = await waitingFor(ctx);
+  const names = await namesOf(ctx, found);
+  const listed: StandingTarget[] = [];
+  for (const target of found) {
+    const { id, url, events, madeBy, active, disabledAt } = target;
+    const lastStatus = last.get(id)?.status ?? null;
+    listed.push({
+      ...{ id, for: names.get(id) ?? "?", url, events, madeBy, lastStatus, waiting: waiting.get(id) ?? null },
+      state: disabledAt !== null ? "disabled" : active ? "on" : "off",
+      problem: await problemOf(ctx, target, lastStatus),
+    });
+  }
+  return listed;
+}
+
+async function problemOf(
+  ctx: Pick<Context, "db" | "config">,
+  target: Target,
+  lastStatus: string | null,
+): Promise<string | null> {
+  if (target.problem !== null) return target.problem;
+  if (faultOf(ctx.config.targetsAllowed, target.url) !== null)
+    return "Its address is not on the public Internet, and TARGETS_ALLOWED does not name it";
+  try {
+    await secretOf(ctx, target);
+  } catch (error) {
+    if (!(error instanceof SealedSecretError)) throw error;
+    return error.message;
+  }
+  return lastStatus === null || lastStatus === "OK" ? null : `Its last request failed: ${lastStatus}`;
+}
+
+/** What each hears of, as it is called now. */
+async function namesOf({ db }: Pick<Context, "db">, found: readonly Target[]): Promise<Map<number, string>> {
+  const ids = (kind: Target["scope"]["kind"]) => found.flatMap(({ scope }) => (scope.kind === kind ? [scope.id] : []));
+  const rows = await db.query<{ kind: string; id: number; name: string }>(sql`
+    select 'repository' as kind, id::float8 as id, full_name as name from repositories where id = any(${ids("repository")}::bigint[])
+    union all select 'organization', id::float8, login || '/*' from users where id = any(${ids("organization")}::bigint[])`);
+  const names = new Map(rows.map(({ kind, id, name }) => [`${kind} ${id}`, name]));
+  return new Map(
+    found.map(({ id, scope }) => [
+      id,
+      scope.kind === "everything"
+        ? "everything"
+        : (names.get(`${scope.kind} ${scope.id}`) ?? `${scope.kind} ${scope.id}`),
+    ]),
+  );
+}

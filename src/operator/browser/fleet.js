@@ -1,0 +1,327 @@
+// The repositories: how fresh each is, what is wrong, and what can be done.
+import { button, inWords, menu, run } from "./commands.js";
+import { ask, fill, h } from "./dom.js";
+import { choice, searchField, Table } from "./table.js";
+import { agoOf, badge, counted, grouped, inOf, moment, now } from "./words.js";
+
+/** A repository that upstream confirmed longer ago is late. */
+const LATE_MS = 15 * 60_000;
+
+/** @typedef {{ owner: string, name: string, state: "live" | "backfilling" | "paused" | "gone", progress: any, confirmedAt: string | null, problem: string | null }} Repository */
+
+/** @param {Repository} repository */
+const nameOf = ({ owner, name }) => `${owner}/${name}`;
+
+export function create() {
+  let search = "";
+  let state = "";
+  /** @type {Repository[]} */
+  let all = [];
+  const adding = addForm();
+  const figures = h("dl", { class: "figures" });
+  const problems = h("section", { class: "problems", "aria-label": "Problems of no single repository", hidden: true });
+  /** @type {Table<any>} */
+  const table = new Table({
+    caption: "The mirrored repositories, how each stands, and when upstream last confirmed what is held",
+    keyOf: nameOf,
+    empty: "No repository is like that.",
+    columns: [
+      {
+        title: "Repository",
+        isWide: true,
+        cell: (row) => h("span", { class: "name" }, nameOf(row)),
+        sort: (row) => nameOf(row).toLowerCase(),
+      },
+      { title: "State", cell: stateOf, sort: (row) => wordOf(row) },
+      { title: "Copied", isFigure: true, cell: copied, sort: (row) => row.progress?.resources ?? 0 },
+      {
+        title: "Confirmed",
+        cell: ({ confirmedAt }) => moment(confirmedAt),
+        sort: ({ confirmedAt }) => (confirmedAt ? -Date.parse(confirmedAt) : 0),
+      },
+      {
+        title: "Problem",
+        isWide: true,
+        cell: ({ problem }) => problem && h("span", { class: "trouble" }, inWords(problem)),
+        sort: ({ problem }) => problem ?? "\uffff",
+      },
+      { title: "What can be done", isActions: true, cell: actions },
+    ],
+  });
+  const show = () => {
+    const wanted = search.toLowerCase();
+    table.show(
+      all.filter(
+        (row) =>
+          (nameOf(row).toLowerCase().includes(wanted) || (row.problem ?? "").toLowerCase().includes(wanted)) &&
+          (state === "" || (state === "problem" ? row.problem !== null : wordOf(row) === state)),
+      ),
+    );
+  };
+
+  /** @param {Repository} row @param {HTMLElement} outcome */
+  function actions(row, outcome) {
+    const name = nameOf(row);
+    const words = [name];
+    return menu(
+      name,
+      button("Compare and repair", (event) =>
+        run(
+          { command: "audit", words, flags: ["repair"] },
+          { button: event.currentTarget, outcome, begins: "Comparing with upstream …" },
+        ),
+      ),
+      row.state === "live"
+        ? button("Copy again", (event) =>
+            run({ command: "backfill", words, flags: ["again", "no-wait"] }, { button: event.currentTarget, outcome }),
+          )
+        : button("Try the copy now", (event) =>
+            run({ command: "backfill", words, flags: ["no-wait"] }, { button: event.currentTarget, outcome }),
+          ),
+      button(
+        "Stop mirroring",
+        async (event) => {
+          const question = {
+            title: `Stop mirroring ${name}?`,
+            text: "It is served no more. What was copied stays in the database, and adding it again brings it back.",
+            yes: "Stop mirroring",
+          };
+          if (await ask(question)) await run({ command: "remove", words }, { button: event.target, outcome });
+        },
+        { kind: "danger" },
+      ),
+      button(
+        "Remove and delete the copy",
+        async (event) => {
+          const question = {
+            title: `Delete the copy of ${name}?`,
+            text: "It is served no more, and everything that was copied of it is deleted. Upstream keeps its own.",
+            yes: "Delete the copy",
+          };
+          if (await ask(question))
+            await run({ command: "remove", words, flags: ["purge"] }, { button: event.target, outcome });
+        },
+        { kind: "danger" },
+      ),
+    );
+  }
+
+  const element = h(
+    "div",
+    {},
+    h("h1", { tabindex: "-1" }, "Repositories"),
+    figures,
+    problems,
+    h(
+      "div",
+      { class: "bar" },
+      searchField({
+        id: "fleet-search",
+        label: "Search",
+        placeholder: "owner/name, or a problem",
+        change: (value) => {
+          search = value;
+          show();
+        },
+      }),
+      choice({
+        id: "fleet-state",
+        label: "State",
+        options: [
+          ["", "All"],
+          ["problem", "With a problem"],
+          ["live", "Live"],
+          ["copying", "Copying"],
+          ["waiting", "Waiting"],
+          ["paused", "Paused"],
+          ["gone", "Gone"],
+        ],
+        change: (value) => {
+          state = value;
+          show();
+        },
+      }),
+      adding.form,
+      adding.outcome,
+    ),
+    table.element,
+  );
+  return {
+    element,
+    asked: () => /** @type {const} */ (["fleet", {}]),
+    /** @param {any} data */
+    show(data) {
+      all = data.repositories;
+      table.none.textContent =
+        all.length === 0 ? "Nothing is mirrored yet. Name a repository above to begin." : "No repository is like that.";
+      fill(figures, ...summary(data));
+      problems.hidden = data.problems.length === 0;
+      fill(problems, ...data.problems.map((/** @type {string} */ text) => h("p", { class: "trouble" }, inWords(text))));
+      show();
+    },
+  };
+}
+
+function addForm() {
+  const field = /** @type {HTMLInputElement} */ (
+    h("input", {
+      id: "add",
+      required: true,
+      placeholder: "owner/name or owner/*",
+      autocomplete: "off",
+      spellcheck: "false",
+    })
+  );
+  const outcome = h("div", { class: "outcome", role: "status" });
+  const submit = h("button", { class: "primary" }, "Mirror it");
+  const form = h(
+    "form",
+    {
+      class: "add",
+      submit: (event) => {
+        event.preventDefault();
+        void run(
+          { command: "add", words: [field.value.trim()] },
+          { button: submit, outcome, begins: "Looking it up at upstream …", ends: added },
+        );
+      },
+    },
+    h("div", { class: "field" }, h("label", { for: "add" }, "Mirror another"), field),
+    submit,
+  );
+  return { form, outcome };
+}
+
+/** @param {import("./commands.js").Told} told */
+function added({ document }) {
+  return h(
+    "span",
+    {},
+    ...document.added.flatMap((/** @type {any} */ one) => [
+      `${one.repository ?? one.pattern}: ${one.repository === null ? "not found yet" : one.state === "live" ? "is live" : "its copy begins"}`,
+      one.webhook === "registered"
+        ? ", its webhook is registered"
+        : one.webhook === "refused"
+          ? ", its webhook was refused"
+          : "",
+      one.problem ? ". " : ".",
+      one.problem && inWords(one.problem),
+      " ",
+    ]),
+  );
+}
+
+/** @param {Repository} row */
+function wordOf({ state, progress, problem }) {
+  if (state === "backfilling") return progress === null && problem !== null ? "waiting" : "copying";
+  return state;
+}
+
+/** @param {Repository} row */
+function stateOf(row) {
+  const word = wordOf(row);
+  const isLate = row.state === "live" && row.confirmedAt !== null && now() - Date.parse(row.confirmedAt) > LATE_MS;
+  if (isLate) return badge("warn", "live, late");
+  switch (word) {
+    case "live":
+      return row.problem === null ? badge("good", word) : badge("warn", word);
+    case "copying":
+      return badge("busy", word);
+    case "gone":
+      return badge("off", word);
+    default:
+      return badge("warn", word);
+  }
+}
+
+/** @param {Repository} row */
+function copied({ state, progress }) {
+  if (progress === null) return h("span", { class: "muted" }, "nothing");
+  const resources = grouped(progress.resources);
+  if (state !== "backfilling") return resources;
+  const { percent, phase, pages } = progress;
+  if (percent === null) return `${resources} on ${counted(pages, "page")}`;
+  return h(
+    "span",
+    { class: "progress" },
+    h("progress", { max: 100, value: percent, "aria-label": `${phase ?? "the copy"}: ${percent} %` }),
+    ` ${percent} %`,
+    h("span", { class: "muted" }, `${resources}${phase === null ? "" : `, ${phase.replaceAll("_", " ")}`}`),
+  );
+}
+
+/** @param {any} data */
+function summary({ repositories, deliveries, queues, quota, forecast }) {
+  const live = repositories.filter((/** @type {Repository} */ { state }) => state === "live");
+  const troubled = repositories.filter((/** @type {Repository} */ { problem }) => problem !== null).length;
+  const oldest = Math.min(
+    ...live.flatMap((/** @type {Repository} */ { confirmedAt }) =>
+      confirmedAt === null ? [] : [Date.parse(confirmedAt)],
+    ),
+  );
+  const core = quota.filter((/** @type {any} */ one) => one.bucket === "core" && one.remaining !== null);
+  const sum = (/** @type {"remaining" | "limit"} */ of) =>
+    core.reduce((/** @type {number} */ total, /** @type {any} */ one) => total + one[of], 0);
+  const waiting =
+    queues === null
+      ? null
+      : Object.values(queues).reduce((total, { waiting: some, active }) => total + some + active, 0);
+  return [
+    figure(
+      "Live",
+      `${grouped(live.length)} of ${grouped(repositories.length)}`,
+      troubled > 0 ? `${counted(troubled, "problem")} below` : "no problem",
+      troubled > 0,
+    ),
+    figure(
+      "Confirmed",
+      Number.isFinite(oldest) ? agoOf(oldest) : "never",
+      "the longest ago of all live",
+      Number.isFinite(oldest) && now() - oldest > LATE_MS,
+    ),
+    figure(
+      "Failed deliveries",
+      grouped(deliveries.failed),
+      deliveries.overdue > 0 ? `${grouped(deliveries.overdue)} wait for more than a minute` : "none is overdue",
+      deliveries.failed + deliveries.overdue > 0,
+      "#deliveries",
+    ),
+    figure(
+      "Upstream's quota",
+      core.length === 0 ? "unknown" : grouped(sum("remaining")),
+      core.length === 0 ? "no answer has told it yet" : `of ${grouped(sum("limit"))} an hour are left`,
+      false,
+      "#quota",
+    ),
+    forecast
+      ? figure(
+          "First copies",
+          inOf(forecast.finishesAt),
+          forecast.waitsForQuota ? "done, waits for quota included" : "all are done, at this pace",
+          false,
+        )
+      : figure(
+          "Work",
+          waiting === null ? "unknown" : grouped(waiting),
+          waiting === null ? "Redis does not answer" : "jobs wait or run",
+          waiting === null,
+          "#queues",
+        ),
+  ];
+}
+
+/**
+ * @param {string} title
+ * @param {string} value
+ * @param {string} about
+ * @param {boolean} isBad
+ * @param {string} [href]
+ */
+function figure(title, value, about, isBad, href) {
+  return h(
+    "div",
+    { class: isBad ? "bad" : null },
+    h("dt", {}, href ? h("a", { href }, title) : title),
+    h("dd", {}, h("strong", {}, value), h("span", { class: "muted" }, about)),
+  );
+}

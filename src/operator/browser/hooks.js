@@ -1,0 +1,203 @@
+// Our webhooks at upstream: what is wrong with each, in words, and the repair.
+import { button, inWords, menu, run } from "./commands.js";
+import { ask, h } from "./dom.js";
+import { searchField, Table } from "./table.js";
+import { badge, counted, grouped, moment } from "./words.js";
+
+/** @typedef {{ level: "problem" | "warning", says: string, todo: string }} Finding */
+/** @typedef {{ repository: string, hookId: number | null, checkedUntil: string | null, missed: number, deliveredAt: string | null, problem: string | null, findings: Finding[] | null }} Hook */
+
+export function create() {
+  /** What checks found, by repository. It is as old as this page. @type {Map<string, Finding[]>} */
+  const found = new Map();
+  /** @type {Omit<Hook, "findings">[]} */
+  let hooks = [];
+  let search = "";
+  const outcome = h("div", { class: "outcome", role: "status" });
+  /** @type {Table<any>} */
+  const table = new Table({
+    caption: "Our webhook of each mirrored repository, and what is wrong with it",
+    keyOf: (/** @type {Hook} */ { repository }) => repository,
+    empty: "Nothing is mirrored yet, so there are no hooks.",
+    columns: [
+      {
+        title: "Repository",
+        cell: ({ repository }) => h("span", { class: "name" }, repository),
+        sort: ({ repository }) => repository.toLowerCase(),
+      },
+      { title: "State", cell: stateOf, sort: (row) => stateOf(row).textContent ?? "" },
+      {
+        title: "Last delivery",
+        cell: ({ deliveredAt }) => moment(deliveredAt, "none yet"),
+        sort: ({ deliveredAt }) => (deliveredAt ? -Date.parse(deliveredAt) : 0),
+      },
+      { title: "Missed", isFigure: true, cell: ({ missed }) => grouped(missed), sort: ({ missed }) => missed },
+      { title: "What is wrong", isWide: true, cell: wrongOf },
+      { title: "What can be done", isActions: true, cell: actions },
+    ],
+  });
+  const show = () =>
+    table.show(
+      hooks
+        .filter(({ repository }) => repository.toLowerCase().includes(search))
+        .map((hook) => ({ ...hook, findings: found.get(hook.repository) ?? null })),
+    );
+
+  /**
+   * @param {string[]} words none: all
+   * @param {EventTarget | null} pressed
+   * @param {HTMLElement} place
+   */
+  async function check(words, pressed, place) {
+    const told = await run(
+      { command: "hooks check", words },
+      { button: pressed, outcome: place, begins: "Asking upstream …", ends: checked },
+    );
+    for (const one of told?.document.repositories ?? []) found.set(one.repository, one.findings);
+    show();
+  }
+
+  /**
+   * @param {string[]} words
+   * @param {EventTarget | null} pressed
+   * @param {HTMLElement} place
+   */
+  async function register(words, pressed, place) {
+    const told = await run(
+      { command: "hooks register", words },
+      { button: pressed, outcome: place, begins: "Registering it, and waiting for its ping …", ends: registered },
+    );
+    for (const one of told?.document.registered ?? []) found.set(one.repository, one.finding ? [one.finding] : []);
+    show();
+  }
+
+  /** @param {Hook} row @param {HTMLElement} place */
+  function actions(row, place) {
+    const words = [row.repository];
+    return h(
+      "span",
+      { class: "buttons" },
+      button("Check", (event) => check(words, event.currentTarget, place), {
+        label: `Check the hook of ${row.repository}`,
+      }),
+      button("Repair", (event) => register(words, event.currentTarget, place), {
+        label: `Repair the hook of ${row.repository}`,
+      }),
+      menu(
+        `the hook of ${row.repository}`,
+        button("Change its secret", (event) =>
+          run(
+            { command: "hooks rotate", words },
+            { button: event.target, outcome: place, begins: "Changing the secret …" },
+          ),
+        ),
+        button(
+          "Delete it at upstream",
+          async (event) => {
+            const text = "Changes are found by catch-up only, minutes later, until it is registered again.";
+            if (await ask({ title: `Delete the hook of ${row.repository}?`, text, yes: "Delete it" }))
+              await run({ command: "hooks remove", words }, { button: event.target, outcome: place });
+          },
+          { kind: "danger" },
+        ),
+      ),
+    );
+  }
+
+  return {
+    element: h(
+      "div",
+      {},
+      h("h1", { tabindex: "-1" }, "Hooks"),
+      h(
+        "p",
+        { class: "muted" },
+        "Upstream's webhooks make changes arrive within a second. A check asks upstream, and costs about two requests for each hook.",
+      ),
+      h(
+        "div",
+        { class: "bar" },
+        searchField({
+          id: "hooks-search",
+          label: "Search",
+          placeholder: "owner/name",
+          change: (value) => {
+            search = value.toLowerCase();
+            show();
+          },
+        }),
+        h(
+          "div",
+          { class: "end" },
+          h(
+            "span",
+            { class: "buttons" },
+            button("Check all", (event) => check([], event.currentTarget, outcome), { kind: "primary" }),
+            button("Register all", (event) => register([], event.currentTarget, outcome)),
+            button("Change all secrets", (event) =>
+              run(
+                { command: "hooks rotate" },
+                { button: event.currentTarget, outcome, begins: "Changing the secrets …" },
+              ),
+            ),
+          ),
+          outcome,
+        ),
+      ),
+      table.element,
+    ),
+    asked: () => /** @type {const} */ (["hooks", {}]),
+    /** @param {any} data */
+    show(data) {
+      hooks = data.hooks;
+      show();
+    },
+  };
+}
+
+/** @param {Hook} hook */
+function stateOf({ findings, problem, hookId, deliveredAt }) {
+  if (findings?.some(({ level }) => level === "problem")) return badge("bad", "broken");
+  if (findings && findings.length > 0) return badge("warn", "in doubt");
+  if (findings) return badge("good", "well");
+  if (problem !== null) return badge("bad", "cannot be checked");
+  if (hookId !== null || deliveredAt !== null) return badge("good", "delivers");
+  return badge("off", "not known yet");
+}
+
+/** @param {Hook} hook */
+function wrongOf({ findings, problem }) {
+  const said = findings ?? (problem === null ? [] : [{ level: "problem", says: problem, todo: "" }]);
+  if (said.length === 0) return "";
+  return h(
+    "ul",
+    { class: "findings" },
+    ...said.map(({ level, says, todo }) =>
+      h(
+        "li",
+        {},
+        h("span", { class: level === "problem" ? "trouble" : "doubt" }, inWords(says)),
+        todo && h("span", { class: "muted" }, ". ", inWords(todo)),
+      ),
+    ),
+  );
+}
+
+/** @param {import("./commands.js").Told} told */
+function checked({ document }) {
+  const broken = document.repositories.filter((/** @type {any} */ { findings }) =>
+    findings.some((/** @type {Finding} */ { level }) => level === "problem"),
+  );
+  const of = counted(document.repositories.length, "hook");
+  return broken.length === 0
+    ? `Nothing is wrong with ${of}.`
+    : `Something is wrong with ${grouped(broken.length)} of ${of}.`;
+}
+
+/** @param {import("./commands.js").Told} told */
+function registered({ document, code }) {
+  if (code === 0)
+    return document.registered.length === 0 ? "Nothing is mirrored yet." : "Registered, and the ping arrived.";
+  const [first] = document.registered.filter((/** @type {any} */ { finding }) => finding);
+  return first ? inWords(`${first.repository}: ${first.finding.says}`) : "No ping arrived.";
+}

@@ -1,0 +1,217 @@
+// Where events are sent, and what came of it.
+import { load } from "./api.js";
+import { button, inWords, menu, run } from "./commands.js";
+import { ask, fill, h } from "./dom.js";
+import { Table } from "./table.js";
+import { badge, grouped, moment, now, spanOf } from "./words.js";
+
+export function create(/** @type {{ refresh: () => void }} */ page) {
+  /** @type {Table<any>} */
+  const table = new Table({
+    caption: "The addresses that events are sent to, and what came of the last request",
+    keyOf: (/** @type {any} */ { id }) => String(id),
+    empty: "There are no targets. One is made below, or registered by a caller with the hooks API.",
+    columns: [
+      {
+        title: "Sends to",
+        isWide: true,
+        cell: ({ id, url }) =>
+          h(
+            "span",
+            { class: "stack" },
+            h("span", { class: "name url" }, url),
+            h("span", { class: "muted" }, `target ${id}`),
+          ),
+        sort: ({ url }) => url,
+      },
+      { title: "For", cell: ({ for: scope }) => scope, sort: ({ for: scope }) => scope },
+      { title: "Events", cell: ({ events }) => (events.includes("*") ? "all" : events.join(", ")) },
+      { title: "State", cell: stateOf, sort: ({ state }) => state },
+      {
+        title: "Oldest waits",
+        isFigure: true,
+        cell: ({ waiting }) => (waiting?.oldestAt ? spanOf(now() - Date.parse(waiting.oldestAt)) : "–"),
+        sort: ({ waiting }) => (waiting?.oldestAt ? now() - Date.parse(waiting.oldestAt) : 0),
+      },
+      {
+        title: "What is wrong",
+        isWide: true,
+        cell: ({ problem }) => problem && h("span", { class: "trouble" }, inWords(problem)),
+      },
+      { title: "What can be done", isActions: true, cell: actions },
+    ],
+  });
+
+  /** @param {any} row @param {HTMLElement} outcome */
+  function actions(row, outcome) {
+    const words = [String(row.id)];
+    return h(
+      "span",
+      { class: "buttons" },
+      button("Requests", () => showSent(row), { label: `Requests of target ${row.id}` }),
+      menu(
+        `target ${row.id}`,
+        button("Send to it again", async (event) => {
+          await run({ command: "targets enable", words }, { button: event.target, outcome });
+          page.refresh();
+        }),
+        button(
+          "Remove",
+          async (event) => {
+            if (
+              !(await ask({
+                title: `Remove target ${row.id}?`,
+                text: `Nothing is sent to ${row.url} any more, and the record of what was sent is deleted.`,
+                yes: "Remove it",
+              }))
+            )
+              return;
+            await run({ command: "targets remove", words }, { button: event.target, outcome });
+            page.refresh();
+          },
+          { kind: "danger" },
+        ),
+      ),
+    );
+  }
+
+  return {
+    element: h(
+      "div",
+      {},
+      h("h1", { tabindex: "-1" }, "Targets"),
+      h("p", { class: "muted" }, "Tain sends each event on, once the mirror shows what it tells."),
+      table.element,
+      addForm(page),
+    ),
+    asked: () => /** @type {const} */ (["targets", {}]),
+    /** @param {any} data */
+    show: ({ targets }) => table.show(targets),
+  };
+}
+
+/** @param {any} target */
+function stateOf({ state, problem, lastStatus }) {
+  if (state === "disabled") return badge("bad", "disabled");
+  if (state === "off") return badge("off", "off");
+  if (problem !== null) return badge("warn", "fails");
+  return badge("good", lastStatus === null ? "on, unused" : "on");
+}
+
+/** @param {{ refresh: () => void }} page */
+function addForm(page) {
+  const outcome = h("div", { class: "outcome", role: "status" });
+  const input = (/** @type {string} */ id, /** @type {Record<string, any>} */ props) =>
+    /** @type {HTMLInputElement} */ (h("input", { id, autocomplete: "off", spellcheck: "false", ...props }));
+  const url = input("target-url", { type: "url", required: true, placeholder: "https://ci.example/hook" });
+  const scope = input("target-for", { placeholder: "everything" });
+  const events = input("target-events", { placeholder: "all" });
+  const submit = h("button", { class: "primary" }, "Add the target");
+  const field = (/** @type {string} */ label, /** @type {HTMLInputElement} */ of, /** @type {string} */ hint) =>
+    h("div", { class: "field" }, h("label", { for: of.id }, label), of, h("span", { class: "muted hint" }, hint));
+  return h(
+    "form",
+    {
+      class: "card form",
+      submit: async (event) => {
+        event.preventDefault();
+        const values = {
+          ...(scope.value.trim() && { for: scope.value.trim() }),
+          ...(events.value.trim() && { events: events.value.trim() }),
+        };
+        const told = await run(
+          { command: "targets add", words: [url.value.trim()], values },
+          { button: submit, outcome, ends: added },
+        );
+        if (told) page.refresh();
+      },
+    },
+    h("h2", {}, "Add a target"),
+    h(
+      "div",
+      { class: "fields" },
+      field("Address", url, "Where the requests go"),
+      field("For", scope, "owner/name or owner/*"),
+      field("Events", events, "issues,pull_request"),
+    ),
+    submit,
+    outcome,
+  );
+}
+
+/** @param {import("./commands.js").Told} told */
+function added({ document }) {
+  return h(
+    "span",
+    {},
+    `Target ${document.id} hears of everything from now on. Requests are signed with this secret, which is shown this once: `,
+    h("code", { class: "secret" }, document.secret),
+  );
+}
+
+/** @param {any} target */
+async function showSent(target) {
+  /** @type {Table<any>} */
+  const list = new Table({
+    caption: `The newest requests of target ${target.id}`,
+    keyOf: (/** @type {any} */ { id }) => String(id),
+    empty: "Nothing was sent to it yet.",
+    columns: [
+      {
+        title: "Event",
+        cell: ({ event, action, guid }) =>
+          h(
+            "span",
+            { class: "stack" },
+            h("span", { class: "name" }, action === null ? event : `${event}.${action}`),
+            h("code", { class: "muted guid" }, guid),
+          ),
+      },
+      {
+        title: "Answer",
+        cell: ({ status, statusCode }) =>
+          badge(
+            statusCode >= 200 && statusCode < 400 ? "good" : "bad",
+            statusCode > 0 ? `${statusCode} ${status}` : status,
+          ),
+      },
+      {
+        title: "Sent",
+        cell: ({ deliveredAt, redelivery }) => h("span", {}, moment(deliveredAt), redelivery && " (again)"),
+      },
+      { title: "Took", isFigure: true, cell: ({ durationMs }) => `${grouped(durationMs)} ms` },
+      {
+        title: "What can be done",
+        isActions: true,
+        cell: (row, outcome) =>
+          button(
+            "Send again",
+            (event) =>
+              run(
+                { command: "targets resend", words: [String(target.id), String(row.id)] },
+                { button: event.currentTarget, outcome: outcome },
+              ),
+            { label: `Send ${row.guid} again` },
+          ),
+      },
+    ],
+  });
+  const trouble = h("p", { class: "trouble" });
+  const dialog = /** @type {HTMLDialogElement} */ (
+    h(
+      "dialog",
+      { class: "large", "aria-labelledby": "sent-title", close: () => dialog.remove() },
+      h("h2", { id: "sent-title" }, `Requests of target ${target.id}`),
+      trouble,
+      list.element,
+      h("form", { method: "dialog", class: "buttons" }, h("button", {}, "Close")),
+    )
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+  try {
+    list.show((await load("sent", { target: String(target.id) })).sent);
+  } catch (error) {
+    fill(trouble, error instanceof Error ? error.message : String(error));
+  }
+}

@@ -1,0 +1,89 @@
+import type { Context } from "../context.ts";
+import { HttpError } from "../http/errors.ts";
+import { type Json, objectOf } from "../json.ts";
+import { askCommand, readCommand, type ToldCommand, waitsFor } from "../queues/commands.ts";
+import { QueueUnavailableError } from "../queues/queues.ts";
+
+/** What the page may ask for: a command's flags, and its options that take a value. Nothing here reads a file of a worker's. */
+const OFFERED: Readonly<Record<string, { flags?: readonly string[]; values?: readonly string[] }>> = {
+  add: { values: ["mirror"] },
+  remove: { flags: ["purge"] },
+  backfill: { flags: ["again", "no-wait"] },
+  audit: { flags: ["repair"] },
+  "deliveries show": { flags: ["payload"] },
+  "deliveries replay": { flags: ["failed"] },
+  "hooks check": {},
+  "hooks list": {},
+  "hooks register": {},
+  "hooks remove": {},
+  "hooks rotate": {},
+  "targets add": { flags: ["form"], values: ["for", "events"] },
+  "targets check": {},
+  "targets enable": {},
+  "targets remove": {},
+  "targets resend": {},
+  "token create": { flags: ["write"], values: ["login", "repos", "permissions", "limit", "expires"] },
+  "token revoke": {},
+  "writes list": { values: ["since", "token", "repo", "limit"] },
+};
+
+const MOST_WORDS = 100;
+const LONGEST = 2_000;
+
+/** Asks a worker for a command. @throws HttpError for one that is not offered, or while Redis is away */
+export async function ask(ctx: Context, body: Json): Promise<{ id: string }> {
+  const { command, words = [], flags = [], values = {} } = objectOf(body);
+  const name = typeof command === "string" && Object.hasOwn(OFFERED, command) ? command : null;
+  if (name === null) throw new HttpError(422, "The page does not offer this command");
+  const offered = OFFERED[name] ?? {};
+  const wordsGiven = textsIn(words, "words");
+  const flagsGiven = textsIn(flags, "flags");
+  const valuesGiven = Object.entries(objectOf(values));
+  const odd = [
+    ...flagsGiven.filter((flag) => !offered.flags?.includes(flag)),
+    ...valuesGiven.flatMap(([option]) => (offered.values?.includes(option) ? [] : [option])),
+  ];
+  if (odd.length > 0) throw new HttpError(422, `The page does not offer ${name} with --${odd[0]}`);
+  const options = valuesGiven.map(([option, value]) => `--${option}=${textIn(value, option)}`);
+  // What follows two hyphens is never taken for an option.
+  const args = [...flagsGiven.map((flag) => `--${flag}`), ...options, "--", ...wordsGiven];
+  return { id: await whileRedisIsThere(() => askCommand(ctx, { name, args })) };
+}
+
+/** How a command comes along. `waitsFor`: why it has not begun, in words. @throws HttpError for one that nobody knows */
+export async function look(
+  ctx: Context,
+  id: string,
+): Promise<(ToldCommand | { state: "waiting"; lines: string[] }) & { waitsFor: string | null }> {
+  return await whileRedisIsThere(async () => {
+    const told = await readCommand(ctx, id);
+    if (told?.state === "done") return { ...told, waitsFor: null };
+    const why = await waitsFor(ctx, id);
+    if (why !== null) return told ? { ...told, waitsFor: null } : { state: "waiting", lines: [], waitsFor: why };
+    // It may have ended between the two questions.
+    const ended = await readCommand(ctx, id);
+    if (ended?.state === "done") return { ...ended, waitsFor: null };
+    throw new HttpError(410, "The worker that did it has gone. See how things stand, and ask again if it is not done");
+  });
+}
+
+async function whileRedisIsThere<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof QueueUnavailableError)) throw error;
+    throw new HttpError(503, `${error.message}. Nothing was done`, { cause: error });
+  }
+}
+
+/** @throws HttpError */
+function textsIn(value: unknown, name: string): string[] {
+  if (!Array.isArray(value) || value.length > MOST_WORDS) throw new HttpError(422, `${name} is no list of texts`);
+  return value.map((each) => textIn(each, name));
+}
+
+/** @throws HttpError */
+function textIn(value: unknown, name: string): string {
+  if (typeof value === "string" && value.length <= LONGEST) return value;
+  throw new HttpError(422, `${name} is no text`);
+}

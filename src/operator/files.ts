@@ -1,0 +1,78 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { namesTag } from "../http/entity-tag.ts";
+import type { Reply } from "../http/reply.ts";
+import type { Route } from "../http/router.ts";
+import { GUARDS } from "./pages.ts";
+
+const TYPES = {
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  svg: "image/svg+xml",
+} as const;
+
+/** What the page consists of, below `browser/`. Browsers run the modules as they are. */
+const FILES = [
+  "page.css",
+  "icon.svg",
+  "page.js",
+  "api.js",
+  "audits.js",
+  "commands.js",
+  "deliveries.js",
+  "dom.js",
+  "fleet.js",
+  "hooks.js",
+  "plot.js",
+  "queues.js",
+  "quota.js",
+  "table.js",
+  "targets.js",
+  "tokens.js",
+  "words.js",
+  "writes.js",
+] as const;
+
+interface File {
+  body: Buffer;
+  type: string;
+  tag: string;
+}
+
+/** The page's own files, to anybody: they say nothing of this instance. */
+export function files(): Route {
+  const known = new Map(FILES.map((name) => [name as string, read(name)]));
+  return {
+    method: "GET",
+    path: "/-/files/:name",
+    handle: ({ headers }, { name = "" }) => {
+      const file = known.get(name);
+      if (!file) return { status: 404, headers: { "Content-Type": "text/plain", ...GUARDS }, body: "Not found\n" };
+      return withTag(file.tag, headers["if-none-match"], {
+        status: 200,
+        headers: { ...GUARDS, "Content-Type": file.type, "Cache-Control": "no-cache", Vary: "Accept-Encoding" },
+        body: file.body,
+        isEncodable: true,
+      });
+    },
+  };
+}
+
+function read(name: (typeof FILES)[number]): File {
+  const body = readFileSync(new URL(`browser/${name}`, import.meta.url));
+  // Each name ends in one of the three.
+  const type = TYPES[name.slice(name.lastIndexOf(".") + 1) as keyof typeof TYPES];
+  return { body, type, tag: tagOf(body) };
+}
+
+/** Of what is answered once more. Weak: a body travels in several encodings. */
+export function tagOf(body: string | Buffer): string {
+  return `W/"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
+}
+
+/** The reply, or 304 where the caller has it already. */
+export function withTag(tag: string, known: string | undefined, reply: Reply & { headers: object }): Reply {
+  const headers = { ...(reply.headers as Record<string, string>), ETag: tag };
+  if (known === undefined || !namesTag(known, tag)) return { ...reply, headers };
+  return { status: 304, headers, body: null };
+}

@@ -1,0 +1,33 @@
+import { sql } from "../../db/sql.ts";
+import type { Context } from "../context.ts";
+
+/** What is known of a repository's webhook without asking upstream. */
+export interface HookStanding {
+  /** `owner/name` */
+  repository: string;
+  /** Upstream's id of it; null: upstream shows none of ours, or was not asked yet. */
+  hookId: number | null;
+  /** Up to when upstream's list of deliveries was compared with the inbox; null: never. */
+  checkedUntil: Date | null;
+  /** Deliveries that had not arrived, over all checks. They were asked for again. */
+  missed: number;
+  /** When its newest delivery was received. */
+  deliveredAt: Date | null;
+  /** Why it cannot be checked, in words. */
+  problem: string | null;
+}
+
+/** Of each mirrored repository. An App's own webhook stands with each repository that it tells of. */
+export async function hooksAsTheyStand({ db }: Pick<Context, "db">): Promise<HookStanding[]> {
+  return await db.query(sql`
+    select r.full_name as repository, nullif(h.hook_id, 0)::float8 as "hookId", h.checked_until as "checkedUntil",
+        coalesce(h.missed, 0)::float8 as missed, d.received_at as "deliveredAt", p.problem
+      from repository_syncs s join repositories r on r.id = s.repository_id
+      left join lateral (select hook_id, checked_until, missed from hook_checks where repository_id = s.repository_id
+        order by checked_until desc limit 1) h on true
+      left join lateral (select received_at from deliveries where repository_id = s.repository_id
+        order by received_at desc limit 1) d on true
+      left join lateral (select problem from problems where task = 'hook' and repository_id = s.repository_id
+        order by failed_at desc limit 1) p on true
+      where s.state <> 'gone' order by lower(r.full_name)`);
+}

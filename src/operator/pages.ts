@@ -1,0 +1,113 @@
+import type { Reply } from "../http/reply.ts";
+import { VERSION } from "../version.ts";
+
+/** Scripts, style and answers come from here alone, nothing stands in the page itself, and nobody frames it. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** What each answer of the page carries. A page without a referrer would name no origin when it posts. */
+export const GUARDS = {
+  "Content-Security-Policy": POLICY,
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "same-origin",
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Resource-Policy": "same-origin",
+} as const;
+
+/** The page of a signed-in operator. Everything else is asked for by its script. `word`: see `Session`. */
+export function shell({ word, upstream }: { word: string; upstream: string }): Reply {
+  return html(
+    200,
+    "Tain",
+    `<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+  <p class="brand"><span class="mark" aria-hidden="true"></span>Tain <span class="muted">${escaped(VERSION)}</span></p>
+  <p class="upstream muted">mirrors ${escaped(upstream)}</p>
+  <p id="live" class="live muted">Loading …</p>
+  <form method="post" action="/-/session/end"><input type="hidden" name="word" value="${escaped(word)}"><button class="quiet">Sign out</button></form>
+</header>
+<nav class="tabs" aria-label="Views"><ul id="tabs"></ul></nav>
+<main id="main" tabindex="-1"><noscript><p>This page needs JavaScript. <code>tain status</code> shows the same in a terminal.</p></noscript></main>
+<div id="said" class="said" role="status" aria-live="polite"></div>`,
+    `<meta name="word" content="${escaped(word)}"><script type="module" src="/-/files/page.js"></script>`,
+  );
+}
+
+/** `problem`: why the last attempt failed, in words. */
+export function signInPage(status: number, problem: string | null, headers: Record<string, string> = {}): Reply {
+  const said = problem === null ? "" : `<p class="problem" id="problem" role="alert">${escaped(problem)}</p>`;
+  const described = problem === null ? "hint" : "problem hint";
+  return html(
+    status,
+    "Sign in to Tain",
+    `<main class="card sign-in" id="main">
+  <h1><span class="mark" aria-hidden="true"></span>Tain</h1>
+  <p class="muted">The page of this mirror's operator.</p>
+  <form method="post" action="/-/session">
+    <label for="token">Operator's token</label>
+    <input id="token" name="token" type="password" autocomplete="current-password" required autofocus spellcheck="false" aria-describedby="${described}"${problem === null ? "" : ' aria-invalid="true"'}>
+    ${said}
+    <p class="hint muted" id="hint">It is the setting <code>OPERATOR_TOKEN</code>. <code>npm start</code> makes one where none is set, and keeps it in <code>.tain/instance.json</code> as <code>operatorToken</code>.</p>
+    <button class="primary">Sign in</button>
+  </form>
+</main>`,
+    "",
+    headers,
+  );
+}
+
+/** The page where there is nothing to sign in with. */
+export function unsetPage(): Reply {
+  return html(
+    403,
+    "Tain",
+    `<main class="card sign-in" id="main">
+  <h1><span class="mark" aria-hidden="true"></span>Tain</h1>
+  <p>This page is for the operator, and nobody can sign in yet: <code>OPERATOR_TOKEN</code> is not set.</p>
+  <p>Set it to a long random text for every <code>web</code> process, and restart them:</p>
+  <pre>OPERATOR_TOKEN=$(openssl rand -hex 24)</pre>
+  <p class="muted">Until then <code>tain status</code> shows in a terminal how the mirror stands.</p>
+</main>`,
+  );
+}
+
+/** Is shown where a form was not sent by a page of this host. */
+export function refusedPage(status: number, says: string): Reply {
+  const body = `<main class="card sign-in" id="main"><h1>Tain</h1><p class="problem">${escaped(says)}</p><p><a href="/-/">To the page</a></p></main>`;
+  return html(status, "Tain", body);
+}
+
+function html(status: number, title: string, body: string, head = "", headers: Record<string, string> = {}): Reply {
+  const text = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>${escaped(title)}</title>
+<link rel="icon" href="/-/files/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/-/files/page.css">
+${head}
+</head>
+<body>
+${body}
+</body>
+</html>
+`;
+  const own = { "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store" };
+  return { status, headers: { ...own, ...GUARDS, ...headers }, body: text };
+}
+
+function escaped(text: string): string {
+  const names: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+  return text.replace(/[&<>"']/g, (one) => names[one] ?? one);
+}

@@ -1,0 +1,160 @@
+import type { Logins } from "../api/callers/logins.ts";
+import { ApiFault } from "../api/dialect/fault.ts";
+import type { Context } from "../context.ts";
+import { isOperatorToken } from "../health/operator.ts";
+import { missingParts } from "../health/readiness.ts";
+import { HttpError } from "../http/errors.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { json, type Reply } from "../http/reply.ts";
+import type { Handler, Route } from "../http/router.ts";
+import type { Json } from "../json.ts";
+import { reasonOf } from "../operations/failure.ts";
+import { ask, look } from "./commands.ts";
+import { files, tagOf, withTag } from "./files.ts";
+import { GUARDS, refusedPage, shell, signInPage, unsetPage } from "./pages.ts";
+import { isFromHere, isSecure, type Session, Sessions } from "./session.ts";
+import { VIEWS } from "./views.ts";
+
+/** A form with a token in it. */
+const FORM_BYTES = 4_096;
+const COMMAND_BYTES = 256 * 1024;
+const NOT_SENT_HERE = "This form was not sent by a page of this host, so nothing was done.";
+
+interface Parts {
+  logins: Pick<Logins, "own">;
+}
+
+/** The page for the operator at `/-/`, and what its scripts ask for. */
+export function operatorPage(ctx: Context, { logins }: Parts): Route[] {
+  const { operatorToken } = ctx.config;
+  const sessions = operatorToken === null ? null : new Sessions(ctx, operatorToken);
+  const get = (path: string, handle: Handler): Route => ({ method: "GET", path, handle });
+  const post = (path: string, handle: Handler): Route => ({ method: "POST", path, handle });
+  /** To anybody but a signed-in operator the page says nothing. */
+  const asOperator =
+    (handle: (exchange: Exchange, session: Session, params: Record<string, string>) => Promise<Reply>): Handler =>
+    async (exchange, params) => {
+      const session = (await sessions?.find(exchange)) ?? null;
+      if (!session) return said(401, "You are not signed in, or the session is over: sign in again");
+      try {
+        return await handle(exchange, session, params);
+      } catch (error) {
+        return await failed(ctx, error);
+      }
+    };
+  return [
+    files(),
+    get("/-", () => seeOther("/-/")),
+    get("/-/", async (exchange) => {
+      if (!sessions) return unsetPage();
+      const session = await sessions.find(exchange);
+      return session ? shell({ word: session.word, upstream: ctx.config.upstreamUrl }) : signInPage(200, null);
+    }),
+    post("/-/session", async (exchange) => {
+      if (!sessions || operatorToken === null) return unsetPage();
+      if (!isFromHere(exchange, ctx.config.publicUrl)) return refusedPage(403, NOT_SENT_HERE);
+      const given = (await formOf(exchange)).get("token")?.trim() ?? "";
+      try {
+        const isRight = async () => (isOperatorToken(given, operatorToken) ? true : null);
+        if (await logins.own(exchange.address, isRight))
+          return seeOther("/-/", { "Set-Cookie": sessions.begin(isSecure(exchange)) });
+      } catch (error) {
+        if (!(error instanceof ApiFault)) throw error;
+        const { "Retry-After": seconds = "60" } = error.headers;
+        const says = `Too many wrong tokens came from your address. Try again in ${seconds} seconds.`;
+        return signInPage(error.status, says, { "Retry-After": seconds });
+      }
+      ctx.log.warn({ address: exchange.address }, "Somebody failed to sign in as the operator");
+      return signInPage(401, "That is not the operator's token. Compare it with OPERATOR_TOKEN, and try again.");
+    }),
+    post("/-/session/end", async (exchange) => {
+      const session = (await sessions?.find(exchange)) ?? null;
+      if (!sessions || !session) return seeOther("/-/");
+      const word = (await formOf(exchange)).get("word") ?? "";
+      if (!isFromHere(exchange, ctx.config.publicUrl) || !sessions.isOurs(exchange, session, word))
+        return refusedPage(403, NOT_SENT_HERE);
+      try {
+        return seeOther("/-/", { "Set-Cookie": await sessions.end(session, isSecure(exchange)) });
+      } catch (error) {
+        ctx.log.warn({ reason: reasonOf(error) }, "A session could not be ended");
+        return refusedPage(503, "Redis does not answer, so the session goes on. Close the browser, or try again soon.");
+      }
+    }),
+    get(
+      "/-/operator/:view",
+      asOperator(async ({ search, headers }, _session, { view = "" }) => {
+        const load = Object.hasOwn(VIEWS, view) ? VIEWS[view] : undefined;
+        if (!load) throw new HttpError(404, "There is no such view");
+        const body = JSON.stringify(await load(ctx, new URLSearchParams(search)));
+        return withTag(tagOf(body), headers["if-none-match"], {
+          status: 200,
+          headers: { ...GUARDS, "Content-Type": JSON_TYPE, "Cache-Control": "private, no-cache", Vary: VARIES },
+          body,
+          isEncodable: true,
+        });
+      }),
+    ),
+    post(
+      "/-/operator/commands",
+      asOperator(async (exchange, session) => {
+        if (sessions) refuseStrangers(exchange, session, sessions, ctx.config.publicUrl);
+        return json(202, await ask(ctx, await jsonOf(exchange)), { ...GUARDS, "Cache-Control": "no-store" });
+      }),
+    ),
+    get(
+      "/-/operator/commands/:id",
+      asOperator(async (_exchange, _session, { id = "" }) =>
+        json(200, await look(ctx, id), { ...GUARDS, "Cache-Control": "no-store" }),
+      ),
+    ),
+  ];
+}
+
+/** A changing request of the page's scripts. @throws HttpError for one that another page, or a program, made */
+function refuseStrangers(exchange: Exchange, session: Session, sessions: Sessions, publicUrl: string | null): void {
+  if (!isFromHere(exchange, publicUrl) || !sessions.isOurs(exchange, session))
+    throw new HttpError(403, "This request was not made by the page, so nothing was done. Reload it, and try again");
+}
+
+const JSON_TYPE = "application/json; charset=utf-8";
+const VARIES = "Cookie, Accept-Encoding";
+
+function said(status: number, message: string): Reply {
+  return json(status, { message }, { ...GUARDS, "Cache-Control": "no-store" });
+}
+
+/** Why a view or an action has no answer, in words: the operator may see them. */
+async function failed(ctx: Context, error: unknown): Promise<Reply> {
+  if (error instanceof HttpError) return said(error.status, error.message);
+  const missing = await missingParts(ctx);
+  ctx.log.warn({ reason: reasonOf(error) }, "The operator's page cannot be answered");
+  if (missing.length === 0) return said(500, `That failed: ${reasonOf(error)}. The log of web says more`);
+  return said(503, missing.map(({ part, reason }) => `${part}: ${reason}`).join("; "));
+}
+
+function seeOther(location: string, headers: Record<string, string> = {}): Reply {
+  return {
+    status: 303,
+    headers: { Location: location, "Cache-Control": "no-store", ...GUARDS, ...headers },
+    body: null,
+  };
+}
+
+/** @throws HttpError for a body that is no JSON; a form of another page cannot say that it is */
+async function jsonOf(exchange: Exchange): Promise<Json> {
+  if (!/^application\/json *(;|$)/i.test(exchange.headers["content-type"] ?? ""))
+    throw new HttpError(415, "JSON is expected here");
+  const bytes = await exchange.body(COMMAND_BYTES);
+  try {
+    return JSON.parse(bytes.toString("utf8"));
+  } catch (cause) {
+    throw new HttpError(400, "This is no JSON", { cause });
+  }
+}
+
+/** @throws HttpError for a body that is none of a form's */
+async function formOf(exchange: Exchange): Promise<URLSearchParams> {
+  const type = exchange.headers["content-type"] ?? "";
+  if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type)) throw new HttpError(415, "A form is expected here");
+  return new URLSearchParams((await exchange.body(FORM_BYTES)).toString("utf8"));
+}

@@ -1,0 +1,78 @@
+import { listApiTokens } from "../api/callers/tokens.ts";
+import type { Context } from "../context.ts";
+import { listSent } from "../events/sent.ts";
+import { targetsAsTheyStand } from "../events/standing.ts";
+import { forecast } from "../health/forecast.ts";
+import { loadStatus } from "../health/status.ts";
+import { HttpError } from "../http/errors.ts";
+import { countTroubled, type DeliveryFilter, listDeliveriesShown } from "../inbox/deliveries.ts";
+import { listAudits } from "../sync/audit/list.ts";
+import { quotaHistory } from "../upstream/quota/history.ts";
+import { quotaReport } from "../upstream/quota/report.ts";
+import { spentLately } from "../upstream/quota/spending.ts";
+import { hooksAsTheyStand } from "./hooks.ts";
+
+const LISTED = 50;
+const MOST_LISTED = 500;
+const AUDITS = 200;
+const SPENDERS = 60;
+/** A delivery that has waited longer needs an operator, as `tain doctor` sees it. */
+const OVERDUE_MS = 60_000;
+
+type View = (ctx: Context, asked: URLSearchParams) => Promise<object>;
+
+/** What the page's views show, by their names. None changes anything, and none asks upstream. */
+export const VIEWS: Readonly<Record<string, View>> = {
+  async fleet(ctx) {
+    const before = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
+    const [{ repositories, ...status }, troubled] = await Promise.all([
+      loadStatus(ctx, () => quotaReport(ctx), forecast),
+      countTroubled(ctx, before),
+    ]);
+    return {
+      ...status,
+      // The lag grows with every second; the page computes it, so that an answer that says nothing new is a 304.
+      repositories: repositories.map(({ lagSeconds: _, ...rest }) => rest),
+      deliveries: troubled,
+    };
+  },
+  async quota(ctx) {
+    const [quota, history, spent] = await Promise.all([quotaReport(ctx), quotaHistory(ctx), spentLately(ctx)]);
+    return { quota, history, spent: spent.slice(0, SPENDERS) };
+  },
+  async deliveries(ctx, asked) {
+    return { deliveries: await listDeliveriesShown(ctx, filterOf(asked)) };
+  },
+  async hooks(ctx) {
+    return { hooks: await hooksAsTheyStand(ctx), publicUrl: ctx.config.publicUrl };
+  },
+  async targets(ctx) {
+    return { targets: await targetsAsTheyStand(ctx) };
+  },
+  async sent(ctx, asked) {
+    const target = Number(asked.get("target"));
+    if (!Number.isSafeInteger(target)) throw new HttpError(400, "target is no number");
+    return { sent: await listSent(ctx, target, { limit: LISTED }) };
+  },
+  async audits(ctx) {
+    return { audits: await listAudits(ctx, AUDITS) };
+  },
+  async tokens(ctx) {
+    return { tokens: await listApiTokens(ctx) };
+  },
+};
+
+/** @throws HttpError for a status that there is not */
+function filterOf(asked: URLSearchParams): DeliveryFilter {
+  const given = (name: string) => asked.get(name)?.trim() || null;
+  const [status, event, search] = [given("status"), given("event"), given("search")];
+  const known = (["pending", "applied", "ignored", "failed"] as const).find((each) => each === status);
+  if (status !== null && known === undefined) throw new HttpError(400, "There is no such status");
+  const limit = Number(given("limit") ?? LISTED);
+  return {
+    ...(known === undefined ? {} : { status: known }),
+    ...(event === null ? {} : { event }),
+    ...(search === null ? {} : { search }),
+    limit: Number.isSafeInteger(limit) ? Math.min(MOST_LISTED, Math.max(1, limit)) : LISTED,
+  };
+}

@@ -1,0 +1,101 @@
+import { randomUUID } from "node:crypto";
+import { seal, sealingKey, unseal } from "../config/sealing.ts";
+import { withPatience } from "../operations/redis.ts";
+import type { Stores } from "../stores.ts";
+import type { CommandJob } from "./jobs.ts";
+import { type Asking, asking } from "./queues.ts";
+
+/**
+ * Commands of `tain` that an operator asks for on the page. The web process may not do them itself, so a worker does. What is
+ * asked and what is told is sealed by a key made of WEBHOOK_SECRET: Redis keeps no secret in the open, and whoever can only
+ * write to Redis can ask for nothing.
+ */
+export interface AskedCommand {
+  /** As it is typed, such as `deliveries replay`. */
+  name: string;
+  /** What follows the name. */
+  args: string[];
+  /** Epoch milliseconds, by our clock. */
+  askedAt: number;
+}
+
+/** How a command comes along, or how it ended. */
+export interface ToldCommand {
+  state: "running" | "done";
+  /** What a person is told, as on a terminal. */
+  lines: string[];
+  /** The last of what a program is told; null: nothing. */
+  document: unknown;
+  /** Why it could not be done, in words. */
+  error: string | null;
+  /** The exit code; null while it runs. */
+  code: number | null;
+}
+
+/** A command that waited longer is not what its operator expects any more. */
+const STALE_MS = 10 * 60_000;
+/** How long it is told what came of it. */
+const TOLD_MS = 10 * 60_000;
+
+type Sealing = Pick<Stores, "config">;
+
+/** Asks for a command, and answers its id. @throws QueueUnavailableError */
+export async function askCommand(
+  ctx: Asking & Sealing & Pick<Stores, "clock">,
+  { name, args }: Pick<AskedCommand, "name" | "args">,
+): Promise<string> {
+  const id = randomUUID();
+  const asked: AskedCommand = { name, args, askedAt: ctx.clock.now().getTime() };
+  const job: CommandJob = { id, sealed: sealed(ctx, `asked ${id}`, asked) };
+  await asking(ctx, () => ctx.queues.commands.add("command", job, { jobId: id }));
+  return id;
+}
+
+/** What a job asks for; null: none of our processes sealed it, or it waited too long. */
+export function openCommand(ctx: Sealing & Pick<Stores, "clock">, job: CommandJob): AskedCommand | null {
+  // Only `askCommand` has the key.
+  const asked = unsealed(ctx, `asked ${job.id}`, job.sealed) as AskedCommand | null;
+  return asked && ctx.clock.now().getTime() - asked.askedAt < STALE_MS ? asked : null;
+}
+
+export async function tellCommand(ctx: Sealing & Pick<Stores, "redis">, id: string, told: ToldCommand): Promise<void> {
+  const text = sealed(ctx, `told ${id}`, told);
+  await withPatience(ctx.redis, () => ctx.redis.set(keyOf(ctx.config, id), text, "PX", TOLD_MS));
+}
+
+/** Null: it has not begun, or nobody asked for it lately. */
+export async function readCommand(ctx: Sealing & Pick<Stores, "redis">, id: string): Promise<ToldCommand | null> {
+  const text = await withPatience(ctx.redis, () => ctx.redis.get(keyOf(ctx.config, id)));
+  // Only `tellCommand` has the key.
+  return text === null ? null : (unsealed(ctx, `told ${id}`, text) as ToldCommand | null);
+}
+
+/** Why a command has not begun, in words; null: nobody knows it, or its worker has gone. @throws QueueUnavailableError */
+export async function waitsFor(ctx: Asking, id: string): Promise<string | null> {
+  const job = await asking(ctx, () => ctx.queues.commands.getJob(id));
+  if (!job || (await asking(ctx, () => job.isFailed()))) return null;
+  const workers = await asking(ctx, () => ctx.queues.commands.getWorkers());
+  return workers.length > 0 ? "It waits for its turn" : "No worker is running: it waits until one does";
+}
+
+const PURPOSE = "tain commands";
+
+function sealed({ config }: Sealing, boundTo: string, value: unknown): string {
+  return seal(sealingKey(config.webhookSecrets[0] ?? "", PURPOSE), boundTo, JSON.stringify(value)).toString("base64");
+}
+
+/** While a secret is exchanged, processes may have another one first. */
+function unsealed({ config }: Sealing, boundTo: string, text: string): unknown {
+  for (const secret of config.webhookSecrets) {
+    try {
+      return JSON.parse(unseal(sealingKey(secret, PURPOSE), boundTo, Buffer.from(text, "base64")));
+    } catch {
+      // Another key's, or nobody's: null says so when none is left.
+    }
+  }
+  return null;
+}
+
+function keyOf({ redisPrefix }: Pick<Stores["config"], "redisPrefix">, id: string): string {
+  return `${redisPrefix}:command:${id}`;
+}

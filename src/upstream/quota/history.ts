@@ -1,0 +1,54 @@
+import { withPatience } from "../../operations/redis.ts";
+import type { Stores } from "../../stores.ts";
+import { quotaReport } from "./report.ts";
+
+/** How often the quota is noted. */
+export const SAMPLE_MS = 15_000;
+/** An hour of it: the windows of REST are as long. */
+const KEPT = 3_600_000 / SAMPLE_MS + 1;
+
+/** How much of a credential's bucket was left at a moment. */
+export interface QuotaSample {
+  /** Epoch milliseconds, by our clock. */
+  at: number;
+  figures: { credential: string; bucket: string; limit: number; remaining: number; resetAt: number }[];
+}
+
+/**
+ * Notes how the quota stands now, and forgets what is older than an hour. The maintenance queue runs it once at a time. A Redis
+ * that lost its memory begins an empty hour.
+ */
+export async function noteQuota(ctx: Pick<Stores, "config" | "db" | "redis" | "clock">): Promise<void> {
+  const reports = await quotaReport(ctx);
+  const figures = reports.flatMap(({ credential, bucket, limit, remaining, resetAt }) =>
+    limit === null || remaining === null || resetAt === null
+      ? []
+      : [{ credential, bucket, limit, remaining, resetAt: resetAt.getTime() }],
+  );
+  const sample: QuotaSample = { at: ctx.clock.now().getTime(), figures };
+  const key = keyOf(ctx.config);
+  await withPatience(ctx.redis, () =>
+    ctx.redis
+      .multi()
+      .rpush(key, JSON.stringify(sample))
+      .ltrim(key, -KEPT, -1)
+      .pexpire(key, 2 * KEPT * SAMPLE_MS)
+      .exec(),
+  );
+}
+
+/** The samples of the last hour, the oldest first; empty while Redis does not answer. */
+export async function quotaHistory({
+  redis,
+  config,
+  clock,
+}: Pick<Stores, "config" | "redis" | "clock">): Promise<QuotaSample[]> {
+  const since = clock.now().getTime() - KEPT * SAMPLE_MS;
+  const lines = await withPatience(redis, () => redis.lrange(keyOf(config), 0, -1)).catch((): string[] => []);
+  // Only `noteQuota` writes this list.
+  return lines.map((line) => JSON.parse(line) as QuotaSample).filter(({ at }) => at >= since);
+}
+
+function keyOf({ redisPrefix }: Pick<Stores["config"], "redisPrefix">): string {
+  return `${redisPrefix}:quota-history`;
+}

@@ -1,0 +1,305 @@
+/** The operator's page in a real browser, as an operator works with it. `npm run proofs page`. */
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdir } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import axe from "axe-core";
+import { type Browser, chromium, type Locator, type Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { noteQuota } from "../../src/upstream/quota/history.ts";
+import { projectRoot } from "../docs/markdown.ts";
+import { LONG_TEST_MS } from "../support/bounds.ts";
+import { debianProgram } from "../support/debian.ts";
+import { printFigures } from "../support/figures.ts";
+import { eventually } from "../support/patience.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+const isWanted = process.env.PAGE === "1";
+const OPERATOR = "the-operators-token-of-the-browser";
+const SHOTS = join(projectRoot, ".tain", "proofs", "page");
+const VIEWS = ["fleet", "quota", "deliveries", "hooks", "targets", "audits", "queues", "tokens", "writes"] as const;
+const LOOKS = [
+  { name: "light", colorScheme: "light", viewport: { width: 1280, height: 860 } },
+  { name: "dark", colorScheme: "dark", viewport: { width: 1280, height: 860 } },
+  { name: "phone", colorScheme: "light", viewport: { width: 390, height: 844 } },
+] as const;
+
+describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PAGE=1)", () => {
+  let world: TestWorld;
+  let browser: Browser;
+  let page: Page;
+  /** What the browser complained about: a script that failed, or what the policy kept away. */
+  const complaints: string[] = [];
+  let shots = 0;
+
+  beforeAll(async () => {
+    const found = await debianProgram("/usr/bin/chromium", "chromium");
+    if ("missing" in found) throw new Error(`There is no browser: ${found.missing}`);
+    const port = await freePort();
+    world = await openWorld({
+      env: { OPERATOR_TOKEN: OPERATOR, PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` },
+      fill: ({ world: upstream }) =>
+        void generateWorld(upstream, { seed: 12, repositories: 5, issues: 500, pulls: 120 }),
+    });
+    await world.mirror(world.first);
+    browser = await chromium.launch({ executablePath: found.path, args: ["--no-sandbox"] });
+    page = await openPage(LOOKS[0]);
+    await mkdir(SHOTS, { recursive: true });
+  }, LONG_TEST_MS);
+  afterAll(async () => {
+    await browser?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  async function openPage({ colorScheme, viewport }: Pick<(typeof LOOKS)[number], "colorScheme" | "viewport">) {
+    const opened = await browser.newPage({ colorScheme, viewport, reducedMotion: "reduce" });
+    opened.on("pageerror", (error) => complaints.push(error.message));
+    // A refused token is an answer that Chromium notes as well.
+    opened.on("console", (line) => {
+      if (line.type() === "error" && !/status of 401/.test(line.text())) complaints.push(line.text());
+    });
+    return opened;
+  }
+
+  async function shoot(of: Page, name: string): Promise<void> {
+    await of.screenshot({ path: join(SHOTS, `${name}.png`), fullPage: true });
+    shots += 1;
+  }
+
+  async function signIn(to: Page): Promise<void> {
+    await to.goto(`${world.url}/-/`);
+    await to.getByLabel("Operator's token").fill(OPERATOR);
+    await to.keyboard.press("Enter");
+    await to.getByRole("heading", { level: 1, name: "Repositories" }).waitFor();
+  }
+
+  const open = async (name: string) => {
+    await page.getByRole("navigation").getByRole("link", { name }).click();
+    await page.getByRole("heading", { level: 1, name }).waitFor();
+  };
+
+  test("a wrong token is refused in words beside the field, the right one opens the page", async () => {
+    await page.goto(`${world.url}/-/`);
+    await shoot(page, "sign-in-light");
+    await page.getByLabel("Operator's token").fill("wrong");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("alert").getByText("That is not the operator's token").waitFor();
+    await expectAccessible(page);
+    await shoot(page, "sign-in-refused-light");
+    await signIn(page);
+    await row(page, world.first).getByText("live", { exact: true }).waitFor();
+  });
+
+  test("a repository is added, and its copy is seen to progress until it is live", {
+    timeout: LONG_TEST_MS,
+  }, async () => {
+    const second = secondOf(world);
+    world.simulator.setFaults({ http: [{ kind: "slow", delayMs: 1_500, match: `/repos/${second}/|/graphql` }] });
+    await page.getByLabel("Mirror another").fill(second);
+    await page.getByRole("button", { name: "Mirror it" }).click();
+    const copied = row(page, second).getByRole("progressbar");
+    await copied.waitFor({ timeout: 60_000 });
+    const first = Number(await copied.getAttribute("value"));
+    await expect
+      .poll(async () => Number(await copied.getAttribute("value")), { timeout: 60_000 })
+      .toBeGreaterThan(first);
+    await shoot(page, "copying-light");
+    world.simulator.setFaults({});
+    await row(page, second).getByText("live", { exact: true }).waitFor({ timeout: 60_000 });
+    await page.getByText(/its copy begins, its webhook is registered|is live, its webhook is registered/).waitFor();
+  });
+
+  test("a failed delivery is found by a word of its reason, its payload read, and replayed", async () => {
+    for (let n = 0; n < 12; n++) await deliver(world, { status: "applied", event: "issues", action: "edited" });
+    const guid = await deliver(world, {
+      status: "failed",
+      event: "star",
+      action: "created",
+      reason: "the moon was full",
+    });
+    await open("Deliveries");
+    await page.getByLabel("Search").fill("moon was");
+    const found = row(page, guid);
+    await found.getByText("the moon was full").waitFor();
+    await expect.poll(() => page.getByRole("row").count()).toBe(2);
+    await shoot(page, "failed-delivery-light");
+    await found.getByRole("button", { name: /^Payload of/ }).click();
+    await page.getByRole("dialog").getByText("<img src=x onerror=alert(1)>").waitFor();
+    await expectAccessible(page);
+    await shoot(page, "payload-light");
+    await page.getByRole("button", { name: "Close" }).click();
+    await found.getByRole("button", { name: /^Replay/ }).click();
+    await page.getByLabel("Search").fill(guid);
+    await row(page, guid).getByText("ignored", { exact: true }).waitFor();
+    await row(page, guid).getByText("1 delivery replayed: 1 ignored").waitFor();
+  });
+
+  test("the plot of the quota moves as it is spent, and says in words where it goes", {
+    timeout: LONG_TEST_MS,
+  }, async () => {
+    const { ctx } = world;
+    const minute = 60_000;
+    const past = async (ago: number, requests: number) => {
+      for (let n = 0; n < requests; n++)
+        await ctx.upstream.get(`/repos/${world.first}/labels?page=${n + 1}`, { priority: "audit" });
+      await noteQuota({ ...ctx, clock: { now: () => new Date(Date.now() - ago) } });
+    };
+    for (let ago = 50 * minute; ago > 0; ago -= minute / 2) await past(ago, ago % (4 * minute) === 0 ? 12 : 1);
+    await open("Quota");
+    const line = page.locator(".plot .line").first();
+    await line.waitFor();
+    const [before = "", text = ""] = [
+      await line.getAttribute("d"),
+      await page.locator(".outlook").first().textContent(),
+    ].map((each) => each ?? "");
+    expect(before.match(/L/g)?.length).toBeGreaterThan(50);
+    expect(text).toMatch(/At the pace of the last minutes, .* a minute, (about [\d,]+ are left when|it is spent at)/);
+    await past(0, 60);
+    await expect.poll(() => page.locator(".plot .line").first().getAttribute("d")).not.toBe(before);
+    await page.getByRole("rowheader", { name: "Audits, and reads for callers" }).first().waitFor();
+    await expectAccessible(page);
+  });
+
+  test("a hook that was broken at upstream is said to be, and is repaired", { timeout: LONG_TEST_MS }, async () => {
+    const second = secondOf(world);
+    const hook = [...world.simulator.world.hooks.values()].find(
+      ({ repository }) => world.simulator.world.fullName(repository) === second,
+    );
+    Object.assign(hook ?? {}, { active: false, events: ["issues"] });
+    await open("Hooks");
+    await page.getByRole("button", { name: "Check all" }).click();
+    await row(page, second).getByText("The hook is switched off at upstream").waitFor();
+    await row(page, second).getByText("broken", { exact: true }).waitFor();
+    await expectAccessible(page);
+    await shoot(page, "broken-hook-light");
+    await row(page, second)
+      .getByRole("button", { name: /^Repair/ })
+      .click();
+    await row(page, second).getByText("Registered, and the ping arrived.").waitFor({ timeout: 30_000 });
+    await row(page, second).getByText("well", { exact: true }).waitFor();
+    expect(hook).toMatchObject({ active: true });
+    await shoot(page, "repaired-hook-light");
+  });
+
+  test("a token is made and revoked, by the keyboard alone, and revoking asks once", async () => {
+    await open("Tokens");
+    await page.getByLabel("Expires").focus();
+    await page.keyboard.type("30d");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    const made = page.locator(".secret");
+    await made.waitFor();
+    expect(await made.textContent()).toMatch(/^tain_\w{40}$/);
+    const valid = page.getByRole("row").filter({ hasText: "valid for 29 d" });
+    await valid.getByRole("button", { name: /^Revoke/ }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await expectAccessible(page);
+    // The first button is the harmless one.
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    await valid.getByRole("button", { name: /^Revoke/ }).press("Enter");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.getByRole("cell", { name: /^revoked/ }).waitFor();
+  });
+
+  test("every view in light, in dark and on a phone: axe finds nothing serious, and nothing sticks out", {
+    timeout: LONG_TEST_MS,
+  }, async () => {
+    await targetsAndWrites(world);
+    for (const look of LOOKS) {
+      const own = await openPage(look);
+      await signIn(own);
+      for (const view of VIEWS) {
+        await own.goto(`${world.url}/-/#${view}`);
+        await own.getByRole("heading", { level: 1 }).waitFor();
+        await own.getByText(/^Live, /).waitFor();
+        if (view === "writes") await own.getByText(/of the record$/).waitFor();
+        if (view === "hooks") {
+          await own.getByRole("button", { name: "Check all" }).click();
+          await own.getByText(/^(Nothing|Something) is wrong with/).waitFor();
+        }
+        if (view === "audits")
+          await own
+            .getByText("equal", { exact: true })
+            .or(own.getByText("No repository has been audited yet"))
+            .first()
+            .waitFor();
+        await expectAccessible(own);
+        const sticksOut = await own.evaluate(
+          "document.documentElement.scrollWidth - document.documentElement.clientWidth",
+        );
+        expect({ view, look: look.name, sticksOut }).toEqual({ view, look: look.name, sticksOut: 0 });
+        await shoot(own, `${view}-${look.name}`);
+      }
+      await own.close();
+    }
+  });
+
+  test("the browser had nothing to complain about, the content security policy included", () => {
+    expect(complaints).toEqual([]);
+    printFigures("page", { views: VIEWS.length * LOOKS.length, shots, complaints: complaints.length });
+  });
+});
+
+/** The row of a table that holds this text. */
+function row(page: Page, text: string): Locator {
+  return page.getByRole("row").filter({ hasText: text });
+}
+
+/** The busiest repository but the first. */
+function secondOf({ simulator: { world: upstream }, first }: TestWorld): string {
+  const issues = new Map<string, number>();
+  for (const { repository } of upstream.issues.values()) {
+    const name = upstream.fullName(repository);
+    if (name !== first) issues.set(name, (issues.get(name) ?? 0) + 1);
+  }
+  return [...issues].sort(([, one], [, other]) => other - one)[0]?.[0] ?? "";
+}
+
+/** What axe finds that keeps somebody from using the page. */
+async function expectAccessible(page: Page): Promise<void> {
+  await page.evaluate(axe.source);
+  const found = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as axe.AxeResults;
+  const grave = found.violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  expect(grave.map(({ id, nodes }) => ({ id, where: nodes.map(({ html }) => html) }))).toEqual([]);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  return typeof address === "object" && address ? address.port : 0;
+}
+
+async function deliver(
+  { ctx }: TestWorld,
+  { status, event, action, reason = null }: { status: string; event: string; action: string; reason?: string | null },
+): Promise<string> {
+  const guid = randomUUID();
+  const payload = Buffer.from(JSON.stringify({ action, comment: "<img src=x onerror=alert(1)>" }));
+  await ctx.db.query(sql`
+    insert into deliveries (hook_id, guid, event, action, payload, status, attempts, reason, received_at, settled_at)
+      values (1, ${guid}, ${event}, ${action}, ${payload}, ${status}, 8, ${reason}, now(), now())`);
+  return guid;
+}
+
+/** What the other views show: a target that fails, a write, an audit. */
+async function targetsAndWrites(world: TestWorld): Promise<void> {
+  const wrote = await fetch(`${world.url}/repos/${world.first}/issues`, {
+    method: "POST",
+    headers: { authorization: `token ${world.token}`, "user-agent": "test" },
+    body: JSON.stringify({ title: "Written through the mirror" }),
+  });
+  expect(wrote.status).toBe(201);
+  await eventually(async () => {
+    const rows = await world.ctx.db.query(sql`select 1 from writes`);
+    expect(rows.length).toBeGreaterThan(0);
+  });
+}

@@ -1,0 +1,59 @@
+import type { Worker } from "bullmq";
+import { runAsked } from "../src/cli/asked.ts";
+import { openCommand, type ToldCommand, tellCommand } from "../src/queues/commands.ts";
+import type { CommandJob } from "../src/queues/jobs.ts";
+import { QUEUE_NAMES } from "../src/queues/queues.ts";
+import { openWorker, type WorkerContext } from "./worker.ts";
+
+/** An audit may take minutes, and another operator's replay should not wait for it. */
+const AT_ONCE = 4;
+/** How often it is told how a command comes along. */
+const TELL_MS = 300;
+
+/** Runs the commands of `tain` that operators ask for on the page. A command whose worker was killed is not begun again. */
+export function openCommandsWorker(ctx: WorkerContext): Worker<CommandJob> {
+  const options = { concurrency: AT_ONCE, mostTakeovers: 0 };
+  return openWorker<CommandJob>(ctx, QUEUE_NAMES.commands, options, async ({ data }, signal) => {
+    const asked = openCommand(ctx, data);
+    if (!asked) throw new Error("A command was asked for by none of our processes, or too long ago");
+    const { id } = data;
+    const teller = new Teller(ctx, id);
+    const told = await runAsked(ctx, asked, { signal, tell: (so) => teller.tell(so) });
+    await teller.end(told);
+    ctx.log.info({ command: asked.name, code: told.code }, "An operator's command has ended");
+  });
+}
+
+/** Tells how a command comes along: the newest, now and then. */
+class Teller {
+  readonly #ctx: WorkerContext;
+  readonly #id: string;
+  #telling: Promise<void> = Promise.resolve();
+  #newest: ToldCommand | null = null;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(ctx: WorkerContext, id: string) {
+    this.#ctx = ctx;
+    this.#id = id;
+  }
+
+  tell(told: ToldCommand): void {
+    this.#newest = told;
+    this.#timer ??= setTimeout(() => this.#send(), TELL_MS);
+  }
+
+  async end(told: ToldCommand): Promise<void> {
+    if (this.#timer) clearTimeout(this.#timer);
+    await this.#telling;
+    await tellCommand(this.#ctx, this.#id, told);
+  }
+
+  #send(): void {
+    this.#timer = null;
+    const told = this.#newest;
+    if (!told) return;
+    this.#telling = this.#telling
+      .then(() => tellCommand(this.#ctx, this.#id, { ...told, document: null }))
+      .catch((error: Error) => this.#ctx.log.debug({ err: error }, "It could not be told how a command comes along"));
+  }
+}
