@@ -11,6 +11,9 @@ import type { World } from "./world.ts";
 /** The permission that an issue or a pull request takes. */
 export type Kind = "issues" | "pull_requests";
 
+/** The permissions that make an access. */
+type Reached = Kind | "checks" | "statuses";
+
 export type Reach = "none" | "read" | "write";
 
 /**
@@ -21,18 +24,26 @@ export interface Access {
   readonly metadata: boolean;
   readonly issues: Reach;
   readonly pulls: Reach;
+  readonly checks: Reach;
+  readonly statuses: Reach;
 }
 
-export const NO_ACCESS: Access = { metadata: false, issues: "none", pulls: "none" };
+export const NO_ACCESS: Access = { metadata: false, issues: "none", pulls: "none", checks: "none", statuses: "none" };
 
 /** Null is a caller without a token. */
 export function accessOf(world: World, token: Token | null, repository: Repository): Access {
-  const reach = (permission: Kind): Reach => {
+  const reach = (permission: Reached): Reach => {
     if (allows(world, token, repository, [{ permission, level: "write" }])) return "write";
     return allows(world, token, repository, [{ permission, level: "read" }]) ? "read" : "none";
   };
   const metadata = roleOf(world, token, repository) !== undefined;
-  return { metadata, issues: reach("issues"), pulls: reach("pull_requests") };
+  return {
+    metadata,
+    issues: reach("issues"),
+    pulls: reach("pull_requests"),
+    checks: reach("checks"),
+    statuses: reach("statuses"),
+  };
 }
 
 /** Whether any one of `needed` is within the token's permissions or scopes. Its account's role can still narrow a write. */

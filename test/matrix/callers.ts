@@ -29,10 +29,24 @@ export function accessOf({ upstream }: Pick<ApiWorld, "upstream">, caller: Calle
 }
 
 /** Whether the caller may be shown marks of this kind. */
-export function maySee({ metadata, issues, pulls }: Access, kind: MarkKind): boolean {
-  if (kind === "home") return metadata;
+export function maySee({ metadata, issues, pulls, checks, statuses }: Access, kind: MarkKind): boolean {
   const [sees, seesPulls] = [issues !== "none", pulls !== "none"];
-  return kind === "case" ? sees : kind === "patch" ? seesPulls : sees || seesPulls;
+  switch (kind) {
+    case "home":
+      return metadata;
+    case "case":
+      return sees;
+    case "patch":
+      return seesPulls;
+    case "tag":
+      return sees || seesPulls;
+    case "run":
+      return checks !== "none";
+    case "state":
+      return statuses !== "none";
+    default:
+      return kind satisfies never;
+  }
 }
 
 /** Of `acme`, whose member is `octo`. `secret`: the repository that tokens for one repository are for. */

@@ -14,7 +14,7 @@ export interface Cell {
 }
 
 /** One of so many cells is asked. A prime: no row or column stays out. */
-const PART = Number(process.env.MATRIX ?? 53);
+const PART = Number(process.env.MATRIX ?? 59);
 
 /** How long a test may take that asks every cell. */
 export const CELLS_MS = PART < 10 ? 6 * LONG_TEST_MS : TEST_MS;
@@ -64,7 +64,9 @@ class Truths {
   async of(cell: Cell): Promise<Truth> {
     const { caller, question } = cell;
     if (caller.isRefused || question.truth === "bounds") return () => [];
-    return question.truth === "rule" ? await this.#byRule(cell) : await this.#byUpstream(cell);
+    if (question.truth === "rule") return await this.#byRule(cell);
+    const isSeen = accessOf(this.#world.api, caller, cell.place).metadata;
+    return question.truth === "unknown" && !isSeen ? await this.#asUnknown(cell) : await this.#byUpstream(cell);
   }
 
   #ask(base: string, token: string | null, { method, path, body }: Question): Promise<Answered> {
@@ -80,6 +82,12 @@ class Truths {
     const token = caller.standsFor(place) ?? (caller.isOurs && isGraphql ? this.#outsider : null);
     const theirs = shown(toldBy(await this.#ask(this.#world.api.upstream.url, token, question)));
     return (told) => (shown(told) === theirs ? [] : [`it tells ${shown(told)}, and upstream ${theirs}`]);
+  }
+
+  async #asUnknown({ caller, question }: Cell): Promise<Truth> {
+    const path = question.path.replace(/^\/(?:repos\/[^/]+\/[^/]+|repositories\/\d+)/, "/repos/acme/never-was");
+    const { status } = await this.#ask(this.#world.api.url, caller.token, { ...question, path });
+    return (told) => (told.status === status ? [] : [`it is answered ${told.status}, and of what never was ${status}`]);
   }
 
   async #byRule({ caller, place, question }: Cell): Promise<Truth> {

@@ -1,3 +1,4 @@
+import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import {
   deleteRepository,
   renameRepository,
@@ -7,7 +8,7 @@ import {
 import { endOrPause, pause } from "../../src/sync/following/pause.ts";
 import { FOLLOWED, TOLD_DELETED } from "../../src/sync/following/state.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
-import { store } from "../support/mirrored.ts";
+import { mirrorParts, store } from "../support/mirrored.ts";
 import { addOwners, addPlace, type Owners, PLACES, type Place, type PlaceName } from "./places.ts";
 
 export interface MatrixWorld extends AsyncDisposable {
@@ -33,11 +34,13 @@ export async function openMatrixWorld(): Promise<MatrixWorld> {
       RATE_LIMIT_SEARCH_ANONYMOUS: "0",
       RATE_LIMIT_SEARCH_USER: "0",
       STREAMS_PER_CALLER: "1000",
+      MIRROR: MIRROR_PARTS.join(),
     },
   });
   if (!owners) throw new Error("The world was not filled");
   const { limits } = api.upstream.quota;
   for (const name of Object.keys(limits)) Object.assign(limits, { [name]: UNLIMITED });
+  await mirrorParts(api.ctx);
   // No type can say that there is a place of each name.
   const places = Object.fromEntries(made.map((place) => [place.name, place])) as Record<PlaceName, Place>;
   return { api, owners, places, [Symbol.asyncDispose]: () => api[Symbol.asyncDispose]() };

@@ -57,6 +57,15 @@ async function expectRight(cells: readonly Cell[], options: { atOnce?: boolean }
   expect(await askCells(world, cells, { outsider, ...options })).toEqual([]);
 }
 
+test("checks are answered from the mirror to those who may see them", async () => {
+  const { targets } = world.places.secret;
+  const { fullName, params } = targets.pull;
+  for (const list of ["check-runs", "check-suites", "statuses", "status"]) {
+    const { status, headers } = await world.api.get(`/repos/${fullName}/commits/${params.ref}/${list}`);
+    expect([status, headers.get("x-tain-passed-through")], list).toEqual([200, null]);
+  }
+});
+
 test(
   "each is shown what upstream shows them, also what is about to change",
   async () => {

@@ -1,3 +1,4 @@
+import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
 import type { PullIssue, Repository, User, Visibility } from "../../src/simulator/records.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import type { Target } from "../api/targets.ts";
@@ -17,8 +18,11 @@ const FIRST: Readonly<Record<PlaceName, Visibility>> = {
   moved: "private",
 };
 
-/** What a mark belongs to: the repository, an issue, a pull request, or what comes with either of these. */
-const KINDS = ["home", "case", "patch", "tag"] as const;
+/**
+ * What a mark belongs to: the repository, an issue, a pull request, what comes with either of these, a check run, or a status of
+ * a commit.
+ */
+const KINDS = ["home", "case", "patch", "tag", "run", "state"] as const;
 export type MarkKind = (typeof KINDS)[number];
 
 /** A word that stands in one repository alone, in what is of this kind. */
@@ -98,6 +102,11 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
   const onIssue = world.addComment({ issue, authorId: octo.id, body: `On ${mark("case")}` });
   const onPull = world.addComment({ issue: pull, authorId: octo.id, body: `On ${mark("patch")}` });
   const review = world.addReview({ issue: pull, authorId: octo.id, state: "APPROVED", body: `Of ${mark("patch")}` });
+  const { sha } = pull.pull.head;
+  const run = createCheckRun(world, octo.id, {
+    ...{ repository, headSha: sha, app: checkApp(world, "linter"), name: mark("run"), conclusion: "success" },
+  });
+  createStatus(world, octo.id, { repository, sha, state: "success", context: mark("state") });
   const reviewComment = world.addReviewComment({
     issue: pull,
     authorId: octo.id,
@@ -125,6 +134,9 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
       "comments/id": String(reviewComment.id),
       "reviews/id": String(review.id),
       assignee: "octo",
+      ref: sha,
+      "check-runs/id": String(run.id),
+      "check-suites/id": String(run.suite.id),
     },
     nodes: {
       repository: world.nodeId("Repository", repository),

@@ -15,7 +15,7 @@ import {
   isObjectType,
   isUnionType,
 } from "graphql";
-import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS, PART_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { pathOf } from "../api/targets.ts";
 import { markOf, type Place } from "./places.ts";
 
@@ -27,16 +27,20 @@ export interface Question {
   /**
    * What the answer is held to beside the bounds of the access rule. "upstream": what upstream answers. "rule", where its
    * stand-in has no such operation: what our token for all is shown, as far as the rule allows it. "bounds": nothing more,
-   * because the answer tells of the caller.
+   * because the answer tells of the caller. "unknown": upstream's answer to those who see the repository, and to others the
+   * answer about one that does not exist, which may be that we do not serve it.
    */
-  truth: "upstream" | "rule" | "bounds";
+  truth: "upstream" | "unknown" | "rule" | "bounds";
 }
 
 /** Upstream's stand-in does not have these. */
 const NOT_SIMULATED = new Set(["/assignees", "/assignees/:assignee", "/milestones/:number/labels"]);
 
-/** Nor these fields; the last two are refused here in part, since the mirror does not hold them. */
-const FIELDS_NOT_SIMULATED = new Set(["nickname", "projectCards", "templateRepository", "commits", "watchers"]);
+/** Nor these fields; the last three are refused here in part, since the mirror does not hold them. */
+const FIELDS_NOT_SIMULATED = new Set(["nickname", "projectCards", "templateRepository", "commits", "files", "watchers"]);
+
+/** With what is mirrored where that is asked for. */
+const MIRRORED = [...MIRROR_OPERATIONS, ...PART_OPERATIONS];
 
 /** Numbers and comments that may be an issue's or a pull request's. */
 const OF_EITHER = /^\/issues\/(:number|comments\/:id)/;
@@ -49,8 +53,8 @@ export function addressesOf({ targets, formerName }: Place): string[] {
 
 /** Every read below the repository, which is named by `address`. */
 export function readsOf(place: Place, address: string): Question[] {
-  return MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method === "GET").flatMap(
-    ({ path }) =>
+  return MIRRORED.filter(({ route }) => route.run.of === "repository" && route.method === "GET").flatMap(
+    ({ path, route }) =>
       Object.entries(place.targets)
         .filter(([of]) => of === "issue" || OF_EITHER.test(path))
         .map(
@@ -58,7 +62,7 @@ export function readsOf(place: Place, address: string): Question[] {
             name: `GET ${path} of ${of}`,
             method: "GET",
             path: address + pathOf(path, target),
-            truth: NOT_SIMULATED.has(path) ? "rule" : "upstream",
+            truth: NOT_SIMULATED.has(path) ? "rule" : route.part === undefined ? "upstream" : "unknown",
           }),
         ),
   );
@@ -148,6 +152,16 @@ export function queriesOf(schema: GraphQLSchema, place: Place): Question[] {
     ...asGraphql("viewer", "{ viewer { repositories(first: 100) { totalCount nodes { description } } } }", {}),
     truth: "bounds",
   });
+  const checked = `... on CheckRun { name } ... on StatusContext { context }`;
+  const rollup = `statusCheckRollup { contexts(first: 5) { totalCount nodes { ${checked} } } }`;
+  const [owner = "", name = ""] = targets.pull.fullName.split("/");
+  questions.push(
+    asGraphql(
+      "PullRequest.statusCheckRollup",
+      `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) { pullRequest(number: $number) { ${rollup} } } }`,
+      { owner, name, number: Number(targets.pull.params.number) },
+    ),
+  );
   const nodes = { ...targets.pull.nodes, ...targets.issue.nodes };
   for (const [kind, id] of Object.entries(nodes)) {
     const shown = eachOf(schema, "Node");
