@@ -1,19 +1,19 @@
-import { buildSchema } from "graphql";
+import { buildSchema, getVariableValues, type OperationDefinitionNode, parse } from "graphql";
 import { expect, test } from "vitest";
 import { Documents } from "../../src/api/graphql/run/documents.ts";
+import { Plans } from "../../src/api/graphql/run/plan.ts";
 
-const documents = new Documents(
-  buildSchema(`
-    type Query { node: Node }
-    union Node = Issue | PullRequest
-    enum IssueState { OPEN }
-    enum PullRequestState { OPEN }
-    type Author { name(short: Boolean): String, kind: IssueState }
-    type Robot { name(short: Boolean): String, kind: PullRequestState }
-    type Issue { state: IssueState, title: String, author: Author }
-    type PullRequest { state: PullRequestState, title: String, author: Robot }
-  `),
-);
+const schema = buildSchema(`
+  type Query { node: Node }
+  union Node = Issue | PullRequest
+  enum IssueState { OPEN }
+  enum PullRequestState { OPEN }
+  type Author { name(short: Boolean): String, kind: IssueState }
+  type Robot { name(short: Boolean): String, kind: PullRequestState }
+  type Issue { state: IssueState, title: String, author: Author }
+  type PullRequest { state: PullRequestState, title: String, author: Robot }
+`);
+const documents = new Documents(schema);
 
 async function problemOf(text: string): Promise<string> {
   const read = await documents.read(text);
@@ -54,4 +54,23 @@ test("what is remembered of documents is bounded by the length of all their text
   const again = await documents.read(textOf(2, 100));
   await documents.read(long);
   expect(await documents.read(textOf(2, 100))).toBe(again);
+});
+
+test("plans are forgotten before all of them together have too many fields", () => {
+  const plans = new Plans(schema);
+  const { variableValues } = getVariableValues(schema, [], {});
+  const planOf = (operation: OperationDefinitionNode) =>
+    variableValues && plans.of([operation], operation, variableValues);
+  const operationOf = (fields: number) => {
+    const [operation] = parse(
+      `{ ${Array.from({ length: fields }, (_, at) => `a${at}: __typename`).join(" ")} }`,
+    ).definitions;
+    if (operation?.kind !== "OperationDefinition") throw new Error("It was read as something else");
+    return operation;
+  };
+  const first = operationOf(10);
+  const plan = planOf(first);
+  expect(planOf(first)).toBe(plan);
+  for (let one = 0; one < 6; one++) planOf(operationOf(20_000));
+  expect(planOf(first)).not.toBe(plan);
 });
