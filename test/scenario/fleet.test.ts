@@ -1,7 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import type { Job, Queue } from "bullmq";
 import { expect, test } from "vitest";
-import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
 import type { Repository } from "../../src/simulator/records.ts";
@@ -17,6 +16,7 @@ import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { compare } from "../support/comparison.ts";
 import { printFigures } from "../support/figures.ts";
+import { paced, pass } from "../support/paced.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const MINUTE = 60_000;
@@ -56,20 +56,6 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
   const app = simulator.apps.byIssuer(4711);
   if (app) simulator.apps.edit(app, { webhook: { url: `${world.url}/webhooks`, secret: "test-webhook-secret" } });
   const repositories = [...simulator.world.repositories.values()].filter(({ fork }) => !fork);
-  const pass = (ms: number) => {
-    (simulator.world.clock as SettableClock).advance(ms);
-    world.advance(ms);
-  };
-  const paced = async (work: () => Promise<unknown>): Promise<void> => {
-    for (;;) {
-      try {
-        return void (await work());
-      } catch (error) {
-        if (!(error instanceof QuotaSpentError)) throw error;
-        pass(Math.max(1_000, error.resetAt.getTime() - ctx.clock.now().getTime()));
-      }
-    }
-  };
   const refreshes = new Refreshes(ctx);
   const drain = async () => {
     for (;;) {
@@ -78,7 +64,7 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
         for (const job of await queue.getWaiting()) {
           await job.remove();
           jobs.push(job);
-          await paced(() => run(job.data as Data));
+          await paced(world, () => run(job.data as Data));
         }
       };
       await take(ctx.queues.catchUp, (data) => catchUp(ctx, data, signal));
@@ -96,7 +82,7 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
         return await sweep(ctx, largeFleet === undefined ? {} : { largeFleet });
       } catch (error) {
         if (!(error instanceof QuotaSpentError) || error.resetAt.getTime() >= end) throw error;
-        pass(Math.max(1, error.resetAt.getTime() - ctx.clock.now().getTime()));
+        pass(world, Math.max(1, error.resetAt.getTime() - ctx.clock.now().getTime()));
       }
     }
   };
@@ -110,7 +96,7 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
   let minutes = 0;
   const minute = async () => {
     const now = ctx.clock.now().getTime();
-    pass(MINUTE - (now % MINUTE));
+    pass(world, MINUTE - (now % MINUTE));
     minutes += 1;
     for (const [everyMs, task] of tasks) {
       if ((minutes * MINUTE) % everyMs !== 0) continue;
@@ -129,20 +115,20 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
       repositories.map((one) => simulator.world.fullName(one)),
     );
   }
-  await paced(() => resolveSelections(ctx));
+  await paced(world, () => resolveSelections(ctx));
   const waiting = [...repositories];
   const copy = async () => {
     for (let one = waiting.pop(); one; one = waiting.pop()) {
       const { id } = one;
-      await paced(() => backfill(ctx, { repositoryId: id }, signal));
+      await paced(world, () => backfill(ctx, { repositoryId: id }, signal));
     }
   };
   await Promise.all([copy(), copy(), copy(), copy()]);
   // Two rounds: the first finds everything new, and what was read for that may move what is asked.
   for (let round = 0; round < 12; round++) await minute();
-  pass(60 * MINUTE); // A window of the quota of its own.
+  pass(world, 60 * MINUTE); // A window of the quota of its own.
   for (let round = 0; round < 6; round++) await minute();
-  return { world, repositories, pass, minute };
+  return { world, repositories, pass: (ms) => pass(world, ms), minute };
 }
 
 /** What an hour costs in which nothing happens, by upstream's meter. */

@@ -5,6 +5,8 @@ import { loadStatus } from "../../src/health/status.ts";
 import type { FaultSettings } from "../../src/simulator/faults.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Issue } from "../../src/simulator/records.ts";
+import { audit } from "../../src/sync/audit/audit.ts";
+import { driftCount } from "../../src/sync/audit/report.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
@@ -80,7 +82,19 @@ test.each<{ what: string; faults: (pulls: readonly Issue[]) => FaultSettings }>(
   expect(await status()).toMatchObject([{ state: "live", problem: null }]);
   expect((await compare(world.ctx, simulator, world.first)).differences).toEqual([]);
 
-  // A catch-up goes on in the same way.
+  // An audit goes on in the same way, and puts right what differs in what only GraphQL or single reads show.
+  const [pull] = pulls;
+  const repositoryId = pull?.repository.id ?? 0;
+  world.advance(60_000);
+  await world.ctx.db.query(sql`
+    update pull_requests set detail = jsonb_set(detail::jsonb, '{additions}', '77777')::json
+      where repository_id = ${repositoryId} and number = ${pull?.number ?? 0}`);
+  const report = await audit(world.ctx, { repositoryId, repair: true, signal });
+  expect(report?.finishedAt).not.toBeNull();
+  expect(report && driftCount(report)).toBeGreaterThan(0);
+  expect((await compare(world.ctx, simulator, world.first)).differences).toEqual([]);
+
+  // And so does a catch-up.
   world.advance(60_000);
   await catchUp(world.ctx, { repositoryId: pulls[0]?.repository.id ?? 0 }, signal);
   expect(await status()).toMatchObject([{ state: "live", problem: null }]);

@@ -237,12 +237,11 @@ function order({ stamp, overrules }: Observation, known: Stamp): "newer" | "olde
 }
 
 /**
- * A read of the same second of `updated_at` as the one before it, so soon after it that a replica may lag behind what that
- * one showed. The later is shown, and where they contradict each other upstream is asked again. A read that began earlier
- * than the known one changes nothing: our own writes count as seen later than they were, and lagging reads follow them.
+ * Two reads of the same second of `updated_at`, so close to each other that a replica may lag behind what the other showed,
+ * whichever of them is stored first. The later is shown, and where they contradict each other upstream is asked again.
  */
 function mayLagBehind({ stamp, isOurs }: Observation, known: Stamp): boolean {
-  const isClose = stamp.seenAt > known.seenAt && stamp.seenAt <= known.seenAt + REPLICA_LAG_MS;
+  const isClose = Math.abs(stamp.seenAt - known.seenAt) <= REPLICA_LAG_MS;
   return stamp.read && !isOurs && known.read && stamp.updatedAt === known.updatedAt && isClose;
 }
 

@@ -15,6 +15,15 @@ export function overruling({ seen, shapes }: Observed): Observed {
   return { seen: seen.map((one) => ({ ...one, overrules: true })), shapes };
 }
 
+/** Upstream has still to work it out, and an answer without it is no fact. */
+export function withoutMergeability(seen: Seen): Seen {
+  if (seen.kind !== "pull_request") return seen;
+  const known = Object.entries(seen.fields).filter(([key]) => !MERGEABILITY.has(key));
+  // Its missing keys are not gone.
+  const extent = seen.extent === "single" ? "whole" : seen.extent;
+  return { ...seen, fields: Object.fromEntries(known), extent };
+}
+
 export interface Comparison {
   /** What the merge rule would correct. Changes seen here after the read began are no drift. */
   drift: Drift[];

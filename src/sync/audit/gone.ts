@@ -3,13 +3,14 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import type { Seen } from "../../mirror/store/observation.ts";
 import { keyIn, requireList } from "../../mirror/store/representation.ts";
 import { type Kind, resourceOf } from "../../mirror/store/resource.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 import { pathOf, readAnew } from "../reads/read-anew.ts";
-import { compareWithStored, overruling } from "./comparison.ts";
+import { compareWithStored, overruling, withoutMergeability } from "./comparison.ts";
 import type { Drift } from "./report.ts";
 
 /** A row on no page is only suspected: lists shift while they are read. Rows seen since the audit began are not. */
@@ -52,7 +53,12 @@ export async function auditUnmet(
   if (path === null) return [];
   const { observed, outcome, isOff } = await readAnew(ctx, wanted, repository, path, "audit");
   if (isOff) return "off";
-  const overruled = overruling(observed);
+  // It is worked out only because this read has asked.
+  const isUncomputed = ({ fields }: Seen) => fields.state === "open" && fields.mergeable === null;
+  const overruled = overruling({
+    ...observed,
+    seen: observed.seen.map((one) => (isUncomputed(one) ? withoutMergeability(one) : one)),
+  });
   return whileMirrored(ctx, repository, async (tx) => {
     const { drift } =
       outcome === "deleted"

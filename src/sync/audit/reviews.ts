@@ -4,31 +4,52 @@ import { parseStored } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { MERGEABILITY } from "../../mirror/store/merge-rule.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 import { marksForUnclear, type PullsPlace, pullDetailsOf, readPullDetails } from "../reads/pull-details.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
-import { compareWithStored, overruling } from "./comparison.ts";
+import { compareWithStored, overruling, withoutMergeability } from "./comparison.ts";
 import { auditUnmet, settledBefore } from "./gone.ts";
 import { type AuditedPage, auditPage } from "./page.ts";
+import type { Drift } from "./report.ts";
+
+interface Auditing {
+  repair: boolean;
+  startedAt: Date;
+  signal: AbortSignal;
+}
 
 /**
- * Compares the reviews and details of a page of pull requests, for a point. GraphQL does not show some reviews well
- * enough: those by deleted accounts, and more than a hundred. REST reads those. `cursor` and `next` are places as text.
+ * Compares the reviews and details of a page of pull requests, for a point, or of a few by REST where GraphQL cannot give them.
+ * `cursor` and `next` are places as text.
  */
 export async function auditReviews(
   ctx: Context,
   repository: MirroredRepository,
-  {
-    cursor,
-    repair,
-    startedAt,
-    signal,
-  }: { cursor: string | null; repair: boolean; startedAt: Date; signal: AbortSignal },
+  { cursor, ...auditing }: Auditing & { cursor: string | null },
 ): Promise<AuditedPage> {
-  const page = await readPullDetails(ctx, repository, placeOf(cursor), { priority: "audit", signal });
+  const place = placeOf(cursor);
+  if ("byRest" in place) return await auditByRest(ctx, repository, place.byRest, auditing);
+  return await graphqlOrRest(
+    ctx,
+    () => auditByGraphql(ctx, repository, place, auditing),
+    () => auditByRest(ctx, repository, 0, auditing),
+  );
+}
+
+/**
+ * GraphQL does not show some reviews well enough: those by deleted accounts, and more than a hundred. REST reads those.
+ */
+async function auditByGraphql(
+  ctx: Context,
+  repository: MirroredRepository,
+  place: PullsPlace,
+  auditing: Auditing,
+): Promise<AuditedPage> {
+  const { repair, signal } = auditing;
+  const page = await readPullDetails(ctx, repository, place, { priority: "audit", signal });
   const read = await pullDetailsOf(ctx, repository, page);
   const computing = await beingComputed(ctx, repository, read.observed.seen);
   const observed = overruling({
@@ -37,11 +58,7 @@ export async function auditReviews(
   });
   const numbers = [...page.pulls.map((pull) => pull.number), ...page.left];
   const marks = repair
-    ? marksForUnclear(ctx, repository, [
-        ...(await notYetClear(ctx, repository, read.unclear)),
-        ...computing,
-        ...page.left,
-      ])
+    ? marksForUnclear(ctx, repository, [...(await notYetClear(ctx, repository, read.unclear)), ...computing])
     : [];
   const drift = await whileMirrored(ctx, repository, async (tx) => {
     // Users are seen here with less than REST shows of them, and are compared by their own pages.
@@ -57,20 +74,13 @@ export async function auditReviews(
   await enqueueMarks(ctx, marks);
 
   const met = new Set(observed.seen.filter((one) => one.kind === "review").map((one) => one.key));
-  for (const number of [...read.unfinished, ...page.left]) {
-    let path: string | null = `/repositories/${repository.id}/pulls/${number}/reviews?page=1&per_page=${PAGE_SIZE}`;
-    while (path !== null) {
-      const page = await auditPage(ctx, repository, { kind: "review", path, repair, signal }, async () => {});
-      for (const key of page.keys) met.add(key);
-      drift.push(...page.drift);
-      path = page.next;
-    }
+  // Those that are too heavy for GraphQL even alone.
+  for (const number of page.left) {
+    const found = await auditUnmet(ctx, repository, "pull_request", number, repair);
+    if (found !== "off") drift.push(...found);
   }
-  for (const key of await reviewsUnder(ctx, repository, numbers, startedAt)) {
-    const found = met.has(key) ? [] : await auditUnmet(ctx, repository, "review", key, repair);
-    if (found === "off") break;
-    drift.push(...found);
-  }
+  drift.push(...(await auditLists(ctx, repository, [...read.unfinished, ...page.left], met, auditing)));
+  drift.push(...(await auditRest(ctx, repository, numbers, met, auditing)));
   return {
     next:
       page.next === null ? null : JSON.stringify({ after: page.next, pageSize: page.pageSize } satisfies PullsPlace),
@@ -80,9 +90,87 @@ export async function auditReviews(
   };
 }
 
+/** Each costs two requests at most, which are free where nothing has changed. */
+const PULLS_A_STEP = 10;
+
+/** The same by REST, of a few pull requests numbered above `after`. */
+async function auditByRest(
+  ctx: Context,
+  repository: MirroredRepository,
+  after: number,
+  auditing: Auditing,
+): Promise<AuditedPage> {
+  const rows = await ctx.db.query<{ number: number }>(sql`
+    select number from pull_requests
+      where repository_id = ${repository.id} and id is not null and deleted_at is null and number > ${after}
+      order by number limit ${PULLS_A_STEP}`);
+  const numbers = rows.map(({ number }) => number);
+  const met = new Set<number>();
+  const drift: Drift[] = [];
+  for (const number of numbers) {
+    const found = await auditUnmet(ctx, repository, "pull_request", number, auditing.repair);
+    if (found === "off") return { next: null, keys: [...met], isUnchanged: false, drift };
+    drift.push(...found);
+    // What has just turned out to be gone has no list.
+    if (found.some((one) => one.drift === "gone")) continue;
+    drift.push(...(await auditLists(ctx, repository, [number], met, auditing)));
+  }
+  drift.push(...(await auditRest(ctx, repository, numbers, met, auditing)));
+  const last = numbers.at(-1);
+  return {
+    next: last === undefined ? null : JSON.stringify({ byRest: last } satisfies RestPlace),
+    keys: [...met],
+    isUnchanged: false,
+    drift,
+  };
+}
+
+/** Compares whole lists of reviews, and notes in `met` what is on them. */
+async function auditLists(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: readonly number[],
+  met: Set<number>,
+  { repair, signal }: Auditing,
+): Promise<Drift[]> {
+  const drift: Drift[] = [];
+  for (const number of numbers) {
+    let path: string | null = `/repositories/${repository.id}/pulls/${number}/reviews?page=1&per_page=${PAGE_SIZE}`;
+    while (path !== null) {
+      const page = await auditPage(ctx, repository, { kind: "review", path, repair, signal }, async () => {});
+      for (const key of page.keys) met.add(key);
+      drift.push(...page.drift);
+      path = page.next;
+    }
+  }
+  return drift;
+}
+
+/** Asks for the reviews of these pull requests that were met nowhere. */
+async function auditRest(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: readonly number[],
+  met: ReadonlySet<number>,
+  { repair, startedAt }: Auditing,
+): Promise<Drift[]> {
+  const drift: Drift[] = [];
+  for (const key of await reviewsUnder(ctx, repository, numbers, startedAt)) {
+    const found = met.has(key) ? [] : await auditUnmet(ctx, repository, "review", key, repair);
+    if (found === "off") break;
+    drift.push(...found);
+  }
+  return drift;
+}
+
+/** GraphQL cannot give them: the pull requests up to this number are done. */
+interface RestPlace {
+  byRest: number;
+}
+
 /** Earlier versions stored GraphQL's cursor by itself, which is base64 and so never begins like an object. */
-function placeOf(cursor: string | null): PullsPlace {
-  return cursor?.startsWith("{") ? parseStored<PullsPlace>(cursor) : { after: cursor, pageSize: PAGE_SIZE };
+function placeOf(cursor: string | null): PullsPlace | RestPlace {
+  return cursor?.startsWith("{") ? parseStored<PullsPlace | RestPlace>(cursor) : { after: cursor, pageSize: PAGE_SIZE };
 }
 
 /**
@@ -96,12 +184,6 @@ async function beingComputed(ctx: Context, repository: MirroredRepository, seen:
       where repository_id = ${repository.id} and number = any(${unknown.map((one) => one.key)})
         and state = 'open' and mergeable is not null`);
   return new Set(rows.map((row) => row.number));
-}
-
-function withoutMergeability(seen: Seen): Seen {
-  if (seen.kind !== "pull_request") return seen;
-  const known = Object.entries(seen.fields).filter(([key]) => !MERGEABILITY.has(key));
-  return { ...seen, fields: Object.fromEntries(known) };
 }
 
 /**
@@ -119,7 +201,7 @@ async function notYetClear(ctx: Context, repository: MirroredRepository, numbers
 async function reviewsUnder(
   ctx: Context,
   repository: MirroredRepository,
-  numbers: number[],
+  numbers: readonly number[],
   startedAt: Date,
 ): Promise<number[]> {
   const rows = await ctx.db.query<{ id: string }>(sql`

@@ -1,0 +1,25 @@
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
+import type { TestWorld } from "./world.ts";
+
+/** Lets time pass for the mirror and for upstream. */
+export function pass({ simulator, advance }: Pick<TestWorld, "simulator" | "advance">, ms: number): void {
+  // No other clock can be moved, and each world of the tests has this one.
+  (simulator.world.clock as SettableClock).advance(ms);
+  advance(ms);
+}
+
+/** Does the work as the scheduler and a queue do it: what the pace or the hour holds up goes on after it. */
+export async function paced<Value>(
+  world: Pick<TestWorld, "simulator" | "advance" | "ctx">,
+  work: () => Promise<Value>,
+): Promise<Value> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof QuotaSpentError)) throw error;
+      pass(world, Math.max(1_000, error.resetAt.getTime() - world.ctx.clock.now().getTime()));
+    }
+  }
+}
