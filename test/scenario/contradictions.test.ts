@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
-import { MARK_COLUMNS, type Mark } from "../../src/mirror/store/marks.ts";
+import { MARK_COLUMNS, type Mark, storeMarks } from "../../src/mirror/store/marks.ts";
 import { deleteComment } from "../../src/simulator/changes/comments.ts";
 import { editIssue, lockIssue, unlockIssue } from "../../src/simulator/changes/issues.ts";
 import { editLabel } from "../../src/simulator/changes/labels.ts";
 import { dismissReview } from "../../src/simulator/changes/reviews.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
+import type { HttpFault } from "../../src/simulator/faults.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Issue, Repository } from "../../src/simulator/records.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
@@ -17,6 +17,7 @@ import { Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
+import { paced, pass } from "../support/paced.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const MINUTE = 60_000;
@@ -38,22 +39,17 @@ beforeAll(async () => {
   by = repository.ownerId;
   issues = [...simulator.world.issues.values()].filter((one) => one.repository === repository && !one.deleted);
   await addSelections(ctx, [world.first]);
-  await resolveSelections(ctx);
-  await backfill(ctx, { repositoryId: repository.id }, new AbortController().signal);
+  await paced(world, () => resolveSelections(ctx));
+  await paced(world, () => backfill(ctx, { repositoryId: repository.id }, new AbortController().signal));
   await world.listen(world.first);
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 beforeEach(async () => {
   await refreshAll(world.ctx);
-  pass(MINUTE);
+  pass(world, MINUTE);
   world.simulator.meter.reset();
 });
-
-function pass(ms: number): void {
-  (world.simulator.world.clock as SettableClock).advance(ms);
-  world.advance(ms);
-}
 
 async function apply(): Promise<void> {
   await world.simulator.quiet();
@@ -74,7 +70,7 @@ async function marks(): Promise<Mark[]> {
 async function refreshAll(ctx: Context): Promise<void> {
   const refreshes = new Refreshes(ctx);
   for (let round = 0; round < 5; round++) {
-    pass(MINUTE);
+    pass(world, MINUTE);
     await Promise.all((await marks()).map((mark) => refreshes.refresh(mark)));
   }
 }
@@ -150,7 +146,7 @@ test("a contradiction that GraphQL does not show whole is read by REST", async (
   );
   if (!issue || !label) throw new Error("The world lacks something to change");
   // All within one second.
-  pass(1_000 - (upstream.clock.now() % 1_000));
+  pass(world, 1_000 - (upstream.clock.now() % 1_000));
   editIssue(upstream, by, issue, { labelIds: [label.id], title: "in one second" });
   lockIssue(upstream, by, issue, "too heated");
   editIssue(upstream, by, issue, { labelIds: [] });
@@ -177,4 +173,50 @@ test("a reason to ask that names no keys puts all of them in doubt, also from a 
   await refreshAll(world.ctx);
   expect(await marks()).toEqual([]);
   expect(world.simulator.meter.read().points).toBe(0);
+});
+
+test.each<{ what: string; kind: "issue" | "pull_request"; fault: Pick<HttpFault, "kind" | "as" | "status"> }>([
+  { what: "issues are off", kind: "issue", fault: { kind: "refusal", as: "issues-off" } },
+  { what: "the issue's address is gone", kind: "issue", fault: { kind: "status", status: 410 } },
+  { what: "the pull request's address is gone", kind: "pull_request", fault: { kind: "status", status: 410 } },
+])("where $what and the other side is shown, neither side of a pull request is deleted", async ({ kind, fault }) => {
+  const { ctx, simulator } = world;
+  const pull = issues.find((one) => one.pull !== null);
+  if (!pull) throw new Error("The world has no pull request");
+  const wanted = { kind, repositoryId: repository.id, key: pull.number };
+  const now = ctx.clock.now();
+  await storeMarks(ctx.db, [{ ...wanted, askedAt: now, notBefore: now }]);
+  const side = kind === "issue" ? "issues" : "pulls";
+  simulator.setFaults({ http: [{ match: `GET /repositories/\\d+/${side}/${pull.number}$`, ...fault }] });
+  await refreshAll(ctx);
+  expect(simulator.faults.struck.size).toBe(1);
+  simulator.setFaults({});
+  expect(await marks()).toEqual([]);
+  expect(await differences()).toEqual([]);
+});
+
+test.each([
+  { what: "an issue that upstream refuses to show", fault: { kind: "status", status: 422 } as const },
+  { what: "a repository whose issues need a permission", fault: { kind: "refusal", as: "permission" } as const },
+])("$what costs twelve requests a day at most, however often it is in doubt", async ({ fault }) => {
+  const { ctx, simulator } = world;
+  const [issue] = plain(1);
+  if (!issue) throw new Error("No issue is left");
+  const wanted = { kind: "issue" as const, repositoryId: repository.id, key: issue.number };
+  const now = ctx.clock.now();
+  await storeMarks(ctx.db, [{ ...wanted, askedAt: now, notBefore: now }]);
+  simulator.setFaults({ http: [{ match: `GET /repositories/\\d+/issues/${issue.number}$`, ...fault }] });
+  const refreshes = new Refreshes(ctx);
+  // As the dispatcher, which gives out what is due.
+  for (let minutes = 0; minutes < 24 * 60; minutes += 10) {
+    pass(world, 10 * MINUTE);
+    await refreshes.refresh(wanted);
+  }
+  const asked = [...simulator.faults.struck.values()].reduce((sum, times) => sum + times, 0);
+  expect(asked).toBeGreaterThan(3);
+  expect(asked).toBeLessThanOrEqual(12);
+  simulator.setFaults({});
+  pass(world, 5 * 60 * MINUTE);
+  await refreshAll(ctx);
+  expect(await marks()).toEqual([]);
 });

@@ -55,6 +55,11 @@ const WAITS: Record<Cause, Backoff> = {
   unavailable: { firstMs: 1_000, longestMs: HOUR },
   own: { firstMs: 1_000, longestMs: HOUR },
 };
+/** One resource that is refused for good is as seldom asked for as what is gone. */
+function waitsOf(task: Task, cause: Cause): Backoff {
+  return task === "refresh" && cause === "refused" ? WAITS.absent : WAITS[cause];
+}
+
 /** What began to fail within this time of one another probably failed for one reason: upstream was down. */
 const TOGETHER = `${5 * MINUTE} milliseconds`;
 
@@ -101,7 +106,7 @@ export async function noteFailure(
   { cause, problem, failures }: { cause: Cause; problem: string; failures: number },
 ): Promise<Date> {
   const now = ctx.clock.now();
-  const nextAt = new Date(now.getTime() + waitAfterMs(failures, WAITS[cause], ctx.random));
+  const nextAt = new Date(now.getTime() + waitAfterMs(failures, waitsOf(task, cause), ctx.random));
   await ctx.db.query(sql`
     insert into problems (task, key, repository_id, cause, problem, failures, since, failed_at, next_at, credentials)
       values (${task}, ${key}, ${repositoryId}, ${cause}, ${problem}, ${failures}, ${now}, ${now}, ${nextAt}, ${credentialsOf(ctx.config)})
