@@ -37,7 +37,14 @@ export interface Question {
 const NOT_SIMULATED = new Set(["/assignees", "/assignees/:assignee", "/milestones/:number/labels"]);
 
 /** Nor these fields; the last three are refused here in part, since the mirror does not hold them. */
-const FIELDS_NOT_SIMULATED = new Set(["nickname", "projectCards", "templateRepository", "commits", "files", "watchers"]);
+const FIELDS_NOT_SIMULATED = new Set([
+  "nickname",
+  "projectCards",
+  "templateRepository",
+  "commits",
+  "files",
+  "watchers",
+]);
 
 /** With what is mirrored where that is asked for. */
 const MIRRORED = [...MIRROR_OPERATIONS, ...PART_OPERATIONS];
