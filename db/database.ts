@@ -28,11 +28,16 @@ const MAX_NAMED = 300;
 /** The names of prepared statements, by their texts. */
 class StatementNames {
   readonly #names = new Map<string, string>();
+  readonly #most: number;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
 
   /** Undefined: too many statements have names already. */
   of(text: string): string | undefined {
     let name = this.#names.get(text);
-    if (name === undefined && this.#names.size < MAX_NAMED) {
+    if (name === undefined && this.#names.size < this.#most) {
       name = createHash("sha256").update(text).digest("hex").slice(0, 16);
       this.#names.set(text, name);
     }
@@ -149,16 +154,64 @@ export class Connection extends Runner {
  */
 type Cancel = (client: pg.PoolClient) => Promise<boolean>;
 
+/** Runs one statement on a connection that is nobody else's meanwhile. */
+type Run = <Row extends pg.QueryResultRow>(
+  client: pg.PoolClient,
+  config: pg.QueryConfig,
+) => Promise<pg.QueryResult<Row>>;
+
+const runAlone: Run = (client, config) => client.query(config);
+
+/**
+ * A pooler gives the session to others after each transaction, so the limit in time is the transaction's. All of it goes out
+ * together, and so takes no more time than the statement.
+ */
+function runWithin(timeoutMs: number): Run {
+  return async <Row extends pg.QueryResultRow>(client: pg.PoolClient, config: pg.QueryConfig) => {
+    const limit = sql`select set_config('statement_timeout', ${String(timeoutMs)}, true)`.compiled();
+    const begun = [client.query("begin"), client.query(limit.text, [...limit.values])];
+    const asked = client.query<Row>(config);
+    const [answer, ...others] = await Promise.allSettled([asked, ...begun, client.query("commit")]);
+    for (const one of [answer, ...others]) if (one.status === "rejected") throw one.reason;
+    return await asked;
+  };
+}
+
+/** Runs each statement on a connection of the pool as `run` does. */
+class Lending implements Client {
+  readonly #pool: pg.Pool;
+  readonly #run: Run;
+
+  constructor(pool: pg.Pool, run: Run) {
+    this.#pool = pool;
+    this.#run = run;
+  }
+
+  async query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
+    const client = await this.#pool.connect();
+    let isSound = false;
+    try {
+      const result = await this.#run<Row>(client, config);
+      isSound = true;
+      return result;
+    } finally {
+      client.release(!isSound);
+    }
+  }
+}
+
 /** Runs each statement on a connection of the pool, and cancels in Postgres what runs when the signal fires. */
 class Abandonable implements Client {
   readonly #pool: pg.Pool;
   readonly #signal: AbortSignal;
+  readonly #run: Run;
   /** Each with its cancellation, once that is on its way. */
   readonly #running = new Map<pg.PoolClient, Promise<boolean> | null>();
 
-  constructor(pool: pg.Pool, signal: AbortSignal, cancel: Cancel) {
+  constructor({ pool, cancel, run }: Pool, signal: AbortSignal) {
     this.#pool = pool;
     this.#signal = signal;
+    this.#run = run ?? runAlone;
     const cancelAll = () => {
       for (const client of this.#running.keys()) this.#running.set(client, cancel(client));
     };
@@ -174,7 +227,7 @@ class Abandonable implements Client {
     }
     this.#running.set(client, null);
     try {
-      return await client.query<Row>(config);
+      return await this.#run<Row>(client, config);
     } finally {
       const isSafe = (await this.#running.get(client)) ?? true;
       this.#running.delete(client);
@@ -183,27 +236,37 @@ class Abandonable implements Client {
   }
 }
 
+/** What the statements of one database run on. */
+interface Pool {
+  pool: pg.Pool;
+  /** Where sessions last. The same pool, unless that leads to a pooler. */
+  sessions: pg.Pool;
+  names: StatementNames;
+  cancel: Cancel;
+  /** How single statements are run; null: as the pool does. */
+  run: Run | null;
+}
+
 /** The pool of connections to Postgres. A connection is made when it is first needed. */
 export class Database extends Runner {
-  readonly #pool: pg.Pool;
+  readonly #opened: Pool;
   readonly #names: StatementNames;
-  readonly #cancel: Cancel;
 
-  constructor(pool: pg.Pool, cancel: Cancel, names = new StatementNames(), signal: AbortSignal | null = null) {
-    super(signal ? new Abandonable(pool, signal, cancel) : pool, names);
-    this.#pool = pool;
+  constructor(opened: Pool, signal: AbortSignal | null = null) {
+    const { pool, run, names } = opened;
+    super(signal ? new Abandonable(opened, signal) : run ? new Lending(pool, run) : pool, names);
+    this.#opened = opened;
     this.#names = names;
-    this.#cancel = cancel;
   }
 
   /** The same pool, for statements that nobody needs once the signal has fired. They fail then, and Postgres cancels them. */
   until(signal: AbortSignal): Database {
-    return new Database(this.#pool, this.#cancel, this.#names, signal);
+    return new Database(this.#opened, signal);
   }
 
   /** Runs what takes effect together or not at all. Holds no request to others: it would hold a connection and locks as long. */
   async transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
-    const client = await this.#pool.connect();
+    const client = await this.#opened.pool.connect();
     const connection = new Connection(client, this.#names);
     try {
       return await connection.transaction(run);
@@ -212,9 +275,9 @@ export class Database extends Runner {
     }
   }
 
-  /** Lends one connection. It is closed where `run` fails, together with what the session may still hold. */
+  /** Lends one connection, past a pooler. It is closed where `run` fails, together with what the session may still hold. */
   async connection<T>(run: (connection: Connection) => Promise<T>): Promise<T> {
-    const client = await this.#pool.connect();
+    const client = await this.#opened.sessions.connect();
     let isSound = false;
     try {
       const result = await run(new Connection(client, this.#names));
@@ -226,13 +289,14 @@ export class Database extends Runner {
   }
 
   load(): { open: number; idle: number; waiting: number } {
-    const { totalCount: open, idleCount: idle, waitingCount: waiting } = this.#pool;
+    const { totalCount: open, idleCount: idle, waitingCount: waiting } = this.#opened.pool;
     return { open, idle, waiting };
   }
 
   /** Waits for the statements that are under way. */
   async close(): Promise<void> {
-    await this.#pool.end();
+    const { pool, sessions } = this.#opened;
+    await Promise.all(new Set([pool, sessions]).values().map((one) => one.end()));
   }
 }
 
@@ -242,35 +306,35 @@ const IDLE_TIMEOUT_MS = 10_000;
 
 /**
  * Opens a pool of at most `maxConnections`. Opening never fails, and waits for nothing.
+ * @param options.directUrl where sessions last, if `url` leads to a pooler that lends a connection for a transaction alone:
+ *   what is planned once per connection is planned each time there, and what was abandoned runs to its end or limit
  * @param options.statementTimeoutMs Postgres cancels a statement that takes longer
  * @param options.cancelBy where Postgres is asked to cancel a statement that was abandoned; see `until`
  */
 export function openDatabase(
   url: string,
   {
+    directUrl = null,
     maxConnections = 10,
     applicationName = "tain",
     statementTimeoutMs = 0,
     cancelBy,
-  }: { maxConnections?: number; applicationName?: string; statementTimeoutMs?: number; cancelBy?: Queries } = {},
+  }: {
+    directUrl?: string | null;
+    maxConnections?: number;
+    applicationName?: string;
+    statementTimeoutMs?: number;
+    cancelBy?: Queries;
+  } = {},
 ): Database {
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: maxConnections,
-    application_name: applicationName,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    idleTimeoutMillis: IDLE_TIMEOUT_MS,
-    keepAlive: true,
-    // Statements that do not need each other's answers go out together.
-    pipeline: true,
-  });
+  const pool = openPool(url, { maxConnections, applicationName });
+  if (directUrl !== null) {
+    const sessions = openPool(directUrl, { maxConnections, applicationName });
+    const run = statementTimeoutMs > 0 ? runWithin(statementTimeoutMs) : null;
+    return new Database({ pool, sessions, names: new StatementNames(0), cancel: async () => false, run });
+  }
   const processes = new WeakMap<pg.PoolClient, number>();
-  // An idle connection that breaks (Postgres restarts) leaves the pool by itself; the next query tells its caller.
-  pool.on("error", () => {});
   pool.on("connect", (client) => {
-    // A connection that breaks between two statements of a transaction reports to nobody else, and would end the process. The
-    // transaction learns of it by its next statement.
-    client.on("error", () => {});
     if (!cancelBy) return;
     // By a statement: poolers in between refuse to start with such a parameter.
     const { text, values } = sql`select pg_backend_pid() as pid,
@@ -283,7 +347,7 @@ export function openDatabase(
       () => {},
     );
   });
-  return new Database(pool, async (client) => {
+  const cancel: Cancel = async (client) => {
     const process = processes.get(client);
     // What cannot be cancelled ends by its time limit.
     if (process === undefined || !cancelBy) return false;
@@ -291,5 +355,28 @@ export function openDatabase(
       () => true,
       () => false,
     );
+  };
+  return new Database({ pool, sessions: pool, names: new StatementNames(MAX_NAMED), cancel, run: null });
+}
+
+function openPool(
+  url: string,
+  { maxConnections, applicationName }: { maxConnections: number; applicationName: string },
+): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: maxConnections,
+    application_name: applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    keepAlive: true,
+    // Statements that do not need each other's answers go out together.
+    pipeline: true,
   });
+  // An idle connection that breaks (Postgres restarts) leaves the pool by itself; the next query tells its caller.
+  pool.on("error", () => {});
+  // A connection that breaks between two statements of a transaction reports to nobody else, and would end the process. The
+  // transaction learns of it by its next statement.
+  pool.on("connect", (client) => client.on("error", () => {}));
+  return pool;
 }

@@ -78,8 +78,12 @@ async function prepareServer(client: pg.Client): Promise<void> {
 }
 
 if (import.meta.main) {
-  const { DATABASE_URL_FILE: file } = process.env;
-  const url = process.env.DATABASE_URL || (file && readFileSync(file, "utf8").trim());
+  const given = (name: "DATABASE_DIRECT_URL" | "DATABASE_URL") => {
+    const { [`${name}_FILE`]: file } = process.env;
+    return process.env[name] || (file && readFileSync(file, "utf8").trim());
+  };
+  // Its lock outlasts a transaction.
+  const url = given("DATABASE_DIRECT_URL") || given("DATABASE_URL");
   if (!url) {
     console.error(
       "DATABASE_URL is not set. Set it to the Postgres database to migrate, e.g. postgres://user:password@host:5432/tain",

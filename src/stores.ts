@@ -39,6 +39,7 @@ export async function openStores(
 ): Promise<Stores> {
   const log = openLog(config, { name });
   const db = openDatabase(config.databaseUrl, {
+    directUrl: config.databaseDirectUrl,
     maxConnections: config.databaseConnections,
     applicationName: `tain ${name}`,
   });

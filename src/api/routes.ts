@@ -66,8 +66,9 @@ export function openApi(
     Pick<Context, "upstream">,
   { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = UNREAD_MS }: ApiLimits = {},
 ): Api {
-  const { databaseUrl, readConnections, readTimeoutMs } = given.config;
+  const { databaseUrl, databaseDirectUrl: directUrl, readConnections, readTimeoutMs } = given.config;
   const reads = openDatabase(databaseUrl, {
+    directUrl,
     maxConnections: readConnections,
     applicationName: "tain reads",
     statementTimeoutMs: readTimeoutMs,

@@ -70,6 +70,13 @@ export const SETTINGS = {
       "The Postgres of the mirror, e.g. `postgres://user:password@host:5432/tain`. `npm start` brings an embedded one when it is unset.",
     secret: true,
   },
+  databaseDirectUrl: {
+    name: "DATABASE_DIRECT_URL",
+    read: urlOf("postgres:", "postgresql:"),
+    about:
+      "The same Postgres past a pooler. Set it where `DATABASE_URL` leads to a pooler that lends a connection for a transaction alone: migrations, subscriptions and locks that outlast a transaction go here.",
+    secret: true,
+  },
   databaseConnections: {
     name: "DATABASE_CONNECTIONS",
     read: count,

@@ -27,7 +27,7 @@ export function openMirrorReader({
 }: {
   db: Database;
   reads: Database;
-  config: Pick<Config, "databaseUrl">;
+  config: Pick<Config, "databaseUrl" | "databaseDirectUrl">;
 }): MirrorReader {
   const standings = new StandingsReader(config);
   return {

@@ -10,7 +10,7 @@ async function opened(): Promise<{ db: Database; revisions: StandingsReader } & 
   const { url: databaseUrl } = resources.use(await openTestDatabase());
   const db = openDatabase(databaseUrl);
   resources.defer(() => db.close());
-  const revisions = resources.use(new StandingsReader({ databaseUrl }));
+  const revisions = resources.use(new StandingsReader({ databaseUrl, databaseDirectUrl: null }));
   return { db, revisions, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 

@@ -93,7 +93,7 @@ function withoutDeletedLabels(fields: Fields): Fields {
 async function openMirror() {
   const database = await openTestDatabase();
   const [writer, reader] = [openDatabase(database.url), openDatabase(database.url)];
-  const standings = new StandingsReader({ databaseUrl: database.url });
+  const standings = new StandingsReader({ databaseUrl: database.url, databaseDirectUrl: null });
   const shared = new SharedRows(reader, { maxBytes: 1_000_000 });
   const documents = async (): Promise<StoredDocument[]> => {
     const rows = await reader.query<{ document: string; body: string | null }>(sql`

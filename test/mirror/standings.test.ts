@@ -5,7 +5,7 @@ import { openTestDatabase } from "../support/database.ts";
 test("closed while its first connection is being made, it leaves none behind and answers nothing more", async () => {
   const database = await openTestDatabase();
   for (let turn = 0; turn < 5; turn++) {
-    const reader = new StandingsReader({ databaseUrl: database.url });
+    const reader = new StandingsReader({ databaseUrl: database.url, databaseDirectUrl: null });
     const asked = reader.now([1]).then(
       () => "answered",
       () => "refused",

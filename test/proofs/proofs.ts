@@ -432,6 +432,29 @@ export const proofs: readonly Proof[] = [
     figures: (lines) => outcomesOf(lines, 40),
   },
   {
+    name: "pooler",
+    proves: "Played through PgBouncer in transaction mode, the mirror becomes equal.",
+    minutes: 25,
+    commands: [
+      {
+        args: [
+          "simulate",
+          "--pooler",
+          "--seeds",
+          "1..20",
+          "--steps",
+          "150",
+          "--workers",
+          "2",
+          "--faults",
+          "all",
+          "--json",
+        ],
+      },
+    ],
+    figures: (lines) => outcomesOf(lines, 20),
+  },
+  {
     name: "package",
     proves: "Packed, installed by npm into an empty directory and started there, Tain mirrors the demonstration.",
     minutes: 2,

@@ -23,6 +23,7 @@ const USAGE = `Usage: npm run simulate -- [options]
   --workers N      worker processes (default: 4)
   --faults LIST    all (default), none, or some, comma separated: ${Object.keys(faultKinds).join(", ")}
   --redis KIND     server (default), sentinel or cluster; of the latter two the master is killed where Redis goes away
+  --pooler         the processes reach Postgres through PgBouncer, in transaction mode
   --plant BUG      let the mirror run with a bug in it, to see that it is found: npm run plants -- --list
   --logs DIR       where to keep the logs of seeds that failed (default: var/simulation)
   --json           one line of JSON for each seed, and nothing else`;
@@ -35,6 +36,7 @@ interface Wish {
   workers: number;
   faults: ReadonlySet<FaultKind>;
   redis: "server" | Topology;
+  pooler: boolean;
   plant: string | null;
   logs: string;
   json: boolean;
@@ -52,6 +54,7 @@ function readWish(args: string[]): Wish | "help" {
       workers: text,
       faults: text,
       redis: text,
+      pooler: { type: "boolean" },
       plant: text,
       logs: text,
       json: { type: "boolean" },
@@ -78,6 +81,7 @@ function readWish(args: string[]): Wish | "help" {
     workers: whole("workers", 4, 1),
     faults: readFaults(values.faults ?? "all"),
     redis: readRedis(values.redis ?? "server"),
+    pooler: values.pooler ?? false,
     plant,
     logs: values.logs ?? join(checkout, "var", "simulation"),
     json: values.json ?? false,
@@ -106,7 +110,7 @@ async function run(wish: Wish): Promise<number> {
   await using resources = new AsyncDisposableStack();
   for (const signal of ["SIGTERM", "SIGINT"] as const)
     process.once(signal, () => void resources.disposeAsync().finally(() => process.exit(1)));
-  const stores = resources.use(await openOwnStores({ redis: wish.redis }));
+  const stores = resources.use(await openOwnStores({ redis: wish.redis, pooler: wish.pooler }));
   const template = "simulation_template";
   await makeTemplate(stores.postgres.url, template);
   const plant = plants.find(({ name }) => name === wish.plant);
@@ -134,10 +138,10 @@ async function run(wish: Wish): Promise<number> {
   return failed > 0 ? 1 : 0;
 }
 
-function replayOf({ steps, workers, faults, redis, plant }: Wish, seed: number): string {
+function replayOf({ steps, workers, faults, redis, pooler, plant }: Wish, seed: number): string {
   const all = Object.keys(faultKinds).length;
   const named = faults.size === all ? "all" : faults.size === 0 ? "none" : [...faults].join();
-  const kept = redis === "server" ? "" : ` --redis ${redis}`;
+  const kept = `${redis === "server" ? "" : ` --redis ${redis}`}${pooler ? " --pooler" : ""}`;
   const planted = plant === null ? "" : ` --plant ${plant}`;
   return `npm run simulate -- --seed ${seed} --steps ${steps} --workers ${workers} --faults ${named}${kept}${planted}`;
 }

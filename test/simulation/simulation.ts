@@ -103,8 +103,9 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
   if (LOGINS.length !== TOKENS) throw new Error(`The schedule counts on ${TOKENS} tokens`);
   const tokens = LOGINS.map((login, index) => newToken(simulator, seed, login, index));
   const redis = { url: stores.redis.url, prefix: `{s${seed}}` };
-  const places = { database: database.url, redis, upstream: simulator.url };
+  const places = { database: stores.pooler?.through(database.url) ?? database.url, redis, upstream: simulator.url };
   const env = {
+    ...(stores.pooler ? { DATABASE_DIRECT_URL: database.url } : {}),
     UPSTREAM_TOKEN: tokens.join(),
     WEBHOOK_SECRET,
     REPOSITORIES: repositories.map((one) => world.fullName(one)).join(),

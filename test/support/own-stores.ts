@@ -6,6 +6,7 @@ import { throwAwayState } from "../../scripts/postgres-state.mjs";
 import { recordOf } from "../../scripts/processes.mjs";
 import { openRedis } from "../../scripts/redis.mjs";
 import type { StoreServer } from "../../scripts/store-server.mjs";
+import { openPooler, type Pooler } from "./pooler.ts";
 import { openRedisTopology, type Topology } from "./redis-topologies.ts";
 
 /** A server that the test may stop, and start again on the same address with what it had stored. */
@@ -24,12 +25,16 @@ interface OwnRedis extends OwnStore {
 export interface OwnStores extends AsyncDisposable {
   postgres: OwnStore;
   redis: OwnRedis;
+  /** Null unless it was asked for. */
+  pooler: Pooler | null;
 }
 
 export async function openOwnStores({
   redis: kind = "server",
+  pooler: isPooled = false,
 }: {
   redis?: "server" | Topology;
+  pooler?: boolean;
 } = {}): Promise<OwnStores> {
   // By this name and the owner's record the next run finds and ends what a killed one has left.
   const { state, user } = await throwAwayState("tain-throw-away-", { onDisk: true });
@@ -42,7 +47,8 @@ export async function openOwnStores({
     kind === "server"
       ? await openStore(() => openRedis({ state, programs, signal: new AbortController().signal }), resources)
       : await openSeveral(kind, { directory: state, programs }, resources);
-  return { postgres, redis, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+  const pooler = isPooled ? resources.use(await openPooler(postgres.url, { directory: state })) : null;
+  return { postgres, redis, pooler, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
 async function openSeveral(

@@ -29,7 +29,7 @@ export class Announcements implements AsyncDisposable {
       return { [Symbol.dispose]: () => {} };
     }
     this.#listeners.add(listener);
-    this.#listening ??= listen(this.#ctx.config.databaseUrl, {
+    this.#listening ??= listen(this.#ctx.config.databaseDirectUrl ?? this.#ctx.config.databaseUrl, {
       onText: (text) => {
         for (const one of this.#listeners) one.onText(text);
       },

@@ -27,7 +27,7 @@ export interface Serving {
 
 /** Migrates the database, starts the processes and tends the mirror, until the signal aborts. */
 export async function serve({ env: given, demonstrating, tree, output, signal }: Serving): Promise<void> {
-  await migrateTo(given.DATABASE_URL ?? "");
+  await migrateTo(given.DATABASE_DIRECT_URL ?? given.DATABASE_URL ?? "");
   const demonstration = await demonstrating;
   const env = demonstration
     ? { ...given, UPSTREAM_URL: demonstration.url, UPSTREAM_TOKEN: demonstration.token }

@@ -35,8 +35,10 @@ export class StandingsReader implements AsyncDisposable {
   readonly #all: readonly Connection[];
   readonly #questions: Gather<Iterable<number>, Standings>;
 
-  constructor({ databaseUrl }: Pick<Config, "databaseUrl">) {
-    this.#all = Array.from({ length: CONNECTIONS }, () => new Connection(databaseUrl));
+  constructor({ databaseUrl, databaseDirectUrl }: Pick<Config, "databaseUrl" | "databaseDirectUrl">) {
+    // A pooler knows no names of statements, since it gives the session to others.
+    const name = databaseDirectUrl === null ? "standings" : undefined;
+    this.#all = Array.from({ length: CONNECTIONS }, () => new Connection(databaseUrl, name));
     this.#idle = [...this.#all];
     this.#questions = new Gather(
       async (lists) => {
@@ -78,12 +80,14 @@ function standingOf([id, revision, isMirrored, confirmedMs]: Row): [number, Stan
 /** One connection, made when it is needed, and again after it broke. A pool would cost a tenth of an answer that is a 304. */
 class Connection {
   readonly #databaseUrl: string;
+  readonly #name: string | undefined;
   #client: pg.Client | null = null;
   #connecting: Promise<pg.Client> | null = null;
   #isClosed = false;
 
-  constructor(databaseUrl: string) {
+  constructor(databaseUrl: string, name: string | undefined) {
     this.#databaseUrl = databaseUrl;
+    this.#name = name;
   }
 
   async rows(ids: string): Promise<Row[]> {
@@ -93,7 +97,7 @@ class Connection {
     // A connection that is dropped fails its query.
     const late = setTimeout(() => this.#drop(client), ANSWER_TIMEOUT_MS);
     try {
-      return (await client.query<Row>({ name: "standings", text: FIND_STANDINGS, values: [ids], rowMode: "array" }))
+      return (await client.query<Row>({ name: this.#name, text: FIND_STANDINGS, values: [ids], rowMode: "array" }))
         .rows;
     } finally {
       clearTimeout(late);
