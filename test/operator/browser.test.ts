@@ -97,7 +97,8 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     timeout: LONG_TEST_MS,
   }, async () => {
     const second = secondOf(world);
-    world.simulator.setFaults({ http: [{ kind: "slow", delayMs: 1_500, match: `/repos/${second}/|/graphql` }] });
+    // Each page of the copy takes longer than the page takes to look again, on a busy machine too.
+    world.simulator.setFaults({ http: [{ kind: "slow", delayMs: 4_000, match: `/repos/${second}/|/graphql` }] });
     await page.getByLabel("Mirror another").fill(second);
     await page.getByRole("button", { name: "Mirror it" }).click();
     const copied = row(page, second).getByRole("progressbar");
