@@ -26,7 +26,7 @@ export const hasGh = spawnSync("gh", ["--version"]).status === 0;
  * `gh` as it is installed, with a configuration of its own. It reaches the mirror by a Unix socket, which it can be told to use
  * for whatever host: so no name needs to resolve, no port be free, and an enterprise host needs no certificate.
  */
-export async function openGh(world: ApiWorld, resources: AsyncDisposableStack): Promise<Gh> {
+export async function openGh(world: Pick<ApiWorld, "ctx" | "token">, resources: AsyncDisposableStack): Promise<Gh> {
   const home = await mkdtemp(join(tmpdir(), "tain-gh-"));
   resources.defer(() => rm(home, { recursive: true, force: true }));
   const socket = join(home, "socket");

@@ -5,6 +5,7 @@ import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { registerHook } from "../../src/cli/hooks/repository-hooks.ts";
 import { changeTarget, createTarget, findTarget, listTargets, removeTarget } from "../../src/events/target.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import { answerSchema, problemsOf, readDescription, unknownFields } from "../simulator/openapi.ts";
 import { askAt } from "../support/asking.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -129,6 +130,70 @@ test("a hook lives through octokit: made and pinged, listed, delivered to, chang
   // Upstream knows of none of this.
   expect((await askAt(world.simulator.url, "GET", path, { token: ADMIN })).body).toEqual([]);
 });
+
+/** Each operation as it is described, below a repository or an organisation; ids are filled in as they become known. */
+const OPERATIONS: [method: string, below: string, status: string, body?: object][] = [
+  ["POST", "", "201", { name: "web", events: ["star"] }],
+  ["GET", "", "200"],
+  ["GET", "/{hook_id}", "200"],
+  ["PATCH", "/{hook_id}", "200", { active: true, events: ["star", "fork"] }],
+  ["GET", "/{hook_id}/config", "200"],
+  ["PATCH", "/{hook_id}/config", "200", { content_type: "json" }],
+  ["POST", "/{hook_id}/pings", "204"],
+  ["POST", "/{hook_id}/tests", "204"],
+  ["GET", "/{hook_id}/deliveries", "200"],
+  ["GET", "/{hook_id}/deliveries/{delivery_id}", "200"],
+  ["POST", "/{hook_id}/deliveries/{delivery_id}/attempts", "202"],
+  ["DELETE", "/{hook_id}", "204"],
+];
+
+test.each(["/repos/{owner}/{repo}", "/orgs/{org}"])(
+  "each operation of hooks below %s answers as it is described",
+  async (place) => {
+    const description = readDescription();
+    const isOrganization = place.startsWith("/orgs");
+    const { id: userId } = (await world.get("/user")).body as { id: number };
+    const token = await createApiToken(world.ctx, { userId, canWrite: true, permissions: ["hooks:write"] });
+    const filled: Record<string, string> = { owner, repo, org: owner };
+    const faults: string[] = [];
+    const asked: string[] = [];
+    for (const [method, below, status, body] of OPERATIONS) {
+      const template = `${place}/hooks${below}`;
+      if (isOrganization && below === "/{hook_id}/tests") continue;
+      const given = method === "POST" && below === "" ? { ...body, config: { url: `${server.url}/described` } } : body;
+      if (below === "/{hook_id}/deliveries")
+        await until(
+          "the ping is noted",
+          async () => (await ask("GET", filledIn(template, filled), undefined, token)).body.length > 0,
+        );
+      const answer = await ask(method, filledIn(template, filled), given, token);
+      asked.push(`${method} ${template}`);
+      expect(answer.status, `${method} ${template}: ${JSON.stringify(answer.body)}`).toBe(Number(status));
+      if (status === "204") continue;
+      const schema = answerSchema(description, method.toLowerCase(), template, status);
+      for (const fault of [
+        ...problemsOf(description, schema, answer.body),
+        ...unknownFields(description, schema, answer.body),
+      ])
+        faults.push(`${method} ${template}: ${fault}`);
+      if (method === "POST" && below === "") filled.hook_id = String(answer.body.id);
+      if (below === "/{hook_id}/deliveries") filled.delivery_id = String(answer.body[0].id);
+    }
+    // The service shows it in lists, empty, and does not describe it.
+    expect(faults.filter((fault) => !/deliveries: \$\.url$/.test(fault))).toEqual([]);
+    const described = Object.entries(description.paths).flatMap(([path, methods]) =>
+      path.startsWith(`${place}/hooks`)
+        ? Object.keys(methods)
+            .filter((method) => /^(get|post|patch|put|delete)$/.test(method))
+            .map((method) => `${method.toUpperCase()} ${path}`)
+        : [],
+    );
+    expect(asked.toSorted()).toEqual(described.toSorted());
+  },
+);
+
+const filledIn = (template: string, values: Record<string, string>) =>
+  template.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? "");
 
 const hook = (config: object = {}, more: object = {}) => ({
   config: { url: "https://ci.example/hook", ...config },

@@ -222,6 +222,13 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "hook-clients",
+    proves: "`gh`, PyGithub and Probot, unmodified, work with hooks that live in the mirror.",
+    minutes: 2,
+    commands: [{ args: ["test", "test/events/hook-clients.test.ts"], env: { HOOK_CLIENTS: "1" } }],
+    figures: (lines) => [atLeast("clients that were driven", printed(lines, "hook clients").length, 3)],
+  },
+  {
     name: "read-after-event",
     proves:
       "Who asks at the moment of a delivery sees what it tells, 20,000 times, by REST and GraphQL, in two processes.",
