@@ -54,7 +54,7 @@ export async function tain(args) {
 function needsNoStores([command, ...args]) {
   return (
     command === undefined ||
-    ["help", "simulate"].includes(command) ||
+    ["app", "help", "init", "simulate"].includes(command) ||
     [command, ...args].some((arg) => ["--help", "-h", "--version"].includes(arg))
   );
 }

@@ -1,6 +1,6 @@
 import { type ParseArgsOptionDescriptor, parseArgs } from "node:util";
 import type { Context } from "../context.ts";
-import type { Output } from "./output.ts";
+import type { Output, Streams } from "./output.ts";
 
 /** One subcommand of `tain`. */
 export interface Command {
@@ -35,6 +35,8 @@ export interface Given {
   /** The options that were given a value, by name. */
   values: ReadonlyMap<string, string>;
   env: NodeJS.ProcessEnv;
+  /** For commands that ask. */
+  streams: Streams;
   /** Closed when the command ends. */
   resources: AsyncDisposableStack;
   /** Set where an operator asked a worker for it: what that worker has open, and when it has to stop. */

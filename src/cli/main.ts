@@ -14,6 +14,7 @@ import { openOutput, type Streams } from "./output.ts";
 
 /** In the order that a person meets them. Each is loaded when it is asked for. */
 const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
+  init: async () => (await import("./init/init.ts")).init,
   up: async () => (await import("./up/up.ts")).up,
   add: async () => (await import("./repositories/add.ts")).add,
   remove: async () => (await import("./repositories/remove.ts")).remove,
@@ -22,6 +23,7 @@ const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
   audit: async () => (await import("./repositories/audit.ts")).audit,
   deliveries: async () => (await import("./deliveries/deliveries.ts")).deliveries,
   hooks: async () => (await import("./hooks/hooks.ts")).hooks,
+  app: async () => (await import("./app/app.ts")).app,
   targets: async () => (await import("./targets/targets.ts")).targets,
   token: async () => (await import("./token.ts")).token,
   writes: async () => (await import("./writes.ts")).writes,
@@ -78,7 +80,7 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv, strea
   const { withSecretFiles } = await import("../config.ts");
   const settled = withSecretFiles(env);
   return await command.run(
-    { words, flags, values, env: settled, resources },
+    { words, flags, values, env: settled, streams, resources },
     openOutput({ json: flags.has("json") }, streams),
   );
 }

@@ -22,6 +22,8 @@ export interface Output {
 
 /** Where the text of a command goes: those of the process, or what a test reads. */
 export interface Streams {
+  /** What a person types. Undefined: there is nobody to ask. */
+  stdin?: NodeJS.ReadableStream & { isTTY?: boolean };
   stdout: { write(text: string): unknown; isTTY?: boolean; columns?: number };
   stderr: { write(text: string): unknown };
 }

@@ -12,8 +12,6 @@ import { credentialOf, mediaOf, versionOf } from "./rest/negotiation.ts";
 import type { Token } from "./tokens.ts";
 import { openView, type View } from "./views/view.ts";
 
-const MAX_BODY = 25 * 1024 * 1024;
-
 /** What is known so far of a request under way; the answer's headers and the meter need it. */
 export interface Exchange {
   readonly request: IncomingMessage;
@@ -85,7 +83,7 @@ export function openExchange(
     requestId: newRequestId(),
     mediaName: media.name,
     file: media.file,
-    bucket: path === "/graphql" ? "graphql" : "core",
+    bucket: path === "/graphql" ? "graphql" : path.startsWith("/app-manifests/") ? "integration_manifest" : "core",
     route: `${request.method} (unknown)`,
     docs: "https://docs.github.com/rest",
     accepted: null,
@@ -112,15 +110,4 @@ function roleOfApp({ apps }: Service, app: App | Refusal, repository: Repository
 export function header(request: IncomingMessage, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value[0] : value;
-}
-
-/** The text of the body; null when it is too long. */
-export async function readText(request: IncomingMessage): Promise<string | null> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request) {
-    length += chunk.length;
-    if (length <= MAX_BODY) chunks.push(chunk);
-  }
-  return length > MAX_BODY ? null : Buffer.concat(chunks).toString("utf8");
 }

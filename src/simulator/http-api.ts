@@ -7,7 +7,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { allows, wasGiven } from "./access.ts";
 import { UNDECODABLE } from "./app-jwt.ts";
 import type { App } from "./apps.ts";
-import { type Exchange, header, openExchange, readText } from "./exchange.ts";
+import { type Exchange, header, openExchange } from "./exchange.ts";
 import type { Faults, HttpFault } from "./faults.ts";
 import { Graphql } from "./graphql.ts";
 import { isJsonObject } from "./json.ts";
@@ -15,6 +15,7 @@ import { acceptedPermissions, acceptedScopes, has, levelOf, neededFor } from "./
 import type { Repository } from "./records.ts";
 import { Refusal } from "./refusal.ts";
 import { REFUSALS } from "./refusals.ts";
+import { readText } from "./request-text.ts";
 import { Responder } from "./responder.ts";
 import { suspended } from "./rest/apps.ts";
 import {

@@ -11,6 +11,7 @@ import { type FaultSettings, Faults } from "./faults.ts";
 import { HttpApi } from "./http-api.ts";
 import { type BuildOptions, type Builds, startBuilds } from "./live/builds.ts";
 import { type Live, startLive } from "./live/live.ts";
+import { Manifests } from "./manifests.ts";
 import { Meter } from "./meter.ts";
 import { Quota, type QuotaOptions } from "./quota.ts";
 import type { Service } from "./rest/call.ts";
@@ -68,6 +69,7 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
     quota,
     meter,
     webhooks,
+    manifests: new Manifests({ world, apps, refuseLocalHooks: options.refuseLocalHooks ?? false }),
     deepPageLimit: options.deepPageLimit ?? 10_000,
     refuseLocalHooks: options.refuseLocalHooks ?? false,
     wholeSchema: options.wholeSchema ?? null,
@@ -131,7 +133,8 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
   simulator.setFaults(options.faults ?? {});
   const control = new Control(simulator);
   server.on("request", (request, response) => {
-    const handled = request.url?.startsWith("/-/") ? control.handle(request, response) : api.handle(request, response);
+    const part = request.url?.startsWith("/-/") ? control : service.manifests.isPage(request) ? service.manifests : api;
+    const handled = part.handle(request, response);
     handled.catch((error: unknown) => failed(request, response, error));
   });
   return simulator;

@@ -34,11 +34,11 @@ function tain(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
 test.each([
   [
     ["frob"],
-    "There is no command frob; the commands are up, add, remove, status, backfill, audit, deliveries, hooks, targets, token, writes, migrate and doctor",
+    "There is no command frob; the commands are init, up, add, remove, status, backfill, audit, deliveries, hooks, app, targets, token, writes, migrate and doctor",
   ],
   [
     ["--frob"],
-    "There is no option --frob; the commands are up, add, remove, status, backfill, audit, deliveries, hooks, targets, token, writes, migrate and doctor",
+    "There is no option --frob; the commands are init, up, add, remove, status, backfill, audit, deliveries, hooks, app, targets, token, writes, migrate and doctor",
   ],
   [["status", "--frob"], "tain status has no option --frob; it has --json and --help"],
   [["add", "demo"], "demo is neither owner/name nor owner/*: the owner is missing, or the name"],
@@ -113,7 +113,7 @@ test.each([
     const group = groups[name as keyof typeof groups];
     const { command, args: rest } = chooseAction(group, args);
     return await command.run(
-      { ...parseArguments(command, rest), env: {}, resources: new AsyncDisposableStack() },
+      { ...parseArguments(command, rest), env: {}, streams: process, resources: new AsyncDisposableStack() },
       openOutput({ json: true }, process),
     );
   };
@@ -166,6 +166,7 @@ test("every command has help that says what it takes and which options it has", 
   expect(code).toBe(0);
   const names = [...stdout.matchAll(/^ {2}(\w+) {2,}\S/gm)].map(([, name]) => name as string);
   expect(names).toEqual([
+    "init",
     "up",
     "add",
     "remove",
@@ -174,6 +175,7 @@ test("every command has help that says what it takes and which options it has", 
     "audit",
     "deliveries",
     "hooks",
+    "app",
     "targets",
     "token",
     "writes",

@@ -49,7 +49,7 @@ async function runDoctor({ env, resources }: Given, output: Output): Promise<num
 
 const COLOURS = { ok: "green", warning: "yellow", problem: "red" } as const;
 
-function lineOf({ level, part, says, todo }: Finding): string {
+export function lineOf({ level, part, says, todo }: Finding): string {
   const line = `${styled(COLOURS[level], level.padEnd(8))} ${part.padEnd(12)} ${says}`;
   return todo === null ? line : `${line}\n${" ".repeat(22)}${todo}`;
 }

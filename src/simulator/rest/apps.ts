@@ -4,7 +4,7 @@ import { isJsonObject } from "../json.ts";
 import { grants, type Level, type Permissions } from "../permissions.ts";
 import type { Repository, User } from "../records.ts";
 import { Refusal } from "../refusal.ts";
-import { accessToken, appView, installationView } from "../views/app.ts";
+import { accessToken, appView, installationView, integration } from "../views/app.ts";
 import { deliveryView, hookConfig } from "../views/hook.ts";
 import { repositorySummary } from "../views/repository.ts";
 import { texts } from "./body.ts";
@@ -21,6 +21,15 @@ function appOf(call: Call): App {
 export function getApp(call: Call): Answer {
   const app = appOf(call);
   return ok(appView(call.view, app, call.apps.of(app).length));
+}
+
+/** What a new App's owner is told once: the App with its secrets. The code is all that the caller shows. */
+export function postConversion({ manifests, params, view }: Call): Answer {
+  const made = manifests.take(params.code ?? "");
+  if (!made) throw notFound();
+  const { app, clientSecret, webhookSecret, pem } = made;
+  const secrets = { client_secret: clientSecret, webhook_secret: webhookSecret, pem };
+  return { status: 201, body: { ...integration(view, app), ...secrets } };
 }
 
 /** `since`: updated at or after. `outdated`: those that have not accepted what the App asks for by now. */

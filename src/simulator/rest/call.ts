@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { allows, type Kind, kindOf } from "../access.ts";
 import type { App, Apps } from "../apps.ts";
+import type { Manifests } from "../manifests.ts";
 import type { Meter } from "../meter.ts";
 import { accepted, levelOf, type Needed } from "../permissions.ts";
 import type { Caller, Quota } from "../quota.ts";
@@ -20,6 +21,7 @@ export interface Service {
   readonly quota: Quota;
   readonly meter: Meter;
   readonly webhooks: Webhooks;
+  readonly manifests: Manifests;
   /** Rows beyond which `page` without a cursor is refused on issues. */
   readonly deepPageLimit: number;
   /** The real service refuses hooks on loopback addresses; a simulation needs them. */

@@ -54,6 +54,12 @@ export const ROUTES: readonly Route[] = [
   route("GET", "/organizations/:id/repos", "repos/repos#list-organization-repositories", listOrganizationRepositories),
   route("POST", "/orgs/:login/repos", "repos/repos#create-an-organization-repository", repositories.postRepository),
 
+  route(
+    "POST",
+    "/app-manifests/:code/conversions",
+    "apps/apps#create-a-github-app-from-a-manifest",
+    apps.postConversion,
+  ),
   forApps("GET", "/app", "apps#get-the-authenticated-app", apps.getApp),
   forApps("GET", "/app/installations", "apps#list-installations-for-the-authenticated-app", apps.listInstallations),
   forApps("GET", "/app/installations/:id", "apps#get-an-installation-for-the-authenticated-app", apps.getInstallation),

@@ -21,6 +21,16 @@ export interface TransportLimits {
   maxBodyBytes: number;
 }
 
+/** For a single question with a small answer. */
+export const ONE_REQUEST: TransportLimits = {
+  connections: 1,
+  connectTimeoutMs: 10_000,
+  headersTimeoutMs: 15_000,
+  bodyTimeoutMs: 15_000,
+  totalTimeoutMs: 30_000,
+  maxBodyBytes: 1024 * 1024,
+};
+
 /** Headers that name us in every request. The version is that of the dialect that the mirror stores. */
 export const OWN_HEADERS = {
   accept: "application/vnd.github+json",

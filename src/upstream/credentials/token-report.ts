@@ -9,7 +9,7 @@ import {
   UpstreamRefusedError,
 } from "../client/errors.ts";
 import { RATE_LIMIT } from "../client/graphql.ts";
-import { OWN_HEADERS, type Received, Transport } from "../client/transport.ts";
+import { ONE_REQUEST, OWN_HEADERS, type Received, Transport } from "../client/transport.ts";
 import { fingerprint } from "./credentials.ts";
 
 /** Upstream's answers about one token. The token itself is nowhere in it. */
@@ -32,14 +32,6 @@ export interface TokenReport {
 
 const BUCKETS = ["core", "graphql", "search"];
 const BATCH = 100;
-const LIMITS = {
-  connections: 1,
-  connectTimeoutMs: 10_000,
-  headersTimeoutMs: 15_000,
-  bodyTimeoutMs: 15_000,
-  totalTimeoutMs: 30_000,
-  maxBodyBytes: 1024 * 1024,
-};
 
 /**
  * Asks upstream for the token's user, its rights, and the repositories that it sees: one request, and a point for each
@@ -91,7 +83,7 @@ export async function reportToken(
 
 /** GitHub docs: this one request is free, so it takes no lease; and it is answered when all else is spent. */
 async function askLimits({ config }: Pick<Stores, "config">, token: string): Promise<Received> {
-  const transport = new Transport(config.upstreamUrl, LIMITS);
+  const transport = new Transport(config.upstreamUrl, ONE_REQUEST);
   try {
     return await transport.send({
       method: "GET",

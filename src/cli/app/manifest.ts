@@ -1,0 +1,77 @@
+import { FOLLOWED_EVENTS } from "../../sync/following/hook-subscriptions.ts";
+import { NEEDED_PERMISSIONS } from "../hooks/app-diagnosis.ts";
+
+/** What upstream is asked to make: an App that sees and hears what a mirror needs, and no more. Pure. */
+export function manifestOf({
+  name,
+  publicUrl,
+  homepage,
+  redirectUrl,
+  mayWrite,
+}: {
+  name: string;
+  /** Null: upstream cannot reach us, and the App has no webhook. */
+  publicUrl: string | null;
+  /** Upstream asks for one. */
+  homepage: string;
+  redirectUrl: string;
+  /** Callers' writes are made by the App as well. */
+  mayWrite: boolean;
+}): object {
+  const levels = NEEDED_PERMISSIONS.map((permission) => [
+    permission,
+    mayWrite && permission !== "metadata" ? "write" : "read",
+  ]);
+  return {
+    name,
+    url: homepage,
+    redirect_url: redirectUrl,
+    description: "Keeps a mirror of the repositories that it is installed on.",
+    public: false,
+    default_permissions: Object.fromEntries(levels),
+    ...(publicUrl !== null && {
+      hook_attributes: { url: `${publicUrl}/webhooks`, active: true },
+      default_events: FOLLOWED_EVENTS,
+    }),
+  };
+}
+
+/** Our page: says what will happen, and has the one button that posts the manifest to upstream's page. Pure. */
+export function pageOf({ action, manifest }: { action: string; manifest: object }): string {
+  return page(
+    "Make a GitHub App for Tain",
+    `<p>The button leads to ${escaped(new URL(action).host)}, which shows what the App may do and asks you once more.</p>
+    <pre>${escaped(JSON.stringify(manifest, null, 2))}</pre>
+    <form method="post" action="${escaped(action)}">
+      <input type="hidden" name="manifest" value="${escaped(JSON.stringify(manifest))}">
+      <button>Make this App</button>
+    </form>`,
+  );
+}
+
+/** Pure. */
+export function page(title: string, content: string): string {
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width">
+    <title>${escaped(title)}</title>
+    <style>
+      :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
+      body { max-width: 40rem; margin: 3rem auto; padding: 0 1rem; }
+      pre { overflow: auto; padding: 1rem; border: 1px solid; }
+      button { font: inherit; padding: 0.5rem 1rem; }
+    </style>
+  </head>
+  <body>
+    <h1>${escaped(title)}</h1>
+    ${content}
+  </body>
+</html>
+`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
+}

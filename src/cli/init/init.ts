@@ -1,0 +1,205 @@
+import { resolve } from "node:path";
+import { UnfitStoreError } from "../../../db/unfit.ts";
+import { apiUrl, httpUrl, urlOf } from "../../config/values.ts";
+import { ConfigError, parseConfig } from "../../config.ts";
+import { type Context, openContext } from "../../context.ts";
+import { type Command, CommandError, type Given } from "../command.ts";
+import { lineOf } from "../doctor/doctor.ts";
+import type { Finding } from "../doctor/finding.ts";
+import { examinePostgres } from "../doctor/postgres.ts";
+import { examineRedis } from "../doctor/redis.ts";
+import { examineUpstream } from "../doctor/upstream.ts";
+import { newSecret } from "../instance.ts";
+import type { Output } from "../output.ts";
+import { AnswerError, Questions } from "../questions.ts";
+import { reasonOf } from "../reason.ts";
+import { readPatterns } from "../repositories/patterns.ts";
+import { START, typed } from "../typed.ts";
+import { publicAddressFinding } from "./public-address.ts";
+import { examinePatterns } from "./repositories.ts";
+import { readSettingsFile, withSettings, writePrivately } from "./settings-file.ts";
+
+export const init: Command = {
+  name: "init",
+  summary: "ask for what a real service needs, test each answer, and write .env",
+  about: `
+Asks for upstream's address and a token, for what to mirror, for Postgres, Redis and the public
+address, and tests each answer at once. Makes the secrets. Then writes it all to .env, which only
+you can read; what stands there beside it stays. Nothing is written before the last answer.
+
+In place of a token a GitHub App may mirror: \`tain app create\` makes one; answer with "app" then.
+Without a terminal the answers are read from stdin, a line for each question.`,
+  values: { file: { takes: "FILE", about: "where to write (default: .env)" } },
+  run: runInit,
+};
+
+type Settings = Record<string, string | undefined>;
+
+async function runInit({ values, streams, env }: Given, output: Output): Promise<number> {
+  if (output.json) throw new CommandError("tain init asks questions, and has no --json: run it without");
+  const file = resolve(values.get("file") ?? ".env");
+  const before = await readSettingsFile(file);
+  using questions = new Questions({ streams });
+  if (before !== null && !(await questions.confirm(`${file} is there already. Change its settings?`, "n"))) {
+    output.line("Nothing was written.");
+    return 1;
+  }
+  const settings: Settings = {};
+  const asking: Asking = { questions, output, settings, env };
+  await askUpstream(asking);
+  await askStores(asking);
+  await askPublicUrl(asking);
+  // A secret that hooks were given already stays.
+  for (const name of ["WEBHOOK_SECRET", "OPERATOR_TOKEN"]) if (!isSet(before, name)) settings[name] = newSecret();
+  await writePrivately(file, withSettings(before ?? "", settings));
+  output.line(`\nWritten to ${file}, which only you can read. The secrets were made, and stand there.`);
+  output.line(
+    `\nNext: \`${START}\`. If something does not work, \`${typed("doctor")}\` says what, why, and what to do.`,
+  );
+  return 0;
+}
+
+/** The answers so far, and whom to ask for more. */
+interface Asking extends Pick<Given, "env"> {
+  questions: Questions;
+  output: Output;
+  settings: Settings;
+}
+
+async function askUpstream(asking: Asking): Promise<void> {
+  const { questions, settings, output } = asking;
+  settings.UPSTREAM_URL = await questions.ask("The service's REST address:", readBy(apiUrl), {
+    otherwise: "https://api.github.com",
+  });
+  const text = 'A token for it (not shown), or "app" for a GitHub App that you have made:';
+  settings.UPSTREAM_TOKEN = await questions.ask(
+    text,
+    async (answer) => {
+      if (answer === "app") return undefined;
+      tell(output, await examined(asking, { UPSTREAM_TOKEN: answer }, (ctx) => examineUpstream(ctx, false)));
+      return answer;
+    },
+    { isSecret: true },
+  );
+  if (settings.UPSTREAM_TOKEN === undefined) await askApp(asking);
+  const empty = settings.UPSTREAM_TOKEN === undefined ? "all it is installed on" : undefined;
+  settings.REPOSITORIES = await questions.ask(
+    "What to mirror (owner/name, owner/*; with commas):",
+    async (answer) => {
+      if (answer === empty) return undefined;
+      const names = patternsOf(answer);
+      tell(output, await examined(asking, {}, (ctx) => examinePatterns(ctx, names)));
+      return names.join(",");
+    },
+    empty === undefined ? {} : { otherwise: empty },
+  );
+}
+
+async function askApp(asking: Asking): Promise<void> {
+  const { questions, settings, output } = asking;
+  settings.APP_ID = await questions.ask("The App's id:", (answer) => answer);
+  settings.APP_PRIVATE_KEY_FILE = await questions.ask("The file of its private key:", async (answer) => {
+    const path = resolve(answer);
+    tell(output, await examined(asking, { APP_PRIVATE_KEY_FILE: path }, (ctx) => examineUpstream(ctx, false)));
+    return path;
+  });
+}
+
+/** Nothing: `npm start` brings the store. */
+const EMBEDDED = "embedded";
+
+async function askStores(asking: Asking): Promise<void> {
+  const { questions, settings, output } = asking;
+  settings.DATABASE_URL = await questions.ask(
+    "Postgres, as postgres://user:password@host:5432/database (not shown):",
+    async (answer) => {
+      if (answer === EMBEDDED) return undefined;
+      const url = readBy(urlOf("postgres:", "postgresql:"))(answer);
+      const found = await examined(asking, { DATABASE_URL: url }, examinePostgres);
+      // A new database has no schema yet: the first start brings it.
+      tell(
+        output,
+        found.filter(({ says }) => says !== "Migrations are missing"),
+      );
+      return url;
+    },
+    { otherwise: EMBEDDED, isSecret: true },
+  );
+  settings.REDIS_URL = await questions.ask(
+    "Redis, as redis://host:6379/0 (not shown):",
+    async (answer) => {
+      if (answer === EMBEDDED) return undefined;
+      const url = readBy(urlOf("redis:", "rediss:"))(answer);
+      tell(output, await examined(asking, { REDIS_URL: url }, examineRedis));
+      return url;
+    },
+    { otherwise: EMBEDDED, isSecret: true },
+  );
+}
+
+async function askPublicUrl({ questions, settings, output, env }: Asking): Promise<void> {
+  settings.PUBLIC_URL = await questions.ask(
+    "The address by which the service and callers reach Tain, e.g. https://tain.example.com:",
+    async (answer) => {
+      if (answer === "none") return undefined;
+      const url = readBy(httpUrl)(answer);
+      const finding = await publicAddressFinding(url, env);
+      output.line(lineOf(finding));
+      if (finding.level !== "ok" && !(await questions.confirm("Use it all the same?", "y")))
+        throw new AnswerError("Then give another");
+      return url;
+    },
+    { otherwise: "none" },
+  );
+}
+
+/** Shows what was found; an answer with a problem will not do. @throws AnswerError */
+function tell(output: Output, findings: readonly Finding[]): void {
+  for (const finding of findings.filter(({ level }) => level !== "problem")) output.line(lineOf(finding));
+  const problems = findings.filter(({ level }) => level === "problem");
+  if (problems.length > 0)
+    throw new AnswerError(problems.map(({ says, todo }) => (todo === null ? says : `${says}. ${todo}`)).join("\n    "));
+}
+
+/** What an examination finds by the answers so far, and by nothing of the environment; what was not answered yet leads nowhere. */
+async function examined(
+  { settings, env }: Asking,
+  answer: Settings,
+  examine: (ctx: Context) => Promise<Finding[]>,
+): Promise<Finding[]> {
+  const answered = Object.entries({ ...settings, ...answer }).filter(([, value]) => value !== undefined);
+  const nowhere = { DATABASE_URL: "postgres://127.0.0.1:1/tain", REDIS_URL: "redis://127.0.0.1:1" };
+  const own = { WEBHOOK_SECRET: newSecret(), LOG_LEVEL: "silent", TAIN_HOME: env.TAIN_HOME };
+  await using resources = new AsyncDisposableStack();
+  let ctx: Context;
+  try {
+    const config = parseConfig({ ...nowhere, ...own, ...Object.fromEntries(answered) });
+    ctx = await openContext(config, resources, { name: "init" });
+  } catch (error) {
+    if (error instanceof ConfigError || error instanceof UnfitStoreError) throw new AnswerError(error.message);
+    throw error;
+  }
+  return await examine(ctx);
+}
+
+function readBy(read: (text: string) => string): (answer: string) => string {
+  return (answer) => {
+    try {
+      return read(answer);
+    } catch (error) {
+      throw new AnswerError(`It ${reasonOf(error)}`);
+    }
+  };
+}
+
+function patternsOf(answer: string): string[] {
+  try {
+    return readPatterns("init", answer.split(/[\s,]+/).filter(Boolean));
+  } catch (error) {
+    throw new AnswerError(reasonOf(error));
+  }
+}
+
+function isSet(text: string | null, name: string): boolean {
+  return new RegExp(`^\\s*${name}(_FILE)?=\\S`, "m").test(text ?? "");
+}

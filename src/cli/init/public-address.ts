@@ -1,0 +1,38 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { SETTINGS } from "../../config/settings.ts";
+import { type Finding, ok, warning } from "../doctor/finding.ts";
+import { codeOf, reasonOf } from "../reason.ts";
+
+const PATIENCE_MS = 5_000;
+
+/** Whether the address leads to the port of this machine at which Tain will listen: somebody listens there, and we ask. */
+export async function publicAddressFinding(publicUrl: string, env: NodeJS.ProcessEnv): Promise<Finding> {
+  const port = SETTINGS.port.read(env.PORT?.trim() || SETTINGS.port.default);
+  const nonce = randomBytes(16).toString("hex");
+  const todo = `See that it leads to port ${port} of this machine, through the proxy and its certificate`;
+  const server = createServer((_, response) => {
+    response.writeHead(200, { "Content-Type": "text/plain", Connection: "close" }).end(nonce);
+  });
+  try {
+    await listen(server, env.HOST?.trim() || SETTINGS.host.default, port);
+  } catch (error) {
+    if (codeOf(error) !== "EADDRINUSE") throw error;
+    return warning("upstream", `Port ${port} is in use, so ${publicUrl} was not tried`, `${todo}, once Tain runs`);
+  }
+  try {
+    const answer = await fetch(`${publicUrl}/-/live`, { signal: AbortSignal.timeout(PATIENCE_MS), redirect: "manual" });
+    if ((await answer.text()) === nonce) return ok("upstream", `${publicUrl} leads to this machine`);
+    return warning("upstream", `Something else answers at ${publicUrl}, with ${answer.status}`, todo);
+  } catch (error) {
+    return warning("upstream", `${publicUrl} cannot be reached from here: ${reasonOf(error)}`, todo);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+async function listen(server: Server, host: string, port: number): Promise<void> {
+  await once(server.listen(port, host), "listening");
+}

@@ -1,0 +1,37 @@
+import type { Context } from "../../context.ts";
+import {
+  CredentialRejectedError,
+  QuotaSpentError,
+  UpstreamRefusedError,
+  UpstreamUnavailableError,
+} from "../../upstream/client/errors.ts";
+import { type Finding, named, ok, problem, warning } from "../doctor/finding.ts";
+
+/** Whether upstream shows us what shall be mirrored: a request for each pattern. */
+export async function examinePatterns(ctx: Pick<Context, "upstream">, patterns: readonly string[]): Promise<Finding[]> {
+  const unseen: string[] = [];
+  for (const pattern of patterns) {
+    const [owner = "", name = ""] = pattern.split("/");
+    try {
+      const path = name === "*" ? `/users/${owner}` : `/repos/${owner}/${name}`;
+      const answer = await ctx.upstream.get(path, { priority: "caller" });
+      if (answer.kind === "missing") unseen.push(pattern);
+    } catch (error) {
+      if (error instanceof UpstreamRefusedError) unseen.push(`${pattern} (${error.message})`);
+      else if (
+        error instanceof UpstreamUnavailableError ||
+        error instanceof QuotaSpentError ||
+        error instanceof CredentialRejectedError
+      )
+        return [
+          warning("repositories", `It is not known whether upstream shows them: ${error.message}`, "Ask again later"),
+        ];
+      else throw error;
+    }
+  }
+  if (unseen.length > 0)
+    return [
+      problem("repositories", `Upstream does not show ${named(unseen)}`, "Mend the names, or the token's access"),
+    ];
+  return [ok("repositories", `Upstream shows ${named(patterns)}`)];
+}

@@ -1,0 +1,54 @@
+import { numberOf, objectOf, textOf } from "../../json.ts";
+import { failureOf } from "../client/answer.ts";
+import { UpstreamRefusedError } from "../client/errors.ts";
+import { ONE_REQUEST, OWN_HEADERS, Transport } from "../client/transport.ts";
+
+/** A GitHub App that has just been made, with what upstream tells of it this one time. */
+export interface NewApp {
+  id: number;
+  slug: string;
+  /** The App's page. */
+  htmlUrl: string;
+  owner: string;
+  /** PEM. */
+  privateKey: string;
+  /** Null: the App has no webhook. */
+  webhookSecret: string | null;
+}
+
+/**
+ * Exchanges the code that upstream's page handed to our page for the App and its secrets. The code is all that upstream asks for.
+ * @throws UpstreamUnavailableError, UpstreamRefusedError
+ */
+export async function convertManifest(upstreamUrl: string, code: string): Promise<NewApp> {
+  const transport = new Transport(upstreamUrl, ONE_REQUEST);
+  try {
+    const path = `/app-manifests/${encodeURIComponent(code)}/conversions`;
+    const received = await transport.send({ method: "POST", path, headers: OWN_HEADERS, body: "" });
+    if (received.status === 404)
+      throw new UpstreamRefusedError(404, "Upstream does not know this code: it holds once, for an hour", null);
+    // The path has the code in it, which is a secret as long as it holds.
+    if (received.status !== 201) throw failureOf("/app-manifests/…/conversions", received);
+    const app = objectOf(JSON.parse(received.text));
+    const id = numberOf(app.id);
+    const privateKey = textOf(app.pem);
+    if (id === null || privateKey === null)
+      throw new UpstreamRefusedError(201, "Upstream's answer holds no App with a key", null);
+    return {
+      id,
+      slug: textOf(app.slug) ?? String(id),
+      htmlUrl: textOf(app.html_url) ?? "",
+      owner: textOf(objectOf(app.owner).login) ?? "?",
+      privateKey,
+      webhookSecret: textOf(app.webhook_secret),
+    };
+  } finally {
+    await transport.close(1_000);
+  }
+}
+
+/** The address of upstream's pages, by that of its API. Pure. */
+export function pagesOf(upstreamUrl: string): string {
+  const { hostname, origin } = new URL(upstreamUrl);
+  return hostname === "api.github.com" ? "https://github.com" : origin;
+}
