@@ -35,8 +35,8 @@ export interface Given {
   /** The options that were given a value, by name. */
   values: ReadonlyMap<string, string>;
   env: NodeJS.ProcessEnv;
-  /** For commands that ask. */
-  streams: Streams;
+  /** For commands that ask. Undefined: there is nobody to ask. */
+  streams?: Streams;
   /** Closed when the command ends. */
   resources: AsyncDisposableStack;
   /** Set where an operator asked a worker for it: what that worker has open, and when it has to stop. */

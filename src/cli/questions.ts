@@ -20,8 +20,10 @@ export class Questions implements Disposable {
   #end: Error | null = null;
 
   /** @throws CommandError where there is nobody to ask */
-  constructor({ streams: { stdin, stdout } }: Pick<Given, "streams">) {
-    if (!stdin) throw new CommandError("There is nobody to ask: run it in a terminal, or give it the answers on stdin");
+  constructor({ streams }: Pick<Given, "streams">) {
+    const { stdin, stdout } = streams ?? {};
+    if (!stdin || !stdout)
+      throw new CommandError("There is nobody to ask: run it in a terminal, or give it the answers on stdin");
     this.#write = (text) => void stdout.write(text);
     const shown = new Writable({
       write: (chunk, _encoding, done) => {

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { Worker } from "bullmq";
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { clockFinding, type Finding } from "../../src/cli/doctor/finding.ts";
@@ -5,6 +7,7 @@ import { postgresFindings } from "../../src/cli/doctor/postgres.ts";
 import { redisFindings } from "../../src/cli/doctor/redis.ts";
 import { tokenFindings } from "../../src/cli/doctor/token.ts";
 import { redisFacts } from "../../src/operations/redis-disk.ts";
+import { QUEUE_NAMES } from "../../src/queues/queues.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { VERSION } from "../../src/version.ts";
@@ -111,6 +114,20 @@ test("what waits for a person is told: failed deliveries, paused repositories, a
     "hooks: problem",
     "processes: warning",
   ]);
+  // A delivery that Postgres refused to store stands in its queue alone.
+  await world.ctx.queues.inbox.add("store", {} as never, { attempts: 1 });
+  const inbox = new Worker(QUEUE_NAMES.inbox, () => Promise.reject(new Error("the moon was full")), {
+    connection: { url: world.ctx.config.redisUrl },
+    prefix: world.ctx.config.redisPrefix,
+  });
+  await once(inbox, "failed");
+  await inbox.close();
+  await db.query(sql`insert into origin (upstream, claimed_at) values ('https://git.example.com/api/v3', now())`);
+  const more = await tainOn(world, ["doctor", "--json"], { PUBLIC_URL: "https://tain.example.com" });
+  expect(worse(more.json.findings)).toEqual(
+    expect.arrayContaining(["settings: problem", "settings: warning", "queues: problem"]),
+  );
+  expect(said(more.json.findings, "settings")[0]).toContain("The database mirrors https://git.example.com/api/v3");
   const unreachable = await tainOn(world, ["doctor", "--json"], { PUBLIC_URL: "" });
   expect(worse(unreachable.json.findings)).toContain("hooks: warning");
 });

@@ -113,7 +113,7 @@ test.each([
     const group = groups[name as keyof typeof groups];
     const { command, args: rest } = chooseAction(group, args);
     return await command.run(
-      { ...parseArguments(command, rest), env: {}, streams: process, resources: new AsyncDisposableStack() },
+      { ...parseArguments(command, rest), env: {}, resources: new AsyncDisposableStack() },
       openOutput({ json: true }, process),
     );
   };

@@ -4,6 +4,7 @@ import { apiUrl, httpUrl, port } from "../../config/values.ts";
 import { convertManifest, pagesOf } from "../../upstream/credentials/app-manifest.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
 import { readSettingsFile, withSettings, writePrivately } from "../init/settings-file.ts";
+import { leavingSignal } from "../leaving.ts";
 import type { Output } from "../output.ts";
 import { reasonOf } from "../reason.ts";
 import { START, typed } from "../typed.ts";
@@ -61,7 +62,13 @@ async function runCreate({ env, flags, values, resources }: Given, output: Outpu
   if (publicUrl === null) output.line("PUBLIC_URL is not set: the App will have no webhook.\n");
   output.document({ event: "page", url: `${server.url}/` });
 
-  const code = await server.code(pagesOf(upstreamUrl), owner, manifest, interrupted(resources));
+  const leaving = leavingSignal(resources, undefined);
+  const signal = AbortSignal.any([leaving, AbortSignal.timeout(PATIENCE_MS)]);
+  const code = await server.code(pagesOf(upstreamUrl), owner, manifest, signal).catch((error: unknown) => {
+    if (leaving.aborted) throw new CommandError("Interrupted: no App was made that we know of");
+    if (signal.aborted) throw new CommandError("Nobody came back from upstream's page within an hour");
+    throw error;
+  });
   const made = await convertManifest(upstreamUrl, code);
 
   const keyFile = resolve(home, `app-${made.id}.private-key.pem`);
@@ -117,18 +124,4 @@ function checked(name: string, read: (text: string) => string, text: string): st
   } catch (error) {
     throw new CommandError(`${name} ${reasonOf(error)}`);
   }
-}
-
-/** Aborted by Ctrl-C, a signal to end, or after an hour. */
-function interrupted(resources: AsyncDisposableStack): AbortSignal {
-  const stopping = new AbortController();
-  const stop = () => stopping.abort(new CommandError("Interrupted: no App was made that we know of"));
-  for (const name of ["SIGINT", "SIGTERM"] as const) {
-    process.on(name, stop);
-    resources.defer(() => void process.off(name, stop));
-  }
-  const late = () => stopping.abort(new CommandError("Nobody came back from upstream's page within an hour"));
-  const timer = setTimeout(late, PATIENCE_MS);
-  resources.defer(() => clearTimeout(timer));
-  return stopping.signal;
 }

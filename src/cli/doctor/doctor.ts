@@ -1,12 +1,15 @@
 import type { Context } from "../../context.ts";
+import { queueCounts } from "../../queues/counts.ts";
+import { QUEUE_NAMES } from "../../queues/queues.ts";
 import type { Command, Given } from "../command.ts";
 import { openUnchecked } from "../open-instance.ts";
 import { counted, type Output, styled } from "../output.ts";
 import { START } from "../typed.ts";
-import { type Finding, ok, warning } from "./finding.ts";
+import { type Finding, ok, problem, warning } from "./finding.ts";
 import { examineMirror } from "./mirror.ts";
 import { examinePostgres } from "./postgres.ts";
 import { examineRedis } from "./redis.ts";
+import { examineSettings } from "./settings.ts";
 import { examineUpstream } from "./upstream.ts";
 import { CHECKED_HOOKS, examineHooks } from "./webhooks.ts";
 
@@ -16,7 +19,7 @@ export const doctor: Command = {
   about: `
 Examines Postgres, Redis, upstream with each of our tokens (by fingerprint), which repositories a
 token does not see, a GitHub App with its permissions and installations, the webhooks of the first
-${CHECKED_HOOKS} repositories, the clocks, and what waits for a person. Works while parts are away, and says so.
+${CHECKED_HOOKS} repositories, the clocks, the settings, and what waits for a person. Works while parts are away, and says so.
 Each finding is ok, a warning or a problem; the exit code is 1 when there is a problem. Costs some
 requests of upstream's quota and changes nothing.`,
   run: runDoctor,
@@ -39,7 +42,11 @@ async function runDoctor({ env, resources }: Given, output: Output): Promise<num
     add(await examineMirror(ctx));
     add(await examineHooks(opened));
   }
-  if (redis.every(({ level }) => level !== "problem")) add(await examineProcesses(ctx));
+  add(await examineSettings({ config: ctx.config, db: hasMirror ? ctx.db : null }));
+  if (redis.every(({ level }) => level !== "problem")) {
+    add(await examineQueues(ctx));
+    add(await examineProcesses(ctx));
+  }
 
   const count = (level: Finding["level"]) => findings.filter((finding) => finding.level === level).length;
   output.document({ problems: count("problem"), warnings: count("warning"), findings });
@@ -52,6 +59,16 @@ const COLOURS = { ok: "green", warning: "yellow", problem: "red" } as const;
 export function lineOf({ level, part, says, todo }: Finding): string {
   const line = `${styled(COLOURS[level], level.padEnd(8))} ${part.padEnd(12)} ${says}`;
   return todo === null ? line : `${line}\n${" ".repeat(22)}${todo}`;
+}
+
+/** Jobs that were given up. Those of other queues are made anew by themselves; a delivery in the inbox's is nowhere else. */
+async function examineQueues(ctx: Context): Promise<Finding[]> {
+  const failed = Object.entries(await queueCounts(ctx)).filter(([, counts]) => counts.failed > 0);
+  return failed.map(([name, { failed: count }]) => {
+    const says = `${counted(count, "job")} of the queue ${name} failed for good`;
+    const todo = "The log has the reason, by `A job failed for good`; docs/operations.md says what to do";
+    return name === QUEUE_NAMES.inbox ? problem("queues", says, todo) : warning("queues", says, todo);
+  });
 }
 
 async function examineProcesses({ queues }: Context): Promise<Finding[]> {

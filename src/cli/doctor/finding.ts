@@ -3,7 +3,17 @@ import { listOf } from "../command.ts";
 
 /** What was looked at and how it is. */
 export interface Finding {
-  part: "postgres" | "redis" | "upstream" | "clock" | "repositories" | "deliveries" | "hooks" | "processes";
+  part:
+    | "postgres"
+    | "redis"
+    | "upstream"
+    | "clock"
+    | "repositories"
+    | "deliveries"
+    | "hooks"
+    | "settings"
+    | "queues"
+    | "processes";
   level: "ok" | "warning" | "problem";
   says: string;
   /** What to do about it; null where all is well. */

@@ -39,7 +39,7 @@ async function runInit({ values, streams, env }: Given, output: Output): Promise
   if (output.json) throw new CommandError("tain init asks questions, and has no --json: run it without");
   const file = resolve(values.get("file") ?? ".env");
   const before = await readSettingsFile(file);
-  using questions = new Questions({ streams });
+  using questions = new Questions(streams ? { streams } : {});
   if (before !== null && !(await questions.confirm(`${file} is there already. Change its settings?`, "n"))) {
     output.line("Nothing was written.");
     return 1;
