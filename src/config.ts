@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { misspeltNames } from "./config/names.ts";
 import { readSecretFiles } from "./config/secret-files.ts";
-import { SETTINGS, type Setting } from "./config/settings.ts";
+import type { Setting } from "./config/setting.ts";
+import { SETTINGS } from "./config/settings.ts";
 
 export type Config = { readonly [K in keyof typeof SETTINGS]: Value<(typeof SETTINGS)[K]> };
 type Value<S extends Setting<unknown>> = S extends { default: string } | { required: true }

@@ -57,7 +57,6 @@ test("every image is named by its digest, and ours runs without rights on a root
   expect(bases).toHaveLength(2);
   for (const image of bases) expect(image).toMatch(/^[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}$/);
   expect(containerfile).toMatch(/^USER 65532:65532$/m);
-  expect(read(".dockerignore")).toBe(read(".containerignore"));
 });
 
 test("compose, the image and the units set only what is a setting", () => {
