@@ -330,6 +330,41 @@ export const proofs: readonly Proof[] = [
       ]),
   },
   {
+    name: "agents",
+    proves:
+      "40 agents that poll the state and checks of 50 pull requests every 30 s for an hour, while builds run, cost a fiftieth of " +
+      "what they would without a mirror, and the end of a run is shown within five seconds.",
+    minutes: 25,
+    commands: [{ args: ["test", "test/scenario/agents-day.test.ts"], env: { AGENTS: "40" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "agents day");
+      return [
+        atLeast("times less quota than without", numberAt(line, "less"), 50),
+        atMost("ms until the end of a run is shown, 99th percentile", numberAt(line, "p99Ms"), 5_000),
+      ];
+    },
+  },
+  {
+    name: "parts",
+    proves:
+      "The commits, files and checks of 2,000 pull requests are copied for hardly more than the requests that no client can do " +
+      "without, and again for nothing.",
+    minutes: 10,
+    commands: [{ args: ["test", "test/scenario/first-copy-of-parts.test.ts"], env: { PULLS: "2000" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "first copy of parts");
+      const [requests, floor] = [numberAt(line, "first", "requests"), numberAt(line, "floor")];
+      return [
+        atMost(
+          "requests of the first copy, of the floor",
+          requests === null || floor === null ? null : requests / floor,
+          1.1,
+        ),
+        atMost("requests of the second copy", numberAt(line, "again", "requests"), 0),
+      ];
+    },
+  },
+  {
     name: "upkeep",
     proves: "With five million rows of 1,000 repositories, upkeep reads what has changed, and not what there is.",
     minutes: 15,

@@ -1,0 +1,100 @@
+/** What the first copy of commits, files and checks costs by upstream's own meter, beside the floor of docs/quota.md; and a second one. */
+import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { addCode } from "../../src/simulator/generate-code.ts";
+import type { PullIssue } from "../../src/simulator/records.ts";
+import { isPull } from "../../src/simulator/world.ts";
+import { markChecksDue } from "../../src/sync/checks/due.ts";
+import { markListsDue } from "../../src/sync/lists/due.ts";
+import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { LONG_TEST_MS } from "../support/bounds.ts";
+import { printFigures } from "../support/figures.ts";
+import { until } from "../support/patience.ts";
+import { openWorld } from "../support/world.ts";
+
+/** `PULLS=2000 npm test -- test/scenario/first-copy-of-parts` copies as many pull requests. */
+const PULLS = Number(process.env.PULLS ?? 12);
+const PAGE = 100;
+const MINUTE = 60_000;
+/** Of what the floor is. */
+const MOST = 1.1;
+
+test(
+  "commits, files and checks are copied for hardly more than the requests that no client can do without, and again for nothing",
+  async () => {
+    await using world = await openWorld({
+      env: { MIRROR: "checks,commits" },
+      fill: ({ world: filled }) => {
+        generateWorld(filled, { seed: 7, repositories: 1, issues: 5, pulls: PULLS });
+        for (const one of filled.repositories.values()) addCode(filled, one, {}, 7, filled.now());
+      },
+      copiedWithinMs: LONG_TEST_MS / 2,
+    });
+    const { simulator, ctx, first } = world;
+    const [owner = "", name = ""] = first.split("/");
+    const repository = simulator.world.repositoryByName(owner, name)?.repository;
+    if (!repository) throw new Error("The generated repository is not there");
+    await world.mirror(first);
+    await world.settleMarks();
+
+    const pass = async (ms: number) => {
+      (simulator.world.clock as SettableClock).advance(ms);
+      world.advance(ms);
+      await markChecksDue(ctx);
+      await markListsDue(ctx);
+      await ctx.queues.refresh.clean(0, 10_000, "delayed");
+      await dispatchMarks(ctx);
+      // A turn asks for the next one, so this may be the whole copy.
+      await until(
+        "nothing is being read",
+        async () =>
+          Object.values(await ctx.queues.refresh.getJobCounts("waiting", "active")).every((jobs) => jobs === 0),
+        LONG_TEST_MS,
+      );
+    };
+    const copied = async () => {
+      simulator.meter.reset();
+      // What has to wait for quota is asked for after the reset.
+      let rounds = 0;
+      for (let left = 1; left > 0 || rounds < 2; rounds++) {
+        if (rounds > 40) throw new Error("The parts are not copied after so many rounds");
+        await pass(20 * MINUTE);
+        left = await ctx.db.count(sql`select from refresh_marks where kind in ('lists', 'checks')`);
+      }
+      const { callers, routes } = simulator.meter.read();
+      const buckets = Object.values(callers);
+      const requests = buckets.reduce((sum, each) => sum + (each.core?.charged ?? 0), 0);
+      const points = buckets.reduce((sum, each) => sum + (each.graphql?.points ?? 0), 0);
+      return { requests, points, routes, rounds };
+    };
+
+    const pulls = [...repository.rows.issuesByCreated.ascending()].filter((one): one is PullIssue => isPull(one));
+    const open = pulls.filter(({ state }) => state === "open");
+    const pages = (rows: number) => Math.max(1, Math.ceil(rows / PAGE));
+    const code = simulator.world.code.of(repository);
+    const isChecked = (sha: string) => (code.suites.get(sha)?.length ?? 0) + (code.statuses.get(sha)?.length ?? 0) > 0;
+    const heads = new Set(open.map(({ pull }) => pull.head.sha).filter(isChecked));
+    const lists = pulls.reduce((sum, { pull }) => sum + pages(pull.commits) + pages(pull.changedFiles), 0);
+    // Three lists of each head that has checks; of the default branch its head, too, since nothing sums it up.
+    const floor = lists + 3 * heads.size + 4;
+    const once = await copied();
+    const held = await ctx.db.count(sql`select from mirrored_lists where read_at is not null`);
+    const again = await copied();
+    printFigures("first copy of parts", {
+      pulls: pulls.length,
+      open: open.length,
+      checked: heads.size,
+      floor,
+      first: { requests: once.requests, points: once.points },
+      again: { requests: again.requests, points: again.points },
+    });
+    expect(held).toBe(2 * pulls.length);
+    expect(once.requests, JSON.stringify(once.routes)).toBeLessThanOrEqual(Math.ceil(floor * MOST));
+    expect(again.requests, JSON.stringify(again.routes)).toBe(0);
+    // The sums of checks and the lengths of lists, each time that they are confirmed.
+    for (const { points, rounds } of [once, again]) expect(points).toBeLessThanOrEqual(2 * rounds * pages(open.length));
+  },
+  process.env.PULLS ? 6 * LONG_TEST_MS : LONG_TEST_MS,
+);
