@@ -55,6 +55,7 @@ export async function runAsked(
     document: (value) => {
       told.document = value;
     },
+    jsonText: () => {},
     raw: () => {},
   };
   try {

@@ -21,6 +21,7 @@ const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
   status: async () => (await import("./status.ts")).status,
   backfill: async () => (await import("./repositories/backfill.ts")).backfill,
   audit: async () => (await import("./repositories/audit.ts")).audit,
+  follow: async () => (await import("./follow/follow.ts")).follow,
   deliveries: async () => (await import("./deliveries/deliveries.ts")).deliveries,
   hooks: async () => (await import("./hooks/hooks.ts")).hooks,
   app: async () => (await import("./app/app.ts")).app,

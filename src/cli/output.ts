@@ -16,6 +16,8 @@ export interface Output {
   note(text: string): void;
   /** One JSON document on a line of its own; nothing without --json. */
   document(value: unknown): void;
+  /** The same of one that is JSON already, on one line. */
+  jsonText(text: string): void;
   /** Text that may hold control sequences, as it is; nothing with --json. */
   raw(text: string): void;
 }
@@ -44,6 +46,7 @@ export function openOutput({ json }: { json: boolean }, { stdout, stderr }: Stre
       stderr.write(`${text}\n`);
     },
     document: (value) => (json ? write(`${JSON.stringify(value)}\n`) : undefined),
+    jsonText: (text) => (json ? write(`${text}\n`) : undefined),
     raw: (text) => (json ? undefined : write(text)),
   };
 }

@@ -101,6 +101,22 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "feed",
+    proves:
+      "A reader of the feed that is killed 100 times over 50,000 events misses none and is told none twice, while Postgres " +
+      "is restarted and Redis emptied.",
+    minutes: 15,
+    commands: [{ args: ["test", "test/events/feed-kills.test.ts"], env: { EVENTS: "50000", KILLS: "100" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "feed");
+      return [
+        atLeast("events", numberAt(line, "events"), 50_000),
+        atMost("of them missing", numberAt(line, "missing"), 0),
+        atMost("told twice", numberAt(line, "twice"), 0),
+      ];
+    },
+  },
+  {
     name: "quota",
     proves: "Three worker processes use up a spent quota without one refusal, and a caller's write goes before them.",
     minutes: 8,

@@ -66,7 +66,10 @@ export class Feed {
     const caller = await this.#identify(exchange);
     metered.caller = kindOf(caller);
     const { figures, isSpent } = await quota.spend(caller, "core", 1);
-    if (isSpent) throw new ApiFault(403, `API rate limit exceeded for user ID ${caller.userId}.`);
+    if (isSpent) {
+      const message = `API rate limit exceeded for user ID ${caller.userId}.`;
+      throw new ApiFault(403, message, { headers: quotaHeaders(figures, "core") });
+    }
     const question = readQuestion(exchange.headers, new URLSearchParams(exchange.search));
     const repositoryIds = await this.#repositoryIds(question, caller);
     using place = places.take(caller);

@@ -1,0 +1,84 @@
+import { type Fields, objectOf, parseStored, textOf } from "../../json.ts";
+import { VERSION } from "../../version.ts";
+import { CommandError } from "../command.ts";
+import { reasonOf } from "../reason.ts";
+import { type FeedLine, readLine } from "./lines.ts";
+
+/** Three signs of life are missing. */
+const SILENT_MS = 45_000;
+
+export interface Feed {
+  url: string;
+  token: string;
+  query: URLSearchParams;
+}
+
+/** The stream is over, and can be opened again: not before so long, if that is known. */
+export interface Interrupted {
+  reason: string;
+  afterMs: number | null;
+}
+
+/**
+ * One connection to the feed: each of its lines, until it is over.
+ * @throws CommandError for what does not change by itself
+ */
+export async function* connect(
+  { url, token, query }: Feed,
+  since: string | null,
+  leaving: AbortSignal,
+): AsyncGenerator<FeedLine, Interrupted> {
+  const silent = new AbortController();
+  const watch = setTimeout(() => silent.abort(new Error("nothing was heard for 45 seconds")), SILENT_MS);
+  try {
+    const answer = await fetch(`${url}/-/events?${query}`, {
+      headers: {
+        authorization: `Bearer ${token}`,
+        accept: "application/x-ndjson",
+        "user-agent": `tain/${VERSION}`,
+        ...(since === null ? {} : { "last-event-id": since }),
+      },
+      signal: AbortSignal.any([leaving, silent.signal]),
+    });
+    if (!answer.ok) return await refusal(answer);
+    let text = "";
+    for await (const part of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      watch.refresh();
+      text += part;
+      for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
+        yield readLine(text.slice(0, end));
+        text = text.slice(end + 1);
+      }
+    }
+    return { reason: "the connection was closed", afterMs: null };
+  } catch (error) {
+    if (error instanceof CommandError || leaving.aborted) throw error;
+    return { reason: reasonOf(error), afterMs: null };
+  } finally {
+    clearTimeout(watch);
+  }
+}
+
+/** @throws CommandError */
+async function refusal(answer: Response): Promise<Interrupted> {
+  const body = await answer.text();
+  const reason = messageIn(body) ?? `the mirror answers ${answer.status}`;
+  const { status, headers } = answer;
+  const seconds = Number(headers.get("retry-after"));
+  if (status >= 500 || status === 429) return { reason, afterMs: seconds > 0 ? seconds * 1_000 : null };
+  const reset = Number(headers.get("x-ratelimit-reset"));
+  if (status === 403 && headers.get("x-ratelimit-remaining") === "0" && reset > 0)
+    return { reason, afterMs: Math.max(1_000, reset * 1_000 - Date.now()) };
+  if (status === 404)
+    throw new CommandError("The mirror shows no such repository, or has no feed: see `tain status`, and its version");
+  throw new CommandError(reason);
+}
+
+function messageIn(body: string): string | null {
+  try {
+    return textOf(objectOf(parseStored<Fields>(body)).message);
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,115 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { waitAfterMs } from "../../operations/backoff.ts";
+import { type Command, CommandError, type Given, UsageError } from "../command.ts";
+import { readInstance } from "../instance.ts";
+import { type Output, spanOf } from "../output.ts";
+import { codeOf } from "../reason.ts";
+import { readNames } from "../repositories/patterns.ts";
+import { connect, type Feed, type Interrupted } from "./connection.ts";
+import { endReason, eventLine, type FeedLine } from "./lines.ts";
+
+export const follow: Command = {
+  name: "follow",
+  summary: "print what happens, as it happens",
+  takes: "[owner/name…]",
+  values: {
+    event: { takes: "NAMES", about: "only these events, such as issues,pull_request" },
+    action: { takes: "NAMES", about: "only these actions, such as opened,closed" },
+    since: { takes: "ID", about: "go on behind this event" },
+    url: { takes: "URL", about: "another mirror than the one that runs here; TAIN_TOKEN is shown to it" },
+  },
+  about: `
+Follows the feed of events: a line for each, once the mirror shows it. It comes back by itself when
+the connection breaks, and goes on where it was. It ends on Ctrl-C, and says from where to go on.
+
+With --json each line is a CloudEvent, and its id is what --since takes.`,
+  run,
+};
+
+const BACKOFF = { firstMs: 500, longestMs: 30_000 };
+
+async function run({ words, values, env, resources }: Given, output: Output): Promise<number> {
+  const feed = await readFeed(words, values, env);
+  let since = readSince(values);
+  const leaving = new AbortController();
+  const leave = () => leaving.abort();
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    process.once(name, leave);
+    resources.defer(() => void process.off(name, leave));
+  }
+  // Nobody reads any more: `tain follow | head`.
+  const broken = (error: Error) => {
+    if (codeOf(error) !== "EPIPE") throw error;
+    leave();
+  };
+  process.stdout.on("error", broken);
+  resources.defer(() => void process.stdout.off("error", broken));
+
+  for (let failures = 0; !leaving.signal.aborted; ) {
+    const lines = connect(feed, since, leaving.signal);
+    const interrupted = await read(lines, leaving.signal, (line) => {
+      failures = 0;
+      if (line.kind === "event") tell(line, output);
+      else if (line.kind === "end") output.note(`tain: ${endReason(line)}`);
+      since = line.id;
+    });
+    if (interrupted === "left") break;
+    failures += 1;
+    const waitMs = interrupted.afterMs ?? waitAfterMs(failures, BACKOFF, Math.random);
+    if (failures > 1 || interrupted.afterMs !== null)
+      output.note(`tain: ${interrupted.reason}; trying again in ${spanOf(Math.max(1_000, waitMs))}`);
+    await delay(waitMs, undefined, { signal: leaving.signal }).catch((error: unknown) => {
+      if (!leaving.signal.aborted) throw error;
+    });
+  }
+  if (since !== null && !output.json) output.note(`tain: --since ${since} goes on from here`);
+  return 0;
+}
+
+async function read(
+  lines: AsyncGenerator<FeedLine, Interrupted>,
+  leaving: AbortSignal,
+  heard: (line: FeedLine) => void,
+): Promise<Interrupted | "left"> {
+  try {
+    for (;;) {
+      const { done, value } = await lines.next();
+      if (leaving.aborted) return "left";
+      if (done) return value;
+      heard(value);
+    }
+  } catch (error) {
+    if (leaving.aborted && !(error instanceof CommandError)) return "left";
+    throw error;
+  }
+}
+
+function tell(line: FeedLine, output: Output): void {
+  output.jsonText(line.text);
+  output.line(eventLine(line));
+}
+
+/** @throws UsageError, CommandError */
+async function readFeed(words: readonly string[], values: Given["values"], env: NodeJS.ProcessEnv): Promise<Feed> {
+  const query = new URLSearchParams();
+  for (const name of words.length > 0 ? readNames(words) : []) query.append("repository", name);
+  for (const name of ["event", "action"]) if (values.has(name)) query.append(name, values.get(name) ?? "");
+  const other = values.get("url");
+  if (other !== undefined) {
+    if (!URL.canParse(other)) throw new UsageError(`--url ${other} is no address`);
+    if (!env.TAIN_TOKEN) throw new UsageError("--url needs TAIN_TOKEN in the environment: a token of that mirror's");
+    return { url: other.replace(/\/+$/, ""), token: env.TAIN_TOKEN, query };
+  }
+  const home = env.TAIN_HOME?.trim() || ".tain";
+  const instance = await readInstance({ home });
+  if (!instance)
+    throw new CommandError(`Tain has not run in ${home} yet: begin with \`npm start\`, or name a mirror by --url`);
+  return { url: instance.apiUrl, token: env.TAIN_TOKEN || instance.token, query };
+}
+
+function readSince(values: Given["values"]): string | null {
+  const since = values.get("since");
+  if (since !== undefined && !/^\d{1,15}$/.test(since))
+    throw new UsageError(`--since ${since} is no event's id: a number, as --json prints it`);
+  return since ?? null;
+}

@@ -1,0 +1,51 @@
+import { type Fields, objectOf, parseStored, textOf } from "../../json.ts";
+import { plain, styled } from "../output.ts";
+
+/** A line of the feed, as far as it is read here. */
+export interface FeedLine {
+  /** From where a reader goes on. */
+  id: string;
+  kind: "event" | "bookmark" | "end";
+  /** As it came. */
+  text: string;
+  fields: Fields;
+}
+
+/** Pure. @throws SyntaxError for a line that was broken off */
+export function readLine(text: string): FeedLine {
+  const fields = parseStored<Fields>(text);
+  const type = textOf(fields.type);
+  const kind = type === "tain.bookmark" ? "bookmark" : type === "tain.end" ? "end" : "event";
+  return { id: textOf(fields.id) ?? "", kind, text, fields };
+}
+
+/** Why the stream has ended, in the words of its last line. Pure. */
+export function endReason({ fields }: FeedLine): string {
+  return textOf(objectOf(fields.data).message) ?? "the stream has ended";
+}
+
+/** An event for a person: `14:03:27 octo/demo issues.opened issues/7 A title, by monalisa`. Pure but for colours. */
+export function eventLine({ fields }: FeedLine): string {
+  const data = objectOf(fields.data);
+  const time = new Date(textOf(fields.time) ?? 0).toTimeString().slice(0, 8);
+  const where = textOf(objectOf(data.repository).full_name) ?? textOf(fields.source) ?? "";
+  const what = (textOf(fields.type) ?? "").replace(/^com\.github\./, "");
+  const titles = [data.issue, data.pull_request].map((one) => textOf(objectOf(one).title));
+  const title = titles.find((one) => one !== null);
+  const sender = textOf(objectOf(data.sender).login);
+  const parts: [text: string | null, style: Parameters<typeof styled>[0] | null][] = [
+    [time, "dim"],
+    [where, null],
+    [what, "cyan"],
+    [textOf(fields.subject), null],
+    [title == null ? null : `"${title}"`, null],
+    [sender === null ? null : `by ${sender}`, null],
+  ];
+  return parts
+    .flatMap(([text, style]) => {
+      if (text === null) return [];
+      const safe = plain(text).replaceAll("\n", " ");
+      return style === null ? safe : styled(style, safe);
+    })
+    .join(" ");
+}
