@@ -37,6 +37,7 @@ describe.each(pages)("%s", (page) => {
       "GH_HOST",
       "GITHUB_API_URL",
       "GITHUB_HOST",
+      "HOOK_CLIENTS",
       "KEEP_CORPORA",
       "NODE_COMPILE_CACHE",
       "NODE_ENV",
