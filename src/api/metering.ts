@@ -1,6 +1,9 @@
 import type { Histogram } from "prom-client";
+import type { Exchange } from "../http/exchange.ts";
+import type { Reply } from "../http/reply.ts";
 import { BoundedLabel, type Metrics } from "../operations/metrics.ts";
 import type { Caller } from "./callers/caller.ts";
+import { failureStatus } from "./dialect/failure.ts";
 
 /**
  * Where an answer comes from: rows of the mirror; an answer that was kept and still stands; upstream, on the caller's behalf; an
@@ -82,6 +85,19 @@ export class ApiMeter {
   begin(route: string, method: string, userAgent: string | undefined): Metered {
     const agent = this.#agents.of(PROGRAM.exec(userAgent ?? "")?.[0] ?? "unnamed");
     return { route, method, agent, caller: "unknown", source: "mirror", startedAt: performance.now() };
+  }
+
+  /** Counts what comes of a request, a failure by the status that its caller is told. */
+  async around(exchange: Exchange, metered: Metered, answer: () => Promise<Reply>): Promise<Reply> {
+    try {
+      const reply = await answer();
+      this.end(metered, reply.status);
+      return reply;
+    } catch (error) {
+      // Who has gone away is told nothing; what was read for them has been cancelled.
+      if (!exchange.gone.aborted) this.end(metered, failureStatus(error));
+      throw error;
+    }
   }
 
   end(metered: Metered, status: number): void {

@@ -199,6 +199,17 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "alerts",
+    proves:
+      "A real Prometheus has data for each panel of the dashboard; eight of the twelve alerts fire when their cause is played, and end with it.",
+    minutes: 6,
+    commands: [{ args: ["test", "test/scenario/alerts.test.ts"], env: { ALERTS: "1" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "alerts");
+      return [atLeast("alerts that fired and ended", numberAt(line, "ended"), 8)];
+    },
+  },
+  {
     name: "matrix",
     proves: "Every kind of caller is shown of every kind of repository, by every operation, what upstream shows them.",
     minutes: 40,

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { askAt } from "../support/asking.ts";
-import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { NOWHERE, UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 // What a web process and a worker tell of their work, in Prometheus' text format.
@@ -117,6 +117,18 @@ test("a delivery, the work for it, upstream's quota and the repositories are tol
   expect(sumOf(after, "tain_upstream_requests_total", { class: "backfill", status: "200" })).toBeGreaterThan(0);
   expect(sumOf(after, "tain_upstream_charged_total", { route: "/repos/*/*/issues" })).toBeGreaterThan(0);
   expect(sumOf(after, "tain_postgres_connections", { pool: "reads" })).toBeGreaterThanOrEqual(1);
+});
+
+test("a failure counts by the status that its caller is told", async () => {
+  const away = await world.openSibling({ DATABASE_URL: NOWHERE.database });
+  const path = `/repos/${world.first}/issues`;
+  expect((await askAt(away, "GET", path, { token: null })).status).toBe(503);
+  expect(
+    (await askAt(away, "POST", "/graphql", { token: world.token, body: '{"query":"{ viewer { login } }"}' })).status,
+  ).toBe(503);
+  const { text } = await askAt(away, "GET", "/-/metrics", { token: OPERATOR });
+  const failed = text.split("\n").filter((line) => /^tain_api_requests_total\{.*status="503"/.test(line));
+  expect(failed.map((line) => /route="([^"]+)"/.exec(line)?.[1]).sort()).toEqual(["/graphql", "/repos/*/*/issues"]);
 });
 
 describe("what is shipped for operators", () => {

@@ -20,14 +20,21 @@ export function failureReply(
   if (isPostgresOutage(error)) {
     log.error({ err: error, requestId, path }, "The database cannot be reached");
     const message = "Service Unavailable: the mirror's database cannot be reached";
-    return reply(new ApiFault(503, message, { headers: { "Retry-After": "5" }, cause: error }));
+    return reply(new ApiFault(failureStatus(error), message, { headers: { "Retry-After": "5" }, cause: error }));
   }
   if (isPostgresCancelled(error)) {
     log.warn({ err: error, requestId, path }, "A read took longer than READ_TIMEOUT");
-    return reply(new ApiFault(502, "Server Error"));
+    return reply(new ApiFault(failureStatus(error), "Server Error"));
   }
   log.error({ err: error, requestId, path }, "A request failed");
-  return reply(new ApiFault(500, "Server Error"));
+  return reply(new ApiFault(failureStatus(error), "Server Error"));
+}
+
+/** The status of that reply. Pure. */
+export function failureStatus(error: unknown): number {
+  if (error instanceof HttpError) return error.status;
+  if (isPostgresOutage(error)) return 503;
+  return isPostgresCancelled(error) ? 502 : 500;
 }
 
 /** A fault as the service words it. */

@@ -134,9 +134,7 @@ export class Graphql {
   async handle(exchange: Exchange): Promise<Reply> {
     const { meter } = this.#parts;
     const metered = meter.begin("/graphql", exchange.method, exchange.headers["user-agent"]);
-    const answered = await this.#handle(exchange, metered);
-    meter.end(metered, answered.status);
-    return answered;
+    return await meter.around(exchange, metered, () => this.#handle(exchange, metered));
   }
 
   async #handle(exchange: Exchange, metered: Metered): Promise<Reply> {

@@ -81,9 +81,7 @@ export class Rest {
       const match = served(exchange, matched);
       const route = match ? forms.get(match.route) : serviceRoute(method, pathInApi(exchange).path);
       const metered = meter.begin(route ?? "other", method, headers["user-agent"]);
-      const reply = await this.#answer(exchange, match, { metered, learnt });
-      meter.end(metered, reply.status);
-      return reply;
+      return await meter.around(exchange, metered, () => this.#answer(exchange, match, { metered, learnt }));
     });
   }
 

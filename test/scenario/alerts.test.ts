@@ -1,0 +1,156 @@
+/** A real Prometheus reads a live mirror: `npm run proofs alerts`. */
+import { readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { migrate } from "../../db/migrate.ts";
+import { sql } from "../../db/sql.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { audit } from "../../src/sync/audit/audit.ts";
+import { removeSelection } from "../../src/sync/following/removal.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { deliverTo } from "../receiver/receiver-world.ts";
+import { LONG_TEST_MS } from "../support/bounds.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { printFigures } from "../support/figures.ts";
+import { type OwnStores, openOwnStores } from "../support/own-stores.ts";
+import { until } from "../support/patience.ts";
+import { findPrometheus, openPrometheus, type Prometheus } from "../support/prometheus.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+const OPERATOR = "the-operators-token";
+const alerts = readFileSync(new URL("../../deploy/prometheus/alerts.yaml", import.meta.url), "utf8");
+const dashboard = JSON.parse(readFileSync(new URL("../../deploy/grafana/dashboard.json", import.meta.url), "utf8"));
+const program = process.env.ALERTS ? await findPrometheus() : null;
+const { signal } = new AbortController();
+
+/** How its cause is played. `beside` is done again and again until it fires. */
+interface Play {
+  play?: () => Promise<unknown>;
+  beside?: () => Promise<unknown>;
+  end?: () => Promise<unknown>;
+}
+
+describe.skipIf(program === null)("with a Prometheus (skipped without ALERTS: a proof)", () => {
+  let stores: OwnStores;
+  let world: TestWorld;
+  let prometheus: Prometheus;
+  let repositoryId: number;
+  const ended: string[] = [];
+  beforeAll(async () => {
+    stores = await openOwnStores();
+    await migrate(stores.postgres.url);
+    world = await openWorld({
+      env: { OPERATOR_TOKEN: OPERATOR, DATABASE_URL: stores.postgres.url, REDIS_URL: stores.redis.url },
+      fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 4, repositories: 1, issues: 12, pulls: 3 }),
+    });
+    world.ctx.metrics.observeProcess();
+    await world.mirror(world.first);
+    await world.listen(world.first);
+    const [owner = "", name = ""] = world.first.split("/");
+    repositoryId = world.simulator.world.repositoryByName(owner, name)?.repository.id ?? 0;
+    prometheus = await openPrometheus(program ?? "", world.url, OPERATOR);
+  }, LONG_TEST_MS);
+  afterAll(async () => {
+    await prometheus?.[Symbol.asyncDispose]();
+    await world?.[Symbol.asyncDispose]();
+    await stores?.[Symbol.asyncDispose]();
+    printFigures("alerts", { known: [...alerts.matchAll(/alert: /g)].length, ended: ended.length });
+  });
+
+  const read = (page: number) => world.get(`/repos/${world.first}/issues?page=${page}&per_page=2`);
+  const deliver = (payload: unknown, secret = "test-webhook-secret") => deliverTo(world.url, { payload, secret });
+  const db = (text: ReturnType<typeof sql>) => world.ctx.db.query(text);
+  const audited = (repair: boolean) => audit(world.ctx, { repositoryId, repair, signal });
+
+  test("each panel of the dashboard has data", { timeout: LONG_TEST_MS }, async () => {
+    const expressions: string[] = dashboard.panels.flatMap(({ targets }: { targets: { expr: string }[] }) =>
+      targets.map(({ expr }) => expr),
+    );
+    // Their windows are of minutes: two scrapes within each are what a rate needs.
+    let page = 0;
+    const absent = async () => {
+      const found: string[] = [];
+      for (const one of expressions) if ((await prometheus.query(one)).length === 0) found.push(one);
+      return found;
+    };
+    let left = expressions;
+    await until("all have data", async () => {
+      page += 1;
+      await read(page);
+      await world.get("/repos/no/body");
+      await fetch(`${world.simulator.url}/repos/${world.first}/issues`, {
+        method: "POST",
+        headers: { authorization: `token ${UPSTREAM_TOKEN}`, "user-agent": "test" },
+        body: JSON.stringify({ title: `Issue ${page}` }),
+      });
+      await addSelections(world.ctx, ["octo/absent"]);
+      await resolveSelections(world.ctx);
+      await audited(true);
+      left = await absent();
+      return left.length === 0;
+    }).catch(() => {});
+    await removeSelection(world.ctx, "octo/absent", { purge: false });
+    expect(left).toEqual([]);
+  });
+
+  const plays: Record<string, Play> = {
+    TainDeliveriesInvalid: {
+      play: () => deliver({ action: "opened", issue: {}, repository: { id: repositoryId, full_name: world.first } }),
+    },
+    TainWebhooksRefused: { beside: () => deliver({}, "not-the-right-secret") },
+    TainDeliveriesWait: {
+      play: () =>
+        db(sql`insert into deliveries (hook_id, guid, event, payload, received_at)
+          values (1, 'waits', 'issues', '{}', ${new Date(world.ctx.clock.now().getTime() - 600_000)})`),
+      end: () => db(sql`delete from deliveries where guid = 'waits'`),
+    },
+    TainMarksLate: {
+      play: () =>
+        db(sql`insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
+          select 'issue', repository_id, number, ${new Date(world.ctx.clock.now().getTime() - 3_600_000)},
+            ${new Date(world.ctx.clock.now().getTime() - 3_600_000)} from issues where not is_pull_request limit 1`),
+      end: () => world.settleMarks(),
+    },
+    TainProblems: {
+      play: async () => {
+        await addSelections(world.ctx, ["octo/absent"]);
+        await resolveSelections(world.ctx);
+      },
+      end: () => removeSelection(world.ctx, "octo/absent", { purge: false }),
+    },
+    TainMirrorStale: {
+      play: async () => world.advance(2_400_000),
+      end: async () => {
+        await world.catchUp();
+      },
+    },
+    TainEventLoopHeld: {
+      beside: async () => {
+        for (const until = performance.now() + 900; performance.now() < until; );
+      },
+    },
+    TainStoreDown: { play: () => stores.postgres.stop(), end: () => stores.postgres.start() },
+  };
+
+  test.each(Object.entries(plays))(
+    "%s fires when its cause is played, and ends with it",
+    { timeout: LONG_TEST_MS },
+    async (name, { play, beside, end }) => {
+      await play?.();
+      await until(`${name} fires`, async () => {
+        await beside?.();
+        await delay(500);
+        return (await prometheus.firing()).has(name);
+      });
+      await end?.();
+      await until(`${name} ends`, async () => !(await prometheus.firing()).has(name));
+      ended.push(name);
+    },
+  );
+
+  test("every alert but those that are known to be left out is played", () => {
+    const named = [...alerts.matchAll(/alert: (\w+)/g)].map(([, name = ""]) => name);
+    const leftOut = ["TainQuotaEndsEarly", "TainCredentialRefused", "TainDrift", "TainErrors"];
+    expect(named.filter((name) => !Object.hasOwn(plays, name))).toEqual(leftOut);
+  });
+});

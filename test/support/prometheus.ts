@@ -1,0 +1,102 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { freePort } from "../../scripts/ports.mjs";
+import { until } from "./patience.ts";
+
+const run = promisify(execFile);
+const SHIPPED = fileURLToPath(new URL("../../deploy/prometheus/", import.meta.url));
+
+interface Series {
+  metric: Record<string, string>;
+  value: [number, string];
+}
+
+/** A Prometheus that reads one process, by the rules that we ship with shorter times. */
+export interface Prometheus extends AsyncDisposable {
+  /** The series that an expression has now. */
+  query(expression: string): Promise<Series[]>;
+  /** The names of the alerts that fire now. */
+  firing(): Promise<Set<string>>;
+}
+
+/** Debian's, installed where it is missing and we may. Null, with a word why, where there is none. */
+export async function findPrometheus(): Promise<string | null> {
+  const isThere = async () =>
+    await run("prometheus", ["--version"]).then(
+      () => true,
+      () => false,
+    );
+  if (await isThere()) return "prometheus";
+  if (process.getuid?.() !== 0) {
+    console.info("Prometheus is not installed, and only root may install it: apt-get install prometheus");
+    return null;
+  }
+  await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "prometheus"]).catch((error: Error) =>
+    console.info(`Prometheus could not be installed: ${error.message}`),
+  );
+  return (await isThere()) ? "prometheus" : null;
+}
+
+/** The rules with waits and windows of seconds, so that a test sees an alert begin and end. Pure. */
+function shortened(rules: string): string {
+  return rules
+    .replaceAll(/\bfor: \d+[mh]/g, "for: 2s")
+    .replaceAll(/\[\d+[mh]\]/g, "[20s]")
+    .replaceAll(/\boffset \d+[mh]/g, "offset 20s");
+}
+
+export async function openPrometheus(program: string, of: string, token: string): Promise<Prometheus> {
+  const folder = await mkdtemp(join(tmpdir(), "tain-prometheus-"));
+  await writeFile(join(folder, "operator-token"), token);
+  await writeFile(join(folder, "alerts.yaml"), shortened(await readFile(join(SHIPPED, "alerts.yaml"), "utf8")));
+  const shipped = await readFile(join(SHIPPED, "prometheus.yaml"), "utf8");
+  const configuration = shipped.replace(/targets: .*$/m, `targets: ["${new URL(of).host}"]`);
+  const global = "global: { scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 1s }\n";
+  await writeFile(join(folder, "prometheus.yaml"), global + configuration);
+  const port = await freePort(undefined);
+  const url = `http://127.0.0.1:${port}`;
+  const child = spawn(
+    program,
+    [
+      `--config.file=${join(folder, "prometheus.yaml")}`,
+      `--storage.tsdb.path=${join(folder, "data")}`,
+      `--web.listen-address=127.0.0.1:${port}`,
+    ],
+    { stdio: ["ignore", "ignore", "pipe"] },
+  );
+  let said = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said = (said + text).slice(-2_000);
+  });
+  const ended = once(child, "exit");
+  const ask = async <Data>(path: string): Promise<Data> => {
+    const answer = await fetch(`${url}/api/v1/${path}`);
+    if (!answer.ok) throw new Error(`Prometheus: ${answer.status} ${await answer.text()}`);
+    return ((await answer.json()) as { data: Data }).data;
+  };
+  await until("Prometheus is ready", async () => {
+    if (child.exitCode !== null) throw new Error(`Prometheus has ended: ${said}`);
+    return await fetch(`${url}/-/ready`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  });
+  return {
+    query: async (expression) =>
+      (await ask<{ result: Series[] }>(`query?query=${encodeURIComponent(expression)}`)).result,
+    firing: async () => {
+      const { alerts } = await ask<{ alerts: { state: string; labels: { alertname: string } }[] }>("alerts");
+      return new Set(alerts.flatMap(({ state, labels }) => (state === "firing" ? labels.alertname : [])));
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill("SIGTERM");
+      await ended;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
