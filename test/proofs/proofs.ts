@@ -540,6 +540,17 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "deployment",
+    proves:
+      "Kubernetes' types and compose's schema take what we write for them; the image has the same layers each time, and works read-only and without rights.",
+    minutes: 5,
+    commands: [{ args: ["test", "test/deploy/deployment.test.ts"], env: { DEPLOYMENT: "1" } }],
+    figures: (lines) => [
+      atLeast("documents that Kubernetes' types take", numberAt(printed(lines, "chart")[0], "documents"), 16),
+      atMost("seconds to build the image", numberAt(printed(lines, "image")[0], "seconds"), 600),
+    ],
+  },
+  {
     name: "load",
     proves: "Under a mixed load of ten minutes no delivery is lost and no answer is wrong.",
     minutes: 12,
