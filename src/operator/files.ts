@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { namesTag } from "../http/entity-tag.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Route } from "../http/router.ts";
-import { GUARDS } from "./pages.ts";
+import { GUARDS, STYLES } from "./pages.ts";
 
 const TYPES = {
   js: "text/javascript; charset=utf-8",
@@ -13,7 +13,7 @@ const TYPES = {
 
 /** What the page consists of, below `browser/`. Browsers run the modules as they are. */
 const FILES = [
-  "page.css",
+  ...STYLES,
   "icon.svg",
   "page.js",
   "api.js",

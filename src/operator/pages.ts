@@ -13,6 +13,9 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
+/** The page's style sheets, in the order in which they apply. */
+export const STYLES = ["page.css", "forms.css", "tables.css", "plot.css", "dialogs.css", "phone.css"] as const;
+
 /** What each answer of the page carries. A page without a referrer would name no origin when it posts. */
 export const GUARDS = {
   "Content-Security-Policy": POLICY,
@@ -95,7 +98,7 @@ function html(status: number, title: string, body: string, head = "", headers: R
 <meta name="robots" content="noindex">
 <title>${escaped(title)}</title>
 <link rel="icon" href="/-/files/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/-/files/page.css">
+${STYLES.map((name) => `<link rel="stylesheet" href="/-/files/${name}">`).join("\n")}
 ${head}
 </head>
 <body>
