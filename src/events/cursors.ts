@@ -16,6 +16,8 @@ export interface HeldCursor {
   repositoryId: number;
   /** Names the turn: what another has taken over is not ours to move. */
   heldBy: string;
+  /** Others may take it over from then on. */
+  heldUntil: Date;
   doneId: number;
   wantedId: number;
   /** How often the next event has failed, and since when. */
@@ -33,14 +35,27 @@ export async function takeCursor(
   heldBy: string,
 ): Promise<HeldCursor | null> {
   const now = clock.now();
-  const [row] = await db.prepared<Omit<HeldCursor, "targetId" | "heldBy">>(sql`
-    update target_cursors set held_until = ${new Date(now.getTime() + HELD_MS)}, held_by = ${heldBy}
+  const heldUntil = holdFrom(now);
+  const [row] = await db.prepared<Omit<HeldCursor, "targetId" | "heldBy" | "heldUntil">>(sql`
+    update target_cursors set held_until = ${heldUntil}, held_by = ${heldBy}
       where (target_id, repository_id) = (select target_id, repository_id from target_cursors
         where target_id = ${targetId} and wanted_id > done_id and (retry_at is null or retry_at <= ${now})
           and (held_until is null or held_until <= ${now}) order by done_id limit 1 for update skip locked)
       returning repository_id::float8 as "repositoryId", done_id::float8 as "doneId", wanted_id::float8 as "wantedId",
         attempts, first_tried_at as "firstTriedAt"`);
-  return row ? { ...row, targetId, heldBy } : null;
+  return row ? { ...row, targetId, heldBy, heldUntil } : null;
+}
+
+export function holdFrom(now: Date): Date {
+  return new Date(now.getTime() + HELD_MS);
+}
+
+/**
+ * Whether an attempt that begins now ends while the cursor is held. One that began later would come behind what another turn
+ * has sent meanwhile. Pure.
+ */
+export function isHeldForAnAttempt({ heldUntil }: HeldCursor, now: Date): boolean {
+  return heldUntil.getTime() - now.getTime() > HELD_MS / 2;
 }
 
 const EVENTS_READ = 50;
@@ -69,7 +84,7 @@ export type Step =
 
 /** Where nothing is left, the cursor is given back with the step. */
 function heldIf(isLeft: Sql, now: Date): Sql {
-  return sql`held_until = case when ${isLeft} then ${new Date(now.getTime() + HELD_MS)}::timestamptz end,
+  return sql`held_until = case when ${isLeft} then ${holdFrom(now)}::timestamptz end,
     held_by = case when ${isLeft} then held_by end`;
 }
 

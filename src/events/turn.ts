@@ -5,7 +5,9 @@ import { takeAsk } from "./asks.ts";
 import {
   HELD_MS,
   type HeldCursor,
+  holdFrom,
   isAllTold,
+  isHeldForAnAttempt,
   type NextEvent,
   nextEvents,
   releaseCursor,
@@ -140,7 +142,7 @@ async function sendNext(
   events: readonly NextEvent[],
 ): Promise<boolean> {
   for (const event of events) {
-    if (turn.isOver()) return false;
+    if (turn.isOver() || !isHeldForAnAttempt(cursor, ctx.clock.now())) return false;
     const isWanted = target.events.includes("*") || target.events.includes(event.event);
     const opened = isWanted ? await openPayload(ctx, client.room, event.deliveryId) : "gone";
     if (opened === "crowded") {
@@ -154,6 +156,7 @@ async function sendNext(
       continue;
     }
     using payload = opened;
+    if (!isHeldForAnAttempt(cursor, ctx.clock.now())) return false;
     if ((await sendOne(ctx, client, { target, cursor, turn }, event, payload.bytes)) !== "next") return true;
   }
   return isAllTold(cursor);
@@ -194,7 +197,7 @@ async function sendOne(
   else if (step.to === "again") turn.retryAt ??= step.retryAt;
   else if (step.to === "next")
     ctx.log.error({ targetId: target.id, guid: event.guid, status: outcome.status }, "An event is given up");
-  return follow(cursor, step, moved);
+  return follow(cursor, step, moved, now);
 }
 
 interface Tried {
@@ -250,14 +253,15 @@ interface MovedCursor {
 }
 
 async function take(ctx: Telling, cursor: HeldCursor, step: Step): Promise<Step["to"] | "lost"> {
-  const [moved] = await ctx.db.prepared<MovedCursor>(stepOf(cursor, step, ctx.clock.now()));
-  return follow(cursor, step, moved);
+  const now = ctx.clock.now();
+  const [moved] = await ctx.db.prepared<MovedCursor>(stepOf(cursor, step, now));
+  return follow(cursor, step, moved, now);
 }
 
 /** "lost": another turn has the cursor, or the target is gone. */
-function follow(cursor: HeldCursor, step: Step, moved: MovedCursor | undefined): Step["to"] | "lost" {
+function follow(cursor: HeldCursor, step: Step, moved: MovedCursor | undefined, now: Date): Step["to"] | "lost" {
   if (!moved) return "lost";
-  Object.assign(cursor, moved, { attempts: 0, firstTriedAt: null });
+  Object.assign(cursor, moved, { attempts: 0, firstTriedAt: null, heldUntil: holdFrom(now) });
   return step.to;
 }
 

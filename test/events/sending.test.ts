@@ -3,8 +3,10 @@ import { verify } from "@octokit/webhooks-methods";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
+import { TargetClient } from "../../src/events/post.ts";
 import { listSent } from "../../src/events/sent.ts";
 import { changeTarget, createTarget, findTarget, removeTarget, type TargetConfig } from "../../src/events/target.ts";
+import { sendTo } from "../../src/events/turn.ts";
 import { wakeDue } from "../../src/events/wake.ts";
 import { pruneDeliveries } from "../../src/inbox/prune.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -177,6 +179,36 @@ test("a target that failed is tried again with the same GUID until it accepts, a
     { status: "OK", statusCode: 200, redelivery: true },
     { status: "Invalid HTTP Response: 503", statusCode: 503, redelivery: false },
   ]);
+});
+
+test("a turn that stalls once it holds a repository sends nothing: another may have sent it meanwhile", async () => {
+  const server = await openServer();
+  server.answer = (_, reply) => reply.writeHead(503, { "retry-after": "600" }).end("later");
+  const id = await register(server.url, { repository: at(0) });
+  const guid = await starred(at(0), 1);
+  await server.hears(1);
+  await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 1);
+  server.answer = null;
+  // The processes' own clock has not come so far, so they do not try.
+  let aheadMs = 601_000;
+  const ctx = { ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + aheadMs) } };
+  const client = new TargetClient(ctx);
+  const { room } = client;
+  try {
+    const stall = () => {
+      aheadMs += 15_000;
+      return room;
+    };
+    Object.defineProperty(client, "room", { get: stall, configurable: true });
+    await sendTo(ctx, client, id, new AbortController().signal);
+    expect(server.heard).toHaveLength(1);
+    Object.defineProperty(client, "room", { value: room });
+    // It was given back.
+    await sendTo(ctx, client, id, new AbortController().signal);
+    expect(server.heard.map((heard) => heard.guid)).toEqual([guid, guid]);
+  } finally {
+    await client.close();
+  }
 });
 
 test("a target that accepts nothing for long is disabled with its problem, and goes on where it stopped once enabled", async () => {
