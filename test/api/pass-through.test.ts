@@ -153,8 +153,11 @@ test("what is no part of the dialect is not passed on: upstream's own pages may 
   // The simulator lets every caller see and change everything below /-/; another Tain shows its status to its
   // neighbours.
   expect((await askAt(world.upstream.url, "GET", "/-/state", { token: TOKEN })).status).toBe(200);
-  for (const path of ["/-/state", "/%2d/state", "/%2D%2Fstate", "/-", "/-/status", "/api/v3/-/state"])
+  for (const path of ["/-/state", "/%2d/state", "/%2D%2Fstate", "/-/status", "/api/v3/-/state"])
     expect((await ask(path, { headers: fromElsewhere })).status, path).toBe(404);
+  // The page is the mirror's own.
+  const page = await ask("/-", { headers: fromElsewhere });
+  expect([page.status, page.headers.get("location")]).toEqual([303, "/-/"]);
   const body = JSON.stringify({ repository: repo, by: "person", op: "createIssue", title: "not to be" });
   expect((await askAt(on, "POST", "/-/mutate", { token: TOKEN, body })).status).toBe(404);
 });

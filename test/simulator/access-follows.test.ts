@@ -8,9 +8,10 @@ import {
 } from "../../src/simulator/changes/repositories.ts";
 import { type AccessWorld, openAccessWorld } from "./access-world.ts";
 
-const NOTHING = { metadata: false, issues: "none", pulls: "none" };
-const ISSUES = { metadata: true, issues: "read", pulls: "none" };
-const ALL_READ = { metadata: true, issues: "read", pulls: "read" };
+const CODE = { checks: "none", statuses: "none" };
+const NOTHING = { ...CODE, metadata: false, issues: "none", pulls: "none" };
+const ISSUES = { ...CODE, metadata: true, issues: "read", pulls: "none" };
+const ALL_READ = { metadata: true, issues: "read", pulls: "read", checks: "read", statuses: "read" };
 
 /** What each way of asking tells of the repository now at `name`: the oracle, REST, GraphQL by name and id, search. */
 async function seen(it: AccessWorld, token: string, name: string, nodeId = "") {
@@ -116,7 +117,7 @@ test("a token has no more than its installation, whatever it was made with", asy
   await it.control("DELETE", `/-/installations/${usersInstallation}`);
   const token = it.installed({ issues: "write", pull_requests: "read" });
   const access = () => it.simulator.accessOf(token, repository);
-  expect(access()).toEqual({ metadata: true, issues: "write", pulls: "read" });
+  expect(access()).toEqual({ ...CODE, metadata: true, issues: "write", pulls: "read" });
   const [installation] = it.simulator.apps.installations.values();
   const path = `/-/installations/${installation?.id}`;
   await it.control("PATCH", path, { accept: { permissions: { issues: "read" } } });
@@ -142,7 +143,7 @@ test("a fine-grained token's permissions may be edited, and count at once", asyn
     permissions: { metadata: "read", pull_requests: "read" },
   });
   expect(await seen(it, token, "acme/closed", nodeIds[0])).toEqual({
-    access: { metadata: true, issues: "none", pulls: "read" },
+    access: { ...CODE, metadata: true, issues: "none", pulls: "read" },
     rest: [403, 200],
     graphql: [null, null, 1],
   });
