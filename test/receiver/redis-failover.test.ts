@@ -12,7 +12,7 @@ import { openRedisTopology, TOPOLOGIES } from "../support/redis-topologies.ts";
 import { deliverTo, SECRET } from "./receiver-world.ts";
 
 /** How many deliveries are sent one after the other, while the master ends. */
-const DURING = Number(process.env.DELIVERIES ?? 60);
+const DURING = Number(process.env.DELIVERIES ?? 20);
 
 test.each(TOPOLOGIES)("%s: what is acknowledged while the master is killed is queued", async (kind) => {
   await using resources = new AsyncDisposableStack();

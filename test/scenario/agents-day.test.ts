@@ -71,7 +71,9 @@ test(
       .filter((one): one is PullIssue => isPull(one) && one.state === "open" && one.pull.head.repositoryId !== null)
       .slice(0, PULLS);
     const tokenOf = (of: string) => {
-      simulator.tokens.create({ token: of, login: OWNER, repositories: "all", kind: "classic", scopes: ["repo"] });
+      const scopes = ["repo"];
+      // A limit of its own is an hour of its own, as each agent's account has one.
+      simulator.tokens.create({ token: of, login: OWNER, repositories: "all", kind: "classic", scopes, limit: 5_000 });
       return of;
     };
     const agents = Array.from({ length: AGENTS }, (_, at) => ({ token: tokenOf(`agent-${at}`), byRest: at % 2 === 0 }));
