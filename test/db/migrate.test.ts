@@ -33,6 +33,10 @@ const migration = (version: number, statements: string, isStepwise = false): Rea
 const isApplied = async (version: number) =>
   (await other.query("select from schema_migrations where version = $1", [version])).rowCount === 1;
 
+test("the migrations are numbered from 1 on, each number once", () => {
+  expect(MIGRATIONS.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, at) => at + 1));
+});
+
 test("a migration that meets a long transaction holds up nobody behind it, and is made once the table is free", async () => {
   await holder.query("begin; select from labels");
   const applying = applyMigration(migrating, migration(9_001, "alter table labels add column tried integer"));
