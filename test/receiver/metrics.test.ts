@@ -126,9 +126,14 @@ test("a failure counts by the status that its caller is told", async () => {
   expect(
     (await askAt(away, "POST", "/graphql", { token: world.token, body: '{"query":"{ viewer { login } }"}' })).status,
   ).toBe(503);
+  expect((await askAt(away, "GET", "/-/events", { token: world.token })).status).toBe(503);
   const { text } = await askAt(away, "GET", "/-/metrics", { token: OPERATOR });
   const failed = text.split("\n").filter((line) => /^tain_api_requests_total\{.*status="503"/.test(line));
-  expect(failed.map((line) => /route="([^"]+)"/.exec(line)?.[1]).sort()).toEqual(["/graphql", "/repos/*/*/issues"]);
+  expect(failed.map((line) => /route="([^"]+)"/.exec(line)?.[1]).sort()).toEqual([
+    "/-/events",
+    "/graphql",
+    "/repos/*/*/issues",
+  ]);
 });
 
 describe("what is shipped for operators", () => {

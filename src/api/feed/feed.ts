@@ -53,12 +53,14 @@ export class Feed {
     const { meter, requestIds } = this.#parts;
     const requestId = requestIds.next();
     const metered = meter.begin("/-/events", exchange.method, exchange.headers["user-agent"]);
-    const reply = await this.#answer(exchange, requestId, metered).catch((error: unknown) => {
-      if (!(error instanceof ApiFault)) throw error;
-      return error instanceof PrunedFault ? prunedReply(requestId, error) : faultReply(requestId, error, DOCS);
+    return await meter.around(exchange, metered, async () => {
+      try {
+        return await this.#answer(exchange, requestId, metered);
+      } catch (error) {
+        if (!(error instanceof ApiFault)) throw error;
+        return error instanceof PrunedFault ? prunedReply(requestId, error) : faultReply(requestId, error, DOCS);
+      }
     });
-    meter.end(metered, reply.status);
-    return reply;
   }
 
   async #answer(exchange: Exchange, requestId: string, metered: Metered): Promise<Reply> {
