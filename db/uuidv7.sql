@@ -1,6 +1,6 @@
 -- Postgres 18 has uuidv7() by itself; older ones get this function of the same name before the first migration, which asks for
--- it. Like Postgres's own it begins with the time, by which keys that were made after each other lie side by side in the index.
--- Where a dump of it comes to Postgres 18 it stays beside Postgres's own, and does the same.
+-- it. Like Postgres's own it begins with the time, so keys of one moment lie side by side in the index. Where a dump of it comes
+-- to Postgres 18, it stays beside Postgres's own, and does the same.
 create or replace function uuidv7() returns uuid language sql volatile parallel safe
   begin atomic
     -- 48 bits of milliseconds, the version (7), 12 bits of the millisecond's fraction; the rest of a random UUID is kept.

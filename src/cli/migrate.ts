@@ -9,14 +9,15 @@ export const migrate: Command = {
   summary: "bring the database to this version's schema, or say what that would do",
   flags: { plan: "change nothing; say what would be done, what waits meanwhile, and about how long" },
   about: `
-Works on DATABASE_URL, or on the database of the instance that runs here. Processes of the versions that it
+Works on DATABASE_DIRECT_URL or DATABASE_URL, or on the database of the instance that runs here. Processes of the versions that it
 names go on meanwhile. It locks a table for a moment only: where somebody's transaction holds it, the
 migration gives way and comes again.`,
   run: runMigrate,
 };
 
 async function runMigrate({ flags, env }: Given, output: Output): Promise<number> {
-  const url = env.DATABASE_URL;
+  // Its lock outlasts a transaction, which no pooler bears.
+  const url = env.DATABASE_DIRECT_URL || env.DATABASE_URL;
   if (!url)
     throw new CommandError("DATABASE_URL is not set, and no instance runs here: set it to the database to migrate");
   const planned = await planMigrations(url);

@@ -9,15 +9,19 @@ const NEAR = new AddressList(["loopback", "linklocal", "uniquelocal"]);
 export function plainTextWarnings({
   upstreamUrl,
   databaseUrl,
+  databaseDirectUrl,
   redisUrl,
-}: Pick<Config, "upstreamUrl" | "databaseUrl" | "redisUrl">): string[] {
+}: Pick<Config, "upstreamUrl" | "databaseUrl" | "databaseDirectUrl" | "redisUrl">): string[] {
   const warnings: string[] = [];
-  const [upstream, database] = [upstreamUrl, databaseUrl].map((url) => new URL(url));
+  const upstream = new URL(upstreamUrl);
   const redis = parseRedisAddress(redisUrl);
-  if (upstream?.protocol === "http:" && !isOf(LOOPBACK, upstream))
+  if (upstream.protocol === "http:" && !isOf(LOOPBACK, upstream))
     warnings.push("UPSTREAM_URL begins with http://: tokens travel there in plain text; use https://");
-  if (database && !asksForTls(database) && !isOf(NEAR, database))
-    warnings.push("DATABASE_URL asks for no TLS: the mirror travels there in plain text; add sslmode=verify-full");
+  for (const [name, address] of Object.entries({ DATABASE_URL: databaseUrl, DATABASE_DIRECT_URL: databaseDirectUrl })) {
+    const database = address === null ? null : new URL(address);
+    if (database && !asksForTls(database) && !isOf(NEAR, database))
+      warnings.push(`${name} asks for no TLS: the mirror travels there in plain text; add sslmode=verify-full`);
+  }
   if (!redis.isEncrypted && redisEndpoints(redis).some(({ host }) => !isIn(NEAR, host)))
     warnings.push("REDIS_URL asks for no TLS: its password travels there in plain text; let it begin with rediss");
   return warnings;

@@ -71,8 +71,12 @@ export function tagOf(body: string | Buffer): string {
 }
 
 /** The reply, or 304 where the caller has it already. */
-export function withTag(tag: string, known: string | undefined, reply: Reply & { headers: object }): Reply {
-  const headers = { ...(reply.headers as Record<string, string>), ETag: tag };
+export function withTag(
+  tag: string,
+  known: string | undefined,
+  reply: Reply & { headers: Record<string, string> },
+): Reply {
+  const headers = { ...reply.headers, ETag: tag };
   if (known === undefined || !namesTag(known, tag)) return { ...reply, headers };
   return { status: 304, headers, body: null };
 }

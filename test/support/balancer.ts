@@ -36,7 +36,7 @@ export async function openBalancer(): Promise<Balancer> {
     });
     from.pipe(passed);
   };
-  // A client that comes back just as its connection is closed for idleness would see a failure that is nobody's.
+  // Long, or a client may come back just as its idle connection is closed, and see a failure.
   const server = createServer({ keepAliveTimeout: 600_000 }, pass).listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();

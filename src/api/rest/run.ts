@@ -80,7 +80,7 @@ function requirePart(call: RepositoryCall, { part }: Operation): void {
   if (!isServed(call, call.repository, { part, takes: call.takes })) throw notHeld();
 }
 
-/** Whether the part of the repository is mirrored, and nobody but upstream needs to say whether the caller sees it. */
+/** Whether we mirror the part, and know without upstream whether the caller may see it. */
 function isServed(
   { caller, sight }: Call,
   repository: ShownRepository,

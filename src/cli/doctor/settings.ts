@@ -13,7 +13,13 @@ export async function examineSettings({ config, db }: { config: Config; db: Quer
 function settingsFindings(
   config: Pick<
     Config,
-    "upstreamUrl" | "databaseUrl" | "redisUrl" | "publicUrl" | "trustedProxies" | "rateLimitAnonymous"
+    | "upstreamUrl"
+    | "databaseUrl"
+    | "databaseDirectUrl"
+    | "redisUrl"
+    | "publicUrl"
+    | "trustedProxies"
+    | "rateLimitAnonymous"
   >,
   origin: string | null,
 ): Finding[] {

@@ -7,7 +7,7 @@ import { enqueueMarks } from "./marks.ts";
 const AT_ONCE = 1_000;
 
 /**
- * Marks the repositories of which something that hangs on them as a whole is due, those first that were confirmed longest ago.
+ * Marks repositories whose checks or lists are due, those first that were confirmed longest ago.
  * `isDue` and `confirmedAt` are of a repository `r` with its row `s` of `repository_syncs`.
  */
 export async function markRepositoriesDue(
