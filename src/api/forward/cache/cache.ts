@@ -85,11 +85,13 @@ export class ForwardCache {
 
   async #find(asking: Asking, isPlain: boolean): Promise<Found> {
     const { question, viewer, isFresh } = asking;
+    // One that ends while the store is asked is not in what the store says.
+    const before = isPlain ? this.#firsts.get(question.key) : undefined;
     const [known, home] = await Promise.all([
       this.#kept.find(question, viewer.name),
       question.isImmutable ? asking.home() : null,
     ]);
-    const first = known || !isPlain ? undefined : this.#firsts.get(question.key);
+    const first = known || !isPlain ? undefined : (before ?? this.#firsts.get(question.key));
     const made = (await first) ?? null;
     const kept = known ?? (made && [viewer.name, ""].includes(made.shownTo) ? made : null);
     const proof = kept && home !== null && !isFresh ? this.#proofs.find(viewer, kept, home) : null;
