@@ -22,7 +22,7 @@ grant usage on sequence revision to tain_web;
 -- What upstream showed: merged, never removed. Lists of an issue's labels and people are written anew.
 grant select, insert, update on
   repositories, former_names, users, labels, milestones, issues, issue_transfers, issue_comments,
-  pull_requests, pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses, shapes, revisions, refresh_marks
+  pull_requests, pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses, releases, shapes, revisions, refresh_marks
 to tain_web;
 grant select, insert, update, delete on issue_labels, issue_assignees, validators to tain_web;
 -- What it only passed on is its own to keep, and nobody else's to read.
@@ -30,7 +30,7 @@ grant select, insert, update, delete on forwarded_answers to tain_web;
 
 -- How the mirror stands is for others to change.
 grant select on
-  checked_commits, mirrored_lists, pull_request_commits, pull_request_files,
+  checked_commits, mirrored_lists, pull_request_commits, pull_request_files, release_lists,
   origin, schema_migrations, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep,
   installations, installation_repositories, problems, graphql_sizes, upstream_lacks, token_owners
 to tain_web;

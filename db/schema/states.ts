@@ -23,13 +23,15 @@ export type ResourceKind =
   | "review_comment"
   | "check_run"
   | "check_suite"
-  | "status";
+  | "status"
+  | "release";
 /**
  * What hangs on a repository as a whole, and is asked about together.
  *
  * - mergeability: whether the open pull requests of a repository can be merged, where it is not known.
  * - checks: the check runs and statuses of a repository's heads, where they are not known.
  * - lists: the lists of a repository that are held whole, such as the commits of its pull requests.
+ * - releases: the list of releases, and which is the latest.
  */
-export type WholeKind = "mergeability" | "checks" | "lists";
+export type WholeKind = "mergeability" | "checks" | "lists" | "releases";
 export type MarkKind = ResourceKind | WholeKind;

@@ -253,6 +253,23 @@ export const pullRequestFiles = table("pull_request_files", {
   head_sha: "text?",
 });
 
+/** One row is one release, with its assets in the document. */
+export const releases = table("releases", {
+  repository_id: "bigint",
+  id: "bigint",
+  node_id: "text?",
+  tag_name: "text",
+  target_commitish: "text?",
+  name: "text?",
+  draft: "boolean",
+  prerelease: "boolean?",
+  author_id: "bigint?",
+  created_at: "timestamptz",
+  published_at: "timestamptz?",
+  updated_at: "timestamptz?",
+  ...observed,
+});
+
 /** One row is one status that was said of one commit; the newest of each context counts. */
 export const commitStatuses = table("commit_statuses", {
   repository_id: "bigint",

@@ -12,7 +12,7 @@ import type { World } from "./world.ts";
 export type Kind = "issues" | "pull_requests";
 
 /** The permissions that make an access. */
-type Reached = Kind | "checks" | "statuses";
+type Reached = Kind | "checks" | "statuses" | "contents";
 
 export type Reach = "none" | "read" | "write";
 
@@ -26,9 +26,20 @@ export interface Access {
   readonly pulls: Reach;
   readonly checks: Reach;
   readonly statuses: Reach;
+  readonly contents: Reach;
+  /** Whether drafts of releases are shown. */
+  readonly drafts: boolean;
 }
 
-export const NO_ACCESS: Access = { metadata: false, issues: "none", pulls: "none", checks: "none", statuses: "none" };
+export const NO_ACCESS: Access = {
+  metadata: false,
+  issues: "none",
+  pulls: "none",
+  checks: "none",
+  statuses: "none",
+  contents: "none",
+  drafts: false,
+};
 
 /** Null is a caller without a token. */
 export function accessOf(world: World, token: Token | null, repository: Repository): Access {
@@ -36,13 +47,16 @@ export function accessOf(world: World, token: Token | null, repository: Reposito
     if (allows(world, token, repository, [{ permission, level: "write" }])) return "write";
     return allows(world, token, repository, [{ permission, level: "read" }]) ? "read" : "none";
   };
-  const metadata = roleOf(world, token, repository) !== undefined;
+  const role = roleOf(world, token, repository);
+  const contents = reach("contents");
   return {
-    metadata,
+    metadata: role !== undefined,
     issues: reach("issues"),
     pulls: reach("pull_requests"),
     checks: reach("checks"),
     statuses: reach("statuses"),
+    contents,
+    drafts: contents !== "none" && role !== undefined && RANK.indexOf(role) >= RANK.indexOf("push"),
   };
 }
 

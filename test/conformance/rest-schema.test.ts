@@ -3,6 +3,8 @@ import type { ServedOperation } from "../../src/api/operation.ts";
 import { MIRROR_OPERATIONS, PART_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
+import { addAsset } from "../../src/simulator/changes/releases.ts";
+import { addCode } from "../../src/simulator/generate-code.ts";
 import { loadHistory } from "../../src/simulator/histories.ts";
 import { isPull } from "../../src/simulator/world.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
@@ -67,6 +69,8 @@ async function examples(world: ApiWorld, repository: string): Promise<(path: str
   const known: [RegExp, string[]][] = [
     [/\/commits\/:ref/, heads.slice(0, 5).map((sha) => `/commits/${sha}`)],
     [/\/check-runs\/:id/, await checksOf("check-runs", "check_runs")],
+    [/\/releases\/:id/, (await ids("/releases", "id")).map((id) => `/releases/${id}`)],
+    [/\/releases\/tags\/:tag/, (await ids("/releases", "tag_name")).map((tag) => `/releases/tags/${tag}`)],
     [/\/check-suites\/:id/, await checksOf("check-suites", "check_suites")],
     [/\/pulls\/:number\/reviews\/:id/, reviews],
     [/\/pulls\/comments\/:id/, (await ids("/pulls/comments", "id")).map((id) => `/pulls/comments/${id}`)],
@@ -125,12 +129,15 @@ async function problems(
   return [...new Set(wrong)];
 }
 
-/** The generated world has none. */
-function addChecks({ upstream: { world } }: ApiWorld, fullName: string): void {
+/** The generated world has none of them. */
+function addParts({ upstream: { world } }: ApiWorld, fullName: string): void {
   const [owner = "", name = ""] = fullName.split("/");
   const repository = world.repositoryByName(owner, name)?.repository;
   if (!repository) throw new Error(`${fullName} is not there`);
   const app = checkApp(world, "linter");
+  addCode(world, repository, {}, 7, world.now());
+  const [release] = world.code.of(repository).releases.values();
+  if (release) addAsset(world, repository.ownerId, release, { name: "tain.zip" });
   const heads = [...repository.rows.issuesByCreated.ascending()].filter(isPull).filter(({ state }) => state === "open");
   for (const { pull } of heads) {
     const of = { repository, headSha: pull.head.sha, app };
@@ -147,7 +154,7 @@ test("every read of a generated world has the shape that the service's descripti
     env: { RATE_LIMIT_USER: "0", MIRROR: MIRROR_PARTS.join() },
   });
   const first = world.repositories[0]?.fullName as string;
-  addChecks(world, first);
+  addParts(world, first);
   await mirrorParts(world.ctx);
   expect(await problems(world, first, { asking: [...reads, ...partReads] })).toEqual([]);
 });

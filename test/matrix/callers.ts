@@ -25,11 +25,14 @@ export interface Caller {
 /** What upstream's rules let the caller have of the repository. */
 export function accessOf({ upstream }: Pick<ApiWorld, "upstream">, caller: Caller, place: Place): Access {
   if (caller.isRefused) return NO_ACCESS;
-  return upstream.accessOf(caller.standsFor(place), place.repository);
+  const access = upstream.accessOf(caller.standsFor(place), place.repository);
+  // Our tokens change no release.
+  return caller.isOurs ? { ...access, drafts: false } : access;
 }
 
 /** Whether the caller may be shown marks of this kind. */
-export function maySee({ metadata, issues, pulls, checks, statuses }: Access, kind: MarkKind): boolean {
+export function maySee(access: Access, kind: MarkKind): boolean {
+  const { metadata, issues, pulls, checks, statuses, contents, drafts } = access;
   const [sees, seesPulls] = [issues !== "none", pulls !== "none"];
   switch (kind) {
     case "home":
@@ -44,6 +47,10 @@ export function maySee({ metadata, issues, pulls, checks, statuses }: Access, ki
       return checks !== "none";
     case "state":
       return statuses !== "none";
+    case "news":
+      return contents !== "none";
+    case "draft":
+      return drafts;
     default:
       return kind satisfies never;
   }

@@ -8,7 +8,7 @@ import { printFigures } from "../support/figures.ts";
 import { type Caller, makeCallers } from "./callers.ts";
 import { askCells, CELLS_MS, type Cell, sampled } from "./cells.ts";
 import { changeAll, type MatrixWorld, openMatrixWorld } from "./matrix-world.ts";
-import type { Place } from "./places.ts";
+import { marksIn, type Place } from "./places.ts";
 import { addressesOf, mutationsOf, type Question, queriesOf, readsAbove, readsOf, writesOf } from "./questions.ts";
 import { type Following, follow } from "./streams.ts";
 import { tryMutations, tryWrites } from "./writes.ts";
@@ -63,6 +63,15 @@ test("checks are answered from the mirror to those who may see them", async () =
   for (const list of ["check-runs", "check-suites", "statuses", "status"]) {
     const { status, headers } = await world.api.get(`/repos/${fullName}/commits/${params.ref}/${list}`);
     expect([status, headers.get("x-tain-passed-through")], list).toEqual([200, null]);
+  }
+});
+
+test("releases are answered from the mirror to those who may see them, and drafts to nobody else", async () => {
+  const { targets } = world.places.secret;
+  const { fullName, params } = targets.pull;
+  for (const path of ["releases", "releases/latest", `releases/tags/${params.tag}`]) {
+    const { status, headers, text } = await world.api.get(`/repos/${fullName}/${path}`);
+    expect([status, headers.get("x-tain-passed-through"), marksIn(text)], path).toEqual([200, null, ["secret news"]]);
   }
 });
 

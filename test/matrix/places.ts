@@ -1,4 +1,5 @@
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
+import { createRelease } from "../../src/simulator/changes/releases.ts";
 import type { PullIssue, Repository, User, Visibility } from "../../src/simulator/records.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import type { Target } from "../api/targets.ts";
@@ -19,10 +20,10 @@ const FIRST: Readonly<Record<PlaceName, Visibility>> = {
 };
 
 /**
- * What a mark belongs to: the repository, an issue, a pull request, what comes with either of these, a check run, or a status of
- * a commit.
+ * What a mark belongs to: the repository, an issue, a pull request, what comes with either of these, a check run, a status of a
+ * commit, a release, or the draft of one.
  */
-const KINDS = ["home", "case", "patch", "tag", "run", "state"] as const;
+const KINDS = ["home", "case", "patch", "tag", "run", "state", "news", "draft"] as const;
 export type MarkKind = (typeof KINDS)[number];
 
 /** A word that stands in one repository alone, in what is of this kind. */
@@ -107,6 +108,9 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
     ...{ repository, headSha: sha, app: checkApp(world, "linter"), name: mark("run"), conclusion: "success" },
   });
   createStatus(world, octo.id, { repository, sha, state: "success", context: mark("state") });
+  const [release] = [mark("news"), mark("draft")].map((word, at) =>
+    createRelease(world, octo.id, { repository, tagName: `v${at}`, targetCommitish: sha, body: word, draft: at > 0 }),
+  );
   const reviewComment = world.addReviewComment({
     issue: pull,
     authorId: octo.id,
@@ -137,6 +141,8 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
       ref: sha,
       "check-runs/id": String(run.id),
       "check-suites/id": String(run.suite.id),
+      "releases/id": String(release?.id),
+      tag: "v0",
     },
     nodes: {
       repository: world.nodeId("Repository", repository),

@@ -48,6 +48,7 @@ export function mayWriteKind({ issues, pulls }: Kinds, right: Right): boolean {
     case "metadata":
     case "checks":
     case "statuses":
+    case "contents":
       return false;
     default:
       throw new Error(`There is no right ${right satisfies never}`);

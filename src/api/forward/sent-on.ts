@@ -2,15 +2,16 @@
 import { findStored } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import { observe } from "../../mirror/store/observation.ts";
-import type { ResourceKey } from "../../mirror/store/resource.ts";
+import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import { sameValue } from "../../mirror/store/template.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
 import type { Writer } from "../rest/writes/pass-on.ts";
-import { askAgain, isSuccess, settle } from "../rest/writes/write.ts";
+import { askAgain, isSuccess, settle, type Write } from "../rest/writes/write.ts";
 import type { Read } from "../rest/writes/write-reads.ts";
 import { beginTrace, type Trace, type TracedWrite } from "../trace/trace.ts";
+import { hold } from "./hold.ts";
 
 /** Something of a repository that a write may have changed, and where upstream shows it; null: it is only asked about later. */
 export interface Thing extends ResourceKey {
@@ -20,6 +21,10 @@ export interface Thing extends ResourceKey {
 export interface Touched {
   repository: Writer["repository"];
   things: readonly Thing[];
+  /** What a success says by itself. */
+  says?: Write["says"];
+  /** The answer to a success is such a resource. */
+  shows?: Kind;
 }
 
 /** What the answer to a write tells of what it touched. The answer may have been read for that. */
@@ -50,8 +55,8 @@ export async function sentOn(
       const answered = await send(request);
       trace.heard(answered);
       if (!isSuccess(answered)) return answered;
-      const { opened, touched: all } = learn ? await learn(answered) : { opened: answered, touched };
-      for (const one of all) await readBack(writerAt(one), one.things, { before, opened, sentAt, trace });
+      const { opened, touched: all } = await (learn ?? learnShown(touched))(answered);
+      for (const one of all) await readBack(writerAt(one), one, { before, opened, sentAt, trace });
       return opened;
     } catch (error) {
       if (!(error instanceof UpstreamUnavailableError)) throw error;
@@ -65,16 +70,28 @@ export async function sentOn(
   };
 }
 
+/** What the answer shows of what was written. It is read only where it shows something. */
+function learnShown(touched: readonly Touched[]): Learn {
+  return async (answered) => {
+    if (touched.every(({ shows }) => shows === undefined)) return { opened: answered, touched };
+    const { opened, answer } = await hold(answered);
+    const says =
+      (kind: Kind): Write["says"] =>
+      ({ at }) => ({ shown: [observe(kind, answer, at)] });
+    return { opened, touched: touched.map((one) => (one.shows ? { ...one, says: says(one.shows) } : one)) };
+  };
+}
+
 /** Reads with the caller's own token, as after a write of ours, and has upstream asked once more when no replica lags. */
 async function readBack(
   writer: Writer,
-  things: readonly Thing[],
+  { things, says }: Touched,
   { before, opened, sentAt, trace }: { before: Before; opened: Opened; sentAt: Date; trace: Trace },
 ): Promise<void> {
   const reads = things.slice(0, MOST_READ).flatMap((thing) => readOf(writer, thing, before.get(nameOf(thing))));
   const { date } = opened.headers;
   const headers = date === undefined ? {} : { date };
-  await settle(writer, { reads: () => reads, says: () => ({}) }, { headers, body: "", sentAt, trace });
+  await settle(writer, { reads: () => reads, says: says ?? (() => ({})) }, { headers, body: "", sentAt, trace });
   await mark(writer, things);
 }
 

@@ -3,6 +3,7 @@ import { type Fields, isObject, parseSent, TooManyValuesError } from "../../json
 import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import type { ApiContext, Call } from "../call.ts";
 import { type IssuePlace, issuePlace, readOf, sides } from "../rest/writes/issue-writes.ts";
+import { releasesAt } from "./release-writes.ts";
 import type { Thing, Touched } from "./sent-on.ts";
 
 /** An issue, or both sides of a pull request. */
@@ -27,7 +28,7 @@ export function commentThing(kind: "issue_comment" | "review_comment", repositor
  * What a write to this path may change in the mirror: the issue, pull request or comment that it names, and issues of the
  * repository that its body names; else the repository. Nothing of what the caller does not see.
  */
-export async function touchedAt({ ctx, sight, path, body }: Call): Promise<Touched[]> {
+export async function touchedAt({ ctx, sight, method, path, body }: Call): Promise<Touched[]> {
   const [, fullName, id, rest = ""] = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.*)?$/.exec(path) ?? [];
   if (fullName === undefined && id === undefined) return [];
   const { repositories } = ctx.mirror;
@@ -35,6 +36,8 @@ export async function touchedAt({ ctx, sight, path, body }: Call): Promise<Touch
     ? await repositories.named(decoded(fullName) ?? "", sight)
     : await repositories.byId(Number(id), sight);
   if (!repository) return [];
+  if (repository.mirrors.includes("releases") && /^\/releases(\/|$)/.test(rest))
+    return [{ repository, ...(await releasesAt(ctx.db, { repositoryId: repository.id, method, rest })) }];
   const below = await thingsAt(ctx, repository, rest);
   const other = below.length > 0 ? await issuesNamedIn(ctx, repository, { body, sight }) : [];
   return [{ repository, things: below.length > 0 ? [...below, ...other] : [repositoryThing(repository.id)] }];

@@ -12,6 +12,7 @@ import { listIssuesAcross, listOrganizationIssues, listOwnIssues } from "./issue
 import { getLabel, getMilestone, listLabels, listMilestoneLabels, listMilestones } from "./labels.ts";
 import { listPullCommits, listPullFiles } from "./pull-lists.ts";
 import { checkMerged, getPull, getRequestedReviewers, listPulls } from "./pulls.ts";
+import * as releases from "./releases.ts";
 import { getRepository, getTopics, getViewer, listViewerRepositories } from "./repositories.ts";
 import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./root.ts";
 import { getSearchedIssues, getSearchedLabels, getSearchedRepositories } from "./search.ts";
@@ -49,10 +50,19 @@ const COMMIT_OPERATIONS: readonly PartOperation[] = [
   ["/pulls/:number/files", "pulls", listPullFiles, "pulls/pulls#list-pull-requests-files"],
 ];
 
+/** What is served where releases are mirrored. */
+const RELEASE_OPERATIONS: readonly PartOperation[] = [
+  ["/releases", "contents", releases.listReleases, "releases/releases#list-releases"],
+  ["/releases/latest", "contents", releases.getLatestRelease, "releases/releases#get-the-latest-release"],
+  ["/releases/tags/:tag", "contents", releases.getReleaseByTag, "releases/releases#get-a-release-by-tag-name"],
+  ["/releases/:id", "contents", releases.getRelease, "releases/releases#get-a-release"],
+];
+
 /** Every read of a part that is mirrored only where that is asked for. */
 export const PART_OPERATIONS: readonly ServedOperation[] = [
   ...CHECK_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "checks" })),
   ...COMMIT_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "commits" })),
+  ...RELEASE_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "releases" })),
 ];
 
 /**

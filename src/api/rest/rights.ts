@@ -12,6 +12,7 @@ const PERMISSIONS: Record<Right, readonly string[]> = {
   "issues or pulls": ["issues", "pull_requests"],
   checks: ["checks"],
   statuses: ["statuses"],
+  contents: ["contents"],
 };
 
 /** @throws ApiFault 403 that names the permissions that the operation takes */

@@ -2,9 +2,9 @@ import { type Sql, sql } from "../../../db/sql.ts";
 
 /**
  * What a token may be given in a repository: the repository itself, its issues, its pull requests, its check runs and suites, its
- * commit statuses. Labels, milestones and the people who may be assigned come with either of issues and pull requests.
+ * commit statuses, its code and what is published of it. Labels, milestones and the people who may be assigned come with either of issues and pull requests.
  */
-export type Right = "metadata" | "issues" | "pulls" | "issues or pulls" | "checks" | "statuses";
+export type Right = "metadata" | "issues" | "pulls" | "issues or pulls" | "checks" | "statuses" | "contents";
 
 /** Private repositories, by id. */
 type Ids = "all" | readonly number[];
@@ -32,6 +32,7 @@ export function sightIn(ids: Ids, { issues, pulls, code }: { issues: boolean; pu
     "issues or pulls": issues || pulls ? ids : NONE,
     checks: code ? ids : NONE,
     statuses: code ? ids : NONE,
+    contents: code ? ids : NONE,
   };
 }
 
@@ -53,6 +54,7 @@ export function sightByKind(
     "issues or pulls": where(({ issues, pulls }) => issues || pulls),
     checks: code ? where(() => true) : NONE,
     statuses: code ? where(() => true) : NONE,
+    contents: code ? where(() => true) : NONE,
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Queries } from "../../../db/database.ts";
-import type { MarkKind } from "../../../db/schema/states.ts";
+import type { MarkKind, WholeKind } from "../../../db/schema/states.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
 import type { Merged } from "./merge.ts";
@@ -84,8 +84,11 @@ export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {
   };
 }
 
+/** The parts of a repository that are marked as a whole. */
+export type RepositoryPart = Exclude<WholeKind, "mergeability">;
+
 /** Of what hangs on a whole repository. Asked at once: until then callers are answered by upstream. */
-export function repositoryMark(kind: "checks" | "lists", repositoryId: number, askedAt: Date): Mark {
+export function repositoryMark(kind: RepositoryPart, repositoryId: number, askedAt: Date): Mark {
   return { kind, repositoryId, key: repositoryId, askedAt, notBefore: askedAt };
 }
 

@@ -176,6 +176,7 @@ function requireColumns({ kind, fields }: Seen): void {
     check_run: ["head_sha", "name", "status"],
     check_suite: ["head_sha"],
     status: ["url", "context", "state", "created_at", "updated_at"],
+    release: ["tag_name", "created_at"],
   };
   for (const key of needed[kind] ?? []) {
     if (fields[key] === undefined || fields[key] === null)

@@ -115,6 +115,9 @@ const RESOURCES: Readonly<Record<Kind, Resource>> = {
   status: resource("status", tables.commitStatuses, {
     columns: ({ url, creator }) => ({ sha: shaInAddress(url), creator_id: referenceId(creator) }),
   }),
+  release: resource("release", tables.releases, {
+    columns: ({ author, draft }) => ({ author_id: referenceId(author), draft: draft === true }),
+  }),
   user: resource("user", tables.users, { isVersioned: false }),
   label: resource("label", tables.labels, { isVersioned: false }),
   milestone: resource("milestone", tables.milestones, {

@@ -33,6 +33,7 @@ import { hearLists } from "./lists-heard.ts";
 import { meterSettled } from "./metering.ts";
 import { InvalidPayloadError, ownerOf } from "./payload.ts";
 import { type Parsed, parse, read, type Shown } from "./read.ts";
+import { hearReleases } from "./releases-heard.ts";
 import { observeCounts } from "./review-comment-counts.ts";
 
 /** They tell that a repository was renamed, shown, hidden, moved …: what it was refused may be allowed now. */
@@ -75,7 +76,11 @@ export async function applyDeliveries(
     const asked = asks.map((ask) => askedSince(askedAt, ask));
     const unknown = await marksForMergeability(tx, observed.seen, askedAt);
     const heard = { seen: observed.seen, shown, parts, askedAt };
-    const unread = [...(await hearChecks(tx, heard)), ...(await hearLists(tx, heard))];
+    const unread = [
+      ...(await hearChecks(tx, heard)),
+      ...(await hearLists(tx, heard)),
+      ...(await hearReleases(tx, heard)),
+    ];
     const deleted = shown.flatMap(({ deletedRepositoryId: id }) => id ?? []);
     const marks = [
       // A read before that could not settle them, and one round may bring many.

@@ -20,6 +20,12 @@ export const PART_EVENTS = {
   status: { parts: ["checks"], observe: (payload, at) => [observeStatus(payload, at)] },
   // No event of a check run says that it has begun; of a job of Actions this one does.
   workflow_job: { parts: ["checks"], observe: ({ workflow_job: job }, at) => observeJob(job, at) },
+  release: {
+    parts: ["releases"],
+    observe: ({ release, action }, at) => [
+      observe("release", release ?? null, action === "deleted" ? { ...at, deleted: true } : at),
+    ],
+  },
   push: {
     parts: ["checks", "commits"],
     hasOtherRepository: true,

@@ -29,6 +29,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   status: { own: ["sha", "commit", "name"] },
   workflow_job: { own: ["workflow_job", "deployment"] },
   push: { own: ["ref", "commits"] },
+  release: { own: ["release"] },
 };
 
 /**

@@ -24,6 +24,7 @@ export const FOLLOWED_EVENTS = [
 const PART_EVENTS: Record<MirrorPart, readonly string[]> = {
   checks: ["check_run", "check_suite", "push", "status", "workflow_job"],
   commits: ["push"],
+  releases: ["release"],
 };
 
 const EVERYTHING = "*";

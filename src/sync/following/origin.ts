@@ -33,6 +33,8 @@ export const MIRROR_TABLES = [
   "mirrored_lists",
   "pull_request_commits",
   "pull_request_files",
+  "releases",
+  "release_lists",
   "deliveries",
   "events",
   "event_log",

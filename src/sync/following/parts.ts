@@ -41,6 +41,10 @@ export async function settleParts({ db, config }: Pick<Context, "db" | "config">
     await tx.query(sql`
       update repository_syncs set lists_confirmed_at = null
         where repository_id = any(${ids}::bigint[]) and not 'commits' = any(mirrors)`);
+    await tx.query(sql`
+      update release_lists l set read_at = null, latest_read_at = null from repository_syncs s
+        where s.repository_id = l.repository_id and s.repository_id = any(${ids}::bigint[])
+          and not 'releases' = any(s.mirrors)`);
     tx.touch(ids);
   });
 }

@@ -45,6 +45,8 @@ const BY_REPOSITORY = [
   "mirrored_lists",
   "pull_request_commits",
   "pull_request_files",
+  "releases",
+  "release_lists",
   "labels",
   "milestones",
   "backfill_phases",

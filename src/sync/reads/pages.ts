@@ -27,6 +27,8 @@ export interface StoredPage {
   /** Where the list goes on; null: this was the last page. */
   next: string | null;
   resources: number;
+  /** Upstream says that it is as it was. */
+  isUnchanged: boolean;
   /** How many pages the list has from this one on, when upstream says so. */
   pagesLeft: number | null;
   /** What stood on the page; empty for an unchanged one. `updatedAt` is null where upstream sends none. */
@@ -99,6 +101,7 @@ async function readPage(
     case "unchanged":
       return {
         observed: joinObserved([]),
+        isUnchanged: true,
         next: answer.next,
         resources: 0,
         pagesLeft: null,
@@ -118,7 +121,7 @@ async function readPage(
         ? afterChanges(path, page)
         : { next: page.next, resources: rows.length };
       const validator = answer.validator ? { ...answer.validator, next } : null;
-      return { ...page, next, resources, validator, observed: joinObserved(observed) };
+      return { ...page, isUnchanged: false, next, resources, validator, observed: joinObserved(observed) };
     }
     case "moved":
     case "missing":

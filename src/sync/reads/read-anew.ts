@@ -161,6 +161,8 @@ export async function pathOf(
       return `${below}/check-runs/${key}`;
     case "check_suite":
       return `${below}/check-suites/${key}`;
+    case "release":
+      return `${below}/releases/${key}`;
     case "status":
       // Upstream shows statuses by their commit alone, and never changes one.
       return null;

@@ -1,18 +1,18 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
+import { type RepositoryPart, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
 import { rests } from "../problems/problems.ts";
 import { enqueueMarks } from "./marks.ts";
 
 const AT_ONCE = 1_000;
 
 /**
- * Marks repositories whose checks or lists are due, those first that were confirmed longest ago.
+ * Marks repositories of which a part is due, those first that were confirmed longest ago.
  * `isDue` and `confirmedAt` are of a repository `r` with its row `s` of `repository_syncs`.
  */
 export async function markRepositoriesDue(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
-  kind: "checks" | "lists",
+  kind: RepositoryPart,
   { isDue, confirmedAt }: { isDue: Sql; confirmedAt: Sql },
 ): Promise<void> {
   const now = ctx.clock.now();

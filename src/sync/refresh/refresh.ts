@@ -29,6 +29,7 @@ import { failAlone } from "../problems/isolated.ts";
 import { endProblem, findProblems, nameOf, type Problem, type Subject, tryAgain } from "../problems/problems.ts";
 import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
 import { pathOf, readAnew } from "../reads/read-anew.ts";
+import { refreshReleases } from "../releases/refresh.ts";
 import { enqueueMarks, lockMarks, postponeMarks, settleMarks } from "./marks.ts";
 import { refreshMergeability } from "./mergeability.ts";
 import { type NodeQuestion, NodeQuestions } from "./node-questions.ts";
@@ -100,6 +101,8 @@ export class Refreshes {
         return refreshChecks(this.#ctx, repositoryId);
       case "lists":
         return refreshLists(this.#ctx, repositoryId);
+      case "releases":
+        return refreshReleases(this.#ctx, repositoryId);
       default:
         throw new Error(`Nothing of a repository is called ${kind satisfies never}`);
     }
@@ -208,7 +211,7 @@ async function questionOf(
 }
 
 function isWhole(kind: MarkKind): kind is WholeKind {
-  return kind === "mergeability" || kind === "checks" || kind === "lists";
+  return kind === "mergeability" || kind === "checks" || kind === "lists" || kind === "releases";
 }
 
 /**

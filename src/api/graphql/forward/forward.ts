@@ -1,15 +1,13 @@
 /** Whole documents that upstream answers, with the caller's own token. */
-import { Readable } from "node:stream";
 import { type FieldNode, Kind, type SelectionNode } from "graphql";
-import type { Json } from "../../../json.ts";
 import { findUsersById } from "../../../mirror/read/nodes.ts";
 import { graphqlPath } from "../../../upstream/client/address.ts";
-import { UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
-import type { Opened } from "../../../upstream/client/opened.ts";
+import type { UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
 import type { Answer, ApiContext } from "../../call.ts";
 import { type ForwardOwn, sightOf, type User } from "../../callers/caller.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { type Asked, answerOf, opened } from "../../forward/forwarding.ts";
+import { hold } from "../../forward/hold.ts";
 import { mayBePassed } from "../../forward/pass-through.ts";
 import { sentOn } from "../../forward/sent-on.ts";
 import { readFault } from "../../forward/upstream-for-callers.ts";
@@ -17,9 +15,6 @@ import { decodeId } from "../resolve/node-id.ts";
 import { textsGiven } from "./given.ts";
 import { mutationNames, touchedBy } from "./touched.ts";
 import type { Whole } from "./unknown.ts";
-
-/** So much of a mutation's answer is held, to see what it changed; what is longer is passed on unread. */
-const MOST_HELD = 1024 * 1024;
 
 /** Whether whole documents of this caller may go to upstream: with one of Tain's tokens nobody could say what they may read. */
 export function mayBeForwarded({ config }: Pick<ApiContext, "config">, caller: User): boolean {
@@ -64,43 +59,6 @@ export async function forwardWhole(
     });
   }
   return answerOf(asked, await opened(asked, send, (error) => unanswered(error, ctx.clock.now(), isMutation)));
-}
-
-/** Reads the answer, and has it ready to be read again. `answer` is null for what is no JSON, or too long. */
-async function hold(answered: Opened): Promise<{ opened: Opened; answer: Json }> {
-  const pieces: Buffer[] = [];
-  let size = 0;
-  const rest = answered.body[Symbol.asyncIterator]();
-  const more = async () => {
-    try {
-      const { done, value } = await rest.next();
-      return done ? null : Buffer.from(value);
-    } catch (cause) {
-      throw new UpstreamUnavailableError("The answer to a mutation broke off", "unreadable", { cause });
-    }
-  };
-  let piece = await more();
-  for (; piece !== null && size + piece.length <= MOST_HELD; piece = await more()) {
-    pieces.push(piece);
-    size += piece.length;
-  }
-  const last = piece;
-  async function* again() {
-    yield* pieces;
-    for (let one = last; one !== null; one = await more()) yield one;
-  }
-  const body = Readable.from(again());
-  body.once("close", () => answered.body.destroy());
-  return { opened: { ...answered, body }, answer: last === null ? jsonOf(Buffer.concat(pieces)) : null };
-}
-
-function jsonOf(bytes: Buffer): Json {
-  try {
-    return JSON.parse(bytes.toString());
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
 }
 
 function unanswered(error: UpstreamUnavailableError, now: Date, isMutation: boolean): unknown {

@@ -1,0 +1,73 @@
+import { findHeldReleases, findRelease, findReleases, type HeldReleases } from "../../mirror/read/releases.ts";
+import type { StoredDocument } from "../../mirror/render/rendering.ts";
+import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import type { Caller } from "../callers/caller.ts";
+import { closenessOf } from "../callers/permissions.ts";
+import { notFound, notHeld } from "../dialect/fault.ts";
+import { showOne } from "../view.ts";
+import { askedPage, numberedPage, numberParam } from "./page.ts";
+
+/**
+ * Whether upstream lets the caller push, and so shows them drafts. Null: upstream alone knows. Our own tokens change no release, so
+ * they see none that is not published.
+ */
+function mayPush(caller: Caller, { id, isPrivate }: { id: number; isPrivate: boolean }): boolean | null {
+  if (caller.kind === "anonymous" || caller.by.of === "own") return false;
+  return isPrivate ? closenessOf(caller, id) === "writer" : null;
+}
+
+export async function listReleases(call: RepositoryCall): Promise<Answer> {
+  const { ctx, repository, query } = call;
+  const withDrafts = showsDrafts(call, await requireHeld(call));
+  const { rows, total } = await findReleases(ctx.db, repository.id, { withDrafts, ...askedPage(query) });
+  return await numberedPage(call, rows, total);
+}
+
+export async function getRelease(call: RepositoryCall): Promise<Answer> {
+  const { ctx, repository, params } = call;
+  const held = await requireHeld(call);
+  const id = numberParam(params.id);
+  const found = id === null ? null : await findRelease(ctx.db, repository.id, { id });
+  // What is not here may be a draft that only upstream may show.
+  if (!found || found.isDraft) return await shown(call, showsDrafts(call, held) ? found : null);
+  return await shown(call, found);
+}
+
+export async function getLatestRelease(call: RepositoryCall): Promise<Answer> {
+  const { latestId } = await requireHeld(call);
+  if (latestId === undefined) throw notHeld();
+  return await shown(
+    call,
+    latestId === null ? null : await findRelease(call.ctx.db, call.repository.id, { id: latestId }),
+  );
+}
+
+export async function getReleaseByTag(call: RepositoryCall): Promise<Answer> {
+  const { ctx, repository, params } = call;
+  await requireHeld(call);
+  return await shown(call, await findRelease(ctx.db, repository.id, { tag: params.tag ?? "" }));
+}
+
+/** @throws ApiFault 404 where there is none */
+async function shown(call: RepositoryCall, found: StoredDocument | null): Promise<Answer> {
+  if (!found) throw notFound();
+  return ok(await showOne(call, found));
+}
+
+/**
+ * Whether the caller is shown drafts.
+ * @throws NotHeldFault where upstream alone can say, or has drafts that the mirror is not shown
+ */
+function showsDrafts({ caller, repository }: RepositoryCall, { showsDrafts: held, hasDrafts }: HeldReleases): boolean {
+  const may = mayPush(caller, repository);
+  if (may === false) return false;
+  if (!held || (may === null && hasDrafts)) throw notHeld();
+  return may === true;
+}
+
+/** @throws NotHeldFault where the list is not all here */
+async function requireHeld({ ctx, repository }: RepositoryCall): Promise<HeldReleases> {
+  const held = await findHeldReleases(ctx.db, repository.id);
+  if (!held) throw notHeld();
+  return held;
+}

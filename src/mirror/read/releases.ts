@@ -1,0 +1,77 @@
+import type { Database, Queries } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import type { StoredDocument } from "../render/rendering.ts";
+import { REPLICA_LAG_MS } from "../store/merge-rule.ts";
+
+/** What is known of the releases of a repository, whose list is all here. */
+export interface HeldReleases {
+  /** Whether drafts are among them, as far as the mirror's credential is shown any. */
+  showsDrafts: boolean;
+  hasDrafts: boolean;
+  /** The release that upstream calls the latest; null: none. Undefined: upstream has to say. */
+  latestId: number | null | undefined;
+}
+
+/** A row counts as seen then: what a webhook brought is shown by every replica somewhat later. */
+const SEEN_AT = sql`greatest(t.seen_at + case when t.seen_by_read then interval '0' else
+  ${`${REPLICA_LAG_MS} milliseconds`}::interval end, t.deleted_at)`;
+
+/** Of a row `l` of `release_lists`: no release has changed since upstream said which is the latest. */
+export const IS_LATEST_KNOWN = sql`(l.latest_read_at is not null and not exists (select from releases t
+  where t.repository_id = l.repository_id and ${SEEN_AT} > l.latest_read_at))`;
+
+/** Null: the list is not all here. */
+export async function findHeldReleases(db: Queries, repositoryId: number): Promise<HeldReleases | null> {
+  const [row] = await db.prepared<{
+    showsDrafts: boolean;
+    hasDrafts: boolean;
+    latestId: number | null;
+    isKnown: boolean;
+  }>(
+    sql`select l.shows_drafts as "showsDrafts", l.latest_id::float8 as "latestId", ${IS_LATEST_KNOWN} as "isKnown",
+        exists (select from releases t where t.repository_id = l.repository_id and t.draft and t.deleted_at is null)
+          as "hasDrafts"
+      from release_lists l where l.repository_id = ${repositoryId} and l.read_at is not null`,
+  );
+  if (!row) return null;
+  const { showsDrafts, hasDrafts, latestId, isKnown } = row;
+  return { showsDrafts, hasDrafts, latestId: isKnown ? latestId : undefined };
+}
+
+/** A page of them, the newest first, and how many there are. */
+export async function findReleases(
+  db: Database,
+  repositoryId: number,
+  { withDrafts, offset, limit }: { withDrafts: boolean; offset: number; limit: number },
+): Promise<{ rows: StoredDocument[]; total: number }> {
+  const matching = sql`from releases t where t.repository_id = ${repositoryId} and t.deleted_at is null
+    and (${withDrafts}::boolean or not t.draft)`;
+  const [[counted], rows] = await Promise.all([
+    db.prepared<{ total: number }>(sql`select count(*)::integer as total ${matching}`),
+    db.prepared<{ document: string }>(sql`select t.document::text as document ${matching}
+      order by t.created_at desc, t.id desc limit ${limit} offset ${offset}`),
+  ]);
+  return { rows: rows.map(({ document }) => ({ repositoryId, document })), total: counted?.total ?? 0 };
+}
+
+/** One of them. A tag is that of the release that was published under it. */
+export async function findRelease(
+  db: Database,
+  repositoryId: number,
+  by: { id: number } | { tag: string },
+): Promise<(StoredDocument & { isDraft: boolean }) | null> {
+  const [row] = await db.prepared<{ document: string; isDraft: boolean }>(sql`
+    select t.document::text as document, t.draft as "isDraft" from releases t
+      where t.repository_id = ${repositoryId} and t.deleted_at is null
+        and ${"id" in by ? sql`t.id = ${by.id}` : sql`t.tag_name = ${by.tag} and not t.draft`}
+      order by t.id desc limit 1`);
+  return row ? { repositoryId, ...row } : null;
+}
+
+/** The release that has an asset, by its id. */
+export async function findReleaseOfAsset(db: Queries, repositoryId: number, assetId: number): Promise<number | null> {
+  const [row] = await db.prepared<{ id: number }>(sql`
+    select t.id::float8 as id from releases t where t.repository_id = ${repositoryId} and t.deleted_at is null
+      and position(${`/releases/assets/${assetId}"`} in t.document::text) > 0 limit 1`);
+  return row?.id ?? null;
+}

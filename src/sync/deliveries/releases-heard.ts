@@ -1,0 +1,21 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts";
+import type { Heard } from "./checks-heard.ts";
+
+/**
+ * Notes that releases were told of. What was told is merged, and the list is as good as before; which is the latest, upstream has to
+ * say once no replica lags. Answers a mark for each repository to ask about.
+ */
+export async function hearReleases(tx: Transaction, { seen, parts, askedAt }: Heard): Promise<Mark[]> {
+  const told = seen.filter(
+    ({ kind, repositoryId }) => kind === "release" && parts.get(repositoryId)?.includes("releases"),
+  );
+  const ids = [...new Set(told.map(({ repositoryId }) => repositoryId))];
+  if (ids.length === 0) return [];
+  await tx.query(sql`
+    insert into release_lists (repository_id, heard_at) select id, ${askedAt}::timestamptz
+        from unnest(${ids}::bigint[]) as id order by id
+      on conflict (repository_id) do update set heard_at = excluded.heard_at`);
+  return ids.map((id) => ({ ...repositoryMark("releases", id, askedAt), notBefore: afterLag(askedAt) }));
+}

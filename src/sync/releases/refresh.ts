@@ -1,0 +1,150 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { type Fields, isObject, parseStored } from "../../json.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { findHeldReleases } from "../../mirror/read/releases.ts";
+import { findRepositoryDocument } from "../../mirror/read/shown-repository.ts";
+import { marksForTies, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { observe } from "../../mirror/store/observation.ts";
+import { keyIn } from "../../mirror/store/representation.ts";
+import { forgetValidators, saveValidator } from "../../upstream/conditional/validators.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
+import { fetchAndStorePage, PAGE_SIZE, sightingOf } from "../reads/pages.ts";
+import { enqueueMarks, settleMarks, settleOrWait } from "../refresh/marks.ts";
+import { isListDue } from "./due.ts";
+
+/** Reads the list of a repository's releases where it is due, and which of them is the latest where that is not known. */
+export async function refreshReleases(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
+  const now = ctx.clock.now();
+  const mark =
+    (await ctx.reads.mark({ kind: "releases", repositoryId, key: repositoryId })) ??
+    repositoryMark("releases", repositoryId, now);
+  const repository = await ctx.reads.repository(repositoryId);
+  if (!repository || repository.state === "gone" || !repository.mirrors.includes("releases")) {
+    await settleMarks(ctx.db, [mark]);
+    return "unknown";
+  }
+  await ctx.db.query(sql`insert into release_lists (repository_id) values (${repositoryId}) on conflict do nothing`);
+  const [row] = await ctx.db.query<{ isDue: boolean; isHalfStored: boolean }>(sql`
+    select ${isListDue(now)} as "isDue", l.is_half_stored as "isHalfStored" from release_lists l
+      where l.repository_id = ${repositoryId}`);
+  if (row?.isDue) await readList(ctx, repository, { isHalfStored: row.isHalfStored });
+  const before = await findHeldReleases(ctx.db, repositoryId);
+  if (row?.isDue || before?.latestId === undefined) await readLatest(ctx, repository);
+  const held = await findHeldReleases(ctx.db, repositoryId);
+  return await settleOrWait(ctx, mark, { now, isDone: held !== null && held.latestId !== undefined });
+}
+
+/** What a walk along a list has met. */
+interface Walk {
+  listed: Set<number>;
+  /** How many of the pages were new, and how many were as before. */
+  changed: number;
+  unchanged: number;
+}
+
+/**
+ * Reads the list to its end. Releases that it does not have any more are asked about one by one: rows move from page to page while
+ * they are read, so a list alone proves nothing.
+ */
+async function readList(
+  ctx: Context,
+  repository: MirroredRepository,
+  { isHalfStored }: { isHalfStored: boolean },
+): Promise<void> {
+  const startedAt = ctx.clock.now();
+  const showsDrafts = await mayPush(ctx, repository);
+  let walk = await walkList(ctx, repository, { conditional: !isHalfStored });
+  // What stands on the pages that have not changed is not known, and so not what is missing on all of them.
+  if (walk.changed > 0 && walk.unchanged > 0) walk = await walkList(ctx, repository, { conditional: false });
+  const marks = await whileMirrored(ctx, repository, async (tx) => {
+    const unlisted =
+      walk.changed === 0 ? [] : await findUnlisted(tx, repository.id, { ...walk, startedAt, showsDrafts });
+    const doubts = unlisted.map((key) => ({
+      ...{ kind: "release" as const, repositoryId: repository.id, key, askedAt: startedAt, notBefore: startedAt },
+    }));
+    await storeMarks(tx, doubts);
+    await tx.query(sql`
+      update release_lists set read_at = ${startedAt}, is_half_stored = false, shows_drafts = ${showsDrafts}
+        where repository_id = ${repository.id}`);
+    tx.touch([repository.id]);
+    return doubts;
+  });
+  await enqueueMarks(ctx, marks);
+}
+
+async function walkList(
+  ctx: Context,
+  repository: MirroredRepository,
+  { conditional }: { conditional: boolean },
+): Promise<Walk> {
+  const walk: Walk = { listed: new Set(), changed: 0, unchanged: 0 };
+  const first = `/repositories/${repository.id}/releases?per_page=${PAGE_SIZE}`;
+  for (let at: string | null = first; at !== null; ) {
+    const { next, rows, isUnchanged } = await fetchAndStorePage(ctx, repository, "release", at, "refresh", {
+      conditional,
+      remember: async (tx, page) => {
+        if (!page.isUnchanged)
+          await tx.query(sql`update release_lists set is_half_stored = true where repository_id = ${repository.id}`);
+      },
+    });
+    for (const { key } of rows) walk.listed.add(key);
+    if (isUnchanged) walk.unchanged++;
+    else walk.changed++;
+    at = next;
+  }
+  return walk;
+}
+
+/** Those that were seen before every replica knew of them, and are not listed. Who is shown no drafts cannot miss one. */
+async function findUnlisted(
+  tx: Transaction,
+  repositoryId: number,
+  { listed, startedAt, showsDrafts }: { listed: ReadonlySet<number>; startedAt: Date; showsDrafts: boolean },
+): Promise<number[]> {
+  const rows = await tx.query<{ id: number }>(sql`
+    select t.id::float8 as id from releases t where t.repository_id = ${repositoryId} and t.deleted_at is null
+      and not t.id = any(${[...listed]}::bigint[]) and (${showsDrafts}::boolean or not t.draft)
+      and t.seen_at < ${new Date(startedAt.getTime() - REPLICA_LAG_MS)} order by t.id`);
+  return rows.map(({ id }) => id);
+}
+
+/** Whether upstream lets the mirror's credential push, as it said when it showed the repository. */
+async function mayPush({ db }: Pick<Context, "db">, { id }: MirroredRepository): Promise<boolean> {
+  const row = await findRepositoryDocument(db, id);
+  const { permissions } = row ? parseStored<Fields>(row.document) : {};
+  return isObject(permissions) && permissions.push === true;
+}
+
+/** Has upstream say which release is the latest: `make_latest` decides that, and no representation shows it. */
+async function readLatest(ctx: Context, repository: MirroredRepository): Promise<void> {
+  const startedAt = ctx.clock.now();
+  const candidates = await ctx.db.count(sql`
+    select from releases t where t.repository_id = ${repository.id} and t.deleted_at is null and not t.draft
+      and t.prerelease is not true limit 1`);
+  const path = `/repositories/${repository.id}/releases/latest`;
+  const answer = candidates === 0 ? null : await ctx.upstream.get(path, { priority: "refresh", conditional: true });
+  await whileMirrored(ctx, repository, async (tx) => {
+    const note = (latest: { id: number | null } | null) =>
+      tx.query(sql`
+        update release_lists set latest_read_at = ${startedAt},
+            latest_id = ${latest === null ? sql`latest_id` : sql`${latest.id}::bigint`}
+          where repository_id = ${repository.id}`);
+    if (answer?.kind === "ok") {
+      const observed = observe("release", answer.body, sightingOf(ctx, repository, startedAt));
+      const merged = await mergeObserved(tx, observed);
+      await storeMarks(tx, marksForTies(merged, startedAt));
+      if (answer.validator) await saveValidator(tx, answer.validator);
+      await note({ id: keyIn("release", answer.body) });
+    } else if (answer?.kind === "unchanged") await note(null);
+    else {
+      // It may be the latest once more, unchanged.
+      await forgetValidators(tx, { path });
+      await note({ id: null });
+    }
+    tx.touch([repository.id]);
+  });
+}
