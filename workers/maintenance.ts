@@ -16,6 +16,7 @@ import { resolveSelections } from "../src/sync/following/selection.ts";
 import { markListsDue } from "../src/sync/lists/due.ts";
 import { wakeRested } from "../src/sync/problems/wake.ts";
 import { dispatchMarks } from "../src/sync/refresh/marks.ts";
+import { markRefsDue } from "../src/sync/refs/due.ts";
 import { markReleasesDue } from "../src/sync/releases/due.ts";
 import { pruneBodies, pruneValidators } from "../src/upstream/conditional/validators.ts";
 import { noteQuota } from "../src/upstream/quota/history.ts";
@@ -42,7 +43,13 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
             pruneSent(ctx, signal),
           ]);
         case "select":
-          return Promise.all([resolveSelections(ctx), markChecksDue(ctx), markListsDue(ctx), markReleasesDue(ctx)]);
+          return Promise.all([
+            resolveSelections(ctx),
+            markChecksDue(ctx),
+            markListsDue(ctx),
+            markReleasesDue(ctx),
+            markRefsDue(ctx),
+          ]);
         case "subscribe":
           return moveSubscriptions(ctx, signal);
         case "schedule-catch-up":

@@ -32,6 +32,7 @@ export type ResourceKind =
  * - checks: the check runs and statuses of a repository's heads, where they are not known.
  * - lists: the lists of a repository that are held whole, such as the commits of its pull requests.
  * - releases: the list of releases, and which is the latest.
+ * - refs: the branches and tags.
  */
-export type WholeKind = "mergeability" | "checks" | "lists" | "releases";
+export type WholeKind = "mergeability" | "checks" | "lists" | "releases" | "refs";
 export type MarkKind = ResourceKind | WholeKind;

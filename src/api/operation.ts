@@ -35,5 +35,7 @@ export interface Match {
 /** An operation and its path. Below a repository the path begins behind the repository's name. */
 export interface ServedOperation {
   path: string;
+  /** The value at its end may have several segments. */
+  takesRest?: boolean;
   route: Operation;
 }

@@ -23,7 +23,7 @@ import { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import { Graphql } from "./graphql/handle.ts";
 import { ChangeStreams } from "./graphql/subscribe/change-streams.ts";
 import { ApiMeter } from "./metering.ts";
-import type { Match, Operation } from "./operation.ts";
+import type { Match, Operation, ServedOperation } from "./operation.ts";
 import { openPages } from "./page.ts";
 import { Rest } from "./rest/handle.ts";
 import { REST_OPERATIONS } from "./rest/operations.ts";
@@ -122,28 +122,34 @@ export function openApi(
 
 /** Each operation at `/` and at `/api/v3`; below a repository by its name and by its id. */
 function restRoutes(handle: (exchange: Exchange, matched: () => Match) => Promise<Reply>): Route[] {
-  const at = (path: string, operation: Operation, match: (exchange: Exchange, params: Params) => Match): Route[] =>
+  const at = (
+    path: string,
+    { route: operation, takesRest = false }: ServedOperation,
+    match: (exchange: Exchange, params: Params) => Match,
+  ): Route[] =>
     [path, ENTERPRISE_PREFIX + path, ...(path === "/" ? [ENTERPRISE_PREFIX] : [])].map((whole) => ({
       method: operation.method,
       path: whole,
+      takesRest,
       handle: (exchange, params) => handle(exchange, () => match(exchange, params)),
     }));
-  return REST_OPERATIONS.flatMap(({ path, route }) =>
-    route.run.of === "service"
-      ? at(path, route, (_exchange, params) => ({ route, params, repository: null }))
+  return REST_OPERATIONS.flatMap((served) => {
+    const { path, route } = served;
+    return route.run.of === "service"
+      ? at(path, served, (_exchange, params) => ({ route, params, repository: null }))
       : [
-          ...at(`/repos/:owner/:repo${below(path)}`, route, (exchange, params) => ({
+          ...at(`/repos/:owner/:repo${below(path)}`, served, (exchange, params) => ({
             route,
             params,
             repository: { fullName: `${params.owner}/${params.repo}`, id: null, rest: pathBelow(exchange, 3) },
           })),
-          ...at(`/repositories/:repositoryId${below(path)}`, route, (exchange, params) => ({
+          ...at(`/repositories/:repositoryId${below(path)}`, served, (exchange, params) => ({
             route,
             params,
             repository: { fullName: null, id: params.repositoryId ?? null, rest: pathBelow(exchange, 2) },
           })),
-        ],
-  );
+        ];
+  });
 }
 
 /** The operation's path by name, with a star for each value, as the forms of other routes have it. */

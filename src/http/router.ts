@@ -10,12 +10,16 @@ export interface Route {
   method: string;
   /** A segment that begins with a colon stands for any one that is not empty. */
   path: string;
+  /** Its last segment, which begins with a colon, stands for one or more. */
+  takesRest?: boolean;
   handle: Handler;
 }
 
 interface Node {
   literal: Map<string, Node>;
   any: Node | null;
+  /** Of one segment or more. */
+  rest: Node | null;
   /** By method. */
   routes: Map<string, { handle: Handler; names: readonly string[] }>;
 }
@@ -25,12 +29,16 @@ export class Router {
   readonly #root = newNode();
 
   constructor(routes: Iterable<Route>) {
-    for (const { method, path, handle } of routes) {
+    for (const { method, path, takesRest = false, handle } of routes) {
       let node = this.#root;
       const names: string[] = [];
-      for (const segment of path === "/" ? [] : path.slice(1).split("/")) {
-        if (segment.startsWith(":")) {
-          names.push(segment.slice(1));
+      const segments = path === "/" ? [] : path.slice(1).split("/");
+      for (const [at, segment] of segments.entries()) {
+        if (segment.startsWith(":")) names.push(segment.slice(1));
+        if (takesRest && at === segments.length - 1) {
+          node.rest ??= newNode();
+          node = node.rest;
+        } else if (segment.startsWith(":")) {
           node.any ??= newNode();
           node = node.any;
         } else {
@@ -46,11 +54,14 @@ export class Router {
 
   /** Null: there is no such route. A HEAD goes where a GET goes. */
   find(method: string, path: string): { handle: Handler; params: Params } | null {
-    let node = this.#root;
+    let node: Node | null = this.#root;
+    /** Where the path might end in more segments than one: the last such place wins. */
+    let wide: { node: Node; values: string[] } | null = null;
     const values: string[] = [];
-    for (let start = 1, end = 0; end < path.length && path !== "/"; start = end + 1) {
+    for (let start = 1, end = 0; node && end < path.length && path !== "/"; start = end + 1) {
       const slash = path.indexOf("/", start);
       end = slash < 0 ? path.length : slash;
+      if (node.rest) wide = wideAt(node.rest, values, path.slice(start)) ?? wide;
       const segment = path.slice(start, end);
       const literal = node.literal.get(segment);
       if (literal) {
@@ -58,20 +69,32 @@ export class Router {
         continue;
       }
       const value = decoded(segment);
-      if (!node.any || !value) return null;
-      values.push(value);
-      node = node.any;
+      if (value) values.push(value);
+      node = value ? node.any : null;
     }
-    const route = node.routes.get(method) ?? (method === "HEAD" ? node.routes.get("GET") : undefined);
-    if (!route) return null;
-    const params: Record<string, string> = {};
-    for (let at = 0; at < values.length; at++) params[route.names[at] ?? ""] = values[at] ?? "";
-    return { handle: route.handle, params };
+    return (node && routeIn(node, method, values)) ?? (wide && routeIn(wide.node, method, wide.values));
   }
 }
 
+function wideAt(node: Node, values: readonly string[], rest: string): { node: Node; values: string[] } | null {
+  const value = decoded(rest);
+  return value ? { node, values: [...values, value] } : null;
+}
+
+function routeIn(
+  { routes }: Node,
+  method: string,
+  values: readonly string[],
+): { handle: Handler; params: Params } | null {
+  const route = routes.get(method) ?? (method === "HEAD" ? routes.get("GET") : undefined);
+  if (!route) return null;
+  const params: Record<string, string> = {};
+  for (let at = 0; at < values.length; at++) params[route.names[at] ?? ""] = values[at] ?? "";
+  return { handle: route.handle, params };
+}
+
 function newNode(): Node {
-  return { literal: new Map(), any: null, routes: new Map() };
+  return { literal: new Map(), any: null, rest: null, routes: new Map() };
 }
 
 /** Null: its percent-encoding is none of text. */

@@ -28,6 +28,8 @@ const subjects: Record<string, Partial<Record<string, Kind>>> = {
   workflow_job: {},
   push: {},
   release: { release: "release" },
+  create: {},
+  delete: {},
 };
 /** Their repositories have keys of their own. */
 const WITHOUT_REPOSITORY = ["push"];
@@ -58,11 +60,11 @@ describe("GitHub's example payloads", () => {
     const repository = sent.repository as Fields;
     await world.ctx.db.query(sql`
       truncate users, repositories, labels, milestones, issues, issue_labels, issue_assignees, pull_requests, issue_comments,
-        pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses, releases, release_lists,
+        pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses, releases, release_lists, refs, ref_lists,
         refresh_marks, repository_syncs`);
     await world.ctx.db.query(sql`
       insert into repository_syncs (repository_id, state, added_at, mirrors)
-        values (${repository.id as number}, 'live', now(), '{checks,releases}')`);
+        values (${repository.id as number}, 'live', now(), '{checks,releases,refs}')`);
     expect(await deliver(world, event, sent)).toEqual({ status: "applied", reason: null });
 
     if (!WITHOUT_REPOSITORY.includes(event))

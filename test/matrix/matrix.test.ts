@@ -66,6 +66,14 @@ test("checks are answered from the mirror to those who may see them", async () =
   }
 });
 
+test("branches, tags and refs are answered from the mirror", async () => {
+  const { fullName } = world.places.secret.targets.pull;
+  for (const path of ["branches", "tags", "git/ref/heads/seen", "git/matching-refs/heads/s"]) {
+    const { status, headers } = await world.api.get(`/repos/${fullName}/${path}`);
+    expect([status, headers.get("x-tain-passed-through")], path).toEqual([200, null]);
+  }
+});
+
 test("releases are answered from the mirror to those who may see them, and drafts to nobody else", async () => {
   const { targets } = world.places.secret;
   const { fullName, params } = targets.pull;

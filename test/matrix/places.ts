@@ -1,4 +1,5 @@
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
+import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { createRelease } from "../../src/simulator/changes/releases.ts";
 import type { PullIssue, Repository, User, Visibility } from "../../src/simulator/records.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
@@ -108,6 +109,8 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
     ...{ repository, headSha: sha, app: checkApp(world, "linter"), name: mark("run"), conclusion: "success" },
   });
   createStatus(world, octo.id, { repository, sha, state: "success", context: mark("state") });
+  pushBranch(world, octo.id, repository, "seen", sha);
+  pushBranch(world, octo.id, repository, mark("news"), sha);
   const [release] = [mark("news"), mark("draft")].map((word, at) =>
     createRelease(world, octo.id, { repository, tagName: `v${at}`, targetCommitish: sha, body: word, draft: at > 0 }),
   );
@@ -143,6 +146,9 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
       "check-suites/id": String(run.suite.id),
       "releases/id": String(release?.id),
       tag: "v0",
+      "ref/ref": "heads/seen",
+      "matching-refs/ref": "heads/se",
+      branch: "never-was",
     },
     nodes: {
       repository: world.nodeId("Repository", repository),

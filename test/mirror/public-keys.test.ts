@@ -5,14 +5,14 @@ import { readDescription } from "../simulator/openapi.ts";
 
 /** What the mirror holds, whole and embedded. */
 const MIRRORED =
-  "full-repository minimal-repository repository repo-search-result-item issue issue-search-result-item pull-request pull-request-simple label label-search-result-item milestone issue-comment pull-request-review pull-request-review-comment review-comment simple-user public-user private-user organization-simple organization-full team check-run check-suite status combined-commit-status commit diff-entry release";
+  "full-repository minimal-repository repository repo-search-result-item issue issue-search-result-item pull-request pull-request-simple label label-search-result-item milestone issue-comment pull-request-review pull-request-review-comment review-comment simple-user public-user private-user organization-simple organization-full team check-run check-suite status combined-commit-status commit diff-entry release short-branch git-ref tag";
 
 /** Below these the keys are an organisation's own words. */
 const OWN_WORDS = ["issue_field_values", "custom_properties"];
 
 /**
  * Those of them that are there only for some of those who see the resource: administrators of the repository, owners and
- * members of the organisation, and the account itself.
+ * members of the organisation, and the account itself. The last ones say what protects a branch.
  */
 const HELD_BACK = `
   allow_rebase_merge temp_clone_token allow_squash_merge allow_auto_merge delete_branch_on_merge allow_update_branch
@@ -34,7 +34,11 @@ const HELD_BACK = `
   dependency_graph_enabled_for_new_repositories secret_scanning_enabled_for_new_repositories
   secret_scanning_push_protection_enabled_for_new_repositories
   secret_scanning_push_protection_custom_link_enabled secret_scanning_push_protection_custom_link
-  deploy_keys_enabled_for_repositories required
+  deploy_keys_enabled_for_repositories required allow_deletions allow_force_pushes allow_fork_syncing app_id apps apps_url block_creations
+  bypass_pull_request_allowances contexts contexts_url dismiss_stale_reviews dismissal_restrictions enabled enforce_admins
+  enforcement_level lock_branch protection protection_url require_code_owner_reviews require_last_push_approval
+  required_approving_review_count required_conversation_resolution required_linear_history required_pull_request_reviews
+  required_signatures required_status_checks restrictions single_file strict teams users users_url
 `;
 
 const { schemas = {} } = readDescription().components;

@@ -12,6 +12,7 @@ import { openSimulator } from "../../src/simulator/simulator.ts";
 import { refreshChecks } from "../../src/sync/checks/refresh.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
 import { refreshLists } from "../../src/sync/lists/refresh.ts";
+import { refreshRefs } from "../../src/sync/refs/refresh.ts";
 import { refreshReleases } from "../../src/sync/releases/refresh.ts";
 import { type Administrator, addressOf, administer } from "./database.ts";
 import { EMPTY_TEMPLATE } from "./global-setup.ts";
@@ -151,6 +152,7 @@ export async function mirrorParts(ctx: Context): Promise<void> {
   for (const { id } of rows) {
     await refreshChecks(ctx, id);
     await refreshReleases(ctx, id);
+    await refreshRefs(ctx, id);
     // A turn reads so many; what nothing proves waits for replicas that may lag.
     for (let before = -1, held = 0; held !== before; ) {
       before = held;

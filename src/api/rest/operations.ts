@@ -12,6 +12,7 @@ import { listIssuesAcross, listOrganizationIssues, listOwnIssues } from "./issue
 import { getLabel, getMilestone, listLabels, listMilestoneLabels, listMilestones } from "./labels.ts";
 import { listPullCommits, listPullFiles } from "./pull-lists.ts";
 import { checkMerged, getPull, getRequestedReviewers, listPulls } from "./pulls.ts";
+import * as refs from "./refs.ts";
 import * as releases from "./releases.ts";
 import { getRepository, getTopics, getViewer, listViewerRepositories } from "./repositories.ts";
 import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./root.ts";
@@ -58,11 +59,24 @@ const RELEASE_OPERATIONS: readonly PartOperation[] = [
   ["/releases/:id", "contents", releases.getRelease, "releases/releases#get-a-release"],
 ];
 
+/** What is served where refs are mirrored. Names of branches and tags may have slashes. */
+const REF_OPERATIONS: readonly PartOperation[] = [
+  ["/branches", "contents", refs.listBranches, "branches/branches#list-branches"],
+  ["/branches/:branch", "contents", refs.getBranch, "branches/branches#get-a-branch"],
+  ["/tags", "contents", refs.listTags, "repos/repos#list-repository-tags"],
+  ["/git/ref/:ref", "contents", refs.getRef, "git/refs#get-a-reference"],
+  ["/git/matching-refs/:ref", "contents", refs.listMatchingRefs, "git/refs#list-matching-references"],
+];
+
 /** Every read of a part that is mirrored only where that is asked for. */
 export const PART_OPERATIONS: readonly ServedOperation[] = [
   ...CHECK_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "checks" })),
   ...COMMIT_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "commits" })),
   ...RELEASE_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "releases" })),
+  ...REF_OPERATIONS.map(([path, takes, run, docs]) => ({
+    ...below(path, takes, run, docs, { part: "refs" }),
+    ...(path.includes(":") && { takesRest: true }),
+  })),
 ];
 
 /**

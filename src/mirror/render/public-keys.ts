@@ -34,23 +34,24 @@ export const PUBLIC: ReadonlySet<string> = new Set(
   language languages_url latest_check_runs_count laugh license line location locked login maintain
   maintainer_can_modify master_branch matches members_url mentions_count merge_commit_sha merge_method mergeable
   mergeable_state merged merged_at merged_by merges_url message metadata milestone milestones_url minimized
-  mirror_url name network_count node_id notification_setting notifications_url number object_type object_url
-  open_issues open_issues_count organization organization_id organizations_url original_commit_id
+  mirror_url name network_count node_id notification_setting notifications_url number object object_type
+  object_url open_issues open_issues_count organization organization_id organizations_url original_commit_id
   original_environment original_line original_position original_start_line output owner parent parent_issue_url
   parents patch patch_url path payload percent_completed performed_via_github_app permission permissions pin
   pinned_at pinned_by pinned_comment position prerelease previous_filename privacy private
-  production_environment property public_gists public_members_url public_repos published_at pull pull_request
-  pull_request_creation_policy pull_request_review_id pull_request_url pull_requests pulls_url push pushed_at
-  raw_url reactions reason rebaseable received_events_url ref releases_url repo repos_url repositories_url
-  repository repository_url requested_reviewers requested_teams rerequestable review_comment review_comment_url
-  review_comments review_comments_url rocket runs_rerequestable score self sha side signature site_admin size
-  slug source spdx_id ssh_url stack stargazers_count stargazers_url starred_at starred_url start_line start_side
-  started_at state state_reason stats status statuses statuses_url sub_issues_summary subject_type submitted_at
-  subscribers_count subscribers_url subscription_url subscriptions_url summary svn_url tag_name tags_url
-  tarball_url target_commitish target_url task teams_url template_repository text text_matches timeline_url
-  timestamp title topics total total_blocked_by total_blocking total_count transient_environment tree tree_id
-  trees_url triage twitter_username type updated_at upload_url uploader url user user_view_type verification
-  verified verified_at visibility watchers watchers_count web_commit_signoff_required website_url zipball_url
+  production_environment property protected public_gists public_members_url public_repos published_at pull
+  pull_request pull_request_creation_policy pull_request_review_id pull_request_url pull_requests pulls_url push
+  pushed_at raw_url reactions reason rebaseable received_events_url ref releases_url repo repos_url
+  repositories_url repository repository_url requested_reviewers requested_teams rerequestable review_comment
+  review_comment_url review_comments review_comments_url rocket runs_rerequestable score self sha side signature
+  site_admin size slug source spdx_id ssh_url stack stargazers_count stargazers_url starred_at starred_url
+  start_line start_side started_at state state_reason stats status statuses statuses_url sub_issues_summary
+  subject_type submitted_at subscribers_count subscribers_url subscription_url subscriptions_url summary svn_url
+  tag_name tags_url tarball_url target_commitish target_url task teams_url template_repository text text_matches
+  timeline_url timestamp title topics total total_blocked_by total_blocking total_count transient_environment
+  tree tree_id trees_url triage twitter_username type updated_at upload_url uploader url user user_view_type
+  verification verified verified_at visibility watchers watchers_count web_commit_signoff_required website_url
+  zipball_url
 `
     .trim()
     .split(/\s+/),

@@ -33,6 +33,7 @@ import { hearLists } from "./lists-heard.ts";
 import { meterSettled } from "./metering.ts";
 import { InvalidPayloadError, ownerOf } from "./payload.ts";
 import { type Parsed, parse, read, type Shown } from "./read.ts";
+import { hearRefs } from "./refs-heard.ts";
 import { hearReleases } from "./releases-heard.ts";
 import { observeCounts } from "./review-comment-counts.ts";
 
@@ -80,6 +81,7 @@ export async function applyDeliveries(
       ...(await hearChecks(tx, heard)),
       ...(await hearLists(tx, heard)),
       ...(await hearReleases(tx, heard)),
+      ...(await hearRefs(tx, heard)),
     ];
     const deleted = shown.flatMap(({ deletedRepositoryId: id }) => id ?? []);
     const marks = [

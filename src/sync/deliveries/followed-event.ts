@@ -1,5 +1,6 @@
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Observed, Sighting } from "../../mirror/store/observation.ts";
+import type { ToldRef } from "../../mirror/store/refs.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
 import type { Payload } from "./payload.ts";
 
@@ -21,4 +22,6 @@ export interface FollowedEvent {
   hasOtherRepository?: true;
   /** The branch that it says was moved, such as `refs/heads/main`. */
   movedRef?: (payload: Payload) => string | null;
+  /** What it says of a branch or tag. */
+  toldRef?: (payload: Payload) => ToldRef | null;
 }

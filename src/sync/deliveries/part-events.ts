@@ -1,5 +1,6 @@
 import { isObject, numberOf, objectOf, textOf } from "../../json.ts";
 import { type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
+import { refNameOf, type ToldRef } from "../../mirror/store/refs.ts";
 import { InvalidRepresentationError, requireObject, requireString } from "../../mirror/store/representation.ts";
 import type { FollowedEvent } from "./followed-event.ts";
 import type { Payload } from "./payload.ts";
@@ -27,12 +28,40 @@ export const PART_EVENTS = {
     ],
   },
   push: {
-    parts: ["checks", "commits"],
+    parts: ["checks", "commits", "refs"],
     hasOtherRepository: true,
     observe: () => [],
     movedRef: ({ ref }) => textOf(ref),
+    toldRef: ({ ref, before, after }) => {
+      const named = refNameOf(textOf(ref) ?? "");
+      return named && { ...named, before: pointedAt(before), after: pointedAt(after) };
+    },
+  },
+  create: {
+    parts: ["refs"],
+    observe: () => [],
+    toldRef: (payload) => madeRef(payload, { before: null, after: undefined }),
+  },
+  delete: {
+    parts: ["refs"],
+    observe: () => [],
+    toldRef: (payload) => madeRef(payload, { before: undefined, after: null }),
   },
 } satisfies Record<string, FollowedEvent>;
+
+/** A push says where a ref pointed and points to; forty zeros are nowhere. */
+function pointedAt(sha: Payload[string] | undefined): string | null {
+  if (typeof sha !== "string" || !/^[0-9a-f]{40,64}$/.test(sha))
+    throw new InvalidRepresentationError("This push came without before or after");
+  return /^0+$/.test(sha) ? null : sha;
+}
+
+/** Of the name that these events tell alone. */
+function madeRef({ ref, ref_type: type }: Payload, told: Pick<ToldRef, "before" | "after">): ToldRef | null {
+  const name = textOf(ref);
+  if (name === null || (type !== "branch" && type !== "tag")) return null;
+  return { kind: type === "branch" ? "heads" : "tags", name, ...told };
+}
 
 /** A sight of what is known from reads already: webhooks leave keys out that each read has. */
 function partOf(kind: "check_run" | "check_suite", value: Payload[string] | undefined, at: Sighting): Observed {

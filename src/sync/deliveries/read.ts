@@ -4,6 +4,7 @@ import type { Taken } from "../../inbox/settle.ts";
 import { isObject, type Json } from "../../json.ts";
 import { FRESH_MS } from "../../mirror/store/merge-rule.ts";
 import { type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
+import type { ToldRef } from "../../mirror/store/refs.ts";
 import { InvalidRepresentationError, keyIn } from "../../mirror/store/representation.ts";
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
@@ -26,6 +27,8 @@ export interface Shown {
   installed: Installed | null;
   /** The branch of its repository that was moved, such as `refs/heads/main`. */
   movedRef: string | null;
+  /** What is said of a branch or tag of its repository. */
+  toldRef: ToldRef | null;
 }
 
 /** A delivery with its payload read. */
@@ -75,6 +78,7 @@ const NOTHING: Shown = {
   transfer: null,
   installed: null,
   movedRef: null,
+  toldRef: null,
 };
 
 function readInstallation({ appId }: Config, { taken: { event }, payload }: Parsed): Shown | string {
@@ -128,6 +132,7 @@ function readFollowed(
     deletedRepositoryId: taken.event === "repository" && payload.action === "deleted" ? repositoryId : null,
     transfer: taken.event === "issues" ? transferOf(payload, repositoryId) : null,
     movedRef: followed.movedRef?.(payload) ?? null,
+    toldRef: followed.toldRef?.(payload) ?? null,
   };
 }
 

@@ -30,6 +30,8 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   workflow_job: { own: ["workflow_job", "deployment"] },
   push: { own: ["ref", "commits"] },
   release: { own: ["release"] },
+  create: { own: ["ref"] },
+  delete: { own: ["ref"] },
 };
 
 /**

@@ -25,6 +25,7 @@ const PART_EVENTS: Record<MirrorPart, readonly string[]> = {
   checks: ["check_run", "check_suite", "push", "status", "workflow_job"],
   commits: ["push"],
   releases: ["release"],
+  refs: ["create", "delete", "push"],
 };
 
 const EVERYTHING = "*";

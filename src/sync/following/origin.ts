@@ -35,6 +35,8 @@ export const MIRROR_TABLES = [
   "pull_request_files",
   "releases",
   "release_lists",
+  "refs",
+  "ref_lists",
   "deliveries",
   "events",
   "event_log",

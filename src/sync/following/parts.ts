@@ -45,6 +45,10 @@ export async function settleParts({ db, config }: Pick<Context, "db" | "config">
       update release_lists l set read_at = null, latest_read_at = null from repository_syncs s
         where s.repository_id = l.repository_id and s.repository_id = any(${ids}::bigint[])
           and not 'releases' = any(s.mirrors)`);
+    await tx.query(sql`
+      update ref_lists l set read_at = null from repository_syncs s
+        where s.repository_id = l.repository_id and s.repository_id = any(${ids}::bigint[])
+          and not 'refs' = any(s.mirrors)`);
     tx.touch(ids);
   });
 }

@@ -47,6 +47,8 @@ const BY_REPOSITORY = [
   "pull_request_files",
   "releases",
   "release_lists",
+  "refs",
+  "ref_lists",
   "labels",
   "milestones",
   "backfill_phases",

@@ -29,6 +29,7 @@ import { failAlone } from "../problems/isolated.ts";
 import { endProblem, findProblems, nameOf, type Problem, type Subject, tryAgain } from "../problems/problems.ts";
 import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
 import { pathOf, readAnew } from "../reads/read-anew.ts";
+import { refreshRefs } from "../refs/refresh.ts";
 import { refreshReleases } from "../releases/refresh.ts";
 import { enqueueMarks, lockMarks, postponeMarks, settleMarks } from "./marks.ts";
 import { refreshMergeability } from "./mergeability.ts";
@@ -103,6 +104,8 @@ export class Refreshes {
         return refreshLists(this.#ctx, repositoryId);
       case "releases":
         return refreshReleases(this.#ctx, repositoryId);
+      case "refs":
+        return refreshRefs(this.#ctx, repositoryId);
       default:
         throw new Error(`Nothing of a repository is called ${kind satisfies never}`);
     }
@@ -211,7 +214,8 @@ async function questionOf(
 }
 
 function isWhole(kind: MarkKind): kind is WholeKind {
-  return kind === "mergeability" || kind === "checks" || kind === "lists" || kind === "releases";
+  const wholes: readonly MarkKind[] = ["mergeability", "checks", "lists", "releases", "refs"] satisfies WholeKind[];
+  return wholes.includes(kind);
 }
 
 /**

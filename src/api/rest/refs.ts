@@ -1,0 +1,53 @@
+import { areRefsHeld, findBranches, findMatchingRefs, findRef, findTags } from "../../mirror/read/refs.ts";
+import { refNameOf } from "../../mirror/store/refs.ts";
+import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import { ApiFault, notFound, notHeld } from "../dialect/fault.ts";
+import { showList, showOne } from "../view.ts";
+import { askedPage, numberedPage } from "./page.ts";
+
+export async function listBranches(call: RepositoryCall): Promise<Answer> {
+  const { ctx, repository, query } = call;
+  if (!(await areRefsHeld(ctx.db, repository.id, "heads"))) throw notHeld();
+  const asked = query.get("protected");
+  // What the service takes for true or false beside these words is not known.
+  if (asked !== null && asked !== "true" && asked !== "false") throw notHeld();
+  const isProtected = asked === null ? null : asked === "true";
+  const { rows, total } = await findBranches(ctx.db, repository.id, { isProtected, ...askedPage(query) });
+  return await numberedPage(call, rows, total);
+}
+
+/** The mirror knows which branches there are. The commit, and what protects the branch, are upstream's to show. */
+export async function getBranch({ ctx, repository, params }: RepositoryCall): Promise<Answer> {
+  const { branch: name = "" } = params;
+  // The path may be that of a branch's protection.
+  const isOther = /\/protection(\/|$)/.test(name);
+  if (isOther || (await findRef(ctx.db, repository.id, { kind: "heads", name })) !== null) throw notHeld();
+  throw new ApiFault(404, "Branch not found");
+}
+
+export async function listTags(call: RepositoryCall): Promise<Answer> {
+  const { ctx, repository, query } = call;
+  if (!(await areRefsHeld(ctx.db, repository.id, "tags"))) throw notHeld();
+  const { rows, total } = await findTags(ctx.db, repository.id, askedPage(query));
+  return await numberedPage(call, rows, total);
+}
+
+export async function getRef(call: RepositoryCall): Promise<Answer> {
+  const { ctx, repository, params } = call;
+  const named = refNameOf(`refs/${params.ref}`);
+  const found = named ? await findRef(ctx.db, repository.id, named) : undefined;
+  if (found === undefined) throw notHeld();
+  if (found === null) throw notFound();
+  return ok(await showOne(call, found));
+}
+
+/** Everything that begins so, in one answer. */
+export async function listMatchingRefs(call: RepositoryCall): Promise<Answer> {
+  const { ctx, repository, params } = call;
+  const [, kind, name = ""] = /^(heads|tags)\/(.*[^/])$/s.exec(params.ref ?? "") ?? [];
+  // A shorter beginning may be that of refs that are not mirrored. What a slash at the end does is not known.
+  if (kind !== "heads" && kind !== "tags") throw notHeld();
+  const found = await findMatchingRefs(ctx.db, repository.id, { kind, name });
+  if (!found) throw notHeld();
+  return ok(await showList(call, found));
+}

@@ -1,0 +1,113 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+
+/** Branches and tags. Others, such as those of pull requests, are not mirrored. */
+const REF_KINDS = ["heads", "tags"] as const;
+export type RefKind = (typeof REF_KINDS)[number];
+
+export interface RefName {
+  kind: RefKind;
+  name: string;
+}
+
+/** What an event says of a ref: where it pointed and points to. Null: it did not exist. Undefined: the event does not say. */
+export interface ToldRef extends RefName {
+  before: string | null | undefined;
+  after: string | null | undefined;
+}
+
+/** What is known of a ref. `sha` null: it exists, and nobody has said where it points to. */
+export interface KnownRef {
+  sha: string | null;
+  isGone: boolean;
+  /** See the column. */
+  doubt: "told" | "contradicted" | null;
+  /** It was made since it was last stored, so nothing else that is known of it holds. */
+  isNew?: true;
+}
+
+/** `refs/heads/main` → a branch's; null: a ref of another kind. */
+export function refNameOf(ref: string): RefName | null {
+  const [, kind, name = ""] = /^refs\/(heads|tags)\/(.+)$/s.exec(ref) ?? [];
+  return kind === "heads" || kind === "tags" ? { kind, name } : null;
+}
+
+/**
+ * Compares what a push says of before with what is known, and sets what it says of after. Where they differ an event was lost, or
+ * overtaken by a later one, and only a read tells. Pure. Null: it says nothing new.
+ */
+export function foldRef(
+  known: KnownRef | undefined,
+  { before, after }: Pick<ToldRef, "before" | "after">,
+): KnownRef | null {
+  const exists = known !== undefined && !known.isGone;
+  if (after === undefined)
+    return exists ? null : { sha: null, isGone: false, doubt: known?.doubt ?? "told", isNew: true };
+  if (before === undefined) return exists && known.doubt === null ? { ...known, doubt: "told" } : null;
+  const isContradicted = known?.doubt === "contradicted";
+  // One that was only said to be made points to nothing yet.
+  const current = exists ? known.sha : null;
+  if (current !== before && current === after && !isContradicted)
+    return known && known.doubt !== null ? { ...known, doubt: null } : null;
+  return {
+    sha: after,
+    isGone: after === null,
+    doubt: isContradicted || current !== before ? "contradicted" : null,
+    ...(before === null || known?.isNew ? { isNew: true } : {}),
+  };
+}
+
+/** Makes others who write refs of this repository wait: what was known before is compared with what is told. */
+export async function lockRefs(tx: Transaction, repositoryIds: readonly number[]): Promise<void> {
+  await tx.query(sql`
+    insert into ref_lists (repository_id, kind) select r, k from unnest(${[...repositoryIds]}::bigint[]) as r,
+        unnest(${[...REF_KINDS]}::text[]) as k order by r, k on conflict do nothing`);
+  await tx.query(sql`
+    select from ref_lists where repository_id = any(${[...repositoryIds]}::bigint[]) order by repository_id, kind for update`);
+}
+
+/** Stores in order what events tell of the refs of one repository. To be called with `lockRefs`. */
+export async function storeTold(
+  tx: Transaction,
+  repositoryId: number,
+  told: readonly ToldRef[],
+  toldAt: Date,
+): Promise<void> {
+  const keyOf = ({ kind, name }: RefName) => `${kind}/${name}`;
+  const names = JSON.stringify(told.map(({ kind, name }) => ({ k: kind, n: name })));
+  const rows = await tx.query<KnownRef & RefName>(sql`
+    select f.kind, f.name, f.sha, f.doubt, f.deleted_at is not null as "isGone" from refs f
+      where f.repository_id = ${repositoryId}
+        and (f.kind, f.name) in (select x.k, x.n from json_to_recordset(${names}::json) as x(k text, n text))`);
+  const known = new Map<string, KnownRef>(rows.map((row) => [keyOf(row), row]));
+  const changed = new Map<string, RefName & KnownRef>();
+  for (const one of told) {
+    const next = foldRef(known.get(keyOf(one)), one);
+    if (!next) continue;
+    known.set(keyOf(one), next);
+    changed.set(keyOf(one), { kind: one.kind, name: one.name, ...next });
+  }
+  if (changed.size === 0) return;
+  const written = [...changed.values()].map(({ kind, name, sha, isGone, doubt, isNew = false }) => ({
+    ...{ k: kind, n: name, s: sha, g: isGone, d: doubt, w: isNew },
+  }));
+  // A branch that moved is shown as before but for where it points to. A tag may have become one of another kind.
+  await tx.query(sql`
+    with x as (select * from json_to_recordset(${JSON.stringify(written)}::json)
+      as x(k text, n text, s text, g boolean, d text, w boolean))
+    merge into refs f using x on f.repository_id = ${repositoryId} and f.kind = x.k and f.name = x.n
+      when matched then update set
+        sha = x.s, doubt = x.d, told_at = ${toldAt}, deleted_at = case when x.g then ${toldAt}::timestamptz end,
+        commit_sha = case when x.k = 'heads' then x.s end,
+        protected = case when ${STAYS} then f.protected end,
+        position = case when ${STAYS} then f.position end,
+        document = case when not (${STAYS}) then null when x.s = f.sha then f.document
+          when x.k = 'heads' then replace(f.document::text, f.sha, x.s)::json end,
+        listed = case when ${STAYS} and x.s = f.sha then f.listed end
+      when not matched then insert (repository_id, kind, name, sha, commit_sha, doubt, told_at, deleted_at)
+        values (${repositoryId}, x.k, x.n, x.s, case when x.k = 'heads' then x.s end, x.d, ${toldAt},
+          case when x.g then ${toldAt}::timestamptz end)`);
+}
+
+/** Of a row `f` and what is told of it, `x`: it is the same ref as before. */
+const STAYS = sql`not x.w and not x.g and f.deleted_at is null and f.sha is not null`;

@@ -1,0 +1,32 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import { IS_UNSURE } from "../../mirror/read/refs.ts";
+import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts";
+import { lockRefs, storeTold } from "../../mirror/store/refs.ts";
+import type { Heard } from "./checks-heard.ts";
+
+/** Moves the branches and tags of which deliveries tell. Answers a mark for each repository of which upstream has to be asked. */
+export async function hearRefs(tx: Transaction, { shown, parts, askedAt }: Heard): Promise<Mark[]> {
+  const told = shown.flatMap(({ repositoryId, toldRef }) =>
+    toldRef !== null && repositoryId !== null && parts.get(repositoryId)?.includes("refs")
+      ? [{ repositoryId, toldRef }]
+      : [],
+  );
+  if (told.length === 0) return [];
+  const byRepository = [...Map.groupBy(told, ({ repositoryId }) => repositoryId)].sort(([a], [b]) => a - b);
+  const ids = byRepository.map(([id]) => id);
+  await lockRefs(tx, ids);
+  for (const [id, some] of byRepository)
+    await storeTold(
+      tx,
+      id,
+      some.map(({ toldRef }) => toldRef),
+      askedAt,
+    );
+  tx.touch(ids);
+  const unsure = await tx.query<{ id: number }>(sql`
+    select distinct f.repository_id::float8 as id from refs f
+      where f.repository_id = any(${ids}::bigint[]) and ${IS_UNSURE} order by 1`);
+  // Before that no read would be believed.
+  return unsure.map(({ id }) => ({ ...repositoryMark("refs", id, askedAt), notBefore: afterLag(askedAt) }));
+}

@@ -1,0 +1,27 @@
+import { type Sql, sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { IS_UNSURE } from "../../mirror/read/refs.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { markRepositoriesDue } from "../refresh/due.ts";
+
+/** No event tells of more than three tags at once, nor that a rule protects a branch. */
+const QUIET_MS = 60 * 60_000;
+
+/** Of a row `l` of `ref_lists`: it has to be read again. Unchanged that costs nothing. */
+export function isListDue(now: Date): Sql {
+  const lag = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;
+  return sql`(l.read_at is null or l.read_at <= ${new Date(now.getTime() - QUIET_MS)}
+    or exists (select from refs f where f.repository_id = l.repository_id and f.kind = l.kind and ${IS_UNSURE}
+      and f.told_at + ${lag} >= l.read_at and f.told_at + ${lag} < ${now}))`;
+}
+
+/** Asks for the branches and tags of repositories that were not read for a while. So a lost webhook is made up for. */
+export async function markRefsDue(
+  ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
+): Promise<void> {
+  const lists = sql`from ref_lists l where l.repository_id = r.id`;
+  await markRepositoriesDue(ctx, "refs", {
+    isDue: sql`'refs' = any(s.mirrors) and (select count(*) ${lists} and not ${isListDue(ctx.clock.now())}) < 2`,
+    confirmedAt: sql`(select min(l.read_at) ${lists})`,
+  });
+}

@@ -1,0 +1,30 @@
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { IS_UNSURE } from "../../mirror/read/refs.ts";
+import { repositoryMark } from "../../mirror/store/marks.ts";
+import { lockRefs, type RefKind } from "../../mirror/store/refs.ts";
+import { settleMarks, settleOrWait } from "../refresh/marks.ts";
+import { isListDue } from "./due.ts";
+import { readRefs } from "./read.ts";
+
+/** Reads the branches and tags of a repository where they are due, or not all known. */
+export async function refreshRefs(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
+  const now = ctx.clock.now();
+  const mark =
+    (await ctx.reads.mark({ kind: "refs", repositoryId, key: repositoryId })) ??
+    repositoryMark("refs", repositoryId, now);
+  const repository = await ctx.reads.repository(repositoryId);
+  if (!repository || repository.state === "gone" || !repository.mirrors.includes("refs")) {
+    await settleMarks(ctx.db, [mark]);
+    return "unknown";
+  }
+  await ctx.db.transaction((tx) => lockRefs(tx, [repositoryId]));
+  const due = await ctx.db.query<{ kind: RefKind }>(sql`
+    select l.kind from ref_lists l where l.repository_id = ${repositoryId} and (${isListDue(now)}
+      or exists (select from refs f where f.repository_id = l.repository_id and f.kind = l.kind and ${IS_UNSURE}))
+      order by l.kind`);
+  for (const { kind } of due) await readRefs(ctx, repository, kind);
+  const unsure = await ctx.db.count(sql`
+    select from refs f where f.repository_id = ${repositoryId} and ${IS_UNSURE} limit 1`);
+  return await settleOrWait(ctx, mark, { now, isDone: unsure === 0 });
+}

@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { createApiToken } from "../../src/api/callers/tokens.ts";
+import { pushBranch } from "../../src/simulator/changes/pulls.ts";
+import { createTags, deleteBranch, deleteTag, moveTag } from "../../src/simulator/changes/refs.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { addCode } from "../../src/simulator/generate-code.ts";
+import type { Repository } from "../../src/simulator/records.ts";
+import { settleParts } from "../../src/sync/following/parts.ts";
+import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { markRefsDue } from "../../src/sync/refs/due.ts";
+import { askAt, rebased } from "../support/asking.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { forge } from "../support/forging.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+// Branches and tags, from the push to the answer. Each answer is upstream's, and it is known whether upstream was asked.
+
+let world: TestWorld;
+let repository: Repository;
+
+beforeAll(async () => {
+  world = await openWorld({
+    env: { MIRROR: "refs" },
+    fill: ({ world: filled }) => {
+      generateWorld(filled, { seed: 7, repositories: 1, issues: 3, pulls: 2 });
+      for (const one of filled.repositories.values()) {
+        one.visibility = "private";
+        addCode(filled, one, {}, 7, filled.now());
+      }
+    },
+  });
+  const [owner = "", name = ""] = world.first.split("/");
+  const found = world.simulator.world.repositoryByName(owner, name)?.repository;
+  if (!found) throw new Error("The generated repository is not there");
+  repository = found;
+  push("feature/one");
+  createTags(world.simulator.world, repository.ownerId, repository, [{ name: "noted", sha: main(), message: "Said" }]);
+  await world.mirror(world.first);
+  await world.listen(world.first);
+  await pass(60_000);
+});
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+const main = () => repository.branches.get(repository.defaultBranch) ?? "";
+const push = (branch: string) => pushBranch(world.simulator.world, repository.ownerId, repository, branch);
+
+/** Lets the scheduler's next round come after so long, and all that it asks for be done. */
+async function pass(ms: number): Promise<void> {
+  const { ctx } = world;
+  await world.settle();
+  world.advance(ms);
+  (world.simulator.world.clock as SettableClock).advance(ms + 2_000);
+  await markRefsDue(ctx);
+  await ctx.queues.refresh.clean(0, 1_000, "delayed");
+  await dispatchMarks(ctx);
+  await world.settle();
+}
+
+const at = (path: string) => `/repos/${world.first}${path}`;
+const get = (path: string, token: string | null = world.token) => askAt(world.url, "GET", at(path), { token });
+const isPassed = ({ headers }: { headers: Headers }) => headers.has("x-tain-passed-through") || headers.has("x-cache");
+
+/** Answered from here as upstream answers it. */
+async function expectHeld(...paths: string[]): Promise<void> {
+  for (const path of paths) {
+    const ours = await get(path);
+    const theirs = await askAt(world.simulator.url, "GET", at(path), { token: UPSTREAM_TOKEN });
+    expect([path, isPassed(ours), ours.status]).toEqual([path, false, theirs.status]);
+    if (theirs.status === 200) expect(ours.body, path).toEqual(rebased(theirs.text, world.simulator.url, world.url));
+    else expect(ours.body.message).toBe(theirs.body.message);
+  }
+}
+
+const everyPath = () => [
+  ...["/branches", "/branches?per_page=2", "/branches?per_page=2&page=2", "/branches?protected=true"],
+  ...["/branches?protected=false", "/branches/never-was", "/branches/never/was", "/tags", "/tags?per_page=2&page=2"],
+  ...[
+    "/git/matching-refs/heads/f",
+    "/git/matching-refs/heads/fea",
+    "/git/matching-refs/tags/v1",
+    "/git/matching-refs/tags/no",
+  ],
+  ...["/git/ref/heads/never-was", "/git/ref/tags/never-was", "/git/ref/heads/feature/one", "/git/ref/tags/noted"],
+  ...[...repository.branches.keys()].map((name) => `/git/ref/heads/${name}`),
+];
+
+test("branches, tags and refs are copied, and answered as upstream answers them", async () => {
+  const { routes } = world.simulator.meter.read();
+  await expectHeld(...everyPath());
+  expect(routes["GET /repos/:owner/:repo/git/matching-refs/*ref"]?.charged).toBe(2);
+});
+
+test("what the mirror does not hold of a branch is upstream's to answer", async () => {
+  for (const path of ["/branches/feature/one", "/git/ref/pull/1/head", "/git/matching-refs/heads"]) {
+    const [ours, theirs] = [
+      await get(path),
+      await askAt(world.simulator.url, "GET", at(path), { token: UPSTREAM_TOKEN }),
+    ];
+    expect([path, isPassed(ours), ours.status]).toEqual([path, true, theirs.status]);
+  }
+});
+
+test("a push is shown at once, for no request", async () => {
+  const { simulator } = world;
+  simulator.meter.reset();
+  for (let count = 0; count < 3; count++) {
+    push("feature/one");
+    // Upstream sends several at once, and they may arrive in any order.
+    await world.settle();
+  }
+  expect(simulator.meter.read().requests).toBe(0);
+  await expectHeld(...everyPath());
+});
+
+test("a branch that is made is upstream's to show until it is read, and one that is deleted is gone at once", async () => {
+  push("feature/two");
+  await world.settle();
+  expect(isPassed(await get("/branches"))).toBe(true);
+  expect(isPassed(await get("/git/ref/heads/feature/two"))).toBe(true);
+  // The others are known as before.
+  await expectHeld(
+    "/git/ref/heads/feature/one",
+    "/git/ref/tags/noted",
+    "/tags",
+    "/git/matching-refs/heads/feature/one",
+  );
+  await pass(30_000);
+  await expectHeld(...everyPath(), "/git/ref/heads/feature/two");
+  deleteBranch(world.simulator.world, repository.ownerId, repository, "feature/two");
+  await world.settle();
+  await expectHeld(...everyPath(), "/git/ref/heads/feature/two", "/branches/feature/two");
+});
+
+test("tags that are made, moved and deleted are here after one more read", async () => {
+  const { world: upstream } = world.simulator;
+  createTags(upstream, repository.ownerId, repository, [
+    { name: "v8", sha: main() },
+    { name: "v9", sha: main(), message: "Nine" },
+  ]);
+  await pass(30_000);
+  await expectHeld(...everyPath(), "/git/ref/tags/v8", "/git/ref/tags/v9");
+  const tag = () => {
+    const found = upstream.code.of(repository).tags.get("v9");
+    if (!found) throw new Error("The tag is not there");
+    return found;
+  };
+  moveTag(upstream, repository.ownerId, repository, tag(), [...repository.branches.values()].at(-1) ?? "");
+  await pass(30_000);
+  await expectHeld(...everyPath(), "/git/ref/tags/v9");
+  deleteTag(upstream, repository.ownerId, repository, tag());
+  await world.settle();
+  await expectHeld(...everyPath(), "/git/ref/tags/v9");
+});
+
+test("a push after one that was lost is asked about", async () => {
+  const { simulator } = world;
+  simulator.setFaults({ webhooks: { drop: 1 } });
+  push("feature/one");
+  simulator.setFaults({});
+  push("feature/one");
+  await world.settle();
+  expect(isPassed(await get("/git/ref/heads/feature/one"))).toBe(true);
+  expect(isPassed(await get("/branches"))).toBe(true);
+  await pass(30_000);
+  await expectHeld(...everyPath());
+});
+
+test("a read that may be a lagging replica's does not undo what a push has told, and a later one does", async () => {
+  const { ctx } = world;
+  await pass(30_000);
+  const before = repository.branches.get("feature/one");
+  // Upstream shows the state before, as a replica does that has not heard of the push.
+  const [after, id] = ["c".repeat(40), repository.id];
+  const payload = { ref: "refs/heads/feature/one", before, after, repository: { id, full_name: world.first } };
+  expect(await forge(world, "push", payload)).toMatchObject({ status: "applied" });
+  const shown = async () => (await get("/git/ref/heads/feature/one")).body.object.sha;
+  expect(await shown()).toBe(after);
+  for (const [ms, sha] of [
+    [0, after],
+    [30_000, before],
+  ] as const) {
+    // As if the lists were due now.
+    await ctx.db.query(sql`update ref_lists set read_at = null`);
+    await pass(ms);
+    expect(await ctx.db.count(sql`select from ref_lists where read_at is not null`)).toBe(2);
+    expect(await shown()).toBe(sha);
+  }
+});
+
+test("more tags than are told, and whatever was lost, are found within an hour", async () => {
+  const { simulator } = world;
+  createTags(
+    simulator.world,
+    repository.ownerId,
+    repository,
+    ["w1", "w2", "w3", "w4"].map((name) => ({ name, sha: main() })),
+  );
+  simulator.setFaults({ webhooks: { drop: 1 } });
+  push("feature/one");
+  push("feature/lost");
+  simulator.setFaults({});
+  await pass(2 * 3_600_000);
+  await expectHeld(...everyPath(), "/git/ref/tags/w4");
+});
+
+test("unchanged refs cost nothing", async () => {
+  const { simulator } = world;
+  await pass(2 * 3_600_000);
+  simulator.meter.reset();
+  await pass(2 * 3_600_000);
+  const { charged, points, requests, routes } = simulator.meter.read();
+  expect({ charged, points, requests }, JSON.stringify(routes)).toEqual({ charged: 0, points: 0, requests: 4 });
+});
+
+test("refs that are not all here are upstream's to answer", async () => {
+  const { ctx } = world;
+  const token = await createApiToken(ctx, { userId: repository.ownerId, canWrite: false });
+  await settleParts({ ...ctx, config: { ...ctx.config, mirror: [] } });
+  await settleParts(ctx);
+  for (const path of [
+    "/branches",
+    "/branches/never-was",
+    "/tags",
+    "/git/ref/heads/never-was",
+    "/git/matching-refs/heads/x",
+  ])
+    expect([path, isPassed(await get(path, token))]).toEqual([path, true]);
+  await pass(60_000);
+  await expectHeld(...everyPath());
+});
