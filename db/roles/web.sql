@@ -24,13 +24,13 @@ grant select, insert, update on
   repositories, former_names, users, labels, milestones, issues, issue_transfers, issue_comments,
   pull_requests, pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses, releases, shapes, revisions, refresh_marks
 to tain_web;
-grant select, insert, update, delete on issue_labels, issue_assignees, validators to tain_web;
+grant select, insert, update, delete on issue_labels, issue_assignees, validators, refs to tain_web;
 -- What it only passed on is its own to keep, and nobody else's to read.
 grant select, insert, update, delete on forwarded_answers to tain_web;
 
 -- How the mirror stands is for others to change.
 grant select on
-  checked_commits, mirrored_lists, pull_request_commits, pull_request_files, release_lists, refs, ref_lists,
+  checked_commits, mirrored_lists, pull_request_commits, pull_request_files, release_lists, ref_lists,
   origin, schema_migrations, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep,
   installations, installation_repositories, problems, graphql_sizes, upstream_lacks, token_owners
 to tain_web;

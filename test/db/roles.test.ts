@@ -137,7 +137,6 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "pull_request_commits",
     "pull_request_files",
     "ref_lists",
-    "refs",
     "release_lists",
     "repository_syncs",
     "schema_migrations",

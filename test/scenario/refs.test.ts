@@ -154,6 +154,37 @@ test("tags that are made, moved and deleted are here after one more read", async
   await expectHeld(...everyPath(), "/git/ref/tags/v9");
 });
 
+test("what a write may have moved is upstream's to answer until its push is heard of, and is as before where nothing was done", async () => {
+  const { simulator, ctx } = world;
+  const write = (method: string, path: string, body?: object) =>
+    askAt(world.url, method, at(path), { token: UPSTREAM_TOKEN, ...(body ? { body: JSON.stringify(body) } : {}) });
+  const one = "/git/ref/heads/feature/one";
+  const doubts = () => ctx.db.count(sql`select from refs where doubt is not null`);
+  simulator.setFaults({ webhooks: { drop: 1 } });
+  const moved = await write("PATCH", "/git/refs/heads/feature/one", { sha: main(), force: true });
+  expect([moved.status, isPassed(await get(one)), (await get(one)).body.object.sha]).toEqual([200, true, main()]);
+  const made = await write("POST", "/git/refs", { ref: "refs/heads/written", sha: main() });
+  expect([made.status, (await get("/git/ref/heads/written")).body.object.sha]).toEqual([201, main()]);
+  expect((await write("DELETE", "/git/refs/heads/written")).status).toBe(204);
+  expect((await get("/git/ref/heads/written")).status).toBe(404);
+  simulator.setFaults({});
+  await pass(30_000);
+  expect(await doubts()).toBe(0);
+  await expectHeld(...everyPath(), "/git/ref/heads/written");
+
+  // Its push ends the doubt, for no request of ours.
+  simulator.meter.reset();
+  await write("POST", "/git/refs", { ref: "refs/heads/written", sha: main() });
+  await world.settle();
+  await write("DELETE", "/git/refs/heads/written");
+  await world.settle();
+  expect([await doubts(), simulator.meter.read().requests]).toEqual([0, 2]);
+  const refused = await write("PATCH", "/git/refs/heads/feature/one", { sha: "d".repeat(40) });
+  expect([refused.status, await doubts()]).toEqual([422, 0]);
+  expect((await write("POST", "/git/refs", { ref: "refs/heads/feature/one", sha: main() })).status).toBe(422);
+  await expectHeld(...everyPath());
+});
+
 test("a push after one that was lost is asked about", async () => {
   const { simulator } = world;
   simulator.setFaults({ webhooks: { drop: 1 } });

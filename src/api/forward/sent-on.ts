@@ -2,6 +2,7 @@
 import { findStored } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import { observe } from "../../mirror/store/observation.ts";
+import { endDoubt, type RefName, storeDoubt } from "../../mirror/store/refs.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import { sameValue } from "../../mirror/store/template.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
@@ -23,6 +24,8 @@ export interface Touched {
   things: readonly Thing[];
   /** What a success says by itself. */
   says?: Write["says"];
+  /** The branches and tags that it may make, move or delete. */
+  refs?: readonly RefName[];
   /** The answer to a success is such a resource. */
   shows?: Kind;
 }
@@ -51,16 +54,23 @@ export async function sentOn(
   const writerAt = ({ repository }: Touched): Writer => ({ ...writer, route: traced.route ?? traced.path, repository });
   return async (request) => {
     const sentAt = ctx.clock.now();
+    await doubtRefs(writer, touched, sentAt);
     try {
       const answered = await send(request);
       trace.heard(answered);
-      if (!isSuccess(answered)) return answered;
+      if (!isSuccess(answered)) {
+        await trustRefs(ctx, touched, sentAt);
+        return answered;
+      }
       const { opened, touched: all } = await (learn ?? learnShown(touched))(answered);
       for (const one of all) await readBack(writerAt(one), one, { before, opened, sentAt, trace });
       return opened;
     } catch (error) {
       if (!(error instanceof UpstreamUnavailableError)) throw error;
-      if (error.outage === "unreachable") trace.unsent();
+      if (error.outage === "unreachable") {
+        await trustRefs(ctx, touched, sentAt);
+        trace.unsent();
+      }
       // Nobody knows whether upstream did it.
       else for (const one of touched) await mark(writerAt(one), one.things);
       throw error;
@@ -68,6 +78,26 @@ export async function sentOn(
       await trace.end();
     }
   };
+}
+
+/**
+ * Until their push is heard of, or they are read, what the write may move is upstream's to answer. Before it is sent, so that a push
+ * that is heard of first ends the doubt. What has to be read otherwise is out of the caller's share.
+ */
+async function doubtRefs(
+  { ctx, caller }: Pick<Writer, "ctx" | "caller">,
+  touched: readonly Touched[],
+  at: Date,
+): Promise<void> {
+  for (const { repository, refs = [] } of touched)
+    if (refs.length > 0 && (await ctx.upstream.mayRaiseDoubt(caller)))
+      await ctx.db.transaction((tx) => storeDoubt(tx, repository.id, refs, at));
+}
+
+/** Nothing was done. */
+async function trustRefs({ db }: Writer["ctx"], touched: readonly Touched[], at: Date): Promise<void> {
+  for (const { repository, refs = [] } of touched)
+    if (refs.length > 0) await db.transaction((tx) => endDoubt(tx, repository.id, refs, at));
 }
 
 /** What the answer shows of what was written. It is read only where it shows something. */

@@ -1,8 +1,9 @@
 import { decoded } from "../../http/router.ts";
-import { type Fields, isObject, parseSent, TooManyValuesError } from "../../json.ts";
 import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import type { ApiContext, Call } from "../call.ts";
 import { type IssuePlace, issuePlace, readOf, sides } from "../rest/writes/issue-writes.ts";
+import { objectIn } from "./body-values.ts";
+import { refsMovedBy } from "./ref-writes.ts";
 import { releasesAt } from "./release-writes.ts";
 import type { Thing, Touched } from "./sent-on.ts";
 
@@ -36,11 +37,14 @@ export async function touchedAt({ ctx, sight, method, path, body }: Call): Promi
     ? await repositories.named(decoded(fullName) ?? "", sight)
     : await repositories.byId(Number(id), sight);
   if (!repository) return [];
+  const refs = repository.mirrors.includes("refs")
+    ? await refsMovedBy(ctx, { repositoryId: repository.id, method, rest, body })
+    : [];
   if (repository.mirrors.includes("releases") && /^\/releases(\/|$)/.test(rest))
-    return [{ repository, ...(await releasesAt(ctx.db, { repositoryId: repository.id, method, rest })) }];
+    return [{ repository, refs, ...(await releasesAt(ctx.db, { repositoryId: repository.id, method, rest })) }];
   const below = await thingsAt(ctx, repository, rest);
   const other = below.length > 0 ? await issuesNamedIn(ctx, repository, { body, sight }) : [];
-  return [{ repository, things: below.length > 0 ? [...below, ...other] : [repositoryThing(repository.id)] }];
+  return [{ repository, refs, things: below.length > 0 ? [...below, ...other] : [repositoryThing(repository.id)] }];
 }
 
 async function thingsAt(ctx: ApiContext, at: Touched["repository"], rest: string): Promise<Thing[]> {
@@ -68,14 +72,4 @@ async function issuesNamedIn(
     repositoryId === at.id && number !== null ? [number] : [],
   );
   return (await Promise.all(numbers.map((number) => issuePlace(ctx, at, number)))).flatMap(issueThings);
-}
-
-function objectIn(body: string): Fields {
-  try {
-    const value = parseSent(body);
-    return isObject(value) ? value : {};
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TooManyValuesError) return {};
-    throw error;
-  }
 }

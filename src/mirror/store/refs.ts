@@ -1,5 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
+import { afterLag, repositoryMark, storeMarks } from "./marks.ts";
 
 /** Branches and tags. Others, such as those of pull requests, are not mirrored. */
 const REF_KINDS = ["heads", "tags"] as const;
@@ -107,6 +108,39 @@ export async function storeTold(
       when not matched then insert (repository_id, kind, name, sha, commit_sha, doubt, told_at, deleted_at)
         values (${repositoryId}, x.k, x.n, x.s, case when x.k = 'heads' then x.s end, x.d, ${toldAt},
           case when x.g then ${toldAt}::timestamptz end)`);
+}
+
+/** Notes that upstream was asked to make, move or delete these. A mark has them read, should no push tell of it. */
+export async function storeDoubt(
+  tx: Transaction,
+  repositoryId: number,
+  refs: readonly RefName[],
+  at: Date,
+): Promise<void> {
+  const names = JSON.stringify(refs.map(({ kind, name }) => ({ k: kind, n: name })));
+  await tx.query(sql`
+    insert into refs as f (repository_id, kind, name, told_at, doubt)
+      select distinct ${repositoryId}::bigint, x.k, x.n, ${at}::timestamptz, 'told'
+        from json_to_recordset(${names}::json) as x(k text, n text) order by 2, 3
+      on conflict (repository_id, kind, name) do update
+        set doubt = coalesce(f.doubt, excluded.doubt), told_at = excluded.told_at`);
+  await storeMarks(tx, [{ ...repositoryMark("refs", repositoryId, at), notBefore: afterLag(at) }]);
+  tx.touch([repositoryId]);
+}
+
+/** Takes back what `storeDoubt` noted at this moment: nothing was done. */
+export async function endDoubt(
+  tx: Transaction,
+  repositoryId: number,
+  refs: readonly RefName[],
+  at: Date,
+): Promise<void> {
+  const names = JSON.stringify(refs.map(({ kind, name }) => ({ k: kind, n: name })));
+  const own = sql`f.repository_id = ${repositoryId} and f.doubt = 'told' and f.told_at = ${at}
+    and (f.kind, f.name) in (select x.k, x.n from json_to_recordset(${names}::json) as x(k text, n text))`;
+  await tx.query(sql`delete from refs f where ${own} and f.sha is null and f.deleted_at is null`);
+  await tx.query(sql`update refs f set doubt = null where ${own}`);
+  tx.touch([repositoryId]);
 }
 
 /** Of a row `f` and what is told of it, `x`: it is the same ref as before. */

@@ -4,6 +4,7 @@ import { type Fields, isObject, type Json } from "../../../json.ts";
 import { findNodePlaces, type RepositoryNodeKind } from "../../../mirror/read/nodes.ts";
 import type { Sight } from "../../../mirror/read/sight.ts";
 import type { ApiContext } from "../../call.ts";
+import { refsOfPull } from "../../forward/ref-writes.ts";
 import type { Thing, Touched } from "../../forward/sent-on.ts";
 import { commentThing, issueThings, repositoryThing } from "../../forward/touched.ts";
 import { type IssuePlace, issuePlace } from "../../rest/writes/issue-writes.ts";
@@ -12,6 +13,9 @@ import { type DecodedId, decodeId } from "../resolve/node-id.ts";
 /** More ids than these are not looked for. */
 const MOST_IDS = 50;
 const PAGE = "per_page=100";
+
+/** They move branches of the pull request that they name. */
+const MOVING: ReadonlySet<string> = new Set(["mergePullRequest", "updatePullRequestBranch"]);
 
 /** Something that an answer shows: what it is, and its number as far as the answer tells. */
 interface Shown extends DecodedId {
@@ -81,7 +85,10 @@ export async function touchedBy(ctx: ApiContext, { sight, ids, names, answer }: 
   const touched: Touched[] = [];
   for (const [id, some] of things) {
     const repository = await ctx.mirror.repositories.byId(id, sight);
-    if (repository) touched.push({ repository, things: distinctThings(some) });
+    if (!repository) continue;
+    const moving = repository.mirrors.includes("refs") && names.some((name) => MOVING.has(name)) ? pulls.get(id) : null;
+    const refs = await Promise.all([...(moving ?? [])].map((number) => refsOfPull(ctx.db, id, number)));
+    touched.push({ repository, things: distinctThings(some), refs: refs.flat() });
   }
   return touched;
 }
