@@ -55,7 +55,7 @@ function questionsOf({ repository, targets, formerName, pull }: Place): Question
     at(base, `/compare/${sha}...${sha}`),
     at(base, "/commits/main"),
     at(base, "/commits/main/status"),
-    at(base, "/git/ref/heads/main"),
+    at(base, "/branches/main"),
     at(base, "/contents/NONE.md"),
     at(base, "/collaborators/octo/permission"),
     at(base, `/pulls/${pull.number}`, "application/vnd.github.diff"),
