@@ -8,12 +8,14 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import type { PullIssue, Repository } from "../../src/simulator/records.ts";
 import { isPull } from "../../src/simulator/world.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
+import { refreshChecks } from "../../src/sync/checks/refresh.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { forge } from "../support/forging.ts";
+import { until } from "../support/patience.ts";
 import { type CheckedUpstream, openCheckedUpstream } from "../support/upstream-checks.ts";
 import { untilIdle } from "../support/world.ts";
 
@@ -420,6 +422,53 @@ test.each([
   world.upstream.tokens.create({ token, login: "mirror-owner", repositories: "all", ...kind });
   expect(isPassed(await get(`/commits/${sha}/check-runs`, token))).toBe(passes);
   if (!passes) expect((await rollup(number, token)).shown.state).toBe("SUCCESS");
+});
+
+test("a head that was just read is not read again before every replica knows of it", async () => {
+  await pass(30_000);
+  const first = await newHead();
+  const isAsked = () => upstream.asked.some((one) => one.includes(first.sha));
+  expect(isAsked()).toBe(true);
+  upstream.asked.length = 0;
+  const second = await newHead();
+  await refreshChecks(world.ctx, repository.id);
+  expect([isAsked(), upstream.asked.some((one) => one.includes(second.sha))]).toEqual([false, true]);
+  await pass(30_000);
+  expect(isAsked()).toBe(true);
+});
+
+test("a head that is heard of while others are read is read at once", async () => {
+  await pass(30_000);
+  const [first, second] = [
+    pullAt(pulls[next % pulls.length]?.number ?? 0),
+    pullAt(pulls[(next + 1) % pulls.length]?.number ?? 0),
+  ];
+  const { world: theirs } = world.upstream;
+  const move = async (pull: PullIssue, until: () => Promise<void>) => {
+    const sha = nextSha();
+    next++;
+    advance(2_000);
+    pushToPull(theirs, pull.repository.ownerId, pull, sha);
+    const { number } = pull;
+    const path = `/repos/${repository.fullName}/pulls/${number}`;
+    const { body } = await askAt(upstream.url, "GET", path, { token: UPSTREAM_TOKEN });
+    const payload = { action: "synchronize", number, pull_request: body, repository: shownRepository };
+    await forge({ ctx: world.ctx, url: world.url, settle: until }, "pull_request", payload);
+    return sha;
+  };
+  let late = "";
+  upstream.asked.length = 0;
+  upstream.meanwhile = async () => {
+    late = await move(second, () =>
+      until(
+        "it is applied",
+        async () => (await world.ctx.db.count(sql`select from deliveries where status = 'pending'`)) === 0,
+      ),
+    );
+  };
+  await move(first, settle);
+  expect(late).not.toBe("");
+  expect(upstream.asked.some((one) => one.includes(late))).toBe(true);
 });
 
 test("upstream that does not show the mirror any checks is not taken for one that has none", async () => {

@@ -29,6 +29,8 @@ export interface CheckedUpstream extends AsyncDisposable {
   asked: string[];
   /** Answers no check of any commit, as to a token without the permission. */
   isHidden: boolean;
+  /** Done once, before the next question about a commit is answered. */
+  meanwhile: (() => Promise<void>) | null;
 }
 
 const LIST =
@@ -43,8 +45,16 @@ export async function openCheckedUpstream(): Promise<CheckedUpstream> {
     defaultHead: "d".repeat(40),
     heads: () => [],
     isHidden: false,
+    meanwhile: null,
   } as {
-    -readonly [K in "url" | "target" | "asked" | "defaultHead" | "heads" | "isHidden"]: CheckedUpstream[K];
+    -readonly [K in
+      | "url"
+      | "target"
+      | "asked"
+      | "defaultHead"
+      | "heads"
+      | "isHidden"
+      | "meanwhile"]: CheckedUpstream[K];
   };
   const of = (sha: string) => commits.getOrInsertComputed(sha, () => ({ runs: [], suites: [], statuses: [] }));
 
@@ -103,6 +113,11 @@ export async function openCheckedUpstream(): Promise<CheckedUpstream> {
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     const body = Buffer.concat(chunks).toString();
     const path = request.url ?? "/";
+    const { meanwhile } = upstream;
+    if (meanwhile && LIST.test(new URL(path, "http://upstream").pathname)) {
+      upstream.meanwhile = null;
+      await meanwhile();
+    }
     const own = request.method === "GET" ? answerOf(new URL(path, "http://upstream").pathname) : null;
     if (own) {
       const status = send(request, response, own[0], own[1]);

@@ -21,6 +21,10 @@ export function headsOf(repositoryId: Sql): Sql {
 const LAG = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;
 /** Of a row `c` of `checked_commits`, or none: its checks were not read since every replica knew of the commit. */
 const IS_UNREAD = sql`(c.read_at is null or c.read_at <= c.heard_at + ${LAG})`;
+/** The same, and a read would change that: one that was read before has to wait until every replica knows of it. */
+function isDue(now: Date): Sql {
+  return sql`(c.read_at is null or (c.read_at <= c.heard_at + ${LAG} and c.heard_at + ${LAG} < ${now}))`;
+}
 /** Webhooks show statuses without it. */
 const LACKS_IDS = sql`exists (select from commit_statuses t where t.repository_id = r.id and t.sha = h.sha
   and t.node_id is null and t.deleted_at is null)`;
@@ -33,13 +37,14 @@ export const HAS_UNREAD_CHECKS = sql`(
   or exists (select from ${headsOf(sql`r.id`)} left join checked_commits c on c.repository_id = r.id and c.sha = h.sha
     where ${IS_UNREAD} or ${LACKS_IDS} or ${LACKS_SUITES}))`;
 
-/** What has still to be read of the heads that are known. */
-export async function findUnreadHeads(db: Queries, repositoryId: number): Promise<UnreadHead[]> {
+/** What has to be read now of the heads that are known. */
+export async function findDueHeads(db: Queries, repositoryId: number, now: Date): Promise<UnreadHead[]> {
+  const due = isDue(now);
   return await db.query<UnreadHead>(sql`
-    select h.sha, ${IS_UNREAD} as runs, ${IS_UNREAD} or ${LACKS_IDS} as statuses, ${IS_UNREAD} or ${LACKS_SUITES} as suites
+    select h.sha, ${due} as runs, ${due} or ${LACKS_IDS} as statuses, ${due} or ${LACKS_SUITES} as suites
       from repositories r cross join lateral ${headsOf(sql`r.id`)}
       left join checked_commits c on c.repository_id = r.id and c.sha = h.sha
-      where r.id = ${repositoryId} and (${IS_UNREAD} or ${LACKS_IDS} or ${LACKS_SUITES}) order by h.sha`);
+      where r.id = ${repositoryId} and (${due} or ${LACKS_IDS} or ${LACKS_SUITES}) order by h.sha`);
 }
 
 /** Whether nothing of the checks of the heads has to be read. */

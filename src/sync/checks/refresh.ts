@@ -9,7 +9,7 @@ import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { settleMarks, settleOrWait } from "../refresh/marks.ts";
 import { confirmHeads, isConfirmationDue } from "./confirm.ts";
-import { areChecksRead, findUnreadHeads, type UnreadHead } from "./heads.ts";
+import { areChecksRead, findDueHeads, type UnreadHead } from "./heads.ts";
 import { type CheckList, readCheckList } from "./lists.ts";
 
 /** GraphQL sums up a hundred heads for a point, and most of many have nothing to read. */
@@ -30,10 +30,10 @@ export async function refreshChecks(ctx: Context, repositoryId: number): Promise
     return "unknown";
   }
   const isDue =
-    (await isConfirmationDue(ctx, repositoryId)) || (await findUnreadHeads(ctx.db, repositoryId)).length > MANY;
+    (await isConfirmationDue(ctx, repositoryId)) || (await findDueHeads(ctx.db, repositoryId, now)).length > MANY;
   const defaultHead = await findDefaultHead(ctx, repository, { again: isDue });
   const differing = new Set(isDue ? await confirmHeads(ctx, repository) : []);
-  const unread = await findUnreadHeads(ctx.db, repositoryId);
+  const unread = await findDueHeads(ctx.db, repositoryId, now);
   for (const head of unread) await readHead(ctx, repository, head, { anew: differing.has(head.sha) });
   // No list of pull requests sums it up. Unchanged its lists cost nothing.
   if (isDue && defaultHead !== null && !unread.some(({ sha }) => sha === defaultHead))

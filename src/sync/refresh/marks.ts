@@ -88,7 +88,7 @@ const PATIENCE_MS = 5 * 60_000;
 
 /**
  * Settles the mark of a repository of which everything is read. Else it is asked about again: at once where there is more to read
- * (`goesOn`), otherwise after a while, until upstream has had its time.
+ * (`goesOn`), otherwise after a while, until upstream has had its time. What has arisen meanwhile has a time of its own.
  */
 export async function settleOrWait(
   ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">,
@@ -99,6 +99,13 @@ export async function settleOrWait(
   if (isDone || (age >= PATIENCE_MS && !goesOn)) {
     await settleMarks(ctx.db, [mark]);
     return "merged";
+  }
+  const [newer] = await ctx.db.query<Mark>(sql`
+    select ${MARK_COLUMNS} from refresh_marks m where m.kind = ${mark.kind} and m.repository_id = ${mark.repositoryId}
+      and m.key = ${mark.key} and m.asked_at > ${mark.askedAt}`);
+  if (newer) {
+    await enqueueMarks(ctx, [newer]);
+    return "kept";
   }
   const notBefore = goesOn ? now : new Date(Math.max(now.getTime() + 2 * age, afterLag(now).getTime()));
   const postponed = [{ ...mark, notBefore }];
