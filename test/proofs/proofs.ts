@@ -374,8 +374,8 @@ export const proofs: readonly Proof[] = [
   {
     name: "parts",
     proves:
-      "The commits, files and checks of 2,000 pull requests are copied for hardly more than the requests that no client can do " +
-      "without, and again for nothing.",
+      "The commits, files and checks of 2,000 pull requests, 300 branches and 200 releases are copied for hardly more than the " +
+      "requests that no client can do without, and again for nothing.",
     minutes: 10,
     commands: [{ args: ["test", "test/scenario/first-copy-of-parts.test.ts"], env: { PULLS: "2000" } }],
     figures: (lines) => {

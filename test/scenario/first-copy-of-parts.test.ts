@@ -1,6 +1,7 @@
-/** What the first copy of commits, files and checks costs by upstream's own meter, beside the floor of docs/quota.md; and a second one. */
+/** What the first copy of commits, files, checks, releases, branches and tags costs by upstream's own meter, beside the floor of docs/quota.md; and a second one. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addCode } from "../../src/simulator/generate-code.ts";
@@ -9,6 +10,8 @@ import { isPull } from "../../src/simulator/world.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
 import { markListsDue } from "../../src/sync/lists/due.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { markRefsDue } from "../../src/sync/refs/due.ts";
+import { markReleasesDue } from "../../src/sync/releases/due.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { printFigures } from "../support/figures.ts";
 import { until } from "../support/patience.ts";
@@ -16,19 +19,20 @@ import { openWorld } from "../support/world.ts";
 
 /** `PULLS=2000 npm test -- test/scenario/first-copy-of-parts` copies as many pull requests. */
 const PULLS = Number(process.env.PULLS ?? 12);
+const SIZES = { branches: 300, releases: 200 };
 const PAGE = 100;
 const MINUTE = 60_000;
 /** Of what the floor is. */
 const MOST = 1.1;
 
 test(
-  "commits, files and checks are copied for hardly more than the requests that no client can do without, and again for nothing",
+  "all parts are copied for hardly more than the requests that no client can do without, and again for nothing",
   async () => {
     await using world = await openWorld({
-      env: { MIRROR: "checks,commits" },
+      env: { MIRROR: MIRROR_PARTS.join() },
       fill: ({ world: filled }) => {
         generateWorld(filled, { seed: 7, repositories: 1, issues: 5, pulls: PULLS });
-        for (const one of filled.repositories.values()) addCode(filled, one, {}, 7, filled.now());
+        for (const one of filled.repositories.values()) addCode(filled, one, SIZES, 7, filled.now());
       },
       copiedWithinMs: LONG_TEST_MS / 2,
     });
@@ -44,6 +48,8 @@ test(
       world.advance(ms);
       await markChecksDue(ctx);
       await markListsDue(ctx);
+      await markReleasesDue(ctx);
+      await markRefsDue(ctx);
       await ctx.queues.refresh.clean(0, 10_000, "delayed");
       await dispatchMarks(ctx);
       // A turn asks for the next one, so this may be the whole copy.
@@ -61,7 +67,7 @@ test(
       for (let left = 1; left > 0 || rounds < 2; rounds++) {
         if (rounds > 40) throw new Error("The parts are not copied after so many rounds");
         await pass(20 * MINUTE);
-        left = await ctx.db.count(sql`select from refresh_marks where kind in ('lists', 'checks')`);
+        left = await ctx.db.count(sql`select from refresh_marks where kind in ('lists', 'checks', 'releases', 'refs')`);
       }
       const { callers, routes } = simulator.meter.read();
       const buckets = Object.values(callers);
@@ -78,19 +84,35 @@ test(
     const heads = new Set(open.map(({ pull }) => pull.head.sha).filter(isChecked));
     const lists = pulls.reduce((sum, { pull }) => sum + pages(pull.commits) + pages(pull.changedFiles), 0);
     // Three lists of each head that has checks; of the default branch its head, too, since nothing sums it up.
-    const floor = lists + 3 * heads.size + 4;
+    const checked = 3 * heads.size + 4;
+    // The list, and which of them is the latest; where all branches and all tags point to, and the list of each.
+    const releases = pages(code.releases.size) + 1;
+    const refs = 1 + pages(repository.branches.size) + 1 + pages(code.tags.size);
+    const floor = lists + checked + releases + refs;
     const once = await copied();
+    const costs = (form: RegExp) =>
+      Object.entries(once.routes).reduce((sum, [route, { charged }]) => (form.test(route) ? sum + charged : sum), 0);
+    const own = { releases: costs(/\/releases/), refs: costs(/\/(branches|tags|git\/matching-refs)/) };
     const held = await ctx.db.count(sql`select from mirrored_lists where read_at is not null`);
     const again = await copied();
     printFigures("first copy of parts", {
       pulls: pulls.length,
       open: open.length,
       checked: heads.size,
+      branches: repository.branches.size,
+      releases: code.releases.size,
+      tags: code.tags.size,
       floor,
       first: { requests: once.requests, points: once.points },
       again: { requests: again.requests, points: again.points },
     });
     expect(held).toBe(2 * pulls.length);
+    expect(own).toEqual({ releases, refs });
+    const rows = async (table: string) => await ctx.db.count(sql`select from ${sql.identifier(table)}`);
+    expect([await rows("releases"), await rows("refs")]).toEqual([
+      code.releases.size,
+      repository.branches.size + code.tags.size,
+    ]);
     expect(once.requests, JSON.stringify(once.routes)).toBeLessThanOrEqual(Math.ceil(floor * MOST));
     expect(again.requests, JSON.stringify(again.routes)).toBe(0);
     // The sums of checks and the lengths of lists, each time that they are confirmed.

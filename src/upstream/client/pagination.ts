@@ -41,6 +41,8 @@ function pageNumber(path: string): number | null {
 export function isFullPage(path: string, body: unknown): boolean {
   // A list in an object stands beside its `total_count`, so its ETag changes with every row that comes or goes.
   if (!Array.isArray(body)) return false;
+  // GitHub answers all matching references at once, however many are asked for.
+  if (path.includes("/git/matching-refs/")) return false;
   const asked = Number(new URLSearchParams(path.split("?")[1] ?? "").get("per_page"));
   // GitHub docs: 30 by default; more than 100 is served as 100.
   const size = Number.isInteger(asked) && asked > 0 ? Math.min(asked, 100) : 30;
