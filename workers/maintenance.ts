@@ -13,6 +13,7 @@ import { markChecksDue } from "../src/sync/checks/due.ts";
 import { checkDeliveries } from "../src/sync/deliveries/missed.ts";
 import { moveSubscriptions } from "../src/sync/following/hook-subscriptions.ts";
 import { resolveSelections } from "../src/sync/following/selection.ts";
+import { makeEvents, pruneFound } from "../src/sync/found/make.ts";
 import { markListsDue } from "../src/sync/lists/due.ts";
 import { wakeRested } from "../src/sync/problems/wake.ts";
 import { dispatchMarks } from "../src/sync/refresh/marks.ts";
@@ -33,7 +34,13 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
       const task = job.name;
       switch (task) {
         case "dispatch":
-          return Promise.all([dispatchPending(ctx), dispatchMarks(ctx), wakeRested(ctx), wakeDue(ctx)]);
+          return Promise.all([
+            dispatchPending(ctx),
+            dispatchMarks(ctx),
+            wakeRested(ctx),
+            wakeDue(ctx),
+            makeEvents(ctx),
+          ]);
         case "prune":
           return Promise.all([
             pruneDeliveries(ctx, signal),
@@ -41,6 +48,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
             pruneBodies(ctx),
             pruneWrites(ctx, signal),
             pruneSent(ctx, signal),
+            pruneFound(ctx, signal),
           ]);
         case "select":
           return Promise.all([

@@ -28,6 +28,9 @@ grant select, insert, update, delete on issue_labels, issue_assignees, validator
 -- What it only passed on is its own to keep, and nobody else's to read.
 grant select, insert, update, delete on forwarded_answers to tain_web;
 
+-- What it finds changed is noted, for workers to make events of.
+grant select, insert, update on found_changes to tain_web;
+
 -- How the mirror stands is for others to change.
 grant select on
   checked_commits, mirrored_lists, pull_request_commits, pull_request_files, release_lists, ref_lists,

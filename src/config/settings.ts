@@ -7,6 +7,7 @@ import {
   apiUrl,
   bodiesSize,
   count,
+  duration,
   flag,
   httpUrl,
   oneOf,
@@ -187,6 +188,13 @@ export const SETTINGS = {
     read: span,
     default: "7d",
     about: "How long settled deliveries are kept in the inbox.",
+  },
+  eventsMadeAfterMs: {
+    name: "EVENTS_MADE_AFTER",
+    read: duration,
+    default: "1m",
+    about:
+      "How long a change that was found without a webhook waits for it. Then an event is made of it, for targets and the feed. `0s` where upstream sends no webhooks.",
   },
   targetsAllowed: {
     name: "TARGETS_ALLOWED",

@@ -13,6 +13,8 @@ export interface Ask {
   /** Null: the delivery holds it. */
   payload: Buffer | null;
   redelivery: boolean;
+  /** We made what the delivery holds, of a change that no webhook told of. */
+  isMade: boolean;
 }
 
 /** Asks for something to be sent to a target: a document of our own making, or what a delivery holds. */
@@ -52,6 +54,6 @@ export async function takeAsk(
       where id = (select id from target_asks where target_id = ${targetId}
           and (held_until is null or held_until <= ${now}) order by id limit 1 for update skip locked)
       returning id, guid, event, action, repository_id::float8 as "repositoryId", delivery_id as "deliveryId", payload,
-        redelivery`);
+        redelivery, exists (select from events e where e.delivery_id = target_asks.delivery_id and e.is_made) as "isMade"`);
   return ask ?? null;
 }

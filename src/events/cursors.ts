@@ -8,6 +8,8 @@ export interface NextEvent {
   guid: string;
   event: string;
   action: string | null;
+  /** We made it, of a change that no webhook told of. */
+  isMade: boolean;
 }
 
 /** The events of one repository that wait for a target, held by one turn alone. */
@@ -66,7 +68,7 @@ export async function nextEvents(
   { repositoryId, doneId, wantedId }: HeldCursor,
 ): Promise<NextEvent[]> {
   return await db.prepared<NextEvent>(sql`
-    select id::float8 as id, delivery_id as "deliveryId", guid, event, action from events
+    select id::float8 as id, delivery_id as "deliveryId", guid, event, action, is_made as "isMade" from events
       where repository_id = ${repositoryId} and id > ${doneId} and id <= ${wantedId} order by id limit ${EVENTS_READ}`);
 }
 

@@ -11,6 +11,8 @@ export interface LoggedEvent {
   event: string;
   action: string | null;
   receivedAt: Date;
+  /** We made it, of a change that no webhook told of. */
+  isMade: boolean;
 }
 
 /** Which events are asked for; null: all. */
@@ -33,7 +35,8 @@ export async function readEvents(
     ...(actions ? [sql`action = any(${sql.array(actions, "text")}::text[])`] : []),
   ];
   return await db.prepared<LoggedEvent>(sql`
-    select id::float8 as id, repository_id::float8 as "repositoryId", guid, event, action, received_at as "receivedAt"
+    select id::float8 as id, repository_id::float8 as "repositoryId", guid, event, action, received_at as "receivedAt",
+        is_made as "isMade"
       from events where ${sql.and(conditions)} order by id limit ${limit}`);
 }
 

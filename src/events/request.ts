@@ -11,6 +11,8 @@ export interface Message {
   guid: string;
   /** Its place in the ordered log; null for what stands in none. */
   eventId: number | null;
+  /** We made it, of a change that no webhook told of. */
+  isMade: boolean;
   /** The JSON document, byte for byte as upstream sent it, unless the target wants addresses of the mirror. */
   payload: Buffer;
 }
@@ -27,7 +29,7 @@ export async function requestTo(
   { config }: { config: Pick<Config, "upstreamUrl"> },
   { id, scope, contentType, rewriteTo }: Pick<Target, "id" | "scope" | "contentType" | "rewriteTo">,
   secret: string | null,
-  { event, guid, eventId, payload: original }: Message,
+  { event, guid, eventId, isMade, payload: original }: Message,
 ): Promise<TargetRequest> {
   const payload = rewriteTo === null ? original : rewritten(original, { from: config.upstreamUrl, to: rewriteTo });
   const body =
@@ -49,6 +51,7 @@ export async function requestTo(
             "X-GitHub-Hook-Installation-Target-Type": scope.kind,
           }),
       ...(eventId === null ? {} : { "X-Tain-Event-ID": String(eventId) }),
+      ...(isMade ? { "X-Tain-Made": "true" } : {}),
       ...(secret === null
         ? {}
         : {

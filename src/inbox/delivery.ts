@@ -1,5 +1,8 @@
 import { type Fields, objectOf } from "../json.ts";
 
+/** Stands in `deliveries.hook_id` for what we made ourselves, of a change that no webhook told of. */
+export const MADE_HOOK = -1;
+
 /** What the receiver knows of a delivery. What its payload means is for others to say. */
 export interface Delivery {
   /** Upstream's hook; 0 when the request names none. */

@@ -1,5 +1,6 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { MADE_HOOK } from "../inbox/delivery.ts";
 
 /** What is known of a repository's webhook without asking upstream. */
 export interface HookStanding {
@@ -26,7 +27,7 @@ export async function hooksAsTheyStand({ db }: Pick<Context, "db">): Promise<Hoo
       left join lateral (select hook_id, checked_until, missed from hook_checks where repository_id = s.repository_id
         order by checked_until desc limit 1) h on true
       left join lateral (select received_at from deliveries where repository_id = s.repository_id
-        order by received_at desc limit 1) d on true
+          and hook_id <> ${MADE_HOOK} order by received_at desc limit 1) d on true
       left join lateral (select problem from problems where task = 'hook' and repository_id = s.repository_id
         order by failed_at desc limit 1) p on true
       where s.state <> 'gone' order by lower(r.full_name)`);

@@ -282,6 +282,7 @@ describe("the read-only role", () => {
       "event_log",
       "events",
       "forwarded_answers",
+      "found_changes",
       "target_asks",
       "target_cursors",
       "target_deliveries",

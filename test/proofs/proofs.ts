@@ -249,6 +249,24 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "found",
+    proves:
+      "Of 6,000 changes in 12 streams three of ten webhooks are lost, and each change is heard of once: by its webhook, or by an event " +
+      "that the mirror makes. Late webhooks repeat nothing.",
+    minutes: 10,
+    commands: [{ args: ["test", "test/events/found-storm.test.ts"], env: { CHANGES: "500", SEEDS: "12" } }],
+    figures: (lines) => {
+      const all = printed(lines, "found");
+      const sum = (key: string) => all.reduce((total, line) => total + (numberAt(line, key) ?? 0), 0);
+      return [
+        atLeast("changes", sum("changes"), 6_000),
+        atLeast("events that were made", sum("made"), 600),
+        atMost("aspects that were not heard of", sum("missing"), 0),
+        atMost("events that told nothing new", sum("again"), 0),
+      ];
+    },
+  },
+  {
     name: "hook-clients",
     proves: "`gh`, PyGithub and Probot, unmodified, work with hooks that live in the mirror.",
     minutes: 2,

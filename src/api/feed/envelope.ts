@@ -18,7 +18,7 @@ export function formOf(accept: string | undefined): FeedForm | null {
 
 /** An event as CloudEvents 1.0 has it, as one line of JSON. `data` is the payload as JSON. Pure. */
 export function envelopeOf(
-  { id, guid, event, action, receivedAt }: LoggedEvent,
+  { id, guid, event, action, receivedAt, isMade }: LoggedEvent,
   { source, payload, data }: { source: string; payload: Fields | null; data: string },
 ): string {
   const subject = payload && subjectOf(payload);
@@ -30,6 +30,7 @@ export function envelopeOf(
     ...(subject === null ? {} : { subject }),
     time: receivedAt.toISOString(),
     githubdelivery: guid,
+    ...(isMade ? { tainmade: true } : {}),
     datacontenttype: "application/json",
   });
   // Between its values JSON may have line breaks, and in its texts there are none.

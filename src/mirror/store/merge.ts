@@ -3,6 +3,7 @@ import { type Sql, sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import { announceChanges, type Change } from "./announcement.ts";
 import { childNumberColumns, followRows } from "./follow-rows.ts";
+import { noteFound, type Said } from "./found.ts";
 import { type Folded, fold, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
 import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
@@ -26,8 +27,13 @@ const MAX_ROUNDS = 10;
  * Merges observations in one transaction and says for each what came of it. Upstream should be asked about the tied
  * ones (refresh). All is read and folded first; rows are locked only to be written, in one order. So two workers that
  * merge the same resources wait for each other's writing and do not deadlock.
+ * @param told what webhooks tell that are applied in this transaction; of all else that changes an event is made
  */
-export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed): Promise<Merged[]> {
+export async function mergeObserved(
+  tx: Transaction,
+  { seen, shapes }: Observed,
+  told: Said = NOTHING,
+): Promise<Merged[]> {
   const merged = new Map<string, Merged>();
   let left = groupByKind(seen);
   for (let round = 0; left.size > 0; round++) {
@@ -39,6 +45,7 @@ export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed)
       ...own.map(({ resource, rows }) => updateRows(tx, resource, rows)),
       ...own.map(({ resource, rows }) => followRows(tx, resource, rows)),
       announceChanges(tx, own.flatMap(changesOf)),
+      ...own.map(({ resource, rows }) => noteFound(tx, resource.kind, rows, told)),
       // Last, since two that meet a new shape at once wait for each other.
       round === 0 ? storeShapes(tx, shapes) : Promise.resolve(),
     ]);
@@ -46,6 +53,8 @@ export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed)
   }
   return [...merged.values()];
 }
+
+const NOTHING: Said = new Map();
 
 /** What is stored of these resources of one kind, by `repositoryId/key`; tombstones are among them. */
 export async function findStored(

@@ -1,6 +1,7 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { MADE_HOOK } from "../../inbox/delivery.ts";
 import type { End } from "./list-ends.ts";
 
 /** What moves when a repository does. */
@@ -41,5 +42,6 @@ export async function noteUntold(tx: Transaction, changes: { id: number; since: 
   await tx.query(sql`
     update sweeps w set untold_at = ${now} from unnest(${ids}::bigint[], ${sinces}::timestamptz[]) as x(id, since)
       where w.repository_id = x.id
-        and not exists (select from deliveries d where d.repository_id = x.id and d.received_at > x.since)`);
+        and not exists (select from deliveries d where d.repository_id = x.id and d.received_at > x.since
+          and d.hook_id <> ${MADE_HOOK})`);
 }

@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
-import { recordEvents, type Told } from "../../events/log.ts";
+import { recordEvents } from "../../events/log.ts";
 import { wake } from "../../events/wake.ts";
 import { settleDeliveries, type Taken, takeDeliveries } from "../../inbox/settle.ts";
 import {
@@ -24,6 +24,8 @@ import { noteInstallation } from "../following/installation.ts";
 import { findParts } from "../following/parts.ts";
 import { pauseWithin } from "../following/pause.ts";
 import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
+import { type Heard, heardAnew, lastSaid } from "../found/heard.ts";
+import { tellingsOf } from "../found/tellings.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { hearChecks } from "./checks-heard.ts";
@@ -71,11 +73,17 @@ export async function applyDeliveries(
     const { seen, shapes } = joinObserved(shown.flatMap(({ observed }) => observed));
     const observed = { seen: [...seen, ...(await observeCounts(tx, seen, ctx.clock.now()))], shapes };
     const settled = [...applied.map(({ id }) => ({ id, ignored: null })), ...ignored];
-    const [merged] = await together([mergeObserved(tx, observed), settleDeliveries(tx, settled, ctx.clock.now())]);
+    const [merged] = await together([
+      mergeObserved(tx, observed, lastSaid(told)),
+      settleDeliveries(tx, settled, ctx.clock.now()),
+    ]);
 
     const askedAt = ctx.clock.now();
     const asked = asks.map((ask) => askedSince(askedAt, ask));
-    const unknown = await marksForMergeability(tx, observed.seen, askedAt);
+    const [unknown, anew] = await together([
+      marksForMergeability(tx, observed.seen, askedAt),
+      heardAnew(tx, told, merged, askedAt),
+    ]);
     const heard = { seen: observed.seen, shown, parts, askedAt };
     const unread = [
       ...(await hearChecks(tx, heard)),
@@ -105,7 +113,7 @@ export async function applyDeliveries(
 
     for (const { id, ignored } of settled) outcomes.set(id, ignored === null ? "applied" : "ignored");
     for (const { id, error } of invalid) outcomes.set(id, error);
-    const targets = told.length > 0 ? await recordEvents(tx, told) : [];
+    const targets = anew.length > 0 ? await recordEvents(tx, anew) : [];
     return { marks, targets, selects: shown.some(({ installed }) => installed !== null), open };
   });
   meterSettled(ctx, open, outcomes);
@@ -147,7 +155,7 @@ interface Readings {
   ignored: { id: string; ignored: string }[];
   invalid: { id: string; error: InvalidPayloadError }[];
   /** What others are told of: all that was applied, and what the mirror does not follow. In the order of receipt. */
-  told: Told[];
+  told: Heard[];
   parts: Parts;
 }
 
@@ -174,8 +182,11 @@ async function readAll({ config }: Context, tx: Transaction, open: readonly Take
     if (shown === undefined) continue;
     if (typeof shown === "string") readings.ignored.push({ id, ignored: shown });
     else readings.applied.push({ id, taken: one.taken, shown });
-    if (typeof shown !== "string" || isUnfollowed(one))
-      readings.told.push({ deliveryId: id, repositoryId: one.repository?.id ?? null, ownerId: ownerOf(one.payload) });
+    if (typeof shown !== "string" || isUnfollowed(one)) {
+      const repositoryId = one.repository?.id ?? null;
+      const tellings = tellingsOf(one.taken.event, one.payload, repositoryId);
+      readings.told.push({ deliveryId: id, repositoryId, ownerId: ownerOf(one.payload), tellings });
+    }
   }
   return { ...readings, parts: mirrored };
 }

@@ -1,6 +1,7 @@
 import { alone } from "../../../db/alone.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { MADE_HOOK } from "../../inbox/delivery.ts";
 import { requireList } from "../../mirror/store/representation.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
@@ -119,7 +120,7 @@ async function noteHooks(ctx: Context): Promise<void> {
     await tx.query(sql`
       insert into hook_checks (repository_id, hook_id)
         select distinct d.repository_id, d.hook_id from deliveries d join repository_syncs using (repository_id)
-          where d.received_at > ${new Date(since)} and d.hook_id <> ${NO_HOOK}
+          where d.received_at > ${new Date(since)} and d.hook_id not in (${NO_HOOK}, ${MADE_HOOK})
         on conflict (repository_id, hook_id) do nothing`);
     await tx.query(sql`insert into upkeep (task, done_until) values ('hooks', ${now})
       on conflict (task) do update set done_until = excluded.done_until`);

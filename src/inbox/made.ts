@@ -1,0 +1,26 @@
+import { randomUUID } from "node:crypto";
+import type { Transaction } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
+import { MADE_HOOK } from "./delivery.ts";
+
+/** A webhook that upstream did not send, made of a change that was found otherwise. */
+export interface Made {
+  event: string;
+  action: string;
+  repositoryId: number;
+  payload: Buffer;
+}
+
+/** Keeps what was made where webhooks are kept, as applied: the mirror shows it already. Answers the ids, in order. */
+export async function keepMade(tx: Transaction, made: readonly Made[], at: Date): Promise<string[]> {
+  const ids: string[] = [];
+  // One after the other, so that their ids grow in order.
+  for (const { event, action, repositoryId, payload } of made) {
+    const [row] = await tx.prepared<{ id: string }>(sql`
+      insert into deliveries (hook_id, guid, event, action, repository_id, payload, status, received_at, settled_at)
+        values (${MADE_HOOK}, ${randomUUID()}, ${event}, ${action}, ${repositoryId}, ${payload}, 'applied', ${at}, ${at})
+        returning id`);
+    if (row) ids.push(row.id);
+  }
+  return ids;
+}

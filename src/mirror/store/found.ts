@@ -1,0 +1,209 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import { type Fields, type Json, numberOf, objectOf, textOf } from "../../json.ts";
+import type { Stored } from "./merge-rule.ts";
+import type { Kind, ResourceKey } from "./resource.ts";
+import type { Row } from "./rows.ts";
+import { literalOf, referenceId } from "./template.ts";
+
+/**
+ * What upstream sends an event of when it changes: keys, and lists by the name of a member. "exists" is told of all of them. An
+ * aspect is one of these of one resource: `exists`, `title`, `label 7`.
+ */
+interface Heard {
+  keys: readonly string[];
+  lists?: Readonly<Record<string, string>>;
+}
+
+const ISSUE = {
+  keys: ["title", "body", "state", "locked", "milestone"],
+  lists: { labels: "label", assignees: "assignee" },
+};
+
+const HEARD: Partial<Record<Kind, Heard>> = {
+  label: { keys: ["name", "color", "description"] },
+  milestone: { keys: ["title", "description", "due_on", "state"] },
+  issue: ISSUE,
+  pull_request: {
+    keys: [...ISSUE.keys, "draft", "head", "base"],
+    lists: { ...ISSUE.lists, requested_reviewers: "requested_reviewer" },
+  },
+  review: { keys: ["body", "state"] },
+  issue_comment: { keys: ["body"] },
+  review_comment: { keys: ["body"] },
+};
+
+/** An aspect of a resource, by name. */
+export interface Aspect extends ResourceKey {
+  aspect: string;
+}
+
+export function aspectName({ kind, repositoryId, key, aspect }: Aspect): string {
+  return `${kind} ${repositoryId}/${key} ${aspect}`;
+}
+
+/** The last that webhooks say of aspects, by `aspectName`. */
+export type Said = ReadonlyMap<string, Json>;
+
+/** Whether two values of an aspect are the same: texts, numbers, truths and null. Pure. */
+export function sameAspect(a: Json | undefined, b: Json | undefined): boolean {
+  return (a ?? null) === (b ?? null);
+}
+
+/** What a text is where there is none: upstream writes either. */
+const EMPTY: ReadonlySet<string> = new Set(["body", "description"]);
+
+/** A value as an aspect has it: a text as upstream sent it. Undefined: it is not known. Pure. */
+export function aspectValue(key: string, value: Json | undefined): Json | undefined {
+  if (value === undefined) return undefined;
+  if (EMPTY.has(key)) return typeof value === "string" ? literalOf(value) : "";
+  switch (key) {
+    case "milestone":
+      return referenceId(value);
+    case "head":
+      return textOf(objectOf(value).sha) ?? undefined;
+    case "base":
+      return textOf(objectOf(value).ref) ?? undefined;
+    default:
+      return typeof value === "string" ? literalOf(value) : value;
+  }
+}
+
+/** The ids of those who stand in a list; undefined: it is not known. */
+function membersOf(fields: Fields, list: string): readonly number[] | undefined {
+  const members = fields[list];
+  return Array.isArray(members) ? members.flatMap((one) => referenceId(one) ?? []) : undefined;
+}
+
+/** Whether others are shown it. A review is shown to nobody before it is submitted. Pure. */
+function isThere(stored: Stored | undefined): stored is Stored {
+  return (
+    stored !== undefined &&
+    stored.deletedAt === null &&
+    numberOf(stored.fields.id) !== null &&
+    stored.fields.state !== "PENDING"
+  );
+}
+
+/** What an aspect is now; undefined: it is not known, or there is no such resource. Pure. */
+export function aspectOf(kind: Kind, stored: Stored | undefined, aspect: string): Json | undefined {
+  if (aspect === "exists") return isThere(stored);
+  if (!stored) return undefined;
+  const [name, id] = aspect.split(" ");
+  for (const [list, member] of Object.entries(HEARD[kind]?.lists ?? {}))
+    if (member === name) return membersOf(stored.fields, list)?.includes(Number(id));
+  return aspectValue(aspect, stored.fields[aspect]);
+}
+
+/** All that an event says which tells of it for the first time. Pure. */
+export function shownAtFirst(kind: Kind, { fields }: Pick<Stored, "fields">): { aspect: string; value: Json }[] {
+  const { keys, lists = {} } = HEARD[kind] ?? { keys: [] };
+  const members = Object.entries(lists).flatMap(([list, name]) =>
+    (membersOf(fields, list) ?? []).map((id) => ({ aspect: `${name} ${id}`, value: true })),
+  );
+  const values = keys.flatMap((aspect) => {
+    const value = aspectValue(aspect, fields[aspect]);
+    return value === undefined ? [] : [{ aspect, value }];
+  });
+  return [...values, ...members];
+}
+
+/** The aspects in which two states of a resource differ, with what they were. What one of them does not show is not among them. Pure. */
+function changedAspects(kind: Kind, before: Stored | undefined, after: Stored): [aspect: string, was: Json][] {
+  const heard = HEARD[kind];
+  // Of a pull request its own events tell.
+  if (!heard || (kind === "issue" && (after.fields.pull_request ?? null) !== null)) return [];
+  const is = isThere(after);
+  if (!isThere(before)) return is ? [["exists", false], ...sinceBirth(kind, after)] : [];
+  if (!is) return [["exists", true]];
+  const changed: [string, Json][] = [];
+  for (const key of heard.keys) {
+    const raw = before.fields[key];
+    if (raw === after.fields[key]) continue;
+    const [was, now] = [aspectValue(key, raw), aspectValue(key, after.fields[key])];
+    if (was !== undefined && now !== undefined && !sameAspect(was, now)) changed.push([key, was]);
+  }
+  for (const list in heard.lists) {
+    const [was, now] = [membersOf(before.fields, list), membersOf(after.fields, list)];
+    if (!was || !now) continue;
+    for (const id of was) if (!now.includes(id)) changed.push([`${heard.lists[list]} ${id}`, true]);
+    for (const id of now) if (!was.includes(id)) changed.push([`${heard.lists[list]} ${id}`, false]);
+  }
+  return changed;
+}
+
+/** What something that was just opened does not have yet. Upstream tells of each as of a change. */
+function sinceBirth(kind: Kind, { fields }: Stored): [aspect: string, was: Json][] {
+  if (kind !== "issue" && kind !== "pull_request") return [];
+  const lists = Object.entries(HEARD[kind]?.lists ?? {});
+  return [
+    ...lists.flatMap(([list, name]) =>
+      (membersOf(fields, list) ?? []).map((id): [string, Json] => [`${name} ${id}`, false]),
+    ),
+    ...(referenceId(fields.milestone) === null ? [] : [["milestone", null] satisfies [string, Json]]),
+    ...(fields.state === "closed" ? [["state", "open"] satisfies [string, Json]] : []),
+  ];
+}
+
+interface Found extends Aspect {
+  was: Json;
+  foundAt: Date;
+  /** When upstream made it, as it says; null: it is not new, or does not say so. */
+  createdAt: string | null;
+}
+
+/** Upstream's clock and ours may differ by so much. */
+const SKEW = sql`interval '1 minute'`;
+
+/** How long what a webhook said of it counts as what others know, where the mirror did not believe it at first. */
+const BELIEVED_WITHIN = sql`interval '10 minutes'`;
+
+/**
+ * Notes what was changed by these rows and is not told of, for an event to be made of it. What belongs to a first copy is no
+ * change, and neither is what is older than the wish to mirror the repository.
+ * @param told what webhooks tell that are applied in this transaction, by `aspectName`
+ */
+export async function noteFound(tx: Transaction, kind: Kind, rows: readonly Row[], told: Said): Promise<void> {
+  const found = rows.flatMap((row) => foundIn(kind, row, told));
+  if (found.length === 0) return;
+  const of = <Key extends keyof Found>(key: Key) => found.map((one) => one[key]);
+  await tx.prepared(sql`
+    insert into found_changes as f (repository_id, kind, key, aspect, was, found_at)
+      select x.r, x.kind, x.k, x.aspect, x.was::json, x.found_at
+        from unnest(${sql.array(of("repositoryId"), "bigint")}, ${sql.array(of("kind"), "text")}, ${sql.array(of("key"), "bigint")},
+            ${sql.array(of("aspect"), "text")}, ${sql.array(
+              of("was").map((was) => JSON.stringify(was)),
+              "text",
+            )},
+            ${sql.array(
+              of("foundAt").map((at) => at.toISOString()),
+              "timestamptz",
+            )}, ${sql.array(of("createdAt"), "timestamptz")})
+          as x(r, kind, k, aspect, was, found_at, created_at)
+        join repository_syncs s on s.repository_id = x.r
+        where s.state <> 'gone' and s.backfilled_at >= s.added_at and (x.created_at is null or x.created_at >= s.added_at - ${SKEW})
+        order by x.r, x.kind, x.k, x.aspect
+      on conflict (repository_id, kind, key, aspect) do update set found_at = coalesce(f.found_at, excluded.found_at),
+        was = case when f.found_at is not null or f.heard_at > excluded.found_at - ${BELIEVED_WITHIN}
+          then coalesce(f.was, excluded.was) else excluded.was end`);
+}
+
+function foundIn(kind: Kind, { seen: { repositoryId, key }, stored, before }: Row, told: Said): Found[] {
+  const foundAt = new Date(stored.deletedAt ?? stored.stamp.seenAt);
+  const isNew = !isThere(before?.stored);
+  const changed = changedAspects(kind, before?.stored, stored);
+  // It was opened as another than it is by now.
+  if (isNew && isThere(stored))
+    for (const { aspect } of shownAtFirst(kind, stored)) {
+      const said = told.get(aspectName({ kind, repositoryId, key, aspect }));
+      if (said !== undefined && changed.every(([name]) => name !== aspect)) changed.push([aspect, said]);
+    }
+  return changed.flatMap(([aspect, before]) => {
+    const said = told.get(aspectName({ kind, repositoryId, key, aspect }));
+    if (said !== undefined && sameAspect(said, aspectOf(kind, stored, aspect))) return [];
+    const was = said ?? before;
+    const createdAt = textOf(stored.fields[kind === "review" ? "submitted_at" : "created_at"]);
+    const isDated = isNew && createdAt !== null && !Number.isNaN(Date.parse(createdAt));
+    return [{ kind, repositoryId, key, aspect, was, foundAt, createdAt: isDated ? createdAt : null }];
+  });
+}

@@ -1,0 +1,223 @@
+import type { Transaction } from "../../../db/database.ts";
+import { type Fields, isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
+import { withShown } from "../../mirror/render/public-keys.ts";
+import { SharedRows } from "../../mirror/render/shared-rows.ts";
+import { Unfolding } from "../../mirror/render/unfolding.ts";
+import { findStored } from "../../mirror/store/merge.ts";
+import type { Stored } from "../../mirror/store/merge-rule.ts";
+import { type Kind, numberInAddress, type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
+import { Pace } from "../../operations/pace.ts";
+import type { Making } from "./makings.ts";
+import { SUBJECTS } from "./tellings.ts";
+
+/** A resource as it is stored, by kind and key. */
+type StoredByName = ReadonlyMap<string, Stored>;
+
+const nameOf = ({ kind, key }: Pick<ResourceKey, "kind" | "key">) => `${kind} ${key}`;
+
+/** What is stored of these resources of one repository; an account lies in none. */
+export async function storedByName(
+  tx: Transaction,
+  repositoryId: number,
+  some: readonly Pick<ResourceKey, "kind" | "key">[],
+): Promise<StoredByName> {
+  const found = new Map<string, Stored>();
+  for (const [kind, ofKind] of Map.groupBy(some, (one) => one.kind)) {
+    const home = kind === "user" ? 0 : repositoryId;
+    const keys = [...new Set(ofKind.map(({ key }) => key))].map((key) => ({ kind, repositoryId: home, key }));
+    for (const [name, stored] of await findStored(tx, kind, keys))
+      found.set(nameOf({ kind, key: Number(name.split("/")[1]) }), stored);
+  }
+  return found;
+}
+
+/** An event that is to be made of one resource. */
+export interface MakingOf {
+  subject: Pick<ResourceKey, "kind" | "key">;
+  stored: Stored;
+  making: Making;
+}
+
+/** An event with its payload. */
+export interface MadeOf extends MakingOf {
+  event: string;
+  payload: Fields;
+}
+
+const EVENTS = new Map<Kind, string>(Object.entries(SUBJECTS).map(([event, { kind }]) => [kind, event]));
+
+/** What is said under an issue or a pull request: of which kind that is, and where its number stands. */
+const PARENTS: Partial<Record<Kind, { kind: Kind; address: string; as: string }>> = {
+  issue_comment: { kind: "issue", address: "issue_url", as: "issue" },
+  review: { kind: "pull_request", address: "pull_request_url", as: "pull_request" },
+  review_comment: { kind: "pull_request", address: "pull_request_url", as: "pull_request" },
+};
+
+/** Payloads in upstream's form, as the mirror has everything now. What cannot be shown whole is not among the answers. */
+export async function withPayloads(
+  tx: Transaction,
+  { repositoryId, api }: { repositoryId: number; api: string },
+  makings: readonly MakingOf[],
+): Promise<MadeOf[]> {
+  const parentOf = ({ subject, stored }: MakingOf) => {
+    const parent = PARENTS[subject.kind];
+    const number = parent && numberInAddress(stored.fields[parent.address]);
+    return parent && number != null ? { kind: parent.kind, key: number, as: parent.as } : null;
+  };
+  const beside = makings.flatMap((one) => [parentOf(one) ?? [], one.making.beside ?? []].flat());
+  const others = await storedByName(tx, repositoryId, beside);
+  const known = new Map([
+    ...others,
+    ...makings.map(({ subject, stored }): [string, Stored] => [nameOf(subject), stored]),
+  ]);
+  const unfolding = new Unfolding(new SharedRows(tx), { api }, new Pace());
+  const names = [...known.keys()];
+  const documents = [...known].map(([name, { fields }]) => ({
+    repositoryId: name.startsWith("user ") ? 0 : repositoryId,
+    document: JSON.stringify(fields),
+  }));
+  const unfolded = await unfolding.unfold(documents);
+  const shown = new Map(unfolded.map((fields, at) => [names[at] ?? "", withShown(fields, "reader")]));
+  const repository = await unfolding.repository(repositoryId);
+  if (!repository) return [];
+  const shownRepository = withoutDetail("repository", withShown(repository, "reader"));
+  return makings.flatMap((one): MadeOf[] => {
+    const { subject, making } = one;
+    const event = EVENTS.get(subject.kind);
+    const about = event === undefined ? undefined : SUBJECTS[event];
+    const document = shown.get(nameOf(subject));
+    const parent = parentOf(one);
+    const parts = [parent ?? [], making.beside ?? []].flat();
+    const isWhole = parts.every((part) => isShown(others.get(nameOf(part)), part.kind));
+    if (event === undefined || !about || !document || (PARENTS[subject.kind] && !parent) || !isWhole) return [];
+    const payload: Fields = {
+      action: making.action,
+      ...(subject.kind === "pull_request" ? { number: subject.key } : {}),
+      [about.in]: documentIn(subject.kind, document),
+      ...Object.fromEntries(
+        parts.map(({ kind, key, as }) => [as, besideIn(kind, shown.get(nameOf({ kind, key })) ?? {})]),
+      ),
+      ...making.more,
+      repository: shownRepository,
+      ...organizationOf(shownRepository),
+      sender: senderOf(one, document, api),
+    };
+    return [{ ...one, event, payload }];
+  });
+}
+
+/** Accounts are shown as they were; a deleted label is shown nowhere. */
+function isShown(stored: Stored | undefined, kind: Kind): boolean {
+  return stored !== undefined && (kind !== "label" || stored.deletedAt === null);
+}
+
+const SIMPLE_USER =
+  `login id node_id avatar_url gravatar_id url html_url followers_url following_url gists_url starred_url
+  subscriptions_url organizations_url repos_url events_url received_events_url type user_view_type site_admin`.split(
+    /\s+/,
+  );
+
+/** As payloads have it, where they differ from reads. */
+function documentIn(kind: Kind, document: Fields): Fields {
+  switch (kind) {
+    case "issue": {
+      // A payload does not say who has closed an issue.
+      const { closed_by: _, ...rest } = document;
+      return rest;
+    }
+    case "review":
+      return { ...document, state: (textOf(document.state) ?? "").toLowerCase() };
+    case "pull_request": {
+      const merged = document.merged_at === undefined ? document.merged : document.merged_at !== null;
+      return merged === undefined ? document : { ...document, merged };
+    }
+    case "user":
+      return Object.fromEntries(SIMPLE_USER.flatMap((key): [string, Json][] => valueIn(document, key)));
+    default:
+      return document;
+  }
+}
+
+/** The same beside another subject, such as the pull request of a review. */
+function besideIn(kind: Kind, document: Fields): Fields {
+  return kind === "pull_request" ? withoutDetail(kind, document) : documentIn(kind, document);
+}
+
+/** Without what only a single one shows. */
+function withoutDetail(kind: Kind, document: Fields): Fields {
+  const { detailKeys } = resourceOf(kind);
+  return Object.fromEntries(Object.entries(document).filter(([key]) => !detailKeys.has(key)));
+}
+
+/** A payload as it is sent, without the rights that the mirror's own token has in a repository, wherever one is embedded. */
+export function payloadText(payload: Fields): string {
+  return JSON.stringify(payload, (_key, value: Json) => {
+    if (!isObject(value) || typeof value.full_name !== "string" || value.permissions === undefined) return value;
+    const { permissions: _, ...rest } = value;
+    return rest;
+  });
+}
+
+function valueIn(document: Fields, key: string): [string, Json][] {
+  const value = document[key];
+  return value === undefined ? [] : [[key, value]];
+}
+
+/** Who did it, where the resource says so. Else the account that stands at upstream for nobody: no right may be read from it. */
+function senderOf({ subject, making }: MakingOf, document: Fields, api: string): Json {
+  const isBorn = making.tells.some(({ aspect, value }) => aspect === "exists" && value === true);
+  const did = isBorn
+    ? document[subject.kind === "milestone" ? "creator" : "user"]
+    : making.action === "closed"
+      ? (document.merged_by ?? document.closed_by)
+      : null;
+  return isObject(did) ? did : ghost(api);
+}
+
+function ghost(api: string): Fields {
+  const url = `${api}/users/ghost`;
+  const page = "https://github.com/ghost";
+  return {
+    login: "ghost",
+    id: 10_137,
+    node_id: "MDQ6VXNlcjEwMTM3",
+    avatar_url: "https://avatars.githubusercontent.com/u/10137?v=4",
+    gravatar_id: "",
+    url,
+    html_url: page,
+    followers_url: `${url}/followers`,
+    following_url: `${url}/following{/other_user}`,
+    gists_url: `${url}/gists{/gist_id}`,
+    starred_url: `${url}/starred{/owner}{/repo}`,
+    subscriptions_url: `${url}/subscriptions`,
+    organizations_url: `${url}/orgs`,
+    repos_url: `${url}/repos`,
+    events_url: `${url}/events{/privacy}`,
+    received_events_url: `${url}/received_events`,
+    type: "User",
+    user_view_type: "public",
+    site_admin: false,
+  };
+}
+
+function organizationOf({ owner }: Fields): Fields {
+  const { type, login, id, node_id: nodeId, avatar_url: avatarUrl, url } = objectOf(owner);
+  if (type !== "Organization" || typeof login !== "string" || numberOf(id) === null) return {};
+  const below = String(url ?? "").replace(/\/users\/[^/]+$/, `/orgs/${login}`);
+  return {
+    organization: {
+      login,
+      id: id ?? null,
+      node_id: nodeId ?? "",
+      url: below,
+      repos_url: `${below}/repos`,
+      events_url: `${below}/events`,
+      hooks_url: `${below}/hooks`,
+      issues_url: `${below}/issues`,
+      members_url: `${below}/members{/member}`,
+      public_members_url: `${below}/public_members{/member}`,
+      avatar_url: avatarUrl ?? "",
+      description: null,
+    },
+  };
+}

@@ -1,0 +1,131 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import type { Told } from "../../events/log.ts";
+import type { Json } from "../../json.ts";
+import { type Aspect, aspectName, aspectOf, sameAspect } from "../../mirror/store/found.ts";
+import type { Merged } from "../../mirror/store/merge.ts";
+import type { Telling } from "./tellings.ts";
+
+/** A delivery that is to be told, with what it tells of. */
+export interface Heard extends Told {
+  tellings: readonly Telling[];
+}
+
+/** The last that these deliveries say of each aspect. What one only shows beside something else counts where nothing else is said. */
+export function lastSaid(heard: readonly Heard[]): Map<string, Json> {
+  const said = new Map<string, Json>();
+  for (const isBeside of [true, false])
+    for (const each of heard.flatMap(({ tellings }) => tellings))
+      if (each.isBeside === isBeside) said.set(aspectName(each), each.value);
+  return said;
+}
+
+/** A row of `found_changes`. */
+interface Row extends Aspect {
+  foundAt: Date | null;
+  heardAt: Date | null;
+  made: Json[] | null;
+  madeUntil: Date | null;
+  overtaken: boolean;
+}
+
+/**
+ * Holds deliveries against the events that we make. What a webhook tells of is not to be made any more; what was made already is
+ * not told again. Answers the deliveries that are to be told. To be called once they are merged: then a change that was found
+ * before is committed, and one that will be found later shows what they have changed.
+ */
+export async function heardAnew(
+  tx: Transaction,
+  heard: readonly Heard[],
+  merged: readonly Merged[],
+  at: Date,
+): Promise<readonly Heard[]> {
+  const tied = new Set(merged.filter(({ outcome }) => outcome === "tied").map((one) => resourceName(one)));
+  const inRepositories = await repositoriesWithFound(tx, heard);
+  const tellings = heard.flatMap((one) =>
+    one.tellings.filter((each) => inRepositories.has(each.repositoryId) || tied.has(resourceName(each))),
+  );
+  if (tellings.length === 0) return heard;
+  const rows = inRepositories.size === 0 ? new Map<string, Row>() : await lockFound(tx, tellings);
+  const stored = new Map(merged.map((one) => [resourceName(one), one.stored]));
+  /** Nobody was told yet that it is there, so whatever is told of it counts. */
+  const isFresh = (one: Telling) => (rows.get(aspectName({ ...one, aspect: "exists" }))?.foundAt ?? null) !== null;
+  const isOtherwise = ({ aspect, value, ...one }: Telling) => {
+    const now = aspectOf(one.kind, stored.get(resourceName(one)), aspect);
+    return now !== undefined && !sameAspect(now, value);
+  };
+  const said = new Map<string, NotedTelling>();
+  const anew: Heard[] = [];
+  for (const one of heard) {
+    const own = one.tellings.filter(({ isBeside }) => !isBeside);
+    if (own.length > 0 && own.every((each) => wasMade(rows.get(aspectName(each)), each))) continue;
+    anew.push(one);
+    for (const each of one.tellings) {
+      const name = aspectName(each);
+      const row = rows.get(name);
+      if (wasMade(row, each)) continue;
+      if (each.isBeside) {
+        if (said.has(name) || (row ? row.heardAt !== null : !(isFresh(each) && isOtherwise(each)))) continue;
+      } else if (!row && !isFresh(each) && !tied.has(resourceName(each))) continue;
+      said.set(name, { ...each, foundAt: each.isBeside && !row ? at : null });
+      if (row) row.overtaken = true;
+    }
+  }
+  await noteSaid(tx, [...said.values()], at);
+  return anew;
+}
+
+function resourceName({ kind, repositoryId, key }: Omit<Aspect, "aspect">): string {
+  return `${kind} ${repositoryId}/${key}`;
+}
+
+/** Whether an event was made that says the same, or something newer. Once a webhook has told of more, the same may come again. */
+function wasMade(row: Row | undefined, { value, updatedAt }: Telling): boolean {
+  if (!row) return false;
+  const { made, madeUntil, overtaken } = row;
+  if (made === null) return false;
+  const laterMs = updatedAt !== null && madeUntil !== null ? updatedAt.getTime() - madeUntil.getTime() : null;
+  if (laterMs !== null && laterMs < 0) return true;
+  return (!overtaken || laterMs === 0) && made.some((one) => sameAspect(one, value));
+}
+
+/** Mostly there are none. */
+async function repositoriesWithFound(tx: Transaction, heard: readonly Heard[]): Promise<Set<number>> {
+  const ids = new Set(heard.flatMap(({ tellings }) => tellings.map(({ repositoryId }) => repositoryId)));
+  if (ids.size === 0) return new Set();
+  const rows = await tx.prepared<{ id: number }>(sql`
+    select x.id::float8 as id from unnest(${sql.array([...ids], "bigint")}) as x(id)
+      where exists (select from found_changes f where f.repository_id = x.id)`);
+  return new Set(rows.map(({ id }) => id));
+}
+
+async function lockFound(tx: Transaction, tellings: readonly Telling[]): Promise<Map<string, Row>> {
+  const rows = await tx.prepared<Row>(sql`
+    select f.kind, f.repository_id::float8 as "repositoryId", f.key::float8 as key, f.aspect, f.made, f.found_at as "foundAt", f.heard_at as "heardAt", f.made_until as "madeUntil", f.overtaken
+      from found_changes f where (f.repository_id, f.kind, f.key, f.aspect) in (
+          select r, kind, k, aspect from ${table(tellings)} union select r, kind, k, 'exists' from ${table(tellings)})
+      order by f.repository_id, f.kind, f.key, f.aspect for update`);
+  return new Map(rows.map((row) => [aspectName(row), row]));
+}
+
+/** `foundAt`: it is found to be otherwise by now. */
+type NotedTelling = Telling & { foundAt: Date | null };
+
+/** The last that webhooks say: what waits to be made is held against it. */
+async function noteSaid(tx: Transaction, said: readonly NotedTelling[], at: Date): Promise<void> {
+  if (said.length === 0) return;
+  await tx.prepared(sql`
+    insert into found_changes (repository_id, kind, key, aspect, was, found_at, heard_at)
+      select r, kind, k, aspect, value::json, found_at, ${at} from ${table(said)} order by r, kind, k, aspect
+      on conflict (repository_id, kind, key, aspect) do update set was = excluded.was, heard_at = excluded.heard_at,
+        overtaken = found_changes.made is not null`);
+}
+
+function table(tellings: readonly (Telling & { foundAt?: Date | null })[]) {
+  const of = <Key extends keyof Telling>(key: Key) => tellings.map((one) => one[key]);
+  const foundAt = tellings.map((one) => one.foundAt ?? null);
+  const values = of("value").map((value) => JSON.stringify(value));
+  return sql`unnest(${sql.array(of("repositoryId"), "bigint")}, ${sql.array(of("kind"), "text")}, ${sql.array(of("key"), "bigint")},
+    ${sql.array(of("aspect"), "text")}, ${sql.array(values, "text")},
+    ${sql.array(foundAt, "timestamptz")}) as x(r, kind, k, aspect, value, found_at)`;
+}

@@ -1,0 +1,213 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { recordEvents } from "../../events/log.ts";
+import { wake } from "../../events/wake.ts";
+import { keepMade } from "../../inbox/made.ts";
+import { type Json, textOf } from "../../json.ts";
+import { aspectOf, sameAspect, shownAtFirst } from "../../mirror/store/found.ts";
+import type { Stored } from "../../mirror/store/merge-rule.ts";
+import type { Kind } from "../../mirror/store/resource.ts";
+import { ownerOf } from "../deliveries/payload.ts";
+import { type MadeOf, type MakingOf, payloadText, storedByName, withPayloads } from "./documents.ts";
+import { makingsOf } from "./makings.ts";
+
+/** Resources of one transaction. */
+const MOST_RESOURCES = 50;
+/** Of one call; the scheduler asks again within seconds. */
+const MOST_REPOSITORIES = 100;
+
+type Making = Pick<Context, "db" | "clock" | "config" | "log" | "queues" | "redis" | "metrics">;
+
+interface Found {
+  kind: Kind;
+  key: number;
+  aspect: string;
+  was: Json;
+  isDue: boolean;
+}
+
+/**
+ * Makes the events of changes that were found and of which no webhook has told for `EVENTS_MADE_AFTER`. They stand in the log as
+ * upstream's do, with a webhook that we wrote ourselves. Answers how many were made.
+ */
+export async function makeEvents(ctx: Making): Promise<number> {
+  const until = new Date(ctx.clock.now().getTime() - ctx.config.eventsMadeAfterMs);
+  const due = await ctx.db.query<{ id: number }>(sql`select repository_id::float8 as id from found_changes
+    where found_at <= ${until} group by repository_id order by min(found_at) limit ${MOST_REPOSITORIES}`);
+  let made = 0;
+  const failures: unknown[] = [];
+  for (const { id } of due) {
+    try {
+      made += await makeOf(ctx, id, until);
+    } catch (error) {
+      // What cannot be told of one repository holds up no other.
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0)
+    throw new AggregateError(failures, `Events of ${failures.length} repositories cannot be made`);
+  return made;
+}
+
+async function makeOf(ctx: Making, repositoryId: number, until: Date): Promise<number> {
+  let made = 0;
+  for (;;) {
+    const { resources, events, targets } = await ctx.db.transaction((tx) => makeSome(ctx, tx, repositoryId, until));
+    await wake(ctx, targets);
+    made += events;
+    if (resources < MOST_RESOURCES) break;
+  }
+  if (made > 0) ctx.log.info({ repositoryId, made }, "Events were made of changes that no webhook told of");
+  return made;
+}
+
+async function makeSome(
+  ctx: Making,
+  tx: Transaction,
+  repositoryId: number,
+  until: Date,
+): Promise<{ resources: number; events: number; targets: number[] }> {
+  const nothing = { resources: 0, events: 0, targets: [] };
+  const [sync] = await tx.query<{ state: string }>(
+    sql`select state from repository_syncs where repository_id = ${repositoryId}`,
+  );
+  // Of what is shown to nobody nothing is told.
+  if (!sync || sync.state === "gone") {
+    await tx.query(sql`delete from found_changes where repository_id = ${repositoryId} and found_at is not null`);
+    return nothing;
+  }
+  const found = await takeFound(tx, repositoryId, until);
+  const subjects = [...Map.groupBy(found, ({ kind, key }) => `${kind} ${key}`).values()];
+  if (subjects.length === 0) return nothing;
+  const stored = await storedByName(tx, repositoryId, found);
+  const makings = subjects.flatMap((some) => makingsFor(some, stored));
+  const events = await withPayloads(tx, { repositoryId, api: ctx.config.upstreamUrl }, makings);
+  const now = ctx.clock.now();
+  await settle(tx, repositoryId, found, events, now);
+  const ids = await keepMade(
+    tx,
+    events.map(({ event, making: { action }, payload }) => ({
+      ...{ event, action, repositoryId },
+      payload: Buffer.from(payloadText(payload)),
+    })),
+    now,
+  );
+  const told = ids.map((deliveryId, at) => {
+    const ownerId = ownerOf(events[at]?.payload ?? {});
+    return { deliveryId, repositoryId, ownerId, isMade: true } as const;
+  });
+  const targets = told.length > 0 ? await recordEvents(tx, told) : [];
+  return { resources: subjects.length, events: events.length, targets };
+}
+
+/** The order of kinds: what others refer to comes first. */
+const ORDER: readonly Kind[] = [
+  "label",
+  "milestone",
+  "issue",
+  "pull_request",
+  "review",
+  "issue_comment",
+  "review_comment",
+];
+
+/** Locks what waits of the resources of which something is due. What another process has locked is left to it. */
+async function takeFound(tx: Transaction, repositoryId: number, until: Date): Promise<Found[]> {
+  const found = await tx.query<Found>(sql`
+    select kind, key::float8 as key, aspect, was, found_at <= ${until} as "isDue" from found_changes
+      where repository_id = ${repositoryId} and found_at is not null and (kind, key) in (
+        select kind, key from found_changes where repository_id = ${repositoryId} and found_at <= ${until}
+          group by kind, key order by array_position(${[...ORDER]}::text[], kind), min(found_at), key limit ${MOST_RESOURCES})
+      order by array_position(${[...ORDER]}::text[], kind), key, aspect for update skip locked`);
+  return found;
+}
+
+/** The events for one resource. What is again as it was needs none; what says that it is there says all of it. */
+function makingsFor(found: readonly Found[], all: ReadonlyMap<string, Stored>): MakingOf[] {
+  const [first] = found;
+  const stored = first && all.get(`${first.kind} ${first.key}`);
+  if (!first || !stored) return [];
+  const { kind, key } = first;
+  const isOver = found.some(({ aspect, isDue }) => aspect === "exists" && isDue);
+  const changed = found.flatMap(({ aspect, was, isDue }) => {
+    const now = aspectOf(kind, stored, aspect);
+    return !(isDue || isOver) || now === undefined || sameAspect(was, now) ? [] : [{ aspect, was, now }];
+  });
+  return makingsOf(kind, changed).map((making) => ({ subject: { kind, key }, stored, making }));
+}
+
+/** Notes what was told, and that nothing of it waits any more. */
+async function settle(
+  tx: Transaction,
+  repositoryId: number,
+  found: readonly Found[],
+  events: readonly MadeOf[],
+  now: Date,
+): Promise<void> {
+  const told = new Map<string, { kind: Kind; key: number; aspect: string; values: Json[]; until: string | null }>();
+  const whole = new Set<string>();
+  for (const { subject, stored, making } of events) {
+    const isBorn = making.tells.some(({ aspect, value }) => aspect === "exists" && value === true);
+    if (isBorn) whole.add(`${subject.kind} ${subject.key}`);
+    const tells = [...making.tells, ...(isBorn ? shownAtFirst(subject.kind, stored) : [])];
+    for (const { aspect, value } of tells) {
+      const name = `${subject.kind} ${subject.key} ${aspect}`;
+      const known = told.get(name);
+      const until = textOf(stored.fields.updated_at);
+      told.set(name, { ...subject, aspect, until, values: [...(known?.values ?? []), value] });
+    }
+  }
+  const over = found.filter(
+    ({ kind, key, aspect, isDue }) => !told.has(`${kind} ${key} ${aspect}`) && (isDue || whole.has(`${kind} ${key}`)),
+  );
+  await forget(tx, repositoryId, over);
+  await note(tx, repositoryId, [...told.values()], now);
+}
+
+/** Nothing is to be made of these any more. What an event has told of before is kept. */
+async function forget(tx: Transaction, repositoryId: number, over: readonly Found[]): Promise<void> {
+  if (over.length === 0) return;
+  const [kinds, keys, aspects] = [
+    over.map((one) => one.kind),
+    over.map((one) => one.key),
+    over.map((one) => one.aspect),
+  ];
+  const named = sql`repository_id = ${repositoryId} and (kind, key, aspect) in (select * from
+    unnest(${kinds}::text[], ${keys}::bigint[], ${aspects}::text[]))`;
+  await tx.query(sql`delete from found_changes where ${named} and made_at is null`);
+  await tx.query(sql`update found_changes set was = null, found_at = null where ${named}`);
+}
+
+async function note(
+  tx: Transaction,
+  repositoryId: number,
+  told: readonly { kind: Kind; key: number; aspect: string; values: Json[]; until: string | null }[],
+  now: Date,
+): Promise<void> {
+  if (told.length === 0) return;
+  await tx.query(sql`
+    insert into found_changes (repository_id, kind, key, aspect, made, made_until, made_at)
+      select ${repositoryId}, kind, key, aspect, made::json, until, ${now} from unnest(
+          ${told.map((one) => one.kind)}::text[], ${told.map((one) => one.key)}::bigint[], ${told.map((one) => one.aspect)}::text[],
+          ${told.map((one) => JSON.stringify(one.values))}::text[], ${told.map((one) => one.until)}::timestamptz[])
+        as x(kind, key, aspect, made, until) order by kind, key, aspect
+      on conflict (repository_id, kind, key, aspect) do update set was = null, found_at = null, made = excluded.made,
+        made_until = excluded.made_until, made_at = excluded.made_at,
+        overtaken = false`);
+}
+
+const BATCH_SIZE = 1_000;
+
+/** Forgets what was told so long ago that its webhook will not come any more. */
+export async function pruneFound(
+  { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
+  signal?: AbortSignal,
+): Promise<void> {
+  const before = new Date(clock.now().getTime() - config.deliveryRetentionMs);
+  for (let count = BATCH_SIZE; count === BATCH_SIZE && !signal?.aborted; ) {
+    count = await db.count(sql`delete from found_changes where (repository_id, kind, key, aspect) in (
+      select repository_id, kind, key, aspect from found_changes
+        where found_at is null and greatest(heard_at, made_at) < ${before} limit ${BATCH_SIZE} for update skip locked)`);
+  }
+}

@@ -1,0 +1,102 @@
+import type { Fields, Json } from "../../json.ts";
+import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
+
+/** An aspect that was found changed: what others were told of it, and what it is. */
+export interface Changed {
+  aspect: string;
+  was: Json;
+  now: Json;
+}
+
+/** An event that is to be made: its action, and what it tells. */
+export interface Making {
+  action: string;
+  /** The aspects of which it tells, and what it says of each. */
+  tells: readonly { aspect: string; value: Json }[];
+  /** The label, milestone or account that its payload shows beside its subject. */
+  beside?: Pick<ResourceKey, "kind" | "key"> & { as: string };
+  /** Further keys of its payload. */
+  more?: Fields;
+}
+
+/** Keys whose change is told as `edited`, with what they were. */
+const EDITED: ReadonlySet<string> = new Set(["title", "body", "name", "color", "description", "due_on", "base"]);
+
+const BESIDE: Readonly<Record<string, { kind: Kind; as: string; come: string; gone: string }>> = {
+  label: { kind: "label", as: "label", come: "labeled", gone: "unlabeled" },
+  assignee: { kind: "user", as: "assignee", come: "assigned", gone: "unassigned" },
+  requested_reviewer: {
+    kind: "user",
+    as: "requested_reviewer",
+    come: "review_requested",
+    gone: "review_request_removed",
+  },
+};
+
+/** The events that tell of what was changed of one resource, in order. Upstream has none for some changes. Pure. */
+export function makingsOf(kind: Kind, changed: readonly Changed[]): Making[] {
+  const exists = changed.find(({ aspect }) => aspect === "exists");
+  if (exists) {
+    const isClosed = exists.now === true && kind !== "milestone" && changed.some(isClosing);
+    // Who waits for it to be closed hears of that by its name.
+    return [...existence(kind, exists), ...(isClosed ? [{ action: "closed", tells: CLOSED }] : [])];
+  }
+  return [...edited(changed), ...changed.flatMap((one) => otherwise(kind, one))];
+}
+
+const CLOSED = [{ aspect: "state", value: "closed" }];
+
+const isClosing = ({ aspect, now }: Changed) => aspect === "state" && now === "closed";
+
+function existence(kind: Kind, { now }: Changed): Making[] {
+  const tells = [{ aspect: "exists", value: now }];
+  if (now !== true) return kind === "pull_request" || kind === "review" ? [] : [{ action: "deleted", tells }];
+  const isTalkedAbout = kind === "issue" || kind === "pull_request";
+  return [{ action: isTalkedAbout ? "opened" : kind === "review" ? "submitted" : "created", tells }];
+}
+
+function edited(changed: readonly Changed[]): Making[] {
+  const texts = changed.filter(({ aspect }) => EDITED.has(aspect));
+  if (texts.length === 0) return [];
+  const changes = Object.fromEntries(
+    texts.map(({ aspect, was }) => [
+      aspect,
+      aspect === "base" ? { ref: { from: was } } : { from: was === "" ? null : was },
+    ]),
+  );
+  const tells = texts.map(({ aspect, now }) => ({ aspect, value: now }));
+  return [{ action: "edited", tells, more: { changes } }];
+}
+
+function otherwise(kind: Kind, { aspect, was, now }: Changed): Making[] {
+  const one = (action: string, more: Pick<Making, "beside" | "more"> = {}): Making[] => [
+    { action, tells: [{ aspect, value: now }], ...more },
+  ];
+  const [name = "", id] = aspect.split(" ");
+  const member = BESIDE[name];
+  if (member) {
+    const { come, gone, ...beside } = member;
+    return one(now === true ? come : gone, { beside: { ...beside, key: Number(id) } });
+  }
+  switch (aspect) {
+    case "state":
+      if (now === "closed") return one("closed");
+      if (now === "open") return one(kind === "milestone" ? "opened" : "reopened");
+      return now === "DISMISSED" ? one("dismissed") : [];
+    case "milestone": {
+      const event = (action: string, key: Json, value: Json): Making[] =>
+        typeof key === "number"
+          ? [{ action, tells: [{ aspect, value }], beside: { kind: "milestone", key, as: "milestone" } }]
+          : [];
+      return [...event("demilestoned", was, null), ...event("milestoned", now, now)];
+    }
+    case "locked":
+      return one(now === true ? "locked" : "unlocked");
+    case "draft":
+      return one(now === true ? "converted_to_draft" : "ready_for_review");
+    case "head":
+      return one("synchronize", { more: { before: was, after: now } });
+    default:
+      return [];
+  }
+}

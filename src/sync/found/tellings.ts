@@ -1,0 +1,117 @@
+import { type Fields, isObject, type Json, numberOf, objectOf, rowsOf, textOf } from "../../json.ts";
+import { type Aspect, aspectValue } from "../../mirror/store/found.ts";
+import type { Kind } from "../../mirror/store/resource.ts";
+
+/** What a webhook says of one aspect of its subject. */
+export interface Telling extends Aspect {
+  value: Json;
+  /** The subject's `updated_at` in the payload; null: it has none. */
+  updatedAt: Date | null;
+  /** It is only shown along with what the webhook tells of. */
+  isBeside: boolean;
+}
+
+/** The subject of an event: its kind, its key in the payload, and the key that it is known by. */
+interface Subject {
+  kind: Kind;
+  in: string;
+  by: "id" | "number";
+}
+
+export const SUBJECTS: Readonly<Record<string, Subject>> = {
+  issues: { kind: "issue", in: "issue", by: "number" },
+  pull_request: { kind: "pull_request", in: "pull_request", by: "number" },
+  issue_comment: { kind: "issue_comment", in: "comment", by: "id" },
+  pull_request_review: { kind: "review", in: "review", by: "id" },
+  pull_request_review_comment: { kind: "review_comment", in: "comment", by: "id" },
+  label: { kind: "label", in: "label", by: "id" },
+  milestone: { kind: "milestone", in: "milestone", by: "id" },
+};
+
+/** The aspects of which a webhook tells by its action. What else its payload shows has an event of its own. Pure. */
+export function tellingsOf(event: string, payload: Fields, repositoryId: number | null): Telling[] {
+  const about = SUBJECTS[event];
+  const subject = about && payload[about.in];
+  if (!about || !isObject(subject) || repositoryId === null) return [];
+  const key = numberOf(subject[about.by]);
+  if (key === null) return [];
+  const moved = Date.parse(textOf(subject.updated_at) ?? "");
+  const updatedAt = Number.isNaN(moved) ? null : new Date(moved);
+  const telling = ([aspect, value]: Said[number], isBeside: boolean): Telling => ({
+    ...{ kind: about.kind, repositoryId, key, aspect, value, updatedAt, isBeside },
+  });
+  const isBorn = payload.action === "opened" && event !== "milestone";
+  return [
+    ...said(payload, subject, event).map((one) => telling(one, false)),
+    ...(isBorn ? shownAtBirth(subject).map((one) => telling(one, true)) : []),
+  ];
+}
+
+type Said = [aspect: string, value: Json][];
+
+const KEYS = ["title", "body", "state", "locked", "draft", "head", "base"];
+const LISTS = { labels: "label", assignees: "assignee", requested_reviewers: "requested_reviewer" };
+
+/** What is told of as of changes, too. */
+function shownAtBirth(subject: Fields): Said {
+  const members = Object.entries(LISTS).flatMap(([list, name]) =>
+    rowsOf(subject[list]).map(({ id }): Said[number] => [`${name} ${id}`, true]),
+  );
+  const milestone = numberOf(objectOf(subject.milestone).id);
+  const values = KEYS.flatMap((key): Said => {
+    const value = aspectValue(key, subject[key]);
+    return value === undefined ? [] : [[key, value]];
+  });
+  return [...members, ["milestone", milestone], ...values];
+}
+
+function said(payload: Fields, subject: Fields, event: string): Said {
+  const now = (aspect: string): Said => {
+    const value = aspectValue(aspect, subject[aspect]);
+    return value === undefined ? [] : [[aspect, value]];
+  };
+  const member = (name: string, isOne: boolean): Said => {
+    const id = numberOf(objectOf(payload[name]).id);
+    return id === null ? [] : [[`${name} ${id}`, isOne]];
+  };
+  switch (payload.action) {
+    case "opened":
+      return event === "milestone" ? now("state") : [["exists", true]];
+    case "created":
+    case "submitted":
+      return [["exists", true]];
+    case "deleted":
+    case "transferred":
+      return [["exists", false]];
+    case "edited":
+      return Object.keys(objectOf(payload.changes)).flatMap(now);
+    case "closed":
+    case "reopened":
+      return now("state");
+    case "dismissed":
+      return [["state", "DISMISSED"]];
+    case "labeled":
+    case "unlabeled":
+      return member("label", payload.action === "labeled");
+    case "assigned":
+    case "unassigned":
+      return member("assignee", payload.action === "assigned");
+    case "review_requested":
+    case "review_request_removed":
+      return member("requested_reviewer", payload.action === "review_requested");
+    case "milestoned":
+      return [["milestone", numberOf(objectOf(payload.milestone).id)]];
+    case "demilestoned":
+      return [["milestone", null]];
+    case "locked":
+    case "unlocked":
+      return [["locked", payload.action === "locked"]];
+    case "synchronize":
+      return now("head");
+    case "ready_for_review":
+    case "converted_to_draft":
+      return [["draft", payload.action === "converted_to_draft"]];
+    default:
+      return [];
+  }
+}
