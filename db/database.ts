@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import pg from "pg";
+import { type Client, clientOf, limitStatements, openPool, type Pool, runWithin } from "./lending.ts";
+import type { Replicas } from "./replicas.ts";
 import { Pieces, type Sql, sql } from "./sql.ts";
 import { piecesQuery } from "./wire.ts";
 
@@ -16,10 +18,6 @@ export interface Queries {
 export interface Limits {
   /** A connection that has not answered by then is given up. */
   timeoutMs?: number;
-}
-
-interface Client {
-  query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<pg.QueryResult<Row>>;
 }
 
 /** A connection keeps each named statement, and filters combine without end: so the names are bounded. */
@@ -148,113 +146,24 @@ export class Connection extends Runner {
   }
 }
 
-/**
- * Cancels what a connection of a pool runs. True: Postgres has done so, and the connection's next statement is safe, since a
- * process that runs nothing ignores a cancellation. False: that is not known.
- */
-type Cancel = (client: pg.PoolClient) => Promise<boolean>;
-
-/** Runs one statement on a connection that is nobody else's meanwhile. */
-type Run = <Row extends pg.QueryResultRow>(
-  client: pg.PoolClient,
-  config: pg.QueryConfig,
-) => Promise<pg.QueryResult<Row>>;
-
-const runAlone: Run = (client, config) => client.query(config);
-
-/**
- * A pooler gives the session to others after each transaction, so the limit in time is the transaction's. All of it goes out
- * together, and so takes no more time than the statement.
- */
-function runWithin(timeoutMs: number): Run {
-  return async <Row extends pg.QueryResultRow>(client: pg.PoolClient, config: pg.QueryConfig) => {
-    const limit = sql`select set_config('statement_timeout', ${String(timeoutMs)}, true)`.compiled();
-    const begun = [client.query("begin"), client.query(limit.text, [...limit.values])];
-    const asked = client.query<Row>(config);
-    const [answer, ...others] = await Promise.allSettled([asked, ...begun, client.query("commit")]);
-    for (const one of [answer, ...others]) if (one.status === "rejected") throw one.reason;
-    return await asked;
-  };
-}
-
-/** Runs each statement on a connection of the pool as `run` does. */
-class Lending implements Client {
-  readonly #pool: pg.Pool;
-  readonly #run: Run;
-
-  constructor(pool: pg.Pool, run: Run) {
-    this.#pool = pool;
-    this.#run = run;
-  }
-
-  async query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
-    const client = await this.#pool.connect();
-    let isSound = false;
-    try {
-      const result = await this.#run<Row>(client, config);
-      isSound = true;
-      return result;
-    } finally {
-      client.release(!isSound);
-    }
-  }
-}
-
-/** Runs each statement on a connection of the pool, and cancels in Postgres what runs when the signal fires. */
-class Abandonable implements Client {
-  readonly #pool: pg.Pool;
-  readonly #signal: AbortSignal;
-  readonly #run: Run;
-  /** Each with its cancellation, once that is on its way. */
-  readonly #running = new Map<pg.PoolClient, Promise<boolean> | null>();
-
-  constructor({ pool, cancel, run }: Pool, signal: AbortSignal) {
-    this.#pool = pool;
-    this.#signal = signal;
-    this.#run = run ?? runAlone;
-    const cancelAll = () => {
-      for (const client of this.#running.keys()) this.#running.set(client, cancel(client));
-    };
-    signal.addEventListener("abort", cancelAll, { once: true });
-  }
-
-  async query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
-    this.#signal.throwIfAborted();
-    const client = await this.#pool.connect();
-    if (this.#signal.aborted) {
-      client.release();
-      throw this.#signal.reason;
-    }
-    this.#running.set(client, null);
-    try {
-      return await this.#run<Row>(client, config);
-    } finally {
-      const isSafe = (await this.#running.get(client)) ?? true;
-      this.#running.delete(client);
-      client.release(!isSafe);
-    }
-  }
-}
-
 /** What the statements of one database run on. */
-interface Pool {
-  pool: pg.Pool;
+interface Opened extends Pool {
   /** Where sessions last. The same pool, unless that leads to a pooler. */
   sessions: pg.Pool;
   names: StatementNames;
-  cancel: Cancel;
-  /** How single statements are run; null: as the pool does. */
-  run: Run | null;
+  /** Where single statements run if one of them has got as far as the primary; null: there are none. */
+  replicas: Replicas | null;
 }
 
 /** The pool of connections to Postgres. A connection is made when it is first needed. */
 export class Database extends Runner {
-  readonly #opened: Pool;
+  readonly #opened: Opened;
   readonly #names: StatementNames;
 
-  constructor(opened: Pool, signal: AbortSignal | null = null) {
-    const { pool, run, names } = opened;
-    super(signal ? new Abandonable(opened, signal) : run ? new Lending(pool, run) : pool, names);
+  constructor(opened: Opened, signal: AbortSignal | null = null) {
+    const { names, replicas } = opened;
+    const primary = clientOf(opened, signal);
+    super(replicas ? replicas.before(primary, signal) : primary, names);
     this.#opened = opened;
     this.#names = names;
   }
@@ -262,6 +171,16 @@ export class Database extends Runner {
   /** The same pool, for statements that nobody needs once the signal has fired. They fail then, and Postgres cancels them. */
   until(signal: AbortSignal): Database {
     return new Database(this.#opened, signal);
+  }
+
+  /** The same pool, for single statements that only read: replicas run them where they show all that the primary does. */
+  readingFrom(replicas: Replicas | null): Database {
+    return new Database({ ...this.#opened, replicas });
+  }
+
+  /** Whether statements may be answered by what is not the primary. */
+  get hasReplicas(): boolean {
+    return this.#opened.replicas !== null;
   }
 
   /** Runs what takes effect together or not at all. Holds no request to others: it would hold a connection and locks as long. */
@@ -300,10 +219,6 @@ export class Database extends Runner {
   }
 }
 
-const CONNECT_TIMEOUT_MS = 5_000;
-/** A connection that is idle for this long is closed. */
-const IDLE_TIMEOUT_MS = 10_000;
-
 /**
  * Opens a pool of at most `maxConnections`. Opening never fails, and waits for nothing.
  * @param options.directUrl where sessions last, if `url` leads to a pooler that lends a connection for a transaction alone:
@@ -328,55 +243,17 @@ export function openDatabase(
   } = {},
 ): Database {
   const pool = openPool(url, { maxConnections, applicationName });
+  const replicas = null;
   if (directUrl !== null) {
     const sessions = openPool(directUrl, { maxConnections, applicationName });
     const run = statementTimeoutMs > 0 ? runWithin(statementTimeoutMs) : null;
-    return new Database({ pool, sessions, names: new StatementNames(0), cancel: async () => false, run });
+    return new Database({ pool, sessions, names: new StatementNames(0), cancel: async () => false, run, replicas });
   }
-  const processes = new WeakMap<pg.PoolClient, number>();
-  pool.on("connect", (client) => {
-    if (!cancelBy) return;
-    // By a statement: poolers in between refuse to start with such a parameter.
-    const { text, values } = sql`select pg_backend_pid() as pid,
-      set_config('statement_timeout', ${String(statementTimeoutMs)}, false)`.compiled();
-    client.query<{ pid: number }>(text, values).then(
-      ({ rows }) => {
-        for (const { pid } of rows) processes.set(client, pid);
-      },
-      // The connection is broken, and its next statement says so.
-      () => {},
-    );
-  });
-  const cancel: Cancel = async (client) => {
-    const process = processes.get(client);
-    // What cannot be cancelled ends by its time limit.
-    if (process === undefined || !cancelBy) return false;
-    return cancelBy.count(sql`select pg_cancel_backend(${process})`).then(
-      () => true,
-      () => false,
-    );
-  };
-  return new Database({ pool, sessions: pool, names: new StatementNames(MAX_NAMED), cancel, run: null });
-}
-
-function openPool(
-  url: string,
-  { maxConnections, applicationName }: { maxConnections: number; applicationName: string },
-): pg.Pool {
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: maxConnections,
-    application_name: applicationName,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    idleTimeoutMillis: IDLE_TIMEOUT_MS,
-    keepAlive: true,
-    // Statements that do not need each other's answers go out together.
-    pipeline: true,
-  });
-  // An idle connection that breaks (Postgres restarts) leaves the pool by itself; the next query tells its caller.
-  pool.on("error", () => {});
-  // A connection that breaks between two statements of a transaction reports to nobody else, and would end the process. The
-  // transaction learns of it by its next statement.
-  pool.on("connect", (client) => client.on("error", () => {}));
-  return pool;
+  const cancel = cancelBy
+    ? limitStatements(pool, {
+        statementTimeoutMs,
+        cancelProcess: (process) => cancelBy.count(sql`select pg_cancel_backend(${process})`),
+      })
+    : async () => false;
+  return new Database({ pool, sessions: pool, names: new StatementNames(MAX_NAMED), cancel, run: null, replicas });
 }

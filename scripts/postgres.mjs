@@ -92,6 +92,14 @@ function ownerOf(command, data) {
   return /postgres|postmaster/.test(command) ? "unclear" : "foreign";
 }
 
+/**
+ * A server that takes writes is "ready", a replica "standby".
+ * @param {string} state
+ */
+function isServing(state) {
+  return state === "ready" || state === "standby";
+}
+
 /** @param {Cluster} cluster */
 async function adopt(cluster) {
   const deadline = Date.now() + START_TIMEOUT_MS;
@@ -106,7 +114,7 @@ async function adopt(cluster) {
       await rm(join(cluster.data, "postmaster.pid"), { force: true });
       return undefined;
     }
-    if (found.state === "ready") return server(cluster, found.port, undefined, found.record);
+    if (isServing(found.state)) return server(cluster, found.port, undefined, found.record);
     if (Date.now() > deadline) {
       throw new Refusal(`Postgres (process ${found.record.pid}) is still ${found.state}; see ${cluster.log}`);
     }
@@ -178,7 +186,7 @@ async function launch({ data, log, native, user, durable }, port) {
     // The server says that it is ready in a file and nowhere else that survives us.
     while (!isGone && Date.now() < deadline) {
       const found = await findPostmaster(data);
-      if (found && found.record.pid === child.pid && found.state === "ready") return { child, record: found.record };
+      if (found && found.record.pid === child.pid && isServing(found.state)) return { child, record: found.record };
       await Promise.race([delay(10), gone]);
     }
     if (!isGone) child.kill("SIGQUIT");

@@ -30,7 +30,7 @@ export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
   const routes = new Router([
     ...receiver.routes,
     ...operatorPage(ctx, api),
-    ...health(ctx, { quota: () => quotaReport(ctx), forecast, otherwise }),
+    ...health(ctx, { quota: () => quotaReport(ctx), forecast, replicas: api.replicas, otherwise }),
     ...api.routes,
   ]);
   const { log, config } = ctx;

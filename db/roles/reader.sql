@@ -29,7 +29,7 @@ to tain_reader;
 -- How the mirror stands.
 grant select on origin, schema_migrations, selections, repository_syncs, backfill_phases, refresh_marks, shapes,
   audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep, problems, graphql_sizes, upstream_lacks, installations,
-  installation_repositories, revisions to tain_reader;
+  installation_repositories, revisions, eras to tain_reader;
 
 -- Two tables without the column that is nobody else's: repositories.detail may hold a token that opens upstream
 -- (temp_clone_token), and deliveries.payload holds whole webhooks, what is not mirrored included.

@@ -30,6 +30,8 @@ grant select, insert, update, delete on forwarded_answers to tain_web;
 
 -- What it finds changed is noted, for workers to make events of.
 grant select, insert, update on found_changes to tain_web;
+-- It names a new history of the database when a replica was promoted.
+grant select, insert, update on eras to tain_web;
 
 -- How the mirror stands is for others to change.
 grant select on

@@ -28,7 +28,7 @@ grant select, insert, update, delete on
   installations, installation_repositories, problems, graphql_sizes, upstream_lacks, token_owners,
   events, event_log, found_changes, targets, target_cursors, target_asks, target_deliveries
 to tain_worker;
-grant select on origin, schema_migrations to tain_worker;
+grant select on origin, schema_migrations, eras to tain_worker;
 grant execute on function sent_payload(bigint, bigint) to tain_worker;
 
 -- It drops what is too old of what callers wrote, and changes none of it. An operator asks it for the record.

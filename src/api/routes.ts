@@ -1,10 +1,12 @@
 import { LRUCache } from "lru-cache";
 import { openDatabase } from "../../db/database.ts";
+import type { ReplicaStanding } from "../../db/replica.ts";
 import type { Context } from "../context.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Handler, Params, Route } from "../http/router.ts";
 import { openMirrorReader } from "../mirror/reader.ts";
+import { StandingsReader } from "../mirror/unchanged/standings.ts";
 import { Again } from "./again.ts";
 import type { ApiContext } from "./call.ts";
 import { Callers } from "./callers/caller.ts";
@@ -25,6 +27,7 @@ import { ChangeStreams } from "./graphql/subscribe/change-streams.ts";
 import { ApiMeter } from "./metering.ts";
 import type { Match, Operation, ServedOperation } from "./operation.ts";
 import { openPages } from "./page.ts";
+import { openReplicas } from "./replicas.ts";
 import { Rest } from "./rest/handle.ts";
 import { REST_OPERATIONS } from "./rest/operations.ts";
 import { Announcements } from "./streams/announcements.ts";
@@ -43,6 +46,8 @@ export interface Api {
   adapt: CorsRule | null;
   /** Counts those who fail to log in, by their address. */
   logins: Pick<Logins, "own">;
+  /** How the replicas stand that reads go to. */
+  replicas: () => ReplicaStanding[];
   /** Ends the streams. An open stream would keep the server from closing until its caller leaves. */
   stop(): Promise<void>;
   /** Gives callers' leased quota back, and closes connections. No request may be under way. */
@@ -67,14 +72,17 @@ export function openApi(
   { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = UNREAD_MS }: ApiLimits = {},
 ): Api {
   const { databaseUrl, databaseDirectUrl: directUrl, readConnections, readTimeoutMs } = given.config;
-  const reads = openDatabase(databaseUrl, {
+  const standings = new StandingsReader(given.config);
+  const replicas = openReplicas(given, standings);
+  const primaryReads = openDatabase(databaseUrl, {
     directUrl,
     maxConnections: readConnections,
     applicationName: "tain reads",
     statementTimeoutMs: readTimeoutMs,
     cancelBy: given.db,
   });
-  const mirror = openMirrorReader({ ...given, reads });
+  const reads = primaryReads.readingFrom(replicas);
+  const mirror = openMirrorReader({ db: given.db.readingFrom(replicas), reads, standings });
   const unshownAccounts = new LRUCache<string, true>({ max: 10_000, ttl: UNSHOWN_MS });
   const quota = new CallerQuota(given);
   const upstream = new UpstreamForCallers(given, quota);
@@ -87,13 +95,23 @@ export function openApi(
   const places = new StreamPlaces(ctx.config);
   const pages = openPages(ctx.config.pageCacheBytes);
   const meter = new ApiMeter(ctx.metrics);
-  ctx.metrics.watchPool("reads", reads);
+  ctx.metrics.watchPool("reads", primaryReads);
   const again = new Again(ctx, { callers, quota, pages, requestIds, meter });
   const forms = new Map(REST_OPERATIONS.map(({ path, route }) => [route, formOf(path, route)]));
   const parameters = knownParameters(REST_OPERATIONS, readPublished());
   const rest = new Rest({ ctx, meter, forms, callers, quota, pages, again, requestIds, parameters });
   const graphql = new Graphql({ ctx, meter, callers, quota, changes, places, requestIds, timeoutMs, unreadMs });
-  const feed = new Feed({ ctx, meter, callers, quota, announcements, places, requestIds, unreadMs });
+  // Locks and a sequence say where the log ends. Replicas have neither.
+  const feed = new Feed({
+    ctx: { ...ctx, reads: primaryReads },
+    meter,
+    callers,
+    quota,
+    announcements,
+    places,
+    requestIds,
+    unreadMs,
+  });
   const query = (exchange: Exchange) => graphql.handle(exchange);
   return {
     routes: [
@@ -107,6 +125,7 @@ export function openApi(
     failure: (error, path) => failureReply({ ...ctx, requestIds }, error, path),
     adapt: corsRule(ctx.config.corsOrigins),
     logins: callers.logins,
+    replicas: () => replicas?.standings() ?? [],
     stop: () => announcements[Symbol.asyncDispose](),
     async close() {
       await rest.close();
@@ -114,8 +133,9 @@ export function openApi(
       await graphql.close();
       await quota.close();
       await callers.close();
+      await replicas?.close();
       await mirror[Symbol.asyncDispose]();
-      await reads.close();
+      await primaryReads.close();
     },
   };
 }

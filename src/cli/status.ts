@@ -1,3 +1,4 @@
+import { askReplicas } from "../api/replicas.ts";
 import type { Context } from "../context.ts";
 import { forecast } from "../health/forecast.ts";
 import { loadStatus, type RepositoryStatus, type Status } from "../health/status.ts";
@@ -19,7 +20,15 @@ still lets each of our tokens do. Read from the stores, so it works with nothing
 
 async function runStatus({ env, resources, within }: Given, output: Output): Promise<number> {
   const { ctx } = await openInstance(env, resources, within);
-  const [report, paces] = await Promise.all([loadStatus(ctx, () => quotaReport(ctx), forecast), loadPaces(ctx)]);
+  const [report, paces] = await Promise.all([
+    loadStatus(
+      ctx,
+      () => quotaReport(ctx),
+      forecast,
+      () => askReplicas(ctx),
+    ),
+    loadPaces(ctx),
+  ]);
   output.document({
     ...report,
     repositories: report.repositories.map((repository) => ({ ...repository, pace: paceOf(repository, paces) })),
@@ -48,6 +57,7 @@ function text(
     "",
     queuesText(report.queues),
   ];
+  if (report.replicas.length > 0) parts.push("", replicasText(report.replicas));
   const quota = quotaText(report.quota, now);
   if (quota !== "") parts.push("", quota);
   return parts.join("\n");
@@ -97,6 +107,16 @@ function queuesText(queues: Status["queues"]): string {
     failed > 0 ? styled("red", grouped(failed)) : "0",
   ]);
   return table(["QUEUE", "WAITING", "ACTIVE", "DELAYED", "FAILED"], rows);
+}
+
+function replicasText(replicas: Status["replicas"]): string {
+  const rows = replicas.map(({ name, leftOut, bytesBehind }) => [
+    name,
+    leftOut === null ? styled("green", "read") : styled("yellow", "left out"),
+    bytesBehind === null ? "?" : grouped(bytesBehind),
+    leftOut ?? "",
+  ]);
+  return table(["REPLICA", "STATE", "BYTES BEHIND", "WHY"], rows);
 }
 
 function quotaText(reports: readonly QuotaReport[], now: number): string {

@@ -22,6 +22,7 @@ import {
   span,
   timeout,
   urlOf,
+  urlsOf,
   word,
 } from "./values.ts";
 
@@ -62,6 +63,21 @@ export const SETTINGS = {
     about:
       "The same Postgres past a pooler. Set it where `DATABASE_URL` leads to a pooler that lends a connection for a transaction alone: migrations, subscriptions and locks that outlast a transaction go here.",
     secret: true,
+  },
+  databaseReplicaUrls: {
+    name: "DATABASE_REPLICA_URLS",
+    read: urlsOf("postgres:", "postgresql:"),
+    default: "",
+    about:
+      "Streaming replicas of the same Postgres, comma separated, each by an address that leads to it alone. Web processes send callers' reads there while a replica shows all that the primary does (docs/scale.md). Each has as many connections of a process as `READ_CONNECTIONS` says.",
+    secret: true,
+  },
+  replicaWaitMs: {
+    name: "REPLICA_WAIT",
+    read: timeout,
+    default: "100ms",
+    about:
+      "How long a read waits for a replica that is a little behind the primary. Then the primary answers, and the replica is left out until it has caught up.",
   },
   databaseConnections: {
     name: "DATABASE_CONNECTIONS",

@@ -189,6 +189,11 @@ export function urlOf(...protocols: string[]): (text: string) => string {
   };
 }
 
+/** Addresses, comma separated. */
+export function urlsOf(...protocols: string[]): (text: string) => string[] {
+  return (text) => partsOf(text).map(urlOf(...protocols));
+}
+
 export function prefix(text: string): string {
   if (!/^[\w.-]*\{[\w.-]+\}[\w.-]*$/.test(text))
     throw new Error(`is not a prefix with a hash tag: ${text} (write e.g. {tain})`);

@@ -10,16 +10,21 @@ export function plainTextWarnings({
   upstreamUrl,
   databaseUrl,
   databaseDirectUrl,
+  databaseReplicaUrls,
   redisUrl,
-}: Pick<Config, "upstreamUrl" | "databaseUrl" | "databaseDirectUrl" | "redisUrl">): string[] {
+}: Pick<Config, "upstreamUrl" | "databaseUrl" | "databaseDirectUrl" | "databaseReplicaUrls" | "redisUrl">): string[] {
   const warnings: string[] = [];
   const upstream = new URL(upstreamUrl);
   const redis = parseRedisAddress(redisUrl);
   if (upstream.protocol === "http:" && !isOf(LOOPBACK, upstream))
     warnings.push("UPSTREAM_URL begins with http://: tokens travel there in plain text; use https://");
-  for (const [name, address] of Object.entries({ DATABASE_URL: databaseUrl, DATABASE_DIRECT_URL: databaseDirectUrl })) {
-    const database = address === null ? null : new URL(address);
-    if (database && !asksForTls(database) && !isOf(NEAR, database))
+  const databases = {
+    DATABASE_URL: [databaseUrl],
+    DATABASE_DIRECT_URL: databaseDirectUrl === null ? [] : [databaseDirectUrl],
+    DATABASE_REPLICA_URLS: databaseReplicaUrls,
+  };
+  for (const [name, addresses] of Object.entries(databases)) {
+    if (addresses.map((address) => new URL(address)).some((one) => !asksForTls(one) && !isOf(NEAR, one)))
       warnings.push(`${name} asks for no TLS: the mirror travels there in plain text; add sslmode=verify-full`);
   }
   if (!redis.isEncrypted && redisEndpoints(redis).some(({ host }) => !isIn(NEAR, host)))

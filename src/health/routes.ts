@@ -1,3 +1,4 @@
+import type { ReplicaStanding } from "../../db/replica.ts";
 import type { Context } from "../context.ts";
 import { json, type Reply } from "../http/reply.ts";
 import type { Handler, Route } from "../http/router.ts";
@@ -13,12 +14,14 @@ interface HealthParts<Quota> {
   quota: () => Promise<Quota[]>;
   /** What follows from that. */
   forecast?: Parameters<typeof loadStatus<Quota>>[2];
+  /** How the replicas stand that callers' reads go to. */
+  replicas: () => ReplicaStanding[];
   /** Answers for a path that there is not. */
   otherwise: Handler;
 }
 
 /** The probes, the status and the metrics. */
-export function health<Quota>(ctx: Watched, { quota, forecast, otherwise }: HealthParts<Quota>): Route[] {
+export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwise }: HealthParts<Quota>): Route[] {
   const tell = teller(ctx);
   return [
     { method: "GET", path: "/-/live", handle: () => told(200, { live: true }) },
@@ -28,9 +31,13 @@ export function health<Quota>(ctx: Watched, { quota, forecast, otherwise }: Heal
       handle: async (exchange) => {
         const found = await missingParts(ctx);
         tell(found);
-        if (found.length === 0) return told(200, { ready: true });
         // A reason names hosts, ports and roles.
         const isTold = isOperator(exchange, ctx.config.operatorToken);
+        const leftOut = isTold ? replicas().filter((one) => one.leftOut !== null) : [];
+        // The primary answers in their place.
+        if (found.length === 0 && leftOut.length > 0)
+          return told(200, { ready: true, replicasLeftOut: leftOut.map(leftOutText) });
+        if (found.length === 0) return told(200, { ready: true });
         return told(503, { ready: false, missing: found.map(isTold ? inWords : ({ part }) => part) });
       },
     },
@@ -40,7 +47,7 @@ export function health<Quota>(ctx: Watched, { quota, forecast, otherwise }: Heal
       handle: async (exchange, params) => {
         // The page names private repositories, so to anyone but the operator it does not exist.
         if (!isOperator(exchange, ctx.config.operatorToken)) return await otherwise(exchange, params);
-        return told(200, await loadStatus(ctx, quota, forecast));
+        return told(200, await loadStatus(ctx, quota, forecast, replicas));
       },
     },
     metricsRoute(ctx, otherwise),
@@ -55,6 +62,10 @@ function teller({ log }: Pick<Watched, "log">): (found: readonly Missing[]) => v
     if (missing.join() !== last && missing.length > 0) log.warn({ missing }, "Not ready");
     last = missing.join();
   };
+}
+
+function leftOutText({ name, leftOut }: ReplicaStanding): string {
+  return `${name}: ${leftOut}`;
 }
 
 function inWords({ part, reason }: Missing): string {

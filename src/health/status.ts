@@ -1,3 +1,4 @@
+import type { ReplicaStanding } from "../../db/replica.ts";
 import type { SyncState } from "../../db/schema/states.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
@@ -18,6 +19,8 @@ export interface Status<Quota = unknown> {
   queues: Record<string, QueueCounts> | null;
   /** What upstream still lets each credential do. */
   quota: Quota[];
+  /** The replicas that callers' reads go to, as this process finds them. */
+  replicas: ReplicaStanding[];
   /** When all first copies will be done; null when none is under way, or while that is not known. */
   forecast: Forecast | null;
 }
@@ -74,17 +77,22 @@ interface PhaseProgress {
   startedAt: string | null;
 }
 
-/** @param forecast says from the work that is left and the quota, as `quota` answered it, when the work will be done */
+/**
+ * @param forecast says from the work that is left and the quota, as `quota` answered it, when the work will be done
+ * @param replicas how they stand
+ */
 export async function loadStatus<Quota>(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
   quota: () => Promise<Quota[]>,
   forecast: (work: Work, quota: Quota[], now: number) => Forecast | null = () => null,
+  replicas: () => ReplicaStanding[] | Promise<ReplicaStanding[]> = () => [],
 ): Promise<Status<Quota>> {
-  const [{ repositories, work }, problems, queues, quotas] = await Promise.all([
+  const [{ repositories, work }, problems, queues, quotas, standings] = await Promise.all([
     loadRepositories(ctx),
     loadCommonProblems(ctx),
     countQueues(ctx),
     quota(),
+    replicas(),
   ]);
   return {
     version: VERSION,
@@ -93,6 +101,7 @@ export async function loadStatus<Quota>(
     problems,
     queues,
     quota: quotas,
+    replicas: standings,
     forecast: work && forecast(work, quotas, ctx.clock.now().getTime()),
   };
 }

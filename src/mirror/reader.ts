@@ -1,10 +1,9 @@
 import type { Database } from "../../db/database.ts";
-import type { Config } from "../config.ts";
 import { Pace } from "../operations/pace.ts";
 import { IssueLookups } from "./read/issue-lookups.ts";
 import { Repositories } from "./read/repositories.ts";
 import { SharedRows } from "./render/shared-rows.ts";
-import { StandingsReader } from "./unchanged/standings.ts";
+import type { StandingsReader } from "./unchanged/standings.ts";
 
 /** Enough for the shown rows of some 20,000 people. */
 const MAX_SHARED_BYTES = 56 * 1024 * 1024;
@@ -19,17 +18,19 @@ export interface MirrorReader extends AsyncDisposable {
   pace: Pace;
 }
 
-/** @param parts.reads for what only reads need; the answers to writes show repositories and shared rows, too */
+/**
+ * @param parts.db for what the answers to writes show as well: repositories and shared rows
+ * @param parts.reads for what only reads need
+ */
 export function openMirrorReader({
   db,
   reads,
-  config,
+  standings,
 }: {
   db: Database;
   reads: Database;
-  config: Pick<Config, "databaseUrl" | "databaseDirectUrl">;
+  standings: StandingsReader;
 }): MirrorReader {
-  const standings = new StandingsReader(config);
   return {
     standings,
     repositories: new Repositories(db),

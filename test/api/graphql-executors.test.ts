@@ -27,6 +27,7 @@ import { wholeSight } from "../../src/mirror/read/sight.ts";
 import { openMirrorReader } from "../../src/mirror/reader.ts";
 import { Kept } from "../../src/mirror/unchanged/kept.ts";
 import { Reading } from "../../src/mirror/unchanged/reading.ts";
+import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
 import { Pace } from "../../src/operations/pace.ts";
 import { poolsIn } from "../corpus/query-pools.ts";
 import { PATIENCE_MS } from "../support/bounds.ts";
@@ -263,7 +264,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const sight = wholeSight("all");
   const token = { id: "t", userId, kinds: kindsOf(null, true), repositories: "all" as const, sight, payer };
   const caller = { ...payer, userId, by: { of: "own" as const, token } };
-  await using mirror = openMirrorReader({ ...ctx, reads: ctx.db });
+  await using mirror = openMirrorReader({ ...ctx, reads: ctx.db, standings: new StandingsReader(ctx.config) });
   const quota = new CallerQuota(ctx);
   await using resources = new AsyncDisposableStack();
   resources.defer(() => quota.close());

@@ -166,6 +166,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
   ]);
   expect(await withheld("tain_worker", "select")).toEqual(["forwarded_answers"]);
   expect(await withheld("tain_worker", "update")).toEqual([
+    "eras",
     "forwarded_answers",
     "origin",
     "schema_migrations",

@@ -5,6 +5,7 @@ const near = {
   upstreamUrl: "https://ghe.example/api/v3",
   databaseUrl: "postgres://u:p@127.0.0.1/tain",
   databaseDirectUrl: null as string | null,
+  databaseReplicaUrls: ["postgres://u:p@127.0.0.1:5433/tain"],
   redisUrl: "redis://localhost:6379",
 };
 const warned = (change: Partial<typeof near>) =>

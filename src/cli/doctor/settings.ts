@@ -16,6 +16,7 @@ function settingsFindings(
     | "upstreamUrl"
     | "databaseUrl"
     | "databaseDirectUrl"
+    | "databaseReplicaUrls"
     | "redisUrl"
     | "publicUrl"
     | "trustedProxies"

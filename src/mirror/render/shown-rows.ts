@@ -1,4 +1,4 @@
-import { PEOPLE } from "../../../db/revisions.ts";
+import { isOfOneEra, PEOPLE } from "../../../db/revisions.ts";
 import type { Reading } from "../unchanged/reading.ts";
 import type { Standings } from "../unchanged/standings.ts";
 import { domainOf, type Mentioned, type SharedRow, wholeRepository } from "./shared-row.ts";
@@ -55,7 +55,10 @@ export class ShownRows {
       if (shape !== null && !this.#shapes.has(shape)) unknownShapes.add(shape);
       if (key.kind === "r") this.#met?.add(key.id);
       if (this.#rows.has(name) || level.has(name)) return;
-      const recalled = this.#shared.recall(name);
+      let recalled = this.#shared.recall(name);
+      // In another history of the database its revision may be another row's.
+      if (recalled && !isOfOneEra(recalled.stood[0]?.revision, before?.get(domainOf(key))?.revision))
+        recalled = undefined;
       if (recalled && before && this.#shared.stands(recalled, before)) this.#rows.set(name, recalled.value);
       else level.set(name, { key, name, recalled });
       // A row's last known references are asked for along with the row.

@@ -124,5 +124,7 @@ function stands<Value>({ shown, stood }: Recalled<Value>, now: Standings): boole
 }
 
 function isSame(before: Standing | undefined, now: Standing | undefined): boolean {
-  return now !== undefined && now.revision === before?.revision && now.isMirrored === before.isMirrored;
+  // Without a revision it is not known.
+  if (now === undefined || now.revision === null) return false;
+  return now.revision === before?.revision && now.isMirrored === before.isMirrored;
 }

@@ -1,10 +1,12 @@
 import pg from "pg";
+import type { Position } from "../../../db/replica.ts";
+import { PEOPLE } from "../../../db/revisions.ts";
 import type { Config } from "../../config.ts";
 import { Gather } from "../../operations/gather.ts";
 
 /** How a repository stood at a moment. 0 stands for people; see `db/revisions.ts`. */
 export interface Standing {
-  /** Unlike any that it had before or will have later; null: nothing has changed since revisions are kept. */
+  /** Unlike any that it had before, will have later, or has in another history of the database; null: not known. */
   revision: string | null;
   /** It is followed, and so may be shown at all. */
   isMirrored: boolean;
@@ -14,11 +16,33 @@ export interface Standing {
 
 export type Standings = ReadonlyMap<number, Standing>;
 
-const FIND_STANDINGS = `select x.id, v.revision, s.state <> 'gone', floor(extract(epoch from s.confirmed_at) * 1000)::bigint
-  from unnest($1::bigint[]) as x(id)
+/**
+ * The position is read after the statement has begun. So it lies behind everything that the statement shows: what is committed is
+ * durable before anybody sees it, unless `synchronous_commit` is off.
+ */
+const FIND_STANDINGS = `select x.id, p.era || '/' || coalesce(v.revision, 0), s.state <> 'gone',
+    floor(extract(epoch from s.confirmed_at) * 1000)::bigint, p.era, p.lsn
+  from (
+    select (select e.id::text from eras e where e.timeline = left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)) as era,
+      (case current_setting('synchronous_commit') when 'off' then pg_current_wal_insert_lsn()
+        else pg_current_wal_flush_lsn() end - '0/0')::text as lsn
+  ) p cross join unnest($1::bigint[]) as x(id)
   left join revisions v on v.repository_id = x.id left join repository_syncs s on s.repository_id = x.id`;
 
-type Row = [id: string, revision: string | null, isMirrored: boolean | null, confirmedMs: string | null];
+type Row = [
+  id: string,
+  revision: string | null,
+  isMirrored: boolean | null,
+  confirmedMs: string | null,
+  era: string | null,
+  lsn: string,
+];
+
+/** How things stand, and where the primary was then: whoever has replayed as much shows no less. */
+interface Answer {
+  standings: Standings;
+  position: Position;
+}
 
 /** While one connection waits for its answer, the other takes the requests that have come since. */
 const CONNECTIONS = 2;
@@ -33,43 +57,64 @@ const ANSWER_TIMEOUT_MS = 10_000;
 export class StandingsReader implements AsyncDisposable {
   readonly #idle: Connection[];
   readonly #all: readonly Connection[];
-  readonly #questions: Gather<Iterable<number>, Standings>;
+  readonly #statement: { name?: string; text: string };
+  readonly #questions: Gather<Iterable<number>, Answer>;
 
   constructor({ databaseUrl, databaseDirectUrl }: Pick<Config, "databaseUrl" | "databaseDirectUrl">) {
     // A pooler knows no names of statements, since it gives the session to others.
-    const name = databaseDirectUrl === null ? "standings" : undefined;
-    this.#all = Array.from({ length: CONNECTIONS }, () => new Connection(databaseUrl, name));
+    this.#statement = { ...(databaseDirectUrl === null && { name: "standings" }), text: FIND_STANDINGS };
+    this.#all = Array.from({ length: CONNECTIONS }, () => new Connection(databaseUrl));
     this.#idle = [...this.#all];
     this.#questions = new Gather(
       async (lists) => {
         const asked = new Set<number>();
         for (const ids of lists) for (const id of ids) asked.add(id);
-        const standings = await this.#find(asked);
-        return lists.map(() => standings);
+        const answer = await this.#find(asked);
+        return lists.map(() => answer);
       },
       { atOnce: CONNECTIONS, patienceMs: null },
     );
   }
 
   /** How each of these stands now, and perhaps others. @throws whatever Postgres refuses */
-  now(repositoryIds: Iterable<number>): Promise<Standings> {
-    return this.#questions.ask(repositoryIds);
+  async now(repositoryIds: Iterable<number>): Promise<Standings> {
+    return (await this.#questions.ask(repositoryIds)).standings;
+  }
+
+  /** Where the primary is now. @throws whatever Postgres refuses */
+  async position(): Promise<Position> {
+    return (await this.#questions.ask([PEOPLE])).position;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#all.map((connection) => connection.close()));
   }
 
-  async #find(ids: Iterable<number>): Promise<Standings> {
+  async #find(ids: Iterable<number>): Promise<Answer> {
     const connection = this.#idle.pop();
     if (!connection) throw new Error("More questions are under way than there are connections");
     try {
-      const rows = await connection.rows(`{${[...ids].join(",")}}`);
-      return new Map(rows.map(standingOf));
+      const asked = `{${[...ids].join(",")}}`;
+      let rows = await connection.rows<Row>({ ...this.#statement, values: [asked] });
+      if (rows.some((row) => row[ERA] === null)) {
+        await connection.rows({ text: "select begin_era()" });
+        rows = await connection.rows<Row>({ ...this.#statement, values: [asked] });
+      }
+      return answerOf(rows);
     } finally {
       this.#idle.push(connection);
     }
   }
+}
+
+const [ERA, LSN] = [4, 5] as const;
+
+function answerOf(rows: readonly Row[]): Answer {
+  const [first] = rows;
+  return {
+    standings: new Map(rows.map(standingOf)),
+    position: { era: first?.[ERA] ?? "", lsn: BigInt(first?.[LSN] ?? 0) },
+  };
 }
 
 function standingOf([id, revision, isMirrored, confirmedMs]: Row): [number, Standing] {
@@ -80,25 +125,22 @@ function standingOf([id, revision, isMirrored, confirmedMs]: Row): [number, Stan
 /** One connection, made when it is needed, and again after it broke. A pool would cost a tenth of an answer that is a 304. */
 class Connection {
   readonly #databaseUrl: string;
-  readonly #name: string | undefined;
   #client: pg.Client | null = null;
   #connecting: Promise<pg.Client> | null = null;
   #isClosed = false;
 
-  constructor(databaseUrl: string, name: string | undefined) {
+  constructor(databaseUrl: string) {
     this.#databaseUrl = databaseUrl;
-    this.#name = name;
   }
 
-  async rows(ids: string): Promise<Row[]> {
+  async rows<Row extends unknown[]>(statement: pg.QueryConfig): Promise<Row[]> {
     if (this.#isClosed) throw new Error("The connection is closed");
     const client = this.#client ?? (await this.#made());
     this.#client = client;
     // A connection that is dropped fails its query.
     const late = setTimeout(() => this.#drop(client), ANSWER_TIMEOUT_MS);
     try {
-      return (await client.query<Row>({ name: this.#name, text: FIND_STANDINGS, values: [ids], rowMode: "array" }))
-        .rows;
+      return (await client.query<Row>({ ...statement, rowMode: "array" })).rows;
     } finally {
       clearTimeout(late);
     }

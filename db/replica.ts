@@ -1,0 +1,257 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type pg from "pg";
+import { type Client, clientOf, limitStatements, openPool, type Pool, type Run } from "./lending.ts";
+
+/** How far a server has got: which history of the database it follows, and where in that one's log it is. */
+export interface Position {
+  /** Empty: the history has no name yet. */
+  era: string;
+  lsn: bigint;
+}
+
+/** What a replica says of itself. */
+interface Seen extends Position {
+  /** False: it takes writes, and so is none. */
+  isReplica: boolean;
+}
+
+/** How a replica stands, for operators. */
+export interface ReplicaStanding {
+  /** Its host, port and database. */
+  name: string;
+  /** Why it is left out, in words; null: callers' reads go to it. */
+  leftOut: string | null;
+  /** How much of the primary's log it had not replayed when it was last asked; null: not known, or of another history. */
+  bytesBehind: number | null;
+}
+
+export interface ReplicaOptions {
+  maxConnections: number;
+  applicationName: string;
+  /** It cancels a statement that takes longer. */
+  statementTimeoutMs: number;
+  /** How long a read waits for it to get as far as the primary. */
+  waitMs: number;
+  /** Where the primary is now. */
+  position: () => Promise<Position>;
+  /** It is left out from now on, or read again. */
+  changed: (standing: ReplicaStanding) => void;
+}
+
+/** The replica's answer, and where it was before it. What is read then was committed up to there, or later. */
+const LOOK = {
+  name: "replica position",
+  text: `select pg_is_in_recovery() as is_replica, (pg_last_wal_replay_lsn() - '0/0')::text as lsn, (select id::text from eras) as era`,
+};
+
+interface LookRow {
+  is_replica: boolean;
+  lsn: string | null;
+  era: string | null;
+}
+
+/** A server that says nothing for so long is given up. */
+const SILENT_MS = 1_000;
+/** A statement may take its whole time, and its answer the way. */
+const LATE_MS = 1_000;
+const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1, 8];
+/** When a replica that was left out is asked again: at first, and at most. */
+const [FIRST_TRIAL_MS, LATEST_TRIAL_MS] = [200, 10_000];
+/** A replica that was read for so long begins anew with the first. */
+const PROVED_MS = 30_000;
+
+/** The replica is not where it was said to be: it has started again, or another server answers at its address. */
+class NotThereError extends Error {
+  override name = "NotThereError";
+}
+
+/**
+ * A replica of Postgres. It is read, or left out: because it cannot be reached, is behind, follows another history than the primary,
+ * or is no replica any more. What was left out is tried again, less and less often: it must get as far as the primary in the time
+ * that a read waits.
+ */
+export class Replica {
+  readonly name: string;
+  readonly #options: ReplicaOptions;
+  readonly #reads: Pool;
+  /** One connection: asks where the replica is, and cancels. No read holds it up. */
+  readonly #watch: pg.Pool;
+  readonly #positions = new WeakMap<pg.QueryConfig, Position>();
+  #seen: Seen | null = null;
+  /** The latest position of the primary that was asked for here. */
+  #wanted: Position | null = null;
+  #looking: Promise<Seen> | null = null;
+  #leftOut: string | null = "not asked yet";
+  #readSince = Number.NEGATIVE_INFINITY;
+  #trialMs = FIRST_TRIAL_MS;
+  #timer: NodeJS.Timeout | undefined;
+  #trying: Promise<void> | null = null;
+  #isClosed = false;
+
+  constructor(url: string, options: ReplicaOptions) {
+    const { host, pathname } = new URL(url);
+    this.name = host + pathname;
+    this.#options = options;
+    const { applicationName, maxConnections, statementTimeoutMs } = options;
+    const common = { applicationName, connectTimeoutMs: SILENT_MS };
+    const watch = openPool(url, { ...common, maxConnections: 1 });
+    const pool = openPool(url, { ...common, maxConnections });
+    const cancel = limitStatements(pool, {
+      statementTimeoutMs,
+      cancelProcess: (process) => watch.query("select pg_cancel_backend($1)", [process]),
+    });
+    this.#watch = watch;
+    this.#reads = { pool, cancel, run: this.#run };
+    this.#try();
+  }
+
+  /** Whether it is read. */
+  get isRead(): boolean {
+    return this.#leftOut === null;
+  }
+
+  get standing(): ReplicaStanding {
+    const [seen, wanted] = [this.#seen, this.#wanted];
+    const isKnown = seen !== null && wanted !== null && seen.era === wanted.era;
+    const behind = isKnown ? Math.max(0, Number(wanted.lsn - seen.lsn)) : null;
+    return { name: this.name, leftOut: this.#leftOut, bytesBehind: behind };
+  }
+
+  /** Where statements run that were asked `at` a position. */
+  client(signal: AbortSignal | null): Client {
+    return clientOf(this.#reads, signal);
+  }
+
+  /** The statement, which is to be answered from where the position is. */
+  at(position: Position, config: pg.QueryConfig): pg.QueryConfig {
+    const late = { query_timeout: this.#options.statementTimeoutMs + LATE_MS };
+    const asked = { ...late, ...config };
+    this.#positions.set(asked, position);
+    return asked;
+  }
+
+  /** Whether it gets there in the time that a read waits. If not, it is left out. @throws what the replica's connection does */
+  async reaches(position: Position): Promise<boolean> {
+    this.#wanted = position;
+    if (isThere(this.#seen, position)) return true;
+    const end = performance.now() + this.#options.waitMs;
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      const seen = await this.#look();
+      if (isThere(seen, position)) return true;
+      const leftMs = end - performance.now();
+      if (leftMs <= 0) break;
+      await delay(Math.min(pauseMs, leftMs));
+    }
+    this.leaveOut(this.#shortfall(position));
+    return false;
+  }
+
+  /** Sends no read there until it was tried again. @param why in words */
+  leaveOut(why: string): void {
+    if (this.#isClosed) return;
+    const wasRead = this.#leftOut === null;
+    this.#leftOut = why;
+    if (!wasRead) return;
+    if (performance.now() - this.#readSince > PROVED_MS) this.#trialMs = FIRST_TRIAL_MS;
+    this.#options.changed(this.standing);
+    this.#tryLater();
+  }
+
+  async tried(): Promise<void> {
+    await this.#trying;
+  }
+
+  load(): { open: number; idle: number; waiting: number } {
+    const { totalCount: open, idleCount: idle, waitingCount: waiting } = this.#reads.pool;
+    return { open, idle, waiting };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#trying;
+    await Promise.all([this.#reads.pool.end(), this.#watch.end()]);
+  }
+
+  /** Goes out together with the question where the replica is, so it costs no more time, and no other server can answer. */
+  readonly #run: Run = async <Row extends pg.QueryResultRow>(client: pg.PoolClient, config: pg.QueryConfig) => {
+    const looked = look(client);
+    const answered = client.query<Row>(config);
+    // Nobody waits for it where the replica says nothing; then its connection is closed.
+    answered.catch(() => {});
+    const seen = this.#note(await looked);
+    const position = this.#positions.get(config);
+    if (!position || isThere(seen, position)) return await answered;
+    // Others get the connection next.
+    await Promise.allSettled([answered]);
+    throw new NotThereError(`${this.name} is not where it was`);
+  };
+
+  #note(seen: Seen): Seen {
+    this.#seen = seen;
+    return seen;
+  }
+
+  /** Those who wait ask together. */
+  #look(): Promise<Seen> {
+    this.#looking ??= look(this.#watch)
+      .then((seen) => this.#note(seen))
+      .finally(() => {
+        this.#looking = null;
+      });
+    return this.#looking;
+  }
+
+  #shortfall({ era }: Position): string {
+    const { waitMs } = this.#options;
+    const seen = this.#seen;
+    if (seen && !seen.isReplica) return "it takes writes itself, and so is no replica";
+    if (seen && seen.era !== era) return "it follows another history of the database than the primary does";
+    return `it did not catch up with the primary in ${waitMs} ms: ${this.standing.bytesBehind} bytes were missing`;
+  }
+
+  #try(): void {
+    this.#trying = this.#trial().finally(() => {
+      this.#trying = null;
+    });
+  }
+
+  #tryLater(): void {
+    if (this.#isClosed) return;
+    // Web processes do not ask all at once.
+    const ms = this.#trialMs * (0.75 + Math.random() / 2);
+    this.#trialMs = Math.min(2 * this.#trialMs, LATEST_TRIAL_MS);
+    this.#timer = setTimeout(() => this.#try(), ms).unref();
+  }
+
+  async #trial(): Promise<void> {
+    try {
+      if (await this.reaches(await this.#options.position())) {
+        this.#leftOut = null;
+        this.#readSince = performance.now();
+        this.#options.changed(this.standing);
+        return;
+      }
+    } catch (error) {
+      this.#leftOut = reasonOf(error);
+    }
+    this.#tryLater();
+  }
+}
+
+function isThere(seen: Seen | null, { era, lsn }: Position): boolean {
+  return seen?.isReplica === true && era !== "" && seen.era === era && seen.lsn >= lsn;
+}
+
+async function look(client: Pick<pg.ClientBase, "query"> | pg.Pool): Promise<Seen> {
+  // The driver's types do not know the limit.
+  const limited: pg.QueryConfig & { query_timeout: number } = { ...LOOK, query_timeout: SILENT_MS };
+  const [row] = (await client.query<LookRow>(limited)).rows;
+  return { isReplica: row?.is_replica === true, lsn: BigInt(row?.lsn ?? 0), era: row?.era ?? "" };
+}
+
+/** Of an error without a message, such as one of several addresses that all refuse, its code. */
+export function reasonOf(error: unknown): string {
+  const { message, code, name } = error as { message?: string; code?: string; name?: string };
+  return message || code || name || String(error);
+}

@@ -1,0 +1,120 @@
+import type pg from "pg";
+import type { Client } from "./lending.ts";
+import { isPostgresCancelled, isPostgresOutage } from "./outage.ts";
+import { type Position, Replica, type ReplicaOptions, type ReplicaStanding, reasonOf } from "./replica.ts";
+
+interface ReplicasOptions extends ReplicaOptions {
+  /** A statement was answered: by the replica of this name, or by "primary". */
+  answered: (by: string) => void;
+}
+
+/**
+ * Replicas that run statements in the primary's place. The one rule: a statement is answered by a replica only if that has replayed
+ * everything that the primary had made durable when the statement was asked, or later. So it shows all that the primary showed at that
+ * moment, and who asks cannot tell the two apart by what is missing. Otherwise, and where a replica fails, the primary answers.
+ */
+export class Replicas {
+  readonly #all: readonly Replica[];
+  readonly #options: ReplicasOptions;
+  #turn = 0;
+
+  /** Opening waits for nothing. Replicas are read once they were found to be as far as the primary. */
+  constructor(urls: readonly string[], options: ReplicasOptions) {
+    this.#options = options;
+    this.#all = urls.map((url) => new Replica(url, options));
+  }
+
+  /** Runs statements on a replica, or else on the primary. */
+  before(primary: Client, signal: AbortSignal | null): Client {
+    return new Nearest({ replicas: this, primary, signal });
+  }
+
+  /** The next replica that is read, in turn; null: none is. */
+  next(): Replica | null {
+    for (let looked = 0; looked < this.#all.length; looked++) {
+      this.#turn = (this.#turn + 1) % this.#all.length;
+      const replica = this.#all[this.#turn];
+      if (replica?.isRead) return replica;
+    }
+    return null;
+  }
+
+  /** Where the primary is, asked after this call; null: that cannot be told, and the primary will say why. */
+  position(): Promise<Position | null> {
+    return this.#options.position().catch(() => null);
+  }
+
+  answered(by: Replica | null): void {
+    this.#options.answered(by?.name ?? "primary");
+  }
+
+  /** Resolves once each trial that is under way has ended. */
+  async tried(): Promise<void> {
+    await Promise.all(this.#all.map((replica) => replica.tried()));
+  }
+
+  standings(): ReplicaStanding[] {
+    return this.#all.map(({ standing }) => standing);
+  }
+
+  /** Of all of them together. */
+  load(): { open: number; idle: number; waiting: number } {
+    const sum = { open: 0, idle: 0, waiting: 0 };
+    for (const replica of this.#all) {
+      const { open, idle, waiting } = replica.load();
+      sum.open += open;
+      sum.idle += idle;
+      sum.waiting += waiting;
+    }
+    return sum;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#all.map((replica) => replica.close()));
+  }
+}
+
+class Nearest implements Client {
+  readonly #replicas: Replicas;
+  readonly #primary: Client;
+  readonly #signal: AbortSignal | null;
+  readonly #clients = new Map<Replica, Client>();
+
+  constructor(parts: { replicas: Replicas; primary: Client; signal: AbortSignal | null }) {
+    this.#replicas = parts.replicas;
+    this.#primary = parts.primary;
+    this.#signal = parts.signal;
+  }
+
+  async query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
+    const replica = this.#replicas.next();
+    const answer = replica && (await this.#ask<Row>(replica, config));
+    this.#replicas.answered(answer && replica);
+    return answer ?? (await this.#primary.query<Row>(config));
+  }
+
+  /** Null: the primary has to answer. */
+  async #ask<Row extends pg.QueryResultRow>(
+    replica: Replica,
+    config: pg.QueryConfig,
+  ): Promise<pg.QueryResult<Row> | null> {
+    const position = await this.#replicas.position();
+    if (!position) return null;
+    try {
+      if (!(await replica.reaches(position))) return null;
+      return await this.#on(replica).query<Row>(replica.at(position, config));
+    } catch (error) {
+      // It was given up for its caller's sake, or took too long: the primary would take as long.
+      if (this.#signal?.aborted || isPostgresCancelled(error)) throw error;
+      if (isPostgresOutage(error)) replica.leaveOut(reasonOf(error));
+      // Whatever else a replica refuses, such as what its replay stands against: the primary answers, or says what is wrong.
+      return null;
+    }
+  }
+
+  #on(replica: Replica): Client {
+    const client = this.#clients.get(replica) ?? replica.client(this.#signal);
+    this.#clients.set(replica, client);
+    return client;
+  }
+}

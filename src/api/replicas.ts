@@ -1,0 +1,63 @@
+import type { ReplicaStanding } from "../../db/replica.ts";
+import { Replicas } from "../../db/replicas.ts";
+import type { Context } from "../context.ts";
+import { StandingsReader } from "../mirror/unchanged/standings.ts";
+
+/** The replicas that callers' reads go to; null: none is named. They are counted and logged as they come and go. */
+export function openReplicas(
+  { config, log, metrics }: Pick<Context, "config" | "log" | "metrics">,
+  standings: Pick<StandingsReader, "position">,
+): Replicas | null {
+  const { databaseReplicaUrls: urls, readConnections, readTimeoutMs, replicaWaitMs } = config;
+  if (urls.length === 0) return null;
+  const statements = metrics.counter("tain_read_statements_total", "Statements of callers' reads, by what ran them.", [
+    "by",
+  ]);
+  const isRead = metrics.gauge("tain_replica_read", "1: callers' reads go to the replica. 0: it is left out.", [
+    "replica",
+  ]);
+  const behind = metrics.gauge(
+    "tain_replica_behind_bytes",
+    "What of the primary's log the replica had not replayed when it was last asked.",
+    ["replica"],
+  );
+  const replicas = new Replicas(urls, {
+    maxConnections: readConnections,
+    applicationName: "tain reads",
+    statementTimeoutMs: readTimeoutMs,
+    waitMs: replicaWaitMs,
+    position: () => standings.position(),
+    changed: ({ name, leftOut }) => {
+      if (leftOut === null) log.info({ replica: name }, "Callers' reads go to a replica");
+      else log.warn({ replica: name, reason: leftOut }, "A replica is left out: the primary answers in its place");
+    },
+    answered: (by) => statements.inc({ by }),
+  });
+  metrics.watchPool("replicas", replicas);
+  metrics.beforeScrape(() => {
+    for (const { name, leftOut, bytesBehind } of replicas.standings()) {
+      isRead.set({ replica: name }, leftOut === null ? 1 : 0);
+      if (bytesBehind !== null) behind.set({ replica: name }, bytesBehind);
+    }
+  });
+  return replicas;
+}
+
+/** How the replicas stand, for a process that reads nothing from them. Each is tried once. */
+export async function askReplicas({ config }: Pick<Context, "config">): Promise<ReplicaStanding[]> {
+  if (config.databaseReplicaUrls.length === 0) return [];
+  await using standings = new StandingsReader(config);
+  const replicas = new Replicas(config.databaseReplicaUrls, {
+    maxConnections: 1,
+    applicationName: "tain status",
+    statementTimeoutMs: config.readTimeoutMs,
+    waitMs: config.replicaWaitMs,
+    position: () => standings.position(),
+    changed: () => {},
+    answered: () => {},
+  });
+  await replicas.tried();
+  const found = replicas.standings();
+  await replicas.close();
+  return found;
+}
