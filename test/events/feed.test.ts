@@ -161,6 +161,31 @@ test("each reader is told only what they may see", async () => {
   expect((await follow({ token: stranger, query: `?repository=${hidden.full_name}` })).answer.status).toBe(404);
 });
 
+test("a release that is a draft is told only to who may push, as reads show it", async () => {
+  const { tokens, world: upstream } = world.simulator;
+  for (const role of ["push", "pull"] as const) {
+    const { userId } = tokens.create({ token: `ghp_${role}`, login: role });
+    upstream.repositories.get(hidden.id)?.collaborators.set(userId, role);
+  }
+  const asHook = await createApiToken(world.ctx, { userId, canWrite: false, permissions: ["hooks:write"] });
+  const readers = await Promise.all([world.token, "ghp_push", "ghp_pull", asHook].map((token) => follow({ token })));
+  await using _closing = {
+    [Symbol.asyncDispose]: () => Promise.all(readers.map((one) => one[Symbol.asyncDispose]())).then(() => {}),
+  };
+  const released = (draft: boolean | undefined) =>
+    tell(world, { event: "release", payload: { action: "edited", release: { id: 1, draft }, repository: hidden } });
+  await released(true);
+  await released(undefined);
+  await released(false);
+  const told = async (reader: FeedReader | undefined, count: number) =>
+    (await reader?.take(count))?.map(({ data }) => data.release.draft);
+  const [own, pusher, reader, hook] = readers;
+  expect(await told(own, 1)).toEqual([false]);
+  expect(await told(reader, 1)).toEqual([false]);
+  expect(await told(pusher, 3)).toEqual([true, undefined, false]);
+  expect(await told(hook, 3)).toEqual([true, undefined, false]);
+});
+
 test("of a payload a reader is shown what reads show them: no other private repository, no member", async () => {
   await using other = await follow({ token: stranger });
   const { body: issue } = await world.get(`/repos/${open.full_name}/issues/1`);

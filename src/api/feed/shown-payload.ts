@@ -95,6 +95,7 @@ export class EventReader {
   shown(event: LoggedEvent, text: string, payload: Fields | null, repository: ShownRepository | null): string | null {
     if (this.hearsAll(event)) return text;
     if (repository === null) return null;
+    if (event.event === "release" && !this.#seesRelease(payload, repository)) return null;
     if (hasMirrorsRights(this.#caller)) return text;
     if (payload === null) return null;
     if (TAKES[event.event] === "talk") {
@@ -110,6 +111,11 @@ export class EventReader {
         shown[key] = this.#withoutHidden(isObject(value) ? withShown(value, closeness) : value, repository, closeness);
     }
     return JSON.stringify(shown);
+  }
+
+  /** A draft is for those who may push. Our own tokens change no release, so reads show them none that is not published. */
+  #seesRelease(payload: Fields | null, { id }: ShownRepository): boolean {
+    return objectOf(payload?.release).draft === false || closenessOf(this.#caller, id) === "writer";
   }
 
   #shownChanges(changes: Json): Json {
