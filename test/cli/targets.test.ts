@@ -34,6 +34,22 @@ test("an operator adds a target, sees what is wrong with it, sends again, enable
   expect(line).toMatch(new RegExp(`^${id} +${world.first} +${server.url} +star +operator +on +OK +-$`));
   expect(await tain("check")).toMatchObject({ code: 0, stdout: "Nothing is wrong with 1 target\n" });
 
+  const [sent] = (await tain("deliveries", id, "--json")).json.deliveries;
+  expect(sent).toMatchObject({ event: "star", action: "created", guid: server.heard[0]?.guid, statusCode: 200 });
+  expect((await tain("deliveries", id)).stdout.split("\n")[1]).toMatch(
+    new RegExp(`^${sent.id} +\\S+ .*ago +star created +${sent.guid} +first +200 OK +\\d+ ms$`),
+  );
+  expect((await tain("deliveries", id, "--failed")).stdout).toBe(`Nothing that is kept was sent to target ${id}\n`);
+  expect(await tain("deliveries", "999")).toMatchObject({ code: 1, stderr: expect.stringContaining("no target 999") });
+  expect(await tain("resend", id, String(sent.id))).toMatchObject({ code: 0 });
+  await server.hears(2);
+  expect(server.heard[1]?.guid).toBe(sent.guid);
+  await until(
+    "the second is listed",
+    async () => (await tain("deliveries", id, "--json")).json.deliveries.length === 2,
+  );
+  expect((await tain("deliveries", id, "--limit", "1")).stdout).toContain(" again ");
+
   // As the worker would, were the setting taken back.
   const checked = await tainOn(world, ["targets", "check"]);
   expect([checked.code, checked.stdout]).toEqual([1, expect.stringContaining("TARGETS_ALLOWED does not name it")]);

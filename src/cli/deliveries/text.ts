@@ -1,5 +1,6 @@
 import type { Context } from "../../context.ts";
 import type { StoredDelivery } from "../../inbox/deliveries.ts";
+import { MADE_HOOK } from "../../inbox/delivery.ts";
 import { CommandError, listOf } from "../command.ts";
 import { grouped, plain, spanOf, styled, table } from "../output.ts";
 
@@ -37,7 +38,7 @@ export function detailsOf(delivery: StoredDelivery & { payload?: unknown }, { cl
   const rows: [string, string][] = [
     ["GUID", guid],
     ["id", id],
-    ["hook", hookId === 0 ? "not named" : String(hookId)],
+    ["hook", hookOf(hookId)],
     ["event", subjectOf(delivery)],
     ["repository", [repository, repositoryId].filter((part) => part !== null).join(", id ") || "none"],
     ["status", styled(COLOURS[status], status)],
@@ -50,4 +51,9 @@ export function detailsOf(delivery: StoredDelivery & { payload?: unknown }, { cl
   const lines = rows.map(([name, value]) => `${name.padEnd(10)}  ${value}`);
   if ("payload" in delivery) lines.push(plain(JSON.stringify(delivery.payload, null, 2)));
   return lines.join("\n");
+}
+
+function hookOf(hookId: number): string {
+  if (hookId === MADE_HOOK) return "none: made here, of a change that no webhook told of";
+  return hookId === 0 ? "not named" : String(hookId);
 }

@@ -1,9 +1,10 @@
 import { askAgain } from "../../events/asks.ts";
 import { changeTarget, removeTarget } from "../../events/target.ts";
 import { wake, wantsChanged } from "../../events/wake.ts";
-import { type Command, CommandError, type Given, UsageError } from "../command.ts";
+import { type Command, CommandError, type Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import type { Output } from "../output.ts";
+import { missing, readIds } from "./ids.ts";
 
 export const enable: Command = {
   name: "targets enable",
@@ -43,7 +44,9 @@ export const resend: Command = {
   name: "targets resend",
   summary: "make a request of a target once more, with the same GUID",
   takes: "ID DELIVERY",
-  about: "DELIVERY is the id that the hooks API lists, at /repos/owner/name/hooks/ID/deliveries.",
+  about: `
+DELIVERY is the id that \`tain targets deliveries ID\` lists, and the hooks API at
+/repos/owner/name/hooks/ID/deliveries.`,
   async run({ words, env, resources, within }: Given, output: Output): Promise<number> {
     const [id = 0, delivery = 0] = readIds("targets resend", words, 2);
     const { ctx } = await openInstance(env, resources, within);
@@ -55,18 +58,3 @@ export const resend: Command = {
     return 0;
   },
 };
-
-function missing(id: number): CommandError {
-  return new CommandError(`There is no target ${id}: \`tain targets list\` lists them`);
-}
-
-/** @throws UsageError */
-function readIds(command: string, words: readonly string[], count: number): number[] {
-  if (words.length !== count || words.some((word) => !/^[1-9]\d{0,14}$/.test(word)))
-    throw new UsageError(
-      count === 1
-        ? `tain ${command} needs a target's id, a number: \`tain targets list\` shows it`
-        : `tain ${command} needs a target's id and a delivery's, both numbers`,
-    );
-  return words.map(Number);
-}

@@ -1,13 +1,14 @@
 import type { CommandGroup } from "../command.ts";
 import { add } from "./add.ts";
 import { enable, remove, resend } from "./change.ts";
+import { deliveries } from "./deliveries.ts";
 import { check, list } from "./list.ts";
 
 export const targets: CommandGroup = {
   name: "targets",
-  summary: "send events on: add, list, check, enable, remove targets, or send one a delivery again",
+  summary: "send events on: add, list, check, enable, remove targets, see what they were sent, or send it again",
   about: `
 Works on targets: the addresses that Tain sends events to, each after the mirror shows what it
 tells. Callers register theirs by the hooks API; those that have no API of their own are added here.`,
-  actions: { add, list, check, enable, resend, remove },
+  actions: { add, list, check, deliveries, enable, resend, remove },
 };

@@ -1,0 +1,46 @@
+import { isAccepted } from "../../events/post.ts";
+import { listSent, type Sent } from "../../events/sent.ts";
+import { findTarget } from "../../events/target.ts";
+import type { Command, Given } from "../command.ts";
+import { LIMIT, readLimit } from "../listing.ts";
+import { openInstance } from "../open-instance.ts";
+import { type Output, plain, spanOf, styled, table } from "../output.ts";
+import { missing, readIds } from "./ids.ts";
+
+export const deliveries: Command = {
+  name: "targets deliveries",
+  summary: "the newest requests that were made of a target, and what came of them",
+  takes: "ID",
+  flags: { failed: "only those that were answered with 400 or more, or not at all" },
+  values: { limit: LIMIT },
+  about: `
+Lists what was sent to a target, the newest first. ID is what \`tain targets resend\` takes to send it once
+more; GUID is the event's, the same in each attempt. They are kept for DELIVERY_RETENTION.`,
+  run: runDeliveries,
+};
+
+async function runDeliveries({ words, flags, values, env, resources, within }: Given, output: Output): Promise<number> {
+  const [id = 0] = readIds("targets deliveries", words, 1);
+  const limit = readLimit(values);
+  const { ctx } = await openInstance(env, resources, within);
+  if (!(await findTarget(ctx, id))) throw missing(id);
+  const sent = await listSent(ctx, id, { limit, isAccepted: flags.has("failed") ? false : null });
+  output.document({ deliveries: sent });
+  if (sent.length === 0) output.line(`Nothing that is kept was sent to target ${id}`);
+  else output.line(sentTable(sent, ctx.clock.now()));
+  return 0;
+}
+
+/** Pure but for colours. */
+function sentTable(sent: readonly Sent[], now: Date): string {
+  const rows = sent.map(({ id, deliveredAt, event, action, guid, status, statusCode, durationMs, redelivery }) => [
+    String(id),
+    `${spanOf(now.getTime() - deliveredAt.getTime())} ago`,
+    action === null ? event : `${event} ${action}`,
+    guid,
+    redelivery ? "again" : "first",
+    styled(isAccepted({ statusCode, reason: null }) ? "green" : "red", `${statusCode} ${plain(status)}`),
+    `${durationMs} ms`,
+  ]);
+  return table(["ID", "SENT", "EVENT", "GUID", "ATTEMPT", "ANSWER", "TOOK"], rows);
+}
