@@ -65,7 +65,7 @@ class Truths {
     const { caller, question } = cell;
     if (caller.isRefused || question.truth === "bounds") return () => [];
     // Upstream shows drafts to the token that stands for one of ours, and the mirror to none of ours.
-    if (caller.isOurs && question.path.endsWith("/releases")) return () => [];
+    if (caller.isOurs && /\/releases$|Repository\.releases/.test(`${question.name} ${question.path}`)) return () => [];
     if (question.truth === "rule") return await this.#byRule(cell);
     const isSeen = accessOf(this.#world.api, caller, cell.place).metadata;
     return question.truth === "unknown" && !isSeen ? await this.#asUnknown(cell) : await this.#byUpstream(cell);

@@ -238,7 +238,7 @@ function fieldsOf(schema: GraphQLSchema, typeName: string, targets: Place["targe
       (numbered(field) ? (["issue", "pull"] as const) : (["issue"] as const)).map((of) => {
         const { params } = targets[of];
         const number = field.name === "milestone" ? params["milestones/number"] : params.number;
-        const values: Record<string, unknown> = { number: Number(number), name: params.name };
+        const values = { number: Number(number), name: params.name, tagName: params.tag };
         return [`${field.name} of ${of}`, selected(field, 3, values)];
       }),
     ),

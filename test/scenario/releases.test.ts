@@ -116,6 +116,42 @@ test("drafts are shown only to who may push", async () => {
   }
 });
 
+const FIELDS = `id databaseId tagName name description createdAt publishedAt updatedAt isDraft isLatest isPrerelease url resourcePath
+  author { login } releaseAssets(first: 5) { totalCount nodes { id name contentType size downloadCount downloadUrl createdAt } }`;
+
+async function query(inner: string, token: string) {
+  const [owner, name] = world.first.split("/");
+  const text = `query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { ${inner} } }`;
+  const body = JSON.stringify({ query: text, variables: { owner, name } });
+  const [ours, theirs] = await Promise.all([
+    askAt(world.url, "POST", "/graphql", { token, body }),
+    askAt(world.simulator.url, "POST", "/graphql", { token: token === world.token ? READER : token, body }),
+  ]);
+  return { ours, theirs };
+}
+
+test("GraphQL shows them as upstream does, and drafts to the same", async () => {
+  const [tagged] = world.simulator.world.code.of(repository).releases.values();
+  if (!tagged) throw new Error("There is no release");
+  addAsset(world.simulator.world, repository.ownerId, tagged, { name: "tain.zip" });
+  await pass(2 * 3_600_000);
+  for (const token of [READER, PUSHER, world.token])
+    for (const inner of [
+      `releases(first: 3) { totalCount pageInfo { hasNextPage hasPreviousPage } nodes { ${FIELDS} } }`,
+      `releases(last: 2, orderBy: { field: CREATED_AT, direction: ASC }) { nodes { tagName } }`,
+      `latestRelease { ${FIELDS} }`,
+      `release(tagName: "${tagged.tagName}") { ${FIELDS} } none: release(tagName: "v9-draft") { id }`,
+    ]) {
+      const { ours, theirs } = await query(inner, token);
+      expect([isPassed(ours), ours.body], inner).toEqual([false, theirs.body]);
+    }
+  for (const inner of ["releases(first: 3, orderBy: { field: NAME, direction: ASC }) { nodes { tagName } }"]) {
+    const { ours, theirs } = await query(inner, READER);
+    expect([isPassed(ours), ours.body]).toEqual([true, theirs.body]);
+    expect((await query(inner, world.token)).ours.body.errors).toMatchObject([{ type: "UNPROCESSABLE" }]);
+  }
+});
+
 test("in a public repository with drafts nobody knows who may push, so lists are upstream's to answer", async () => {
   const stranger = "ghp_stranger";
   world.simulator.tokens.create({ token: stranger, login: "stranger" });

@@ -1,3 +1,4 @@
+import type { HeldReleases } from "../../mirror/read/releases.ts";
 import { type Right, type Sight, sees } from "../../mirror/read/sight.ts";
 import type { Closeness } from "../../mirror/render/public-keys.ts";
 import type { Caller, User } from "./caller.ts";
@@ -57,6 +58,22 @@ export function closenessOf(caller: Caller, repositoryId: number): Closeness {
   const known = caller.by.known.rights.get(repositoryId);
   if (known === undefined) return "stranger";
   return permissions(known.permission).push ? "writer" : "reader";
+}
+
+/**
+ * Whether a caller is shown drafts of releases, as those are who may push. Null: upstream alone can say, or has drafts that the mirror
+ * is not shown. Our own tokens change no release, so they see none that is not published.
+ */
+export function seesDrafts(
+  caller: Caller,
+  { id, isPrivate }: { id: number; isPrivate: boolean },
+  { showsDrafts, hasDrafts }: HeldReleases,
+): boolean | null {
+  if (caller.kind === "anonymous" || caller.by.of === "own") return false;
+  // In public repositories it is not known who may push.
+  if (!isPrivate) return showsDrafts && !hasDrafts ? false : null;
+  if (closenessOf(caller, id) !== "writer") return false;
+  return showsDrafts ? true : null;
 }
 
 /** What a repository allows a caller, as REST has it. */

@@ -42,7 +42,9 @@ export type NodeKind =
   | "CheckRun"
   | "CheckSuite"
   | "App"
-  | "StatusContext";
+  | "StatusContext"
+  | "Release"
+  | "ReleaseAsset";
 
 /** A resource as REST shows it, on its way to be shown by GraphQL. */
 export interface Node {

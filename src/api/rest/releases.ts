@@ -1,20 +1,10 @@
 import { findHeldReleases, findRelease, findReleases, type HeldReleases } from "../../mirror/read/releases.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
-import type { Caller } from "../callers/caller.ts";
-import { closenessOf } from "../callers/permissions.ts";
+import { seesDrafts } from "../callers/permissions.ts";
 import { notFound, notHeld } from "../dialect/fault.ts";
 import { showOne } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
-
-/**
- * Whether upstream lets the caller push, and so shows them drafts. Null: upstream alone knows. Our own tokens change no release, so
- * they see none that is not published.
- */
-function mayPush(caller: Caller, { id, isPrivate }: { id: number; isPrivate: boolean }): boolean | null {
-  if (caller.kind === "anonymous" || caller.by.of === "own") return false;
-  return isPrivate ? closenessOf(caller, id) === "writer" : null;
-}
 
 export async function listReleases(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, query } = call;
@@ -58,16 +48,15 @@ async function shown(call: RepositoryCall, found: StoredDocument | null): Promis
  * Whether the caller is shown drafts.
  * @throws NotHeldFault where upstream alone can say, or has drafts that the mirror is not shown
  */
-function showsDrafts({ caller, repository }: RepositoryCall, { showsDrafts: held, hasDrafts }: HeldReleases): boolean {
-  const may = mayPush(caller, repository);
-  if (may === false) return false;
-  if (!held || (may === null && hasDrafts)) throw notHeld();
-  return may === true;
+function showsDrafts({ caller, repository }: RepositoryCall, held: HeldReleases): boolean {
+  const shows = seesDrafts(caller, repository, held);
+  if (shows === null) throw notHeld();
+  return shows;
 }
 
 /** @throws NotHeldFault where the list is not all here */
 async function requireHeld({ ctx, repository }: RepositoryCall): Promise<HeldReleases> {
-  const held = await findHeldReleases(ctx.db, repository.id);
+  const [held] = await findHeldReleases(ctx.db, [repository.id]);
   if (!held) throw notHeld();
   return held;
 }

@@ -2,6 +2,7 @@ import type { Database, Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import { REPLICA_LAG_MS } from "../store/merge-rule.ts";
+import type { PageSource } from "./pages.ts";
 
 /** What is known of the releases of a repository, whose list is all here. */
 export interface HeldReleases {
@@ -20,22 +21,28 @@ const SEEN_AT = sql`greatest(t.seen_at + case when t.seen_by_read then interval 
 export const IS_LATEST_KNOWN = sql`(l.latest_read_at is not null and not exists (select from releases t
   where t.repository_id = l.repository_id and ${SEEN_AT} > l.latest_read_at))`;
 
-/** Null: the list is not all here. */
-export async function findHeldReleases(db: Queries, repositoryId: number): Promise<HeldReleases | null> {
-  const [row] = await db.prepared<{
-    showsDrafts: boolean;
-    hasDrafts: boolean;
-    latestId: number | null;
-    isKnown: boolean;
-  }>(
-    sql`select l.shows_drafts as "showsDrafts", l.latest_id::float8 as "latestId", ${IS_LATEST_KNOWN} as "isKnown",
+/** Of each repository; null: its list is not all here. */
+export async function findHeldReleases(
+  db: Queries,
+  repositoryIds: readonly number[],
+): Promise<(HeldReleases | null)[]> {
+  const rows = await db.prepared<
+    Omit<HeldReleases, "latestId"> & { id: number; latestId: number | null; isKnown: boolean }
+  >(
+    sql`select l.repository_id::float8 as id, l.shows_drafts as "showsDrafts", l.latest_id::float8 as "latestId",
+        ${IS_LATEST_KNOWN} as "isKnown",
         exists (select from releases t where t.repository_id = l.repository_id and t.draft and t.deleted_at is null)
           as "hasDrafts"
-      from release_lists l where l.repository_id = ${repositoryId} and l.read_at is not null`,
+      from release_lists l
+      where l.repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[]) and l.read_at is not null`,
   );
-  if (!row) return null;
-  const { showsDrafts, hasDrafts, latestId, isKnown } = row;
-  return { showsDrafts, hasDrafts, latestId: isKnown ? latestId : undefined };
+  const found = new Map(rows.map((row) => [row.id, row]));
+  return repositoryIds.map((id) => {
+    const row = found.get(id);
+    if (!row) return null;
+    const { showsDrafts, hasDrafts, latestId, isKnown } = row;
+    return { showsDrafts, hasDrafts, latestId: isKnown ? latestId : undefined };
+  });
 }
 
 /** A page of them, the newest first, and how many there are. */
@@ -74,4 +81,25 @@ export async function findReleaseOfAsset(db: Queries, repositoryId: number, asse
     select t.id::float8 as id from releases t where t.repository_id = ${repositoryId} and t.deleted_at is null
       and position(${`/releases/assets/${assetId}"`} in t.document::text) > 0 limit 1`);
   return row?.id ?? null;
+}
+
+/** The same for GraphQL's lists. */
+export function releaseSource({
+  withDrafts,
+  direction,
+}: {
+  withDrafts: boolean;
+  direction: "asc" | "desc";
+}): PageSource {
+  return {
+    // What names the list says whether drafts are among it: its length is kept for all who may see as much.
+    from: withDrafts ? sql`releases t` : sql`(select * from releases where not draft) t`,
+    repositoryId: sql`t.repository_id`,
+    document: sql`t.document`,
+    conditions: [sql`t.repository_id = x.r and t.deleted_at is null`],
+    key: sql`t.created_at`,
+    keyType: sql`timestamptz`,
+    tie: sql`t.id`,
+    direction,
+  };
 }

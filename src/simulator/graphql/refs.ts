@@ -91,8 +91,8 @@ export const assetFields: Fields<ReleaseAsset & { readonly release: Release }> =
     `${repositoryPage(call.view, row.release.repository)}/releases/download/${encodeURIComponent(row.release.tagName)}/${encodeURIComponent(row.name)}`,
 };
 
-const releasePage = (call: Call, { repository, tagName }: Release) =>
-  `${repositoryPage(call.view, repository)}/releases/tag/${encodeURIComponent(tagName)}`;
+const releasePage = (call: Call, { id, draft, repository, tagName }: Release) =>
+  `${repositoryPage(call.view, repository)}/releases/tag/${encodeURIComponent(draft ? `untagged-${id}` : tagName)}`;
 
 const html = (text: string | null) =>
   text === null ? null : `<p>${text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</p>`;

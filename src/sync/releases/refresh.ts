@@ -32,10 +32,10 @@ export async function refreshReleases(ctx: Context, repositoryId: number): Promi
     select ${isListDue(now)} as "isDue", l.is_half_stored as "isHalfStored" from release_lists l
       where l.repository_id = ${repositoryId}`);
   if (row?.isDue) await readList(ctx, repository, { isHalfStored: row.isHalfStored });
-  const before = await findHeldReleases(ctx.db, repositoryId);
+  const [before] = await findHeldReleases(ctx.db, [repositoryId]);
   if (row?.isDue || before?.latestId === undefined) await readLatest(ctx, repository);
-  const held = await findHeldReleases(ctx.db, repositoryId);
-  return await settleOrWait(ctx, mark, { now, isDone: held !== null && held.latestId !== undefined });
+  const [held] = await findHeldReleases(ctx.db, [repositoryId]);
+  return await settleOrWait(ctx, mark, { now, isDone: held != null && held.latestId !== undefined });
 }
 
 /** What a walk along a list has met. */

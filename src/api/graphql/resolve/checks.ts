@@ -3,9 +3,7 @@
 import { type Json, objectOf } from "../../../json.ts";
 import { findCheckedHeads, findRollups, type Rollup } from "../../../mirror/read/checks.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
-import { notAccessible, readsCode } from "../../callers/permissions.ts";
 import { actorOf, type GraphqlCall, type Node } from "../call.ts";
-import { notGiven } from "../errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { selects } from "../run/selections.ts";
 import { type Connection, heldConnection, type PageArguments } from "./connection.ts";
@@ -15,11 +13,11 @@ import {
   enumValue,
   ofRepository,
   onceRead,
-  requireRepository,
   rest,
   type TypeResolvers,
   upper,
 } from "./fields.ts";
+import { readsCodeOf } from "./rights.ts";
 
 /** A commit that is asked about. */
 interface Place {
@@ -47,12 +45,7 @@ export async function rollupOf(
   repositoryId: number,
   oid: Json | undefined,
 ): Promise<Node | null> {
-  const { rest: repository } = await requireRepository(call, repositoryId);
-  const { caller, sight } = call;
-  if (!readsCode(caller, sight, { id: repositoryId, isPrivate: repository.private === true })) {
-    if (caller.by.of === "own") throw notGiven(notAccessible(caller));
-    return lacking(call);
-  }
+  if (!(await readsCodeOf(call, repositoryId))) return lacking(call);
   const sha = String(oid);
   const place = { repositoryId, sha };
   const head = await call

@@ -17,6 +17,7 @@ import {
   rest,
   type TypeResolvers,
 } from "./fields.ts";
+import { repositoryReleases } from "./releases.ts";
 import { repositoryDetails } from "./repository-details.ts";
 import { given, withRight } from "./rights.ts";
 
@@ -33,6 +34,7 @@ function listed<Args extends object>(kind: Node["kind"], right: Right, source: (
 
 export const repository: TypeResolvers = {
   ...repositoryDetails,
+  ...repositoryReleases,
   id: rest("node_id"),
   databaseId,
   name: rest("name"),

@@ -10,6 +10,7 @@ import type { TypeResolvers } from "./fields.ts";
 import { issue, pullRequest } from "./issues.ts";
 import { label, milestone } from "./labels-milestones.ts";
 import { nodeOf, repositoryOf, resourceAt } from "./lookups.ts";
+import { releaseResolvers } from "./releases.ts";
 import { repository } from "./repository.ts";
 import { topicResolvers } from "./repository-details.ts";
 import { reviewResolvers } from "./reviews.ts";
@@ -26,6 +27,7 @@ export const typeResolvers: Record<string, TypeResolvers> = {
   ...reviewResolvers,
   ...checkResolvers,
   ...commitResolvers,
+  ...releaseResolvers,
 };
 
 /** More than these ids at once are refused. */

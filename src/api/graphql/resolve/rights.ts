@@ -1,6 +1,6 @@
 /** What of a repository's contents the caller was given. */
 import { hasWhereSeen, type Right, sees } from "../../../mirror/read/sight.ts";
-import { notAccessible } from "../../callers/permissions.ts";
+import { notAccessible, readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { notGiven, typedError } from "../errors.ts";
 import { requireRepository } from "./fields.ts";
@@ -10,6 +10,18 @@ async function requireRight(call: GraphqlCall, repositoryId: number, right: Righ
   const { rest } = await requireRepository(call, repositoryId);
   const isSeen = sees(call.sight, { id: repositoryId, isPrivate: rest.private === true }, right);
   if (!isSeen) throw notGiven(notAccessible(call.caller));
+}
+
+/**
+ * Whether the caller reads what hangs on commits; false: upstream alone knows.
+ * @throws GraphQLError FORBIDDEN to our own tokens that do not
+ */
+export async function readsCodeOf(call: GraphqlCall, repositoryId: number): Promise<boolean> {
+  const { rest } = await requireRepository(call, repositoryId);
+  const { caller, sight } = call;
+  if (readsCode(caller, sight, { id: repositoryId, isPrivate: rest.private === true })) return true;
+  if (caller.by.of === "own") throw notGiven(notAccessible(caller));
+  return false;
 }
 
 /** What `show` answers to those who have the right; most callers have it wherever they see a repository. */

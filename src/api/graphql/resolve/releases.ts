@@ -1,0 +1,129 @@
+/** What repositories show of their releases, and releases of themselves. */
+import { type Fields, isObject, objectOf } from "../../../json.ts";
+import type { Order } from "../../../mirror/read/connections/order.ts";
+import { findHeldReleases, findRelease, type HeldReleases, releaseSource } from "../../../mirror/read/releases.ts";
+import { seesDrafts } from "../../callers/permissions.ts";
+import { actorOf, type GraphqlCall, type Node } from "../call.ts";
+import { typedError } from "../errors.ts";
+import { heldConnection, type PageArguments, storedConnection } from "./connection.ts";
+import {
+  databaseId,
+  ofRepository,
+  onceRead,
+  path,
+  type Resolver,
+  requireRepository,
+  rest,
+  type TypeResolvers,
+} from "./fields.ts";
+import { readsCodeOf } from "./rights.ts";
+
+/** @throws GraphQLError where upstream does not answer instead */
+function lacking(call: GraphqlCall): never {
+  call.lacks();
+  throw typedError("UNPROCESSABLE", "This of the releases of this repository is not mirrored.");
+}
+
+/** @throws GraphQLError as `lacking`, where the list is not all here */
+async function heldOf(call: GraphqlCall, repositoryId: number): Promise<HeldReleases> {
+  if (!(await readsCodeOf(call, repositoryId))) return lacking(call);
+  const held = await call
+    .loader<number, HeldReleases | null>("held releases", (ids) => findHeldReleases(call.db, ids))
+    .load(repositoryId);
+  return held ?? lacking(call);
+}
+
+async function oneOf(
+  call: GraphqlCall,
+  repositoryId: number,
+  by: { id: number } | { tag: string },
+): Promise<Node | null> {
+  const found = await findRelease(call.db, repositoryId, by);
+  const [node] = found ? await call.unfold("Release", [found]) : [];
+  return node ?? null;
+}
+
+type ReleaseArguments = PageArguments & { orderBy?: Order | null };
+
+/** Names as upstream sorts them are not known. */
+const releases: Resolver = async ({ repositoryId }, args: ReleaseArguments, call, info) => {
+  const held = await heldOf(call, repositoryId);
+  const { rest: repository } = await requireRepository(call, repositoryId);
+  const withDrafts = seesDrafts(call.caller, { id: repositoryId, isPrivate: repository.private === true }, held);
+  const { orderBy } = args;
+  if (withDrafts === null || (orderBy && orderBy.field !== "CREATED_AT")) return lacking(call);
+  // Without an order the newest comes first.
+  const direction = orderBy?.direction === "ASC" ? "asc" : "desc";
+  const parent = { r: repositoryId, n: 0 };
+  // Arguments name a list, also in later requests, and here what the list holds depends on the caller too.
+  const own = { ...args };
+  return storedConnection(call, info, own, {
+    kind: "Release",
+    source: releaseSource({ withDrafts, direction }),
+    parent,
+  });
+};
+
+export const repositoryReleases: TypeResolvers = {
+  releases,
+  release: async ({ repositoryId }, { tagName }: { tagName: string }, call) => {
+    await heldOf(call, repositoryId);
+    return oneOf(call, repositoryId, { tag: tagName });
+  },
+  latestRelease: async ({ repositoryId }, _args, call) => {
+    const { latestId } = await heldOf(call, repositoryId);
+    if (latestId === undefined) return lacking(call);
+    return latestId === null ? null : oneOf(call, repositoryId, { id: latestId });
+  },
+};
+
+/** An account of people alone: this field shows no bot. */
+const user =
+  (key: string): Resolver =>
+  ({ rest: { [key]: account } }) => {
+    const actor = actorOf(account);
+    return actor?.kind === "User" ? actor : null;
+  };
+
+export const releaseResolvers: Record<string, TypeResolvers> = {
+  Release: {
+    ...ofRepository,
+    id: rest("node_id"),
+    databaseId,
+    author: user("author"),
+    createdAt: rest("created_at"),
+    description: rest("body"),
+    isDraft: rest("draft"),
+    isLatest: async ({ repositoryId, rest: { id } }, _args, call) => {
+      const { latestId } = await heldOf(call, repositoryId);
+      return latestId === undefined ? lacking(call) : latestId === id;
+    },
+    isPrerelease: rest("prerelease"),
+    name: rest("name"),
+    publishedAt: rest("published_at"),
+    releaseAssets: ({ repositoryId, rest: release }, args: PageArguments & { name?: string | null }, _call, info) => {
+      const { name } = args;
+      const assets = (Array.isArray(release.assets) ? release.assets : []).filter(
+        (asset): asset is Fields => isObject(asset) && (name == null || asset.name === name),
+      );
+      const nodes = assets.map((asset): Node => ({ kind: "ReleaseAsset", repositoryId, rest: { ...asset, release } }));
+      // In upstream's order.
+      return heldConnection(info, args, nodes, { keyOf: (_, at) => String(at).padStart(6, "0") });
+    },
+    resourcePath: path,
+    tagName: rest("tag_name"),
+    updatedAt: onceRead("updated_at"),
+    url: rest("html_url"),
+  },
+  ReleaseAsset: {
+    id: rest("node_id"),
+    contentType: rest("content_type"),
+    createdAt: rest("created_at"),
+    downloadCount: rest("download_count"),
+    downloadUrl: rest("browser_download_url"),
+    name: rest("name"),
+    release: ({ repositoryId, rest: { release } }) => ({ kind: "Release", repositoryId, rest: objectOf(release) }),
+    size: rest("size"),
+    updatedAt: rest("updated_at"),
+  },
+};
