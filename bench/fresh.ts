@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { listen } from "../db/announcement.ts";
 import { openDatabase } from "../db/database.ts";
 import { createApiToken } from "../src/api/callers/tokens.ts";
-import { announcedChange } from "../src/mirror/store/announcement.ts";
+import { EVENTS_TOLD } from "../src/events/log.ts";
 import { openCorpus } from "./corpus.ts";
 import { benchRedis, openBenchDatabase } from "./databases.ts";
 import { alternate, type Benchmark, median, ROUNDS } from "./measure.ts";
@@ -53,7 +53,7 @@ export const benchmark: Benchmark = {
     references.use(
       await listen(database.url, {
         onText: (text) => {
-          if (announcedChange(text)) tell();
+          if (text === EVENTS_TOLD) tell();
         },
         onLost: (error) => {
           throw error;

@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import { openDatabase } from "../../db/database.ts";
 import type { ReplicaStanding } from "../../db/replica.ts";
 import type { Context } from "../context.ts";
+import { LogEnd } from "../events/log-end.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Handler, Params, Route } from "../http/router.ts";
@@ -91,7 +92,9 @@ export function openApi(
   const requestIds = new RequestIds();
   const callers = new Callers(ctx, quota);
   const announcements = new Announcements(ctx);
-  const changes = new ChangeStreams(announcements);
+  // Locks and a sequence say where the log ends. Replicas have neither.
+  const end = new LogEnd(primaryReads);
+  const changes = new ChangeStreams({ reads: primaryReads, end }, announcements);
   const places = new StreamPlaces(ctx.config);
   const pages = openPages(ctx.config.pageCacheBytes);
   const meter = new ApiMeter(ctx.metrics);
@@ -101,13 +104,13 @@ export function openApi(
   const parameters = knownParameters(REST_OPERATIONS, readPublished());
   const rest = new Rest({ ctx, meter, forms, callers, quota, pages, again, requestIds, parameters });
   const graphql = new Graphql({ ctx, meter, callers, quota, changes, places, requestIds, timeoutMs, unreadMs });
-  // Locks and a sequence say where the log ends. Replicas have neither.
   const feed = new Feed({
     ctx: { ...ctx, reads: primaryReads },
     meter,
     callers,
     quota,
     announcements,
+    end,
     places,
     requestIds,
     unreadMs,

@@ -59,3 +59,28 @@ export async function keptAfter(db: Queries): Promise<number> {
       (select case when is_called then last_value else 0 end from event_place))::float8 as id`);
   return row?.id ?? 0;
 }
+
+/** An issue or pull request that an event is about. */
+export interface Change {
+  /** The event's place in the log. */
+  id: number;
+  number: number;
+}
+
+/** Which changes are asked for. */
+export interface ChangesOf {
+  repositoryId: number;
+  kind: "issue" | "pull_request";
+}
+
+/** The issues, or pull requests, that events of a part of the log are about, in order. */
+export async function readChanges(
+  db: Queries,
+  { after, upTo, limit }: { after: number; upTo: number; limit: number },
+  { repositoryId, kind }: ChangesOf,
+): Promise<Change[]> {
+  return await db.prepared<Change>(sql`
+    select id::float8 as id, number from events
+      where repository_id = ${repositoryId} and id > ${after} and id <= ${upTo} and number is not null
+        and is_pull_request = ${kind === "pull_request"} order by id limit ${limit}`);
+}

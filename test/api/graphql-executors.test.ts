@@ -23,6 +23,7 @@ import { Plans } from "../../src/api/graphql/run/plan.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { ChangeStreams } from "../../src/api/graphql/subscribe/change-streams.ts";
 import { Announcements } from "../../src/api/streams/announcements.ts";
+import { LogEnd } from "../../src/events/log-end.ts";
 import { wholeSight } from "../../src/mirror/read/sight.ts";
 import { openMirrorReader } from "../../src/mirror/reader.ts";
 import { Kept } from "../../src/mirror/unchanged/kept.ts";
@@ -259,7 +260,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const schema = apiSchema();
   const { ctx, userId } = world;
   await using announcements = new Announcements(ctx);
-  const changes = new ChangeStreams(announcements);
+  const changes = new ChangeStreams({ reads: ctx.db, end: new LogEnd(ctx.db) }, announcements);
   const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "", scopes: null };
   const sight = wholeSight("all");
   const token = { id: "t", userId, kinds: kindsOf(null, true), repositories: "all" as const, sight, payer };

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { apiTokenId, createApiToken, revokeApiTokens } from "../../src/api/callers/tokens.ts";
 import { PATIENCE_MS } from "../support/bounds.ts";
-import { store } from "../support/mirrored.ts";
+import { store, storeAndTell } from "../support/mirrored.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 import { type Event, openStream } from "./event-stream.ts";
 
@@ -33,7 +33,13 @@ async function change(more: object = {}): Promise<void> {
   changes += 1;
   const updated_at = new Date(Date.parse(issue.updated_at) + changes * 60_000).toISOString().replace(/\.\d+Z$/, "Z");
   const at = { ...open, htmlUrl: `https://github.com/${open.fullName}` };
-  await store(world.ctx, world.upstream, "issue", { ...issue, title: `Change ${changes}`, updated_at, ...more }, at);
+  await storeAndTell(
+    world.ctx,
+    world.upstream,
+    "issue",
+    { ...issue, title: `Change ${changes}`, updated_at, ...more },
+    at,
+  );
 }
 
 const QUERY = "subscription($id: ID!) { issueChanged(repositoryId: $id) { number issue { title } } }";

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { store } from "../support/mirrored.ts";
+import { storeAndTell } from "../support/mirrored.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 import { type Event, openStream } from "./event-stream.ts";
 
@@ -29,7 +29,7 @@ async function show(kind: "issue" | "pull_request", number: number, changed: obj
   clock += 60_000;
   const updated = new Date(Date.parse(body.updated_at) + clock).toISOString().replace(/\.\d+Z$/, "Z");
   const at = { ...repository, htmlUrl: `https://github.com/${repository.fullName}` };
-  await store(world.ctx, world.upstream, kind, { ...body, updated_at: updated, ...changed }, at, { deleted });
+  await storeAndTell(world.ctx, world.upstream, kind, { ...body, updated_at: updated, ...changed }, at, { deleted });
 }
 let clock = 0;
 
@@ -50,7 +50,7 @@ test("a change is told to every process that has subscribers, and is there to re
   // The same again changes nothing and is not told: the next event is about another issue.
   clock -= 60_000;
   await show("issue", number, { title: "Told" });
-  await show("issue", other, { labels: [] });
+  await show("issue", other, { title: "Another", labels: [] });
   expect((await here.next()).data.issueChanged).toMatchObject({ number: other, issue: { labels: { nodes: [] } } });
 });
 

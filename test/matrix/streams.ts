@@ -1,5 +1,5 @@
 import { openStream } from "../api/event-stream.ts";
-import { store } from "../support/mirrored.ts";
+import { storeAndTell } from "../support/mirrored.ts";
 import { accessOf, type Caller } from "./callers.ts";
 import type { MatrixWorld } from "./matrix-world.ts";
 import { markOf, marksIn, type Place } from "./places.ts";
@@ -48,6 +48,6 @@ async function change({ api }: MatrixWorld, { repository, targets, issue, pull }
   for (const { number } of [issue, pull]) {
     const { body } = await api.getUpstream(`/repos/${fullName}/issues/${number}`);
     const updated_at = new Date(Date.parse(body.updated_at) + 60_000).toISOString().replace(/\.\d+Z$/, "Z");
-    await store(api.ctx, api.upstream, "issue", { ...body, title: `${body.title}, changed`, updated_at }, at);
+    await storeAndTell(api.ctx, api.upstream, "issue", { ...body, title: `${body.title}, changed`, updated_at }, at);
   }
 }

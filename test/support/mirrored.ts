@@ -11,6 +11,7 @@ import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { refreshChecks } from "../../src/sync/checks/refresh.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
+import { makeEvents } from "../../src/sync/found/make.ts";
 import { refreshLists } from "../../src/sync/lists/refresh.ts";
 import { refreshRefs } from "../../src/sync/refs/refresh.ts";
 import { refreshReleases } from "../../src/sync/releases/refresh.ts";
@@ -114,7 +115,8 @@ export async function mirrorWhole(
     ];
     for (const [list, kind] of lists) await store(ctx, upstream, kind, state[list] ?? [], at);
     await ctx.db.query(sql`
-      insert into repository_syncs (repository_id, state, added_at) values (${id}, 'live', now())`);
+      insert into repository_syncs (repository_id, state, added_at, backfilled_at)
+        values (${id}, 'live', now() - interval '1 minute', now())`);
   }
 }
 
@@ -143,6 +145,17 @@ export async function store(
   };
   const observed: Observed = joinObserved([shown].flat().map((one) => observe(kind, one, sighting)));
   await ctx.db.transaction((tx) => mergeObserved(tx, observed));
+}
+
+type Shown = Parameters<typeof store> extends [unknown, ...infer Rest] ? Rest : never;
+
+/** The same, and lets the event be told that is made of it. */
+export async function storeAndTell(
+  ctx: Context,
+  ...[upstream, kind, shown, repository, options]: Shown
+): Promise<void> {
+  await store(ctx, upstream, kind, shown, repository, options);
+  await makeEvents({ ...ctx, config: { ...ctx.config, eventsMadeAfterMs: 0 } });
 }
 
 /** Reads the parts that are mirrored only where `MIRROR` says so, of what is mirrored already. */

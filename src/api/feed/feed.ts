@@ -1,6 +1,6 @@
 import { isPostgresOutage } from "../../../db/outage.ts";
 import { EVENTS_TOLD } from "../../events/log.ts";
-import { LogEnd } from "../../events/log-end.ts";
+import type { LogEnd } from "../../events/log-end.ts";
 import { keptAfter } from "../../events/log-reads.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
@@ -14,6 +14,7 @@ import { commonHeaders, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import { type ApiMeter, kindOf, type Metered } from "../metering.ts";
 import type { Announcements } from "../streams/announcements.ts";
+import { Bell } from "../streams/bell.ts";
 import { lasting } from "../streams/lasting.ts";
 import type { StreamPlaces } from "../streams/places.ts";
 import { CONTENT_TYPES, signText } from "./envelope.ts";
@@ -31,6 +32,8 @@ interface Parts {
   callers: Callers;
   quota: CallerQuota;
   announcements: Announcements;
+  /** Where the log ends. */
+  end: LogEnd;
   places: StreamPlaces;
   requestIds: RequestIds;
   /** How long a reader may leave unread what was written. */
@@ -40,12 +43,10 @@ interface Parts {
 /** Answers `GET /-/events`: the log of events, as a stream that goes on from wherever its reader has come to. */
 export class Feed {
   readonly #parts: Parts;
-  readonly #end: LogEnd;
   readonly #meter: FeedMeter;
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#end = new LogEnd(parts.ctx.reads);
     this.#meter = new FeedMeter(parts.ctx.metrics);
   }
 
@@ -135,7 +136,7 @@ export class Feed {
       woken: () => bell.rung(),
       isEnded: () => ended,
     };
-    const stream = new FeedStream({ ctx, quota, end: this.#end, meter: this.#meter }, reading, begin);
+    const stream = new FeedStream({ ctx, quota, end: this.#parts.end, meter: this.#meter }, reading, begin);
     const stop = () => bell.ring();
     exchange.gone.addEventListener("abort", () => {
       ended = "gone";
@@ -166,7 +167,7 @@ export class Feed {
 
   /** Where the stream begins. @throws ApiFault 410 where something was pruned since, 400 for a place that was never given out */
   async #begin(since: number | null): Promise<number> {
-    const { place: end, isCertain } = await this.#end.now();
+    const { place: end, isCertain } = await this.#parts.end.now();
     if (!isCertain) throw new ApiFault(503, END_UNKNOWN, { headers: { "Retry-After": "5" } });
     if (since === null) return end;
     const kept = await keptAfter(this.#parts.ctx.reads);
@@ -192,27 +193,6 @@ export class Feed {
     const caller = await this.#parts.callers.identify({ authorization, address });
     if (caller.kind !== "user") throw new ApiFault(401, "Requires authentication");
     return caller;
-  }
-}
-
-/** Rings for one who waits, also if they come later. */
-class Bell {
-  #hasRung = false;
-  #wake: (() => void) | null = null;
-
-  ring(): void {
-    this.#hasRung = true;
-    this.#wake?.();
-  }
-
-  async rung(): Promise<void> {
-    if (!this.#hasRung) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-      this.#wake = null;
-    }
-    this.#hasRung = false;
   }
 }
 

@@ -156,7 +156,7 @@ interface Found extends Aspect {
 const SKEW = sql`interval '1 minute'`;
 
 /** How long what a webhook said of it counts as what others know, where the mirror did not believe it at first. */
-const BELIEVED_WITHIN = sql`interval '10 minutes'`;
+export const BELIEVED_WITHIN = sql`interval '1 hour'`;
 
 /**
  * Notes what was changed by these rows and is not told of, for an event to be made of it. What belongs to a first copy is no

@@ -1,7 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
-import { announceChanges, type Change } from "./announcement.ts";
 import { childNumberColumns, followRows } from "./follow-rows.ts";
 import { noteFound, type Said } from "./found.ts";
 import { type Folded, fold, type Stored } from "./merge-rule.ts";
@@ -44,7 +43,6 @@ export async function mergeObserved(
     await together([
       ...own.map(({ resource, rows }) => updateRows(tx, resource, rows)),
       ...own.map(({ resource, rows }) => followRows(tx, resource, rows)),
-      announceChanges(tx, own.flatMap(changesOf)),
       ...own.map(({ resource, rows }) => noteFound(tx, resource.kind, rows, told)),
       // Last, since two that meet a new shape at once wait for each other.
       round === 0 ? storeShapes(tx, shapes) : Promise.resolve(),
@@ -177,15 +175,6 @@ function first<One>(group: One[]): One {
 
 function identity({ kind, repositoryId, key }: ResourceKey): ResourceKey {
   return { kind, repositoryId, key };
-}
-
-/** A pull request is announced as one also when its issue side was changed. */
-function changesOf({ resource: { kind }, rows }: RowsOfKind): Change[] {
-  if (kind !== "issue" && kind !== "pull_request") return [];
-  return rows.map(({ seen, stored }) => {
-    const isPull = kind === "pull_request" || stored.fields.pull_request != null;
-    return { repositoryId: seen.repositoryId, kind: isPull ? "pull_request" : "issue", number: seen.key };
-  });
 }
 
 /** One statement for all kinds. Nothing is locked. */

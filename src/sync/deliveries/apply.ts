@@ -33,7 +33,7 @@ import { FOLLOWED_EVENTS } from "./events.ts";
 import type { Ask } from "./followed-event.ts";
 import { hearLists } from "./lists-heard.ts";
 import { meterSettled } from "./metering.ts";
-import { InvalidPayloadError, ownerOf } from "./payload.ts";
+import { aboutOf, InvalidPayloadError, ownerOf } from "./payload.ts";
 import { type Parsed, parse, read, type Shown } from "./read.ts";
 import { hearRefs } from "./refs-heard.ts";
 import { hearReleases } from "./releases-heard.ts";
@@ -185,7 +185,8 @@ async function readAll({ config }: Context, tx: Transaction, open: readonly Take
     if (typeof shown !== "string" || isUnfollowed(one)) {
       const repositoryId = one.repository?.id ?? null;
       const tellings = tellingsOf(one.taken.event, one.payload, repositoryId);
-      readings.told.push({ deliveryId: id, repositoryId, ownerId: ownerOf(one.payload), tellings });
+      const named = { ownerId: ownerOf(one.payload), about: aboutOf(one.payload) };
+      readings.told.push({ deliveryId: id, repositoryId, ...named, tellings });
     }
   }
   return { ...readings, parts: mirrored };

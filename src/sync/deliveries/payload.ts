@@ -1,3 +1,4 @@
+import type { Told } from "../../events/log.ts";
 import { type Fields, isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
 import type { Sighting } from "../../mirror/store/observation.ts";
 
@@ -33,4 +34,12 @@ export function repositoryOf({ repository }: Payload): PayloadRepository | null 
 /** Upstream's id of the account that an event belongs to: its repository's owner, or its organization. Null: it names none. */
 export function ownerOf({ repository, organization }: Payload): number | null {
   return numberOf(objectOf(objectOf(repository).owner).id) ?? numberOf(objectOf(organization).id);
+}
+
+/** The issue or pull request that a payload is about; null: none. */
+export function aboutOf({ issue, pull_request: pull }: Payload): Told["about"] {
+  const number = numberOf(objectOf(pull).number);
+  if (number !== null) return { number, isPullRequest: true };
+  const { number: own, pull_request: asPull } = objectOf(issue);
+  return typeof own === "number" ? { number: own, isPullRequest: isObject(asPull) } : null;
 }

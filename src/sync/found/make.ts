@@ -5,10 +5,10 @@ import { recordEvents } from "../../events/log.ts";
 import { wake } from "../../events/wake.ts";
 import { keepMade } from "../../inbox/made.ts";
 import { type Json, textOf } from "../../json.ts";
-import { aspectOf, sameAspect, shownAtFirst } from "../../mirror/store/found.ts";
+import { aspectOf, BELIEVED_WITHIN, sameAspect, shownAtFirst } from "../../mirror/store/found.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
-import { ownerOf } from "../deliveries/payload.ts";
+import { aboutOf, ownerOf } from "../deliveries/payload.ts";
 import { type MadeOf, type MakingOf, payloadText, storedByName, withPayloads } from "./documents.ts";
 import { makingsOf } from "./makings.ts";
 
@@ -94,8 +94,8 @@ async function makeSome(
     now,
   );
   const told = ids.map((deliveryId, at) => {
-    const ownerId = ownerOf(events[at]?.payload ?? {});
-    return { deliveryId, repositoryId, ownerId, isMade: true } as const;
+    const payload = events[at]?.payload ?? {};
+    return { deliveryId, repositoryId, ownerId: ownerOf(payload), about: aboutOf(payload), isMade: true } as const;
   });
   const targets = told.length > 0 ? await recordEvents(tx, told) : [];
   return { resources: subjects.length, events: events.length, targets };
@@ -199,7 +199,7 @@ async function note(
 
 const BATCH_SIZE = 1_000;
 
-/** Forgets what was told so long ago that its webhook will not come any more. */
+/** Forgets what was made so long ago that its webhook will not come any more, and what was only heard for a while. */
 export async function pruneFound(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
   signal?: AbortSignal,
@@ -208,6 +208,7 @@ export async function pruneFound(
   for (let count = BATCH_SIZE; count === BATCH_SIZE && !signal?.aborted; ) {
     count = await db.count(sql`delete from found_changes where (repository_id, kind, key, aspect) in (
       select repository_id, kind, key, aspect from found_changes
-        where found_at is null and greatest(heard_at, made_at) < ${before} limit ${BATCH_SIZE} for update skip locked)`);
+        where found_at is null and (greatest(heard_at, made_at) < ${before}
+          or (made_at is null and heard_at < ${clock.now()}::timestamptz - ${BELIEVED_WITHIN})) limit ${BATCH_SIZE} for update skip locked)`);
   }
 }

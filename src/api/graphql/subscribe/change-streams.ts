@@ -1,48 +1,56 @@
-import { announcedChange, type Change } from "../../../mirror/store/announcement.ts";
+import { EVENTS_TOLD } from "../../../events/log.ts";
+import type { LogEnd } from "../../../events/log-end.ts";
+import { type Change, type ChangesOf, readChanges } from "../../../events/log-reads.ts";
+import type { ApiContext } from "../../call.ts";
 import type { Announcements } from "../../streams/announcements.ts";
+import { Bell } from "../../streams/bell.ts";
 
-/**
- * A stream that is not read fast enough is ended. Its reader subscribes again and starts from the state at that time.
- */
-const MAX_WAITING = 1_000;
+/** Events of one look into the log. */
+const PAGE = 1_000;
 
-/** The changes that one subscriber waits for. Each number is told once, however often it changed while nobody read. */
+/** The changes that the log of events tells one subscriber. Of what was told while nobody read, each number comes once. */
 class Stream implements AsyncIterableIterator<Change> {
-  readonly #wanted: Pick<Change, "repositoryId" | "kind">;
-  readonly #onEnd: () => void;
-  readonly #waiting = new Map<number, Change>();
-  #isOver = false;
-  #wake: (() => void) | null = null;
+  readonly #reads: ApiContext["reads"];
+  readonly #end: LogEnd;
+  readonly #wanted: ChangesOf;
+  readonly #bell = new Bell();
+  readonly #leaving = new DisposableStack();
+  #waiting: Change[] = [];
+  /** Everything up to there was told; null: it has not begun. */
+  #place: number | null = null;
 
-  constructor(wanted: Pick<Change, "repositoryId" | "kind">, onEnd: () => void) {
+  constructor({ reads, end }: { reads: ApiContext["reads"]; end: LogEnd }, wanted: ChangesOf) {
+    this.#reads = reads;
+    this.#end = end;
     this.#wanted = wanted;
-    this.#onEnd = onEnd;
   }
 
-  tell(change: Change): void {
-    if (change.repositoryId !== this.#wanted.repositoryId || change.kind !== this.#wanted.kind) return;
-    this.#waiting.set(change.number, change);
-    if (this.#waiting.size > MAX_WAITING) this.end();
-    this.#wake?.();
+  /** Whatever is committed after this has answered is told. @throws when Postgres cannot be reached */
+  async begin(announcements: Announcements): Promise<this> {
+    const joined = await announcements.join({
+      onText: (text) => {
+        if (text === EVENTS_TOLD) this.#bell.ring();
+      },
+      onEnd: () => this.end(),
+    });
+    if (this.#leaving.disposed) joined[Symbol.dispose]();
+    else this.#leaving.use(joined);
+    this.#place = (await this.#end.now()).place;
+    return this;
   }
 
   end(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#onEnd();
-    this.#wake?.();
+    if (this.#leaving.disposed) return;
+    this.#leaving.dispose();
+    this.#bell.ring();
   }
 
   async next(): Promise<IteratorResult<Change>> {
-    while (!this.#isOver) {
-      const [change] = this.#waiting.values();
-      if (change) {
-        this.#waiting.delete(change.number);
-        return { value: change, done: false };
-      }
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
+    while (!this.#leaving.disposed) {
+      const change = this.#waiting.shift();
+      if (change) return { value: change, done: false };
+      await this.#bell.rung();
+      if (!this.#leaving.disposed) await this.#read();
     }
     return { value: undefined, done: true };
   }
@@ -55,29 +63,36 @@ class Stream implements AsyncIterableIterator<Change> {
   [Symbol.asyncIterator](): this {
     return this;
   }
+
+  async #read(): Promise<void> {
+    const { place: end, isCertain } = await this.#end.now();
+    const after = this.#place ?? end;
+    const page = await readChanges(this.#reads, { after, upTo: end, limit: PAGE }, this.#wanted);
+    this.#waiting = [...new Map(page.map((one) => [one.number, one])).values()];
+    this.#place = page.length < PAGE ? Math.max(end, after) : (page.at(-1)?.id ?? end);
+    // There is more, or there may be more by now, and nothing tells of it anew.
+    if (page.length === PAGE || !isCertain) this.#bell.ring();
+  }
 }
 
-/** The changes that subscribers of this process wait for. */
+/** The changes that subscribers of this process wait for. They read the same log as the feed. */
 export class ChangeStreams {
+  readonly #log: { reads: ApiContext["reads"]; end: LogEnd };
   readonly #announcements: Announcements;
 
-  constructor(announcements: Announcements) {
+  constructor(log: { reads: ApiContext["reads"]; end: LogEnd }, announcements: Announcements) {
+    this.#log = log;
     this.#announcements = announcements;
   }
 
   /** Whatever is committed after this has answered is told. @throws when Postgres cannot be reached */
-  async open(wanted: Pick<Change, "repositoryId" | "kind">): Promise<AsyncIterableIterator<Change>> {
-    const leaving = new DisposableStack();
-    const stream = new Stream(wanted, () => leaving.dispose());
-    const joined = await this.#announcements.join({
-      onText: (text) => {
-        const change = announcedChange(text);
-        if (change) stream.tell(change);
-      },
-      onEnd: () => stream.end(),
-    });
-    if (leaving.disposed) joined[Symbol.dispose]();
-    else leaving.use(joined);
-    return stream;
+  async open(wanted: ChangesOf): Promise<AsyncIterableIterator<Change>> {
+    const stream = new Stream(this.#log, wanted);
+    try {
+      return await stream.begin(this.#announcements);
+    } catch (error) {
+      stream.end();
+      throw error;
+    }
   }
 }

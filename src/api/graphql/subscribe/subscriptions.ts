@@ -1,4 +1,4 @@
-import type { Change } from "../../../mirror/store/announcement.ts";
+import type { Change, ChangesOf } from "../../../events/log-reads.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { nodeOf } from "../resolve/lookups.ts";
@@ -10,7 +10,7 @@ interface SubscriptionField {
   resolve: (change: Change, args: { repositoryId: string }, call: GraphqlCall) => unknown;
 }
 
-function changed(kind: Change["kind"], key: "issue" | "pullRequest"): SubscriptionField {
+function changed(kind: ChangesOf["kind"], key: "issue" | "pullRequest"): SubscriptionField {
   const right = kind === "issue" ? "issues" : "pulls";
   return {
     subscribe: async (_root, { repositoryId }, call) => {

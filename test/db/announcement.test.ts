@@ -1,8 +1,7 @@
 /** Changes are told to those who listen. With nobody to hear them, commits do not wait for each other. */
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { listen as listenOn } from "../../db/announcement.ts";
-import { announceChanges, announcedChange, type Change } from "../../src/mirror/store/announcement.ts";
+import { announce, listen as listenOn } from "../../db/announcement.ts";
 import { connectTo } from "../support/database.ts";
 import { openMirror, type TestMirror } from "../support/mirror.ts";
 import { eventually } from "../support/patience.ts";
@@ -27,15 +26,14 @@ beforeEach(() => {
   overheard = [];
 });
 
-const change = (number: number): Change => ({ repositoryId: 1, kind: "issue", number });
-const text = (number: number) => `1 issue ${number}`;
+const text = (number: number) => `change ${number}`;
 
 /** A transaction that has announced a change, and is still open. */
 async function opened(number: number): Promise<{ commit(): Promise<void> }> {
   const announced = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
   const done = mirror.ctx.db.transaction(async (tx) => {
-    await announceChanges(tx, [change(number)]);
+    await announce(tx, [text(number)]);
     announced.resolve();
     await asked.promise;
   });
@@ -66,7 +64,7 @@ async function heard(): Promise<string[]> {
 async function listen(): Promise<{ numbers: number[]; stop(): Promise<void> }> {
   const numbers: number[] = [];
   const listening = await listenOn(mirror.ctx.config.databaseUrl, {
-    onText: (heard) => numbers.push(announcedChange(heard)?.number ?? 0),
+    onText: (heard) => numbers.push(Number(heard.split(" ")[1])),
     onLost: (error) => {
       throw error;
     },
