@@ -41,12 +41,10 @@ export async function heardAnew(
   at: Date,
 ): Promise<readonly Heard[]> {
   const tied = new Set(merged.filter(({ outcome }) => outcome === "tied").map((one) => resourceName(one)));
-  const inRepositories = await repositoriesWithFound(tx, heard);
-  const tellings = heard.flatMap((one) =>
-    one.tellings.filter((each) => inRepositories.has(each.repositoryId) || tied.has(resourceName(each))),
-  );
+  const tellings = heard.flatMap((one) => one.tellings);
   if (tellings.length === 0) return heard;
-  const rows = inRepositories.size === 0 ? new Map<string, Row>() : await lockFound(tx, tellings);
+  const rows = await lockFound(tx, tellings);
+  if (rows.size === 0 && tied.size === 0) return heard;
   const stored = new Map(merged.map((one) => [resourceName(one), one.stored]));
   /** Nobody was told yet that it is there, so whatever is told of it counts. */
   const isFresh = (one: Telling) => (rows.get(aspectName({ ...one, aspect: "exists" }))?.foundAt ?? null) !== null;
@@ -89,22 +87,14 @@ function wasMade(row: Row | undefined, { value, updatedAt }: Telling): boolean {
   return (!overtaken || laterMs === 0) && made.some((one) => sameAspect(one, value));
 }
 
-/** Mostly there are none. */
-async function repositoriesWithFound(tx: Transaction, heard: readonly Heard[]): Promise<Set<number>> {
-  const ids = new Set(heard.flatMap(({ tellings }) => tellings.map(({ repositoryId }) => repositoryId)));
-  if (ids.size === 0) return new Set();
-  const rows = await tx.prepared<{ id: number }>(sql`
-    select x.id::float8 as id from unnest(${sql.array([...ids], "bigint")}) as x(id)
-      where exists (select from found_changes f where f.repository_id = x.id)`);
-  return new Set(rows.map(({ id }) => id));
-}
-
+/** What is found of all that they tell of, and whether that was told to be there. Mostly there is nothing. */
 async function lockFound(tx: Transaction, tellings: readonly Telling[]): Promise<Map<string, Row>> {
+  const x = table(tellings);
   const rows = await tx.prepared<Row>(sql`
     select f.kind, f.repository_id::float8 as "repositoryId", f.key::float8 as key, f.aspect, f.made, f.found_at as "foundAt", f.heard_at as "heardAt", f.made_until as "madeUntil", f.overtaken
-      from found_changes f where (f.repository_id, f.kind, f.key, f.aspect) in (
-          select r, kind, k, aspect from ${table(tellings)} union select r, kind, k, 'exists' from ${table(tellings)})
-      order by f.repository_id, f.kind, f.key, f.aspect for update`);
+      from (select r, kind, k, aspect from ${x} union select r, kind, k, 'exists' from ${x}) x
+        join found_changes f on f.repository_id = x.r and f.kind = x.kind and f.key = x.k and f.aspect = x.aspect
+      order by f.repository_id, f.kind, f.key, f.aspect for update of f`);
   return new Map(rows.map((row) => [aspectName(row), row]));
 }
 
