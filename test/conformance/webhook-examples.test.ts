@@ -1,5 +1,5 @@
 import { createHmac, randomUUID } from "node:crypto";
-import examples from "@octokit/webhooks-examples";
+import examples from "@octokit/webhooks-examples" with { type: "json" };
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Fields } from "../../src/json.ts";

@@ -1,4 +1,4 @@
-import examples from "@octokit/webhooks-examples";
+import examples from "@octokit/webhooks-examples" with { type: "json" };
 import { describe, expect, test } from "vitest";
 import type { Fields } from "../../src/json.ts";
 import { FOLLOWED_EVENTS } from "../../src/sync/deliveries/events.ts";

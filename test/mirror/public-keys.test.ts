@@ -56,7 +56,7 @@ function publishedKeys(kinds: readonly string[]): string[] {
       keys.add(key);
       if (!OWN_WORDS.includes(key)) look(inner);
     }
-    for (const of of ["allOf", "anyOf", "oneOf"]) for (const one of schema[of] ?? []) look(one);
+    for (const way of ["allOf", "anyOf", "oneOf"]) for (const one of schema[way] ?? []) look(one);
     look(schema.items);
     look(schema.additionalProperties);
   };

@@ -1,4 +1,4 @@
-import examples from "@octokit/webhooks-examples";
+import examples from "@octokit/webhooks-examples" with { type: "json" };
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { keysOf } from "../../src/inbox/delivery.ts";
