@@ -8,19 +8,16 @@ import { type Sight, visible } from "./sight.ts";
 export type FoundNode = StoredDocument & { key: string };
 
 const BODY = sql`t.body, null as detail`;
+const WITH_DETAIL = sql`t.body, t.detail::text as detail`;
 const NO_BODY = sql`null as body, null as detail`;
 
 const TABLES = {
   Issue: { table: sql`issues`, columns: BODY, shown: sql`t.id is not null` },
-  PullRequest: {
-    table: sql`pull_requests`,
-    columns: sql`t.body, t.detail::text as detail`,
-    shown: sql`t.id is not null`,
-  },
+  PullRequest: { table: sql`pull_requests`, columns: WITH_DETAIL, shown: sql`t.id is not null` },
   Milestone: { table: sql`milestones`, columns: NO_BODY, shown: sql`true` },
   Label: { table: sql`labels`, columns: NO_BODY, shown: sql`true` },
   IssueComment: { table: sql`issue_comments`, columns: BODY, shown: sql`true` },
-  PullRequestReview: { table: sql`pull_request_reviews`, columns: BODY, shown: sql`t.state <> 'PENDING'` },
+  PullRequestReview: { table: sql`pull_request_reviews`, columns: WITH_DETAIL, shown: sql`t.state <> 'PENDING'` },
   PullRequestReviewComment: { table: sql`pull_request_review_comments`, columns: BODY, shown: sql`true` },
 };
 export type RepositoryNodeKind = keyof typeof TABLES;

@@ -2,6 +2,10 @@
 import { commitNode, enumValue, notMirrored, type TypeResolvers } from "../resolve/fields.ts";
 
 export const pullMerging: TypeResolvers = {
+  canBeRebased: ({ rest: { rebaseable, state } }, _args, call) => {
+    if (rebaseable === undefined || (rebaseable === null && state === "open")) call.lacks();
+    return rebaseable === true;
+  },
   mergeStateStatus: ({ rest: { mergeable_state, state } }, _args, call) => {
     if (mergeable_state == null || (mergeable_state === "unknown" && state === "open")) call.lacks();
     return enumValue(mergeable_state) ?? "UNKNOWN";

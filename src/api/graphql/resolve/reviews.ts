@@ -89,6 +89,11 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
     reactionGroups: notMirrored,
     state: rest("state"),
     submittedAt: rest("submitted_at"),
+    // REST does not tell it, so of a review that was read by REST alone the mirror knows no edit.
+    updatedAt: ({ rest: { updated_at, submitted_at } }, _args, call) => {
+      if (updated_at === undefined) call.lacks();
+      return updated_at ?? submitted_at;
+    },
     pullRequest: pullOf,
     commit: commitIn("commit_id"),
     comments: (node, args: PageArguments, call, info) =>

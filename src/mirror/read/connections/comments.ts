@@ -20,6 +20,7 @@ export function reviews({ author, states }: { author?: string | null; states?: s
     from: sql`pull_request_reviews c`,
     repositoryId: sql`c.repository_id`,
     document: sql`c.document`,
+    detail: sql`c.detail`,
     body: sql`c.body`,
     conditions: [
       sql`c.repository_id = x.r and c.pull_number = x.n and c.deleted_at is null and c.state <> 'PENDING'`,
