@@ -274,6 +274,27 @@ export const proofs: readonly Proof[] = [
     figures: (lines) => [atLeast("clients that were driven", printed(lines, "hook clients").length, 3)],
   },
   {
+    name: "chain",
+    proves:
+      "Of three mirrors, each the next one's upstream, the last shows 500 changes of the root field by field, though two were not " +
+      "told, and the root's quota pays for hardly more than for one mirror.",
+    minutes: 3,
+    commands: [{ args: ["test", "test/events/chain.test.ts"], env: { CHANGES: "500" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "chain");
+      const [paid, paidAlone] = [numberAt(line, "paid"), numberAt(line, "paidAlone")];
+      return [
+        atLeast("changes", numberAt(line, "changes"), 500),
+        atMost("minutes until the last mirror is equal", numberAt(line, "minutes"), 18),
+        atMost(
+          "what the root's quota paid for, by what one mirror alone costs",
+          paid && paidAlone && paid / paidAlone,
+          1.25,
+        ),
+      ];
+    },
+  },
+  {
     name: "read-after-event",
     proves:
       "Who asks at the moment of a delivery sees what it tells, 20,000 times, by REST and GraphQL, in two processes.",

@@ -174,7 +174,14 @@ test("labels are asked for whole, and issues that are too many to be numbered fr
 test("an answer that is no list is an error, and never the end of one", async () => {
   const upstream: Pick<Upstream, "get"> = {
     get: async () => ({
-      ...{ kind: "ok", body: { message: "busy" }, seenAt: new Date(0), upstreamNow: new Date(0), links: {} },
+      ...{
+        kind: "ok",
+        body: { message: "busy" },
+        seenAt: new Date(0),
+        upstreamNow: new Date(0),
+        asOf: null,
+        links: {},
+      },
       ...{ lastModified: null, validator: null },
     }),
   };

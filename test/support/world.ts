@@ -73,22 +73,7 @@ export async function openWorld({
     simulator,
     first: summary.repositories[0]?.full_name ?? "",
     token,
-    async mirror(...patterns) {
-      await addSelections(ctx, patterns);
-      await resolveSelections(ctx);
-      const unresolved = await ctx.db.query<{ problem: string }>(
-        sql`select problem from problems where task = 'select'`,
-      );
-      if (unresolved[0]) throw new Error(unresolved[0].problem);
-      await until(
-        "every repository is live",
-        async () => {
-          const rows = await ctx.db.query<{ state: string }>(sql`select state from repository_syncs`);
-          return rows.length > 0 && rows.every((row) => row.state === "live");
-        },
-        copiedWithinMs,
-      );
-    },
+    mirror: (...patterns) => mirrorAll(ctx, patterns, copiedWithinMs),
     async listen(...fullNames) {
       // Not by the mirror itself: it would leave a second between two writes.
       for (const fullName of fullNames) {
@@ -126,6 +111,22 @@ export async function openWorld({
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** Mirrors these repositories, and waits until all that is mirrored is live. */
+export async function mirrorAll(ctx: Context, patterns: readonly string[], withinMs = PATIENCE_MS): Promise<void> {
+  await addSelections(ctx, patterns);
+  await resolveSelections(ctx);
+  const unresolved = await ctx.db.query<{ problem: string }>(sql`select problem from problems where task = 'select'`);
+  if (unresolved[0]) throw new Error(unresolved[0].problem);
+  await until(
+    "every repository is live",
+    async () => {
+      const rows = await ctx.db.query<{ state: string }>(sql`select state from repository_syncs`);
+      return rows.length > 0 && rows.every((row) => row.state === "live");
+    },
+    withinMs,
+  );
 }
 
 async function countMarks(ctx: Context): Promise<number> {

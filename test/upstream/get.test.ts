@@ -36,6 +36,7 @@ test("a page comes with its links as paths, and the validator to ask it again", 
     body: page(2),
     seenAt: at(0),
     upstreamNow: at(0),
+    asOf: null,
     links: { next: "/repositories/7/issues?per_page=2&after=Y3%3D%3D&page=2" },
     lastModified: null,
     validator: {
@@ -92,6 +93,7 @@ test("an unchanged page costs nothing and names the next one as stored", async (
       kind: "unchanged",
       seenAt: at(0),
       upstreamNow: at(0),
+      asOf: null,
       next: "/repositories/7/issues?page=2",
     });
   }

@@ -17,6 +17,7 @@ import { bodyText } from "../dialect/body.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
 import { freshnessHeaders } from "../dialect/freshness.ts";
 import { serverHeaders } from "../dialect/identity.ts";
+import { doubtHeaders } from "../dialect/prefer.ts";
 import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import { type ApiMeter, kindOf, type Metered } from "../metering.ts";
@@ -163,6 +164,7 @@ export class Graphql {
     const caller = await this.#identify(exchange);
     progress.metered.caller = kindOf(caller);
     const api = apiAddress(ctx.config, exchange, { isEnterprise: exchange.path.startsWith("/api/") });
+    Object.assign(progress.server, await doubtHeaders(ctx, sightOf(caller), exchange.headers));
     progress.figures = await quota.figures(caller, "graphql");
     const key = answerKey(text, { api, caller });
     const reading = new Reading(ctx.mirror.standings);

@@ -17,6 +17,7 @@ import { wantsNoCache } from "../dialect/freshness.ts";
 import { scopeHeaders, serverHeaders } from "../dialect/identity.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { mediaType, readAccept } from "../dialect/media-type.ts";
+import { doubtHeaders } from "../dialect/prefer.ts";
 import { knownQuery } from "../dialect/query.ts";
 import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
@@ -154,6 +155,7 @@ export class Rest {
     const caller = await this.#identify(exchange, progress);
     progress.metered.caller = kindOf(caller);
     if (caller.kind === "user") Object.assign(progress.identity, scopeHeaders(caller.scopes, match?.route ?? null));
+    Object.assign(progress.identity, await doubtHeaders(ctx, sightOf(caller), headers));
     if (caller.kind === "anonymous" && ctx.config.anonymous === "off")
       throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: DOCS });
     if (match) progress.docs = match.route.docs;

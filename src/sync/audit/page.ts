@@ -10,7 +10,7 @@ import type { Kind } from "../../mirror/store/resource.ts";
 import type { Answer } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { RepositoryUnavailableError, sightingOf } from "../reads/pages.ts";
+import { RepositoryUnavailableError, requireCopied, sightingOf } from "../reads/pages.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { compareWithStored, fingerprintOf, overruling } from "./comparison.ts";
 import type { Drift } from "./report.ts";
@@ -56,6 +56,7 @@ export async function auditPage(
       return page;
     }
     case "ok":
+      requireCopied(answer, repository);
       return storeCompared(ctx, repository, { kind, path, repair }, answer, remember);
     case "moved":
     case "missing":

@@ -13,6 +13,7 @@ import { tryAlone } from "../problems/isolated.ts";
 import {
   BY_CHANGE,
   fetchAndStorePage,
+  knownUpTo,
   OVERLAP_MS,
   PAGE_SIZE,
   RepositoryUnavailableError,
@@ -63,8 +64,8 @@ async function backfillNow(ctx: Context, repositoryId: number, signal: AbortSign
   const known = await ctx.reads.repository(repositoryId);
   if (!known || known.state === "gone") return;
   try {
-    const { repository, upstreamNow } = await readRepository(ctx, known, "backfill");
-    await beginBackfill(ctx, repository, upstreamNow, signal);
+    const { repository, upstreamNow, asOf } = await readRepository(ctx, known, "backfill");
+    await beginBackfill(ctx, repository, knownUpTo(upstreamNow, asOf), signal);
     const missing: BackfillPhase[] = [];
     for (const phase of PHASES) {
       // Of pull requests that are missing, nothing can be asked.
@@ -248,11 +249,14 @@ async function endBackfill(
   missing: readonly BackfillPhase[],
 ): Promise<void> {
   await whileMirrored(ctx, repository, async (tx) => {
-    const finished = await tx.count(sql`
-      select from backfill_phases where repository_id = ${repository.id} and finished_at is not null`);
-    if (finished + missing.length !== PHASES.length) throw begunAnew(repository);
-    const now = ctx.clock.now();
-    await move(tx, repository.id, { from: FOLLOWED, to: "live", confirmedAt: now, backfilledAt: now });
+    // What changed meanwhile is read by the first catch-up: until then upstream has confirmed what there was at the beginning.
+    const [copied] = await tx.query<{ finished: number; since: Date }>(sql`
+      select count(p.finished_at)::int as finished,
+          least(min(p.started_at), min(s.issues_synced_at) filter (where s.backfilled_at is null)) as since
+        from backfill_phases p join repository_syncs s using (repository_id) where repository_id = ${repository.id}`);
+    if (!copied || copied.finished + missing.length !== PHASES.length) throw begunAnew(repository);
+    const change = { to: "live", confirmedAt: copied.since, backfilledAt: ctx.clock.now() } as const;
+    await move(tx, repository.id, { from: FOLLOWED, ...change });
   });
 }
 

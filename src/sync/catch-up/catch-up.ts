@@ -15,7 +15,9 @@ import { rests, tryAgain } from "../problems/problems.ts";
 import { fetchAndStoreMergeability } from "../reads/mergeability.ts";
 import {
   BY_CHANGE,
+  earlier,
   fetchAndStorePage,
+  knownUpTo,
   newestOf,
   OVERLAP_MS,
   PAGE_SIZE,
@@ -83,7 +85,7 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
   if (!known || known.state === "gone" || known.state === "backfilling") return;
   try {
     const startedAt = ctx.clock.now();
-    const { repository } = await readRepository(ctx, known, "catch-up");
+    const { repository, asOf } = await readRepository(ctx, known, "catch-up");
     if (!(await isBackfilled(ctx, repositoryId))) {
       if (await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "backfilling" })) {
         await tryAgain(ctx.db, { task: "backfill", keys: [String(repositoryId)] });
@@ -118,7 +120,8 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
       if (!isFollowed) missing.push(part);
     }
     await refuseNothing(ctx, repository, missing);
-    await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "live", confirmedAt: startedAt });
+    const confirmedAt = earlier(startedAt, asOf);
+    await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "live", confirmedAt });
   } catch (error) {
     if (error instanceof RemovedError) return;
     if (error instanceof CredentialUnusableError) {
@@ -218,7 +221,7 @@ async function follow(
       remember: async (tx, stored) => {
         const column = sql.identifier(watermark);
         await tx.query(sql`
-          update repository_syncs set ${column} = greatest(${column}, ${newestOf(stored)})
+          update repository_syncs set ${column} = greatest(${column}, ${knownUpTo(newestOf(stored), stored.asOf)})
             where repository_id = ${repository.id}`);
       },
     });
@@ -236,6 +239,7 @@ async function followPulls(
   const watermark = await watermarkOf(ctx, repository, "pulls_synced_at");
   const until = new Date(watermark.getTime() - OVERLAP_MS);
   const changed = new Map<number, Date>();
+  let asOf: Date | null | undefined;
   const validators: Validator[] = [];
   for (
     let path: string | null = `/repositories/${repository.id}/pulls?state=all&sort=updated&direction=desc&${PER_PAGE}`;
@@ -245,14 +249,18 @@ async function followPulls(
     const page: StoredPage = await fetchAndStorePage(ctx, repository, "pull_request", path, "catch-up", {
       isDone: false,
     });
-    if (page.validator) validators.push(page.validator);
+    // Of the first page: what comes after it may be newer.
+    if (asOf === undefined) asOf = page.asOf;
+    // A mirror may show a change here before it has read the details, and they move nothing on this page.
+    const newestHere = newestOf(page);
+    if (page.validator && newestHere === knownUpTo(newestHere, page.asOf)) validators.push(page.validator);
     const since = page.rows.filter(({ updatedAt }) => updatedAt && updatedAt >= until);
     for (const { key, updatedAt } of since) if (updatedAt) changed.set(key, updatedAt);
     path = since.length > 0 && since.length === page.rows.length ? page.next : null;
   }
   // The list shows no reviews and no sizes.
   if (withDetails) await fetchAndStorePullDetails(ctx, repository, [...changed.keys()], "catch-up", signal);
-  const newest = new Date(Math.max(watermark.getTime(), ...[...changed.values()].map(Number)));
+  const newest = knownUpTo(new Date(Math.max(watermark.getTime(), ...[...changed.values()].map(Number))), asOf ?? null);
   await whileMirrored(ctx, repository, async (tx) => {
     for (const validator of validators) await saveValidator(tx, validator);
     await tx.query(sql`

@@ -7,6 +7,8 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
 import { requireList } from "../../mirror/store/representation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
+import { NEVER } from "../../upstream/client/answer.ts";
+import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { pagesLeft } from "../../upstream/client/pagination.ts";
 import type { Answer, Priority } from "../../upstream/client/upstream.ts";
 import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
@@ -23,6 +25,18 @@ export class RepositoryUnavailableError extends AbsentError {
   override name = "RepositoryUnavailableError";
 }
 
+/**
+ * A mirror that is still copying shows a part, and what is missing in it would count as deleted, or never be met.
+ * @throws UpstreamUnavailableError
+ */
+export function requireCopied(
+  { asOf }: Pick<Extract<Answer, { kind: "ok" }>, "asOf">,
+  { fullName }: Pick<MirroredRepository, "fullName">,
+): void {
+  if (asOf?.getTime() !== NEVER.getTime()) return;
+  throw new UpstreamUnavailableError(`Upstream is a mirror itself, and is still copying ${fullName}`, "failed");
+}
+
 export interface StoredPage {
   /** Where the list goes on; null: this was the last page. */
   next: string | null;
@@ -33,6 +47,8 @@ export interface StoredPage {
   pagesLeft: number | null;
   /** What stood on the page; empty for an unchanged one. `updatedAt` is null where upstream sends none. */
   rows: { key: number; updatedAt: Date | null }[];
+  /** As in `Answer`. */
+  asOf: Date | null;
   /** The validator for a conditional request. Null: the request was conditional already, or upstream gives none. */
   validator: Validator | null;
 }
@@ -43,6 +59,22 @@ export function newestOf({ rows }: Pick<StoredPage, "rows">): Date | null {
     (newest, { updatedAt }) => (updatedAt && (!newest || updatedAt > newest) ? updatedAt : newest),
     null,
   );
+}
+
+/** A mirror asks its own upstream about contradictions, and has the answer within that time if it can be had. */
+const DOUBTS_MS = 120_000;
+
+/**
+ * How far a list is known once it has been read up to `newest`. A mirror may get an older change later than a newer one, if
+ * a webhook was lost on the way to it. So its list may have gaps beyond what it has confirmed. Pure.
+ * @param asOf as in `Answer`
+ */
+export function knownUpTo<Newest extends Date | null>(newest: Newest, asOf: Date | null): Newest | Date {
+  return newest && earlier(newest, asOf && new Date(asOf.getTime() - DOUBTS_MS));
+}
+
+export function earlier(one: Date, other: Date | null): Date {
+  return other !== null && other < one ? other : one;
 }
 
 export interface Storing {
@@ -106,6 +138,7 @@ async function readPage(
         resources: 0,
         pagesLeft: null,
         rows: [],
+        asOf: answer.asOf,
         validator: null,
       };
     case "ok": {
@@ -116,6 +149,7 @@ async function readPage(
         next: answer.links.next ?? null,
         pagesLeft: pagesLeft(path, answer.links),
         rows: observed.map((one) => keyAndTime(one, kind)),
+        asOf: answer.asOf,
       };
       const { next, resources } = path.includes(BY_CHANGE)
         ? afterChanges(path, page)

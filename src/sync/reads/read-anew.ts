@@ -5,6 +5,7 @@ import { joinObserved, type Observed, observe, type Seen } from "../../mirror/st
 import { requireList } from "../../mirror/store/representation.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import { placeIn, storeTransfer } from "../../mirror/store/transfers.ts";
+import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import type { Answer, Priority } from "../../upstream/client/upstream.ts";
 import { isIssuesOff } from "../../upstream/client/wording.ts";
@@ -19,7 +20,11 @@ interface Read {
   missing?: string;
   /** Issues are off in the repository, so none of them is shown, and none is proved to be deleted. */
   isOff?: boolean;
+  /** Upstream is a mirror, and asks its own upstream about it just now. */
+  isDoubtful?: boolean;
 }
+
+const DOUBTFUL: Read = { observed: joinObserved([]), outcome: "kept", isDoubtful: true };
 
 /** Reads one resource. "deleted": upstream says so; `observed` has the tombstones. "kept": nothing is proved. */
 export async function readAnew(
@@ -31,6 +36,7 @@ export async function readAnew(
 ): Promise<Read> {
   if (wanted.kind === "label" && repository) return readLabels(ctx, repository, wanted, path, priority);
   const answer = await ctx.upstream.get(path, { priority });
+  if (isDoubtful(answer.doubts, wanted)) return DOUBTFUL;
   if (answer.kind === "ok") {
     const at = repository
       ? sightingOf(ctx, repository, answer.seenAt)
@@ -70,6 +76,7 @@ async function readLabels(
 ): Promise<Read> {
   const observed: Observed[] = [];
   for await (const page of pages(ctx.upstream, first, { priority })) {
+    if (isDoubtful(page.doubts, wanted)) return DOUBTFUL;
     if (page.kind !== "ok") return { observed: joinObserved(observed), outcome: "kept" };
     const at = sightingOf(ctx, repository, page.seenAt);
     observed.push(...requireList(page.path, page.body).map((label) => observe("label", label, at)));

@@ -7,24 +7,27 @@ import { observe } from "../../mirror/store/observation.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { RepositoryUnavailableError } from "./pages.ts";
+import { RepositoryUnavailableError, requireCopied } from "./pages.ts";
 
 /**
  * Reads a repository itself, by its id, which no rename changes.
- * `upstreamNow` is upstream's clock at the answer, from which watermarks are taken.
+ * `upstreamNow` is upstream's clock at the answer, from which watermarks are taken; `asOf` as in `Answer`.
  * @throws RepositoryUnavailableError when upstream does not show it
+ * @throws UpstreamUnavailableError when upstream is a mirror that is still copying it
  */
 export async function readRepository(
   ctx: Context,
   known: MirroredRepository,
   priority: Priority,
-): Promise<{ repository: MirroredRepository; upstreamNow: Date }> {
+): Promise<{ repository: MirroredRepository; upstreamNow: Date; asOf: Date | null }> {
   const conditional = !(await wasPushed(ctx, known.id));
   const answer = await ctx.upstream.get(`/repositories/${known.id}`, { priority, conditional });
   switch (answer.kind) {
     case "unchanged":
-      return { repository: known, upstreamNow: answer.upstreamNow };
+      requireCopied(answer, known);
+      return { repository: known, upstreamNow: answer.upstreamNow, asOf: answer.asOf };
     case "ok": {
+      requireCopied(answer, known);
       await whileMirrored(ctx, known, async (tx) => {
         await mergeObserved(
           tx,
@@ -39,7 +42,7 @@ export async function readRepository(
       });
       const repository = await ctx.reads.repository(known.id);
       if (!repository) throw new RepositoryUnavailableError(`Upstream answers for repository ${known.id} with another`);
-      return { repository, upstreamNow: answer.upstreamNow };
+      return { repository, upstreamNow: answer.upstreamNow, asOf: answer.asOf };
     }
     case "missing":
       throw new RepositoryUnavailableError(

@@ -97,6 +97,7 @@ async function takeDue(ctx: Context, now: Date): Promise<Mark[]> {
 
 interface Unknown {
   repositoryId: number;
+  key: number;
   nodeId: string | null;
 }
 
@@ -107,8 +108,8 @@ async function findUnknown(
 ): Promise<Map<number, Unknown[]>> {
   const ids = repositories.map(({ id }) => id);
   const rows = await db.query<Unknown>(sql`
-    select x.id::float8 as "repositoryId", p.node_id as "nodeId" from unnest(${ids}::bigint[]) as x(id)
-      cross join lateral (select node_id from pull_requests
+    select x.id::float8 as "repositoryId", p.number as key, p.node_id as "nodeId" from unnest(${ids}::bigint[]) as x(id)
+      cross join lateral (select number, node_id from pull_requests
         where repository_id = x.id and ${IS_MERGEABILITY_UNKNOWN} order by number limit ${MOST_OF_ONE + 1}) p`);
   return Map.groupBy(rows, ({ repositoryId }) => repositoryId);
 }
@@ -124,8 +125,8 @@ async function askTogether(
   await Promise.all(
     repositories.map(async (repository) => {
       const answers = await Promise.all(
-        (unknown.get(repository.id) ?? []).map(({ nodeId }) =>
-          nodeId === null ? "unclear" : nodes.ask({ repositoryId: repository.id, nodeId, about: "mergeability" }),
+        (unknown.get(repository.id) ?? []).map(({ nodeId, ...own }) =>
+          nodeId === null ? "unclear" : nodes.ask({ ...own, kind: "pull_request", nodeId, about: "mergeability" }),
         ),
       );
       // A null may mean "not allowed" as well as "none": asked about alone, the repository answers for itself.

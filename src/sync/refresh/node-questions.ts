@@ -1,6 +1,8 @@
 import type { Context } from "../../context.ts";
 import { isObject, type Json } from "../../json.ts";
+import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { Gather } from "../../operations/gather.ts";
+import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { MERGEABILITY_FIELDS } from "../reads/pull-observations.ts";
@@ -14,14 +16,16 @@ import { VALUES } from "./node-values.ts";
 type About = "existence" | "mergeability" | "values";
 
 /** Something about one resource of a repository. */
-export interface NodeQuestion {
-  repositoryId: number;
+export interface NodeQuestion extends ResourceKey {
   nodeId: string;
   about: About;
 }
 
-/** "gone": upstream knows nothing of this id. "unclear": GraphQL does not say, or not all of it. */
-export type NodeAnswer = { node: Record<string, Json>; seenAt: Date } | "gone" | "unclear";
+/**
+ * "gone": upstream knows nothing of this id. "unclear": GraphQL does not say, or not all of it. "doubtful": upstream is a mirror,
+ * and asks its own upstream about the resource just now.
+ */
+export type NodeAnswer = { node: Record<string, Json>; seenAt: Date } | "gone" | "unclear" | "doubtful";
 
 const SELECTIONS: Readonly<Record<About, string>> = {
   existence: "__typename",
@@ -107,13 +111,18 @@ async function query({ upstream }: Pick<Context, "upstream">, asked: readonly No
   const variables = Object.fromEntries(
     fields.map(({ alias, questions }) => [alias, questions.map(({ nodeId }) => nodeId)]),
   );
-  const { data, errors, seenAt } = await upstream.graphql<Record<string, Json[] | null>>(document, variables, {
+  const { data, errors, seenAt, doubts } = await upstream.graphql<Record<string, Json[] | null>>(document, variables, {
     priority: "refresh",
     ...(asked[0] ? { repository: asked[0].repositoryId } : {}),
   });
   const answers = new Map<NodeQuestion, NodeAnswer>();
   for (const { alias, questions } of fields)
     for (const [at, question] of questions.entries()) {
+      // Whether it can be merged is no matter of contradictions.
+      if (question.about !== "mergeability" && isDoubtful(doubts, question)) {
+        answers.set(question, "doubtful");
+        continue;
+      }
       const node = data[alias]?.[at];
       const faults = errors.filter(({ path }) => path[0] === alias && (path[1] === at || path[1] === undefined));
       // A null without this error may mean that we may not see it.

@@ -134,6 +134,7 @@ export class Refreshes {
     }
     const startedAt = ctx.clock.now();
     const answer = question ? await this.#nodes.ask(question) : "unclear";
+    if (answer === "doubtful") return await this.#waitForMirror(mark);
     if (answer === "gone" && question?.about === "existence") {
       await this.#stores.add({ observed: joinObserved([]), mark, startedAt });
       return "deleted";
@@ -145,7 +146,9 @@ export class Refreshes {
         return "merged";
       }
     }
-    const { observed, outcome, isAbsent, missing } = await readAnew(ctx, wanted, repository, path, "refresh");
+    const read = await readAnew(ctx, wanted, repository, path, "refresh");
+    const { observed, outcome, isAbsent, missing } = read;
+    if (read.isDoubtful) return await this.#waitForMirror(mark);
     if (missing !== undefined) await endOrPause(ctx, wanted.key, { from: ["live", "paused"], problem: missing });
     if (isAbsent && (await wasSeenLately(ctx, observed, startedAt))) {
       const again = [{ ...wanted, askedAt: startedAt, notBefore: afterLag(startedAt) }];
@@ -166,7 +169,21 @@ export class Refreshes {
     }
     return outcome;
   }
+
+  /** Upstream is a mirror, and in doubt itself. Its own upstream may be away, so it is asked ever more seldom. */
+  async #waitForMirror(mark: Mark | null): Promise<"kept"> {
+    if (!mark) return "kept";
+    const now = this.#ctx.clock.now();
+    const waitMs = Math.min(now.getTime() - mark.askedAt.getTime(), LONGEST_WAIT_MS);
+    const notBefore = new Date(Math.max(afterLag(now).getTime(), now.getTime() + waitMs));
+    const postponed = [{ ...mark, notBefore }];
+    await postponeMarks(this.#ctx.db, postponed);
+    await enqueueMarks(this.#ctx, postponed);
+    return "kept";
+  }
 }
+
+const LONGEST_WAIT_MS = 15 * 60_000;
 
 interface Trouble {
   subject: Subject;
@@ -209,8 +226,9 @@ async function questionOf(
     select node_id as "nodeId", deleted_at is not null as "isDeleted" from ${sql.identifier(table.name)}
       where repository_id = ${repositoryId} and ${sql.identifier(keyColumn)} = ${key}`);
   if (!row?.nodeId) return null;
-  if (row.isDeleted) return { repositoryId, nodeId: row.nodeId, about: "existence" };
-  return mark?.keys ? { repositoryId, nodeId: row.nodeId, about: "values" } : null;
+  const node = { kind, repositoryId, key, nodeId: row.nodeId };
+  if (row.isDeleted) return { ...node, about: "existence" };
+  return mark?.keys ? { ...node, about: "values" } : null;
 }
 
 function isWhole(kind: MarkKind): kind is WholeKind {

@@ -2,6 +2,7 @@ import { isObject, type Json, objectOf, parseExactly, textsOf } from "../../json
 import { reasonOf } from "../../operations/failure.ts";
 import type { Headers } from "../quota/headers.ts";
 import { pathBelow } from "./address.ts";
+import { doubtsIn } from "./doubts.ts";
 import { CredentialRejectedError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
 import { isFullPage, parseLinks } from "./pagination.ts";
 import type { Received } from "./transport.ts";
@@ -27,12 +28,16 @@ interface AskedPage {
  * @throws UpstreamUnavailableError, UpstreamRefusedError
  */
 export function readAnswer(asked: AskedPage, received: Received): Answer {
+  return { ...readStatus(asked, received), doubts: doubtsIn(received.headers) };
+}
+
+function readStatus(asked: AskedPage, received: Received): Answer {
   const { base, path, seenAt, validator } = asked;
   const { status, headers, text } = received;
   switch (status) {
     case 304:
       if (!validator) throw unreadable(path, status, "it says that nothing has changed, which was not asked");
-      return { kind: "unchanged", seenAt, upstreamNow: upstreamClock(headers, seenAt), next: validator.next };
+      return { kind: "unchanged", seenAt, ...timesOf(headers, seenAt), next: validator.next };
     case 301:
     case 302:
     case 303:
@@ -73,7 +78,7 @@ function readPage({ base, path, key, accept, credential, madeFor, seenAt }: Aske
           ...{ credential, path: key, etag, lastModified, next, isFull, seenAt },
           ...{ body: null, variesBy: null, usedAt: seenAt, madeFor },
         };
-  return { kind: "ok", body, seenAt, upstreamNow: upstreamClock(headers, seenAt), links, lastModified, validator };
+  return { kind: "ok", body, seenAt, ...timesOf(headers, seenAt), links, lastModified, validator };
 }
 
 function readBody(path: string, accept: string | undefined, { status, headers, text }: Received): Json {
@@ -142,10 +147,20 @@ function parseJson(text: string): Json | undefined {
   }
 }
 
+/** `asOf` of a mirror that is still making its first copy. */
+export const NEVER = new Date(0);
+
 /** Upstream's clock by its `Date` header; without one, ours at the request. */
-function upstreamClock(headers: Headers, seenAt: Date): Date {
+function timesOf(headers: Headers, seenAt: Date): Pick<Extract<Answer, { kind: "ok" }>, "upstreamNow" | "asOf"> {
   const time = Date.parse(one(headers.date) ?? "");
-  return Number.isNaN(time) ? seenAt : new Date(time);
+  return { upstreamNow: Number.isNaN(time) ? seenAt : new Date(time), asOf: asOfMirror(headers) };
+}
+
+/** As `freshnessHeaders` writes it. */
+function asOfMirror(headers: Headers): Date | null {
+  const time = Date.parse(one(headers["x-tain-confirmed-at"]) ?? "");
+  if (!Number.isNaN(time)) return new Date(time);
+  return one(headers.warning)?.startsWith("110 tain ") ? NEVER : null;
 }
 
 function one(value: string | string[] | undefined): string | undefined {

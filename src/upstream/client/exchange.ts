@@ -6,6 +6,7 @@ import type { Keyring } from "../credentials/keyring.ts";
 import { type Judgement, limitOf, readQuotaHeaders } from "../quota/headers.ts";
 import type { Demand, GrantedLease, Quota } from "../quota/quota.ts";
 import { messageOf } from "./answer.ts";
+import { SETTLED } from "./doubts.ts";
 import {
   CredentialRejectedError,
   CredentialUnusableError,
@@ -67,7 +68,12 @@ async function send(ctx: ExchangeContext, ask: Ask): Promise<AnsweredRequest> {
   const { request, demand, credentials, preferred, conditions } = ask;
   const first = preferred && preferred.length > 0 ? preferred : conditions?.preferred;
   const lease = await ctx.quota.lease(credentials, demand, first);
-  const sent = { ...OWN_HEADERS, authorization: await authorizationFor(ctx, lease), ...request.headers };
+  const sent = {
+    ...OWN_HEADERS,
+    authorization: await authorizationFor(ctx, lease),
+    ...wishOf(demand),
+    ...request.headers,
+  };
   let isCharged = false;
   try {
     const condition = (await conditions?.for(lease.credential, sent)) ?? null;
@@ -83,6 +89,11 @@ async function send(ctx: ExchangeContext, ask: Ask): Promise<AnsweredRequest> {
     await ctx.quota.settle(lease, { headers: null, charged: isCharged ? lease.cost : 0 });
     throw error;
   }
+}
+
+/** What a refresh reads is believed, so a mirror has to be certain of it. */
+function wishOf({ priority }: Ask["demand"]): Record<string, string> {
+  return priority === "refresh" ? { prefer: SETTLED } : {};
 }
 
 function meteredOf({ request, demand }: Ask): Metered {

@@ -4,6 +4,7 @@ import type { Stores } from "../../stores.ts";
 import { graphqlPath } from "./address.ts";
 import { type AskingContext, seersOf } from "./asking.ts";
 import { askOnce, askRepeatedly } from "./attempts.ts";
+import { doubtsIn } from "./doubts.ts";
 import type { Ask } from "./exchange.ts";
 import { graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql.ts";
 import type { GraphqlAnswer, GraphqlOptions } from "./upstream.ts";
@@ -40,5 +41,5 @@ export async function askGraphql<T>(
   const body = parseGraphql(received.text);
   const charged = numberOf(objectOf(body?.data?.rateLimit).cost);
   if (charged !== null) ctx.costs.set(document, charged);
-  return graphqlAnswer<T>(received, body, { seenAt, mutates });
+  return { ...graphqlAnswer<T>(received, body, { seenAt, mutates }), doubts: doubtsIn(received.headers) };
 }

@@ -1,5 +1,6 @@
 import type { Json } from "../../json.ts";
 import type { Validator } from "../conditional/validators.ts";
+import type { Doubts } from "./doubts.ts";
 import type { Conditional, Opened } from "./opened.ts";
 
 /** The pages that a Link header names, by relation, as paths below the base address. */
@@ -32,20 +33,27 @@ export interface OpenOptions extends Pick<GetOptions, "priority" | "caller" | "s
 /**
  * `seenAt` is our clock when the request began: what upstream changed before that moment is in the answer.
  * `upstreamNow` is upstream's clock at the answer, in whole seconds.
+ * `asOf`: upstream is a mirror itself, and shows at least what its own upstream showed then. Null: it is none.
  */
-export type Answer =
+export type Answer = AnswerOfSource & {
+  /** What a refresh must not believe of it; see `isDoubtful`. */
+  doubts?: Doubts | undefined;
+};
+
+type AnswerOfSource =
   /** `validator`: store it together with the body (`saveValidator`), so that the page can be asked conditionally later. */
   | {
       kind: "ok";
       body: Json;
       seenAt: Date;
       upstreamNow: Date;
+      asOf: Date | null;
       links: Links;
       lastModified: string | null;
       validator: Validator | null;
     }
   /** Upstream confirms what we stored. `next` is the page that followed it. */
-  | { kind: "unchanged"; seenAt: Date; upstreamNow: Date; next: string | null }
+  | { kind: "unchanged"; seenAt: Date; upstreamNow: Date; asOf: Date | null; next: string | null }
   /** `location` is a path when it is below UPSTREAM_URL. null: upstream says "moved" and not where to; it is gone from here. */
   | { kind: "moved"; location: string | null }
   /** Deleted, or not visible to our credential: upstream does not tell the two apart, except by 410 (deleted) and 451 (blocked). */
@@ -76,6 +84,8 @@ export interface GraphqlAnswer<T> {
   seenAt: Date;
   /** Points, when the document asked for `rateLimit { cost }`. */
   cost: number | null;
+  /** As in `Answer`. */
+  doubts?: Doubts | undefined;
 }
 
 export interface WriteRequest {
@@ -85,6 +95,8 @@ export interface WriteRequest {
   contentType?: string;
   accept?: string;
   apiVersion?: string;
+  /** RFC 7240: who does not know it ignores it. */
+  prefer?: string;
 }
 
 export interface Upstream {

@@ -4,11 +4,12 @@ import type { RawAnswer, WriteRequest } from "./upstream.ts";
 
 /** A write as it is sent, short of what says who sends it. Pure. */
 export function writeRequest(write: WriteRequest): TransportRequest {
-  const { method, path, body, contentType = "application/json", accept, apiVersion } = write;
+  const { method, path, body, contentType = "application/json", accept, apiVersion, prefer } = write;
   const headers = {
     ...(body === null ? {} : { "content-type": contentType }),
     ...(accept === undefined ? {} : { accept }),
     ...(apiVersion === undefined ? {} : { "x-github-api-version": apiVersion }),
+    ...(prefer === undefined ? {} : { prefer }),
   };
   return { method, path, headers, body };
 }

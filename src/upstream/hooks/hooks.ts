@@ -14,6 +14,12 @@ export interface RepositoryHook {
   events: readonly string[];
 }
 
+/**
+ * Upstream may be a Tain, which sends on what its own upstream sent: addresses there lead elsewhere than to UPSTREAM_URL, unless
+ * its hook is told otherwise. As a key of the hook's config the service would refuse it.
+ */
+const OUR_ADDRESSES = "rewrite-urls";
+
 /** What is done to hooks at upstream. */
 type Asking = Pick<Upstream, "get" | "write">;
 
@@ -39,6 +45,7 @@ export async function placeRepositoryHook(
     method: "POST",
     path: found.path,
     body: JSON.stringify({ name: "web", ...wanted(hook) }),
+    prefer: OUR_ADDRESSES,
   });
   if (created.status === 201) return placed(found.path, created);
   if (isDuplicateHook(created.status, created.body)) {
@@ -174,7 +181,12 @@ async function updateHook(
   id: number,
 ): Promise<{ id: number; path: string }> {
   const path = `${list}/${id}`;
-  const updated = await upstream.write({ method: "PATCH", path, body: JSON.stringify(wanted(hook)) });
+  const updated = await upstream.write({
+    method: "PATCH",
+    path,
+    body: JSON.stringify(wanted(hook)),
+    prefer: OUR_ADDRESSES,
+  });
   if (updated.status !== 200) throw refusal(updated, path, hook.secret);
   return placed(list, updated);
 }

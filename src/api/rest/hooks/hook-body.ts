@@ -3,6 +3,7 @@ import type { TargetConfig } from "../../../events/target.ts";
 import { type Fields, isObject, type Json } from "../../../json.ts";
 import type { Call } from "../../call.ts";
 import { ApiFault, type FieldFault } from "../../dialect/fault.ts";
+import { prefers } from "../../dialect/prefer.ts";
 
 /** What a request says of a hook. What it leaves out is not there. */
 export interface HookBody extends Partial<TargetConfig> {
@@ -41,7 +42,7 @@ export function readConfigBody(call: Call): Partial<TargetConfig> {
 /** `rewrite_urls` is ours: "1" has addresses of the API lead to the mirror. */
 const KEYS = ["url", "content_type", "secret", "insecure_ssl", "rewrite_urls"];
 
-function readConfig({ ctx, api }: Call, config: Fields): Partial<TargetConfig> {
+function readConfig({ ctx, api, headers }: Call, config: Fields): Partial<TargetConfig> {
   const odd = Object.keys(config).find((key) => !KEYS.includes(key));
   if (odd !== undefined) throw invalidHook({ code: "custom", message: `Invalid config attribute: ${odd}` });
   const { url, content_type, secret, insecure_ssl, rewrite_urls } = config;
@@ -51,7 +52,7 @@ function readConfig({ ctx, api }: Call, config: Fields): Partial<TargetConfig> {
   if (secret !== undefined && secret !== null && typeof secret !== "string")
     throw invalidHook({ field: "secret", code: "invalid" });
   const insecure = switchIn("insecure_ssl", insecure_ssl);
-  const rewrites = switchIn("rewrite_urls", rewrite_urls);
+  const rewrites = switchIn("rewrite_urls", rewrite_urls) ?? (prefers(headers, "rewrite-urls") || undefined);
   return {
     ...(typeof url === "string" ? { url } : {}),
     ...(content_type === undefined ? {} : { contentType: content_type }),

@@ -1,0 +1,39 @@
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { type Sight, visible } from "../../mirror/read/sight.ts";
+
+/** Requests as they came, with names in lower case. */
+type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/**
+ * What a mirror of this one asks for by `Prefer` (RFC 7240), since a service that does not know it has to ignore it.
+ *
+ * - rewrite-urls: a hook that is registered is sent addresses of this mirror.
+ * - settled: the answer says what is in doubt here, so that the other waits until it is settled.
+ */
+type Preference = "rewrite-urls" | "settled";
+
+export function prefers({ prefer }: RequestHeaders, preference: Preference): boolean {
+  return [prefer ?? ""].flat().some((header) => header.split(",").some((one) => one.trim() === preference));
+}
+
+/** A header of some 10 kB; clients refuse more than 16. Beyond that, everything counts as doubtful. */
+const MOST_DOUBTS = 300;
+
+/**
+ * The header that says of what upstream is being asked, if the caller prefers to know that. Call it before anything is read:
+ * what was in doubt then may be settled by the time at which it is shown.
+ */
+export async function doubtHeaders(
+  { reads }: { reads: Context["db"] },
+  sight: Sight,
+  request: RequestHeaders,
+): Promise<Record<string, string>> {
+  if (!prefers(request, "settled")) return {};
+  const doubts = await reads.query<{ name: string }>(sql`
+    select m.repository_id || '/' || m.kind || '/' || m.key as name from refresh_marks m
+      where m.kind not in ('mergeability', 'checks', 'lists') and (m.kind = 'user' or exists (select from repositories r
+        where r.id = case m.kind when 'repository' then m.key else m.repository_id end and ${visible(sql`r`, sight, "metadata")}))
+      order by m.repository_id, m.kind, m.key limit ${MOST_DOUBTS + 1}`);
+  return { "X-Tain-In-Doubt": doubts.length > MOST_DOUBTS ? "*" : doubts.map(({ name }) => name).join(" ") };
+}

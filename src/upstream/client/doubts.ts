@@ -1,0 +1,26 @@
+/** By `Prefer` a refresh asks a mirror what is in doubt there: `doubtHeaders` answers it. */
+export const SETTLED = "settled";
+
+/** What upstream, a mirror itself, does not know for certain at the time; "all": too much to be told. */
+export type Doubts = ReadonlySet<string> | "all";
+
+/** Undefined: upstream is no mirror. Pure. */
+export function doubtsIn(headers: Readonly<Record<string, unknown>>): Doubts | undefined {
+  const header = headers["x-tain-in-doubt"];
+  if (header === undefined) return undefined;
+  const text = String(header);
+  return text === "*" ? "all" : new Set(text.split(" "));
+}
+
+interface Resource {
+  kind: string;
+  repositoryId: number;
+  key: number;
+}
+
+/** A pull request's two sides are one thing. Pure. */
+export function isDoubtful(doubts: Doubts | undefined, { kind, repositoryId, key }: Resource): boolean {
+  if (doubts === undefined || doubts === "all") return doubts === "all";
+  const kinds = kind === "issue" || kind === "pull_request" ? ["issue", "pull_request"] : [kind];
+  return kinds.some((one) => doubts.has(`${repositoryId}/${one}/${key}`));
+}

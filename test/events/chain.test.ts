@@ -1,0 +1,267 @@
+/** A mirror that another mirror follows, and a third that follows that one. */
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import type { Context } from "../../src/context.ts";
+import { changeTarget, listTargets } from "../../src/events/target.ts";
+import { storeMarks } from "../../src/mirror/store/marks.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { audit } from "../../src/sync/audit/audit.ts";
+import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
+import { moveSubscriptions } from "../../src/sync/following/hook-subscriptions.ts";
+import { forgetProblems } from "../../src/sync/problems/problems.ts";
+import { Refreshes } from "../../src/sync/refresh/refresh.ts";
+import { quotaReport } from "../../src/upstream/quota/report.ts";
+import { askAt } from "../support/asking.ts";
+import { LONG_TEST_MS } from "../support/bounds.ts";
+import { ALLOWED, type Follower, openFollower, passMinute, settleChain, tokenOfFollower } from "../support/chain.ts";
+import { compare } from "../support/comparison.ts";
+import { OWNER, UPSTREAM_TOKEN } from "../support/config.ts";
+import { printFigures } from "../support/figures.ts";
+import { openWorld, type TestWorld, untilIdle } from "../support/world.ts";
+
+/** `CHANGES=500 npm test -- test/events/chain` makes more of them, and compares with a mirror that is alone. */
+const CHANGES = Number(process.env.CHANGES ?? 12);
+const isLarge = process.env.CHANGES !== undefined;
+/** A catch-up comes every five minutes, and each mirror waits for the one before it. */
+const MOST_MINUTES = 3 * 6;
+const HOURLY_LIMIT = 4_321;
+const MINUTE = 60_000;
+/** The events of one change. */
+const MOST_LOST = 5;
+
+let world: TestWorld;
+let middle: Follower;
+let leaf: Follower;
+const chain = () => [world, middle, leaf];
+
+beforeAll(async () => {
+  world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 30, pulls: 15 }),
+    simulator: { worldOptions: { mergeableDelayMs: 20 } },
+    env: ALLOWED,
+  });
+  const fullName = world.first;
+  await world.mirror(fullName);
+  await world.listen(fullName);
+  middle = await openFollower({ url: world.url, token: await tokenOfFollower(world, HOURLY_LIMIT), fullName });
+  leaf = await openFollower({ url: middle.url, token: await tokenOfFollower(middle), fullName });
+});
+afterAll(async () => {
+  await leaf?.[Symbol.asyncDispose]();
+  await middle?.[Symbol.asyncDispose]();
+  await world?.[Symbol.asyncDispose]();
+});
+
+const root = () => [...world.simulator.world.repositories.values()].find(({ fork }) => !fork);
+const rootId = () => root()?.id ?? 0;
+const issues = () => `/repos/${world.first}/issues`;
+
+/** Time passes, and nobody does what is due. */
+function advance(ms: number): void {
+  // No type says that a simulator's clock is one that a test may set.
+  (world.simulator.world.clock as SettableClock).advance(ms);
+  for (const mirror of chain()) mirror.advance(ms);
+}
+
+/** A new contributor becomes one in everything that they ever wrote, and only an audit asks for that. */
+const differencesAt = async ({ ctx }: { ctx: Context }) =>
+  (await compare(ctx, world.simulator, String(rootId()), (_kind, path) => path === "author_association")).differences;
+
+/** One catch-up, and nothing else that is due. */
+async function caughtUp({ ctx }: { ctx: Context }): Promise<void> {
+  await scheduleCatchUps(ctx);
+  await untilIdle(ctx);
+}
+
+const edit = async (number: number, title: string) => {
+  const { status } = await askAt(world.simulator.url, "PATCH", `${issues()}/${number}`, {
+    token: UPSTREAM_TOKEN,
+    body: JSON.stringify({ title }),
+  });
+  expect(status).toBe(200);
+};
+
+const titleAt = async ({ url, token }: { url: string; token: string }, number: number) =>
+  (await askAt(url, "GET", `${issues()}/${number}`, { token })).body.title;
+
+test("what a mirror is asked costs the root nothing: its own quota is believed, and what is unchanged is free", async () => {
+  expect(await differencesAt(leaf)).toEqual([]);
+  const limits = (await quotaReport(middle.ctx)).map(({ bucket, limit }) => [bucket, limit]);
+  expect(limits).toEqual(expect.arrayContaining(["core", "graphql"].map((bucket) => [bucket, HOURLY_LIMIT])));
+  await caughtUp(middle);
+  const usedUp = async () => {
+    const { body } = await askAt(world.url, "GET", "/rate_limit", { token: middle.upstreamToken });
+    return [body.resources.core.used, body.resources.graphql.used];
+  };
+  const before = { used: await usedUp(), root: world.simulator.meter.read().requests };
+  await caughtUp(middle);
+  expect({ used: await usedUp(), root: world.simulator.meter.read().requests }).toEqual(before);
+});
+
+test("addresses at the leaf lead to the leaf, and what is written there is written at the root", async () => {
+  const { text, body } = await askAt(leaf.url, "GET", `${issues()}?per_page=100&state=all`, { token: leaf.token });
+  expect(body.length).toBeGreaterThan(30);
+  for (const { url } of [world.simulator, world, middle]) expect(text).not.toContain(`${url}/`);
+  expect(body[0].url).toBe(`${leaf.url}${issues()}/${body[0].number}`);
+  const written = await askAt(leaf.url, "POST", issues(), {
+    token: leaf.token,
+    body: JSON.stringify({ title: "from below" }),
+  });
+  expect(written.status).toBe(201);
+  const path = `${issues()}/${written.body.number}`;
+  const atRoot = await askAt(world.simulator.url, "GET", path, { token: UPSTREAM_TOKEN });
+  expect(atRoot.body).toMatchObject({ id: written.body.id, title: "from below" });
+  await settleChain(world.simulator, chain());
+  expect(await titleAt(leaf, written.body.number)).toBe("from below");
+});
+
+test("what one mirror wants beside what it follows, the mirror before it is asked for", async () => {
+  const wantedOf = async () => (await listTargets(world.ctx)).flatMap(({ events }) => events);
+  expect(await wantedOf()).not.toContain("star");
+  const [target] = await listTargets(middle.ctx);
+  if (!target) throw new Error("The leaf has no hook at the middle");
+  await changeTarget(middle.ctx, target.id, { events: [...target.events, "star"] });
+  await moveSubscriptions(middle.ctx);
+  expect(await wantedOf()).toContain("star");
+  // Addresses are rewritten as before.
+  expect(await listTargets(world.ctx)).toMatchObject([{ rewriteTo: world.url }]);
+});
+
+test("a change that the first mirror learns of late comes down to the leaf, behind newer ones that were told", async () => {
+  const [older = 0, newer = 0] = [...(root()?.rows.issuesByCreated.ascending() ?? [])].flatMap(({ pull, number }) =>
+    pull ? [] : [number],
+  );
+  const [untold, told] = ["no webhook tells of it", "a webhook tells of it"] as const;
+  world.simulator.setFaults({ webhooks: { drop: 1 } });
+  await edit(older, untold);
+  await world.simulator.quiet();
+  world.simulator.setFaults({});
+  advance(MINUTE);
+  await edit(newer, told);
+  await settleChain(world.simulator, chain());
+  for (const mirror of [middle, leaf]) await caughtUp(mirror);
+  expect([await titleAt(leaf, newer), await titleAt(leaf, older)]).toEqual([told, expect.not.stringMatching(untold)]);
+  for (const mirror of chain()) await caughtUp(mirror);
+  expect(await titleAt(leaf, older)).toBe(untold);
+});
+
+test.each([
+  ["by REST", null],
+  ["by GraphQL", ["title"]],
+])("while a mirror is in doubt about something, the next one does not believe it: asked %s", async (_, keys) => {
+  const [number = 0] = [...(root()?.rows.issuesByCreated.ascending() ?? [])].map((issue) => issue.number);
+  const wanted = { kind: "issue", repositoryId: rootId(), key: number } as const;
+  const doubt = async ({ ctx }: { ctx: Context }) => {
+    const askedAt = new Date(ctx.clock.now().getTime() - MINUTE);
+    // Not due, so that no worker takes it.
+    const notBefore = new Date(ctx.clock.now().getTime() + 60 * MINUTE);
+    await storeMarks(ctx.db, [{ ...wanted, askedAt, notBefore, ...(keys && { keys }) }]);
+  };
+  const marks = sql`select from refresh_marks where kind = 'issue' and key = ${number}`;
+  await doubt(world);
+  await doubt(middle);
+  const refreshes = new Refreshes(middle.ctx);
+  expect(await refreshes.refresh(wanted)).toBe("kept");
+  expect(await middle.ctx.db.count(marks)).toBe(1);
+  await world.ctx.db.query(sql`delete from refresh_marks where kind = 'issue' and key = ${number}`);
+  expect(await refreshes.refresh(wanted)).toBe("merged");
+  expect(await middle.ctx.db.count(marks)).toBe(0);
+});
+
+test("from a mirror that is still copying nothing is copied, and nothing is taken for deleted", async () => {
+  const confirmed = sql`select confirmed_at as at from repository_syncs where repository_id = ${rootId()}`;
+  const [before] = await middle.ctx.db.query<{ at: Date }>(confirmed);
+  const confirm = (at: Date | null) =>
+    middle.ctx.db.query(sql`update repository_syncs set confirmed_at = ${at} where repository_id = ${rootId()}`);
+  await confirm(null);
+  const stopped = new AbortController().signal;
+  const auditing = audit(leaf.ctx, { repositoryId: rootId(), repair: true, anew: true, signal: stopped });
+  await expect(auditing).rejects.toThrow("is still copying");
+  await caughtUp(leaf);
+  const problems = await leaf.ctx.db.query(sql`select task, problem from problems`);
+  expect(problems).toEqual([{ task: "catch-up", problem: expect.stringContaining("is still copying") }]);
+  await confirm(before?.at ?? null);
+  await forgetProblems(leaf.ctx.db, { repositoryIds: [rootId()] });
+});
+
+test(`after ${CHANGES} changes at the root, two of which were not told, the leaf becomes equal by itself`, {
+  timeout: LONG_TEST_MS,
+}, async () => {
+  const alone = isLarge ? await openAlone() : null;
+  const mirrors = alone ? [...chain(), alone] : chain();
+  await settleChain(world.simulator, mirrors);
+  world.simulator.meter.reset();
+  const since = world.ctx.clock.now();
+  const live = world.simulator.startLive({ ratePerSecond: 0, seed: Number(process.env.SEED ?? 1) });
+  const untold = new Map([
+    [Math.ceil(CHANGES / 3), untoldByRoot],
+    [Math.ceil((2 * CHANGES) / 3), untoldByFirst],
+  ]);
+  for (let step = 1; step <= CHANGES; step++) {
+    const lose = untold.get(step) ?? ((change: () => unknown) => change());
+    await lose(() => live.step());
+    if (step % 10 === 0) await settleChain(world.simulator, mirrors);
+  }
+  await settleChain(world.simulator, mirrors);
+  const delays = await delaysToLeaf(since);
+  const differences = await differencesAt(leaf);
+  let minutes = 0;
+  for (let left = differences; left.length > 0; left = await differencesAt(leaf)) {
+    if (minutes === MOST_MINUTES) expect(left).toEqual([]);
+    await passMinute(world.simulator, mirrors);
+    minutes += 1;
+  }
+  const { callers } = world.simulator.meter.read();
+  const [paid, paidAlone] = [UPSTREAM_TOKEN, ALONE].map((token) =>
+    Object.values(callers[token] ?? {}).reduce((sum, { charged }) => sum + charged, 0),
+  );
+  // The mirrors below the first ask the root nothing.
+  expect(Object.keys(callers).filter((token) => token !== ALONE)).toEqual([UPSTREAM_TOKEN]);
+  const at = (share: number) => delays[Math.min(delays.length - 1, Math.floor(delays.length * share))];
+  const figures = { changes: CHANGES, events: delays.length, medianMs: at(0.5), p99Ms: at(0.99), minutes };
+  printFigures("chain", { ...figures, differing: differences.length, paid, paidAlone });
+});
+
+/** Another mirror of the root, to compare with. */
+const ALONE = "token-of-a-mirror-that-is-alone";
+
+async function openAlone(): Promise<Follower> {
+  world.simulator.tokens.create({ token: ALONE, login: OWNER, repositories: "all", write: true });
+  const alone = await openFollower({ url: world.simulator.url, token: ALONE, fullName: world.first });
+  onTestFinished(() => alone[Symbol.asyncDispose]());
+  return alone;
+}
+
+async function untoldByRoot(change: () => unknown): Promise<void> {
+  world.simulator.setFaults({ webhooks: { drop: 1 } });
+  await change();
+  await world.simulator.quiet();
+  world.simulator.setFaults({});
+}
+
+/** After a pause that its owner wished, a hook is not sent what happened meanwhile. */
+async function untoldByFirst(change: () => unknown): Promise<void> {
+  const [target] = await listTargets(world.ctx);
+  if (!target) throw new Error("The middle has no hook at the first");
+  await settleChain(world.simulator, chain());
+  await changeTarget(world.ctx, target.id, { active: false });
+  await change();
+  await settleChain(world.simulator, chain());
+  await changeTarget(world.ctx, target.id, { active: true });
+}
+
+/** From the receipt of each webhook at the first mirror until the leaf had applied it, in ms, the shortest first. */
+async function delaysToLeaf(since: Date): Promise<number[]> {
+  const first = await world.ctx.db.query<{ guid: string; at: Date }>(
+    sql`select guid, received_at as at from deliveries where status = 'applied' and received_at >= ${since}`,
+  );
+  const applied = await leaf.ctx.db.query<{ guid: string; at: Date }>(
+    sql`select guid, settled_at as at from deliveries where status = 'applied'`,
+  );
+  const byGuid = new Map(applied.map(({ guid, at }) => [guid, at.getTime()]));
+  const delays = first.flatMap(({ guid, at }) => (byGuid.has(guid) ? [(byGuid.get(guid) ?? 0) - at.getTime()] : []));
+  // All but what was lost on purpose.
+  expect(delays.length).toBeGreaterThanOrEqual(first.length - MOST_LOST);
+  return delays.toSorted((a, b) => a - b);
+}

@@ -1,0 +1,84 @@
+import { sql } from "../../db/sql.ts";
+import { createApiToken } from "../../src/api/callers/tokens.ts";
+import { registerHook } from "../../src/cli/hooks/repository-hooks.ts";
+import type { Context } from "../../src/context.ts";
+import { wakeDue } from "../../src/events/wake.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
+import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { readViewer } from "../../src/sync/following/viewer.ts";
+import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { openMirror, type TestMirror, type TestMirrorOptions } from "./mirror.ts";
+import { mirrorAll, type TestWorld, untilIdle } from "./world.ts";
+
+/** A mirror of a mirror. */
+export interface Follower extends TestMirror {
+  /** What it shows its upstream. */
+  upstreamToken: string;
+  /** A token of its own, for callers. */
+  token: string;
+}
+
+/** What a target may lead to in these tests. */
+export const ALLOWED = { TARGETS_ALLOWED: "127.0.0.1" };
+
+/** What a mirror of another mirror shows there: a token of that one's own. */
+export async function tokenOfFollower({ ctx }: Pick<TestMirror, "ctx">, hourlyLimit?: number): Promise<string> {
+  return await createApiToken(ctx, {
+    userId: await readViewer(ctx),
+    canWrite: true,
+    permissions: ["issues:write", "pull_requests:write", "hooks:write"],
+    hourlyLimit: hourlyLimit ?? null,
+  });
+}
+
+/** Opens a mirror of one repository, which has registered its hook at its upstream as its own processes do. */
+export async function openFollower(
+  { url, token, fullName }: { url: string; token: string; fullName: string },
+  options: TestMirrorOptions = {},
+): Promise<Follower> {
+  await using opening = new AsyncDisposableStack();
+  const env = { ...ALLOWED, UPSTREAM_TOKEN: token, ...options.env };
+  const mirror = opening.use(await openMirror({ workers: true, ...options, upstream: url, env }));
+  await follow(mirror, fullName);
+  const own = await createApiToken(mirror.ctx, { userId: await readViewer(mirror.ctx), canWrite: true });
+  const all = opening.move();
+  return { ...mirror, upstreamToken: token, token: own, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+/** Mirrors a repository, and registers the hook. */
+async function follow({ ctx, url }: Pick<TestMirror, "ctx" | "url">, fullName: string): Promise<void> {
+  await readViewer(ctx);
+  await mirrorAll(ctx, [fullName]);
+  const [owner = "", name = ""] = fullName.split("/");
+  const [row] = await ctx.db.query<{ id: number }>(
+    sql`select id::float8 as id from repositories where full_name = ${fullName}`,
+  );
+  const refusal = row && (await registerHook(ctx, { id: row.id, owner, name }, `${url}/webhooks`));
+  if (refusal !== null) throw new Error(`No hook: ${refusal ?? `${fullName} is not mirrored`}`);
+}
+
+/** Waits until the root's webhooks are sent, and what they caused has come down to the last of the mirrors. */
+export async function settleChain(simulator: TestWorld["simulator"], mirrors: readonly TestMirror[]): Promise<void> {
+  await simulator.quiet();
+  for (const { ctx } of mirrors) {
+    await wakeDue(ctx);
+    await untilIdle(ctx);
+  }
+}
+
+/** A minute passes everywhere, and each scheduler does what is due. */
+export async function passMinute(simulator: TestWorld["simulator"], mirrors: readonly TestMirror[]): Promise<void> {
+  // No type says that a simulator's clock is one that a test may set.
+  (simulator.world.clock as SettableClock).advance(60_000);
+  for (const { advance } of mirrors) advance(60_000);
+  await Promise.all(mirrors.map(({ ctx }) => doWhatIsDue(ctx)));
+  await settleChain(simulator, mirrors);
+}
+
+async function doWhatIsDue(ctx: Context): Promise<void> {
+  await ctx.queues.refresh.clean(0, 1_000_000, "delayed"); // Leaves those that a worker takes just now.
+  await dispatchMarks(ctx);
+  await sweep(ctx);
+  await scheduleCatchUps(ctx);
+}
