@@ -131,12 +131,18 @@ export function sidesOf(
     subject,
     reference,
     headers,
-  }: { subject: ServerProcess; reference: ServerProcess; headers: Record<string, string> },
+    theirHeaders,
+  }: {
+    subject: ServerProcess;
+    reference: ServerProcess;
+    headers: Record<string, string>;
+    theirHeaders?: Record<string, string>;
+  },
   count: number,
 ): { subject: Side; reference: Side } {
   const [ours, theirs] = [
     questions.map((one) => getRequest(subject.url, one.ours, headers)),
-    questions.map((one) => getRequest(reference.url, one.theirs)),
+    questions.map((one) => getRequest(reference.url, one.theirs, theirHeaders)),
   ];
   return { subject: inTurn(subject, ours, count), reference: inTurn(reference, theirs, count) };
 }

@@ -65,7 +65,7 @@ async function openFilled(size: CorpusSize): Promise<Corpus> {
   return corpusIn(database, size);
 }
 
-function corpusIn(database: BenchDatabase, size: CorpusSize): Corpus {
+export function corpusIn(database: BenchDatabase, size: CorpusSize): Corpus {
   return { database, repositories: repositoriesOf(size), userId: FIRST_USER };
 }
 

@@ -11,6 +11,7 @@ export const names = [
   "list-hot",
   "not-modified",
   "one",
+  "replicas",
   "forwarded",
   "graphql",
   "graphql-peer",

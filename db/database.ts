@@ -178,11 +178,6 @@ export class Database extends Runner {
     return new Database({ ...this.#opened, replicas });
   }
 
-  /** Whether statements may be answered by what is not the primary. */
-  get hasReplicas(): boolean {
-    return this.#opened.replicas !== null;
-  }
-
   /** Runs what takes effect together or not at all. Holds no request to others: it would hold a connection and locks as long. */
   async transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
     const client = await this.#opened.pool.connect();

@@ -216,26 +216,40 @@ export class Replica {
     });
   }
 
-  #tryLater(): void {
+  #tryIn(ms: number): void {
     if (this.#isClosed) return;
+    clearTimeout(this.#timer);
     // Web processes do not ask all at once.
-    const ms = this.#trialMs * (0.75 + Math.random() / 2);
-    this.#trialMs = Math.min(2 * this.#trialMs, LATEST_TRIAL_MS);
-    this.#timer = setTimeout(() => this.#try(), ms).unref();
+    this.#timer = setTimeout(() => this.#try(), ms * (0.75 + Math.random() / 2)).unref();
   }
 
+  #tryLater(): void {
+    this.#tryIn(this.#trialMs);
+    this.#trialMs = Math.min(2 * this.#trialMs, LATEST_TRIAL_MS);
+  }
+
+  /** Also of one that is read: nobody else may ask it for long. */
   async #trial(): Promise<void> {
-    try {
-      if (await this.reaches(await this.#options.position())) {
-        this.#leftOut = null;
-        this.#readSince = performance.now();
-        this.#options.changed(this.standing);
-        return;
+    const wasRead = this.isRead;
+    // Without the primary nothing can be said of a replica.
+    const position = await this.#options.position().catch(() => null);
+    if (position) {
+      try {
+        if (await this.reaches(position)) return this.#passed();
+      } catch (error) {
+        this.leaveOut(reasonOf(error));
       }
-    } catch (error) {
-      this.#leftOut = reasonOf(error);
     }
-    this.#tryLater();
+    if (!wasRead) this.#tryLater();
+    else if (this.isRead) this.#tryIn(LATEST_TRIAL_MS);
+  }
+
+  #passed(): void {
+    this.#tryIn(LATEST_TRIAL_MS);
+    if (this.isRead) return;
+    this.#leftOut = null;
+    this.#readSince = performance.now();
+    this.#options.changed(this.standing);
   }
 }
 

@@ -83,7 +83,7 @@ export function openApi(
     cancelBy: given.db,
   });
   const reads = primaryReads.readingFrom(replicas);
-  const mirror = openMirrorReader({ db: given.db.readingFrom(replicas), reads, standings });
+  const mirror = openMirrorReader({ db: given.db, reads: primaryReads, standings, replicas });
   const unshownAccounts = new LRUCache<string, true>({ max: 10_000, ttl: UNSHOWN_MS });
   const quota = new CallerQuota(given);
   const upstream = new UpstreamForCallers(given, quota);

@@ -1,4 +1,5 @@
 import type { Database } from "../../db/database.ts";
+import type { Replicas } from "../../db/replicas.ts";
 import { Pace } from "../operations/pace.ts";
 import { IssueLookups } from "./read/issue-lookups.ts";
 import { Repositories } from "./read/repositories.ts";
@@ -21,21 +22,25 @@ export interface MirrorReader extends AsyncDisposable {
 /**
  * @param parts.db for what the answers to writes show as well: repositories and shared rows
  * @param parts.reads for what only reads need
+ * @param parts.standings what tells how things stand
+ * @param parts.replicas for what takes the primary longer than to say where it is; lookups by key do not
  */
 export function openMirrorReader({
   db,
   reads,
   standings,
+  replicas,
 }: {
   db: Database;
   reads: Database;
   standings: StandingsReader;
+  replicas: Replicas | null;
 }): MirrorReader {
   return {
     standings,
     repositories: new Repositories(db),
     issues: new IssueLookups(reads),
-    shared: new SharedRows(db, { maxBytes: MAX_SHARED_BYTES }),
+    shared: new SharedRows(db.readingFrom(replicas), { maxBytes: MAX_SHARED_BYTES }),
     pace: new Pace(),
     [Symbol.asyncDispose]: () => standings[Symbol.asyncDispose](),
   };

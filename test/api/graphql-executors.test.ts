@@ -265,7 +265,12 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const sight = wholeSight("all");
   const token = { id: "t", userId, kinds: kindsOf(null, true), repositories: "all" as const, sight, payer };
   const caller = { ...payer, userId, by: { of: "own" as const, token } };
-  await using mirror = openMirrorReader({ ...ctx, reads: ctx.db, standings: new StandingsReader(ctx.config) });
+  await using mirror = openMirrorReader({
+    ...ctx,
+    reads: ctx.db,
+    standings: new StandingsReader(ctx.config),
+    replicas: null,
+  });
   const quota = new CallerQuota(ctx);
   await using resources = new AsyncDisposableStack();
   resources.defer(() => quota.close());

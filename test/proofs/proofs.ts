@@ -540,6 +540,36 @@ export const proofs: readonly Proof[] = [
     figures: (lines) => outcomesOf(lines, 40),
   },
   {
+    name: "replicas",
+    proves:
+      "Each of 10,000 changes is shown by the next reads of four web processes, while one of their two replicas is five seconds behind.",
+    minutes: 20,
+    commands: [{ args: ["test", "test/scenario/replicas.test.ts"], env: { CHANGES: "10000" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "replicas");
+      return [
+        atLeast("changes", numberAt(line, "changes"), 10_000),
+        atLeast("statements that a replica answered", numberAt(line, "byReplica"), 10_000),
+        atMost("reads that did not show them", numberAt(line, "wrong"), 0),
+      ];
+    },
+  },
+  {
+    name: "failover",
+    proves:
+      "The primary is killed and a synchronous replica promoted under 100 deliveries a second: what was acknowledged is there, and no kept page shows a row that was lost.",
+    minutes: 3,
+    commands: [{ args: ["test", "test/scenario/failover.test.ts"], env: { FAILOVER: "1" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "failover");
+      return [
+        atLeast("deliveries that were acknowledged", numberAt(line, "acknowledged"), 1_000),
+        atMost("of them missing", numberAt(line, "missing"), 0),
+        atMost("ms from the promotion until reads are answered again", numberAt(line, "answeredMs"), 10_000),
+      ];
+    },
+  },
+  {
     name: "pooler",
     proves: "Played through PgBouncer in transaction mode, the mirror becomes equal.",
     minutes: 25,

@@ -146,7 +146,7 @@ async function lookUpIssue(call: RepositoryCall): Promise<FoundIssue | { path: s
   const number = smallNumberParam(params.number);
   if (number === null) throw notFound();
   const { issue, isPull, standings } = await ctx.mirror.issues.find(repository.id, number);
-  if (ctx.mirror.issues.tellStandings) reading.learn(standings);
+  reading.learn(standings);
   if (!issue) throw notFound();
   requireRight(call, isPull ? "pulls" : "issues");
   if (issue !== "deleted") return issue;

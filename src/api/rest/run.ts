@@ -62,11 +62,11 @@ async function runAhead(
   const ids = [PEOPLE, ...recalled.ids];
   const confirm = async () =>
     repositories.confirm(recalled, await call.reading.now(ids)) ?? (await findUnchanged(call, fullName, repository));
-  const isLearnt = learnsStanding && call.ctx.mirror.issues.tellStandings && !call.reading.knows(ids);
+  const isKnown = call.reading.knows(ids);
   const answering = operation.with(below);
   const [answer, confirmed] = await Promise.allSettled([
     answering,
-    isLearnt ? answering.then(confirm, confirm) : confirm(),
+    learnsStanding && !isKnown ? answering.then(confirm, confirm) : confirm(),
   ]);
   if (confirmed.status === "rejected") throw confirmed.reason;
   if (!confirmed.value) return null;

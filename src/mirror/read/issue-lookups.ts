@@ -46,11 +46,8 @@ interface Row {
 /** Finds single issues. Requests of one moment share a statement. */
 export class IssueLookups {
   readonly #gathered: Gather<Key, IssueLookup>;
-  /** Whether what a lookup says of standings counts: the primary has said it. */
-  readonly tellStandings: boolean;
 
   constructor(db: Database) {
-    this.tellStandings = !db.hasReplicas;
     this.#gathered = new Gather((keys) => findIssues(db, keys));
   }
 

@@ -21,7 +21,7 @@ export type Standings = ReadonlyMap<number, Standing>;
  * durable before anybody sees it, unless `synchronous_commit` is off.
  */
 const FIND_STANDINGS = `select x.id, p.era || '/' || coalesce(v.revision, 0), s.state <> 'gone',
-    floor(extract(epoch from s.confirmed_at) * 1000)::bigint, p.era, p.lsn
+    floor(extract(epoch from s.confirmed_at) * 1000)::bigint, p.era, p.lsn, pg_current_snapshot()::text
   from (
     select (select e.id::text from eras e where e.timeline = left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)) as era,
       (case current_setting('synchronous_commit') when 'off' then pg_current_wal_insert_lsn()
@@ -36,9 +36,10 @@ type Row = [
   confirmedMs: string | null,
   era: string | null,
   lsn: string,
+  snapshot: string,
 ];
 
-/** How things stand, and where the primary was then: whoever has replayed as much shows no less. */
+/** How things stand, and where the primary was then. Who has replayed as much shows no less. */
 interface Answer {
   standings: Standings;
   position: Position;
@@ -59,6 +60,8 @@ export class StandingsReader implements AsyncDisposable {
   readonly #all: readonly Connection[];
   readonly #statement: { name?: string; text: string };
   readonly #questions: Gather<Iterable<number>, Answer>;
+  /** The last position, and which transactions were over then. */
+  #last: { position: Position; snapshot: string } | null = null;
 
   constructor({ databaseUrl, databaseDirectUrl }: Pick<Config, "databaseUrl" | "databaseDirectUrl">) {
     // A pooler knows no names of statements, since it gives the session to others.
@@ -90,31 +93,34 @@ export class StandingsReader implements AsyncDisposable {
     await Promise.all(this.#all.map((connection) => connection.close()));
   }
 
+  /**
+   * While no transaction ends, the position stays: what else is written to the log, such as by readers who note which transactions are
+   * over, shows nobody anything, and may reach the replicas late.
+   */
+  #positionOf(rows: readonly Row[]): Position {
+    const [, , , , era, lsn, snapshot = ""] = rows[0] ?? [];
+    const position = { era: era ?? "", lsn: BigInt(lsn ?? 0) };
+    const last = this.#last;
+    if (last?.snapshot === snapshot && last.position.era === position.era) return last.position;
+    this.#last = { position, snapshot };
+    return position;
+  }
+
   async #find(ids: Iterable<number>): Promise<Answer> {
     const connection = this.#idle.pop();
     if (!connection) throw new Error("More questions are under way than there are connections");
     try {
       const asked = `{${[...ids].join(",")}}`;
       let rows = await connection.rows<Row>({ ...this.#statement, values: [asked] });
-      if (rows.some((row) => row[ERA] === null)) {
+      if (rows.some(([, , , , era]) => era === null)) {
         await connection.rows({ text: "select begin_era()" });
         rows = await connection.rows<Row>({ ...this.#statement, values: [asked] });
       }
-      return answerOf(rows);
+      return { standings: new Map(rows.map(standingOf)), position: this.#positionOf(rows) };
     } finally {
       this.#idle.push(connection);
     }
   }
-}
-
-const [ERA, LSN] = [4, 5] as const;
-
-function answerOf(rows: readonly Row[]): Answer {
-  const [first] = rows;
-  return {
-    standings: new Map(rows.map(standingOf)),
-    position: { era: first?.[ERA] ?? "", lsn: BigInt(first?.[LSN] ?? 0) },
-  };
 }
 
 function standingOf([id, revision, isMirrored, confirmedMs]: Row): [number, Standing] {

@@ -1,0 +1,53 @@
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+
+/** An address of a test's own that leads to one server, and then to another: as a name or a proxy before a primary does. */
+export interface Forwarder extends AsyncDisposable {
+  /** The same address, by way of the forwarder. */
+  through(url: string): string;
+  /** Where connections lead from now on. Those that are open end. Null: nowhere. */
+  lead(url: string | null): void;
+}
+
+export async function openForwarder(url: string): Promise<Forwarder> {
+  let target: URL | null = new URL(url);
+  const open = new Set<Socket>();
+  const server = createServer((from) => {
+    if (target === null) return void from.destroy();
+    const to = connect(Number(target.port), target.hostname);
+    for (const [socket, other] of [
+      [from, to],
+      [to, from],
+    ] as const) {
+      open.add(socket);
+      // Either end may break; the other is told by its end.
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        open.delete(socket);
+        other.destroy();
+      });
+      socket.pipe(other);
+    }
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("The forwarder has no port");
+  const end = () => {
+    for (const socket of open) socket.destroy();
+  };
+  return {
+    through(one) {
+      const led = new URL(one);
+      led.host = `127.0.0.1:${address.port}`;
+      return led.href;
+    },
+    lead(to) {
+      target = to === null ? null : new URL(to);
+      end();
+    },
+    async [Symbol.asyncDispose]() {
+      end();
+      server.close();
+    },
+  };
+}
