@@ -56,7 +56,7 @@ export function accessOf(world: World, token: Token | null, repository: Reposito
     checks: reach("checks"),
     statuses: reach("statuses"),
     contents,
-    drafts: contents !== "none" && role !== undefined && RANK.indexOf(role) >= RANK.indexOf("push"),
+    drafts: contents === "write" && role !== undefined && RANK.indexOf(role) >= RANK.indexOf("push"),
   };
 }
 

@@ -33,6 +33,9 @@ export interface Question {
   truth: "upstream" | "unknown" | "rule" | "bounds";
 }
 
+/** What fields of branches are asked for. */
+const NAMED_REFS = { refPrefix: "refs/heads/", qualifiedName: "refs/heads/seen" };
+
 /** Upstream's stand-in does not have these. */
 const NOT_SIMULATED = new Set(["/assignees", "/assignees/:assignee", "/milestones/:number/labels"]);
 
@@ -238,7 +241,7 @@ function fieldsOf(schema: GraphQLSchema, typeName: string, targets: Place["targe
       (numbered(field) ? (["issue", "pull"] as const) : (["issue"] as const)).map((of) => {
         const { params } = targets[of];
         const number = field.name === "milestone" ? params["milestones/number"] : params.number;
-        const values = { number: Number(number), name: params.name, tagName: params.tag };
+        const values = { number: Number(number), name: params.name, tagName: params.tag, ...NAMED_REFS };
         return [`${field.name} of ${of}`, selected(field, 3, values)];
       }),
     ),

@@ -92,6 +92,56 @@ test("branches, tags and refs are copied, and answered as upstream answers them"
   expect(routes["GET /repos/:owner/:repo/git/matching-refs/*ref"]?.charged).toBe(2);
 });
 
+async function query(inner: string, token = UPSTREAM_TOKEN) {
+  const [owner, name] = world.first.split("/");
+  const text = `query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { ${inner} } }`;
+  const body = JSON.stringify({ query: text, variables: { owner, name } });
+  const [ours, theirs] = await Promise.all([
+    askAt(world.url, "POST", "/graphql", { token, body }),
+    askAt(world.simulator.url, "POST", "/graphql", { token: UPSTREAM_TOKEN, body }),
+  ]);
+  return { ours, theirs };
+}
+
+test("GraphQL shows branches and tags as upstream does, and leaves the rest to it", async () => {
+  const ref = `name prefix repository { name } target { __typename oid abbreviatedOid
+    ... on Tag { name target { __typename oid } } }`;
+  const list = `totalCount pageInfo { hasNextPage hasPreviousPage } nodes { ${ref} }`;
+  for (const inner of [
+    `defaultBranchRef { ${ref} }`,
+    `refs(refPrefix: "refs/heads/", first: 3) { ${list} }`,
+    `refs(refPrefix: "refs/heads/", last: 2, orderBy: { field: ALPHABETICAL, direction: DESC }) { ${list} }`,
+    `refs(refPrefix: "refs/tags/", first: 50) { ${list} }`,
+    `a: ref(qualifiedName: "refs/heads/feature/one") { ${ref} } b: ref(qualifiedName: "refs/tags/noted") { ${ref} }
+      c: ref(qualifiedName: "refs/heads/never-was") { ${ref} }`,
+  ])
+    for (const token of [UPSTREAM_TOKEN, world.token]) {
+      const { ours, theirs } = await query(inner, token);
+      expect([isPassed(ours), ours.body], inner).toEqual([false, theirs.body]);
+    }
+  // Page by page it is the same list.
+  const names: string[] = [];
+  for (let after: string | null = null, more = true; more; ) {
+    const page = `refs(refPrefix: "refs/heads/", first: 2, after: ${JSON.stringify(after)}) {
+      pageInfo { hasNextPage endCursor } nodes { name } }`;
+    const { ours } = await query(page);
+    const shown = ours.body.data.repository.refs;
+    names.push(...shown.nodes.map(({ name }: { name: string }) => name));
+    [after, more] = [shown.pageInfo.endCursor, shown.pageInfo.hasNextPage];
+  }
+  expect(names).toEqual([...repository.branches.keys()].sort());
+  for (const inner of [
+    `ref(qualifiedName: "main") { ${ref} }`,
+    `refs(refPrefix: "refs/", first: 3) { ${list} }`,
+    `refs(refPrefix: "refs/heads/", first: 3, query: "fea") { ${list} }`,
+    `defaultBranchRef { target { ... on Commit { message } } }`,
+  ]) {
+    const { ours, theirs } = await query(inner);
+    expect([isPassed(ours), ours.body], inner).toEqual([true, theirs.body]);
+    expect((await query(inner, world.token)).ours.body.errors, inner).toMatchObject([{ type: "UNPROCESSABLE" }]);
+  }
+});
+
 test("what the mirror does not hold of a branch is upstream's to answer", async () => {
   for (const path of ["/branches/feature/one", "/git/ref/pull/1/head", "/git/matching-refs/heads"]) {
     const [ours, theirs] = [

@@ -44,7 +44,9 @@ export type NodeKind =
   | "App"
   | "StatusContext"
   | "Release"
-  | "ReleaseAsset";
+  | "ReleaseAsset"
+  | "Ref"
+  | "Tag";
 
 /** A resource as REST shows it, on its way to be shown by GraphQL. */
 export interface Node {

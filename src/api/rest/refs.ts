@@ -1,4 +1,4 @@
-import { areRefsHeld, findBranches, findMatchingRefs, findRef, findTags } from "../../mirror/read/refs.ts";
+import { areRefsHeld, findBranches, findMatchingRefs, findRefs, findTags } from "../../mirror/read/refs.ts";
 import { refNameOf } from "../../mirror/store/refs.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { ApiFault, notFound, notHeld } from "../dialect/fault.ts";
@@ -21,7 +21,8 @@ export async function getBranch({ ctx, repository, params }: RepositoryCall): Pr
   const { branch: name = "" } = params;
   // The path may be that of a branch's protection.
   const isOther = /\/protection(\/|$)/.test(name);
-  if (isOther || (await findRef(ctx.db, repository.id, { kind: "heads", name })) !== null) throw notHeld();
+  const [found] = await findRefs(ctx.db, [{ repositoryId: repository.id, kind: "heads", name }]);
+  if (isOther || found !== null) throw notHeld();
   throw new ApiFault(404, "Branch not found");
 }
 
@@ -35,7 +36,7 @@ export async function listTags(call: RepositoryCall): Promise<Answer> {
 export async function getRef(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, params } = call;
   const named = refNameOf(`refs/${params.ref}`);
-  const found = named ? await findRef(ctx.db, repository.id, named) : undefined;
+  const [found] = named ? await findRefs(ctx.db, [{ repositoryId: repository.id, ...named }]) : [];
   if (found === undefined) throw notHeld();
   if (found === null) throw notFound();
   return ok(await showOne(call, found));

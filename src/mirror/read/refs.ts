@@ -2,10 +2,18 @@ import type { Database, Queries } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import type { RefKind, RefName } from "../store/refs.ts";
+import type { PageSource } from "./pages.ts";
 
 /** Of a row `f` of `refs`: what a list of its kind says of it is not known for certain. */
 export const IS_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and (f.sha is null or f.document is null
   or case f.kind when 'heads' then f.protected is null else f.listed is null end)))`;
+
+/** The list of this kind is all here, and so is each of those `f` for which the condition holds. An empty repository has none. */
+function isListHeld(repositoryId: Sql, kind: Sql, areSure: Sql): Sql {
+  return sql`exists (select from ref_lists l where l.repository_id = ${repositoryId} and l.kind = ${kind}
+    and l.read_at is not null and ${areSure}
+    and exists (select from refs f where f.repository_id = l.repository_id and f.kind = 'heads' and f.deleted_at is null))`;
+}
 
 /** Whether a list of a repository's refs is all here, and each of those that match is known for certain. */
 export async function areRefsHeld(
@@ -14,18 +22,13 @@ export async function areRefsHeld(
   kind: RefKind,
   { prefix = "", isUnsure = IS_UNSURE }: { prefix?: string; isUnsure?: Sql } = {},
 ): Promise<boolean> {
-  return (
-    (await db.count(sql`
-      select from ref_lists l where l.repository_id = ${repositoryId} and l.kind = ${kind} and l.read_at is not null
-        and not exists (select from refs f where f.repository_id = l.repository_id and f.kind = l.kind
-          and starts_with(f.name, ${prefix}) and ${isUnsure})
-        and exists (select from refs f where f.repository_id = l.repository_id and f.kind = 'heads' and f.deleted_at is null)`)) >
-    0
-  );
+  const areSure = sql`not exists (select from refs f where f.repository_id = l.repository_id and f.kind = l.kind
+    and starts_with(f.name, ${prefix}) and ${isUnsure})`;
+  return (await db.count(sql`select where ${isListHeld(sql`${repositoryId}`, sql`${kind}`, areSure)}`)) > 0;
 }
 
 /** Of a row `f` of `refs`: where it points to is not known for certain. */
-const IS_PLACE_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and f.document is null))`;
+export const IS_PLACE_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and f.document is null))`;
 
 /** All refs whose names begin so, each as upstream shows it by itself; null: not all of them are here for certain. */
 export async function findMatchingRefs(
@@ -40,18 +43,60 @@ export async function findMatchingRefs(
   return rows.map(({ document }) => ({ repositoryId, document }));
 }
 
-/** One ref as upstream shows it; null: there is none. Undefined: upstream has to say. */
-export async function findRef(
+export interface FoundRef extends StoredDocument {
+  /** The commit that it leads to; null: not known yet. */
+  commitSha: string | null;
+}
+
+/** Each of these refs as upstream shows it; null: there is none. Undefined: upstream has to say. */
+export async function findRefs(
   db: Database,
-  repositoryId: number,
-  { kind, name }: RefName,
-): Promise<StoredDocument | null | undefined> {
-  const [row] = await db.prepared<{ document: string | null; isGone: boolean; isUnsure: boolean }>(sql`
-    select f.document::text as document, f.deleted_at is not null as "isGone", ${IS_PLACE_UNSURE} as "isUnsure" from refs f
-      where f.repository_id = ${repositoryId} and f.kind = ${kind} and f.name = ${name}`);
-  if (row && !row.isUnsure && !row.isGone && row.document !== null) return { repositoryId, document: row.document };
-  if (row?.isUnsure || !(await areRefsHeld(db, repositoryId, kind, { isUnsure: sql`false` }))) return undefined;
-  return null;
+  keys: readonly (RefName & { repositoryId: number })[],
+): Promise<(FoundRef | null | undefined)[]> {
+  const column = (of: "kind" | "name") =>
+    sql.array(
+      keys.map((key) => key[of]),
+      "text",
+    );
+  const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
+  const rows = await db.prepared<{
+    at: number;
+    document: string | null;
+    commitSha: string | null;
+    isGone: boolean;
+  }>(sql`
+    select x.at::integer as at, case when f.deleted_at is null then f.document::text end as document,
+        f.commit_sha as "commitSha", f.name is null or f.deleted_at is not null as "isGone"
+      from unnest(${sql.array(repositoryIds, "bigint")}, ${column("kind")}, ${column("name")})
+        with ordinality as x(r, kind, name, at)
+      left join refs f on f.repository_id = x.r and f.kind = x.kind and f.name = x.name
+      where case when f.name is null or f.deleted_at is not null
+          then f.doubt is null and ${isListHeld(sql`x.r`, sql`x.kind`, sql`true`)} else not ${IS_PLACE_UNSURE} end`);
+  const found = new Map(rows.map((row) => [row.at - 1, row]));
+  return keys.map(({ repositoryId }, at) => {
+    const row = found.get(at);
+    if (!row || row.isGone || row.document === null) return row?.isGone ? null : undefined;
+    return { repositoryId, document: row.document, commitSha: row.commitSha };
+  });
+}
+
+/** Branches or tags for GraphQL's lists, which name them without what all have before. */
+export function refSource(kind: RefKind, direction: "asc" | "desc"): PageSource {
+  return {
+    // What names the list says which of the two it is.
+    from:
+      kind === "heads"
+        ? sql`(select * from refs where kind = 'heads') f`
+        : sql`(select * from refs where kind = 'tags') f`,
+    repositoryId: sql`f.repository_id`,
+    document: sql`f.document`,
+    conditions: [sql`f.repository_id = x.r and f.deleted_at is null`],
+    key: sql`f.name`,
+    keyType: sql`text`,
+    // No two rows beside each other may have the same, and a ref has no number. As large as a number of JavaScript may be.
+    tie: sql`(hashtextextended(f.name, 0) & ${String(Number.MAX_SAFE_INTEGER)}::bigint)`,
+    direction,
+  };
 }
 
 interface Page {

@@ -4,9 +4,9 @@ import { kindOf } from "../access.ts";
 import { type NodeKind, parseNodeId } from "../node-id.ts";
 import type { Issue } from "../records.ts";
 import type { Row } from "../replica-lag.ts";
-import { mayPush } from "../tokens.ts";
 import { isPull } from "../world.ts";
 import { type Call, notFound, requireEither, requireRead, seen } from "./call.ts";
+import { showsDrafts } from "./refs.ts";
 import { repositoryOf } from "./resolvers.ts";
 import { parseThreadNodeId, type ReviewThread, reviewThreads } from "./review-thread.ts";
 
@@ -102,7 +102,7 @@ function find(call: Call, id: string, see: <T extends Row>(row: T | undefined) =
       return see(world.code.checkSuites.get(parsed.id));
     case "Release": {
       const release = see(world.code.releases.get(parsed.id));
-      return release && (!release.draft || mayPush(call.caller.roleOf(release.repository))) ? release : null;
+      return release && (!release.draft || showsDrafts(call, release.repository)) ? release : null;
     }
     case "ReleaseAsset":
     case "StatusContext":

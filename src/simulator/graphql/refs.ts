@@ -124,10 +124,15 @@ export const releaseFields: Fields<Release> = {
   },
 };
 
-/** Drafts are for those who may push. */
+/** Drafts are for those who may push: by their role, and by what the token was given. */
+export function showsDrafts({ caller }: Call, repository: Repository): boolean {
+  return mayPush(caller.roleOf(repository)) && caller.may(repository, [{ permission: "contents", level: "write" }]);
+}
+
+/** Those that the caller is shown. */
 function releasesOf(call: Call, repository: Repository): Release[] {
   const all = [...call.world.code.of(repository).releases.values()].flatMap((row) => call.world.lag.seen(row) ?? []);
-  return mayPush(call.caller.roleOf(repository)) ? all : all.filter((row) => !row.draft);
+  return showsDrafts(call, repository) ? all : all.filter((row) => !row.draft);
 }
 
 /** What a repository has of these. */

@@ -1,3 +1,4 @@
+import { allows } from "../access.ts";
 import { createRelease, deleteRelease, editRelease, latestRelease, type ReleaseEdit } from "../changes/releases.ts";
 import type { Release } from "../records-code.ts";
 import { mayPush } from "../tokens.ts";
@@ -15,7 +16,8 @@ export function listReleases(call: RepositoryCall): Answer {
 function visible(call: RepositoryCall): Release[] {
   const { repository, world } = call;
   const all = [...world.code.of(repository).releases.values()].flatMap((row) => world.lag.seen(row) ?? []);
-  return mayPush(call.role) ? all : all.filter((one) => !one.draft);
+  const isWriter = allows(world, call.token, repository, [{ permission: "contents", level: "write" }]);
+  return isWriter && mayPush(call.role) ? all : all.filter((one) => !one.draft);
 }
 
 function find(call: RepositoryCall): Release {

@@ -17,6 +17,7 @@ import {
   rest,
   type TypeResolvers,
 } from "./fields.ts";
+import { repositoryRefs } from "./refs.ts";
 import { repositoryReleases } from "./releases.ts";
 import { repositoryDetails } from "./repository-details.ts";
 import { given, withRight } from "./rights.ts";
@@ -35,6 +36,7 @@ function listed<Args extends object>(kind: Node["kind"], right: Right, source: (
 export const repository: TypeResolvers = {
   ...repositoryDetails,
   ...repositoryReleases,
+  ...repositoryRefs,
   id: rest("node_id"),
   databaseId,
   name: rest("name"),
@@ -58,7 +60,6 @@ export const repository: TypeResolvers = {
   createdAt: rest("created_at"),
   updatedAt: rest("updated_at"),
   pushedAt: rest("pushed_at"),
-  defaultBranchRef: ({ rest: { default_branch } }) => (default_branch ? { name: default_branch } : null),
   primaryLanguage: ({ rest: { language } }) => (language ? { name: language } : null),
   licenseInfo: ({ rest: { license } }) =>
     license

@@ -10,6 +10,7 @@ import type { TypeResolvers } from "./fields.ts";
 import { issue, pullRequest } from "./issues.ts";
 import { label, milestone } from "./labels-milestones.ts";
 import { nodeOf, repositoryOf, resourceAt } from "./lookups.ts";
+import { refResolvers } from "./refs.ts";
 import { releaseResolvers } from "./releases.ts";
 import { repository } from "./repository.ts";
 import { topicResolvers } from "./repository-details.ts";
@@ -28,6 +29,7 @@ export const typeResolvers: Record<string, TypeResolvers> = {
   ...checkResolvers,
   ...commitResolvers,
   ...releaseResolvers,
+  ...refResolvers,
 };
 
 /** More than these ids at once are refused. */

@@ -1,0 +1,95 @@
+/** What repositories show of their branches and tags, and those of themselves. */
+import { objectOf, textOf } from "../../../json.ts";
+import type { Order } from "../../../mirror/read/connections/order.ts";
+import { areRefsHeld, type FoundRef, findRefs, IS_PLACE_UNSURE, refSource } from "../../../mirror/read/refs.ts";
+import { type RefName, refNameOf } from "../../../mirror/store/refs.ts";
+import type { GraphqlCall, Node } from "../call.ts";
+import { typedError } from "../errors.ts";
+import { type PageArguments, storedConnection } from "./connection.ts";
+import {
+  commitNode,
+  notMirrored,
+  ofRepository,
+  type Resolver,
+  requireRepository,
+  type TypeResolvers,
+} from "./fields.ts";
+import { readsCodeOf } from "./rights.ts";
+
+/** @throws GraphQLError where upstream does not answer instead */
+function lacking(call: GraphqlCall): never {
+  call.lacks();
+  throw typedError("UNPROCESSABLE", "This of the branches and tags of this repository is not mirrored.");
+}
+
+/** The ref as the mirror has it; null: there is none. @throws GraphQLError as `lacking` */
+async function refOf(call: GraphqlCall, key: RefName & { repositoryId: number }): Promise<FoundRef | null> {
+  if (!(await readsCodeOf(call, key.repositoryId))) return lacking(call);
+  const found = await call
+    .loader<typeof key, FoundRef | null | undefined>("refs", (keys) => findRefs(call.db, keys))
+    .load(key);
+  return found === undefined ? lacking(call) : found;
+}
+
+const nodeOf = (repositoryId: number, ref: string): Node => ({ kind: "Ref", repositoryId, rest: { ref } });
+
+/** The refs of a list as they are stored. */
+const nameIn = ({ rest: { ref } }: Node): RefName => refNameOf(String(ref)) ?? { kind: "heads", name: String(ref) };
+
+type RefArguments = PageArguments & { refPrefix: string; query?: string | null; orderBy?: Order | null };
+
+/** Names are shown without the prefix. The dates of commits are upstream's alone, and how it looks for a part of a name. */
+const refs: Resolver = async ({ repositoryId }, args: RefArguments, call, info) => {
+  const [, kind] = /^refs\/(heads|tags)\/$/.exec(args.refPrefix) ?? [];
+  const { orderBy, query } = args;
+  if ((kind !== "heads" && kind !== "tags") || query || (orderBy && orderBy.field !== "ALPHABETICAL"))
+    return lacking(call);
+  if (!(await readsCodeOf(call, repositoryId))) return lacking(call);
+  if (!(await areRefsHeld(call.db, repositoryId, kind, { isUnsure: IS_PLACE_UNSURE }))) return lacking(call);
+  const source = refSource(kind, orderBy?.direction === "DESC" ? "desc" : "asc");
+  return storedConnection(call, info, args, { kind: "Ref", source, parent: { r: repositoryId, n: 0 } });
+};
+
+export const repositoryRefs: TypeResolvers = {
+  // Its name is metadata; where it points to is not.
+  defaultBranchRef: ({ repositoryId, rest: { default_branch: name } }) =>
+    typeof name === "string" && name !== "" ? nodeOf(repositoryId, `refs/heads/${name}`) : null,
+  ref: async ({ repositoryId }, { qualifiedName }: { qualifiedName: string }, call) => {
+    const named = refNameOf(qualifiedName);
+    // A short name may be a branch's or a tag's.
+    if (!named) return lacking(call);
+    return (await refOf(call, { repositoryId, ...named })) && nodeOf(repositoryId, qualifiedName);
+  },
+  refs,
+};
+
+async function targetOf(node: Node, call: GraphqlCall): Promise<Node | null> {
+  const { repositoryId } = node;
+  const found = await refOf(call, { repositoryId, ...nameIn(node) });
+  const [shown] = found ? await call.unfold("Ref", [found]) : [];
+  const { type, sha } = objectOf(shown?.rest.object);
+  if (!found || textOf(sha) === null) return lacking(call);
+  if (type === "commit") return commitNode(repositoryId, sha);
+  const rest = { oid: sha ?? null, name: nameIn(node).name, commit: found.commitSha };
+  return type === "tag" ? { kind: "Tag", repositoryId, rest } : lacking(call);
+}
+
+export const refResolvers: Record<string, TypeResolvers> = {
+  Ref: {
+    ...ofRepository,
+    branchProtectionRule: notMirrored,
+    name: (node) => nameIn(node).name,
+    prefix: (node) => `refs/${nameIn(node).kind}/`,
+    target: (node, _args, call) => targetOf(node, call),
+  },
+  Tag: {
+    ...ofRepository,
+    abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
+    commitUrl: async ({ repositoryId, rest: { oid } }, _args, call) =>
+      `${(await requireRepository(call, repositoryId)).rest.html_url}/commit/${oid}`,
+    id: (_node, _args, call) => lacking(call),
+    name: ({ rest: { name } }) => name,
+    oid: ({ rest: { oid } }) => oid,
+    target: ({ repositoryId, rest: { commit } }, _args, call) => commitNode(repositoryId, commit) ?? lacking(call),
+  },
+};
