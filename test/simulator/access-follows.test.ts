@@ -8,10 +8,18 @@ import {
 } from "../../src/simulator/changes/repositories.ts";
 import { type AccessWorld, openAccessWorld } from "./access-world.ts";
 
-const CODE = { checks: "none", statuses: "none" };
+const CODE = { checks: "none", statuses: "none", contents: "none", drafts: false };
 const NOTHING = { ...CODE, metadata: false, issues: "none", pulls: "none" };
 const ISSUES = { ...CODE, metadata: true, issues: "read", pulls: "none" };
-const ALL_READ = { metadata: true, issues: "read", pulls: "read", checks: "read", statuses: "read" };
+const ALL_READ = {
+  metadata: true,
+  issues: "read",
+  pulls: "read",
+  checks: "read",
+  statuses: "read",
+  contents: "read",
+  drafts: false,
+};
 
 /** What each way of asking tells of the repository now at `name`: the oracle, REST, GraphQL by name and id, search. */
 async function seen(it: AccessWorld, token: string, name: string, nodeId = "") {
