@@ -43,6 +43,7 @@ const CODES = new Set([
   "53100", // disk_full
   "53300", // too_many_connections
   "25006", // read_only_sql_transaction: a standby that has not been promoted yet
+  "55000", // object_not_in_prerequisite_state: the same, asked how far its own log goes
   "ECONNREFUSED",
   "ECONNRESET",
   "EPIPE",
