@@ -271,6 +271,22 @@ test("what a webhook shows of another change, whose own webhook is lost, has an 
   expect(await make()).toBe(0);
 });
 
+test("who is not known to have closed an issue is nobody, also for a mirror of this mirror", async () => {
+  const upstream = world.simulator.world;
+  pass(MINUTE);
+  const one = issue();
+  const { closed_by: before } = (await world.get(`/repos/${world.first}/issues/${one.number}`)).body as {
+    closed_by: null;
+  };
+  editIssue(upstream, repository.ownerId, one, { state: "closed" });
+  const { payload } = lastUnsent("closed");
+  const sender = { ...(payload as { sender: object }).sender, id: 10_137, login: "ghost" };
+  await tell(world, { event: "issues", payload: { ...payload, sender } });
+  await server.hears(1);
+  const shown = (await world.get(`/repos/${world.first}/issues/${one.number}`)).body;
+  expect([before, shown]).toEqual([null, expect.objectContaining({ state: "closed", closed_by: null })]);
+});
+
 test("what has come and gone before anything could be made of it is not told", async () => {
   const upstream = world.simulator.world;
   const { ownerId: by } = repository;

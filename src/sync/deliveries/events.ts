@@ -71,12 +71,16 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
   ...PART_EVENTS,
 };
 
+/** The account that upstream shows in the place of one that is gone. */
+const NOBODY = "ghost";
+
 /**
  * Payloads leave out who closed an issue or pull request, and are sent because that person did it: the sender. Who has
- * reopened it is nowhere, and what `closed_by` says then is left to the next catch-up.
+ * reopened it is nowhere, and what `closed_by` says then is left to the next catch-up. So is it where the sender stands for nobody: another
+ * Tain makes events of changes of which it does not know who did them.
  */
 function withCloser(observed: Observed[], { action, sender }: Payload, { api }: Sighting): Observed[] {
-  if (action !== "closed" || !isObject(sender)) return observed;
+  if (action !== "closed" || !isObject(sender) || sender.login === NOBODY) return observed;
   const { fields, shapes } = strip({ closed_by: sender }, { api });
   return observed.map((each) => ({
     seen: each.seen.map((one) =>

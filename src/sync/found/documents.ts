@@ -100,7 +100,7 @@ export async function withPayloads(
       ...making.more,
       repository: shownRepository,
       ...organizationOf(shownRepository),
-      sender: senderOf(one, document, api),
+      sender: senderOf(one, document, { api, page: pageOf(repository) }),
     };
     return [{ ...one, event, payload }];
   });
@@ -164,27 +164,31 @@ function valueIn(document: Fields, key: string): [string, Json][] {
 }
 
 /** Who did it, where the resource says so. Else the account that stands at upstream for nobody: no right may be read from it. */
-function senderOf({ subject, making }: MakingOf, document: Fields, api: string): Json {
+function senderOf({ subject, making }: MakingOf, document: Fields, at: { api: string; page: string }): Json {
   const isBorn = making.tells.some(({ aspect, value }) => aspect === "exists" && value === true);
   const did = isBorn
     ? document[subject.kind === "milestone" ? "creator" : "user"]
     : making.action === "closed"
       ? (document.merged_by ?? document.closed_by)
       : null;
-  return isObject(did) ? did : ghost(api);
+  return isObject(did) ? did : ghost(at);
 }
 
-function ghost(api: string): Fields {
+/** Where upstream's pages are, by the address of one. */
+function pageOf({ html_url: address }: Fields): string {
+  return URL.parse(textOf(address) ?? "")?.origin ?? "https://github.com";
+}
+
+function ghost({ api, page }: { api: string; page: string }): Fields {
   const url = `${api}/users/ghost`;
-  const page = "https://github.com/ghost";
   return {
     login: "ghost",
     id: 10_137,
     node_id: "MDQ6VXNlcjEwMTM3",
-    avatar_url: "https://avatars.githubusercontent.com/u/10137?v=4",
+    avatar_url: `${page}/ghost.png`,
     gravatar_id: "",
     url,
-    html_url: page,
+    html_url: `${page}/ghost`,
     followers_url: `${url}/followers`,
     following_url: `${url}/following{/other_user}`,
     gists_url: `${url}/gists{/gist_id}`,
