@@ -330,4 +330,6 @@ test("two workers that make events at once make each once", async () => {
   expect(made.reduce((sum, one) => sum + one, 0)).toBe(5);
   await server.hears(5);
   expect(new Set(server.heard.map(({ guid }) => guid)).size).toBe(5);
+  const figures = await world.ctx.metrics.text();
+  expect(figures).toMatch(/^tain_events_made_total\{event="issue_comment"\} [1-9]\d*$/m);
 });

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import { makeEvents } from "../../src/sync/found/make.ts";
 import { askAt } from "../support/asking.ts";
 import { NOWHERE, UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -144,6 +145,7 @@ describe("what is shipped for operators", () => {
     new Set([...text.matchAll(/\btain_[a-z_]+/g)].map(([name]) => name.replace(/_(bucket|count|sum)$/, "")));
 
   test("names only figures that there are, and the page names each of them", async () => {
+    await makeEvents(world.ctx);
     const { text } = await askAt(world.url, "GET", "/-/metrics", { token: OPERATOR });
     const declared = new Set([...text.matchAll(/^# TYPE (tain_\w+) /gm)].map(([, name = ""]) => name));
     for (const [what, shipped] of Object.entries({ alerts, dashboard }))

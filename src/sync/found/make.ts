@@ -32,6 +32,7 @@ interface Found {
  * upstream's do, with a webhook that we wrote ourselves. Answers how many were made.
  */
 export async function makeEvents(ctx: Making): Promise<number> {
+  counterOf(ctx);
   const until = new Date(ctx.clock.now().getTime() - ctx.config.eventsMadeAfterMs);
   const due = await ctx.db.query<{ id: number }>(sql`select repository_id::float8 as id from found_changes
     where found_at <= ${until} group by repository_id order by min(found_at) limit ${MOST_REPOSITORIES}`);
@@ -50,12 +51,17 @@ export async function makeEvents(ctx: Making): Promise<number> {
   return made;
 }
 
+function counterOf({ metrics }: Pick<Context, "metrics">) {
+  return metrics.counter("tain_events_made_total", "Events made of changes that no webhook told of.", ["event"]);
+}
+
 async function makeOf(ctx: Making, repositoryId: number, until: Date): Promise<number> {
   let made = 0;
   for (;;) {
     const { resources, events, targets } = await ctx.db.transaction((tx) => makeSome(ctx, tx, repositoryId, until));
+    for (const { event } of events) counterOf(ctx).inc({ event });
     await wake(ctx, targets);
-    made += events;
+    made += events.length;
     if (resources < MOST_RESOURCES) break;
   }
   if (made > 0) ctx.log.info({ repositoryId, made }, "Events were made of changes that no webhook told of");
@@ -67,8 +73,8 @@ async function makeSome(
   tx: Transaction,
   repositoryId: number,
   until: Date,
-): Promise<{ resources: number; events: number; targets: number[] }> {
-  const nothing = { resources: 0, events: 0, targets: [] };
+): Promise<{ resources: number; events: MadeOf[]; targets: number[] }> {
+  const nothing = { resources: 0, events: [], targets: [] };
   const [sync] = await tx.query<{ state: string }>(
     sql`select state from repository_syncs where repository_id = ${repositoryId}`,
   );
@@ -98,7 +104,7 @@ async function makeSome(
     return { deliveryId, repositoryId, ownerId: ownerOf(payload), about: aboutOf(payload), isMade: true } as const;
   });
   const targets = told.length > 0 ? await recordEvents(tx, told) : [];
-  return { resources: subjects.length, events: events.length, targets };
+  return { resources: subjects.length, events, targets };
 }
 
 /** The order of kinds: what others refer to comes first. */
