@@ -18,5 +18,5 @@ export const COMPARED_REVISION = sql`(${PRESENT_ERA} || '/' || coalesce(v.revisi
 
 /** Whether two of these are of one history, as far as that is known. */
 export function isOfOneEra(one: string | null | undefined, other: string | null | undefined): boolean {
-  return one?.split("/", 1)[0] === other?.split("/", 1)[0];
+  return one === other || one?.split("/", 1)[0] === other?.split("/", 1)[0];
 }

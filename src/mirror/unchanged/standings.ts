@@ -16,33 +16,49 @@ export interface Standing {
 
 export type Standings = ReadonlyMap<number, Standing>;
 
+const STANDINGS = `x.id, h.era || '/' || coalesce(v.revision, 0), s.state <> 'gone',
+    floor(extract(epoch from s.confirmed_at) * 1000)::bigint`;
+
+/** The `era` of the history that the primary writes; null: it has no name yet. */
+const HISTORY =
+  "select e.id::text as era from eras e where e.timeline = left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)";
+
+const OF = `cross join unnest($1::bigint[]) as x(id)
+  left join revisions v on v.repository_id = x.id left join repository_syncs s on s.repository_id = x.id`;
+
+const FIND_STANDINGS = `select ${STANDINGS} from (select (${HISTORY}) as era) h ${OF}`;
+
 /**
  * The position is read after the statement has begun. So it lies behind everything that the statement shows: what is committed is
  * durable before anybody sees it, unless `synchronous_commit` is off.
  */
-const FIND_STANDINGS = `select x.id, p.era || '/' || coalesce(v.revision, 0), s.state <> 'gone',
-    floor(extract(epoch from s.confirmed_at) * 1000)::bigint, p.era, p.lsn, pg_current_snapshot()::text
-  from (
-    select (select e.id::text from eras e where e.timeline = left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)) as era,
-      (case current_setting('synchronous_commit') when 'off' then pg_current_wal_insert_lsn()
-        else pg_current_wal_flush_lsn() end - '0/0')::text as lsn
-  ) p cross join unnest($1::bigint[]) as x(id)
-  left join revisions v on v.repository_id = x.id left join repository_syncs s on s.repository_id = x.id`;
+const FIND_POSITION = `select ${STANDINGS}, h.era, h.lsn, pg_current_snapshot()::text from (
+    select (${HISTORY}) as era, (case current_setting('synchronous_commit')
+      when 'off' then pg_current_wal_insert_lsn() else pg_current_wal_flush_lsn() end - '0/0')::text as lsn
+  ) h ${OF}`;
 
+/** The last three only where the position was asked for. */
 type Row = [
   id: string,
   revision: string | null,
   isMirrored: boolean | null,
   confirmedMs: string | null,
-  era: string | null,
-  lsn: string,
-  snapshot: string,
+  era?: string | null,
+  lsn?: string,
+  snapshot?: string,
 ];
+
+interface Question {
+  ids: Iterable<number>;
+  /** Also where the primary is. It is asked only for replicas' sake, since it makes each row wider. */
+  wantsPosition: boolean;
+}
 
 /** How things stand, and where the primary was then. Who has replayed as much shows no less. */
 interface Answer {
   standings: Standings;
-  position: Position;
+  /** Null: nobody asked for it. */
+  position: Position | null;
 }
 
 /** While one connection waits for its answer, the other takes the requests that have come since. */
@@ -58,22 +74,25 @@ const ANSWER_TIMEOUT_MS = 10_000;
 export class StandingsReader implements AsyncDisposable {
   readonly #idle: Connection[];
   readonly #all: readonly Connection[];
-  readonly #statement: { name?: string; text: string };
-  readonly #questions: Gather<Iterable<number>, Answer>;
+  readonly #isNamed: boolean;
+  readonly #questions: Gather<Question, Answer>;
   /** The last position, and which transactions were over then. */
   #last: { position: Position; snapshot: string } | null = null;
 
   constructor({ databaseUrl, databaseDirectUrl }: Pick<Config, "databaseUrl" | "databaseDirectUrl">) {
     // A pooler knows no names of statements, since it gives the session to others.
-    this.#statement = { ...(databaseDirectUrl === null && { name: "standings" }), text: FIND_STANDINGS };
+    this.#isNamed = databaseDirectUrl === null;
     this.#all = Array.from({ length: CONNECTIONS }, () => new Connection(databaseUrl));
     this.#idle = [...this.#all];
     this.#questions = new Gather(
-      async (lists) => {
+      async (questions) => {
         const asked = new Set<number>();
-        for (const ids of lists) for (const id of ids) asked.add(id);
-        const answer = await this.#find(asked);
-        return lists.map(() => answer);
+        for (const { ids } of questions) for (const id of ids) asked.add(id);
+        const answer = await this.#find(
+          asked,
+          questions.some(({ wantsPosition }) => wantsPosition),
+        );
+        return questions.map(() => answer);
       },
       { atOnce: CONNECTIONS, patienceMs: null },
     );
@@ -81,12 +100,14 @@ export class StandingsReader implements AsyncDisposable {
 
   /** How each of these stands now, and perhaps others. @throws whatever Postgres refuses */
   async now(repositoryIds: Iterable<number>): Promise<Standings> {
-    return (await this.#questions.ask(repositoryIds)).standings;
+    return (await this.#questions.ask({ ids: repositoryIds, wantsPosition: false })).standings;
   }
 
   /** Where the primary is now. @throws whatever Postgres refuses */
   async position(): Promise<Position> {
-    return (await this.#questions.ask([PEOPLE])).position;
+    const { position } = await this.#questions.ask({ ids: [PEOPLE], wantsPosition: true });
+    if (!position) throw new Error("The position was asked for, and is missing");
+    return position;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -106,17 +127,18 @@ export class StandingsReader implements AsyncDisposable {
     return position;
   }
 
-  async #find(ids: Iterable<number>): Promise<Answer> {
+  async #find(ids: Iterable<number>, wantsPosition: boolean): Promise<Answer> {
     const connection = this.#idle.pop();
     if (!connection) throw new Error("More questions are under way than there are connections");
     try {
-      const asked = `{${[...ids].join(",")}}`;
-      let rows = await connection.rows<Row>({ ...this.#statement, values: [asked] });
-      if (rows.some(([, , , , era]) => era === null)) {
+      const [name, text] = wantsPosition ? ["position", FIND_POSITION] : ["standings", FIND_STANDINGS];
+      const statement = { ...(this.#isNamed && { name }), text, values: [`{${[...ids].join(",")}}`] };
+      let rows = await connection.rows<Row>(statement);
+      if (rows.some(([, revision]) => revision === null)) {
         await connection.rows({ text: "select begin_era()" });
-        rows = await connection.rows<Row>({ ...this.#statement, values: [asked] });
+        rows = await connection.rows<Row>(statement);
       }
-      return { standings: new Map(rows.map(standingOf)), position: this.#positionOf(rows) };
+      return { standings: new Map(rows.map(standingOf)), position: wantsPosition ? this.#positionOf(rows) : null };
     } finally {
       this.#idle.push(connection);
     }
