@@ -277,11 +277,15 @@ export const proofs: readonly Proof[] = [
     name: "chain",
     proves:
       "Of three mirrors, each the next one's upstream, the last shows 500 changes of the root field by field, though two were not " +
-      "told, and the root's quota pays for hardly more than for one mirror.",
-    minutes: 3,
-    commands: [{ args: ["test", "test/events/chain.test.ts"], env: { CHANGES: "500" } }],
+      "told, and the root's quota pays for hardly more than for one mirror. Where the middle one is killed again and again, it becomes equal, too.",
+    minutes: 5,
+    commands: ["chain", "chain-kill"].map((name) => ({
+      args: ["test", `test/events/${name}.test.ts`],
+      env: { CHANGES: "500" },
+    })),
     figures: (lines) => {
       const [line] = printed(lines, "chain");
+      const [killed] = printed(lines, "chain-kill");
       const [paid, paidAlone] = [numberAt(line, "paid"), numberAt(line, "paidAlone")];
       return [
         atLeast("changes", numberAt(line, "changes"), 500),
@@ -291,6 +295,8 @@ export const proofs: readonly Proof[] = [
           paid && paidAlone && paid / paidAlone,
           1.25,
         ),
+        atLeast("kills of the middle one", numberAt(killed, "kills"), 3),
+        atMost("seconds from the last change until the last mirror is equal", numberAt(killed, "seconds"), 480),
       ];
     },
   },

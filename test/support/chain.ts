@@ -47,7 +47,7 @@ export async function openFollower(
 }
 
 /** Mirrors a repository, and registers the hook. */
-async function follow({ ctx, url }: Pick<TestMirror, "ctx" | "url">, fullName: string): Promise<void> {
+export async function follow({ ctx, url }: Pick<TestMirror, "ctx" | "url">, fullName: string): Promise<void> {
   await readViewer(ctx);
   await mirrorAll(ctx, [fullName]);
   const [owner = "", name = ""] = fullName.split("/");
@@ -72,12 +72,15 @@ export async function passMinute(simulator: TestWorld["simulator"], mirrors: rea
   // No type says that a simulator's clock is one that a test may set.
   (simulator.world.clock as SettableClock).advance(60_000);
   for (const { advance } of mirrors) advance(60_000);
+  // By the real clock they are not due yet. It leaves those that a worker takes just now.
+  await Promise.all(mirrors.map(({ ctx }) => ctx.queues.refresh.clean(0, 1_000_000, "delayed")));
   await Promise.all(mirrors.map(({ ctx }) => doWhatIsDue(ctx)));
   await settleChain(simulator, mirrors);
 }
 
-async function doWhatIsDue(ctx: Context): Promise<void> {
-  await ctx.queues.refresh.clean(0, 1_000_000, "delayed"); // Leaves those that a worker takes just now.
+/** What a scheduler asks for. */
+export async function doWhatIsDue(ctx: Context): Promise<void> {
+  await wakeDue(ctx);
   await dispatchMarks(ctx);
   await sweep(ctx);
   await scheduleCatchUps(ctx);
