@@ -87,22 +87,22 @@ async function expectHeld(paths: readonly string[], token = READER): Promise<voi
   }
 }
 
-const everyPath = () => [
+/** Of as many releases, the newest. */
+const everyPath = (most = 2) => [
   "/releases",
   "/releases?per_page=2",
   "/releases?per_page=2&page=2",
   "/releases/latest",
-  ...[...world.simulator.world.code.of(repository).releases.values()].flatMap(({ id, tagName }) => [
-    `/releases/${id}`,
-    `/releases/tags/${encodeURIComponent(tagName)}`,
-  ]),
+  ...[...world.simulator.world.code.of(repository).releases.values()]
+    .slice(-most)
+    .flatMap(({ id, tagName }) => [`/releases/${id}`, `/releases/tags/${encodeURIComponent(tagName)}`]),
 ];
 
 const tags = ({ body }: { body: { tag_name: string }[] }) => body.map(({ tag_name }) => tag_name);
 
 test("releases are copied, and answered as upstream answers them to readers and to who may push", async () => {
-  await expectHeld(everyPath());
-  await expectHeld(everyPath(), PUSHER);
+  await expectHeld(everyPath(100));
+  await expectHeld(everyPath(100), PUSHER);
   expect((await get("/releases?per_page=2", PUSHER)).headers.get("link")).toContain('page=2>; rel="next"');
 });
 
