@@ -59,6 +59,7 @@ const READINGS: Record<string, Record<string, Reading>> = {
     ...unedited,
     state: key("state"),
     submittedAt: key("submitted_at"),
+    updatedAt: key("submitted_at"),
   },
   PullRequestReviewComment: {
     ...written,
@@ -125,6 +126,7 @@ const READINGS: Record<string, Record<string, Reading>> = {
     merged: key("merged"),
     mergedAt: key("merged_at"),
     mergeable: (json) => (json.mergeable === null ? "UNKNOWN" : json.mergeable ? "MERGEABLE" : "CONFLICTING"),
+    canBeRebased: (json) => json.rebaseable === true,
     maintainerCanModify: key("maintainer_can_modify"),
     additions: key("additions"),
     deletions: key("deletions"),
