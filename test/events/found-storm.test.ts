@@ -95,6 +95,8 @@ function learn(known: Known, event: string, payload: Document): boolean {
     case "submitted":
       if (kind === "milestone" && payload.action === "opened") return set("state", all.get("state"));
       if (payload.action === "opened") all.set("state", "OPEN");
+      // An issue that was made a pull request.
+      if (kind === "pull_request") known.delete(`issues ${document.number}`);
       // What has come before it is of later.
       known.set(name, new Map([...all, ...before]));
       return !born.has(name) && Boolean(born.add(name));

@@ -78,10 +78,12 @@ function resourceName({ kind, repositoryId, key }: Omit<Aspect, "aspect">): stri
 }
 
 /** Whether an event was made that says the same, or something newer. Once a webhook has told of more, the same may come again. */
-function wasMade(row: Row | undefined, { value, updatedAt }: Telling): boolean {
+function wasMade(row: Row | undefined, { aspect, value, updatedAt }: Telling): boolean {
   if (!row) return false;
   const { made, madeUntil, overtaken } = row;
   if (made === null) return false;
+  // Nothing is made twice, and a deletion need not move its `updated_at`.
+  if (aspect === "exists" && value === true) return true;
   const laterMs = updatedAt !== null && madeUntil !== null ? updatedAt.getTime() - madeUntil.getTime() : null;
   if (laterMs !== null && laterMs < 0) return true;
   return (!overtaken || laterMs === 0) && made.some((one) => sameAspect(one, value));
