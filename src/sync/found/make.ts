@@ -136,7 +136,10 @@ function makingsFor(found: readonly Found[], all: ReadonlyMap<string, Stored>): 
   if (!first || !stored) return [];
   const { kind, key } = first;
   const isOver = found.some(({ aspect, isDue }) => aspect === "exists" && isDue);
+  const isGone = aspectOf(kind, stored, "exists") === false;
   const changed = found.flatMap(({ aspect, was, isDue }) => {
+    // Of what was deleted no more is told than that.
+    if (isGone && aspect !== "exists") return [];
     const now = aspectOf(kind, stored, aspect);
     return !(isDue || isOver) || now === undefined || sameAspect(was, now) ? [] : [{ aspect, was, now }];
   });
