@@ -9,7 +9,6 @@ export function openReplicas(
   standings: Pick<StandingsReader, "position">,
 ): Replicas | null {
   const { databaseReplicaUrls: urls, readConnections, readTimeoutMs, replicaWaitMs } = config;
-  if (urls.length === 0) return null;
   const statements = metrics.counter("tain_read_statements_total", "Statements of callers' reads, by what ran them.", [
     "by",
   ]);
@@ -21,6 +20,7 @@ export function openReplicas(
     "What of the primary's log the replica had not replayed when it was last asked.",
     ["replica"],
   );
+  if (urls.length === 0) return null;
   const replicas = new Replicas(urls, {
     maxConnections: readConnections,
     applicationName: "tain reads",
