@@ -68,6 +68,16 @@ function advance(ms: number): void {
 const differencesAt = async ({ ctx }: { ctx: Context }) =>
   (await compare(ctx, world.simulator, String(rootId()), (_kind, path) => path === "author_association")).differences;
 
+/** Lets time pass until the leaf is equal to the root. Answers how many minutes that took. */
+async function minutesUntilEqual(mirrors = chain()): Promise<number> {
+  for (let minutes = 0; ; minutes++) {
+    const left = await differencesAt(leaf);
+    if (left.length === 0) return minutes;
+    if (minutes === MOST_MINUTES) expect(left).toEqual([]);
+    await passMinute(world.simulator, mirrors);
+  }
+}
+
 /** One catch-up, and nothing else that is due. */
 async function caughtUp({ ctx }: { ctx: Context }): Promise<void> {
   await scheduleCatchUps(ctx);
@@ -86,7 +96,7 @@ const titleAt = async ({ url, token }: { url: string; token: string }, number: n
   (await askAt(url, "GET", `${issues()}/${number}`, { token })).body.title;
 
 test("what a mirror is asked costs the root nothing: its own quota is believed, and what is unchanged is free", async () => {
-  expect(await differencesAt(leaf)).toEqual([]);
+  await minutesUntilEqual();
   const limits = (await quotaReport(middle.ctx)).map(({ bucket, limit }) => [bucket, limit]);
   expect(limits).toEqual(expect.arrayContaining(["core", "graphql"].map((bucket) => [bucket, HOURLY_LIMIT])));
   await caughtUp(middle);
@@ -206,12 +216,7 @@ test(`after ${CHANGES} changes at the root, two of which were not told, the leaf
   await settleChain(world.simulator, mirrors);
   const delays = await delaysToLeaf(since);
   const differences = await differencesAt(leaf);
-  let minutes = 0;
-  for (let left = differences; left.length > 0; left = await differencesAt(leaf)) {
-    if (minutes === MOST_MINUTES) expect(left).toEqual([]);
-    await passMinute(world.simulator, mirrors);
-    minutes += 1;
-  }
+  const minutes = await minutesUntilEqual(mirrors);
   const { callers } = world.simulator.meter.read();
   const [paid, paidAlone] = [UPSTREAM_TOKEN, ALONE].map((token) =>
     Object.values(callers[token] ?? {}).reduce((sum, { charged }) => sum + charged, 0),

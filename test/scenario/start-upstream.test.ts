@@ -106,6 +106,7 @@ check("status tells of each repository, of the queues and of the quota, to peopl
       queues: expect.objectContaining({ backfill: { waiting: 0, active: 0, delayed: 0, failed: 0 } }),
       quota: expect.arrayContaining([expect.objectContaining({ bucket: "core", limit: 5_000 })]),
       forecast: null,
+      replicas: [],
       problems: [],
     },
   ]);

@@ -74,7 +74,8 @@ test("payloads that are too large to go together are applied one after the other
 
 test("who closed an issue is the sender of the webhook that tells of it, and nobody is asked", async () => {
   await using world = await openMirrored();
-  const [sender] = [...world.simulator.world.users.values()];
+  // The ghost stands for nobody.
+  const sender = [...world.simulator.world.users.values()].find(({ login }) => login !== "ghost");
   const shown = { id: sender?.id, login: sender?.login, type: "User", followers_url: "https://api.github.com/" };
   const issue = opened(world, 1, "closed", "2026-01-01T00:00:05Z", { state: "closed" });
   await applied(world, await arrive(world, [{ ...issue, action: "closed", sender: shown }]));

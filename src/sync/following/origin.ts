@@ -60,6 +60,7 @@ export const MIRROR_TABLES = [
   "writes",
   "validators",
   "forwarded_answers",
+  "found_changes",
   "installations",
   "installation_repositories",
   "token_owners",
