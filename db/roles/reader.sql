@@ -48,6 +48,9 @@ begin
 end
 $$;
 
--- Not granted: api_tokens (the hashes of our own tokens), validators and token_owners (fingerprints of upstream's tokens),
--- writes (which caller did what, with the fingerprints of callers' tokens), found_changes (what an event may still be made of),
--- targets and what is sent to them (addresses often hold a key, and targets have secrets).
+-- Not granted:
+-- api_tokens: the hashes of our own tokens.
+-- validators, token_owners: fingerprints of upstream's tokens.
+-- writes: which caller did what, with the fingerprints of callers' tokens.
+-- found_changes: what an event may still be made of.
+-- targets and what is sent to them: addresses often hold a key, and targets have secrets.

@@ -115,8 +115,8 @@ export class StandingsReader implements AsyncDisposable {
   }
 
   /**
-   * While no transaction ends, the position stays: what else is written to the log, such as by readers who note which transactions are
-   * over, shows nobody anything, and may reach the replicas late.
+   * While no transaction ends, the position stays. Readers write to the log as well, to note which transactions are over. That shows
+   * nobody anything, and may reach the replicas late.
    */
   #positionOf(rows: readonly Row[]): Position {
     const [, , , , era, lsn, snapshot = ""] = rows[0] ?? [];
