@@ -34,5 +34,6 @@ export type ResourceKind =
  * - releases: the list of releases, and which is the latest.
  * - refs: the branches and tags.
  */
-export type WholeKind = "mergeability" | "checks" | "lists" | "releases" | "refs";
+export const WHOLE_KINDS = ["mergeability", "checks", "lists", "releases", "refs"] as const;
+export type WholeKind = (typeof WHOLE_KINDS)[number];
 export type MarkKind = ResourceKind | WholeKind;

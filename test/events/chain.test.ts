@@ -1,5 +1,6 @@
 /** A mirror that another mirror follows, and a third that follows that one. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { type MarkKind, WHOLE_KINDS } from "../../db/schema/states.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { changeTarget, listTargets } from "../../src/events/target.ts";
@@ -177,6 +178,16 @@ test.each([
   await world.ctx.db.query(sql`delete from refresh_marks where kind = 'issue' and key = ${number}`);
   expect(await refreshes.refresh(wanted)).toBe("merged");
   expect(await middle.ctx.db.count(marks)).toBe(0);
+});
+
+test("of what another mirror asks for one by one it is said that it is in doubt, and of nothing else", async () => {
+  const at = { askedAt: world.ctx.clock.now(), notBefore: new Date(world.ctx.clock.now().getTime() + 60 * MINUTE) };
+  const repositoryId = rootId();
+  const of = (kind: MarkKind, key: number) => ({ kind, repositoryId, key, ...at });
+  await storeMarks(world.ctx.db, [...WHOLE_KINDS.map((kind) => of(kind, repositoryId)), of("label", 4711)]);
+  const { headers } = await askAt(world.url, "GET", issues(), { token: world.token, headers: { prefer: "settled" } });
+  expect(headers.get("x-tain-in-doubt")).toBe(`${repositoryId}/label/4711`);
+  await world.ctx.db.query(sql`delete from refresh_marks where not_before = ${at.notBefore}`);
 });
 
 test("from a mirror that is still copying nothing is copied, and nothing is taken for deleted", async () => {

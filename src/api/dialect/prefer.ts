@@ -1,3 +1,4 @@
+import { WHOLE_KINDS } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Sight, visible } from "../../mirror/read/sight.ts";
@@ -32,7 +33,7 @@ export async function doubtHeaders(
   if (!prefers(request, "settled")) return {};
   const doubts = await reads.query<{ name: string }>(sql`
     select m.repository_id || '/' || m.kind || '/' || m.key as name from refresh_marks m
-      where m.kind not in ('mergeability', 'checks', 'lists') and (m.kind = 'user' or exists (select from repositories r
+      where m.kind <> all(${[...WHOLE_KINDS]}::text[]) and (m.kind = 'user' or exists (select from repositories r
         where r.id = case m.kind when 'repository' then m.key else m.repository_id end and ${visible(sql`r`, sight, "metadata")}))
       order by m.repository_id, m.kind, m.key limit ${MOST_DOUBTS + 1}`);
   return { "X-Tain-In-Doubt": doubts.length > MOST_DOUBTS ? "*" : doubts.map(({ name }) => name).join(" ") };

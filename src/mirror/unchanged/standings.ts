@@ -19,7 +19,10 @@ export type Standings = ReadonlyMap<number, Standing>;
 const STANDINGS = `x.id, h.era || '/' || coalesce(v.revision, 0), s.state <> 'gone',
     floor(extract(epoch from s.confirmed_at) * 1000)::bigint`;
 
-/** The `era` of the history that the primary writes; null: it has no name yet. */
+/**
+ * The `era` of the history that the primary writes; null: it has no name yet. A server that takes no writes refuses it, and so is not
+ * believed.
+ */
 const HISTORY =
   "select e.id::text as era from eras e where e.timeline = left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)";
 

@@ -7,6 +7,7 @@ import { findStored } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import { type Kind, numberInAddress, type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
 import { Pace } from "../../operations/pace.ts";
+import { simpleUser } from "../reads/simple-user.ts";
 import type { Making } from "./makings.ts";
 import { SUBJECTS } from "./tellings.ts";
 
@@ -180,28 +181,19 @@ function pageOf({ html_url: address }: Fields): string {
 }
 
 function ghost({ api, page }: { api: string; page: string }): Fields {
-  const url = `${api}/users/ghost`;
-  return {
-    login: "ghost",
-    id: 10_137,
-    node_id: "MDQ6VXNlcjEwMTM3",
-    avatar_url: `${page}/ghost.png`,
-    gravatar_id: "",
-    url,
-    html_url: `${page}/ghost`,
-    followers_url: `${url}/followers`,
-    following_url: `${url}/following{/other_user}`,
-    gists_url: `${url}/gists{/gist_id}`,
-    starred_url: `${url}/starred{/owner}{/repo}`,
-    subscriptions_url: `${url}/subscriptions`,
-    organizations_url: `${url}/orgs`,
-    repos_url: `${url}/repos`,
-    events_url: `${url}/events{/privacy}`,
-    received_events_url: `${url}/received_events`,
-    type: "User",
-    user_view_type: "public",
-    site_admin: false,
-  };
+  return simpleUser(
+    {
+      ...{
+        login: "ghost",
+        id: 10_137,
+        nodeId: "MDQ6VXNlcjEwMTM3",
+        avatarUrl: `${page}/ghost.png`,
+        htmlUrl: `${page}/ghost`,
+      },
+      ...{ type: "User", isSiteAdmin: false },
+    },
+    api,
+  );
 }
 
 function organizationOf({ owner }: Fields): Fields {

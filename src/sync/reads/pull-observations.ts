@@ -6,6 +6,7 @@ import { countReviewComments } from "../deliveries/review-comment-counts.ts";
 import type { GoneAccounts } from "./gone-accounts.ts";
 import type { Actor, Mergeability, Pull, Review } from "./graphql-pulls.ts";
 import { sightingOf } from "./pages.ts";
+import { simpleUser } from "./simple-user.ts";
 
 const ACTOR =
   "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId }";
@@ -165,26 +166,11 @@ function reviewView(review: Review, user: Json, repository: MirroredRepository, 
 function userView(actor: Actor, id: number, api: string): Fields {
   // GraphQL leaves the suffix off that REST gives to apps.
   const login = actor.__typename === "Bot" ? `${actor.login}[bot]` : actor.login;
-  const url = `${api}/users/${encodeURIComponent(login)}`;
-  return {
-    login,
-    id,
-    node_id: actor.id ?? "",
-    avatar_url: actor.avatarUrl,
-    gravatar_id: "",
-    url,
-    html_url: actor.url,
-    followers_url: `${url}/followers`,
-    following_url: `${url}/following{/other_user}`,
-    gists_url: `${url}/gists{/gist_id}`,
-    starred_url: `${url}/starred{/owner}{/repo}`,
-    subscriptions_url: `${url}/subscriptions`,
-    organizations_url: `${url}/orgs`,
-    repos_url: `${url}/repos`,
-    events_url: `${url}/events{/privacy}`,
-    received_events_url: `${url}/received_events`,
-    type: actor.__typename,
-    user_view_type: "public",
-    site_admin: actor.isSiteAdmin ?? false,
-  };
+  return simpleUser(
+    {
+      ...{ login, id, nodeId: actor.id ?? "", avatarUrl: actor.avatarUrl, htmlUrl: actor.url },
+      ...{ type: actor.__typename, isSiteAdmin: actor.isSiteAdmin ?? false },
+    },
+    api,
+  );
 }

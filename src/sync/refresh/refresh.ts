@@ -1,4 +1,4 @@
-import type { MarkKind, WholeKind } from "../../../db/schema/states.ts";
+import { type MarkKind, WHOLE_KINDS, type WholeKind } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import type { Context } from "../../context.ts";
@@ -232,7 +232,7 @@ async function questionOf(
 }
 
 function isWhole(kind: MarkKind): kind is WholeKind {
-  const wholes: readonly MarkKind[] = ["mergeability", "checks", "lists", "releases", "refs"] satisfies WholeKind[];
+  const wholes: readonly MarkKind[] = WHOLE_KINDS;
   return wholes.includes(kind);
 }
 
