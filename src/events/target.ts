@@ -114,8 +114,9 @@ export async function changeTarget(
 /** With everything that is known of what was sent to it. Answers whether there was one. */
 export async function removeTarget({ db }: Pick<Context, "db">, id: number): Promise<boolean> {
   return await db.transaction(async (tx) => {
-    // First, as above.
+    // First, as above, and as whoever notes a request locks them.
     await tx.query(sql`delete from target_cursors where target_id = ${id}`);
+    await tx.query(sql`delete from target_asks where target_id = ${id}`);
     return (await tx.count(sql`delete from targets where id = ${id}`)) > 0;
   });
 }
