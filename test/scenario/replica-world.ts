@@ -1,4 +1,5 @@
 /** Web processes whose reads go to replicas, and changes that they have to show. */
+import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import type { ReplicaStanding } from "../../db/replica.ts";
 import { sql } from "../../db/sql.ts";
@@ -7,36 +8,46 @@ import { observe } from "../../src/mirror/store/observation.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { eventually } from "../support/patience.ts";
+import type { Pooler } from "../support/pooler.ts";
+import { startProgramAt } from "../support/program.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
+const checkout = fileURLToPath(new URL("../../", import.meta.url));
 const OPERATOR_TOKEN = "operator-token-of-this-test";
 export const asOperator = { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } };
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies are compared, not trusted
 export type Body = any;
 
-/** A mirror of one repository, and the addresses of its web processes, which read from these replicas. */
+/**
+ * A mirror of one repository, and the addresses of its web processes, which read from these replicas. They are programs of their
+ * own, and reach the primary through the pooler if there is one.
+ */
 export async function openProcesses({
   databaseUrl,
   replicas,
   processes,
+  pooler = null,
 }: {
   databaseUrl: string;
   replicas: readonly { url: string }[];
   processes: number;
+  pooler?: Pooler | null;
 }): Promise<{ world: TestWorld; urls: string[] }> {
   const world = await openWorld({
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 5, pulls: 2 }),
-    env: {
-      DATABASE_URL: databaseUrl,
-      DATABASE_REPLICA_URLS: replicas.map(({ url }) => url).join(","),
-      OPERATOR_TOKEN,
-      RATE_LIMIT_USER: "0",
-    },
+    env: { DATABASE_URL: databaseUrl, RATE_LIMIT_USER: "0" },
   });
   await world.mirror(world.first);
-  const urls: string[] = [];
-  for (let at = 0; at < processes; at++) urls.push(await world.openSibling());
+  const env = {
+    ...world.env,
+    ...(pooler ? { DATABASE_URL: pooler.through(databaseUrl), DATABASE_DIRECT_URL: databaseUrl } : {}),
+    DATABASE_REPLICA_URLS: replicas.map(({ url }) => url).join(","),
+    OPERATOR_TOKEN,
+    LOG_LEVEL: "info",
+  };
+  const programs = Array.from({ length: processes }, () => startProgramAt(checkout, "src/web.ts", env));
+  const urls = await Promise.all(programs.map(async (one) => String((await one.said("Listening")).address)));
   for (const url of urls)
     await eventually(async () =>
       expect((await standingsOf(url)).map(({ leftOut }) => leftOut)).toEqual(replicas.map(() => null)),

@@ -1,6 +1,10 @@
-/** Several web processes whose reads go to replicas: each shows every change from the moment on at which it is committed. */
+/** Several web processes behind a pooler, with replicas: each shows every change from the moment on at which it is committed. */
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { printFigures } from "../support/figures.ts";
+import { hasPooler, openPooler, type Pooler } from "../support/pooler.ts";
 import { openReplicated, type Replicated } from "../support/replicas.ts";
 import { asOperator, type Body, openProcesses, openRetitling, standingsOf } from "./replica-world.ts";
 
@@ -9,11 +13,20 @@ const CHANGES = Number(process.env.CHANGES ?? 0);
 const reason = CHANGES > 0 ? "" : "(skipped: CHANGES says how many)";
 const PROCESSES = 4;
 
+const resources = new AsyncDisposableStack();
 let servers: Replicated;
+let pooler: Pooler;
 beforeAll(async () => {
-  if (CHANGES > 0) servers = await openReplicated({ replicas: 2 });
+  if (CHANGES === 0) return;
+  if (!(await hasPooler())) throw new Error("This proof needs PgBouncer: install Debian's package pgbouncer");
+  servers = resources.use(await openReplicated({ replicas: 2 }));
+  const directory = await mkdtemp(join(tmpdir(), "tain-pooler-"));
+  resources.defer(() => rm(directory, { recursive: true, force: true }));
+  // PgBouncer runs as another user than root.
+  await chmod(directory, 0o755);
+  pooler = resources.use(await openPooler(servers.primary.url, { directory }));
 }, 120_000);
-afterAll(() => servers?.[Symbol.asyncDispose]());
+afterAll(() => resources.disposeAsync());
 
 /** How many statements of reads this server has answered for this process. */
 async function answeredBy(url: string, server: string): Promise<number> {
@@ -28,7 +41,7 @@ test.skipIf(CHANGES === 0)(
   `each change is shown by the next read of any process, while one of two replicas is five seconds behind ${reason}`,
   async () => {
     const { primary, replicas } = servers;
-    const opened = await openProcesses({ databaseUrl: primary.url, replicas, processes: PROCESSES });
+    const opened = await openProcesses({ databaseUrl: primary.url, replicas, processes: PROCESSES, pooler });
     await using world = opened.world;
     const { urls } = opened;
     const retitle = await openRetitling(world);
