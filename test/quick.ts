@@ -4,11 +4,11 @@
  */
 export const QUICK = [
   "test/*.test.ts",
-  "test/api/{accounts,compression,description,errors,graphql,graphql-rest,media-type,protocol,proxies,pure,reads,search}.test.ts",
+  "test/api/{accounts,compression,description,errors,graphql,graphql-refusals,graphql-rest,media-type,protocol,proxies,pure,reads,refusals,search}.test.ts",
   "test/db/*.test.ts",
   "test/mirror/*.test.ts",
   "test/receiver/{faults,inbox,together}.test.ts",
   "test/simulator/{generate-world,world-rules,rest-resources,rest-protocol,graphql-resources,webhooks-events}.test.ts",
-  "test/upstream/{get,conditional,graphql,limits,ledger}.test.ts",
+  "test/upstream/{get,get-failures,conditional,graphql,limits,ledger}.test.ts",
   "test/scenario/{backfill,catch-up,selection}.test.ts",
 ];

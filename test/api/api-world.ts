@@ -20,6 +20,8 @@ export interface ApiWorld extends TestMirror {
   /** As the owner of `token`, unless told otherwise. */
   get(path: string, options?: Asking): Promise<Answered>;
   send(method: string, path: string, options?: Asking & { body?: string }): Promise<Answered>;
+  /** A GraphQL document, as the owner of `token`, unless told otherwise. */
+  query(document: string, variables?: object, options?: Asking): Promise<Answered>;
   /** The same request to upstream, with the mirror's token. */
   getUpstream(path: string, options?: { headers?: Record<string, string> }): Promise<Answered>;
 }
@@ -81,6 +83,8 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
     repositories: repositoriesOf(upstream),
     send,
     get: (path, asking) => send("GET", path, asking),
+    query: (query, variables = {}, asking = {}) =>
+      send("POST", "/graphql", { body: JSON.stringify({ query, variables }), ...asking }),
     getUpstream,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

@@ -2,8 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
-import { connectTo } from "../support/database.ts";
-import { until } from "../support/patience.ts";
 import { countStatements } from "../support/statements.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
@@ -18,17 +16,6 @@ afterAll(() => world?.[Symbol.asyncDispose]());
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are picked from, not trusted
 type Body = any;
-
-async function ask(
-  query: string,
-  variables: object = {},
-  options: { token?: string | null; path?: string } = {},
-): Promise<{ status: number; body: Body; headers: Headers }> {
-  return world.send("POST", options.path ?? "/graphql", {
-    body: JSON.stringify({ query, variables }),
-    ...("token" in options ? { token: options.token ?? null } : {}),
-  });
-}
 
 async function askUpstream(query: string, variables: object = {}): Promise<Body> {
   return (
@@ -49,9 +36,6 @@ const REPOSITORY = `id databaseId name nameWithOwner owner { login id url } desc
   isDisabled isTemplate isMirror isInOrganization createdAt updatedAt pushedAt defaultBranchRef { name } primaryLanguage { name } licenseInfo { key }
   stargazerCount forkCount diskUsage hasIssuesEnabled hasProjectsEnabled hasWikiEnabled hasDiscussionsEnabled`;
 const REPO = "repository(owner: $owner, name: $name)";
-const TOO_DEEP = { message: "Query has fields nested deeper than 60 levels, which exceeds max depth." };
-const nested = (times: number) =>
-  `query { viewer { ${'repository(name: "x") { owner { '.repeat(times)} id ${"} }".repeat(times)} } }`;
 const V = "query($owner: String!, $name: String!)";
 
 describe("an answer equals upstream's", () => {
@@ -96,7 +80,7 @@ describe("an answer equals upstream's", () => {
     ],
   ])("%s", async (_what, query) => {
     const text = query.replace("%OWNER%", () => owner.toUpperCase()).replace("%NAME%", () => name.toUpperCase());
-    const [ours, theirs] = [await ask(text, { owner, name }), await askUpstream(text, { owner, name })];
+    const [ours, theirs] = [await world.query(text, { owner, name }), await askUpstream(text, { owner, name })];
     expect(theirs.errors).toBeUndefined();
     expect(ours.status).toBe(200);
     expect(ours.body).toEqual(theirs);
@@ -113,7 +97,7 @@ describe("an answer equals upstream's", () => {
         ${REPO} { issueOrPullRequest(number: $number) { __typename ... on Issue { title state } ... on PullRequest { title state } } issue(number: $number) { title } pullRequest(number: $number) { title } }
         node(id: $id) { __typename id } }`;
       const variables = { owner, name, number, id };
-      const [ours, theirs] = [await ask(query, variables), await askUpstream(query, variables)];
+      const [ours, theirs] = [await world.query(query, variables), await askUpstream(query, variables)];
       expect(ours.body.data).toEqual(theirs.data);
       expect(errorsOf(ours.body)).toEqual(errorsOf(theirs));
     }
@@ -124,7 +108,7 @@ test("REST and GraphQL agree on every repository of the viewer", async () => {
   const rest = await world.get("/user/repos?sort=updated&per_page=100");
   const query =
     "query { viewer { login databaseId name url isViewer repositories(first: 10, orderBy: {field: UPDATED_AT, direction: DESC}) { totalCount nodes { name description stargazerCount nameWithOwner } } } }";
-  const { body } = await ask(query);
+  const { body } = await world.query(query);
   const user = (await world.get("/user")).body;
   expect(body.data.viewer).toMatchObject({
     login: user.login,
@@ -143,7 +127,7 @@ test("REST and GraphQL agree on every repository of the viewer", async () => {
     })),
   );
   for (const field of ["CREATED_AT", "UPDATED_AT", "PUSHED_AT", "NAME", "STARGAZERS"]) {
-    const orders = await ask(
+    const orders = await world.query(
       `query { viewer { up: repositories(first: 50, orderBy: {field: ${field}, direction: ASC}) { nodes { id } } down: repositories(first: 50, orderBy: {field: ${field}, direction: DESC}) { nodes { id } } } }`,
     );
     const { up, down } = orders.body.data.viewer;
@@ -160,7 +144,7 @@ test("walking a connection forwards and backwards meets every node once", async 
     let cursor: string | null = null;
     let total = 0;
     for (let hasNext = true; hasNext; ) {
-      const { body } = await ask(query(field, "first: 7, after: $cursor"), { owner, name, cursor });
+      const { body } = await world.query(query(field, "first: 7, after: $cursor"), { owner, name, cursor });
       const connection: Body = body.data.repository[field];
       expect(connection.pageInfo.hasPreviousPage).toBe(cursor !== null);
       forwards.push(...connection.edges.map((edge: Body) => edge.node.id));
@@ -172,7 +156,7 @@ test("walking a connection forwards and backwards meets every node once", async 
     const backwards: string[] = [];
     cursor = null;
     for (let hasPrevious = true; hasPrevious; ) {
-      const { body } = await ask(query(field, "last: 6, before: $cursor"), { owner, name, cursor });
+      const { body } = await world.query(query(field, "last: 6, before: $cursor"), { owner, name, cursor });
       const connection: Body = body.data.repository[field];
       backwards.unshift(...connection.edges.map((edge: Body) => edge.node.id));
       ({ startCursor: cursor, hasPreviousPage: hasPrevious } = connection.pageInfo);
@@ -184,7 +168,7 @@ test("walking a connection forwards and backwards meets every node once", async 
 test("the number of statements does not grow with the number of rows", async () => {
   const count = async (first: number) => {
     using statements = countStatements();
-    const { body } = await ask(
+    const { body } = await world.query(
       `query { viewer { repositories(first: 5) { nodes { name issues(first: ${first}) { totalCount nodes { ${COMMON} repository { name owner { login } } } } pullRequests(first: ${first}) { nodes { reviews(first: 3) { nodes { state author { login ... on User { name } } } } } } } } } }`,
     );
     expect(body.errors).toBeUndefined();
@@ -211,12 +195,12 @@ describe("price", () => {
       52_100,
     ],
   ])("%s", async (query, cost, nodeCount) => {
-    expect((await ask(query)).body.data.rateLimit).toEqual({ cost, nodeCount });
+    expect((await world.query(query)).body.data.rateLimit).toEqual({ cost, nodeCount });
   });
 
   test("is taken from the caller's points, shown in headers and by rateLimit, and a dry run costs nothing", async () => {
     const read = async (query: string) => {
-      const { body, headers } = await ask(query);
+      const { body, headers } = await world.query(query);
       return {
         ...body.data.rateLimit,
         header: Number(headers.get("x-ratelimit-remaining")),
@@ -243,195 +227,8 @@ describe("price", () => {
   });
 });
 
-describe("refusals", () => {
-  const M = "mutation($input: CreateIssueInput!) { createIssue(input: $input) { issue { number } } }";
-  test.each([
-    [
-      "a repository that does not exist",
-      `query { repository(owner: "no", name: "body") { id } viewer { login } }`,
-      {
-        type: "NOT_FOUND",
-        path: ["repository"],
-        message: "Could not resolve to a Repository with the name 'no/body'.",
-      },
-    ],
-    [
-      "an issue that does not exist",
-      `${V} { ${REPO} { issue(number: 99999) { id } } }`,
-      {
-        type: "NOT_FOUND",
-        path: ["repository", "issue"],
-        message: "Could not resolve to an Issue with the number of 99999.",
-      },
-    ],
-    [
-      "an id of nothing",
-      `query { node(id: "I_kwDOHrjtpM5OBUf6") { id } }`,
-      {
-        type: "NOT_FOUND",
-        path: ["node"],
-        message: "Could not resolve to a node with the global id of 'I_kwDOHrjtpM5OBUf6'",
-      },
-    ],
-    ["no id at all", `query { node(id: "??") { id } }`, { type: "NOT_FOUND", path: ["node"] }],
-    ["one of several ids", `query { nodes(ids: ["x"]) { id } }`, { type: "NOT_FOUND", path: ["nodes", 0] }],
-    [
-      "too many ids",
-      `query { nodes(ids: [${'"x",'.repeat(101)}]) { id } }`,
-      { type: "ARGUMENT_LIMIT", message: "You may not provide more than 100 node ids; you provided 101." },
-    ],
-    [
-      "a connection without bounds",
-      `${V} { ${REPO} { issues { nodes { id } } } }`,
-      {
-        type: "MISSING_PAGINATION_BOUNDARIES",
-        path: ["repository", "issues"],
-        message: "You must provide a `first` or `last` value to properly paginate the `issues` connection.",
-      },
-    ],
-    [
-      "too large a page",
-      `${V} { ${REPO} { issues(first: 101) { nodes { id } } } }`,
-      {
-        type: "EXCESSIVE_PAGINATION",
-        path: ["repository", "issues"],
-        message: "Requesting 101 records on the `issues` connection exceeds the `first` limit of 100 records.",
-      },
-    ],
-    [
-      "both bounds",
-      `${V} { ${REPO} { issues(first: 1, last: 1) { nodes { id } } } }`,
-      { type: "INVALID_PAGINATION_ARGUMENTS" },
-    ],
-    [
-      "a cursor that is none",
-      `${V} { ${REPO} { issues(first: 1, after: "nonsense") { nodes { id } } } }`,
-      { type: "INVALID_CURSOR_ARGUMENTS", message: "`nonsense` does not appear to be a valid cursor." },
-    ],
-    [
-      "a forged cursor",
-      `${V} { ${REPO} { issues(first: 1, after: "${Buffer.concat([Buffer.from("cursor:v2:"), Buffer.from([0x92, 0xda, 0, 3]), Buffer.from("x'y"), Buffer.from([0xce, 0, 0, 0, 1])]).toString("base64")}") { nodes { id } } } }`,
-      { type: "INVALID_CURSOR_ARGUMENTS" },
-    ],
-    [
-      "too many nodes",
-      `query { viewer { repositories(first: 100) { nodes { issues(first: 100) { nodes { comments(first: 100) { nodes { id } } } } } } } }`,
-      {
-        type: "MAX_NODE_LIMIT_EXCEEDED",
-        message: "This query requests up to 1,010,100 possible nodes which exceeds the maximum limit of 500,000.",
-      },
-    ],
-    [
-      "a field that is not served",
-      "query { viewer { shoeSize } }",
-      {
-        message: "Field 'shoeSize' doesn't exist on type 'User'",
-        extensions: { code: "undefinedField", typeName: "User", fieldName: "shoeSize" },
-      },
-    ],
-    ["fields that are nested without end", nested(70), TOO_DEEP],
-    ["so many that the stack would overflow", nested(5_000), TOO_DEEP],
-    [
-      "the same by fragments",
-      `query { viewer { ...f0 } } ${Array.from({ length: 70 }, (_, at) => `fragment f${at} on User { repository(name: "x") { owner { ...f${at + 1} } } }`).join(" ")} fragment f70 on User { id }`,
-      TOO_DEEP,
-    ],
-    ["what is no GraphQL", "query {", { message: /Syntax Error/ }],
-    ["a missing variable", `${V} { ${REPO} { id } }`, { message: /\$owner/ }, {}],
-    ["no query", "", { message: "A query attribute must be specified and must be a string." }],
-    [
-      "a mutation of a repository that does not exist",
-      M,
-      { type: "NOT_FOUND" },
-      { input: { repositoryId: "R_kgDOHrjtpA", title: "t" } },
-    ],
-  ] as [string, string, Body, object?][])("%s", async (_what, query, expected, variables = { owner, name }) => {
-    const { status, body } = await ask(query, variables);
-    expect(status).toBe(200);
-    const [error] = body.errors;
-    const { message, ...rest } = expected;
-    expect(error).toMatchObject(rest);
-    if (message instanceof RegExp) expect(error.message).toMatch(message);
-    else if (message) expect(error.message).toBe(message);
-    if (_what === "a repository that does not exist")
-      expect(body.data).toMatchObject({ repository: null, viewer: { login: "mirror-owner" } });
-  });
-
-  test("without a token, with a bad one, without JSON, without a User-Agent", async () => {
-    const anonymous = await ask("query { viewer { login } }", {}, { token: null });
-    expect(anonymous.status).toBe(401);
-    expect(anonymous.body).toMatchObject({
-      message: "This endpoint requires you to be authenticated.",
-      documentation_url:
-        "https://docs.github.com/graphql/guides/forming-calls-with-graphql#authenticating-with-graphql",
-    });
-    const bad = await ask("query { viewer { login } }", {}, { token: "tain_unknown" });
-    expect([bad.status, bad.body.message]).toEqual([401, "Bad credentials"]);
-    const noJson = await world.send("POST", "/graphql", { body: "{" });
-    expect([noJson.status, noJson.body.message]).toEqual([400, "Problems parsing JSON"]);
-    const noObject = await world.send("POST", "/graphql", { body: "[]" });
-    expect([noObject.status, noObject.body.message]).toEqual([400, "Body should be a JSON object"]);
-    const noAgent = await world.send("POST", "/graphql", { body: "{}", headers: { "user-agent": "" } });
-    expect(noAgent.status).toBe(403);
-    expect(noAgent.text).toMatch(/^Request forbidden by administrative rules/);
-  });
-
-  test("undeclared variables are tolerated, and so are states of two types side by side", async () => {
-    const { body } = await ask(
-      `${V} { ${REPO} { issueOrPullRequest(number: 1) { ... on Issue { state } ... on PullRequest { state } } } }`,
-      { owner, name, unused: 1 },
-      { path: "/api/graphql" },
-    );
-    expect(body.errors).toBeUndefined();
-    expect(body.data.repository.issueOrPullRequest.state).toMatch(/OPEN|CLOSED|MERGED/);
-  });
-
-  test("when the points are spent, the answer is the service's and upstream is not asked", async () => {
-    const url = await world.openSibling({ RATE_LIMIT_GRAPHQL: "2" });
-    const results = [];
-    for (let at = 0; at < 3; at++)
-      results.push(
-        await askAt(url, "POST", "/graphql", { token: world.token, body: '{"query":"{ viewer { login } }"}' }),
-      );
-    expect(results.at(-1)?.status).toBe(200);
-    expect(results.at(-1)?.body).toEqual({
-      errors: [
-        {
-          type: "RATE_LIMITED",
-          message: `API rate limit exceeded for user ID ${world.userId}.`,
-        },
-      ],
-    });
-    expect(results.at(-1)?.headers.get("x-ratelimit-remaining")).toBe("0");
-  });
-});
-
-function errorsOf(body: Body): unknown {
-  return body.errors?.map(({ type, path, message }: Body) => ({ type, path, message }));
-}
-
-test("a query that runs out of time: 502, as the service says it, and the next one is answered", async () => {
-  const url = await world.openSibling({}, { graphqlTimeoutMs: 200 });
-  const viewer = () => askAt(url, "POST", "/graphql", { token: world.token, body: '{"query":"{ viewer { login } }"}' });
-  const blocker = await connectTo(world.ctx.config.databaseUrl);
-  try {
-    await blocker.query("begin");
-    await blocker.query("lock table users in access exclusive mode");
-    const late = await viewer();
-    expect(late.status).toBe(502);
-    expect(late.body).toMatchObject({
-      data: null,
-      errors: [{ message: expect.stringMatching(/^Something went wrong while executing your query on .* timeout/) }],
-    });
-  } finally {
-    await blocker.end();
-  }
-  // Its time is short, and a machine that is busy may need more for one.
-  await until("the next one is answered", async () => (await viewer()).body.data?.viewer.login === "mirror-owner");
-});
-
 test("lists by label: any of the argument's, all of the filter's; labels and milestones by their text", async () => {
-  const all = await ask(
+  const all = await world.query(
     `${V} { ${REPO} { issues(first: 100) { nodes { number labels(first: 20) { nodes { name } } } } } }`,
     { owner, name },
   );
@@ -444,7 +241,7 @@ test("lists by label: any of the argument's, all of the filter's; labels and mil
     any: issues(first: 100, labels: $labels) { nodes { number } } all: issues(first: 100, filterBy: {labels: $labels}) { nodes { number } }
     pulls: pullRequests(first: 100, labels: $labels) { nodes { labels(first: 20) { nodes { name } } } }
     some: labels(first: 50, query: "BU") { nodes { name } } none: milestones(first: 5, query: "no such milestone") { totalCount } } }`;
-  const { body } = await ask(query, { owner, name, labels: [one?.toUpperCase(), two] });
+  const { body } = await world.query(query, { owner, name, labels: [one?.toUpperCase(), two] });
   const { any, all: every, pulls, some, none } = body.data.repository;
   const numbers = (rows: { number: number }[]) => rows.map(({ number }) => number);
   expect(numbers(any.nodes)).toEqual(
@@ -462,7 +259,7 @@ test("lists by label: any of the argument's, all of the filter's; labels and mil
 });
 
 test("introspection is answered", async () => {
-  const { body } = await ask(
+  const { body } = await world.query(
     'query { __schema { queryType { name } types { name } } __type(name: "Issue") { fields { name } } }',
   );
   expect(body.data.__schema.queryType.name).toBe("Query");
@@ -473,12 +270,16 @@ test("an answer says how long ago upstream confirmed the repositories that it sh
   const query =
     "query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { issues(first: 1) { nodes { title } } } }";
   await world.ctx.db.query(sql`update repository_syncs set confirmed_at = now() - interval '90 seconds'`);
-  const recent = await ask(query, { owner, name });
+  const recent = await world.query(query, { owner, name });
   expect(Number(recent.headers.get("age"))).toBeGreaterThanOrEqual(90);
   expect(recent.headers.get("x-tain-confirmed-at")).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
   expect(recent.headers.get("warning")).toBeNull();
   await world.ctx.db.query(sql`update repository_syncs set confirmed_at = now() - interval '1 day'`);
-  expect((await ask(query, { owner, name })).headers.get("warning")).toMatch(/^110 /);
+  expect((await world.query(query, { owner, name })).headers.get("warning")).toMatch(/^110 /);
   // What shows no repository has nothing to be confirmed.
-  expect((await ask("{ viewer { login } }")).headers.get("x-tain-confirmed-at")).toBeNull();
+  expect((await world.query("{ viewer { login } }")).headers.get("x-tain-confirmed-at")).toBeNull();
 });
+
+function errorsOf(body: Body): unknown {
+  return body.errors?.map(({ type, path, message }: Body) => ({ type, path, message }));
+}

@@ -90,7 +90,7 @@ export const plants: readonly Plant[] = [
     replaces: [
       [`return a.updatedAt > b.updatedAt ? "newer" : "older";`, `return a.seenAt > b.seenAt ? "newer" : "older";`],
     ],
-    tests: ["test/mirror/merge-rule.test.ts"],
+    tests: ["test/mirror/merge-rule.test.ts", "test/mirror/merge-rule-cases.test.ts"],
   },
   {
     name: "no-tie-rule",
@@ -98,7 +98,7 @@ export const plants: readonly Plant[] = [
     does: "Of two observations of one second the one that was seen last stands, and nobody is asked.",
     file: "src/mirror/store/merge-rule.ts",
     replaces: [['  return "tied";\n}', '  return a.seenAt > b.seenAt ? "newer" : "older";\n}']],
-    tests: ["test/mirror/merge-rule.test.ts"],
+    tests: ["test/mirror/merge-rule.test.ts", "test/mirror/merge-rule-cases.test.ts"],
   },
   {
     name: "ties-are-not-asked",
@@ -114,7 +114,7 @@ export const plants: readonly Plant[] = [
     does: "A read by a lagging replica brings back what was deleted.",
     file: "src/mirror/store/merge-rule.ts",
     replaces: [["seen.stamp.seenAt > stored.deletedAt + REPLICA_LAG_MS;", "seen.stamp.seenAt > stored.deletedAt;"]],
-    tests: ["test/mirror/merge-rule.test.ts"],
+    tests: ["test/mirror/merge-rule.test.ts", "test/mirror/merge-rule-cases.test.ts"],
   },
   {
     name: "replicas-are-believed",
@@ -122,7 +122,7 @@ export const plants: readonly Plant[] = [
     does: "A read wins over a webhook of the same second, although its replica may lag.",
     file: "src/mirror/store/merge-rule.ts",
     replaces: [[`if (a.read && a.seenAt > b.seenAt + REPLICA_LAG_MS) return "newer";`, `if (a.read) return "newer";`]],
-    tests: ["test/mirror/merge-rule.test.ts"],
+    tests: ["test/mirror/merge-rule.test.ts", "test/mirror/merge-rule-cases.test.ts"],
   },
   {
     name: "unsent-is-none",
@@ -130,7 +130,7 @@ export const plants: readonly Plant[] = [
     does: "What an observation does not show is taken to be gone.",
     file: "src/mirror/store/merge-rule.ts",
     replaces: [[`seen.extent === "single" || hasBecomePull(stored, seen);`, `seen.extent !== "part";`]],
-    tests: ["test/mirror/merge-rule.test.ts"],
+    tests: ["test/mirror/merge-rule.test.ts", "test/mirror/merge-rule-cases.test.ts"],
   },
   {
     name: "early-read-settles",
@@ -416,7 +416,7 @@ export const plants: readonly Plant[] = [
     does: "A query that asks for millions of nodes is run.",
     file: "src/api/graphql/parse.ts",
     replaces: [["if (cost.nodeCount > MAX_NODES)", "if (cost.nodeCount > MAX_NODES ** 2)"]],
-    tests: ["test/api/graphql.test.ts"],
+    tests: ["test/api/graphql-refusals.test.ts"],
   },
   {
     name: "every-closing-is-asked",

@@ -1,0 +1,287 @@
+import { expect, test } from "vitest";
+import type { Fields } from "../../src/json.ts";
+import { fold, type Observation, REPLICA_LAG_MS, type Stored, writtenAt } from "../../src/mirror/store/merge-rule.ts";
+import { next, run, START } from "./folding.ts";
+
+const issue = (fields: Fields, stamp: Partial<Observation["stamp"]> = {}): Observation => ({
+  fields,
+  stamp: { updatedAt: START, seenAt: START + 60_000, read: false, ...stamp },
+  deleted: false,
+  extent: "whole",
+});
+
+test("two late deliveries that contradict each other within a second are a tie, and the stored one stands until upstream is asked", () => {
+  const stored = run([issue({ title: "one" })]);
+  const folded = fold(stored, issue({ title: "two" }));
+  expect(folded.outcome).toBe("tied");
+  expect(next(stored, issue({ title: "two" }))?.fields.title).toBe("one");
+});
+
+test("of two changes in one second the fresh delivery that comes later is shown, and upstream is asked all the same", () => {
+  const first = issue({ title: "one" }, { seenAt: START + 500 });
+  const folded = fold(run([first]), issue({ title: "two" }, { seenAt: START + 900 }));
+  expect(folded).toMatchObject({ outcome: "tied", next: { fields: { title: "two" } } });
+});
+
+test("a read that a lagging replica may have answered does not overrule a delivery of the same second", () => {
+  const stored = run([issue({ title: "new" }, { seenAt: START + 60_000 })]);
+  const soon = issue({ title: "old" }, { read: true, seenAt: START + 61_000 });
+  const later = issue({ title: "old" }, { read: true, seenAt: START + 60_000 + REPLICA_LAG_MS + 1 });
+  expect(fold(stored, soon).outcome).toBe("tied");
+  expect(next(stored, later)?.fields.title).toBe("old");
+});
+
+test("of two reads that contradict each other within the lag of replicas the later is not final either", () => {
+  const fresh = issue({ title: "new" }, { read: true, seenAt: START + 60_000 });
+  const lagging = issue({ title: "old" }, { read: true, seenAt: START + 61_000 });
+  const after = fold(run([fresh]), lagging);
+  expect(after.outcome).toBe("tied");
+  // The later is shown until upstream is asked again, and then a read that no lag explains decides.
+  const shown = after.outcome === "tied" ? (after.next ?? undefined) : undefined;
+  expect(shown?.fields.title).toBe("old");
+  const settling = issue({ title: "new" }, { read: true, seenAt: START + 61_000 + REPLICA_LAG_MS + 1 });
+  expect(fold(shown, settling)).toMatchObject({ outcome: "merged", next: { fields: { title: "new" } } });
+});
+
+test("reads that no lag can explain do not contradict each other, and neither do figures that upstream works out when it is asked", () => {
+  const at = (fields: Fields, seenAt: number) => issue(fields, { read: true, seenAt: START + seenAt });
+  expect(fold(run([at({ title: "one" }, 0)]), at({ title: "two" }, REPLICA_LAG_MS + 1)).outcome).toBe("merged");
+  expect(fold(run([at({ mergeable: null }, 0)]), at({ mergeable: true }, 1_000)).outcome).toBe("merged");
+  expect(fold(run([at({ title: "one" }, 0)]), at({ title: "one" }, 1_000)).outcome).toBe("known");
+});
+
+test("a key that was not sent is kept, and one that was sent as null is not", () => {
+  const stored = run([issue({ title: "a", closed_by: "x", milestone: "m" }, { read: true })]);
+  const after = next(stored, issue({ title: "b", milestone: null }, { updatedAt: START + 1_000 }));
+  expect(after?.fields).toEqual({ title: "b", closed_by: "x", milestone: null });
+});
+
+test("a late observation does not bring back what was deleted; a read after every replica has caught up does", () => {
+  const alive = issue({ title: "a" }, { read: true, seenAt: START });
+  const dead = run([
+    alive,
+    { ...issue({}), deleted: true, stamp: { updatedAt: 0, seenAt: START + 1_000, read: true } },
+  ]);
+  expect(dead?.deletedAt).toBe(START + 1_000);
+  expect(next(dead, issue({ title: "b" }, { updatedAt: START + 9_000 }))?.deletedAt).toBe(START + 1_000);
+  expect(next(dead, issue({ title: "b" }, { read: true, seenAt: START + 2_000 }))?.deletedAt).toBe(START + 1_000);
+  expect(
+    next(dead, issue({ title: "b" }, { read: true, seenAt: START + 1_001 + REPLICA_LAG_MS }))?.deletedAt,
+  ).toBeNull();
+});
+
+test("a deletion of what was never seen leaves nothing", () => {
+  expect(fold(undefined, { ...issue({}), deleted: true })).toEqual({ outcome: "known" });
+});
+
+test("the counters of a repository follow the newest delivery without a question to upstream", () => {
+  const stored = run([issue({ open_issues_count: 1, name: "a" }, { read: true, seenAt: START })]);
+  const folded = fold(stored, issue({ open_issues_count: 2, name: "a" }));
+  expect(folded).toMatchObject({ outcome: "merged", next: { fields: { open_issues_count: 2 } } });
+});
+
+test("a read made to be compared overrules what claims a later moment, but not what replicas may not have seen", () => {
+  const claimed: Stored = {
+    fields: { title: "invented", updated_at: "2031-01-01T00:00:00Z" },
+    stamp: { updatedAt: Date.parse("2031-01-01T00:00:00Z"), seenAt: START, read: true },
+    keyStamps: {},
+    deletedAt: null,
+  };
+  const read = (afterMs: number, overrules: boolean): Observation => ({
+    fields: { title: "true", updated_at: "2026-01-01T00:00:00Z" },
+    stamp: { updatedAt: START, seenAt: START + afterMs, read: true },
+    deleted: false,
+    extent: "whole",
+    overrules,
+  });
+  expect(next(claimed, read(REPLICA_LAG_MS + 1, true))?.fields.title).toBe("true");
+  expect(next(claimed, read(REPLICA_LAG_MS, true))?.fields.title).toBe("invented");
+  expect(next(claimed, read(REPLICA_LAG_MS + 1, false))?.fields.title).toBe("invented");
+});
+
+test("an issue that a list shows to be a pull request keeps nothing that only an issue has", () => {
+  const issue = {
+    fields: { title: "one", type: null, updated_at: "2026-01-01T00:00:00Z" },
+    stamp: { updatedAt: START, seenAt: START, read: true },
+    keyStamps: {},
+    deletedAt: null,
+  };
+  const seen: Observation = {
+    fields: { title: "one", pull_request: { url: "somewhere" }, updated_at: "2026-01-01T00:00:05Z" },
+    stamp: { updatedAt: START + 5_000, seenAt: START + 6_000, read: true },
+    deleted: false,
+    extent: "whole",
+  };
+  expect(Object.keys(next(issue, seen)?.fields ?? {}).sort()).toEqual(["pull_request", "title", "updated_at"]);
+  const pushed = { ...seen, stamp: { ...seen.stamp, read: false } };
+  expect(next(issue, pushed)?.fields).toHaveProperty("type");
+});
+
+test("the counters of a repository do not follow a delivery that comes late, and nobody is asked", () => {
+  const stored = run([issue({ open_issues_count: 2, name: "a" }, { seenAt: START })]);
+  const late = { ...issue({ open_issues_count: 1, name: "a" }), isLate: true };
+  expect(fold(stored, late)).toEqual({ outcome: "known" });
+  expect(fold(undefined, late)).toMatchObject({ outcome: "merged", next: { fields: { open_issues_count: 1 } } });
+});
+
+test("what a write was answered stands, within its second, against lagging reads and deliveries of earlier states", () => {
+  const answeredAt = START + 1_000;
+  const seen = (title: string, seenAt: number, read: boolean): Observation => ({
+    fields: { title, updated_at: "2026-01-01T00:00:00Z" },
+    stamp: { updatedAt: START, seenAt, read },
+    deleted: false,
+    extent: "whole",
+  });
+  const written = next(
+    next(undefined, seen("before", START, true)),
+    seen("written", writtenAt(new Date(answeredAt)).getTime(), true),
+  );
+  expect(written?.fields.title).toBe("written");
+  // Nobody can say which of the two is newer: the write's stands, and upstream is asked.
+  const doubt = { outcome: "tied", next: null, keys: ["title"] };
+  expect(fold(written, seen("before", answeredAt + REPLICA_LAG_MS - 1, true))).toEqual(doubt);
+  expect(fold(written, seen("before", answeredAt + 500, false))).toEqual(doubt);
+  expect(fold(written, seen("before", answeredAt + 5_500, false))).toEqual(doubt);
+  expect(next(written, seen("later", answeredAt + REPLICA_LAG_MS + 1, true))?.fields.title).toBe("later");
+});
+
+test("a read that knows no better than the webhook before it still tells in which shape a shared resource is served", () => {
+  const updatedAt = START;
+  const fields = (shape: string) => ({
+    title: "a",
+    user: `\u0005u1:${shape}`,
+    updated_at: new Date(START).toISOString(),
+  });
+  const webhook: Observation = {
+    fields: fields("pushed00"),
+    stamp: { updatedAt, seenAt: START + 1_000, read: false },
+    deleted: false,
+    extent: "whole",
+  };
+  const read: Observation = {
+    ...webhook,
+    fields: fields("read0000"),
+    stamp: { updatedAt, seenAt: START + 2_000, read: true },
+  };
+  for (const seen of [
+    [webhook, read],
+    [read, webhook],
+    [webhook, read, webhook],
+  ])
+    expect(run(seen)?.fields.user).toBe("\u0005u1:read0000");
+});
+
+test("what a webhook changes beside a shared resource leaves that in the shape of a read", () => {
+  const fields = (sha: string, shape: string, owner: number) => ({
+    head: { sha, repo: `\u0005r7:${shape}`, user: `\u0005u${owner}:${shape}` },
+    updated_at: new Date(START).toISOString(),
+  });
+  const read: Observation = {
+    fields: fields("before", "read0000", 1),
+    stamp: { updatedAt: START, seenAt: START + 1_000, read: true },
+    deleted: false,
+    extent: "whole",
+  };
+  const pushed = (sha: string, seconds: number): Observation => ({
+    ...read,
+    fields: fields(sha, "pushed00", 2),
+    stamp: { updatedAt: START + seconds * 1_000, seenAt: START + (seconds + 1) * 1_000, read: false },
+  });
+  expect(run([read, pushed("after", 60), pushed("later", 120)])?.fields.head).toEqual({
+    sha: "later",
+    repo: "\u0005r7:read0000",
+    user: "\u0005u2:pushed00",
+  });
+});
+
+const hour = 3_600_000;
+
+/** A repository as a push or a read showed it: `updated_at` and the moment are hours after the start. */
+function repositorySeen(shown: Fields, at: { updatedAt: number; seenAt: number; read: boolean }): Observation {
+  const stamp = { updatedAt: START + at.updatedAt * hour, seenAt: START + at.seenAt * hour, read: at.read };
+  return { fields: { full_name: "octo/demo", ...shown }, stamp, deleted: false, extent: "whole" };
+}
+
+function storedRepository(shown: Fields): Stored {
+  const folded = fold(undefined, repositorySeen(shown, { updatedAt: 1, seenAt: 1, read: true }));
+  if (folded.outcome !== "merged") throw new Error("It was not stored");
+  return folded.next;
+}
+
+const PRIVATE = { private: true, visibility: "private" };
+const PUBLIC = { private: false, visibility: "public" };
+
+test("a push never makes a repository more visible, whatever moment it claims, and upstream is asked", () => {
+  for (const [shown, opened] of [
+    [PRIVATE, PUBLIC],
+    [{ private: true, visibility: "internal" }, PUBLIC],
+    [PRIVATE, { private: true, visibility: "internal" }],
+  ] as const) {
+    const stored = storedRepository(shown);
+    for (const updatedAt of [1, 2, 1_000]) {
+      const folded = fold(
+        stored,
+        repositorySeen({ ...opened, description: "new" }, { updatedAt, seenAt: 2, read: false }),
+      );
+      expect(folded.outcome).toBe("tied");
+      const next = folded.outcome === "tied" ? (folded.next ?? stored) : stored;
+      expect(next.fields).toMatchObject(shown);
+      // What it tells beside that is believed.
+      if (updatedAt > 1) expect(next.fields.description).toBe("new");
+    }
+  }
+});
+
+test("a push makes a repository less visible at once, also in the second of another change", () => {
+  for (const updatedAt of [1, 2]) {
+    const folded = fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt, seenAt: 2, read: false }));
+    expect("next" in folded && folded.next?.fields).toMatchObject(PRIVATE);
+  }
+  // One that claims to be older may still be true: what is stored may claim a moment that never was.
+  const late = fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt: 0, seenAt: 2, read: false }));
+  expect(late).toMatchObject({ outcome: "tied", next: { fields: PRIVATE } });
+});
+
+test("a later read decides who may see a repository, even against what claims a later moment", () => {
+  const forged = fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt: 1_000, seenAt: 2, read: false }));
+  if (forged.outcome !== "merged") throw new Error("It was not stored");
+  expect(fold(forged.next, repositorySeen(PUBLIC, { updatedAt: 1, seenAt: 3, read: true }))).toMatchObject({
+    outcome: "merged",
+    next: { fields: PUBLIC },
+  });
+  expect(
+    fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt: 0, seenAt: 3, read: true })),
+  ).toMatchObject({
+    outcome: "merged",
+    next: { fields: PRIVATE },
+  });
+});
+
+test("a read that a lagging replica may have answered does not make a repository visible again", () => {
+  const closed = fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt: 2, seenAt: 2, read: true }));
+  if (closed.outcome !== "merged") throw new Error("It was not stored");
+  const soon = repositorySeen(PUBLIC, { updatedAt: 1, seenAt: 2, read: true });
+  soon.stamp.seenAt += REPLICA_LAG_MS;
+  expect(fold(closed.next, soon).outcome).toBe("known");
+});
+
+test("the other side of a pull request moves a row's time, and no key that it does not show", () => {
+  const at = (second: number, seenAt: number, read: boolean) => ({ updatedAt: START + second * 1_000, seenAt, read });
+  const time = (second: number) => new Date(START + second * 1_000).toISOString();
+  const told = (second: number): Observation => ({
+    fields: { title: `${second}`, updated_at: time(second) },
+    stamp: at(second, START + second * 1_000, false),
+    deleted: false,
+    extent: "part",
+  });
+  const whole: Observation = {
+    fields: { title: "1", closed_by: null, updated_at: time(1) },
+    stamp: at(1, START + 1_000, true),
+    deleted: false,
+    extent: "whole",
+  };
+  const moved = run([whole, told(5)]);
+  expect(moved).toMatchObject({ fields: { title: "5", closed_by: null, updated_at: time(5) }, stamp: told(5).stamp });
+  // What it did not show is known as of before.
+  expect(moved?.keyStamps.closed_by).toEqual(whole.stamp);
+});
