@@ -1,8 +1,9 @@
-import { createHash } from "node:crypto";
 import pg from "pg";
 import { type Client, clientOf, limitStatements, openPool, type Pool, runWithin } from "./lending.ts";
 import type { Replicas } from "./replicas.ts";
 import { Pieces, type Sql, sql } from "./sql.ts";
+import { MAX_NAMED, StatementNames } from "./statement-names.ts";
+import { aboutStatement, aboutTransaction, type StatementTracing, summaryOf } from "./statement-tracing.ts";
 import { piecesQuery } from "./wire.ts";
 
 /** Where statements run: the pool, a connection of it, or a transaction. */
@@ -20,36 +21,15 @@ export interface Limits {
   timeoutMs?: number;
 }
 
-/** A connection keeps each named statement, and filters combine without end: so the names are bounded. */
-const MAX_NAMED = 300;
-
-/** The names of prepared statements, by their texts. */
-class StatementNames {
-  readonly #names = new Map<string, string>();
-  readonly #most: number;
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  /** Undefined: too many statements have names already. */
-  of(text: string): string | undefined {
-    let name = this.#names.get(text);
-    if (name === undefined && this.#names.size < this.#most) {
-      name = createHash("sha256").update(text).digest("hex").slice(0, 16);
-      this.#names.set(text, name);
-    }
-    return name;
-  }
-}
-
 class Runner implements Queries {
   readonly #client: Client;
   readonly #names: StatementNames;
+  readonly #tracing: StatementTracing | null;
 
-  constructor(client: Client, names: StatementNames) {
+  constructor(client: Client, names: StatementNames, tracing: StatementTracing | null) {
     this.#client = client;
     this.#names = names;
+    this.#tracing = tracing;
   }
 
   async query<Row = Record<string, unknown>>(statement: Sql, limits?: Limits): Promise<Row[]> {
@@ -64,8 +44,22 @@ class Runner implements Queries {
     return (await this.#run(statement, null, limits)).rowCount ?? 0;
   }
 
-  #run<Row>(statement: Sql, names: StatementNames | null, { timeoutMs }: Limits = {}) {
-    const { text, values } = statement.compiled();
+  #run<Row>(
+    statement: Sql,
+    names: StatementNames | null,
+    limits?: Limits,
+  ): Promise<pg.QueryResult<Row & pg.QueryResultRow>> {
+    const compiled = statement.compiled();
+    if (!this.#tracing?.isOn) return this.#send<Row>(compiled, names, limits);
+    const { text } = compiled;
+    return this.#tracing.within(
+      summaryOf(text),
+      () => aboutStatement(text),
+      () => this.#send<Row>(compiled, names, limits),
+    );
+  }
+
+  #send<Row>({ text, values }: ReturnType<Sql["compiled"]>, names: StatementNames | null, { timeoutMs }: Limits = {}) {
     // The driver's types do not know the last of these.
     const config: pg.QueryConfig & { query_timeout?: number | undefined } = {
       name: names?.of(text),
@@ -108,19 +102,21 @@ export class Transaction extends Runner {
 export class Connection extends Runner {
   readonly #client: pg.PoolClient;
   readonly #names: StatementNames;
+  readonly #tracing: StatementTracing | null;
   /** Whether a transaction has begun and its end is not known. */
   isInTransaction = false;
 
-  constructor(client: pg.PoolClient, names: StatementNames) {
-    super(client, names);
+  constructor(client: pg.PoolClient, names: StatementNames, tracing: StatementTracing | null) {
+    super(client, names, tracing);
     this.#client = client;
     this.#names = names;
+    this.#tracing = tracing;
   }
 
   async transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
     this.isInTransaction = true;
     await this.#client.query("begin");
-    const tx = new Transaction(this.#client, this.#names);
+    const tx = new Transaction(this.#client, this.#names, this.#tracing);
     let result: T;
     try {
       result = await run(tx);
@@ -153,6 +149,7 @@ interface Opened extends Pool {
   names: StatementNames;
   /** Where single statements run if one of them has got as far as the primary; null: there are none. */
   replicas: Replicas | null;
+  tracing: StatementTracing | null;
 }
 
 /** The pool of connections to Postgres. A connection is made when it is first needed. */
@@ -161,9 +158,9 @@ export class Database extends Runner {
   readonly #names: StatementNames;
 
   constructor(opened: Opened, signal: AbortSignal | null = null) {
-    const { names, replicas } = opened;
+    const { names, replicas, tracing } = opened;
     const primary = clientOf(opened, signal);
-    super(replicas ? replicas.before(primary, signal) : primary, names);
+    super(replicas ? replicas.before(primary, signal) : primary, names, tracing);
     this.#opened = opened;
     this.#names = names;
   }
@@ -180,13 +177,9 @@ export class Database extends Runner {
 
   /** Runs what takes effect together or not at all. Holds no request to others: it would hold a connection and locks as long. */
   async transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
-    const client = await this.#opened.pool.connect();
-    const connection = new Connection(client, this.#names);
-    try {
-      return await connection.transaction(run);
-    } finally {
-      client.release(connection.isInTransaction);
-    }
+    const { tracing } = this.#opened;
+    if (!tracing?.isOn) return await this.#transaction(run);
+    return await tracing.within("transaction", aboutTransaction, () => this.#transaction(run));
   }
 
   /** Lends one connection, past a pooler. It is closed where `run` fails, together with what the session may still hold. */
@@ -194,7 +187,7 @@ export class Database extends Runner {
     const client = await this.#opened.sessions.connect();
     let isSound = false;
     try {
-      const result = await run(new Connection(client, this.#names));
+      const result = await run(new Connection(client, this.#names, this.#opened.tracing));
       isSound = true;
       return result;
     } finally {
@@ -205,6 +198,16 @@ export class Database extends Runner {
   load(): { open: number; idle: number; waiting: number } {
     const { totalCount: open, idleCount: idle, waitingCount: waiting } = this.#opened.pool;
     return { open, idle, waiting };
+  }
+
+  async #transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
+    const client = await this.#opened.pool.connect();
+    const connection = new Connection(client, this.#names, this.#opened.tracing);
+    try {
+      return await connection.transaction(run);
+    } finally {
+      client.release(connection.isInTransaction);
+    }
   }
 
   /** Waits for the statements that are under way. */
@@ -220,6 +223,7 @@ export class Database extends Runner {
  *   what is planned once per connection is planned each time there, and what was abandoned runs to its end or limit
  * @param options.statementTimeoutMs Postgres cancels a statement that takes longer
  * @param options.cancelBy where Postgres is asked to cancel a statement that was abandoned; see `until`
+ * @param options.tracing where statements are told
  */
 export function openDatabase(
   url: string,
@@ -229,20 +233,22 @@ export function openDatabase(
     applicationName = "tain",
     statementTimeoutMs = 0,
     cancelBy,
+    tracing = null,
   }: {
     directUrl?: string | null;
     maxConnections?: number;
     applicationName?: string;
     statementTimeoutMs?: number;
     cancelBy?: Queries;
+    tracing?: StatementTracing | null;
   } = {},
 ): Database {
   const pool = openPool(url, { maxConnections, applicationName });
-  const replicas = null;
+  const told = { replicas: null, tracing };
   if (directUrl !== null) {
     const sessions = openPool(directUrl, { maxConnections, applicationName });
     const run = statementTimeoutMs > 0 ? runWithin(statementTimeoutMs) : null;
-    return new Database({ pool, sessions, names: new StatementNames(0), cancel: async () => false, run, replicas });
+    return new Database({ pool, sessions, names: new StatementNames(0), cancel: async () => false, run, ...told });
   }
   const cancel = cancelBy
     ? limitStatements(pool, {
@@ -250,5 +256,5 @@ export function openDatabase(
         cancelProcess: (process) => cancelBy.count(sql`select pg_cancel_backend(${process})`),
       })
     : async () => false;
-  return new Database({ pool, sessions: pool, names: new StatementNames(MAX_NAMED), cancel, run: null, replicas });
+  return new Database({ pool, sessions: pool, names: new StatementNames(MAX_NAMED), cancel, run: null, ...told });
 }

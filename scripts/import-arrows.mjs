@@ -19,7 +19,7 @@ const ARROWS = {
   "src/json.ts": [],
   "src/config": [],
   "src/config.ts": ["src/config"],
-  "src/operations": ["src/config.ts", "src/config", "db"],
+  "src/operations": ["src/version.ts", "src/config.ts", "src/config", "db"],
   db: ["src/version.ts", "src/config.ts"],
   "src/stores.ts": ["src/config.ts", "src/operations", "db"],
   "src/queues": BASE,

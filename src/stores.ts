@@ -4,6 +4,7 @@ import type { Config } from "./config.ts";
 import { type Logger, openLog } from "./operations/log.ts";
 import { Metrics } from "./operations/metrics.ts";
 import { openRedis, type RedisClient, redisReady } from "./operations/redis.ts";
+import { openTracing, type Tracing, UNTRACED } from "./operations/tracing.ts";
 
 /** What a process keeps open, short of what stands on it: the queues and upstream. */
 export interface Stores {
@@ -15,6 +16,16 @@ export interface Stores {
   log: Logger;
   /** What the process counts of its work. */
   metrics: Metrics;
+  /** Where its work is told in order. */
+  tracing: Tracing;
+}
+
+export interface OpenOptions {
+  /** The process's name, as it shows in the log and in the stores' lists of connections. */
+  name: string;
+  clock?: Clock;
+  /** Whether it answers requests or does jobs, and so tells traces where that is set. */
+  isTraced?: boolean;
 }
 
 export interface Clock {
@@ -26,8 +37,7 @@ const READY_WAIT_MS = 1_500;
 const QUIT_MS = 1_000;
 
 /**
- * Opens the log, the database and Redis; `resources` closes them in reverse. `name` is the process's, as it shows
- * in the log and in the stores' lists of connections.
+ * Opens the log, the database and Redis; `resources` closes them in reverse.
  *
  * Neither store needs to be there: connections are made when they are needed and come back by themselves.
  * @throws StoreTooOldError when Redis is there, and too old
@@ -35,13 +45,15 @@ const QUIT_MS = 1_000;
 export async function openStores(
   config: Config,
   resources: AsyncDisposableStack,
-  { name, clock = { now: () => new Date() } }: { name: string; clock?: Clock },
+  { name, clock = { now: () => new Date() }, isTraced = false }: OpenOptions,
 ): Promise<Stores> {
   const log = openLog(config, { name });
+  const tracing = isTraced ? await openTracing({ config, log }, resources, { name }) : UNTRACED;
   const db = openDatabase(config.databaseUrl, {
     directUrl: config.databaseDirectUrl,
     maxConnections: config.databaseConnections,
     applicationName: `tain ${name}`,
+    tracing,
   });
   resources.defer(() => db.close());
   const metrics = new Metrics();
@@ -53,7 +65,7 @@ export async function openStores(
     redis.disconnect();
   });
   if (await redisReady(redis, READY_WAIT_MS)) await refuseOldRedis(redis);
-  return { config, db, redis, clock, random: Math.random, log, metrics };
+  return { config, db, redis, clock, random: Math.random, log, metrics, tracing };
 }
 
 async function refuseOldRedis(redis: RedisClient): Promise<void> {

@@ -33,8 +33,9 @@ export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
     ...health(ctx, { quota: () => quotaReport(ctx), forecast, replicas: api.replicas, otherwise }),
     ...api.routes,
   ]);
-  const { log, config } = ctx;
-  const server = new HttpServer({ routes, otherwise, failure, adapt, trustedProxies: config.trustedProxies, log });
+  const { log, config, tracing } = ctx;
+  const { trustedProxies } = config;
+  const server = new HttpServer({ routes, otherwise, failure, adapt, trustedProxies, tracing, log });
   return {
     listen: (at) => server.listen(at),
     async close() {
@@ -51,7 +52,7 @@ if (import.meta.main) await runProcess(run);
 async function run(): Promise<void> {
   const config = parseConfig(process.env);
   await using resources = new AsyncDisposableStack();
-  const ctx = await openContext(config, resources, { name: "web" });
+  const ctx = await openContext(config, resources, { name: "web", isTraced: true });
   for (const warning of plainTextWarnings(config)) ctx.log.warn(warning);
   const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
   await guardSchema(ctx, shutdown, resources);

@@ -1,6 +1,7 @@
 import { type Job, Worker } from "bullmq";
 import type { Context } from "../src/context.ts";
 import type { RedisClient } from "../src/operations/redis.ts";
+import type { BurstJob, DeliveryJob, RepositoryJob } from "../src/queues/jobs.ts";
 import { backoffMs, isWaiting, withRetryPolicy } from "./retry-policy.ts";
 
 /** What every worker is opened with. */
@@ -51,7 +52,7 @@ export function openWorker<Payload, Name extends string = string>(
       // Never fewer while any is under way, or what ends would not bring the next with it.
       worker.concurrency = Math.min(concurrency, Math.max(worker.concurrency, underWay + FETCHED_AHEAD));
       try {
-        await withRetryPolicy(ctx, job, token, signal, () => run(job, signal, token));
+        await traced(ctx, name, job, () => withRetryPolicy(ctx, job, token, signal, () => run(job, signal, token)));
         outcome = "done";
       } catch (error) {
         if (isWaiting(error)) outcome = "waits";
@@ -98,4 +99,29 @@ export function openWorker<Payload, Name extends string = string>(
   // The connection reports its own outages.
   worker.on("error", (error) => ctx.log.debug({ queue: name, err: error }, "A worker reports an error"));
   return worker;
+}
+
+/** Tells the job in the trace that it carries, or in one of its own. That it waits for its turn is no failure. */
+async function traced(
+  { tracing }: Pick<WorkerContext, "tracing">,
+  queue: string,
+  { id, name, data, attemptsMade }: Job,
+  run: () => Promise<unknown>,
+): Promise<void> {
+  if (!tracing.isOn) return void (await run());
+  const { traceparent, traceparents = [], repositoryId }: Partial<DeliveryJob & BurstJob & RepositoryJob> = data;
+  const attributes = {
+    "messaging.system": "bullmq",
+    "messaging.destination.name": queue,
+    "messaging.message.id": id ?? "",
+    "tain.attempt": attemptsMade + 1,
+    ...(repositoryId !== undefined && { "tain.repository": repositoryId }),
+  };
+  const about = {
+    kind: "consumer",
+    attributes,
+    links: traceparents,
+    isFailure: (error: unknown) => !isWaiting(error),
+  } as const;
+  await tracing.begin(`${queue} ${name}`, traceparent, about, run);
 }

@@ -42,9 +42,10 @@ to tain_web;
 
 -- It keeps deliveries, and reads no webhook again.
 grant insert on deliveries to tain_web;
-grant select (id, hook_id, guid, event, action, repository_id, received_at, status, reason, attempts, settled_at)
+grant select
+    (id, hook_id, guid, event, action, repository_id, received_at, status, reason, attempts, settled_at, traceparent)
   on deliveries to tain_web;
-grant update (status, reason, settled_at) on deliveries to tain_web;
+grant update (status, reason, settled_at, traceparent) on deliveries to tain_web;
 
 -- It knows a token by its hash, and cannot make one or give one more rights.
 grant select on api_tokens to tain_web;

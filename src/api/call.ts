@@ -15,7 +15,7 @@ import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import type { Page } from "./page.ts";
 
 export interface ApiContext
-  extends Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "random" | "log" | "metrics"> {
+  extends Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "random" | "log" | "metrics" | "tracing"> {
   mirror: MirrorReader;
   /** What upstream answered to what is only passed on; null: nothing of it is kept. */
   forwarded: ForwardCache | null;

@@ -97,6 +97,10 @@ export class ApiMeter {
       // Who has gone away is told nothing; what was read for them has been cancelled.
       if (!exchange.gone.aborted) this.end(metered, failureStatus(error));
       throw error;
+    } finally {
+      const { route, method, caller, source } = metered;
+      exchange.telling?.name(`${method} ${route}`);
+      exchange.telling?.tell({ "http.route": route, "tain.caller": caller, "tain.source": source });
     }
   }
 

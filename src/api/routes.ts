@@ -81,6 +81,7 @@ export function openApi(
     applicationName: "tain reads",
     statementTimeoutMs: readTimeoutMs,
     cancelBy: given.db,
+    tracing: given.tracing,
   });
   const reads = primaryReads.readingFrom(replicas);
   const mirror = openMirrorReader({ db: given.db, reads: primaryReads, standings, replicas });

@@ -267,6 +267,12 @@ export const SETTINGS = {
       "Signs in to the page at `/-/`, opens `/-/status` and `/-/metrics`, and has `/-/ready` say why something is missing (`Authorization: Bearer …`). Unset: they open to nobody; `npm start` makes one. `tain status` needs none.",
     secret: true,
   },
+  tracesUrl: {
+    name: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    read: httpUrl,
+    about:
+      "Where web and workers send their traces (OTLP over HTTP, as `http://collector:4318`). OpenTelemetry's other variables hold as well (docs/monitoring.md). Unset: nothing is traced.",
+  },
   home: {
     name: "TAIN_HOME",
     read: path,

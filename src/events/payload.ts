@@ -12,6 +12,8 @@ const PATIENCE_MS = 5_000;
 /** A payload in memory, until it is disposed of. */
 export interface HeldPayload extends Disposable {
   bytes: Buffer;
+  /** Names the trace that its delivery arrived in; null: it is not told. */
+  traceparent: string | null;
 }
 
 /** Bounds what large payloads under way hold of a process's memory. Small ones never wait behind them. */
@@ -81,19 +83,25 @@ export class PayloadRoom {
   }
 }
 
+interface Stored {
+  bytes: number;
+  payload: Buffer | null;
+  traceparent: string | null;
+}
+
 /** What a delivery holds. "gone": it is no longer kept. "crowded": there is no room for it now. */
 export async function openPayload(
   { db }: Pick<Context, "db">,
   room: PayloadRoom,
   deliveryId: string | null,
 ): Promise<HeldPayload | "gone" | "crowded"> {
-  const [row] = await db.prepared<{ bytes: number; payload: Buffer | null }>(sql`select octet_length(payload) as bytes,
+  const [row] = await db.prepared<Stored>(sql`select octet_length(payload) as bytes, traceparent,
     case when octet_length(payload) <= ${SMALL_BYTES} then payload end as payload from deliveries where id = ${deliveryId}`);
   if (!row) return "gone";
   const held = await room.take(row.bytes);
   if (!held) return "crowded";
   const bytes = row.payload ?? (await readLarge(db, deliveryId));
-  if (bytes) return { bytes, [Symbol.dispose]: () => held[Symbol.dispose]() };
+  if (bytes) return { bytes, traceparent: row.traceparent, [Symbol.dispose]: () => held[Symbol.dispose]() };
   held[Symbol.dispose]();
   return "gone";
 }

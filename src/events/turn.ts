@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { traceHeaders } from "../operations/tracing.ts";
 import { takeAsk } from "./asks.ts";
 import {
   HELD_MS,
@@ -27,7 +28,7 @@ const LANES = 4;
 /** Then others have their turn. */
 const TURN_MS = 5_000;
 
-type Telling = Pick<Context, "config" | "db" | "clock" | "random" | "log">;
+type Telling = Pick<Context, "config" | "db" | "clock" | "random" | "log" | "tracing">;
 
 /** One turn of one target, on its way. */
 interface Turn {
@@ -83,7 +84,7 @@ async function sendAsked(ctx: Telling, client: TargetClient, targetId: number, t
       continue;
     }
     using payload = opened;
-    const tried = await tryOnce(ctx, client, target, { ...ask, eventId: null, payload: payload.bytes });
+    const tried = await tryOnce(ctx, client, target, { ...ask, ...contentOf(payload), eventId: null });
     if (tried === null) return;
     await note(ctx, target, tried, { ...ask, ...timesOf(tried) }, drop);
   }
@@ -157,7 +158,7 @@ async function sendNext(
     }
     using payload = opened;
     if (!isHeldForAnAttempt(cursor, ctx.clock.now())) return false;
-    if ((await sendOne(ctx, client, { target, cursor, turn }, event, payload.bytes)) !== "next") return true;
+    if ((await sendOne(ctx, client, { target, cursor, turn }, event, payload)) !== "next") return true;
   }
   return isAllTold(cursor);
 }
@@ -167,9 +168,9 @@ async function sendOne(
   client: TargetClient,
   { target, cursor, turn }: { target: Target; cursor: HeldCursor; turn: Turn },
   event: NextEvent,
-  payload: Buffer,
+  payload: HeldPayload,
 ): Promise<Step["to"] | "lost"> {
-  const tried = await tryOnce(ctx, client, target, { ...event, eventId: event.id, payload });
+  const tried = await tryOnce(ctx, client, target, { ...event, ...contentOf(payload), eventId: event.id });
   if (tried === null) return take(ctx, cursor, { to: "rest" });
   const { outcome } = tried;
   const now = ctx.clock.now();
@@ -207,10 +208,16 @@ interface Tried {
   durationMs: number;
 }
 
+const contentOf = ({ bytes, traceparent }: HeldPayload) => ({ payload: bytes, traceparent });
 const timesOf = ({ sentAt, durationMs }: Tried) => ({ sentAt, durationMs });
 
 /** Null: it cannot be signed, so the target is disabled. */
-async function tryOnce(ctx: Telling, client: TargetClient, target: Target, message: Message): Promise<Tried | null> {
+async function tryOnce(
+  ctx: Telling,
+  client: TargetClient,
+  target: Target,
+  { traceparent, ...message }: Message & Pick<HeldPayload, "traceparent">,
+): Promise<Tried | null> {
   let secret: string | null;
   try {
     secret = await secretOf(ctx, target);
@@ -222,7 +229,16 @@ async function tryOnce(ctx: Telling, client: TargetClient, target: Target, messa
   const request = await requestTo(ctx, target, secret, message);
   const sentAt = ctx.clock.now();
   const begun = performance.now();
-  const outcome = await client.post(target, request);
+  const attributes = { "tain.event": message.event, "tain.delivery": message.guid, "tain.target": target.id };
+  const about = { kind: "client", attributes } as const;
+  // The address is not told: that of some targets is a secret.
+  const outcome = await ctx.tracing.resume("send event", traceparent, about, async (telling) => {
+    const headers = { ...request.headers, ...traceHeaders(ctx.tracing) };
+    const come = await client.post(target, { ...request, headers });
+    telling.tell({ "http.response.status_code": come.statusCode });
+    if (!isAccepted(come)) telling.failed(come.status);
+    return come;
+  });
   return { request, outcome, sentAt, durationMs: performance.now() - begun };
 }
 
@@ -284,5 +300,5 @@ function problemOf({ firstTriedAt }: HeldCursor, { status, reason }: Outcome): s
 
 /** What an ask carries itself was made here, and is small. */
 function own(bytes: Buffer): HeldPayload {
-  return { bytes, [Symbol.dispose]: () => {} };
+  return { bytes, traceparent: null, [Symbol.dispose]: () => {} };
 }

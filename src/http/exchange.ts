@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Telling } from "../operations/tracing.ts";
 import type { AddressList } from "./addresses.ts";
 import { type Following, readBody } from "./body.ts";
 
@@ -13,6 +14,8 @@ export class Exchange {
   readonly path: string;
   /** What follows the question mark. */
   readonly search: string;
+  /** Where its trace is told; null: it is not. */
+  telling: Telling | null = null;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #trustedProxies: AddressList;

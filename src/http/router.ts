@@ -15,13 +15,20 @@ export interface Route {
   handle: Handler;
 }
 
+interface Found {
+  handle: Handler;
+  params: Params;
+  /** The path that the route was declared with. */
+  template: string;
+}
+
 interface Node {
   literal: Map<string, Node>;
   any: Node | null;
   /** Of one segment or more. */
   rest: Node | null;
   /** By method. */
-  routes: Map<string, { handle: Handler; names: readonly string[] }>;
+  routes: Map<string, { handle: Handler; names: readonly string[]; template: string }>;
 }
 
 /** All routes, as a tree of path segments. A literal segment goes before any other. A trailing slash is a segment of its own. */
@@ -48,12 +55,12 @@ export class Router {
         }
       }
       if (node.routes.has(method)) throw new Error(`There are two routes ${method} ${path}`);
-      node.routes.set(method, { handle, names });
+      node.routes.set(method, { handle, names, template: path });
     }
   }
 
   /** Null: there is no such route. A HEAD goes where a GET goes. */
-  find(method: string, path: string): { handle: Handler; params: Params } | null {
+  find(method: string, path: string): Found | null {
     let node: Node | null = this.#root;
     /** Where the path might end in more segments than one: the last such place wins. */
     let wide: { node: Node; values: string[] } | null = null;
@@ -81,16 +88,12 @@ function wideAt(node: Node, values: readonly string[], rest: string): { node: No
   return value ? { node, values: [...values, value] } : null;
 }
 
-function routeIn(
-  { routes }: Node,
-  method: string,
-  values: readonly string[],
-): { handle: Handler; params: Params } | null {
+function routeIn({ routes }: Node, method: string, values: readonly string[]): Found | null {
   const route = routes.get(method) ?? (method === "HEAD" ? routes.get("GET") : undefined);
   if (!route) return null;
   const params: Record<string, string> = {};
   for (let at = 0; at < values.length; at++) params[route.names[at] ?? ""] = values[at] ?? "";
-  return { handle: route.handle, params };
+  return { handle: route.handle, params, template: route.template };
 }
 
 function newNode(): Node {

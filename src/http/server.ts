@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Logger } from "../operations/log.ts";
+import { type Tracing, UNTRACED } from "../operations/tracing.ts";
 import { AddressList } from "./addresses.ts";
 import { HttpError, parserError } from "./errors.ts";
 import { Exchange } from "./exchange.ts";
@@ -26,6 +27,7 @@ export interface ServerParts {
   /** Fits a reply, also a failure's, to the `Origin` of its request. Null: each goes as it is. */
   adapt?: ((reply: Reply, origin: string | undefined) => Reply) | null;
   trustedProxies: readonly string[];
+  tracing?: Tracing;
   log: Logger;
 }
 
@@ -38,12 +40,14 @@ function unlessMissing(error: Error & { code?: string }): void {
 export class HttpServer {
   readonly #parts: ServerParts;
   readonly #trustedProxies: AddressList;
+  readonly #tracing: Tracing;
   readonly #servers: Server[] = [];
   #isStopping = false;
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
     this.#trustedProxies = new AddressList(parts.trustedProxies);
+    this.#tracing = parts.tracing ?? UNTRACED;
   }
 
   /** Its address, once it listens. @throws what the operating system refuses */
@@ -90,7 +94,7 @@ export class HttpServer {
     try {
       let reply: Reply;
       try {
-        reply = await this.#answer(exchange);
+        reply = this.#tracing.isOn ? await this.#traced(exchange) : await this.#answer(exchange);
       } catch (error) {
         reply = this.#parts.failure(error, exchange.path);
       }
@@ -99,6 +103,28 @@ export class HttpServer {
       this.#parts.log.error({ err: error, path: exchange.path }, "An answer could not be sent");
       response.destroy();
     }
+  }
+
+  /** Until the answer begins. What is asked of the process itself, such as probes, would hide the rest. */
+  #traced(exchange: Exchange): Reply | Promise<Reply> {
+    const { method, path, headers } = exchange;
+    if (path.startsWith("/-/")) return this.#answer(exchange);
+    const template = this.#parts.routes.find(method, path)?.template;
+    const attributes = { "http.request.method": method, ...(template !== undefined && { "http.route": template }) };
+    const name = template === undefined ? method : `${method} ${template}`;
+    const traceparent = [headers.traceparent].flat()[0];
+    return this.#tracing.begin(name, traceparent, { kind: "server", attributes }, async (telling) => {
+      exchange.telling = telling;
+      let reply: Reply;
+      try {
+        reply = await this.#answer(exchange);
+      } catch (error) {
+        reply = this.#parts.failure(error, path);
+      }
+      telling.tell({ "http.response.status_code": reply.status });
+      if (reply.status >= 500) telling.failed(String(reply.status));
+      return reply;
+    });
   }
 
   #answer(exchange: Exchange): Reply | Promise<Reply> {

@@ -30,7 +30,7 @@ export interface Accepted {
 /** Where a delivery goes. */
 export interface Ways {
   inbox: InboxWriter;
-  dispatch: (deliveryId: string) => void;
+  dispatch: ReturnType<typeof openDispatch>;
   disk: RedisDisk;
 }
 
@@ -54,7 +54,7 @@ export async function acceptDelivery(
   }
   if (stored === null) return { status: "known", postgresError: null };
   // It is safe already. Upstream need not wait for Redis, and when Redis is away the dispatcher asks again.
-  dispatch(stored);
+  dispatch({ deliveryId: stored, traceparent: delivery.traceparent });
   return { status: "accepted", postgresError: null };
 }
 
@@ -64,18 +64,18 @@ export async function acceptDelivery(
  * @throws UnstorableDeliveryError when Postgres never will
  */
 export async function storeWaitingDelivery(
-  ctx: Pick<Context, "db" | "redis" | "queues" | "log">,
+  ctx: Pick<Context, "db" | "redis" | "queues" | "log" | "tracing">,
   job: InboxJob,
 ): Promise<void> {
-  const { hookId, guid, event, repositoryId } = job;
+  const { hookId, guid, event, repositoryId, traceparent = null } = job;
   const payload = Buffer.from(job.payload, "base64");
   try {
     const found = keysOf(JSON.parse(payload.toString("utf8")));
     // The receiver's reading counts: the signature was checked for it.
     const keys = repositoryId === undefined ? found : { ...found, repositoryId };
     const receivedAt = new Date(job.receivedAt);
-    const stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt });
-    if (stored !== null) openDispatch(ctx)(stored);
+    const stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt, traceparent });
+    if (stored !== null) openDispatch(ctx)({ deliveryId: stored, traceparent });
   } catch (error) {
     const isRefused = error instanceof SyntaxError || (isPostgresRefusal(error) && !(await isShutOut(ctx)));
     const Failure = isRefused ? UnstorableDeliveryError : InboxUnavailableError;
@@ -96,7 +96,7 @@ async function acceptIntoRedis(
   delivery: Delivery,
   postgresError: Error,
 ): Promise<void> {
-  const { hookId, guid, event, repositoryId, payload, receivedAt } = delivery;
+  const { hookId, guid, event, repositoryId, payload, receivedAt, traceparent } = delivery;
   const job: InboxJob = {
     hookId,
     guid,
@@ -104,6 +104,7 @@ async function acceptIntoRedis(
     repositoryId,
     payload: payload.toString("base64"),
     receivedAt: receivedAt.toISOString(),
+    ...(traceparent !== null && { traceparent }),
   };
   try {
     await within(STORE_TIMEOUT_MS, "Redis", enqueueInbox(ctx, job));

@@ -14,6 +14,8 @@ export interface Delivery {
   /** The JSON document as received, the form encoding taken off. */
   payload: Buffer;
   receivedAt: Date;
+  /** Names the trace that it arrived in; null: it is not told. */
+  traceparent: string | null;
 }
 
 /** The keys that the inbox is searched by. What is no such key is left out, not refused. */

@@ -5,18 +5,25 @@ import { reasonOf } from "../operations/failure.ts";
 import { enqueueBursts, enqueueDeliveries } from "../queues/enqueue.ts";
 import { deliveriesInBursts, deliveriesWithoutJob } from "../queues/open-jobs.ts";
 
+/** A delivery in the inbox. */
+interface Stored {
+  deliveryId: string;
+  traceparent: string | null;
+}
+
 /** Asks for deliveries to be applied: all those of one moment at once, behind the answers to upstream. */
-export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (deliveryId: string) => void {
+export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log" | "tracing">): (stored: Stored) => void {
   const limits = {
     size: Number.POSITIVE_INFINITY,
     atOnce: Number.POSITIVE_INFINITY,
     begins: "behind what this turn of the event loop answers",
   } as const;
-  const asks = new Batches<string, "asked" | "left">(ctx, limits, async (waiting) => {
+  const asks = new Batches<Stored, "asked" | "left">(ctx, limits, async (waiting) => {
     // Copies of one delivery that arrive at once are one.
-    const deliveryIds = [...new Set(waiting)];
+    const deliveryIds = [...new Set(waiting.map(({ deliveryId }) => deliveryId))];
+    const traces = new Map(waiting.flatMap((one) => (one.traceparent ? [[one.deliveryId, one.traceparent]] : [])));
     try {
-      await enqueueBursts(ctx, deliveryIds);
+      await enqueueBursts(ctx, deliveryIds, traces);
       return waiting.map(() => "asked");
     } catch (error) {
       const reason = reasonOf(error);
@@ -24,7 +31,7 @@ export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (d
       return waiting.map(() => "left");
     }
   });
-  return (deliveryId) => void asks.add(deliveryId);
+  return (stored) => void asks.add(stored);
 }
 
 /** A younger one is most likely on its way through the queue already. */

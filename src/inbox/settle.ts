@@ -11,6 +11,8 @@ export interface Taken {
   /** As the receiver read it. */
   repositoryId: number | null;
   receivedAt: Date;
+  /** Names the trace that it arrived in; null: it is not told. */
+  traceparent: string | null;
 }
 
 /** Payloads of one transaction, in bytes; parsed they take several times as much. A single one may be larger. */
@@ -23,11 +25,11 @@ const MAX_TAKEN_BYTES = 8_000_000;
 export async function takeDeliveries(tx: Transaction, ids: readonly string[]): Promise<Taken[]> {
   // The receiver takes nothing that is not UTF-8; as text a payload is half as long on the way here.
   const rows = await tx.prepared<Omit<Taken, "receivedAt"> & { receivedMs: number }>(sql`with held as materialized
-      (select id, event, payload, status, received_at, repository_id from deliveries
+      (select id, event, payload, status, received_at, repository_id, traceparent from deliveries
         where id = any(${sql.array(ids, "uuid")}::uuid[]) order by id for update),
     sized as (select *, row_number() over going as place, sum(octet_length(payload)) over going as bytes
       from held where status in ('pending', 'failed') window going as (order by received_at, id))
-    select id, event, repository_id::float8 as "repositoryId",
+    select id, event, repository_id::float8 as "repositoryId", traceparent,
       extract(epoch from received_at)::float8 * 1000 as "receivedMs",
       case when place = 1 or bytes <= ${MAX_TAKEN_BYTES} then convert_from(payload, 'UTF8') end as payload
     from sized order by place`);

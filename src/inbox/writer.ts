@@ -19,13 +19,13 @@ export type InboxWriter = Batches<Delivery, string | null>;
  * Stores deliveries in the inbox. Those that arrive during a write share the next statement and commit, because a disk
  * stores many as fast as one.
  */
-export function openInboxWriter({ db, log }: Pick<Context, "db" | "log">): InboxWriter {
+export function openInboxWriter({ db, log, tracing }: Pick<Context, "db" | "log" | "tracing">): InboxWriter {
   const limits = {
     size: BATCH_SIZE,
     bytes: { most: BATCH_BYTES, of: ({ payload }: Delivery) => payload.length },
     atOnce: BATCHES_AT_ONCE,
   };
-  return new Batches({ log }, limits, async (batch) => {
+  return new Batches({ log, tracing }, limits, async (batch) => {
     const [first, ...others] = batch;
     if (first && others.length === 0) return [await storeDelivery({ db }, first)];
     const ids = await storeNew(db, batch);
@@ -49,12 +49,13 @@ const LIMITS = { timeoutMs: STORE_TIMEOUT_MS };
  * delivery pending again. A pending one stays as it is and is dispatched again, since its job may be lost.
  */
 export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Delivery): Promise<string | null> {
-  const { hookId, guid, event, action, repositoryId, payload, receivedAt } = delivery;
+  const { hookId, guid, event, action, repositoryId, payload, receivedAt, traceparent } = delivery;
   const [row] = await db.prepared<{ id: string }>(
     sql`
-      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, payload)
-        values (${hookId}, ${guid}, ${event}, ${action}, ${repositoryId}, ${receivedAt}, ${payload})
-        on conflict (hook_id, guid) do update set status = 'pending', reason = null, settled_at = null
+      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, payload, traceparent)
+        values (${hookId}, ${guid}, ${event}, ${action}, ${repositoryId}, ${receivedAt}, ${payload}, ${traceparent})
+        on conflict (hook_id, guid) do update set status = 'pending', reason = null, settled_at = null,
+          traceparent = excluded.traceparent
           where deliveries.status in ('pending', 'failed')
         returning id`,
     LIMITS,
@@ -76,12 +77,13 @@ async function storeNew(db: Context["db"], deliveries: readonly Delivery[]): Pro
   const payloads = new Pieces(of("payload"));
   const rows = await db.prepared<{ id: string; hook_id: string; guid: string }>(
     sql`
-      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, payload)
-        select hook_id, guid, event, action, repository_id, received_at,
+      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, traceparent, payload)
+        select hook_id, guid, event, action, repository_id, received_at, traceparent,
             substring(${payloads}::bytea from start for length)
           from unnest(${of("hookId")}::bigint[], ${of("guid")}::text[], ${of("event")}::text[], ${of("action")}::text[],
             ${of("repositoryId")}::bigint[], ${of("receivedAt")}::timestamptz[], ${starts}::integer[],
-            ${lengths}::integer[]) as x(hook_id, guid, event, action, repository_id, received_at, start, length)
+            ${lengths}::integer[], ${of("traceparent")}::text[])
+            as x(hook_id, guid, event, action, repository_id, received_at, start, length, traceparent)
         on conflict (hook_id, guid) do nothing returning id, hook_id, guid`,
     LIMITS,
   );

@@ -1,10 +1,13 @@
 import { isPostgresOutage } from "../../db/outage.ts";
 import type { Logger } from "./log.ts";
+import type { Tracing } from "./tracing.ts";
 
 interface Waiting<Item, Outcome> {
   item: Item;
   resolve: (outcome: Outcome | Promise<Outcome>) => void;
   reject: (error: unknown) => void;
+  /** Calls what belongs to the item: what it does is told in its trace. Null: nothing is told. */
+  enter: ReturnType<Tracing["snapshot"]>;
 }
 
 export interface Limits<Item> {
@@ -27,6 +30,7 @@ type Come<Outcome> = Outcome | Promise<Outcome> | Error | undefined;
  */
 export class Batches<Item, Outcome> {
   readonly #log: Logger;
+  readonly #tracing: Pick<Tracing, "snapshot">;
   readonly #run: (items: readonly Item[]) => Promise<readonly Come<Outcome>[]>;
   readonly #limits: Limits<Item>;
   readonly #waiting: Waiting<Item, Outcome>[] = [];
@@ -35,11 +39,12 @@ export class Batches<Item, Outcome> {
 
   /** @param run answers what came of each item, in their order. When it throws, each item of the batch is tried alone. */
   constructor(
-    { log }: { log: Logger },
+    { log, tracing }: { log: Logger; tracing: Pick<Tracing, "snapshot"> },
     limits: Limits<Item>,
     run: (items: readonly Item[]) => Promise<readonly Come<Outcome>[]>,
   ) {
     this.#log = log;
+    this.#tracing = tracing;
     this.#limits = limits;
     this.#run = run;
   }
@@ -47,7 +52,7 @@ export class Batches<Item, Outcome> {
   /** @throws what became of this item; or, with Postgres away, what says so */
   add(item: Item): Promise<Outcome> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ item, resolve, reject });
+      this.#waiting.push({ item, resolve, reject, enter: this.#tracing.snapshot() });
       if (this.#isAwaited) return;
       this.#isAwaited = true;
       const begin = () => {
@@ -62,7 +67,11 @@ export class Batches<Item, Outcome> {
   #next(): void {
     while (this.#underWay < this.#limits.atOnce && this.#waiting.length > 0) {
       this.#underWay += 1;
-      this.#do(this.#take()).finally(() => {
+      const batch = this.#take();
+      const run = () => this.#do(batch);
+      // Else it would be told in the trace of the batch before.
+      const enter = batch[0]?.enter;
+      (enter ? enter(run) : run()).finally(() => {
         this.#underWay -= 1;
         this.#next();
       });

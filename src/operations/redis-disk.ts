@@ -3,6 +3,7 @@ import type { Config } from "../config.ts";
 import { Batches } from "./batches.ts";
 import type { Logger } from "./log.ts";
 import { openRedis, type RedisClient, redisReady, serverOf } from "./redis.ts";
+import type { Tracing } from "./tracing.ts";
 
 /** Redis has what it was told, but not where it outlives the end of its machine. */
 class NotOnDiskError extends Error {
@@ -12,13 +13,19 @@ class NotOnDiskError extends Error {
 /** A Redis that puts its log on disk each second needs up to two where the disk is busy. */
 const PATIENCE_MS = 2_500;
 
+interface DiskContext {
+  config: Pick<Config, "redisUrl" | "redisPrefix">;
+  log: Logger;
+  tracing: Tracing;
+}
+
 /** Knows when what Redis was told stands on its disk, and on a replica where there is one. */
 export class RedisDisk {
-  readonly #ctx: { config: Pick<Config, "redisUrl" | "redisPrefix">; log: Logger };
+  readonly #ctx: DiskContext;
   readonly #waits: Batches<null, null>;
   #redis: RedisClient | null = null;
 
-  constructor(ctx: { config: Pick<Config, "redisUrl" | "redisPrefix">; log: Logger }) {
+  constructor(ctx: DiskContext) {
     this.#ctx = ctx;
     const limits = { size: Number.POSITIVE_INFINITY, atOnce: 1 };
     this.#waits = new Batches<null, null>(ctx, limits, async (asked) => {

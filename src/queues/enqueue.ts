@@ -1,6 +1,8 @@
 import type { JobsOptions } from "bullmq";
 import {
   BURST_SIZE,
+  type BurstJob,
+  type DeliveryJob,
   type InboxJob,
   type MaintenanceTask,
   type RefreshJob,
@@ -17,13 +19,22 @@ export async function enqueueInbox(ctx: Asking, job: InboxJob): Promise<void> {
   await asking(ctx, () => ctx.queues.inbox.add("store", job, { deduplication: { id: `${job.hookId}:${job.guid}` } }));
 }
 
+/** The traces that deliveries arrived in, by their ids, as far as they are told. */
+type Traces = ReadonlyMap<string, string>;
+
+const UNTOLD: Traces = new Map();
+
 /** Asks for deliveries to be applied, each by a job of its own. A delivery whose own job waits or runs gets no second one. */
-export async function enqueueDeliveries(ctx: Asking, deliveryIds: readonly string[]): Promise<void> {
-  const jobs = deliveryIds.map((deliveryId) => ({
-    name: "apply",
-    data: { deliveryId },
-    opts: { deduplication: { id: deliveryId } },
-  }));
+export async function enqueueDeliveries(
+  ctx: Asking,
+  deliveryIds: readonly string[],
+  traces: Traces = UNTOLD,
+): Promise<void> {
+  const jobs = deliveryIds.map((deliveryId) => {
+    const traceparent = traces.get(deliveryId);
+    const data: DeliveryJob = { deliveryId, ...(traceparent !== undefined && { traceparent }) };
+    return { name: "apply", data, opts: { deduplication: { id: deliveryId } } };
+  });
   await addAll(ctx, ctx.queues.deliveries, jobs);
 }
 
@@ -31,13 +42,20 @@ export async function enqueueDeliveries(ctx: Asking, deliveryIds: readonly strin
  * Asks for deliveries that arrived together to be applied. A job for each would take longer than all else that the receiver
  * does with it, so they share jobs. A lone delivery has its own, as `enqueueDeliveries` gives it.
  */
-export async function enqueueBursts(ctx: Asking, deliveryIds: readonly string[]): Promise<void> {
-  const jobs: { name: string; data: { deliveryIds: string[] } }[] = [];
+export async function enqueueBursts(
+  ctx: Asking,
+  deliveryIds: readonly string[],
+  traces: Traces = UNTOLD,
+): Promise<void> {
+  const jobs: { name: string; data: BurstJob }[] = [];
   let start = 0;
-  for (; deliveryIds.length - start > 1; start += BURST_SIZE)
-    jobs.push({ name: "apply", data: { deliveryIds: deliveryIds.slice(start, start + BURST_SIZE) } });
+  for (; deliveryIds.length - start > 1; start += BURST_SIZE) {
+    const ids = deliveryIds.slice(start, start + BURST_SIZE);
+    const traceparents = ids.flatMap((id) => traces.get(id) ?? []);
+    jobs.push({ name: "apply", data: { deliveryIds: ids, ...(traceparents.length > 0 && { traceparents }) } });
+  }
   await addAll(ctx, ctx.queues.bursts, jobs);
-  await enqueueDeliveries(ctx, deliveryIds.slice(start));
+  await enqueueDeliveries(ctx, deliveryIds.slice(start), traces);
 }
 
 interface NewJob<Payload> {

@@ -14,11 +14,15 @@ export interface InboxJob {
   payload: string;
   /** ISO 8601, by our clock. */
   receivedAt: string;
+  /** Names the trace that it arrived in, where that is told. */
+  traceparent?: string;
 }
 
 export interface DeliveryJob {
   /** `deliveries.id` */
   deliveryId: string;
+  /** Names the trace that it arrived in, where that is told. */
+  traceparent?: string;
 }
 
 /** How many deliveries share a job at most. Larger bursts save hardly more, and workers have smaller parts to share. */
@@ -27,6 +31,8 @@ export const BURST_SIZE = 16;
 export interface BurstJob {
   /** `deliveries.id` of deliveries that arrived together, at most `BURST_SIZE`. */
   deliveryIds: string[];
+  /** The traces that they arrived in, as far as they are told. */
+  traceparents?: string[];
 }
 
 export interface RepositoryJob {

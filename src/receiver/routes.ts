@@ -17,7 +17,7 @@ import { readPayload } from "./payload.ts";
 import { Refusals } from "./refusals.ts";
 import { Signatures } from "./verify.ts";
 
-type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log" | "metrics">;
+type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log" | "metrics" | "tracing">;
 
 const PATH = "/webhooks";
 /** The service has some 70. */
@@ -56,9 +56,11 @@ export function openReceiver(ctx: Receiving): Receiver {
       using body = await heldBody(budget, exchange);
       // The signature is over the exact bytes, and nothing is said of them before it is checked.
       const signer = await signatures.require(body.bytes, envelope);
-      const delivery = { hookId, guid, event, ...readPayload(form, body.bytes), receivedAt };
+      const traceparent = ctx.tracing.here();
+      const delivery = { hookId, guid, event, ...readPayload(form, body.bytes), receivedAt, traceparent };
       // Before the signature is checked, anybody could have named it.
       named = events.of(event);
+      exchange.telling?.tell({ "tain.event": named, "tain.delivery": guid });
       if (signer) requireOf(signer, delivery);
       else common.note(envelope);
       const { status, postgresError } = await acceptDelivery(ctx, into, delivery);

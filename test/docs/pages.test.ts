@@ -41,6 +41,12 @@ describe.each(pages)("%s", (page) => {
       "KEEP_CORPORA",
       "NODE_COMPILE_CACHE",
       "NODE_ENV",
+      // OpenTelemetry's own.
+      "OTEL_EXPORTER_OTLP_HEADERS",
+      "OTEL_RESOURCE_ATTRIBUTES",
+      "OTEL_SERVICE_NAME",
+      "OTEL_TRACES_SAMPLER",
+      "OTEL_TRACES_SAMPLER_ARG",
       // A type of error, not a setting.
       "RESOURCE_LIMITS_EXCEEDED",
       "SNAPSHOT_STEPS",

@@ -17,7 +17,8 @@ export async function tell(
     payload,
     guid = randomUUID(),
     hookId = 1,
-  }: { event: string; payload: object; guid?: string; hookId?: number },
+    headers = {},
+  }: { event: string; payload: object; guid?: string; hookId?: number; headers?: Record<string, string> },
 ): Promise<string> {
   const { repository } = payload as { repository: ToldRepository };
   const secret = hookSecret(ctx.config.webhookSecrets[0] ?? "", { type: "repository", id: repository.id });
@@ -33,6 +34,7 @@ export async function tell(
       "x-github-hook-installation-target-id": String(repository.id),
       "x-github-hook-installation-target-type": "repository",
       "x-hub-signature-256": await sign(secret, body),
+      ...headers,
     },
     body,
   });

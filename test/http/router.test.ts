@@ -26,7 +26,7 @@ test.each([
   ["GET", "/r/1/at/b/d", "GET /r/:id/at/:rest", { id: "1", rest: "b/d" }],
 ])("%s %s goes to %s", (method, path, route, params) => {
   const [at = -1] = routes.flatMap((one, index) => (`${one.method} ${one.path}` === route ? [index] : []));
-  expect(router.find(method, path)).toEqual({ handle: routes[at]?.handle, params });
+  expect(router.find(method, path)).toEqual({ handle: routes[at]?.handle, params, template: routes[at]?.path });
 });
 
 test.each([

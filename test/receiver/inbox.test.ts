@@ -241,7 +241,7 @@ test("what is asked for at one moment shares jobs of sixteen; a lone one has its
   const { queues } = world.ctx;
   const dispatch = openDispatch(world.ctx);
   const ids = Array.from({ length: 33 }, () => crypto.randomUUID());
-  for (const id of [...ids, ...ids]) dispatch(id);
+  for (const deliveryId of [...ids, ...ids]) dispatch({ deliveryId, traceparent: null });
   await eventually(async () => expect(await queued(world)).toEqual([ids[32]]));
   const bursts = await queues.bursts.getJobs(["waiting"], 0, -1, true);
   expect(bursts.map((job) => job.data.deliveryIds)).toEqual([ids.slice(0, 16), ids.slice(16, 32)]);

@@ -6,6 +6,7 @@ import { openDatabase } from "../../db/database.ts";
 import { type Config, parseConfig } from "../../src/config.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { Metrics } from "../../src/operations/metrics.ts";
+import { UNTRACED } from "../../src/operations/tracing.ts";
 import { type ClientLimits, openUpstream } from "../../src/upstream/client/client.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
@@ -133,6 +134,7 @@ export async function openUpstreamWorld(play: Play, options: WorldOptions = {}):
       clock: { now: () => new Date(now) },
       random: () => 0.5,
       metrics: new Metrics(),
+      tracing: UNTRACED,
     };
   };
   const open = (ctx: UpstreamWorld["ctx"]) => {

@@ -50,7 +50,10 @@ export class Callers {
   readonly #tokens: ApiTokens;
   readonly #upstream: UpstreamCallers;
 
-  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics">, quota: CallerQuota) {
+  constructor(
+    ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">,
+    quota: CallerQuota,
+  ) {
     this.#mode = ctx.config.authMode;
     this.#upstreamUrl = ctx.config.upstreamUrl;
     this.logins = new Logins(ctx, quota);

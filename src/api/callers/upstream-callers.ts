@@ -69,7 +69,7 @@ interface RememberedCaller {
  * in this process alone.
  */
 export class UpstreamCallers {
-  readonly #ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics">;
+  readonly #ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">;
   /** Asks with a caller's own token. */
   readonly upstream: OnBehalf;
   readonly #known = new LRUCache<string, RememberedCaller>({ max: REMEMBERED });
@@ -77,7 +77,7 @@ export class UpstreamCallers {
   readonly #refused = new LRUCache<string, Refused>({ max: REMEMBERED });
   readonly #asking = new Map<string, Promise<RememberedCaller | null>>();
 
-  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics">) {
+  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">) {
     this.#ctx = ctx;
     this.upstream = openOnBehalf(ctx);
   }

@@ -32,7 +32,7 @@ import { hearChecks } from "./checks-heard.ts";
 import { FOLLOWED_EVENTS } from "./events.ts";
 import type { Ask } from "./followed-event.ts";
 import { hearLists } from "./lists-heard.ts";
-import { meterSettled } from "./metering.ts";
+import { meterSettled, traceSettled } from "./metering.ts";
 import { aboutOf, InvalidPayloadError, ownerOf } from "./payload.ts";
 import { type Parsed, parse, read, type Shown } from "./read.ts";
 import { hearRefs } from "./refs-heard.ts";
@@ -56,6 +56,7 @@ export async function applyDeliveries(
   deliveryIds: readonly string[],
 ): Promise<Map<string, Applied | InvalidPayloadError>> {
   const outcomes = new Map<string, Applied | InvalidPayloadError>();
+  const startedAt = new Date();
   const { marks, selects, targets, open } = await ctx.db.transaction(async (tx) => {
     const [open, named] = await together([takeDeliveries(tx, deliveryIds), findNamed(tx, deliveryIds)]);
     for (const id of deliveryIds) outcomes.set(id, "known");
@@ -117,6 +118,7 @@ export async function applyDeliveries(
     return { marks, targets, selects: shown.some(({ installed }) => installed !== null), open };
   });
   meterSettled(ctx, open, outcomes);
+  traceSettled(ctx, open, outcomes, startedAt);
   if (selects) await select(ctx);
   await enqueueMarks(ctx, marks);
   await wake(ctx, targets);

@@ -3,6 +3,25 @@ import type { Taken } from "../../inbox/settle.ts";
 
 const SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
+/** Tells the application of each delivery in the trace that it arrived in, with a link to the job that did it together with others. */
+export function traceSettled(
+  { tracing }: Pick<Context, "tracing">,
+  taken: readonly Pick<Taken, "id" | "traceparent">[],
+  outcomes: ReadonlyMap<string, string | Error>,
+  startedAt: Date,
+): void {
+  const job = tracing.here();
+  for (const { id, traceparent } of taken) {
+    const outcome = outcomes.get(id);
+    if (traceparent === null || outcome === undefined) continue;
+    tracing.past("apply delivery", traceparent, {
+      startedAt,
+      attributes: { "tain.outcome": outcome instanceof Error ? "invalid" : outcome },
+      links: job === null ? [] : [job],
+    });
+  }
+}
+
 /** Counts deliveries that were settled just now, and how long after their receipt a read of the mirror shows them. */
 export function meterSettled(
   { metrics, clock }: Pick<Context, "metrics" | "clock">,

@@ -35,7 +35,7 @@ import type {
 } from "./upstream.ts";
 import { rawAnswer, writeRequest } from "./write.ts";
 
-type UpstreamContext = Pick<Stores, "config" | "db" | "redis" | "clock" | "random" | "log" | "metrics">;
+type UpstreamContext = Pick<Stores, "config" | "db" | "redis" | "clock" | "random" | "log" | "metrics" | "tracing">;
 
 export interface ClientLimits extends TransportLimits {
   /** The wait before the first repetition, on average; the second is twice as long. */
@@ -70,7 +70,7 @@ class UpstreamClient implements Upstream {
       keyring,
       meter: new UpstreamMeter(stores.metrics, this.#spending),
       quota: new Quota(stores, keyring.ledgerOf),
-      transport: new Transport(stores.config.upstreamUrl, limits),
+      transport: new Transport(stores.config.upstreamUrl, limits, stores.tracing),
       gate: new Gate(),
       repeatAfterMs,
       visibility: new Visibility(stores.clock),

@@ -67,13 +67,16 @@ export class UpstreamMeter {
 /** A name stands behind these, and may hold slashes. */
 const NAMED = /\/(labels|branches|refs|ref|tags|contents|commits|compare|assignees|collaborators|statuses)\/.+$/;
 
+/** What is no word of the API's, such as a number, a code or a token. */
+const NO_WORD = /(?<=\/)(?![a-z][a-z_-]*(?:\/|$))[^/]+/g;
+
 /** The path with a star for each name and number in it. Pure. */
-function formOf(path: string): string {
+export function formOf(path: string): string {
   return path
     .replace(/\?.*$/s, "")
     .replace(/^\/repos\/[^/]+\/[^/]+/, "/repos/*/*")
     .replace(/^\/repositories\/\d+/, "/repos/*/*")
     .replace(/^\/(orgs|users|organizations)\/[^/]+/, "/$1/*")
-    .replace(/\/\d+(?=\/|$)/g, "/*")
-    .replace(NAMED, "/$1/*");
+    .replace(NAMED, "/$1/*")
+    .replace(NO_WORD, "*");
 }

@@ -63,7 +63,8 @@ export function openOnBehalf({
   config: { upstreamUrl },
   clock,
   metrics,
-}: Pick<Stores, "clock" | "metrics"> & { config: { upstreamUrl: string } }): OnBehalf {
+  tracing,
+}: Pick<Stores, "clock" | "metrics" | "tracing"> & { config: { upstreamUrl: string } }): OnBehalf {
   const meter = new UpstreamMeter(metrics);
   const metered = async <One extends { status: number }>(path: string, ask: () => Promise<One>): Promise<One> => {
     const startedAt = performance.now();
@@ -72,15 +73,16 @@ export function openOnBehalf({
     meter.answered({ path, bucket, class: "own" }, answer.status, startedAt);
     return answer;
   };
-  const transport = new Transport(upstreamUrl, LIMITS);
-  const forwarding = new Transport(upstreamUrl, {
+  const transport = new Transport(upstreamUrl, LIMITS, tracing);
+  const forwardLimits = {
     ...LIMITS,
     connections: FORWARDED_AT_ONCE.inAll,
     totalTimeoutMs: LONGEST_FORWARD_MS,
     maxBodyBytes: -1,
-  });
+  };
+  const forwarding = new Transport(upstreamUrl, forwardLimits, tracing);
   const places = new Places(FORWARDED_AT_ONCE);
-  const identifying = new Transport(upstreamUrl, { ...LIMITS, connections: IDENTIFIED_AT_ONCE });
+  const identifying = new Transport(upstreamUrl, { ...LIMITS, connections: IDENTIFIED_AT_ONCE }, tracing);
   const common = (token: string) => ({ ...OWN_HEADERS, authorization: `Bearer ${token}` });
   const sendBy =
     (by: Transport): Send =>

@@ -2,9 +2,11 @@ import type { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { type Dispatcher, Pool } from "undici";
+import { type Tracing, traceHeaders, UNTRACED } from "../../operations/tracing.ts";
 import { VERSION } from "../../version.ts";
 import type { Headers } from "../quota/headers.ts";
 import { type Outage, UpstreamUnavailableError } from "./errors.ts";
+import { formOf } from "./metering.ts";
 import type { Opened } from "./opened.ts";
 import { isSafePath, UnsafePathError } from "./paths.ts";
 
@@ -66,13 +68,17 @@ export interface Received {
 export class Transport {
   readonly #pool: Pool;
   readonly #basePath: string;
+  readonly #host: string;
   readonly #limits: TransportLimits;
+  readonly #tracing: Tracing;
 
   /** @param base the address that every path is below, without a slash at its end */
-  constructor(base: string, limits: TransportLimits) {
-    const { origin, pathname } = new URL(base);
+  constructor(base: string, limits: TransportLimits, tracing: Tracing = UNTRACED) {
+    const { origin, hostname, pathname } = new URL(base);
+    this.#host = hostname;
     this.#basePath = pathname.replace(/\/+$/, "");
     this.#limits = limits;
+    this.#tracing = tracing;
     this.#pool = new Pool(origin, {
       connections: limits.connections,
       pipelining: 1,
@@ -118,6 +124,25 @@ export class Transport {
   }
 
   async #ask<T>(
+    request: TransportRequest,
+    encoding: "gzip" | "identity",
+    read: (answer: Dispatcher.ResponseData) => Promise<T>,
+  ): Promise<T> {
+    if (!this.#tracing.isOn) return await this.#sent(request, encoding, read);
+    const { method, path, headers } = request;
+    const route = formOf(path);
+    const attributes = { "http.request.method": method, "url.template": route, "server.address": this.#host };
+    const about = () => ({ kind: "client", attributes }) as const;
+    return await this.#tracing.within(`${method} ${route}`, about, (telling) =>
+      this.#sent({ ...request, headers: { ...headers, ...traceHeaders(this.#tracing) } }, encoding, (answer) => {
+        telling.tell({ "http.response.status_code": answer.statusCode });
+        if (answer.statusCode >= 500) telling.failed(String(answer.statusCode));
+        return read(answer);
+      }),
+    );
+  }
+
+  async #sent<T>(
     request: TransportRequest,
     encoding: "gzip" | "identity",
     read: (answer: Dispatcher.ResponseData) => Promise<T>,
