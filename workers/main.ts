@@ -13,6 +13,7 @@ import { openInboxWorker } from "./inbox.ts";
 import { openMaintenanceWorker } from "./maintenance.ts";
 import { openRefreshWorker } from "./refresh.ts";
 import { openRepositoryWorkers } from "./repositories.ts";
+import { openShardsWorker } from "./shards.ts";
 import { openTargetsWorker } from "./targets.ts";
 import type { WorkerContext } from "./worker.ts";
 
@@ -28,6 +29,7 @@ export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack)
     openTargetsWorker(ctx),
     openCommandsWorker(ctx),
     openMaintenanceWorker(ctx),
+    openShardsWorker(ctx),
   ];
   resources.defer(async () => {
     await Promise.all(workers.map((worker) => worker.close()));

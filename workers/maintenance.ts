@@ -19,6 +19,7 @@ import { wakeRested } from "../src/sync/problems/wake.ts";
 import { dispatchMarks } from "../src/sync/refresh/marks.ts";
 import { markRefsDue } from "../src/sync/refs/due.ts";
 import { markReleasesDue } from "../src/sync/releases/due.ts";
+import { inShards } from "../src/sync/shards.ts";
 import { pruneBodies, pruneValidators } from "../src/upstream/conditional/validators.ts";
 import { noteQuota } from "../src/upstream/quota/history.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
@@ -63,9 +64,9 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
         case "schedule-catch-up":
           return scheduleCatchUps(ctx);
         case "sweep":
-          return sweep(ctx, { signal });
+          return inShards(ctx, task, (shard) => sweep(ctx, { signal, shard }));
         case "check-deliveries":
-          return checkDeliveries(ctx, signal);
+          return inShards(ctx, task, (shard) => checkDeliveries(ctx, { signal, shard }));
         case "schedule-audits":
           return scheduleAudits(ctx);
         case "note-quota":

@@ -7,6 +7,7 @@ import {
   type MaintenanceTask,
   type RefreshJob,
   type RepositoryJob,
+  type ShardedTask,
   type TargetJob,
 } from "./jobs.ts";
 import { refreshId } from "./open-jobs.ts";
@@ -146,6 +147,16 @@ export async function enqueueTargets(ctx: Asking, targetIds: readonly number[]):
     opts: { deduplication: { id: String(targetId), keepLastIfActive: true } },
   }));
   await addAll(ctx, ctx.queues.targets, jobs);
+}
+
+/** Asks for a task to be done for each shard. A shard whose job waits or runs already gets no second one. */
+export async function enqueueShards(ctx: Asking, task: ShardedTask, of: number): Promise<void> {
+  const jobs = Array.from({ length: of }, (_, at) => ({
+    name: task,
+    data: { at, of },
+    opts: { deduplication: { id: `${task} ${at} of ${of}` } },
+  }));
+  await asking(ctx, () => ctx.queues.shards.addBulk(jobs));
 }
 
 /** Asks for a maintenance task now, beside its schedule. A task that waits already gets no second job. */

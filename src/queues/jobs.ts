@@ -52,6 +52,15 @@ export interface TargetJob {
   targetId: number;
 }
 
+/** A part of all repositories: those whose ids leave the remainder `at` when divided by `of`. */
+export interface Shard {
+  at: number;
+  of: number;
+}
+
+/** The tasks whose work on large fleets is divided. */
+export type ShardedTask = "sweep" | "check-deliveries";
+
 /** What an operator asked for on the page, sealed (`commands.ts`). */
 export interface CommandJob {
   id: string;

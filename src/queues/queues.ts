@@ -10,6 +10,8 @@ import type {
   MaintenanceTask,
   RefreshJob,
   RepositoryJob,
+  Shard,
+  ShardedTask,
   TargetJob,
 } from "./jobs.ts";
 
@@ -24,6 +26,7 @@ export interface Queues {
   targets: Queue<TargetJob>;
   commands: Queue<CommandJob>;
   maintenance: Queue<Record<string, never>, void, MaintenanceTask>;
+  shards: Queue<Shard, void, ShardedTask>;
 }
 
 /** The names in Redis, which follow `REDIS_PREFIX`. */
@@ -38,6 +41,7 @@ export const QUEUE_NAMES = {
   targets: "targets",
   commands: "commands",
   maintenance: "maintenance",
+  shards: "shards",
 } as const satisfies Record<keyof Queues, string>;
 
 // No type can say that an object has no other keys than its type's.
@@ -77,6 +81,8 @@ const OPTIONS: Record<keyof Queues, JobsOptions> = {
     removeOnComplete: { count: 20, age: DAY_S },
     removeOnFail: { count: 200, age: 7 * DAY_S },
   },
+  // The same.
+  shards: { attempts: 1, removeOnComplete: true, removeOnFail: { count: 200, age: 7 * DAY_S } },
 };
 
 /** The producers' side. `redis` comes from `openRedis`, so that with Redis down adding a job fails instead of waiting. */

@@ -2,11 +2,13 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
 import { enqueueAudit } from "../../queues/enqueue.ts";
+import type { Shard } from "../../queues/jobs.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import type { Waiting } from "../problems/causes.ts";
 import { groupsOf } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests } from "../problems/problems.ts";
+import { isIn } from "../shards.ts";
 import { type Ends, hasMoved, type List, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
 import { type Counted, countOurs, keptCounts } from "./our-counts.ts";
 import { isAuditUnderWay, isDue, noteUntold, type Shown } from "./sweep-due.ts";
@@ -24,13 +26,13 @@ export interface DueLists {
 }
 
 /** The longest neglected first. */
-export async function findListsDue(ctx: Context): Promise<DueLists[]> {
+export async function findListsDue(ctx: Context, shard: Shard): Promise<DueLists[]> {
   type Row = Omit<DueLists, "ours" | "ends" | "shown"> & { ours: string | null; lists: string | null; shown: string };
   const rows = await ctx.db.query<Row>(sql`
     select w.repository_id::float8 as "repositoryId", w.lists, w.swept_at as "sweptAt", w.shown,
         ${keptCounts} as ours, ${isAuditUnderWay} as "isAuditUnderWay"
       from sweeps w join repository_syncs s using (repository_id) left join audits a using (repository_id)
-      where s.state = 'live' and w.shown is not null and ${isDue(ctx, sql`w.swept_at`, ctx.config.sweepIntervalMs)}
+      where ${isIn(sql`w.repository_id`, shard)} and s.state = 'live' and w.shown is not null and ${isDue(ctx, sql`w.swept_at`, ctx.config.sweepIntervalMs)}
         and not ${rests(ctx, "sweep", sql`w.repository_id::text`)}
       order by w.swept_at nulls first, w.repository_id`);
   return rows.map(({ ours, lists, shown, ...row }) => ({

@@ -3,10 +3,12 @@ import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { enqueueAudit } from "../../queues/enqueue.ts";
+import type { Shard } from "../../queues/jobs.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { Waiting } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
+import { isIn } from "../shards.ts";
 import { digestOf, type End, judge } from "./list-ends.ts";
 import { keptCounts } from "./our-counts.ts";
 import { isAuditUnderWay, isDue, noteUntold, type Shown } from "./sweep-due.ts";
@@ -37,9 +39,9 @@ interface DueRepository {
 export async function sweepRepositories(
   ctx: Context,
   changed: Set<number>,
-  withMilestones: boolean,
+  { shard, withMilestones }: { shard: Shard; withMilestones: boolean },
 ): Promise<Waiting | null> {
-  const due = await findDue(ctx, withMilestones);
+  const due = await findDue(ctx, shard, withMilestones);
   const byId = new Map(due.map((one) => [one.id, one]));
   // Each group is asked about by who sees all of it: an App's installations see only their own.
   const groups = await ctx.upstream.groups([...byId.keys()]);
@@ -108,7 +110,7 @@ function batches(due: DueRepository[], size: number): DueRepository[][] {
   return Array.from({ length: Math.ceil(due.length / size) }, (_, at) => due.slice(at * size, (at + 1) * size));
 }
 
-async function findDue(ctx: Context, withMilestones: boolean): Promise<DueRepository[]> {
+async function findDue(ctx: Context, shard: Shard, withMilestones: boolean): Promise<DueRepository[]> {
   const settledBefore = new Date(ctx.clock.now().getTime() - REPLICA_LAG_MS);
   const counted = sql`coalesce((${keptCounts}::json->>'milestones')::int, (select count(*)::int from milestones t
     where t.repository_id = s.repository_id and t.deleted_at is null and t.seen_at < ${settledBefore}))`;
@@ -119,7 +121,7 @@ async function findDue(ctx: Context, withMilestones: boolean): Promise<DueReposi
         ${withMilestones ? counted : sql`0`} as milestones, ${isAuditUnderWay} as "isAuditUnderWay"
       from repository_syncs s join repositories r on r.id = s.repository_id
       left join sweeps w on w.repository_id = s.repository_id left join audits a on a.repository_id = s.repository_id
-      where s.state = 'live' and r.node_id is not null and ${due} order by r.id`);
+      where ${isIn(sql`s.repository_id`, shard)} and s.state = 'live' and r.node_id is not null and ${due} order by r.id`);
   return rows.map((row) => ({ ...row, shown: row.shown === null ? null : parseStored<Shown>(row.shown) }));
 }
 

@@ -3,7 +3,9 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
+import type { Shard } from "../../queues/jobs.ts";
 import { rests } from "../problems/problems.ts";
+import { isIn, WHOLE } from "../shards.ts";
 import { findListsDue, sweepLists } from "./sweep-lists.ts";
 import { sweepRepositories } from "./sweep-repositories.ts";
 
@@ -17,34 +19,37 @@ const LARGE_FLEET = 600;
 
 export interface SweepOptions {
   signal?: AbortSignal | undefined;
+  shard?: Shard;
   /** From this many repositories on, points are spent on questions that REST's pace has no room for. */
   largeFleet?: number;
 }
 
 /**
- * Asks cheap questions about all repositories that are due, and asks for a catch-up of those that changed. GraphQL
+ * Asks cheap questions about all repositories of the shard that are due, and asks for a catch-up of those that changed. GraphQL
  * shows the repositories themselves, a thousand for a point. REST shows the ends of their lists, conditionally and free
  * while unchanged. If the pace of requests holds the sweep up, it continues where it stopped. A repository or a group that
  * fails delays no other.
  * @throws QuotaSpentError, CredentialRejectedError at the end, when some have to wait
  */
 export async function sweep(ctx: Context, options: SweepOptions = {}): Promise<{ swept: number; changed: number }> {
-  return (await alone(ctx, "sweep", () => sweepDue(ctx, options))) ?? { swept: 0, changed: 0 };
+  const { at, of } = options.shard ?? WHOLE;
+  return (await alone(ctx, `sweep ${at} of ${of}`, () => sweepDue(ctx, options))) ?? { swept: 0, changed: 0 };
 }
 
 async function sweepDue(
   ctx: Context,
-  { signal, largeFleet = LARGE_FLEET }: SweepOptions,
+  { signal, shard = WHOLE, largeFleet = LARGE_FLEET }: SweepOptions,
 ): Promise<{ swept: number; changed: number }> {
   const changed = new Set<number>();
   try {
-    const whole = await sweepRepositories(ctx, changed, await asksMilestones(ctx, largeFleet));
-    const { swept, waiting } = await sweepLists(ctx, await findListsDue(ctx), { changed, signal });
+    const withMilestones = await asksMilestones(ctx, largeFleet);
+    const whole = await sweepRepositories(ctx, changed, { shard, withMilestones });
+    const { swept, waiting } = await sweepLists(ctx, await findListsDue(ctx, shard), { changed, signal });
     if (waiting ?? whole) throw waiting ?? whole;
     return { swept, changed: changed.size };
   } finally {
     // Also when the quota ends half-way: what was found by then need not wait.
-    await enqueueChanged(ctx);
+    await enqueueChanged(ctx, shard);
   }
 }
 
@@ -60,11 +65,12 @@ async function asksMilestones({ db, config }: Context, largeFleet: number): Prom
  * Asks for a catch-up of each repository whose last catch-up began before every replica knew of the change. So a
  * request that Redis forgot is repeated, and a lagging replica hides nothing for good.
  */
-async function enqueueChanged(ctx: Context): Promise<void> {
+async function enqueueChanged(ctx: Context, shard: Shard): Promise<void> {
   const lag = `${REPLICA_LAG_MS} milliseconds`;
   const rows = await ctx.db.query<{ repository_id: string }>(sql`
     select w.repository_id from sweeps w join repository_syncs s using (repository_id)
-      where s.state = 'live' and w.changed_at is not null and not ${rests(ctx, "catch-up", sql`w.repository_id::text`)}
+      where ${isIn(sql`w.repository_id`, shard)}
+        and s.state = 'live' and w.changed_at is not null and not ${rests(ctx, "catch-up", sql`w.repository_id::text`)}
         and (s.confirmed_at is null or s.confirmed_at <= w.changed_at + ${lag}::interval)`);
   for (const { repository_id } of rows) await enqueueCatchUp(ctx, { repositoryId: Number(repository_id) });
 }

@@ -4,12 +4,14 @@ import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/delivery.ts";
 import { requireList } from "../../mirror/store/representation.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
+import type { Shard } from "../../queues/jobs.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
 import { hookAt, resendDelivery, type SentDelivery } from "../../upstream/hooks/hooks.ts";
 import { groupsOf } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
+import { isIn, WHOLE } from "../shards.ts";
 import { APP_HOOK, askOrNull, type Hook, readMissing, SETTLED_MS } from "./sent.ts";
 
 /** A delivery that failed this often will fail again; then upstream's state is read instead. */
@@ -33,6 +35,12 @@ export interface CheckedDeliveries {
   asked: number;
 }
 
+interface Checking {
+  signal?: AbortSignal;
+  /** Whose repositories' hooks are checked. */
+  shard?: Shard;
+}
+
 /** A hook, or a repository whose hook is still to be found. */
 interface Open {
   repositoryId: number;
@@ -41,18 +49,23 @@ interface Open {
 }
 
 /**
- * Compares upstream's list of what it sent to our webhooks with the inbox, and asks again for what is missing. It asks
+ * Compares, for the shard, upstream's list of what it sent to our webhooks with the inbox, and asks again for what is missing. It asks
  * for each delivery, or for a catch-up if a redelivery cannot help. The longest neglected hook comes first, so a check that
  * the quota ends goes on there. A hook that fails delays no other.
  * @throws QuotaSpentError, CredentialRejectedError at the end, when some have to wait
  */
-export async function checkDeliveries(ctx: Context, signal?: AbortSignal): Promise<CheckedDeliveries> {
-  return (await alone(ctx, "check of deliveries", () => checkHooks(ctx, signal))) ?? { missed: 0, asked: 0 };
+export async function checkDeliveries(ctx: Context, asked: Checking = {}): Promise<CheckedDeliveries> {
+  const { shard = WHOLE, signal } = asked;
+  const name = `check of deliveries ${shard.at} of ${shard.of}`;
+  return (await alone(ctx, name, () => checkHooks(ctx, shard, signal))) ?? { missed: 0, asked: 0 };
 }
 
-async function checkHooks(ctx: Context, signal: AbortSignal | undefined): Promise<CheckedDeliveries> {
+async function checkHooks(ctx: Context, shard: Shard, signal: AbortSignal | undefined): Promise<CheckedDeliveries> {
   const total = { missed: 0, asked: 0 };
-  const open = [...(await findAppHook(ctx)), ...(await findOpen(ctx))];
+  // What is the App's or all repositories' is done with the first shard.
+  const ofAll = shard.at === 0 ? await findAppHook(ctx) : [];
+  if (shard.at === 0) await noteHooks(ctx);
+  const open = [...ofAll, ...(await findOpen(ctx, shard))];
   const groupOf = await groupsOf(
     ctx,
     open.map(({ repositoryId }) => repositoryId).filter((id) => id !== APP_HOOK),
@@ -92,11 +105,10 @@ async function findAppHook(ctx: Context): Promise<Open[]> {
 }
 
 /** A hook is ours if we know its deliveries or it has our address. The App's repositories need none. */
-async function findOpen(ctx: Context): Promise<Open[]> {
-  await noteHooks(ctx);
+async function findOpen(ctx: Context, shard: Shard): Promise<Open[]> {
   const rows = await ctx.db.query<{ repository_id: string; hook_id: string | null; checked_until: Date | null }>(sql`
     select s.repository_id, c.hook_id, c.checked_until from repository_syncs s left join hook_checks c using (repository_id)
-      where s.state = 'live' and not (${ctx.config.appId !== null}::boolean and exists (select from installation_repositories i
+      where ${isIn(sql`s.repository_id`, shard)} and s.state = 'live' and not (${ctx.config.appId !== null}::boolean and exists (select from installation_repositories i
         where i.repository_id = s.repository_id and i.page > 0)) order by c.asked_at nulls first, s.repository_id, c.hook_id`);
   const lookAgainBefore = ctx.clock.now().getTime() - LOOK_AGAIN_MS;
   return [...Map.groupBy(rows, (row) => Number(row.repository_id))].flatMap(([repositoryId, known]): Open[] => {

@@ -1,0 +1,49 @@
+/** The work on a large fleet is divided over workers. */
+import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { backfill } from "../../src/sync/backfill/backfill.ts";
+import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { inShards } from "../../src/sync/shards.ts";
+import { eventually } from "../support/patience.ts";
+import { openWorld } from "../support/world.ts";
+
+const { signal } = new AbortController();
+const REPOSITORIES = 3;
+
+test("a large fleet is swept in shards at once, each repository by one, and a shard that waits is asked for once", async () => {
+  await using world = await openWorld({
+    workers: false,
+    fill: ({ world: upstream }) =>
+      void generateWorld(upstream, { seed: 9, repositories: REPOSITORIES, issues: 9, pulls: 2 }),
+  });
+  const { ctx, simulator } = world;
+  const listed = [...simulator.world.repositories.values()].filter(({ fork }) => !fork);
+  await addSelections(
+    ctx,
+    listed.map((one) => simulator.world.fullName(one)),
+  );
+  await resolveSelections(ctx);
+  for (const { id } of listed) await backfill(ctx, { repositoryId: id }, signal);
+  const sweptBy = async (of: number) =>
+    (await Promise.all(Array.from({ length: of }, (_, at) => sweep(ctx, { shard: { at, of } })))).map(
+      ({ swept }) => swept,
+    );
+  const shares = await sweptBy(2);
+  expect(shares.reduce((sum, swept) => sum + swept, 0)).toBe(REPOSITORIES);
+  expect(await sweptBy(2)).toEqual([0, 0]);
+
+  // So many that they are divided; upstream shows none of them, and nothing of them is due.
+  await ctx.db.query(sql`insert into repository_syncs (repository_id, state, added_at, backfilled_at, confirmed_at)
+    select -n, 'live', now(), now(), now() from generate_series(1, 1800) n`);
+  world.advance(10 * 60_000);
+  const alone = () => Promise.reject(new Error("one worker was to do all of it"));
+  for (let time = 0; time < 2; time++) await inShards(ctx, "sweep", alone);
+  expect(await ctx.queues.shards.getJobCounts("waiting", "active")).toEqual({ waiting: 2, active: 0 });
+  world.work();
+  const due = new Date(ctx.clock.now().getTime() - 60_000);
+  await eventually(async () =>
+    expect(await ctx.db.count(sql`select from sweeps where swept_at > ${due}`)).toBe(REPOSITORIES),
+  );
+});
