@@ -13,8 +13,6 @@ export interface Told {
   ownerId: number | null;
   /** The issue or pull request that it is about; null: none. */
   about: { number: number; isPullRequest: boolean } | null;
-  /** We made it, of a change that no webhook told of. */
-  isMade?: true;
 }
 
 /** Stands in `events.repository_id` for what concerns no repository. */
@@ -42,16 +40,15 @@ export async function recordEvents(tx: Transaction, told: readonly Told[]): Prom
   const owners = told.map(({ ownerId }) => ownerId);
   const numbers = told.map(({ about }) => about?.number ?? null);
   const arePulls = told.map(({ about }) => about?.isPullRequest ?? null);
-  const areMade = told.map(({ isMade }) => isMade ?? false);
   const written = () =>
     tx.prepared(sql`
       insert into events (repository_id, guid, delivery_id, event, action, owner_id, received_at, is_made, number,
           is_pull_request)
         select x.repository_id, d.guid, d.id, d.event, d.action, coalesce(r.owner_id, x.owner_id), d.received_at,
-            x.is_made, x.number, x.is_pull_request
+            d.is_made, x.number, x.is_pull_request
           from unnest(${sql.array(ids, "uuid")}, ${sql.array(repositoryIds, "bigint")}, ${sql.array(owners, "bigint")},
-            ${sql.array(areMade, "boolean")}, ${sql.array(numbers, "integer")}, ${sql.array(arePulls, "boolean")})
-            as x(id, repository_id, owner_id, is_made, number, is_pull_request)
+            ${sql.array(numbers, "integer")}, ${sql.array(arePulls, "boolean")})
+            as x(id, repository_id, owner_id, number, is_pull_request)
           join deliveries d on d.id = x.id left join repositories r on r.id = x.repository_id
         on conflict (repository_id, guid) do nothing`);
   const [, , woken] = await together([

@@ -67,14 +67,14 @@ export async function storeWaitingDelivery(
   ctx: Pick<Context, "db" | "redis" | "queues" | "log" | "tracing">,
   job: InboxJob,
 ): Promise<void> {
-  const { hookId, guid, event, repositoryId, traceparent = null } = job;
+  const { hookId, guid, event, repositoryId, traceparent = null, isMade = false } = job;
   const payload = Buffer.from(job.payload, "base64");
   try {
     const found = keysOf(JSON.parse(payload.toString("utf8")));
     // The receiver's reading counts: the signature was checked for it.
     const keys = repositoryId === undefined ? found : { ...found, repositoryId };
     const receivedAt = new Date(job.receivedAt);
-    const stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt, traceparent });
+    const stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt, traceparent, isMade });
     if (stored !== null) openDispatch(ctx)({ deliveryId: stored, traceparent });
   } catch (error) {
     const isRefused = error instanceof SyntaxError || (isPostgresRefusal(error) && !(await isShutOut(ctx)));
@@ -96,7 +96,7 @@ async function acceptIntoRedis(
   delivery: Delivery,
   postgresError: Error,
 ): Promise<void> {
-  const { hookId, guid, event, repositoryId, payload, receivedAt, traceparent } = delivery;
+  const { hookId, guid, event, repositoryId, payload, receivedAt, traceparent, isMade } = delivery;
   const job: InboxJob = {
     hookId,
     guid,
@@ -105,6 +105,7 @@ async function acceptIntoRedis(
     payload: payload.toString("base64"),
     receivedAt: receivedAt.toISOString(),
     ...(traceparent !== null && { traceparent }),
+    isMade,
   };
   try {
     await within(STORE_TIMEOUT_MS, "Redis", enqueueInbox(ctx, job));

@@ -16,6 +16,8 @@ export interface Delivery {
   receivedAt: Date;
   /** Names the trace that it arrived in; null: it is not told. */
   traceparent: string | null;
+  /** The mirror that is our upstream made it, of a change that no webhook told of. */
+  isMade: boolean;
 }
 
 /** The keys that the inbox is searched by. What is no such key is left out, not refused. */

@@ -17,8 +17,8 @@ export async function keepMade(tx: Transaction, made: readonly Made[], at: Date)
   // One after the other, so that their ids grow in order.
   for (const { event, action, repositoryId, payload } of made) {
     const [row] = await tx.prepared<{ id: string }>(sql`
-      insert into deliveries (hook_id, guid, event, action, repository_id, payload, status, received_at, settled_at)
-        values (${MADE_HOOK}, ${randomUUID()}, ${event}, ${action}, ${repositoryId}, ${payload}, 'applied', ${at}, ${at})
+      insert into deliveries (hook_id, guid, event, action, repository_id, payload, status, received_at, settled_at, is_made)
+        values (${MADE_HOOK}, ${randomUUID()}, ${event}, ${action}, ${repositoryId}, ${payload}, 'applied', ${at}, ${at}, true)
         returning id`);
     if (row) ids.push(row.id);
   }

@@ -49,11 +49,12 @@ const LIMITS = { timeoutMs: STORE_TIMEOUT_MS };
  * delivery pending again. A pending one stays as it is and is dispatched again, since its job may be lost.
  */
 export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Delivery): Promise<string | null> {
-  const { hookId, guid, event, action, repositoryId, payload, receivedAt, traceparent } = delivery;
+  const { hookId, guid, event, action, repositoryId, payload, receivedAt, traceparent, isMade } = delivery;
   const [row] = await db.prepared<{ id: string }>(
     sql`
-      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, payload, traceparent)
-        values (${hookId}, ${guid}, ${event}, ${action}, ${repositoryId}, ${receivedAt}, ${payload}, ${traceparent})
+      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, payload, traceparent, is_made)
+        values (${hookId}, ${guid}, ${event}, ${action}, ${repositoryId}, ${receivedAt}, ${payload}, ${traceparent},
+          ${isMade})
         on conflict (hook_id, guid) do update set status = 'pending', reason = null, settled_at = null,
           traceparent = excluded.traceparent
           where deliveries.status in ('pending', 'failed')
@@ -77,13 +78,13 @@ async function storeNew(db: Context["db"], deliveries: readonly Delivery[]): Pro
   const payloads = new Pieces(of("payload"));
   const rows = await db.prepared<{ id: string; hook_id: string; guid: string }>(
     sql`
-      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, traceparent, payload)
-        select hook_id, guid, event, action, repository_id, received_at, traceparent,
+      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, traceparent, is_made, payload)
+        select hook_id, guid, event, action, repository_id, received_at, traceparent, is_made,
             substring(${payloads}::bytea from start for length)
           from unnest(${of("hookId")}::bigint[], ${of("guid")}::text[], ${of("event")}::text[], ${of("action")}::text[],
             ${of("repositoryId")}::bigint[], ${of("receivedAt")}::timestamptz[], ${starts}::integer[],
-            ${lengths}::integer[], ${of("traceparent")}::text[])
-            as x(hook_id, guid, event, action, repository_id, received_at, start, length, traceparent)
+            ${lengths}::integer[], ${of("traceparent")}::text[], ${of("isMade")}::boolean[])
+            as x(hook_id, guid, event, action, repository_id, received_at, start, length, traceparent, is_made)
         on conflict (hook_id, guid) do nothing returning id, hook_id, guid`,
     LIMITS,
   );

@@ -16,6 +16,8 @@ export interface InboxJob {
   receivedAt: string;
   /** Names the trace that it arrived in, where that is told. */
   traceparent?: string;
+  /** See `Delivery`; absent from jobs of older versions. */
+  isMade?: boolean;
 }
 
 export interface DeliveryJob {

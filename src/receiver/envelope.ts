@@ -16,6 +16,8 @@ export interface Envelope {
   target: HookTarget | null;
   guid: string;
   event: string;
+  /** Whether the sender is a mirror, and made it of a change that no webhook told of. */
+  isMade: boolean;
   /** How the body carries the payload. */
   form: "json" | "form";
 }
@@ -45,6 +47,7 @@ export function readEnvelope(headers: IncomingHttpHeaders): Envelope {
     ),
     hookId: hookIdIn(headers),
     target: targetIn(headers),
+    isMade: headers["x-tain-made"] === "true",
   };
 }
 

@@ -52,12 +52,13 @@ export function openReceiver(ctx: Receiving): Receiver {
     let named = "unknown";
     try {
       const envelope = readEnvelope(exchange.headers);
-      const { form, hookId, guid, event } = envelope;
+      const { form, hookId, guid, event, isMade } = envelope;
       using body = await heldBody(budget, exchange);
       // The signature is over the exact bytes, and nothing is said of them before it is checked.
       const signer = await signatures.require(body.bytes, envelope);
       const traceparent = ctx.tracing.here();
-      const delivery = { hookId, guid, event, ...readPayload(form, body.bytes), receivedAt, traceparent };
+      const read = readPayload(form, body.bytes);
+      const delivery = { hookId, guid, event, isMade, ...read, receivedAt, traceparent };
       // Before the signature is checked, anybody could have named it.
       named = events.of(event);
       exchange.telling?.tell({ "tain.event": named, "tain.delivery": guid });

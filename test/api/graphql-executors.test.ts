@@ -289,6 +289,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
       requestId: "test",
       changes,
       beyond: null,
+      isForMirror: false,
       reading: new Reading(mirror.standings, { isLasting: mayRemember }),
       counts,
       texts,

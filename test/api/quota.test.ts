@@ -19,7 +19,7 @@ const user = (userId: number, hourlyLimit: number | null = null): Caller => ({
     token: {
       id: "0",
       userId,
-      kinds: { issues: "read", pulls: "read", rest: true, hooks: false },
+      kinds: { issues: "read", pulls: "read", checks: true, statuses: true, contents: true, hooks: false },
       repositories: "all",
       sight: wholeSight("all"),
       payer: { kind: "user", quotaName: `u${userId}`, hourlyLimit, class: "", scopes: null },

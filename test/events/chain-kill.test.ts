@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
-import { ALLOWED, doWhatIsDue, follow, openFollower, tokenOfFollower } from "../support/chain.ts";
+import { doWhatIsDue, follow, OF_CHAIN, openFollower, tokenOfFollower } from "../support/chain.ts";
 import { compare } from "../support/comparison.ts";
 import { printFigures } from "../support/figures.ts";
 import { openMirror } from "../support/mirror.ts";
@@ -24,12 +24,12 @@ test.runIf(CHANGES > 0)(
     await using world = await openWorld({
       fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 30, pulls: 15 }),
       simulator: { worldOptions: { mergeableDelayMs: 20 } },
-      env: { ...ALLOWED, ...OFTEN },
+      env: { ...OF_CHAIN, ...OFTEN },
     });
     const fullName = world.first;
     await world.mirror(fullName);
     await world.listen(fullName);
-    const env = { ...ALLOWED, ...OFTEN, UPSTREAM_TOKEN: await tokenOfFollower(world) };
+    const env = { ...OF_CHAIN, ...OFTEN, UPSTREAM_TOKEN: await tokenOfFollower(world) };
     await using middle = await openMirror({ upstream: world.url, web: false, env });
     let programs: Program[] = [];
     let url = "";

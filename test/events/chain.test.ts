@@ -1,21 +1,29 @@
 /** A mirror that another mirror follows, and a third that follows that one. */
+import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type MarkKind, WHOLE_KINDS } from "../../db/schema/states.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { changeTarget, listTargets } from "../../src/events/target.ts";
 import { storeMarks } from "../../src/mirror/store/marks.ts";
+import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
+import { pushToPull } from "../../src/simulator/changes/pulls.ts";
+import { createRelease } from "../../src/simulator/changes/releases.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import { addCode } from "../../src/simulator/generate-code.ts";
+import type { Issue, PullIssue } from "../../src/simulator/records.ts";
+import { isPull } from "../../src/simulator/world.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { moveSubscriptions } from "../../src/sync/following/hook-subscriptions.ts";
+import { makeEvents } from "../../src/sync/found/make.ts";
 import { forgetProblems } from "../../src/sync/problems/problems.ts";
 import { Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
-import { askAt } from "../support/asking.ts";
+import { askAt, rebased } from "../support/asking.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
-import { ALLOWED, type Follower, openFollower, passMinute, settleChain, tokenOfFollower } from "../support/chain.ts";
+import { type Follower, OF_CHAIN, openFollower, passMinute, settleChain, tokenOfFollower } from "../support/chain.ts";
 import { compare } from "../support/comparison.ts";
 import { OWNER, UPSTREAM_TOKEN } from "../support/config.ts";
 import { printFigures } from "../support/figures.ts";
@@ -38,9 +46,15 @@ const chain = () => [world, middle, leaf];
 
 beforeAll(async () => {
   world = await openWorld({
-    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 30, pulls: 15 }),
+    fill: ({ world: upstream }) => {
+      generateWorld(upstream, { seed: 7, repositories: 1, issues: 30, pulls: 15 });
+      for (const one of upstream.repositories.values()) {
+        one.visibility = "private";
+        if (!one.fork) addCode(upstream, one, {}, 7, upstream.now());
+      }
+    },
     simulator: { worldOptions: { mergeableDelayMs: 20 } },
-    env: ALLOWED,
+    env: OF_CHAIN,
   });
   const fullName = world.first;
   await world.mirror(fullName);
@@ -127,6 +141,64 @@ test("addresses at the leaf lead to the leaf, and what is written there is writt
   expect(await titleAt(leaf, written.body.number)).toBe("from below");
 });
 
+/** What hangs on commits, as upstream answers it. */
+const partPaths = () => {
+  const pull = openPull();
+  const { sha } = pull.pull.head;
+  return [
+    ...["check-runs", "check-suites", "statuses"].map((list) => `/commits/${sha}/${list}`),
+    ...["commits", "files"].map((list) => `/pulls/${pull.number}/${list}`),
+    ...["/branches", "/tags", "/releases", "/releases/latest"],
+  ];
+};
+
+function openPull(): PullIssue {
+  const own = (one: Issue): one is PullIssue =>
+    isPull(one) && one.state === "open" && one.pull.head.repositoryId === rootId();
+  const pull = [...(root()?.rows.issuesByCreated.ascending() ?? [])].find(own);
+  return pull ?? expect.fail("No pull request is open");
+}
+
+/** What the leaf does not answer itself, or not as the root does. */
+async function differingParts(): Promise<{ path: string; isHeld: boolean }[]> {
+  const differing: { path: string; isHeld: boolean }[] = [];
+  for (const below of partPaths()) {
+    const path = `/repos/${world.first}${below}`;
+    const atLeaf = await askAt(leaf.url, "GET", path, { token: leaf.token });
+    const atRoot = await askAt(world.simulator.url, "GET", path, { token: UPSTREAM_TOKEN });
+    const isHeld = atLeaf.status === 200 && !atLeaf.headers.has("x-tain-passed-through");
+    const isSame = isDeepStrictEqual(atLeaf.body, rebased(atRoot.text, world.simulator.url, leaf.url));
+    if (!isHeld || !isSame) differing.push({ path: below, isHeld });
+  }
+  return differing;
+}
+
+async function untilSameParts(isWell: (left: readonly { isHeld: boolean }[]) => boolean = () => true): Promise<void> {
+  for (let minutes = 0; ; minutes++) {
+    const left = await differingParts();
+    if (left.length === 0) return;
+    if (minutes === MOST_MINUTES || !isWell(left)) expect(left).toEqual([]);
+    await passMinute(world.simulator, chain());
+  }
+}
+
+test("checks, commits, branches, tags and releases come down to the leaf, and so do changes of them", async () => {
+  // Nothing has changed yet, so what is not known is not said to be none.
+  await untilSameParts((left) => left.every(({ isHeld }) => !isHeld));
+  if (!isLarge) return;
+  const upstream = world.simulator.world;
+  const repository = root() ?? expect.fail("There is no repository");
+  const by = repository.ownerId;
+  advance(MINUTE);
+  pushToPull(upstream, by, openPull());
+  const at = { repository, headSha: openPull().pull.head.sha };
+  createCheckRun(upstream, by, { ...at, app: checkApp(upstream, "linter"), name: "build", conclusion: "failure" });
+  createStatus(upstream, by, { repository, sha: at.headSha, state: "pending", context: "ci" });
+  createRelease(upstream, by, { repository, tagName: "v7.0", name: "Seven" });
+  await settleChain(world.simulator, chain());
+  await untilSameParts();
+});
+
 test("what one mirror wants beside what it follows, the mirror before it is asked for", async () => {
   const wantedOf = async () => (await listTargets(world.ctx)).flatMap(({ events }) => events);
   expect(await wantedOf()).not.toContain("star");
@@ -155,6 +227,24 @@ test("a change that the first mirror learns of late comes down to the leaf, behi
   expect([await titleAt(leaf, newer), await titleAt(leaf, older)]).toEqual([told, expect.not.stringMatching(untold)]);
   for (const mirror of chain()) await caughtUp(mirror);
   expect(await titleAt(leaf, older)).toBe(untold);
+});
+
+test("an event that the first mirror makes is told to the last one as such, once", async () => {
+  const number = [...(root()?.rows.issuesByCreated.ascending() ?? [])].findLast(({ pull }) => !pull)?.number ?? 0;
+  world.simulator.setFaults({ webhooks: { drop: 1 } });
+  await edit(number, "told by the first mirror alone");
+  await world.simulator.quiet();
+  world.simulator.setFaults({});
+  advance(MINUTE);
+  await caughtUp(world);
+  advance(2 * MINUTE);
+  expect(await makeEvents(world.ctx)).toBeGreaterThan(0);
+  await settleChain(world.simulator, chain());
+  const heard = await leaf.ctx.db.query(sql`
+    select e.is_made as "isMade", d.hook_id > 0 as "isSent" from events e join deliveries d on d.id = e.delivery_id
+      where e.repository_id = ${rootId()} and e.event = 'issues' and e.action = 'edited' and e.number = ${number}`);
+  expect(heard).toEqual([{ isMade: true, isSent: true }]);
+  expect(await titleAt(leaf, number)).toBe("told by the first mirror alone");
 });
 
 test.each([

@@ -1,13 +1,18 @@
 import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { registerHook } from "../../src/cli/hooks/repository-hooks.ts";
+import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import type { Context } from "../../src/context.ts";
 import { wakeDue } from "../../src/events/wake.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { markChecksDue } from "../../src/sync/checks/due.ts";
 import { readViewer } from "../../src/sync/following/viewer.ts";
+import { markListsDue } from "../../src/sync/lists/due.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { markRefsDue } from "../../src/sync/refs/due.ts";
+import { markReleasesDue } from "../../src/sync/releases/due.ts";
 import { openMirror, type TestMirror, type TestMirrorOptions } from "./mirror.ts";
 import { mirrorAll, type TestWorld, untilIdle } from "./world.ts";
 
@@ -19,15 +24,22 @@ export interface Follower extends TestMirror {
   token: string;
 }
 
-/** What a target may lead to in these tests. */
-export const ALLOWED = { TARGETS_ALLOWED: "127.0.0.1" };
+/** What a target may lead to in these tests, and all that can be mirrored. */
+export const OF_CHAIN = { TARGETS_ALLOWED: "127.0.0.1", MIRROR: MIRROR_PARTS.join() };
 
 /** What a mirror of another mirror shows there: a token of that one's own. */
 export async function tokenOfFollower({ ctx }: Pick<TestMirror, "ctx">, hourlyLimit?: number): Promise<string> {
   return await createApiToken(ctx, {
     userId: await readViewer(ctx),
     canWrite: true,
-    permissions: ["issues:write", "pull_requests:write", "hooks:write"],
+    permissions: [
+      "issues:write",
+      "pull_requests:write",
+      "checks:read",
+      "statuses:read",
+      "contents:read",
+      "hooks:write",
+    ],
     hourlyLimit: hourlyLimit ?? null,
   });
 }
@@ -38,7 +50,7 @@ export async function openFollower(
   options: TestMirrorOptions = {},
 ): Promise<Follower> {
   await using opening = new AsyncDisposableStack();
-  const env = { ...ALLOWED, UPSTREAM_TOKEN: token, ...options.env };
+  const env = { ...OF_CHAIN, UPSTREAM_TOKEN: token, ...options.env };
   const mirror = opening.use(await openMirror({ workers: true, ...options, upstream: url, env }));
   await follow(mirror, fullName);
   const own = await createApiToken(mirror.ctx, { userId: await readViewer(mirror.ctx), canWrite: true });
@@ -81,6 +93,7 @@ export async function passMinute(simulator: TestWorld["simulator"], mirrors: rea
 /** What a scheduler asks for. */
 export async function doWhatIsDue(ctx: Context): Promise<void> {
   await wakeDue(ctx);
+  for (const markDue of [markChecksDue, markListsDue, markReleasesDue, markRefsDue]) await markDue(ctx);
   await dispatchMarks(ctx);
   await sweep(ctx);
   await scheduleCatchUps(ctx);

@@ -9,6 +9,9 @@ export const PERMISSIONS = [
   "issues:write",
   "pull_requests:read",
   "pull_requests:write",
+  "checks:read",
+  "statuses:read",
+  "contents:read",
   "hooks:write",
 ] as const;
 export type Permission = (typeof PERMISSIONS)[number];
@@ -17,8 +20,10 @@ export type Permission = (typeof PERMISSIONS)[number];
 export interface Kinds {
   issues: Level | null;
   pulls: Level | null;
-  /** Whether it reads what is neither, such as code and checks. */
-  rest: boolean;
+  /** Whether it reads check runs and suites, commit statuses, or code and what is published of it. */
+  checks: boolean;
+  statuses: boolean;
+  contents: boolean;
   /** Whether it registers hooks here, which hear of all that happens. Never without being named. */
   hooks: boolean;
 }
@@ -26,12 +31,15 @@ export interface Kinds {
 /** `permissions` null: every kind, to write if `canWrite`. Pure. */
 export function kindsOf(permissions: readonly string[] | null, canWrite: boolean): Kinds {
   const all = canWrite ? "write" : "read";
-  if (permissions === null) return { issues: all, pulls: all, rest: true, hooks: false };
+  if (permissions === null)
+    return { issues: all, pulls: all, checks: true, statuses: true, contents: true, hooks: false };
   const given = (name: string) => LEVELS.findLast((level) => permissions.includes(`${name}:${level}`)) ?? null;
   return {
     issues: given("issues"),
     pulls: given("pull_requests"),
-    rest: false,
+    checks: permissions.includes("checks:read"),
+    statuses: permissions.includes("statuses:read"),
+    contents: permissions.includes("contents:read"),
     hooks: permissions.includes("hooks:write"),
   };
 }
@@ -53,6 +61,11 @@ export function mayWriteKind({ issues, pulls }: Kinds, right: Right): boolean {
     default:
       throw new Error(`There is no right ${right satisfies never}`);
   }
+}
+
+/** Whether they read what is neither an issue nor a pull request. Pure. */
+export function readsRest({ checks, statuses, contents }: Kinds): boolean {
+  return checks && statuses && contents;
 }
 
 /** Whether they may write all that can be written here. Pure. */

@@ -25,10 +25,18 @@ function isFor({ repositories }: ApiToken, repositoryId: number): boolean {
   return repositories === "all" || repositories.includes(repositoryId);
 }
 
-/** Whether it is known that upstream shows the caller what hangs on the commits of a repository. */
-export function readsCode(caller: Caller, sight: Sight, repository: { id: number; isPrivate: boolean }): boolean {
+/** What hangs on commits. */
+export type CodeRight = "checks" | "statuses" | "contents";
+
+/** Whether it is known that upstream shows the caller this of what hangs on the commits of a repository. */
+export function readsCode(
+  caller: Caller,
+  sight: Sight,
+  repository: { id: number; isPrivate: boolean },
+  right: CodeRight,
+): boolean {
   const isUnknown = caller.kind === "user" && caller.by.of === "upstream" && caller.by.known.code === "unknown";
-  return !isUnknown && sees(sight, repository, "checks");
+  return !isUnknown && sees(sight, repository, right);
 }
 
 /** What upstream says to a token that was not given what a request takes. */

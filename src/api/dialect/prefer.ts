@@ -10,7 +10,8 @@ type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
  * What a mirror of this one asks for by `Prefer` (RFC 7240), since a service that does not know it has to ignore it.
  *
  * - rewrite-urls: a hook that is registered is sent addresses of this mirror.
- * - settled: the answer says what is in doubt here, so that the other waits until it is settled.
+ * - settled: the answer says what is in doubt here, so that the other waits until it is settled. What is only not known is not said to
+ *   be none.
  */
 type Preference = "rewrite-urls" | "settled";
 

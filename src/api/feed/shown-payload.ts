@@ -6,8 +6,10 @@ import { associationFor, type Closeness, withShown } from "../../mirror/render/p
 import { type Caller, sightOf } from "../callers/caller.ts";
 import { closenessOf, hasMirrorsRights, mayHook, readsCode } from "../callers/permissions.ts";
 
-/** What an event takes to be shown. "talk": the right of the issue or pull request that is talked about. */
+/** What an event takes to be shown. "code": all that hangs on commits. "talk": the right of the issue or pull request that is talked about. */
 type Taken = Right | "code" | "talk";
+
+const CODE = ["checks", "statuses", "contents"] as const;
 
 /** All other events only hooks hear of: alerts, keys, teams, members … */
 const TAKES: Readonly<Record<string, Taken>> = {
@@ -21,16 +23,16 @@ const TAKES: Readonly<Record<string, Taken>> = {
   pull_request_review_thread: "pulls",
   label: "issues or pulls",
   milestone: "issues or pulls",
-  check_run: "code",
-  check_suite: "code",
-  status: "code",
+  check_run: "checks",
+  check_suite: "checks",
+  status: "statuses",
   workflow_job: "code",
   workflow_run: "code",
-  push: "code",
-  create: "code",
-  delete: "code",
-  commit_comment: "code",
-  release: "code",
+  push: "contents",
+  create: "contents",
+  delete: "contents",
+  commit_comment: "contents",
+  release: "contents",
   fork: "metadata",
   star: "metadata",
   watch: "metadata",
@@ -80,7 +82,11 @@ export class EventReader {
     if (takes === undefined || repository === null) return false;
     switch (takes) {
       case "code":
-        return readsCode(this.#caller, this.#sight, repository);
+        return CODE.every((right) => readsCode(this.#caller, this.#sight, repository, right));
+      case "checks":
+      case "statuses":
+      case "contents":
+        return readsCode(this.#caller, this.#sight, repository, takes);
       case "talk":
         return sees(this.#sight, repository, "issues or pulls");
       default:

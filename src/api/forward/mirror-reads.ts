@@ -3,6 +3,7 @@ import { wholeSight } from "../../mirror/read/sight.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
+import { readsRest } from "../callers/kinds.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import type { Viewer } from "./cache/proofs.ts";
 import { questionOf } from "./cache/question.ts";
@@ -83,7 +84,7 @@ const MIRROR: Viewer = { name: "mirror", known: null };
 
 /** A token that was given some kinds alone reads the others where everybody does. */
 function mayReadRest(caller: Caller): boolean {
-  return caller.kind === "user" && caller.by.of === "own" && caller.by.token.kinds.rest;
+  return caller.kind === "user" && caller.by.of === "own" && readsRest(caller.by.token.kinds);
 }
 
 /** @param rest behind the repository's name, as it was sent. Pure. */

@@ -86,6 +86,8 @@ export class GraphqlCall {
   readonly changes: ChangeStreams;
   /** Fires once the document is upstream's to answer; null: it is answered here whatever it asks for. */
   readonly beyond: AbortController | null;
+  /** The caller is another mirror, and would take for nothing what is only not known here: see `Preference`. */
+  readonly isForMirror: boolean;
   /** What it has learnt of how repositories stand. */
   readonly reading: Reading;
   /** By repository and list. */
@@ -119,6 +121,7 @@ export class GraphqlCall {
       | "requestId"
       | "changes"
       | "beyond"
+      | "isForMirror"
       | "reading"
       | "counts"
       | "texts"
@@ -134,6 +137,7 @@ export class GraphqlCall {
     this.requestId = parts.requestId;
     this.changes = parts.changes;
     this.beyond = parts.beyond;
+    this.isForMirror = parts.isForMirror;
     this.reading = parts.reading;
     this.counts = parts.counts;
     this.texts = parts.texts;

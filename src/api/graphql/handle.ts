@@ -17,7 +17,7 @@ import { bodyText } from "../dialect/body.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
 import { freshnessHeaders } from "../dialect/freshness.ts";
 import { serverHeaders } from "../dialect/identity.ts";
-import { doubtHeaders } from "../dialect/prefer.ts";
+import { doubtHeaders, prefers } from "../dialect/prefer.ts";
 import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import { type ApiMeter, kindOf, type Metered } from "../metering.ts";
@@ -214,6 +214,7 @@ export class Graphql {
         requestId,
         changes,
         beyond,
+        isForMirror: prefers(exchange.headers, "settled"),
         counts: this.#counts,
         texts: this.#texts,
         // A mutation has to show what it has written, and a subscription what it tells of.

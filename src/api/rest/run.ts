@@ -88,9 +88,9 @@ function isServed(
 ): boolean {
   if (!part) return true;
   if (!repository.mirrors.includes(part)) return false;
-  if (takes === "pulls") return true;
+  if (takes !== "checks" && takes !== "statuses" && takes !== "contents") return true;
   // Our own tokens are refused in our own words.
-  return readsCode(caller, sight, repository) || (caller.kind === "user" && caller.by.of === "own");
+  return readsCode(caller, sight, repository, takes) || (caller.kind === "user" && caller.by.of === "own");
 }
 
 /** The repository that has this name now, if it is the known one and operations would see nothing different. */

@@ -16,23 +16,27 @@ type Ids = "all" | readonly number[];
  */
 export type Sight = Readonly<Record<Right, Ids>>;
 
+/** What may be given in a repository beside itself. */
+type Givable = "issues" | "pulls" | "checks" | "statuses" | "contents";
+
 /** Every right in these repositories. */
 export function wholeSight(ids: Ids): Sight {
-  return sightIn(ids, { issues: true, pulls: true, code: true });
+  return sightIn(ids, { issues: true, pulls: true, checks: true, statuses: true, contents: true });
 }
 
 const NONE: Ids = [];
 
-/** The same rights in each of these repositories: to see it, and of the rest what is given. `code`: what hangs on commits, too. */
-export function sightIn(ids: Ids, { issues, pulls, code }: { issues: boolean; pulls: boolean; code: boolean }): Sight {
+/** The same rights in each of these repositories: to see it, and of the rest what is given. */
+export function sightIn(ids: Ids, given: Readonly<Record<Givable, boolean>>): Sight {
+  const { issues, pulls, checks, statuses, contents } = given;
   return {
     metadata: ids,
     issues: issues ? ids : NONE,
     pulls: pulls ? ids : NONE,
     "issues or pulls": issues || pulls ? ids : NONE,
-    checks: code ? ids : NONE,
-    statuses: code ? ids : NONE,
-    contents: code ? ids : NONE,
+    checks: checks ? ids : NONE,
+    statuses: statuses ? ids : NONE,
+    contents: contents ? ids : NONE,
   };
 }
 

@@ -101,7 +101,7 @@ async function makeSome(
   );
   const told = ids.map((deliveryId, at) => {
     const payload = events[at]?.payload ?? {};
-    return { deliveryId, repositoryId, ownerId: ownerOf(payload), about: aboutOf(payload), isMade: true } as const;
+    return { deliveryId, repositoryId, ownerId: ownerOf(payload), about: aboutOf(payload) };
   });
   const targets = told.length > 0 ? await recordEvents(tx, told) : [];
   return { resources: subjects.length, events, targets };

@@ -4,7 +4,7 @@ import type { Stores } from "../../stores.ts";
 import { graphqlPath } from "./address.ts";
 import { type AskingContext, seersOf } from "./asking.ts";
 import { askOnce, askRepeatedly } from "./attempts.ts";
-import { doubtsIn } from "./doubts.ts";
+import { doubtsIn, SETTLED } from "./doubts.ts";
 import type { Ask } from "./exchange.ts";
 import { graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql.ts";
 import type { GraphqlAnswer, GraphqlOptions } from "./upstream.ts";
@@ -19,7 +19,7 @@ export async function askGraphql<T>(
   ctx: GraphqlContext,
   document: string,
   variables: object,
-  { priority, repository, signal, onAnswer }: GraphqlOptions,
+  { priority, repository, signal, onAnswer, isBelieved = false }: GraphqlOptions,
 ): Promise<GraphqlAnswer<T>> {
   const mutates = isMutation(document);
   const cost = ctx.costs.get(document) ?? 1;
@@ -29,7 +29,7 @@ export async function askGraphql<T>(
       method: "POST",
       path: graphqlPath(ctx.config.upstreamUrl),
       isAbsolute: true,
-      headers: { "content-type": "application/json" },
+      headers: { "content-type": "application/json", ...(isBelieved && { prefer: SETTLED }) },
       body: JSON.stringify({ query: document, variables }),
     },
     demand: { bucket: "graphql", api: "graphql", cost, isWrite: mutates, priority, signal },

@@ -143,6 +143,8 @@ export interface GraphqlOptions {
   /** The id of the repository that it is about: a credential that sees the repository is asked. */
   repository?: number;
   signal?: AbortSignal;
+  /** The answer is believed, so another mirror has to be certain of it. */
+  isBelieved?: boolean;
   /** Is told each answer as it arrived, also one that is then an error. */
   onAnswer?: (answer: { status: number; headers: Record<string, string | string[] | undefined> }) => void;
 }

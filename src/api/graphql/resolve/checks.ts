@@ -4,6 +4,7 @@ import { type Json, objectOf } from "../../../json.ts";
 import { findCheckedHeads, findRollups, type Rollup } from "../../../mirror/read/checks.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
 import { actorOf, type GraphqlCall, type Node } from "../call.ts";
+import { typedError } from "../errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { selects } from "../run/selections.ts";
 import { type Connection, heldConnection, type PageArguments } from "./connection.ts";
@@ -45,7 +46,7 @@ export async function rollupOf(
   repositoryId: number,
   oid: Json | undefined,
 ): Promise<Node | null> {
-  if (!(await readsCodeOf(call, repositoryId))) return lacking(call);
+  if (!(await readsCodeOf(call, repositoryId, "checks", "statuses"))) return lacking(call, repositoryId);
   const sha = String(oid);
   const place = { repositoryId, sha };
   const head = await call
@@ -53,7 +54,7 @@ export async function rollupOf(
       findCheckedHeads(call.db, places),
     )
     .load(place);
-  if (!head?.runs) return lacking(call);
+  if (!head?.runs) return lacking(call, repositoryId);
   const withDocuments = selects(info, ({ name }) => name.value === "nodes" || name.value === "edges");
   const rollup = await call
     .loader<Place, Rollup>(`rollups ${withDocuments}`, (places) => findRollups(call.db, places, { withDocuments }))
@@ -63,9 +64,14 @@ export async function rollupOf(
   return node;
 }
 
-function lacking(call: GraphqlCall): null {
+/** To clients it counts as a commit without checks, which they can show. @throws GraphQLError to another mirror */
+async function lacking(call: GraphqlCall, repositoryId: number): Promise<null> {
   call.lacks();
-  return null;
+  if (!call.isForMirror) return null;
+  const repository = await call.ctx.mirror.repositories.byId(repositoryId, call.sight);
+  if (!repository?.mirrors.includes("checks"))
+    throw typedError("UNPROCESSABLE", "The checks of this repository are not mirrored.");
+  throw typedError("SERVICE_UNAVAILABLE", "The checks of this commit are not mirrored yet.");
 }
 
 const runStates = ({ runs }: Rollup): string[] =>
@@ -156,10 +162,10 @@ export const checkResolvers: Record<string, TypeResolvers> = {
     databaseId,
     app: ({ repositoryId, rest: { app } }) =>
       app === null ? null : { kind: "App", repositoryId, rest: objectOf(app) },
-    workflowRun: ({ rest: { app } }, _args, call) => {
+    workflowRun: ({ repositoryId, rest: { app } }, _args, call) => {
       const { slug } = objectOf(app);
       // REST's check runs do not tell the workflow that they are of.
-      return slug === undefined || slug === "github-actions" ? lacking(call) : null;
+      return slug === undefined || slug === "github-actions" ? lacking(call, repositoryId) : null;
     },
   },
   App: { id: onceRead("node_id"), databaseId, name: rest("name"), slug: onceRead("slug") },

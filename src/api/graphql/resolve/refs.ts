@@ -24,7 +24,7 @@ function lacking(call: GraphqlCall): never {
 
 /** The ref as the mirror has it; null: there is none. @throws GraphQLError as `lacking` */
 async function refOf(call: GraphqlCall, key: RefName & { repositoryId: number }): Promise<FoundRef | null> {
-  if (!(await readsCodeOf(call, key.repositoryId))) return lacking(call);
+  if (!(await readsCodeOf(call, key.repositoryId, "contents"))) return lacking(call);
   const found = await call
     .loader<typeof key, FoundRef | null | undefined>("refs", (keys) => findRefs(call.db, keys))
     .load(key);
@@ -44,7 +44,7 @@ const refs: Resolver = async ({ repositoryId }, args: RefArguments, call, info) 
   const { orderBy, query } = args;
   if ((kind !== "heads" && kind !== "tags") || query || (orderBy && orderBy.field !== "ALPHABETICAL"))
     return lacking(call);
-  if (!(await readsCodeOf(call, repositoryId))) return lacking(call);
+  if (!(await readsCodeOf(call, repositoryId, "contents"))) return lacking(call);
   if (!(await areRefsHeld(call.db, repositoryId, kind, { isUnsure: IS_PLACE_UNSURE }))) return lacking(call);
   const source = refSource(kind, orderBy?.direction === "DESC" ? "desc" : "asc");
   return storedConnection(call, info, args, { kind: "Ref", source, parent: { r: repositoryId, n: 0 } });

@@ -26,7 +26,7 @@ function lacking(call: GraphqlCall): never {
 
 /** @throws GraphQLError as `lacking`, where the list is not all here */
 async function heldOf(call: GraphqlCall, repositoryId: number): Promise<HeldReleases> {
-  if (!(await readsCodeOf(call, repositoryId))) return lacking(call);
+  if (!(await readsCodeOf(call, repositoryId, "contents"))) return lacking(call);
   const held = await call
     .loader<number, HeldReleases | null>("held releases", (ids) => findHeldReleases(call.db, ids))
     .load(repositoryId);

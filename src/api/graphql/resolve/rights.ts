@@ -1,6 +1,6 @@
 /** What of a repository's contents the caller was given. */
 import { hasWhereSeen, type Right, sees } from "../../../mirror/read/sight.ts";
-import { notAccessible, readsCode } from "../../callers/permissions.ts";
+import { type CodeRight, notAccessible, readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { notGiven, typedError } from "../errors.ts";
 import { requireRepository } from "./fields.ts";
@@ -13,13 +13,18 @@ async function requireRight(call: GraphqlCall, repositoryId: number, right: Righ
 }
 
 /**
- * Whether the caller reads what hangs on commits; false: upstream alone knows.
+ * Whether the caller reads all of this of what hangs on commits; false: upstream alone knows.
  * @throws GraphQLError FORBIDDEN to our own tokens that do not
  */
-export async function readsCodeOf(call: GraphqlCall, repositoryId: number): Promise<boolean> {
+export async function readsCodeOf(
+  call: GraphqlCall,
+  repositoryId: number,
+  ...rights: readonly CodeRight[]
+): Promise<boolean> {
   const { rest } = await requireRepository(call, repositoryId);
   const { caller, sight } = call;
-  if (readsCode(caller, sight, { id: repositoryId, isPrivate: rest.private === true })) return true;
+  const repository = { id: repositoryId, isPrivate: rest.private === true };
+  if (rights.every((right) => readsCode(caller, sight, repository, right))) return true;
   if (caller.by.of === "own") throw notGiven(notAccessible(caller));
   return false;
 }
