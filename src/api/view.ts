@@ -1,5 +1,6 @@
 import { type Fields, isObject, type Json, objectOf } from "../json.ts";
 import { sees } from "../mirror/read/sight.ts";
+import { withoutReader } from "../mirror/render/public-keys.ts";
 import { type Audience, renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
 import type { ApiContext, Call } from "./call.ts";
 import { closenessOf, hasMirrorsRights, permissionsOf } from "./callers/permissions.ts";
@@ -76,6 +77,15 @@ function restrict(text: string, to: To, holdsRepository: boolean): string {
   const hasHidden = to.sight.metadata !== "all" && PRIVATE.test(text);
   if (isWholeToAll(to) && !hasForeign && !hasHidden && !hasToken) return text;
   return JSON.stringify(restrictValue(JSON.parse(text), to, true));
+}
+
+/**
+ * A document of upstream's own, which the mirror's credential read below a repository, as this caller may see it. Code has keys of
+ * its own, so here only what is known to be said of the reader is left out. Pure.
+ */
+export function restrictRead(text: string, to: To, repositoryId: number): string {
+  const closeness = closenessOf(to.caller, repositoryId);
+  return restrict(closeness === "mirror" ? text : withoutReader(text, closeness), to, true);
 }
 
 type To = Pick<Call, "version" | "caller" | "sight">;

@@ -147,3 +147,57 @@ test("a share that is spent is said in words, and bounds all the reads of a call
   expect(refused[0]?.body.message).toContain("your reads of upstream (3 an hour) are spent");
   expect(refused[0]?.headers.get("retry-after")).not.toBeNull();
 });
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are picked from, not trusted
+const repositoryBody = ({ id, fullName }: { id: number; fullName: string }, isPrivate: boolean): any => ({
+  id,
+  full_name: fullName,
+  private: isPrivate,
+  owner: { login: "a" },
+  permissions: { admin: true, maintain: true, push: true, triage: true, pull: true },
+});
+
+test("what upstream says of the mirror's own account, and what others may not see, stays with those who may", async () => {
+  const mirrors = {
+    role_name: "admin",
+    viewer_made_up: "admin",
+    temp_clone_token: "secret",
+  };
+  const app = { slug: "linter", permissions: { checks: "write" } };
+  const shownIn = { ...repositoryBody(seen, false), ...mirrors };
+  const rows = [
+    { app, repository: shownIn, author_association: "MEMBER", head: { repo: repositoryBody(hidden, true) } },
+    { title: 'a "permissions": {} in words' },
+  ];
+  answer = (response) =>
+    response.writeHead(200, { "content-type": "application/json", etag: '"one"' }).end(JSON.stringify(rows));
+  const one = await createApiToken(world.ctx, {
+    userId: world.userId,
+    canWrite: false,
+    scope: { repositoryIds: [seen.id], ownerIds: [] },
+  });
+  const { permissions, ...rest } = repositoryBody(seen, false);
+  const [first, second] = rows;
+  const stranger = { ...first, repository: rest, author_association: "NONE", head: { repo: null } };
+  const reads = { admin: false, maintain: false, push: false, triage: false, pull: true };
+  for (const rest_ of ["/commits/main/status", "/commits/abc/pulls"]) {
+    for (const _ of ["miss", "kept"]) {
+      expect((await get(seen.fullName, rest_, null)).body).toEqual([stranger, second]);
+      const reader = { ...stranger, repository: { ...rest, permissions: reads }, author_association: "MEMBER" };
+      expect((await get(seen.fullName, rest_, one)).body).toEqual([reader, second]);
+      const own = { ...first, repository: { ...shownIn, temp_clone_token: "" } };
+      expect((await get(seen.fullName, rest_, world.token)).body).toEqual([own, second]);
+    }
+  }
+  expect(permissions.admin).toBe(true);
+});
+
+test("no more is read than can be looked through, and what Git holds is passed on at any length", async () => {
+  const long = JSON.stringify({ text: "x".repeat(5 * 1024 * 1024) });
+  answer = (response) => response.writeHead(200, { "content-type": "application/json" }).end(long);
+  const refused = await get(seen.fullName, "/commits/abc/pulls", null);
+  expect([refused.status, refused.body.message]).toEqual([
+    ...[502, "Upstream's answer is longer than this mirror looks through: ask for fewer with per_page."],
+  ]);
+  expect((await get(seen.fullName, "/contents/long.json", null)).text).toBe(long);
+});

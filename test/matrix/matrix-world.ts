@@ -18,6 +18,8 @@ export interface MatrixWorld extends AsyncDisposable {
 }
 
 const UNLIMITED = 1e9;
+/** The callers' share of the mirror's own quota: that it is bounded is shown elsewhere. */
+const UNSPENT = "100000";
 
 export async function openMatrixWorld(): Promise<MatrixWorld> {
   let owners: Owners | undefined;
@@ -34,6 +36,8 @@ export async function openMatrixWorld(): Promise<MatrixWorld> {
       RATE_LIMIT_SEARCH_ANONYMOUS: "0",
       RATE_LIMIT_SEARCH_USER: "0",
       STREAMS_PER_CALLER: "1000",
+      UPSTREAM_READS: UNSPENT,
+      UPSTREAM_READS_PER_CALLER: UNSPENT,
       MIRROR: MIRROR_PARTS.join(),
     },
   });

@@ -66,6 +66,15 @@ test("checks are answered from the mirror to those who may see them", async () =
   }
 });
 
+test("commits and files of pull requests are answered from the mirror to those who may see them", async () => {
+  const { targets } = world.places.secret;
+  const { fullName, params } = targets.pull;
+  for (const list of ["commits", "files"]) {
+    const { status, headers, body } = await world.api.get(`/repos/${fullName}/pulls/${params.number}/${list}`);
+    expect([status, headers.get("x-tain-passed-through"), body.length], list).toEqual([200, null, 1]);
+  }
+});
+
 test("branches, tags and refs are answered from the mirror", async () => {
   const { fullName } = world.places.secret.targets.pull;
   for (const path of ["branches", "tags", "git/ref/heads/seen", "git/matching-refs/heads/s"]) {

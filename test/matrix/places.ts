@@ -1,6 +1,7 @@
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { createRelease } from "../../src/simulator/changes/releases.ts";
+import { broughtCommit } from "../../src/simulator/commits.ts";
 import type { PullIssue, Repository, User, Visibility } from "../../src/simulator/records.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import type { Target } from "../api/targets.ts";
@@ -90,13 +91,16 @@ export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Ow
     repositoryId: repository.id,
   });
   const issue = world.addIssue({ ...usual, title: `A ${mark("case")}`, body: `Text of ${mark("case")}` });
-  const addPull = (more: object = {}): PullIssue =>
-    world.addIssue({
+  const addPull = (more: object = {}): PullIssue => {
+    const [head, base] = [end(mark("patch")), end("main")];
+    broughtCommit(world, octo.id, repository, { sha: head.sha, message: `Does ${mark("patch")}`, parents: [base.sha] });
+    return world.addIssue({
       ...usual,
       title: `A ${mark("patch")}`,
       body: `Text of ${mark("patch")}`,
-      pull: { head: end(mark("patch")), base: end("main"), ...more },
+      pull: { head, base, changedFiles: 1, additions: 1, ...more },
     });
+  };
   const pull = addPull();
   const merged = addPull({ mergedAt: world.now(), mergedById: octo.id, mergeCommitSha: world.newSha() });
   merged.state = "closed";

@@ -63,7 +63,7 @@ export function rebased(bytes: Buffer, from: string, to: string): Buffer {
  * @throws when it breaks off
  */
 export async function collected(
-  body: Readable,
+  body: AsyncIterable<Buffer>,
   most: number,
 ): Promise<{ whole: Buffer } | { pieces: AsyncIterable<Buffer> }> {
   const arriving: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();

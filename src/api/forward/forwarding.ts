@@ -5,7 +5,7 @@ import { type Answer, type Call, isRead } from "../call.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { isUnchanged } from "../dialect/reply.ts";
-import { passedOn, rebased, rebasedBytes } from "./body.ts";
+import { collected, passedOn, rebased, rebasedBytes } from "./body.ts";
 import type { Asking, ForwardCache } from "./cache/cache.ts";
 import type { WholeAnswer } from "./cache/keeping.ts";
 
@@ -22,7 +22,12 @@ export interface Asked {
   /** Fires once the caller has gone away. */
   gone: AbortSignal;
   log: Logger;
+  /** Makes of a document what this caller is shown of it. Without it upstream's answer is for this caller already. */
+  restrict?: (document: Buffer) => Buffer;
 }
+
+/** The longest document that is looked through: it is held as a whole, and may be parsed. */
+const MOST_LOOKED_THROUGH = 4 * 1024 * 1024;
 
 /** @param path with its query */
 export function askedBy({ ctx, method, headers, body, api, gone }: Call, path: string): Asked {
@@ -136,6 +141,29 @@ export function answerOf(
 }
 
 /**
+ * The same, where a document has to be looked through before it is shown. @throws ApiFault 502 where it is too long for that;
+ * UpstreamUnavailableError when it breaks off
+ */
+export async function restrictedAnswerOf(
+  asked: Asked,
+  opened: Opened,
+  pieces: AsyncIterable<Buffer> = opened.body,
+): Promise<Answer> {
+  const isEmpty = asked.method === "HEAD" || opened.status === 204 || opened.status === 304;
+  if (!asked.restrict || isEmpty || !shownHeaders(asked, opened.headers).isDocument)
+    return answerOf(asked, opened, pieces);
+  const read = await collected(pieces, MOST_LOOKED_THROUGH).catch((cause: unknown) => {
+    asked.gone.throwIfAborted();
+    throw new UpstreamUnavailableError(`${asked.path}: upstream's answer broke off`, "interrupted", { cause });
+  });
+  if ("whole" in read) return wholeAnswer(asked, { ...opened, body: read.whole }, {});
+  opened.body.destroy();
+  throw new ApiFault(502, TOO_LONG);
+}
+
+const TOO_LONG = "Upstream's answer is longer than this mirror looks through: ask for fewer with per_page.";
+
+/**
  * A read that is answered by what is kept of upstream's answers, as far as it may be.
  * @throws as `asking.send`; what `fault` makes of an answer that breaks off
  */
@@ -153,7 +181,7 @@ export async function forwardKept(
       const isKept = outcome !== "miss";
       return wholeAnswer(asked, found, { "X-Cache": outcome, ...(isKept && { Age: String(age) }) });
     }
-    const answer = answerOf(asked, found.opened, found.pieces);
+    const answer = await restrictedAnswerOf(asked, found.opened, found.pieces);
     return { ...answer, headers: { ...answer.headers, "X-Cache": "miss" } };
   } catch (error) {
     throw error instanceof UpstreamUnavailableError ? fault(error) : error;
@@ -171,7 +199,8 @@ function wholeAnswer(asked: Asked, { status, headers, body }: WholeAnswer, extra
   }
   const answer = { status, body: null, isUncached: true } as const;
   if (method === "HEAD" || status === 204 || status === 304) return { ...answer, headers: all };
-  const bytes = isDocument ? rebased(body, `${upstreamUrl}/`, `${api}/`) : body;
+  const shownBody = isDocument && asked.restrict ? asked.restrict(body) : body;
+  const bytes = isDocument ? rebased(shownBody, `${upstreamUrl}/`, `${api}/`) : body;
   const stream: Answer["stream"] = async (outlet) => void outlet.write(bytes);
   return { ...answer, headers: { ...all, "Content-Length": String(bytes.length) }, stream };
 }

@@ -1,13 +1,15 @@
 import { decoded } from "../../http/router.ts";
 import { wholeSight } from "../../mirror/read/sight.ts";
+import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
 import { readsRest } from "../callers/kinds.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import { restrictRead } from "../view.ts";
 import type { Viewer } from "./cache/proofs.ts";
 import { questionOf } from "./cache/question.ts";
-import { answerOf, askedBy, forwardKept } from "./forwarding.ts";
+import { type Asked, askedBy, forwardKept, restrictedAnswerOf } from "./forwarding.ts";
 import { readFault } from "./upstream-for-callers.ts";
 
 /**
@@ -28,6 +30,10 @@ const READ_BY_MIRROR = [
   /^\/releases\/(latest|tags\/.+)$/,
   /^\/rules\/branches\/.+$/,
 ];
+
+/** Of these, which may be long, the service says what Git holds and nothing of who asks. */
+const OF_GIT =
+  /^\/(contents|readme|tarball|zipball|git|compare|license|languages)(\/|$)|^\/(commits\/[^/]+|pulls\/\d+\/(commits|files))$/;
 
 /** Of such an answer nothing is shown that tells what the mirror's credential may, or has left. */
 const MIRRORS_OWN = /^X-(RateLimit-|OAuth-|Accepted-|GitHub-(SSO|OTP)$)/;
@@ -65,7 +71,12 @@ export async function shownToMirror(call: Call, repositoryId: number, rest: stri
   const { ctx, query, gone, caller } = call;
   const path = `/repositories/${repositoryId}${rest}`;
   const below = `${path}${query.size > 0 ? `?${query}` : ""}`;
-  const asked = askedBy(call, below);
+  const restrict = (document: Buffer) => {
+    const text = document.toString();
+    const shown = restrictRead(text, call, repositoryId);
+    return shown === text ? document : Buffer.from(shown);
+  };
+  const asked: Asked = { ...askedBy(call, below), ...(OF_GIT.test(rest) ? {} : { restrict }) };
   const send = (conditional?: Conditional) =>
     ctx.upstream.open(caller, below, { headers: headersOf(call), gone, ...(conditional && { conditional }) });
   const question = ctx.forwarded && questionOf({ ...call, path });
@@ -74,7 +85,9 @@ export async function shownToMirror(call: Call, repositoryId: number, rest: stri
   const answer =
     ctx.forwarded && question
       ? await forwardKept(ctx.forwarded, asked, { question, viewer: MIRROR, home, isFresh: call.isFresh, send }, fault)
-      : answerOf(asked, await send());
+      : await restrictedAnswerOf(asked, await send()).catch((error: unknown) => {
+          throw error instanceof UpstreamUnavailableError ? fault(error) : error;
+        });
   const shown = Object.entries(answer.headers ?? {}).filter(([name]) => !MIRRORS_OWN.test(name));
   return { ...answer, headers: { ...Object.fromEntries(shown), "Cache-Control": CLOSED } };
 }

@@ -112,6 +112,17 @@ export function shownOf(document: string, closeness: Closeness): string {
   return JSON.stringify(withShown(parseStored<Fields>(text), closeness));
 }
 
+/** What upstream says of its reader's account in any document. */
+const OF_READER = /^(?:viewer\w*|role_name|temp_clone_token)$/;
+const OF_READER_IN_TEXT = /"(?:viewer\w*|role_name|temp_clone_token)":/;
+
+/** A text of upstream's without what it says of the one who read it. The usual text is answered as it is, unparsed. */
+export function withoutReader(text: string, closeness: Closeness): string {
+  const shown = closeness === "stranger" ? text.replaceAll(MEMBER, NO_TIE) : text;
+  if (!OF_READER_IN_TEXT.test(shown)) return shown;
+  return JSON.stringify(JSON.parse(shown, (key, value) => (OF_READER.test(key) ? undefined : value)));
+}
+
 /** Upstream shows a member of a private organisation so, or by another tie that the mirror does not know. */
 const NO_TIE = '"author_association":"NONE"';
 
