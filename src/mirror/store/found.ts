@@ -31,7 +31,16 @@ const HEARD: Partial<Record<Kind, Heard>> = {
   review: { keys: ["body", "state"] },
   issue_comment: { keys: ["body"] },
   review_comment: { keys: ["body"] },
+  repository: { keys: ["name", "description", "homepage", "default_branch", "topics", "private", "archived"] },
+  release: { keys: ["name", "body", "draft", "prerelease"] },
+  check_suite: { keys: ["status"] },
+  check_run: { keys: ["status"] },
 };
+
+/** The repository to which a resource's events belong. Pure. */
+export function homeOf({ kind, repositoryId, key }: ResourceKey): number {
+  return kind === "repository" ? key : repositoryId;
+}
 
 /** An aspect of a resource, by name. */
 export interface Aspect extends ResourceKey {
@@ -51,7 +60,7 @@ export function sameAspect(a: Json | undefined, b: Json | undefined): boolean {
 }
 
 /** What a text is where there is none: upstream writes either. */
-const EMPTY: ReadonlySet<string> = new Set(["body", "description"]);
+const EMPTY: ReadonlySet<string> = new Set(["body", "description", "homepage"]);
 
 /** A value as an aspect has it: a text as upstream sent it. Undefined: it is not known. Pure. */
 export function aspectValue(key: string, value: Json | undefined): Json | undefined {
@@ -64,6 +73,11 @@ export function aspectValue(key: string, value: Json | undefined): Json | undefi
       return textOf(objectOf(value).sha) ?? undefined;
     case "base":
       return textOf(objectOf(value).ref) ?? undefined;
+    case "topics":
+      return Array.isArray(value) ? JSON.stringify(value) : undefined;
+    case "status":
+      // Of checks upstream tells when they have ended.
+      return value === "completed";
     default:
       return typeof value === "string" ? literalOf(value) : value;
   }
@@ -134,6 +148,14 @@ function changedAspects(kind: Kind, before: Stored | undefined, after: Stored): 
 
 /** What something that was just opened does not have yet. Upstream tells of each as of a change. */
 function sinceBirth(kind: Kind, { fields }: Stored): [aspect: string, was: Json][] {
+  if (kind === "release")
+    return fields.draft === true
+      ? []
+      : [
+          ["draft", true],
+          ["prerelease", null],
+        ];
+  if (kind === "check_run" || kind === "check_suite") return fields.status === "completed" ? [["status", false]] : [];
   if (kind !== "issue" && kind !== "pull_request") return [];
   const lists = Object.entries(HEARD[kind]?.lists ?? {});
   return [
@@ -181,14 +203,35 @@ export async function noteFound(tx: Transaction, kind: Kind, rows: readonly Row[
             )}, ${sql.array(of("createdAt"), "timestamptz")})
           as x(r, kind, k, aspect, was, found_at, created_at)
         join repository_syncs s on s.repository_id = x.r
-        where s.state <> 'gone' and s.backfilled_at >= s.added_at and (x.created_at is null or x.created_at >= s.added_at - ${SKEW})
+        where s.state <> 'gone' and s.backfilled_at >= s.added_at and (x.created_at is null or x.created_at >=
+          case when x.kind = any(${[...OF_PARTS]}::text[]) then coalesce(s.parts_changed_at, s.added_at) else s.added_at end - ${SKEW})
         order by x.r, x.kind, x.k, x.aspect
       on conflict (repository_id, kind, key, aspect) do update set found_at = coalesce(f.found_at, excluded.found_at),
         was = case when f.found_at is not null or f.heard_at > excluded.found_at - ${BELIEVED_WITHIN}
           then coalesce(f.was, excluded.was) else excluded.was end`);
 }
 
-function foundIn(kind: Kind, { seen: { repositoryId, key }, stored, before }: Row, told: Said): Found[] {
+/** What `MIRROR` names. It may have been asked for later than the repository. */
+const OF_PARTS: readonly Kind[] = ["release", "check_suite", "check_run"];
+
+/** When upstream made it; null: that is not said. Pure. */
+function madeAt(kind: Kind, fields: Fields): string | null {
+  switch (kind) {
+    case "review":
+      return textOf(fields.submitted_at);
+    case "release":
+      // Its `created_at` is the commit's.
+      return textOf(fields.published_at) ?? textOf(fields.created_at);
+    case "check_run":
+      return textOf(fields.started_at);
+    default:
+      return textOf(fields.created_at);
+  }
+}
+
+function foundIn(kind: Kind, { seen, stored, before }: Row, told: Said): Found[] {
+  const { key } = seen;
+  const repositoryId = homeOf(seen);
   const foundAt = new Date(stored.deletedAt ?? stored.stamp.seenAt);
   const isNew = !isThere(before?.stored);
   const changed = changedAspects(kind, before?.stored, stored);
@@ -202,7 +245,7 @@ function foundIn(kind: Kind, { seen: { repositoryId, key }, stored, before }: Ro
     const said = told.get(aspectName({ kind, repositoryId, key, aspect }));
     if (said !== undefined && sameAspect(said, aspectOf(kind, stored, aspect))) return [];
     const was = said ?? before;
-    const createdAt = textOf(stored.fields[kind === "review" ? "submitted_at" : "created_at"]);
+    const createdAt = madeAt(kind, stored.fields);
     const isDated = isNew && createdAt !== null && !Number.isNaN(Date.parse(createdAt));
     return [{ kind, repositoryId, key, aspect, was, foundAt, createdAt: isDated ? createdAt : null }];
   });

@@ -17,10 +17,10 @@ export async function wishForParts(
  * Brings what is mirrored of each repository to what the setting and the wishes say. What was known of a part is forgotten where
  * it is not mirrored any more: no webhook about it is applied from then on.
  */
-export async function settleParts({ db, config }: Pick<Context, "db" | "config">): Promise<void> {
+export async function settleParts({ db, config, clock }: Pick<Context, "db" | "config" | "clock">): Promise<void> {
   await db.transaction(async (tx) => {
     const changed = await tx.query<{ id: number }>(sql`
-      update repository_syncs s set mirrors = w.mirrors
+      update repository_syncs s set mirrors = w.mirrors, parts_changed_at = ${clock.now()}
         from (select r.id, array(select distinct part from (
               select unnest(${config.mirror}::text[]) as part
               union all select unnest(l.mirrors) from selections l

@@ -24,7 +24,7 @@ export async function storedByName(
 ): Promise<StoredByName> {
   const found = new Map<string, Stored>();
   for (const [kind, ofKind] of Map.groupBy(some, (one) => one.kind)) {
-    const home = kind === "user" ? 0 : repositoryId;
+    const home = kind === "user" || kind === "repository" ? 0 : repositoryId;
     const keys = [...new Set(ofKind.map(({ key }) => key))].map((key) => ({ kind, repositoryId: home, key }));
     for (const [name, stored] of await findStored(tx, kind, keys))
       found.set(nameOf({ kind, key: Number(name.split("/")[1]) }), stored);
@@ -65,7 +65,11 @@ export async function withPayloads(
     const number = parent && numberInAddress(stored.fields[parent.address]);
     return parent && number != null ? { kind: parent.kind, key: number, as: parent.as } : null;
   };
-  const beside = makings.flatMap((one) => [parentOf(one) ?? [], one.making.beside ?? []].flat());
+  const suiteOf = ({ subject, stored }: MakingOf) => {
+    const id = subject.kind === "check_run" ? numberOf(objectOf(stored.fields.check_suite).id) : null;
+    return id === null ? [] : [{ kind: "check_suite" as const, key: id }];
+  };
+  const beside = makings.flatMap((one) => [parentOf(one) ?? [], one.making.beside ?? [], suiteOf(one)].flat());
   const others = await storedByName(tx, repositoryId, beside);
   const known = new Map([
     ...others,
@@ -74,7 +78,7 @@ export async function withPayloads(
   const unfolding = new Unfolding(new SharedRows(tx), { api }, new Pace());
   const names = [...known.keys()];
   const documents = [...known].map(([name, { fields }]) => ({
-    repositoryId: name.startsWith("user ") ? 0 : repositoryId,
+    repositoryId: /^(user|repository) /.test(name) ? 0 : repositoryId,
     document: JSON.stringify(fields),
   }));
   const unfolded = await unfolding.unfold(documents);
@@ -89,12 +93,15 @@ export async function withPayloads(
     const document = shown.get(nameOf(subject));
     const parent = parentOf(one);
     const parts = [parent ?? [], making.beside ?? []].flat();
-    const isWhole = parts.every((part) => isShown(others.get(nameOf(part)), part.kind));
+    const isWhole = [...parts, ...suiteOf(one)].every((part) => isShown(others.get(nameOf(part)), part.kind));
     if (event === undefined || !about || !document || (PARENTS[subject.kind] && !parent) || !isWhole) return [];
     const payload: Fields = {
       action: making.action,
       ...(subject.kind === "pull_request" ? { number: subject.key } : {}),
-      [about.in]: documentIn(subject.kind, document),
+      [about.in]: {
+        ...documentIn(subject.kind, document),
+        ...Object.fromEntries(suiteOf(one).map((suite) => ["check_suite", suiteIn(shown.get(nameOf(suite)) ?? {})])),
+      },
       ...Object.fromEntries(
         parts.map(({ kind, key, as }) => [as, besideIn(kind, shown.get(nameOf({ kind, key })) ?? {})]),
       ),
@@ -139,6 +146,20 @@ function documentIn(kind: Kind, document: Fields): Fields {
   }
 }
 
+const NOT_IN_RUNS: ReadonlySet<string> = new Set([
+  "repository",
+  "head_commit",
+  "check_runs_url",
+  "rerequestable",
+  "runs_rerequestable",
+  "latest_check_runs_count",
+]);
+
+/** A suite as a check run's payload shows it. */
+function suiteIn(document: Fields): Fields {
+  return Object.fromEntries(Object.entries(document).filter(([key]) => !NOT_IN_RUNS.has(key)));
+}
+
 /** The same beside another subject, such as the pull request of a review. */
 function besideIn(kind: Kind, document: Fields): Fields {
   return kind === "pull_request" ? withoutDetail(kind, document) : documentIn(kind, document);
@@ -168,7 +189,7 @@ function valueIn(document: Fields, key: string): [string, Json][] {
 function senderOf({ subject, making }: MakingOf, document: Fields, at: { api: string; page: string }): Json {
   const isBorn = making.tells.some(({ aspect, value }) => aspect === "exists" && value === true);
   const did = isBorn
-    ? document[subject.kind === "milestone" ? "creator" : "user"]
+    ? document[subject.kind === "milestone" ? "creator" : subject.kind === "release" ? "author" : "user"]
     : making.action === "closed"
       ? (document.merged_by ?? document.closed_by)
       : null;

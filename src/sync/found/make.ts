@@ -109,6 +109,7 @@ async function makeSome(
 
 /** The order of kinds: what others refer to comes first. */
 const ORDER: readonly Kind[] = [
+  "repository",
   "label",
   "milestone",
   "issue",
@@ -116,6 +117,9 @@ const ORDER: readonly Kind[] = [
   "review",
   "issue_comment",
   "review_comment",
+  "release",
+  "check_suite",
+  "check_run",
 ];
 
 /** Locks what waits of the resources of which something is due. What another process has locked is left to it. */

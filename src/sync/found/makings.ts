@@ -1,4 +1,4 @@
-import type { Fields, Json } from "../../json.ts";
+import { type Fields, type Json, parseStored } from "../../json.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 
 /** An aspect that was found changed: what others were told of it, and what it is. */
@@ -20,7 +20,18 @@ export interface Making {
 }
 
 /** Keys whose change is told as `edited`, with what they were. */
-const EDITED: ReadonlySet<string> = new Set(["title", "body", "name", "color", "description", "due_on", "base"]);
+const EDITED: ReadonlySet<string> = new Set([
+  "title",
+  "body",
+  "name",
+  "color",
+  "description",
+  "due_on",
+  "base",
+  "homepage",
+  "default_branch",
+  "topics",
+]);
 
 const BESIDE: Readonly<Record<string, { kind: Kind; as: string; come: string; gone: string }>> = {
   label: { kind: "label", as: "label", come: "labeled", gone: "unlabeled" },
@@ -38,11 +49,15 @@ export function makingsOf(kind: Kind, changed: readonly Changed[]): Making[] {
   const exists = changed.find(({ aspect }) => aspect === "exists");
   if (exists) {
     const isClosed = exists.now === true && kind !== "milestone" && changed.some(isClosing);
+    const since = exists.now === true && AT_BIRTH.has(kind) ? changed.flatMap((one) => otherwise(kind, one)) : [];
     // Who waits for it to be closed hears of that by its name.
-    return [...existence(kind, exists), ...(isClosed ? [{ action: "closed", tells: CLOSED }] : [])];
+    return [...existence(kind, exists), ...(isClosed ? [{ action: "closed", tells: CLOSED }] : []), ...since];
   }
-  return [...edited(changed), ...changed.flatMap((one) => otherwise(kind, one))];
+  return [...edited(kind, changed), ...changed.flatMap((one) => otherwise(kind, one))];
 }
+
+/** Of these upstream tells one by one what they are from the beginning. */
+const AT_BIRTH: ReadonlySet<Kind> = new Set<Kind>(["release", "check_suite", "check_run"]);
 
 const CLOSED = [{ aspect: "state", value: "closed" }];
 
@@ -50,22 +65,41 @@ const isClosing = ({ aspect, now }: Changed) => aspect === "state" && now === "c
 
 function existence(kind: Kind, { now }: Changed): Making[] {
   const tells = [{ aspect: "exists", value: now }];
-  if (now !== true) return kind === "pull_request" || kind === "review" ? [] : [{ action: "deleted", tells }];
+  if (now !== true) return NEVER_DELETED.has(kind) ? [] : [{ action: "deleted", tells }];
+  // That a suite was made is told to its App alone.
+  if (kind === "repository" || kind === "check_suite") return [];
   const isTalkedAbout = kind === "issue" || kind === "pull_request";
   return [{ action: isTalkedAbout ? "opened" : kind === "review" ? "submitted" : "created", tells }];
 }
 
-function edited(changed: readonly Changed[]): Making[] {
-  const texts = changed.filter(({ aspect }) => EDITED.has(aspect));
+/** Upstream tells of no such deletion, or in another way. */
+const NEVER_DELETED: ReadonlySet<Kind> = new Set<Kind>([
+  "pull_request",
+  "review",
+  "repository",
+  "check_suite",
+  "check_run",
+]);
+
+function edited(kind: Kind, changed: readonly Changed[]): Making[] {
+  const texts = changed.filter(({ aspect }) => EDITED.has(aspect) && !(kind === "repository" && aspect === "name"));
   if (texts.length === 0) return [];
   const changes = Object.fromEntries(
     texts.map(({ aspect, was }) => [
       aspect,
-      aspect === "base" ? { ref: { from: was } } : { from: was === "" ? null : was },
+      aspect === "base" ? { ref: { from: was } } : { from: wordOf(kind, aspect, was) },
     ]),
   );
   const tells = texts.map(({ aspect, now }) => ({ aspect, value: now }));
   return [{ action: "edited", tells, more: { changes } }];
+}
+
+/** A value as `changes` has it. */
+function wordOf(kind: Kind, aspect: string, was: Json): Json {
+  if (aspect === "topics" && typeof was === "string") return parseStored<Json>(was);
+  // GitHub's schema of webhooks: a release's has no null.
+  if (kind === "release") return was ?? "";
+  return was === "" ? null : was;
 }
 
 function otherwise(kind: Kind, { aspect, was, now }: Changed): Making[] {
@@ -79,6 +113,18 @@ function otherwise(kind: Kind, { aspect, was, now }: Changed): Making[] {
     return one(now === true ? come : gone, { beside: { ...beside, key: Number(id) } });
   }
   switch (aspect) {
+    case "name":
+      return kind === "repository"
+        ? one("renamed", { more: { changes: { repository: { name: { from: was } } } } })
+        : [];
+    case "private":
+      return one(now === true ? "privatized" : "publicized");
+    case "archived":
+      return one(now === true ? "archived" : "unarchived");
+    case "prerelease":
+      return one(now === true ? "prereleased" : "released");
+    case "status":
+      return now === true ? one("completed") : [];
     case "state":
       if (now === "closed") return one("closed");
       if (now === "open") return one(kind === "milestone" ? "opened" : "reopened");
@@ -93,6 +139,7 @@ function otherwise(kind: Kind, { aspect, was, now }: Changed): Making[] {
     case "locked":
       return one(now === true ? "locked" : "unlocked");
     case "draft":
+      if (kind === "release") return one(now === true ? "unpublished" : "published");
       return one(now === true ? "converted_to_draft" : "ready_for_review");
     case "head":
       return one("synchronize", { more: { before: was, after: now } });

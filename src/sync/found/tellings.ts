@@ -26,6 +26,10 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
   pull_request_review_comment: { kind: "review_comment", in: "comment", by: "id" },
   label: { kind: "label", in: "label", by: "id" },
   milestone: { kind: "milestone", in: "milestone", by: "id" },
+  repository: { kind: "repository", in: "repository", by: "id" },
+  release: { kind: "release", in: "release", by: "id" },
+  check_suite: { kind: "check_suite", in: "check_suite", by: "id" },
+  check_run: { kind: "check_run", in: "check_run", by: "id" },
 };
 
 /** The aspects of which a webhook tells by its action. What else its payload shows has an event of its own. Pure. */
@@ -74,7 +78,16 @@ function said(payload: Fields, subject: Fields, event: string): Said {
     const id = numberOf(objectOf(payload[name]).id);
     return id === null ? [] : [[`${name} ${id}`, isOne]];
   };
+  if (event === "repository") return saidOfRepository(payload, now);
   switch (payload.action) {
+    case "published":
+    case "unpublished":
+      return now("draft");
+    case "released":
+    case "prereleased":
+      return now("prerelease");
+    case "completed":
+      return [["status", true]];
     case "opened":
       return event === "milestone" ? now("state") : [["exists", true]];
     case "created":
@@ -111,6 +124,23 @@ function said(payload: Fields, subject: Fields, event: string): Said {
     case "ready_for_review":
     case "converted_to_draft":
       return [["draft", payload.action === "converted_to_draft"]];
+    default:
+      return [];
+  }
+}
+
+function saidOfRepository({ action, changes }: Fields, now: (aspect: string) => Said): Said {
+  switch (action) {
+    case "renamed":
+      return now("name");
+    case "edited":
+      return Object.keys(objectOf(changes)).flatMap(now);
+    case "archived":
+    case "unarchived":
+      return now("archived");
+    case "privatized":
+    case "publicized":
+      return now("private");
     default:
       return [];
   }
