@@ -13,7 +13,7 @@ interface Ran {
   err: string;
 }
 
-export type Gh = (args: string[], options?: { token?: string; host?: string }) => Promise<Ran>;
+export type Gh = (args: string[], options?: { token?: string; host?: string; cwd?: string }) => Promise<Ran>;
 
 /** For this host `gh` speaks plain http, and expects the API at `api.`. */
 export const DEVELOPMENT = "github.localhost";
@@ -33,8 +33,13 @@ export async function openGh(world: Pick<ApiWorld, "ctx" | "token">, resources: 
   const web = openWeb(world.ctx);
   resources.defer(() => web.close());
   await web.listen({ path: socket });
+  return await ghThrough(socket, { home, token: world.token });
+}
+
+/** `gh` that reaches whatever host by a Unix socket. */
+export async function ghThrough(socket: string, { home, token }: { home: string; token: string }): Promise<Gh> {
   await writeFile(join(home, "config.yml"), `http_unix_socket: ${socket}\n`);
-  return runIn(home, world.token);
+  return runIn(home, token);
 }
 
 /**
@@ -66,7 +71,7 @@ async function isLocal(name: string): Promise<boolean> {
 }
 
 function runIn(home: string, usual: string, more: Record<string, string> = {}): Gh {
-  return (args, { token = usual, host = DEVELOPMENT } = {}) =>
+  return (args, { token = usual, host = DEVELOPMENT, cwd } = {}) =>
     new Promise((resolve) => {
       const env = {
         PATH: process.env.PATH,
@@ -80,9 +85,14 @@ function runIn(home: string, usual: string, more: Record<string, string> = {}): 
         ...more,
         ...(host.endsWith("github.localhost") ? { GH_TOKEN: token } : { GH_ENTERPRISE_TOKEN: token }),
       };
-      execFile("gh", args, { env, timeout: 60_000, maxBuffer: 64 * 1024 * 1024 }, (error, out, err) => {
-        const code = error?.code;
-        resolve({ status: error === null ? 0 : typeof code === "number" ? code : 1, out, err });
-      });
+      execFile(
+        "gh",
+        args,
+        { env, timeout: 60_000, maxBuffer: 64 * 1024 * 1024, ...(cwd && { cwd }) },
+        (error, out, err) => {
+          const code = error?.code;
+          resolve({ status: error === null ? 0 : typeof code === "number" ? code : 1, out, err });
+        },
+      );
     });
 }

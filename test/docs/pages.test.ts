@@ -37,6 +37,8 @@ describe.each(pages)("%s", (page) => {
       "GH_HOST",
       "GITHUB_API_URL",
       "GITHUB_HOST",
+      "GHE_PROTOCOL",
+      "GITHUB_ENTERPRISE_ENDPOINT",
       "HOOK_CLIENTS",
       "KEEP_CORPORA",
       "NODE_COMPILE_CACHE",

@@ -67,6 +67,14 @@ function outcomesOf(lines: readonly Line[], seeds: number): Figure[] {
   ];
 }
 
+/** Where what a tool asked was answered. */
+const ANSWERED = {
+  requests: "requests",
+  mirror: "by the mirror",
+  cache: "by what was kept",
+  forwarded: "forwarded",
+} as const;
+
 /** Every proof, the quick ones first. */
 export const proofs: readonly Proof[] = [
   {
@@ -265,6 +273,22 @@ export const proofs: readonly Proof[] = [
         atLeast("events that were made", sum("made"), 600),
         atMost("aspects that were not heard of", sum("missing"), 0),
         atMost("events that told nothing new", sum("again"), 0),
+      ];
+    },
+  },
+  {
+    name: "tools",
+    proves:
+      "`gh`, PyGithub, octokit.rb, go-github, Probot, Danger, release-please, semantic-release, Renovate and an MCP server, unmodified, do their jobs.",
+    minutes: 4,
+    commands: [{ args: ["test", "test/clients/tools.test.ts"], env: { TOOLS: "1" } }],
+    figures: (lines) => {
+      const told = printed(lines, "tools");
+      return [
+        atLeast("tools", told.length, 10),
+        ...told.flatMap((line) =>
+          Object.entries(ANSWERED).map(([of, words]) => atLeast(`${line.tool}: ${words}`, numberAt(line, of), 0)),
+        ),
       ];
     },
   },

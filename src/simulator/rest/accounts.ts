@@ -42,6 +42,12 @@ function findOrganization(call: Call): User {
 
 const SORTS = ["created", "updated", "pushed", "full_name"];
 
+/** Nobody is notified of anything here, and nothing happens that only followers are told. */
+export function listNothing(call: Call): Answer {
+  viewer(call);
+  return ok([], { headers: { "X-Poll-Interval": "60" } });
+}
+
 export function listViewerRepositories(call: Call): Answer {
   const user = viewer(call);
   const { query } = call;

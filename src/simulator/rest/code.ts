@@ -58,12 +58,28 @@ export function getContents(call: RepositoryCall): Answer {
       : `?token=${shaOf(token?.value ?? "")
           .slice(0, 12)
           .toUpperCase()}`;
-  const content = Buffer.from(text).toString("base64");
-  const raw = `https://raw.githubusercontent.com/${call.world.fullName(repository)}/${sha}/README.md${key}`;
-  return ok(
-    { name: path, path, sha, url: `${addressOf(call)}/contents/${path}`, download_url: raw, content },
-    { tag: sha },
-  );
+  const full = call.world.fullName(repository);
+  const url = `${addressOf(call)}/contents/${path}?ref=${query.get("ref") ?? repository.defaultBranch}`;
+  const [git, html] = [`${addressOf(call)}/git/blobs/${sha}`, `${call.view.htmlUrl}/${full}/blob/${at}/${path}`];
+  const addresses = {
+    url,
+    html_url: html,
+    git_url: git,
+    download_url: `https://raw.githubusercontent.com/${full}/${sha}/README.md${key}`,
+  };
+  const size = Buffer.byteLength(text);
+  const content = { content: Buffer.from(text).toString("base64"), encoding: "base64" };
+  const file = {
+    name: path,
+    path,
+    sha,
+    size,
+    ...addresses,
+    type: "file",
+    ...content,
+    _links: { self: url, git, html },
+  };
+  return ok(file, { tag: sha });
 }
 
 /** What the token's own account may do. */
