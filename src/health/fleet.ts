@@ -67,9 +67,11 @@ export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): v
   const limit = metrics.gauge("tain_quota_limit", "What upstream allows in a window.", figures);
   const remaining = metrics.gauge("tain_quota_remaining", "What is left of the window under way.", figures);
   const resetAt = metrics.gauge("tain_quota_reset_timestamp_seconds", "When the window ends.", figures);
-  const refused = metrics.gauge("tain_credential_refused", "1: upstream rejects it or asks for silence.", [
-    "credential",
-  ]);
+  const refused = metrics.gauge(
+    "tain_credential_refused",
+    "1: it cannot be used: upstream rejects it, asks for silence, or its installation is suspended.",
+    ["credential"],
+  );
   const up = metrics.gauge("tain_store_up", "1: the store answers.", ["store"]);
 
   const ageOf = (at: Date | null) => (at === null ? 0 : Math.max(0, (clock.now().getTime() - at.getTime()) / 1_000));
@@ -119,7 +121,7 @@ export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): v
   const ofQuota = async () => {
     for (const one of await quota()) {
       const { credential, bucket } = one;
-      refused.set({ credential }, one.rejectedUntil || one.blockedUntil ? 1 : 0);
+      refused.set({ credential }, one.problem !== null || one.blockedUntil ? 1 : 0);
       if (one.limit === null || one.remaining === null || one.resetAt === null) continue;
       limit.set({ credential, bucket }, one.limit);
       remaining.set({ credential, bucket }, one.remaining);

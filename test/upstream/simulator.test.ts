@@ -207,4 +207,14 @@ test("of two tokens of one user the one that is over is left alone, and told of,
   const told = (await quotaReport(world.ctx)).filter(({ rejectedUntil }) => rejectedUntil !== null);
   expect(new Set(told.map(({ name }) => name))).toEqual(new Set([`token ${fingerprint("one")} of octo`]));
   expect(told[0]?.problem).toMatch(/revoked, expired or wrong; put a valid one/);
+  // When it may be tried again, it is not accepted yet.
+  world.wait(6 * 60_000);
+  const due = (await quotaReport(world.ctx)).filter(({ problem }) => problem !== null);
+  expect(due.map(({ credential, rejectedUntil }) => [credential, rejectedUntil])).toEqual(
+    due.map(() => [fingerprint("one"), null]),
+  );
+  expect(due).not.toEqual([]);
+  simulator.tokens.expire("one", Date.now() + 86_400_000);
+  await world.upstream.get("/user", { ...caller, credential: fingerprint("one") });
+  expect((await quotaReport(world.ctx)).filter(({ problem }) => problem !== null)).toEqual([]);
 });

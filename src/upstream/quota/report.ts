@@ -22,7 +22,7 @@ export interface QuotaReport {
   blockedUntil: Date | null;
   /** Upstream rejects it; it is not tried before then. */
   rejectedUntil: Date | null;
-  /** Why it cannot be used, and what to do; null while it can. */
+  /** Why it cannot be used, and what to do; null while it can. What was rejected cannot until upstream accepts it again. */
   problem: string | null;
 }
 
@@ -41,7 +41,8 @@ export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | 
       [keys.credential(each.id), keys.credential(each.ledger), keys.bucket(each.ledger, bucket)].map(read),
     );
     const resetAt = later(state?.resetAt);
-    const rejectedUntil = later(own?.rejectedUntil);
+    const rejection = own?.rejectedUntil === undefined ? null : own.rejection || REJECTED_TOKEN;
+    const problem = each.problem ?? rejection;
     return {
       credential: each.id,
       name: each.name,
@@ -50,10 +51,10 @@ export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | 
       limit: resetAt && Number(state?.limit),
       remaining: resetAt && Number(state?.remaining),
       resetAt,
-      copying: resetAt && each.problem === null ? copyingOf(state ?? {}, ctx.config.quotaShare) : null,
+      copying: resetAt && problem === null ? copyingOf(state ?? {}, ctx.config.quotaShare) : null,
       blockedUntil: later(token?.blockedUntil),
-      rejectedUntil,
-      problem: each.problem ?? (rejectedUntil && (own?.rejection || REJECTED_TOKEN)),
+      rejectedUntil: later(own?.rejectedUntil),
+      problem,
     };
   };
   const known = await loadCredentials(ctx);
@@ -65,7 +66,7 @@ export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | 
       return index === 0
         ? reports
         : reports
-            .filter(({ rejectedUntil }) => rejectedUntil)
+            .filter(({ problem }) => problem !== null)
             .slice(0, 1)
             .map(alone);
     }),
