@@ -16,6 +16,8 @@ const MAX_CHARACTERS = 16 * 1024 * 1024;
 const FIELDS_AT_ONCE = 32;
 /** Or so much text: a field may be as long as a thousand others. */
 const TEXT_AT_ONCE = 64 * 1024;
+/** A text of this length is a piece of its own: it would be copied anew at each level of the answer. */
+const PIECE_CHARACTERS = 4 * 1024;
 /** So many fields of a selection ask for something, and then their statements are made. Each takes some 0.2 ms. */
 const ASKED_AT_ONCE = 64;
 
@@ -307,9 +309,9 @@ class Execution {
     let text = "";
     let short = "";
     for (const part of [...(await Promise.all(parts)), flat(end)]) {
-      const isLong = part.length > TEXT_AT_ONCE;
+      const isLong = part.length > PIECE_CHARACTERS;
       if (!isLong) short += part;
-      if (isLong || short.length > TEXT_AT_ONCE) {
+      if (isLong || short.length > PIECE_CHARACTERS) {
         text += flat(short);
         short = "";
       }
