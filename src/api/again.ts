@@ -10,7 +10,7 @@ import type { Credential } from "./callers/credential.ts";
 import type { Recognised, Stranger } from "./callers/payer.ts";
 import type { Bucket, CallerQuota, Taken } from "./callers/quota.ts";
 import { freshnessHeaders, wantsNoCache } from "./dialect/freshness.ts";
-import { isUnchanged, quotaHeaders } from "./dialect/reply.ts";
+import { isUnchanged, quotaLines } from "./dialect/reply.ts";
 import type { RequestIds } from "./dialect/request-id.ts";
 import type { ApiMeter, Metered, Tally } from "./metering.ts";
 import { homeOf, type Page } from "./page.ts";
@@ -163,10 +163,9 @@ export class Again {
     // GitHub docs: a 304 is free to those who are authorised.
     if (unchanged && way.credential !== null) this.#quota.undo(taken);
     (unchanged ? way.tallies.unchanged : way.tallies.whole).count += 1;
-    const head = (unchanged ? way.headers : way.headersWithBody).concat(this.#freshness(way, home));
-    head.push("X-GitHub-Request-Id", this.#requestIds.next());
-    const quota = quotaHeaders(this.#quota.figuresOf(taken), way.bucket);
-    for (const name in quota) head.push(name, quota[name] ?? "");
+    const quota = quotaLines(this.#quota.figuresOf(taken), way.bucket);
+    const id = ["X-GitHub-Request-Id", this.#requestIds.next()];
+    const head = (unchanged ? way.headers : way.headersWithBody).concat(this.#freshness(way, home), id, quota);
     return unchanged ? { status: 304, headers: head, body: null } : { status: 200, headers: head, body };
   }
 

@@ -1,5 +1,5 @@
-/** By their names; or names and values in turn, which take less time to send. */
-export type Headers = Readonly<Record<string, string>> | readonly string[];
+/** By their names; or names and values in turn, which take less time to send: the reply's own, to which `send` adds. */
+export type Headers = Readonly<Record<string, string>> | string[];
 
 /** What a request is answered with. */
 export interface Reply {
@@ -25,7 +25,7 @@ export interface Outlet {
   drop(): void;
 }
 
-export function isFlat(headers: Headers): headers is readonly string[] {
+export function isFlat(headers: Headers): headers is string[] {
   return Array.isArray(headers);
 }
 

@@ -65,17 +65,18 @@ export class Router {
     /** Where the path might end in more segments than one: the last such place wins. */
     let wide: { node: Node; values: string[] } | null = null;
     const values: string[] = [];
+    const isEncoded = path.includes("%");
     for (let start = 1, end = 0; node && end < path.length && path !== "/"; start = end + 1) {
       const slash = path.indexOf("/", start);
       end = slash < 0 ? path.length : slash;
       if (node.rest) wide = wideAt(node.rest, values, path.slice(start)) ?? wide;
       const segment = path.slice(start, end);
-      const literal = node.literal.get(segment);
+      const literal: Node | undefined | false = node.literal.size > 0 && node.literal.get(segment);
       if (literal) {
         node = literal;
         continue;
       }
-      const value = decoded(segment);
+      const value: string | null = isEncoded ? decoded(segment) : segment;
       if (value) values.push(value);
       node = value ? node.any : null;
     }

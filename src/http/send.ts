@@ -67,9 +67,9 @@ function encodingFor({ headers }: Exchange, { body, isEncodable }: Reply): Encod
   return encodingOf(body, headers["accept-encoding"]);
 }
 
-/** Names and values in turn, the caller's own to add to. */
+/** Names and values in turn, to which more can be added. */
 function flat(headers: Headers): string[] {
-  if (isFlat(headers)) return headers.slice();
+  if (isFlat(headers)) return headers;
   const lines: string[] = [];
   for (const name in headers) lines.push(name, headers[name] ?? "");
   return lines;

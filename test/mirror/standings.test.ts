@@ -1,6 +1,29 @@
+import pg from "pg";
 import { expect, test } from "vitest";
-import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
+import { type Standings, StandingsReader } from "../../src/mirror/unchanged/standings.ts";
 import { openTestDatabase } from "../support/database.ts";
+
+test("questions beside late answers wait for their turn over two connections", async () => {
+  await using database = await openTestDatabase();
+  const locker = new pg.Client({ connectionString: database.url });
+  await locker.connect();
+  const waiting = async () => {
+    const { rows } = await locker.query(`select from pg_locks l join pg_database d on d.oid = l.database
+      where d.datname = current_database() and not l.granted`);
+    return rows.length;
+  };
+  const reader = new StandingsReader({ databaseUrl: database.url, databaseDirectUrl: null });
+  await locker.query("begin; lock table repository_syncs in access exclusive mode");
+  const asked: Promise<Standings>[] = [];
+  for (const late of [1, 2, 2, 2]) {
+    asked.push(reader.now([asked.length]));
+    await expect.poll(waiting, { timeout: 10_000 }).toBe(late);
+  }
+  await locker.query("rollback");
+  await locker.end();
+  expect((await Promise.all(asked)).map((standings, at) => standings.has(at))).toEqual([true, true, true, true]);
+  await reader[Symbol.asyncDispose]();
+});
 
 test("closed while its first connection is being made, it leaves none behind and answers nothing more", async () => {
   const database = await openTestDatabase();

@@ -75,15 +75,29 @@ export function isLaidOut(agent: string | undefined): boolean {
   return READ_BY_PEOPLE.test(agent ?? "");
 }
 
+/** The headers of a caller's quota, names and values in turn. */
+export function quotaLines(figures: QuotaFigures | null, resource: Bucket): string[] {
+  if (!figures) return [];
+  return [
+    "X-RateLimit-Limit",
+    String(figures.limit),
+    "X-RateLimit-Remaining",
+    String(figures.remaining),
+    "X-RateLimit-Reset",
+    String(figures.reset),
+    "X-RateLimit-Used",
+    String(figures.used),
+    "X-RateLimit-Resource",
+    resource,
+  ];
+}
+
+/** The same, by their names. */
 export function quotaHeaders(figures: QuotaFigures | null, resource: Bucket): Record<string, string> {
-  if (!figures) return {};
-  return {
-    "X-RateLimit-Limit": String(figures.limit),
-    "X-RateLimit-Remaining": String(figures.remaining),
-    "X-RateLimit-Reset": String(figures.reset),
-    "X-RateLimit-Used": String(figures.used),
-    "X-RateLimit-Resource": resource,
-  };
+  const headers: Record<string, string> = {};
+  const lines = quotaLines(figures, resource);
+  for (let at = 0; at < lines.length; at += 2) headers[lines[at] ?? ""] = lines[at + 1] ?? "";
+  return headers;
 }
 
 export function versionHeaders(version: ApiVersion, media: MediaType): Record<string, string> {

@@ -53,18 +53,14 @@ type Row = [
 
 interface Question {
   ids: Iterable<number>;
-  /** Also where the primary is. It is asked only for replicas' sake, since it makes each row wider. */
-  wantsPosition: boolean;
+  /**
+   * Is told where the primary was then: who has replayed as much shows no less. Null: nobody asked. It is asked only for replicas'
+   * sake, since it makes each row wider.
+   */
+  tell: ((position: Position) => void) | null;
 }
 
-/** How things stand, and where the primary was then. Who has replayed as much shows no less. */
-interface Answer {
-  standings: Standings;
-  /** Null: nobody asked for it. */
-  position: Position | null;
-}
-
-/** While one connection waits for its answer, the other takes the requests that have come since. */
+/** The second takes what comes while an answer of the first is late. */
 const CONNECTIONS = 2;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** An answer takes a millisecond. After this time its connection is given up, with the requests that wait for it. */
@@ -75,46 +71,42 @@ const ANSWER_TIMEOUT_MS = 10_000;
  * that asking before each answer costs little. The connections are its own: no slow read holds it up.
  */
 export class StandingsReader implements AsyncDisposable {
-  readonly #idle: Connection[];
-  readonly #all: readonly Connection[];
+  readonly #connections: readonly Connection[];
   readonly #isNamed: boolean;
-  readonly #questions: Gather<Question, Answer>;
+  readonly #questions: Gather<Question, Standings>;
   /** The last position, and which transactions were over then. */
   #last: { position: Position; snapshot: string } | null = null;
 
   constructor({ databaseUrl, databaseDirectUrl }: Pick<Config, "databaseUrl" | "databaseDirectUrl">) {
     // A pooler knows no names of statements, since it gives the session to others.
     this.#isNamed = databaseDirectUrl === null;
-    this.#all = Array.from({ length: CONNECTIONS }, () => new Connection(databaseUrl));
-    this.#idle = [...this.#all];
-    this.#questions = new Gather(
-      async (questions) => {
-        const asked = new Set<number>();
-        for (const { ids } of questions) for (const id of ids) asked.add(id);
-        const answer = await this.#find(
-          asked,
-          questions.some(({ wantsPosition }) => wantsPosition),
-        );
-        return questions.map(() => answer);
-      },
-      { atOnce: CONNECTIONS, patienceMs: null },
-    );
+    this.#connections = Array.from({ length: CONNECTIONS }, () => new Connection(databaseUrl));
+    // One round at a time, unless it is late: the more requests share a statement, the less each of them costs.
+    this.#questions = new Gather(async (questions) => {
+      const asked = new Set<number>();
+      for (const { ids } of questions) for (const id of ids) asked.add(id);
+      const standings = await this.#find(
+        asked,
+        questions.flatMap(({ tell }) => tell ?? []),
+      );
+      return questions.map(() => standings);
+    });
   }
 
   /** How each of these stands now, and perhaps others. @throws whatever Postgres refuses */
-  async now(repositoryIds: Iterable<number>): Promise<Standings> {
-    return (await this.#questions.ask({ ids: repositoryIds, wantsPosition: false })).standings;
+  now(repositoryIds: Iterable<number>): Promise<Standings> {
+    return this.#questions.ask({ ids: repositoryIds, tell: null });
   }
 
   /** Where the primary is now. @throws whatever Postgres refuses */
-  async position(): Promise<Position> {
-    const { position } = await this.#questions.ask({ ids: [PEOPLE], wantsPosition: true });
-    if (!position) throw new Error("The position was asked for, and is missing");
-    return position;
+  position(): Promise<Position> {
+    return new Promise((resolve, reject) => {
+      this.#questions.ask({ ids: [PEOPLE], tell: resolve }).catch(reject);
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#all.map((connection) => connection.close()));
+    await Promise.all(this.#connections.map((connection) => connection.close()));
   }
 
   /**
@@ -130,21 +122,20 @@ export class StandingsReader implements AsyncDisposable {
     return position;
   }
 
-  async #find(ids: Iterable<number>, wantsPosition: boolean): Promise<Answer> {
-    const connection = this.#idle.pop();
-    if (!connection) throw new Error("More questions are under way than there are connections");
-    try {
-      const [name, text] = wantsPosition ? ["position", FIND_POSITION] : ["standings", FIND_STANDINGS];
-      const statement = { ...(this.#isNamed && { name }), text, values: [`{${[...ids].join(",")}}`] };
-      let rows = await connection.rows<Row>(statement);
-      if (rows.some(([, revision]) => revision === null)) {
-        await connection.rows({ text: "select begin_era()" });
-        rows = await connection.rows<Row>(statement);
-      }
-      return { standings: new Map(rows.map(standingOf)), position: wantsPosition ? this.#positionOf(rows) : null };
-    } finally {
-      this.#idle.push(connection);
+  async #find(ids: Iterable<number>, tellPosition: readonly ((position: Position) => void)[]): Promise<Standings> {
+    const connection = this.#connections.reduce((one, other) => (other.underWay < one.underWay ? other : one));
+    const [name, text] = tellPosition.length > 0 ? ["position", FIND_POSITION] : ["standings", FIND_STANDINGS];
+    const statement = { ...(this.#isNamed && { name }), text, values: [`{${[...ids].join(",")}}`] };
+    let rows = await connection.rows<Row>(statement);
+    if (rows.some(([, revision]) => revision === null)) {
+      await connection.rows({ text: "select begin_era()" });
+      rows = await connection.rows<Row>(statement);
     }
+    if (tellPosition.length > 0) {
+      const position = this.#positionOf(rows);
+      for (const tell of tellPosition) tell(position);
+    }
+    return new Map(rows.map(standingOf));
   }
 }
 
@@ -159,6 +150,8 @@ class Connection {
   #client: pg.Client | null = null;
   #connecting: Promise<pg.Client> | null = null;
   #isClosed = false;
+  /** Statements that were sent, or wait for their turn. */
+  underWay = 0;
 
   constructor(databaseUrl: string) {
     this.#databaseUrl = databaseUrl;
@@ -166,14 +159,19 @@ class Connection {
 
   async rows<Row extends unknown[]>(statement: pg.QueryConfig): Promise<Row[]> {
     if (this.#isClosed) throw new Error("The connection is closed");
-    const client = this.#client ?? (await this.#made());
-    this.#client = client;
-    // A connection that is dropped fails its query.
-    const late = setTimeout(() => this.#drop(client), ANSWER_TIMEOUT_MS);
+    this.underWay += 1;
     try {
-      return (await client.query<Row>({ ...statement, rowMode: "array" })).rows;
+      const client = this.#client ?? (await this.#made());
+      this.#client = client;
+      // A connection that is dropped fails its query.
+      const late = setTimeout(() => this.#drop(client), ANSWER_TIMEOUT_MS);
+      try {
+        return (await client.query<Row>({ ...statement, rowMode: "array" })).rows;
+      } finally {
+        clearTimeout(late);
+      }
     } finally {
-      clearTimeout(late);
+      this.underWay -= 1;
     }
   }
 
@@ -185,7 +183,9 @@ class Connection {
   }
 
   #made(): Promise<pg.Client> {
-    this.#connecting = this.#connect();
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = null;
+    });
     return this.#connecting;
   }
 
