@@ -1,5 +1,6 @@
 import type { Worker } from "bullmq";
 import { pruneWrites } from "../src/api/trace/writes.ts";
+import { pruneCursors } from "../src/events/cursors.ts";
 import { pruneSent } from "../src/events/sent.ts";
 import { wakeDue } from "../src/events/wake.ts";
 import { dispatchPending } from "../src/inbox/dispatch.ts";
@@ -49,6 +50,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
             pruneBodies(ctx),
             pruneWrites(ctx, signal),
             pruneSent(ctx, signal),
+            pruneCursors(ctx),
             pruneFound(ctx, signal),
           ]);
         case "select":

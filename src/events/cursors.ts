@@ -1,3 +1,4 @@
+import type { Queries } from "../../db/database.ts";
 import { type Sql, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 
@@ -120,6 +121,30 @@ export async function releaseCursor({ db }: Pick<Context, "db">, cursor: HeldCur
   const [row] = await db.prepared<{ waits: boolean }>(sql`
     update target_cursors set held_until = null, held_by = null where ${OURS(cursor)} returning wanted_id > done_id as waits`);
   return row?.waits ?? false;
+}
+
+/** A target that is away is asked about one repository, not about each of them. A cursor that another has locked is left to it. */
+export async function postpone(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  targetId: number,
+  retryAt: Date,
+): Promise<void> {
+  await db.query(sql`update target_cursors set retry_at = ${retryAt} where (target_id, repository_id) in (
+    select target_id, repository_id from target_cursors where target_id = ${targetId}
+      and wanted_id > done_id and (retry_at is null or retry_at <= ${clock.now()}) and held_by is null
+      for update skip locked)`);
+}
+
+/** Forgets how far a target has come. In the order in which who writes the log locks its cursors: so nobody waits in a circle. */
+export async function forgetCursors(tx: Queries, targetId: number): Promise<void> {
+  await tx.query(sql`with locked as materialized (select repository_id from target_cursors where target_id = ${targetId}
+      order by repository_id for update)
+    delete from target_cursors where target_id = ${targetId} and repository_id in (select repository_id from locked)`);
+}
+
+/** Those of targets that were removed while somebody wrote an event for them. */
+export async function pruneCursors({ db }: Pick<Context, "db">): Promise<void> {
+  await db.query(sql`delete from target_cursors c where not exists (select from targets t where t.id = c.target_id)`);
 }
 
 /** The targets for which something waits that may be tried now, and that nobody is at. */

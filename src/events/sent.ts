@@ -41,7 +41,7 @@ export interface Sending {
   durationMs: number;
 }
 
-/** A statement that notes a request, to stand in a `with` beside what follows from its outcome. */
+/** A statement that notes a request, unless the target was removed meanwhile, to stand in a `with` beside what follows from its outcome. */
 export function noteSent(
   { id, url }: Pick<Target, "id" | "url">,
   sending: Sending,
@@ -51,9 +51,10 @@ export function noteSent(
   const { guid, event, action, repositoryId, deliveryId, payload, redelivery, sentAt, durationMs } = sending;
   return sql`insert into target_deliveries (target_id, guid, event, action, repository_id, delivery_id, payload,
       delivered_at, redelivery, duration_ms, status, status_code, url, request_headers, response_headers, response_body)
-    values (${id}, ${guid}, ${event}, ${action}, ${repositoryId}, ${deliveryId}, ${payload}, ${sentAt}, ${redelivery},
-      ${Math.round(durationMs)}, ${status}, ${statusCode}, ${url}, ${JSON.stringify(headers)}, ${JSON.stringify(answered)},
-      ${body ?? reason})`;
+    select id, ${guid}, ${event}, ${action}, ${repositoryId}::bigint, ${deliveryId}::uuid, ${payload}::bytea, ${sentAt}::timestamptz,
+        ${redelivery}::boolean, ${Math.round(durationMs)}::integer, ${status}, ${statusCode}::integer, ${url},
+        ${JSON.stringify(headers)}::json, ${JSON.stringify(answered)}::json, ${body ?? reason}
+      from targets where id = ${id} for key share`;
 }
 
 const COLUMNS = sql`id::float8 as id, guid, event, action, repository_id::float8 as "repositoryId",

@@ -1,6 +1,7 @@
 import { sql } from "../../db/sql.ts";
 import { seal, sealingKey, unseal } from "../config/sealing.ts";
 import type { Context } from "../context.ts";
+import { forgetCursors } from "./cursors.ts";
 
 /** What a target hears of, by upstream's id. */
 export interface Scope {
@@ -95,9 +96,8 @@ export async function changeTarget(
   const { url = null, contentType = null, insecureSsl = null, events = null, active = null } = change;
   return await db.transaction(async (tx) => {
     // Before the target's own row, as all others lock them: so nobody waits in a circle.
-    if (active === true)
-      await tx.query(sql`delete from target_cursors where target_id = ${id}
-        and exists (select from targets where id = ${id} and not active)`);
+    if (active === true && (await tx.count(sql`select from targets where id = ${id} and not active`)) > 0)
+      await forgetCursors(tx, id);
     const secret = change.secret === undefined ? sql`secret` : sql`${sealed(config, change.secret)}::bytea`;
     const rewriteTo = change.rewriteTo === undefined ? sql`rewrite_to` : sql`${change.rewriteTo}`;
     const enabled = active === true;
@@ -113,10 +113,13 @@ export async function changeTarget(
 
 /** With everything that is known of what was sent to it. Answers whether there was one. */
 export async function removeTarget({ db }: Pick<Context, "db">, id: number): Promise<boolean> {
+  // From now on nothing is written for it.
+  await db.query(sql`update targets set active = false where id = ${id}`);
   return await db.transaction(async (tx) => {
     // First, as above, and as whoever notes a request locks them.
-    await tx.query(sql`delete from target_cursors where target_id = ${id}`);
-    await tx.query(sql`delete from target_asks where target_id = ${id}`);
+    await forgetCursors(tx, id);
+    await tx.query(sql`with locked as materialized (select id from target_asks where target_id = ${id} order by id for update)
+      delete from target_asks where id in (select id from locked)`);
     return (await tx.count(sql`delete from targets where id = ${id}`)) > 0;
   });
 }

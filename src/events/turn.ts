@@ -11,6 +11,7 @@ import {
   isHeldForAnAttempt,
   type NextEvent,
   nextEvents,
+  postpone,
   releaseCursor,
   type Step,
   stepOf,
@@ -283,12 +284,6 @@ function follow(cursor: HeldCursor, step: Step, moved: MovedCursor | undefined, 
   if (!moved) return "lost";
   Object.assign(cursor, moved, { attempts: 0, firstTriedAt: null, heldUntil: holdFrom(now) });
   return step.to;
-}
-
-/** A target that is away is asked about one repository, not about each of them. */
-async function postpone({ db, clock }: Telling, targetId: number, retryAt: Date): Promise<void> {
-  await db.query(sql`update target_cursors set retry_at = ${retryAt} where target_id = ${targetId}
-    and wanted_id > done_id and (retry_at is null or retry_at <= ${clock.now()}) and held_by is null`);
 }
 
 async function disable({ db, clock, log }: Telling, { id }: Target, problem: string): Promise<void> {
