@@ -41,6 +41,7 @@ describe.each(pages)("%s", (page) => {
       "GITHUB_ENTERPRISE_ENDPOINT",
       "HOOK_CLIENTS",
       "KEEP_CORPORA",
+      "METRICS_MINUTES",
       "NODE_COMPILE_CACHE",
       "NODE_ENV",
       // OpenTelemetry's own.

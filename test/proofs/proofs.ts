@@ -220,6 +220,25 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "metrics-under-load",
+    proves:
+      "A real Prometheus reads a web process, a worker and the scheduler for ten minutes of reads, webhooks and a first copy: it " +
+      "misses no reading, and each query of the dashboard has data.",
+    minutes: 11,
+    commands: [{ args: ["test", "test/scenario/metrics-under-load.test.ts"], env: { METRICS_MINUTES: "10" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "metrics under load");
+      return [
+        atLeast("minutes", numberAt(line, "minutes"), 10),
+        atLeast("queries of the dashboard", numberAt(line, "queries"), 28),
+        atMost("of them without data", numberAt(line, "without"), 0),
+        atMost("readings that failed", numberAt(line, "missed"), 0),
+        atLeast("answers to callers", numberAt(line, "answers"), 10_000),
+        atLeast("deliveries applied", numberAt(line, "applied"), 500),
+      ];
+    },
+  },
+  {
     name: "matrix",
     proves: "Every kind of caller is shown of every kind of repository, by every operation, what upstream shows them.",
     minutes: 40,

@@ -16,10 +16,18 @@ interface Series {
   value: [number, string];
 }
 
-/** A Prometheus that reads one process, by the rules that we ship with shorter times. */
+/** How a series went on: moments in seconds, each with its value. */
+interface Course {
+  metric: Record<string, string>;
+  values: [number, string][];
+}
+
+/** A Prometheus that reads these processes, by the rules that we ship with shorter times. */
 export interface Prometheus extends AsyncDisposable {
   /** The series that an expression has now. */
   query(expression: string): Promise<Series[]>;
+  /** The series that an expression had between these moments. */
+  range(expression: string, from: Date, to: Date, stepSeconds: number): Promise<Course[]>;
   /** The names of the alerts that fire now. */
   firing(): Promise<Set<string>>;
 }
@@ -50,12 +58,17 @@ function shortened(rules: string): string {
     .replaceAll(/\boffset \d+[mh]/g, "offset 20s");
 }
 
-export async function openPrometheus(program: string, of: string, token: string): Promise<Prometheus> {
+export async function openPrometheus(
+  program: string,
+  of: string | readonly string[],
+  token: string,
+): Promise<Prometheus> {
   const folder = await mkdtemp(join(tmpdir(), "tain-prometheus-"));
   await writeFile(join(folder, "operator-token"), token);
   await writeFile(join(folder, "alerts.yaml"), shortened(await readFile(join(SHIPPED, "alerts.yaml"), "utf8")));
   const shipped = await readFile(join(SHIPPED, "prometheus.yaml"), "utf8");
-  const configuration = shipped.replace(/targets: .*$/m, `targets: ["${new URL(of).host}"]`);
+  const hosts = [of].flat().map((one) => new URL(one).host);
+  const configuration = shipped.replace(/targets: .*$/m, `targets: ${JSON.stringify(hosts)}`);
   const global = "global: { scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 1s }\n";
   await writeFile(join(folder, "prometheus.yaml"), global + configuration);
   const port = await freePort(undefined);
@@ -89,6 +102,11 @@ export async function openPrometheus(program: string, of: string, token: string)
   return {
     query: async (expression) =>
       (await ask<{ result: Series[] }>(`query?query=${encodeURIComponent(expression)}`)).result,
+    range: async (expression, from, to, step) => {
+      const [start, end] = [from, to].map((at) => String(at.getTime() / 1_000));
+      const asked = new URLSearchParams({ query: expression, start: start ?? "", end: end ?? "", step: String(step) });
+      return (await ask<{ result: Course[] }>(`query_range?${asked}`)).result;
+    },
     firing: async () => {
       const { alerts } = await ask<{ alerts: { state: string; labels: { alertname: string } }[] }>("alerts");
       return new Set(alerts.flatMap(({ state, labels }) => (state === "firing" ? labels.alertname : [])));
