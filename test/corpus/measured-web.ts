@@ -3,6 +3,8 @@ import { Agent, fetch } from "undici";
 import type { Holds } from "../support/insides.ts";
 import { startProgram } from "../support/program.ts";
 
+const WARN = 40;
+
 /** One request of the corpus. */
 export interface Fuzz {
   name: string;
@@ -46,8 +48,10 @@ export async function startMeasuredWeb(env: NodeJS.ProcessEnv, token: string): P
         const text = await answer.text();
         return { name, status: answer.status, text, ...(await holds()) };
       } catch (cause) {
-        const state = web.hasExited ? `has ended: ${JSON.stringify(web.lines.slice(-20))}` : "goes on";
-        throw new Error(`No answer to ${name}; the web process ${state}`, { cause });
+        const said = JSON.stringify(web.lines.filter(({ level }) => web.hasExited || level >= WARN).slice(-20));
+        throw new Error(`No answer to ${name}; the web process ${web.hasExited ? "has ended" : "goes on"}: ${said}`, {
+          cause,
+        });
       }
     },
   };
