@@ -23,9 +23,9 @@ export async function openInstance(
   resources: AsyncDisposableStack,
   within?: Within,
 ): Promise<OpenedInstance> {
-  // A worker has checked the schema, and has the receivers' secret.
-  if (within) return { ctx: within.ctx, instance: await readInstance(within.ctx.config), hasWebhookSecret: true };
-  const opened = await openUnchecked(env, resources);
+  const opened = await openUnchecked(env, resources, within);
+  // A worker has checked the schema.
+  if (within) return opened;
   const { ctx } = opened;
   const fit = await schemaFit(ctx.db);
   if (fit instanceof UnfitStoreError) throw new CommandError(fit.message);
@@ -37,7 +37,13 @@ export async function openInstance(
 }
 
 /** The same, in any state of the stores. @throws CommandError when there is nothing to work on yet; ConfigError */
-export async function openUnchecked(env: NodeJS.ProcessEnv, resources: AsyncDisposableStack): Promise<OpenedInstance> {
+export async function openUnchecked(
+  env: NodeJS.ProcessEnv,
+  resources: AsyncDisposableStack,
+  within?: Within,
+): Promise<OpenedInstance> {
+  // A worker has the receivers' secret.
+  if (within) return { ctx: within.ctx, instance: await readInstance(within.ctx.config), hasWebhookSecret: true };
   const home = env.TAIN_HOME?.trim() || ".tain";
   const instance = await readInstance({ home });
   if (!instance && !env.UPSTREAM_URL) {

@@ -52,7 +52,11 @@ test("where all is well there is no problem: versions, settings, the token's use
   expect(said(findings, "clock")).toHaveLength(3);
   expect(said(findings, "repositories")).toEqual(["1 mirrored repository is seen by the token"]);
   expect(said(findings, "hooks")).toEqual(["Well: 1 of 1"]);
-  expect(said(findings, "processes")).toEqual(["1 worker is running"]);
+  expect(said(findings, "processes")).toEqual([
+    "1 worker is running",
+    expect.stringMatching(/^The schedules stand in Redis$|^No scheduler has run/),
+    `${world.url} answers`,
+  ]);
   for (const secret of [UPSTREAM_TOKEN, "test-webhook-secret"]) expect(stdout).not.toContain(secret);
 });
 
@@ -113,6 +117,7 @@ test("what waits for a person is told: failed deliveries, paused repositories, a
     "deliveries: warning",
     "hooks: problem",
     "processes: warning",
+    "processes: warning",
   ]);
   // A delivery that Postgres refused to store stands in its queue alone.
   await world.ctx.queues.inbox.add("store", {} as never, { attempts: 1 });
@@ -130,6 +135,35 @@ test("what waits for a person is told: failed deliveries, paused repositories, a
   expect(said(more.json.findings, "settings")[0]).toContain("The database mirrors https://git.example.com/api/v3");
   const unreachable = await tainOn(world, ["doctor", "--json"], { PUBLIC_URL: "" });
   expect(worse(unreachable.json.findings)).toContain("hooks: warning");
+});
+
+test("what fails by itself is told: a repository, an installation, late confirmations, a target, a replica, a wrong address", async () => {
+  await using world = await openMirror();
+  await world.ctx.db.query(sql`update repository_syncs set state = 'live', confirmed_at = now() - interval '1 hour'`);
+  await world.ctx.db.query(sql`
+    insert into problems (task, key, repository_id, cause, problem, failures, since, failed_at, next_at, credentials)
+      select 'catch-up', repository_id::text, repository_id, 'refused', 'upstream answers 403', 1, now(), now(), now(), ''
+        from repository_syncs
+      union all select 'installation', '7', null, 'refused', 'upstream answers 500', 1, now(), now(), now(), ''`);
+  const added = await tainOn(world, ["targets", "add", "http://127.0.0.1:9/", "--json"], {
+    TARGETS_ALLOWED: "127.0.0.1",
+  });
+  const replica = "postgres://tain@127.0.0.1:1/tain";
+  const told = await tainOn(world, ["doctor", "--json"], {
+    DATABASE_REPLICA_URLS: replica,
+    PUBLIC_URL: "http://127.0.0.1:1",
+  });
+  const says = (told.json.findings as Finding[]).filter(({ level }) => level === "warning").map((one) => one.says);
+  expect(says).toEqual(
+    expect.arrayContaining([
+      `Something fails of ${world.first} (its catch-ups fail: upstream answers 403)`,
+      `Upstream has confirmed nothing for more than 15m of ${world.first}`,
+      "installation 7 of the App cannot be read: upstream answers 500",
+      expect.stringMatching(new RegExp(`^Target ${added.json.id}, http://127.0.0.1:9/: Its address is not on`)),
+      expect.stringMatching(/^The replica 127\.0\.0\.1:1\S* is left out: /),
+      expect.stringMatching(/^http:\/\/127\.0\.0\.1:1 cannot be reached from here: /),
+    ]),
+  );
 });
 
 test("missing migrations are a problem, and no stack", async () => {

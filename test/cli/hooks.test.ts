@@ -181,6 +181,9 @@ test("a secret is changed in three steps, and no step loses a delivery", async (
   expect(hook).toMatchObject({ secret: ownSecret(hook) });
 
   await world.restart({ WEBHOOK_SECRET });
+  const one = await tainOn(world, ["hooks", "rotate", world.first], { WEBHOOK_SECRET });
+  expect(one).toMatchObject({ code: 0, stdout: expect.stringMatching(/ping arrived[\s\S]*Keep both secrets/) });
+  expect(one.stdout).not.toContain("Take the old one out");
   const done = await tainOn(world, ["hooks", "rotate"], { WEBHOOK_SECRET });
   expect(done.stderr + done.stdout).not.toContain(proposed.json.secret);
   expect(done).toMatchObject({ code: 0, stdout: expect.stringMatching(/ping arrived[\s\S]*Take the old one out/) });

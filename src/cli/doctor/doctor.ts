@@ -4,6 +4,7 @@ import { QUEUE_NAMES } from "../../queues/queues.ts";
 import type { Command, Given } from "../command.ts";
 import { openUnchecked } from "../open-instance.ts";
 import { counted, type Output, styled } from "../output.ts";
+import { reasonOf } from "../reason.ts";
 import { START } from "../typed.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 import { examineMirror } from "./mirror.ts";
@@ -13,20 +14,24 @@ import { examineSettings } from "./settings.ts";
 import { examineUpstream } from "./upstream.ts";
 import { CHECKED_HOOKS, examineHooks } from "./webhooks.ts";
 
+/** For an answer through a proxy. */
+const WEB_MS = 5_000;
+
 export const doctor: Command = {
   name: "doctor",
   summary: "examine everything that Tain needs, and say what to do",
   about: `
 Examines Postgres, Redis, upstream with each of our tokens (by fingerprint), which repositories a
 token does not see, a GitHub App with its permissions and installations, the webhooks of the first
-${CHECKED_HOOKS} repositories, the clocks, the settings, and what waits for a person. Works while parts are away, and says so.
+${CHECKED_HOOKS} repositories, replicas, targets, PUBLIC_URL, the clocks, the settings, and what waits for a person. Works while
+parts are away, and says so.
 Each finding is ok, a warning or a problem; the exit code is 1 when there is a problem. Costs some
 requests of upstream's quota and changes nothing.`,
   run: runDoctor,
 };
 
-async function runDoctor({ env, resources }: Given, output: Output): Promise<number> {
-  const opened = await openUnchecked(env, resources);
+async function runDoctor({ env, resources, within }: Given, output: Output): Promise<number> {
+  const opened = await openUnchecked(env, resources, within);
   const { ctx } = opened;
   const findings: Finding[] = [];
   const add = (found: readonly Finding[]) => {
@@ -71,9 +76,29 @@ async function examineQueues(ctx: Context): Promise<Finding[]> {
   });
 }
 
-async function examineProcesses({ queues }: Context): Promise<Finding[]> {
+/** Workers, schedules, and the web process at the public address. */
+async function examineProcesses({ queues, config }: Context): Promise<Finding[]> {
   const { length } = await queues.deliveries.getWorkers();
-  if (length > 0) return [ok("processes", `${counted(length, "worker is", "workers are")} running`)];
-  const todo = `Start one: \`${START}\`, or the Procfile's worker`;
-  return [warning("processes", "No worker is running: nothing is copied or applied", todo)];
+  const todo = `Start one: \`${START}\`, or the Procfile's`;
+  return [
+    length > 0
+      ? ok("processes", `${counted(length, "worker is", "workers are")} running`)
+      : warning("processes", "No worker is running: nothing is copied or applied", `${todo} worker`),
+    (await queues.maintenance.getJobSchedulersCount()) > 0
+      ? ok("processes", "The schedules stand in Redis")
+      : warning("processes", "No scheduler has run since Redis was empty: nothing is asked for", `${todo} scheduler`),
+    ...(config.publicUrl === null ? [] : [await webFinding(config.publicUrl)]),
+  ];
+}
+
+async function webFinding(publicUrl: string): Promise<Finding> {
+  const todo = "See that a web process runs, and that the address leads to it, through the proxy and its certificate";
+  try {
+    const answer = await fetch(`${publicUrl}/-/live`, { signal: AbortSignal.timeout(WEB_MS), redirect: "manual" });
+    await answer.arrayBuffer();
+    if (answer.ok) return ok("processes", `${publicUrl} answers`);
+    return warning("processes", `${publicUrl}/-/live answers ${answer.status}: something else stands there`, todo);
+  } catch (error) {
+    return warning("processes", `${publicUrl} cannot be reached from here: ${reasonOf(error)}`, todo);
+  }
 }

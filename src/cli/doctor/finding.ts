@@ -11,6 +11,7 @@ export interface Finding {
     | "repositories"
     | "deliveries"
     | "hooks"
+    | "targets"
     | "settings"
     | "queues"
     | "processes";

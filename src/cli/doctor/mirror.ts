@@ -1,27 +1,66 @@
 import { sql } from "../../../db/sql.ts";
+import { askReplicas } from "../../api/replicas.ts";
 import type { Context } from "../../context.ts";
+import { targetsAsTheyStand } from "../../events/standing.ts";
+import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { countTroubled } from "../../inbox/deliveries.ts";
-import { counted } from "../output.ts";
+import { counted, plain, spanOf } from "../output.ts";
 import { type Finding, Findings, named } from "./finding.ts";
 
 /** Wishes with a finding of their own. */
 const SHOWN_WISHES = 5;
 const OVERDUE_MS = 5 * 60_000;
+/** As docs/operations.md has it: more than so many catch-ups did not succeed. */
+const LATE_INTERVALS = 3;
 
 /** Problems that wait for a person, as far as the mirror's tables show. */
-export async function examineMirror({ db, clock }: Context): Promise<Finding[]> {
-  const states = await db.query<{ full_name: string; problem: string | null }>(sql`
-    select r.full_name, s.problem from repository_syncs s join repositories r on r.id = s.repository_id
-      where s.state = 'paused' order by lower(r.full_name)`);
+export async function examineMirror(ctx: Context): Promise<Finding[]> {
+  const { db, clock } = ctx;
+  const status = await loadStatus(
+    ctx,
+    async () => [],
+    () => null,
+    () => askReplicas(ctx),
+  );
   const wishes = await db.query<{ pattern: string; problem: string }>(sql`
     select key as pattern, problem from problems where task = 'select' order by key`);
   const { failed, overdue } = await countTroubled({ db }, new Date(clock.now().getTime() - OVERDUE_MS));
   const repositories = new Findings("repositories");
-  if (states.length > 0)
-    repositories.problem(
-      `Paused: ${named(states.map(({ full_name: name, problem }) => (problem ? `${name} (${problem})` : name)))}`,
-      "Mend the token's rights, or `tain remove` it",
+  const namedWith = (some: readonly RepositoryStatus[]) =>
+    named(some.map(({ owner, name, problem }) => `${owner}/${name}${problem === null ? "" : ` (${problem})`}`));
+  const paused = status.repositories.filter(({ state }) => state === "paused");
+  if (paused.length > 0)
+    repositories.problem(`Paused: ${namedWith(paused)}`, "Mend the token's rights, or `tain remove` it");
+  const isWish = ({ owner, name }: RepositoryStatus) => wishes.some(({ pattern }) => pattern === `${owner}/${name}`);
+  const failing = status.repositories.filter(
+    (each) => each.problem !== null && (each.state === "live" || each.state === "backfilling") && !isWish(each),
+  );
+  if (failing.length > 0)
+    repositories.warning(
+      `Something fails of ${namedWith(failing)}`,
+      "Mend what upstream says; it is tried again within the hour, and at once by `tain add` or `tain backfill`",
     );
+  const lateMs = LATE_INTERVALS * ctx.config.catchUpIntervalMs;
+  const late = status.repositories.filter(
+    ({ state, lagSeconds }) => state === "live" && (lagSeconds ?? 0) * 1_000 > lateMs,
+  );
+  if (late.length > 0)
+    repositories.warning(
+      `Upstream has confirmed nothing for more than ${spanOf(lateMs)} of ${named(late.map(({ owner, name }) => `${owner}/${name}`))}`,
+      "See that a worker and a scheduler run, that upstream answers, and that quota is left (`tain quota`)",
+    );
+  const upstream = new Findings("upstream");
+  for (const problem of status.problems)
+    upstream.warning(problem, "Mend what upstream says, or wait: it is tried again");
+  const postgres = new Findings("postgres");
+  for (const { name, leftOut } of status.replicas) {
+    if (leftOut === null) postgres.ok(`Callers' reads go to the replica ${name}`);
+    else
+      postgres.warning(
+        `The replica ${name} is left out: ${leftOut}`,
+        "Mend it, or take it out of DATABASE_REPLICA_URLS; the primary answers meanwhile",
+      );
+  }
   for (const { pattern, problem } of wishes.slice(0, SHOWN_WISHES))
     repositories.warning(
       `${pattern} is wished and cannot be mirrored: ${problem}`,
@@ -39,5 +78,12 @@ export async function examineMirror({ db, clock }: Context): Promise<Finding[]> 
       `${counted(overdue, "delivery waits", "deliveries wait")} for more than five minutes`,
       "See that workers and a scheduler run",
     );
-  return [...repositories.all, ...deliveries.all];
+  const targets = new Findings("targets");
+  for (const { id, url, problem } of await targetsAsTheyStand(ctx))
+    if (problem !== null)
+      targets.warning(
+        `Target ${id}, ${plain(url)}: ${plain(problem)}`,
+        `\`tain targets deliveries ${id}\` says what was sent; \`tain targets enable ${id}\` sends again`,
+      );
+  return [...postgres.all, ...upstream.all, ...repositories.all, ...deliveries.all, ...targets.all];
 }

@@ -67,10 +67,13 @@ Restart, and run \`tain hooks rotate\` again with the same setting. Until then n
     if (one.ping === "failed") break;
   }
   const isDone = rotated.every(({ finding }) => finding === null || finding.level === "warning");
-  output.document({ step: isDone ? "finish" : "failed", rotated });
+  const isAll = names.length === 0;
+  output.document({ step: !isDone ? "failed" : isAll ? "finish" : "continue", rotated });
   output.line(
     isDone
-      ? "\nAll hooks sign with the new secret. Take the old one out of WEBHOOK_SECRET in an hour, when nothing that was signed with it is under way any more, and restart."
+      ? isAll
+        ? "\nAll hooks sign with the new secret. Take the old one out of WEBHOOK_SECRET in an hour, when nothing that was signed with it is under way any more, and restart."
+        : "\nKeep both secrets in WEBHOOK_SECRET: the other hooks may sign with the old one, until `tain hooks rotate` without names gives all of them the new one."
       : "\nKeep both secrets in WEBHOOK_SECRET, mend what is said above, and run it again: hooks that have the new secret already keep it.",
   );
   return isDone ? 0 : 1;
