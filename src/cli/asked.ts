@@ -4,6 +4,7 @@ import { withoutContents } from "../operations/failure.ts";
 import type { AskedCommand, ToldCommand } from "../queues/commands.ts";
 import { type Command, type CommandGroup, chooseAction, parseArguments } from "./command.ts";
 import { deliveries } from "./deliveries/deliveries.ts";
+import { doctor } from "./doctor/doctor.ts";
 import { hooks } from "./hooks/hooks.ts";
 import type { Output } from "./output.ts";
 import { add } from "./repositories/add.ts";
@@ -25,6 +26,7 @@ const COMMANDS: Readonly<Record<string, Command | CommandGroup>> = {
   targets,
   token,
   writes,
+  doctor,
 };
 
 /** More is for a terminal: it would stand in Redis and in a page. */

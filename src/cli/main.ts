@@ -19,6 +19,7 @@ const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
   add: async () => (await import("./repositories/add.ts")).add,
   remove: async () => (await import("./repositories/remove.ts")).remove,
   status: async () => (await import("./status.ts")).status,
+  quota: async () => (await import("./quota.ts")).quota,
   backfill: async () => (await import("./repositories/backfill.ts")).backfill,
   audit: async () => (await import("./repositories/audit.ts")).audit,
   follow: async () => (await import("./follow/follow.ts")).follow,

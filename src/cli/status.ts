@@ -3,9 +3,10 @@ import type { Context } from "../context.ts";
 import { forecast } from "../health/forecast.ts";
 import { loadStatus, type RepositoryStatus, type Status } from "../health/status.ts";
 import { type QuotaReport, quotaReport } from "../upstream/quota/report.ts";
-import { type Command, type Given, listOf } from "./command.ts";
+import type { Command, Given } from "./command.ts";
 import { openInstance } from "./open-instance.ts";
 import { grouped, type Output, spanOf, styled, table } from "./output.ts";
+import { quotaText } from "./quota.ts";
 import { loadPaces, type Pace } from "./repositories/backfill-pace.ts";
 
 export const status: Command = {
@@ -117,28 +118,4 @@ function replicasText(replicas: Status["replicas"]): string {
     leftOut ?? "",
   ]);
   return table(["REPLICA", "STATE", "BYTES BEHIND", "WHY"], rows);
-}
-
-function quotaText(reports: readonly QuotaReport[], now: number): string {
-  const inUse = reports.filter(
-    ({ remaining, blockedUntil, rejectedUntil }) => remaining !== null || blockedUntil || rejectedUntil,
-  );
-  const rows = inUse.map(({ name, sharedWith, bucket, limit, remaining, resetAt, blockedUntil, problem }) => [
-    name,
-    bucket,
-    remaining === null ? "?" : `${grouped(remaining)} of ${grouped(limit ?? 0)}`,
-    resetAt ? `in ${spanOf(resetAt.getTime() - now)}` : "-",
-    problem !== null
-      ? styled("red", "cannot be used")
-      : blockedUntil
-        ? `upstream asked for silence for ${spanOf(blockedUntil.getTime() - now)}`
-        : sharedWith.length > 0
-          ? `the same user's as ${listOf(sharedWith)}`
-          : "",
-  ]);
-  const tables = rows.length > 0 ? [table(["UPSTREAM CREDENTIAL", "BUCKET", "LEFT", "RESETS", "NOTE"], rows)] : [];
-  // Once for each credential: its buckets share the problem.
-  const problems = new Map(reports.flatMap(({ name, problem }) => (problem === null ? [] : [[name, problem]])));
-  const words = [...problems].map(([name, problem]) => `${styled("red", `The ${name} cannot be used`)}: ${problem}.`);
-  return [...tables, ...words].join("\n");
 }

@@ -20,6 +20,7 @@ const FILES = [
   "audits.js",
   "commands.js",
   "deliveries.js",
+  "doctor.js",
   "dom.js",
   "fleet.js",
   "hooks.js",

@@ -1,3 +1,4 @@
+import { spenders } from "../api/callers/spenders.ts";
 import { listApiTokens } from "../api/callers/tokens.ts";
 import type { Context } from "../context.ts";
 import { listSent } from "../events/sent.ts";
@@ -8,8 +9,8 @@ import { HttpError } from "../http/errors.ts";
 import { countTroubled, type DeliveryFilter, listDeliveriesShown } from "../inbox/deliveries.ts";
 import { listAudits } from "../sync/audit/list.ts";
 import { quotaHistory } from "../upstream/quota/history.ts";
+import { withOutlooks } from "../upstream/quota/outlook.ts";
 import { quotaReport } from "../upstream/quota/report.ts";
-import { spentLately } from "../upstream/quota/spending.ts";
 import { hooksAsTheyStand } from "./hooks.ts";
 
 const LISTED = 50;
@@ -37,8 +38,8 @@ export const VIEWS: Readonly<Record<string, View>> = {
     };
   },
   async quota(ctx) {
-    const [quota, history, spent] = await Promise.all([quotaReport(ctx), quotaHistory(ctx), spentLately(ctx)]);
-    return { quota, history, spent: spent.slice(0, SPENDERS) };
+    const [quota, history, spent] = await Promise.all([quotaReport(ctx), quotaHistory(ctx), spenders(ctx, SPENDERS)]);
+    return { quota: withOutlooks(quota, history), history, spent };
   },
   async deliveries(ctx, asked) {
     return { deliveries: await listDeliveriesShown(ctx, filterOf(asked)) };
@@ -52,7 +53,8 @@ export const VIEWS: Readonly<Record<string, View>> = {
   async sent(ctx, asked) {
     const target = Number(asked.get("target"));
     if (!Number.isSafeInteger(target)) throw new HttpError(400, "target is no number");
-    return { sent: await listSent(ctx, target, { limit: LISTED }) };
+    const isAccepted = asked.get("failed") === "1" ? false : null;
+    return { sent: await listSent(ctx, target, { limit: LISTED, isAccepted }) };
   },
   async audits(ctx) {
     return { audits: await listAudits(ctx, AUDITS) };

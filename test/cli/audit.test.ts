@@ -77,6 +77,11 @@ test("drift of every kind is told without a change, repaired when that is asked 
     ]),
   );
   expect(await compare(world.ctx, world.simulator, world.first)).toEqual(before);
+  const listed = await tainOn(world, ["audit", "--list"]);
+  expect(listed).toMatchObject({ code: 0, stderr: "" });
+  expect(listed.stdout).toMatch(new RegExp(`^${world.first} +\\d+ differences +\\d+s ago +\\d+ +\\w.*; …$`, "m"));
+  expect((await tainOn(world, ["audit", "--list", "no/where"])).stdout).toMatch(/^None of these has been audited yet/);
+  expect((await tainOn(world, ["audit", "--list", "--repair"])).code).toBe(2);
 
   const repaired = await tainOn(world, ["audit", "--repair", world.first]);
   expect(repaired).toMatchObject({ code: 0, stderr: "" });

@@ -34,11 +34,11 @@ function tain(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
 test.each([
   [
     ["frob"],
-    "There is no command frob; the commands are init, up, add, remove, status, backfill, audit, follow, deliveries, hooks, app, targets, token, writes, migrate and doctor",
+    "There is no command frob; the commands are init, up, add, remove, status, quota, backfill, audit, follow, deliveries, hooks, app, targets, token, writes, migrate and doctor",
   ],
   [
     ["--frob"],
-    "There is no option --frob; the commands are init, up, add, remove, status, backfill, audit, follow, deliveries, hooks, app, targets, token, writes, migrate and doctor",
+    "There is no option --frob; the commands are init, up, add, remove, status, quota, backfill, audit, follow, deliveries, hooks, app, targets, token, writes, migrate and doctor",
   ],
   [["status", "--frob"], "tain status has no option --frob; it has --json and --help"],
   [["add", "demo"], "demo is neither owner/name nor owner/*: the owner is missing, or the name"],
@@ -97,7 +97,7 @@ test.each([
   ],
   [
     ["token", "create", "--permissions", "issues:admin"],
-    '--permissions does not know "issues:admin": write metadata:read, issues:read, issues:write, pull_requests:read, pull_requests:write or hooks:write',
+    '--permissions does not know "issues:admin": write metadata:read, issues:read, issues:write, pull_requests:read, pull_requests:write, checks:read, statuses:read, contents:read or hooks:write',
   ],
   [
     ["token", "create", "--permissions", "issues:read,issues:write"],
@@ -171,6 +171,7 @@ test("every command has help that says what it takes and which options it has", 
     "add",
     "remove",
     "status",
+    "quota",
     "backfill",
     "audit",
     "follow",

@@ -8,6 +8,7 @@ import axe from "axe-core";
 import { type Browser, chromium, type Locator, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { hookSecret } from "../../src/config/hook-secrets.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { noteQuota } from "../../src/upstream/quota/history.ts";
 import { projectRoot } from "../docs/markdown.ts";
@@ -19,8 +20,21 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 
 const isWanted = process.env.PAGE === "1";
 const OPERATOR = "the-operators-token-of-the-browser";
+/** The second one is being exchanged. */
+const SECRETS = ["the-new-secret-of-the-hooks", "the-old-secret-of-the-hooks"] as const;
 const SHOTS = join(projectRoot, ".tain", "proofs", "page");
-const VIEWS = ["fleet", "quota", "deliveries", "hooks", "targets", "audits", "queues", "tokens", "writes"] as const;
+const VIEWS = [
+  "fleet",
+  "quota",
+  "deliveries",
+  "hooks",
+  "targets",
+  "audits",
+  "queues",
+  "tokens",
+  "writes",
+  "doctor",
+] as const;
 const LOOKS = [
   { name: "light", colorScheme: "light", viewport: { width: 1280, height: 860 } },
   { name: "dark", colorScheme: "dark", viewport: { width: 1280, height: 860 } },
@@ -40,7 +54,12 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     if ("missing" in found) throw new Error(`There is no browser: ${found.missing}`);
     const port = await freePort();
     world = await openWorld({
-      env: { OPERATOR_TOKEN: OPERATOR, PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` },
+      env: {
+        OPERATOR_TOKEN: OPERATOR,
+        PORT: String(port),
+        PUBLIC_URL: `http://127.0.0.1:${port}`,
+        WEBHOOK_SECRET: SECRETS.join(","),
+      },
       fill: ({ world: upstream }) =>
         void generateWorld(upstream, { seed: 12, repositories: 5, issues: 500, pulls: 120 }),
     });
@@ -166,9 +185,7 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
 
   test("a hook that was broken at upstream is said to be, and is repaired", { timeout: LONG_TEST_MS }, async () => {
     const second = secondOf(world);
-    const hook = [...world.simulator.world.hooks.values()].find(
-      ({ repository }) => world.simulator.world.fullName(repository) === second,
-    );
+    const [hook] = hooksOf(world, second);
     Object.assign(hook ?? {}, { active: false, events: ["issues"] });
     await open("Hooks");
     await page.getByRole("button", { name: "Check all" }).click();
@@ -183,6 +200,57 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     await row(page, second).getByText("well", { exact: true }).waitFor();
     expect(hook).toMatchObject({ active: true });
     await shoot(page, "repaired-hook-light");
+  });
+
+  test("a hook's secret is changed, and the hook deleted once that is confirmed", {
+    timeout: LONG_TEST_MS,
+  }, async () => {
+    const second = secondOf(world);
+    const [hook] = hooksOf(world, second);
+    const [fresh, old] = SECRETS.map((secret) =>
+      hookSecret(secret, { type: "repository", id: hook?.repository.id ?? 0 }),
+    );
+    Object.assign(hook ?? {}, { secret: old });
+    const act = async (name: string) => {
+      await row(page, second).getByText("Actions", { exact: true }).click();
+      await row(page, second).getByRole("button", { name }).click();
+    };
+    await act("Change its secret");
+    await row(page, second).getByText("has the new secret, and its ping arrived").waitFor({ timeout: 30_000 });
+    expect(hook).toMatchObject({ secret: fresh });
+    await shoot(page, "changed-secret-light");
+
+    await act("All hooks at upstream");
+    await row(page, second)
+      .getByText(/ours, on, last answer 202, to /)
+      .waitFor();
+
+    await act("Delete it at upstream");
+    await expectAccessible(page);
+    await shoot(page, "delete-hook-light");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    expect(hooksOf(world, second)).toHaveLength(1);
+    await act("Delete it at upstream");
+    await page.getByRole("dialog").getByRole("button", { name: "Delete it" }).click();
+    await row(page, second)
+      .getByText(/hook \d+ is deleted/)
+      .waitFor();
+    await row(page, second).getByText("broken", { exact: true }).waitFor();
+    expect(hooksOf(world, second)).toEqual([]);
+    await row(page, second)
+      .getByRole("button", { name: /^Repair/ })
+      .click();
+    await row(page, second).getByText("Registered, and the ping arrived.").waitFor({ timeout: 30_000 });
+  });
+
+  test("everything is examined by a worker, and what it finds is said with what to do", async () => {
+    await open("Doctor");
+    await page.getByRole("button", { name: "Examine everything" }).click();
+    await page.getByText(/^All is well\.|^\d+ problems?, \d+ warnings?$/).waitFor();
+    await row(page, "The schema is this version's").getByText("well", { exact: true }).waitFor();
+    await row(page, "No delivery has failed").waitFor();
+    await shoot(page, "examined-light");
   });
 
   test("a token is made and revoked, by the keyboard alone, and revoking asks once", async () => {
@@ -225,6 +293,10 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
           await own.getByRole("button", { name: "Check all" }).click();
           await own.getByText(/^(Nothing|Something) is wrong with/).waitFor();
         }
+        if (view === "doctor") {
+          await own.getByRole("button", { name: "Examine everything" }).click();
+          await own.getByText(/^All is well\.|^\d+ problems?, \d+ warnings?$/).waitFor();
+        }
         if (view === "audits")
           await own
             .getByText("equal", { exact: true })
@@ -251,6 +323,10 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
 /** The row of a table that holds this text. */
 function row(page: Page, text: string): Locator {
   return page.getByRole("row").filter({ hasText: text });
+}
+
+function hooksOf({ simulator: { world: upstream } }: TestWorld, name: string) {
+  return [...upstream.hooks.values()].filter(({ repository }) => upstream.fullName(repository) === name);
 }
 
 /** The busiest repository but the first. */

@@ -345,6 +345,7 @@ describe("what it shows", () => {
         route: "/repos/*/*/labels",
         caller: "u77",
         cost: 1,
+        who: "user 77",
       });
       expect(history.at(-1).figures).toContainEqual(expect.objectContaining({ bucket: "core", limit: 5_000 }));
       expect(quota).toContainEqual(expect.objectContaining({ bucket: "core", limit: 5_000 }));
@@ -477,11 +478,24 @@ describe("what can be done", () => {
     });
   });
 
+  test("everything is examined, and what is wrong is said with what to do", async () => {
+    const signed = await signedIn();
+    const { code, error, document } = await done(signed, { command: "doctor" });
+    expect({ code, error }).toEqual({ code: 0, error: null });
+    expect(document.findings).toEqual(
+      expect.arrayContaining([
+        { part: "postgres", level: "ok", says: "The schema is this version's", todo: null },
+        { part: "processes", level: "ok", says: expect.stringContaining("running"), todo: null },
+        { part: "hooks", level: "warning", says: expect.any(String), todo: expect.stringContaining("PUBLIC_URL") },
+      ]),
+    );
+  });
+
   test("what tain cannot do, what reads the worker's files, and what is no command is refused before it is asked", async () => {
     const signed = await signedIn();
     for (const body of [
       { command: "up" },
-      { command: "doctor" },
+      { command: "migrate" },
       { command: "constructor" },
       { command: "targets add", words: ["https://ci.example/"], values: { "secret-file": "/etc/passwd" } },
       { command: "remove", words: [world.first], flags: ["json"] },

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../../context.ts";
 import { type AuditPhase, AuditUnderWayError, audit as auditRepository } from "../../sync/audit/audit.ts";
-import { type AuditReport, type Drift, driftCount } from "../../sync/audit/report.ts";
+import { type AuditReport, driftCount } from "../../sync/audit/report.ts";
 import { RemovedError } from "../../sync/following/while-mirrored.ts";
 import { RepositoryUnavailableError } from "../../sync/reads/pages.ts";
 import type { QuotaSpentError } from "../../upstream/client/errors.ts";
@@ -9,13 +9,17 @@ import { type Command, CommandError, type Given, UsageError } from "../command.t
 import { leavingSignal } from "../leaving.ts";
 import { openInstance } from "../open-instance.ts";
 import { counted, type Output, spanOf, styled } from "../output.ts";
+import { driftText, listNewest } from "./audit-list.ts";
 import { findMatches, type MatchedRepository, readNames } from "./patterns.ts";
 
 export const audit: Command = {
   name: "audit",
   summary: "compare repositories with upstream in full, and repair what differs",
   takes: "owner/name…",
-  flags: { repair: "put right what is found; without it nothing is changed" },
+  flags: {
+    repair: "put right what is found; without it nothing is changed",
+    list: "compare nothing: show what the newest audits found, of all repositories where none is named",
+  },
   about: `
 Reads every list of the repository and compares it with the mirror, value by value: for about
 one request or point per hundred resources, and for nothing where upstream confirms that a
@@ -33,6 +37,9 @@ const MAX_SHOWN = 40;
 
 async function runAudit({ words, flags, env, resources, within }: Given, output: Output): Promise<number> {
   const names = readNames(words);
+  if (flags.has("list") && flags.has("repair"))
+    throw new UsageError("--list changes nothing: leave out --repair, or --list");
+  if (flags.has("list")) return await listNewest((await openInstance(env, resources, within)).ctx, names, output);
   if (names.length === 0) throw new UsageError("tain audit needs to know which repository: owner/name");
   const { ctx } = await openInstance(env, resources, within);
   const repositories: MatchedRepository[] = [];
@@ -149,19 +156,4 @@ function reportText(report: AuditReport): string {
     ...(rest > 0 ? [`  and ${rest} more (--json lists the first thousand)`] : []),
     repaired ? `All of it was put right` : `Nothing was changed: \`tain audit --repair ${repository}\` puts it right`,
   ].join("\n");
-}
-
-/** `issue 5 differs in body, updated_at`. Pure. */
-function driftText({ kind, key, drift, fields = [] }: Drift): string {
-  const what = `${kind.replaceAll("_", " ")} ${key}`;
-  switch (drift) {
-    case "absent":
-      return `${what} was not in the mirror`;
-    case "gone":
-      return `${what} is no more at upstream`;
-    case "differs":
-      return `${what} differs in ${fields.join(", ")}`;
-    default:
-      return drift satisfies never;
-  }
 }

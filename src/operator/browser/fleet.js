@@ -18,6 +18,11 @@ export function create() {
   /** @type {Repository[]} */
   let all = [];
   const adding = addForm();
+  const copying = h("div", { class: "outcome", role: "status" });
+  const tryAll = button("Try all copies now", (event) =>
+    run({ command: "backfill", flags: ["no-wait"] }, { button: event.currentTarget, outcome: copying }),
+  );
+  const copies = h("div", { class: "end", hidden: true }, tryAll, copying);
   const figures = h("dl", { class: "figures" });
   const problems = h("section", { class: "problems", "aria-label": "Problems of no single repository", hidden: true });
   /** @type {Table<any>} */
@@ -65,10 +70,15 @@ export function create() {
     const words = [name];
     return menu(
       name,
-      button("Compare and repair", (event) =>
-        run(
-          { command: "audit", words, flags: ["repair"] },
-          { button: event.currentTarget, outcome, begins: "Comparing with upstream …" },
+      ...[
+        ["Compare", []],
+        ["Compare and repair", ["repair"]],
+      ].map(([text, flags]) =>
+        button(/** @type {string} */ (text), (event) =>
+          run(
+            { command: "audit", words, flags: /** @type {string[]} */ (flags) },
+            { button: event.currentTarget, outcome, begins: "Comparing with upstream …" },
+          ),
         ),
       ),
       row.state === "live"
@@ -144,6 +154,7 @@ export function create() {
       adding.form,
       adding.outcome,
     ),
+    copies,
     table.element,
   );
   return {
@@ -154,6 +165,7 @@ export function create() {
       all = data.repositories;
       table.none.textContent =
         all.length === 0 ? "Nothing is mirrored yet. Name a repository above to begin." : "No repository is like that.";
+      copies.hidden = all.every((each) => each.state !== "backfilling");
       fill(figures, ...summary(data));
       problems.hidden = data.problems.length === 0;
       fill(problems, ...data.problems.map((/** @type {string} */ text) => h("p", { class: "trouble" }, inWords(text))));
@@ -172,6 +184,15 @@ function addForm() {
       spellcheck: "false",
     })
   );
+  const parts = /** @type {HTMLInputElement} */ (
+    h("input", {
+      id: "add-parts",
+      placeholder: "checks,commits",
+      title: "Beside issues and pull requests: checks, commits, releases, refs, or none to take them back",
+      autocomplete: "off",
+      spellcheck: "false",
+    })
+  );
   const outcome = h("div", { class: "outcome", role: "status" });
   const submit = h("button", { class: "primary" }, "Mirror it");
   const form = h(
@@ -180,13 +201,15 @@ function addForm() {
       class: "add",
       submit: (event) => {
         event.preventDefault();
+        const mirror = parts.value.trim();
         void run(
-          { command: "add", words: [field.value.trim()] },
+          { command: "add", words: [field.value.trim()], values: mirror === "" ? {} : { mirror } },
           { button: submit, outcome, begins: "Looking it up at upstream …", ends: added },
         );
       },
     },
     h("div", { class: "field" }, h("label", { for: "add" }, "Mirror another"), field),
+    h("div", { class: "field" }, h("label", { for: "add-parts" }, "With"), parts),
     submit,
   );
   return { form, outcome };

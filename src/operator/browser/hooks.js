@@ -7,6 +7,12 @@ import { badge, counted, grouped, moment } from "./words.js";
 /** @typedef {{ level: "problem" | "warning", says: string, todo: string }} Finding */
 /** @typedef {{ repository: string, hookId: number | null, checkedUntil: string | null, missed: number, deliveredAt: string | null, problem: string | null, findings: Finding[] | null }} Hook */
 
+/** How commands name the webhook of a GitHub App. */
+const APP = "app";
+/** @type {Finding} */
+const DELETED = { level: "problem", says: "It was deleted at upstream", todo: "`Repair` registers a new one" };
+const UNKNOWN = { hookId: null, checkedUntil: null, missed: 0, deliveredAt: null, problem: null };
+
 export function create() {
   /** What checks found, by repository. It is as old as this page. @type {Map<string, Finding[]>} */
   const found = new Map();
@@ -36,12 +42,15 @@ export function create() {
       { title: "What can be done", isActions: true, cell: actions },
     ],
   });
-  const show = () =>
+  const show = () => {
+    // The App's own webhook is no repository's: a check tells of it.
+    const app = found.has(APP) ? [{ ...UNKNOWN, repository: APP }] : [];
     table.show(
-      hooks
+      [...app, ...hooks]
         .filter(({ repository }) => repository.toLowerCase().includes(search))
         .map((hook) => ({ ...hook, findings: found.get(hook.repository) ?? null })),
     );
+  };
 
   /**
    * @param {string[]} words none: all
@@ -71,9 +80,42 @@ export function create() {
     show();
   }
 
+  /**
+   * @param {string[]} words
+   * @param {EventTarget | null} pressed
+   * @param {HTMLElement} place
+   */
+  async function rotate(words, pressed, place) {
+    const told = await run(
+      { command: "hooks rotate", words },
+      { button: pressed, outcome: place, begins: "Changing the secret, and waiting for the ping …" },
+    );
+    for (const one of told?.document.rotated ?? []) found.set(one.repository, one.finding ? [one.finding] : []);
+    show();
+  }
+
   /** @param {Hook} row @param {HTMLElement} place */
   function actions(row, place) {
     const words = [row.repository];
+    const all = button("All hooks at upstream", (event) =>
+      run(
+        { command: "hooks list", words },
+        { button: event.target, outcome: place, begins: "Asking upstream …", ends: listed },
+      ),
+    );
+    const secret = button("Change its secret", (event) => rotate(words, event.target, place));
+    const remove = button(
+      "Delete it at upstream",
+      async (event) => {
+        const text = "Changes are found by catch-up only, minutes later, until it is registered again.";
+        if (!(await ask({ title: `Delete the hook of ${row.repository}?`, text, yes: "Delete it" }))) return;
+        const told = await run({ command: "hooks remove", words }, { button: event.target, outcome: place });
+        for (const { repository, problem } of told?.document.removed ?? [])
+          if (problem === null) found.set(repository, [DELETED]);
+        show();
+      },
+      { kind: "danger" },
+    );
     return h(
       "span",
       { class: "buttons" },
@@ -83,24 +125,7 @@ export function create() {
       button("Repair", (event) => register(words, event.currentTarget, place), {
         label: `Repair the hook of ${row.repository}`,
       }),
-      menu(
-        `the hook of ${row.repository}`,
-        button("Change its secret", (event) =>
-          run(
-            { command: "hooks rotate", words },
-            { button: event.target, outcome: place, begins: "Changing the secret …" },
-          ),
-        ),
-        button(
-          "Delete it at upstream",
-          async (event) => {
-            const text = "Changes are found by catch-up only, minutes later, until it is registered again.";
-            if (await ask({ title: `Delete the hook of ${row.repository}?`, text, yes: "Delete it" }))
-              await run({ command: "hooks remove", words }, { button: event.target, outcome: place });
-          },
-          { kind: "danger" },
-        ),
-      ),
+      menu(`the hook of ${row.repository}`, ...(row.repository === APP ? [all, secret] : [all, secret, remove])),
     );
   }
 
@@ -134,12 +159,7 @@ export function create() {
             { class: "buttons" },
             button("Check all", (event) => check([], event.currentTarget, outcome), { kind: "primary" }),
             button("Register all", (event) => register([], event.currentTarget, outcome)),
-            button("Change all secrets", (event) =>
-              run(
-                { command: "hooks rotate" },
-                { button: event.currentTarget, outcome, begins: "Changing the secrets …" },
-              ),
-            ),
+            button("Change all secrets", (event) => rotate([], event.currentTarget, outcome)),
           ),
           outcome,
         ),
@@ -200,4 +220,25 @@ function registered({ document, code }) {
     return document.registered.length === 0 ? "Nothing is mirrored yet." : "Registered, and the ping arrived.";
   const [first] = document.registered.filter((/** @type {any} */ { finding }) => finding);
   return first ? inWords(`${first.repository}: ${first.finding.says}`) : "No ping arrived.";
+}
+
+/** @param {import("./commands.js").Told} told */
+function listed({ document: { repositories } }) {
+  const [{ hooks, problem }] = repositories;
+  if (problem !== null) return inWords(problem);
+  if (hooks.length === 0) return "Upstream has no hook there.";
+  return h(
+    "ul",
+    { class: "findings" },
+    ...hooks.map((/** @type {any} */ { id, isOurs, url, isActive, events, lastResponse }) =>
+      h(
+        "li",
+        {},
+        h("code", {}, String(id)),
+        ` ${isOurs ? "ours" : "another's"}, ${isActive ? "on" : "off"}, last answer ${lastResponse.code ?? lastResponse.status}, to `,
+        h("span", { class: "url" }, url),
+        h("span", { class: "muted" }, ` ${events.join(", ")}`),
+      ),
+    ),
+  );
 }

@@ -2,6 +2,7 @@
 import { AskError, load } from "./api.js";
 import * as audits from "./audits.js";
 import * as deliveries from "./deliveries.js";
+import * as doctor from "./doctor.js";
 import { fill, h } from "./dom.js";
 import * as fleet from "./fleet.js";
 import * as hooks from "./hooks.js";
@@ -30,6 +31,7 @@ const VIEWS = /** @type {const} */ ({
   queues: ["Queues", queues],
   tokens: ["Tokens", tokens],
   writes: ["Writes", writes],
+  doctor: ["Doctor", doctor],
 });
 /** @typedef {keyof typeof VIEWS} Name */
 

@@ -3,42 +3,23 @@ import { s } from "./dom.js";
 import { clock, grouped, spanOf } from "./words.js";
 
 /** @typedef {{ at: number, remaining: number, limit: number, resetAt: number }} Point */
+/** @typedef {{ perMinute: number, leftAtReset: number, spentAt: string | null }} Outlook null, where it is: too little is known yet */
 
 const WIDTH = 640;
 const HEIGHT = 168;
 const EDGE = { left: 46, right: 10, top: 10, bottom: 24 };
 const HOUR_MS = 3_600_000;
-/** The pace is that of this time, and never of another window. */
-const PACE_MS = 10 * 60_000;
 
 /**
- * Where it goes at the pace of the last minutes. Pure.
+ * Where it goes, in a sentence. Pure but for the time zone.
  * @param {readonly Point[]} points the oldest first
- * @param {number} now
- * @returns {{ perMinute: number, atReset: number, spentAt: number | null } | null} null: too little is known yet
- */
-export function outlook(points, now) {
-  const last = points.at(-1);
-  if (!last || last.resetAt <= now) return null;
-  const window = points.filter(({ at, resetAt }) => at >= now - PACE_MS && Math.abs(resetAt - last.resetAt) < 5_000);
-  const first = window[0];
-  if (!first || last.at - first.at < 20_000) return null;
-  const perMs = Math.max(0, (first.remaining - last.remaining) / (last.at - first.at));
-  const atReset = last.remaining - perMs * (last.resetAt - last.at);
-  const spentAt = atReset < 0 && perMs > 0 ? last.at + last.remaining / perMs : null;
-  return { perMinute: perMs * 60_000, atReset: Math.max(0, Math.round(atReset)), spentAt };
-}
-
-/**
- * The same in a sentence. Pure but for the time zone.
- * @param {readonly Point[]} points
+ * @param {Outlook | null} ahead
  * @param {number} now
  */
-export function sentence(points, now) {
+export function sentence(points, ahead, now) {
   const last = points.at(-1);
   if (!last) return "Nothing was noted within the last hour.";
   if (last.resetAt <= now) return "The window is over, and nothing was asked since.";
-  const ahead = outlook(points, now);
   const end = `when the window ends at ${clock(last.resetAt)}`;
   if (!ahead)
     return `${grouped(last.remaining)} of ${grouped(last.limit)} are left. The pace is known in half a minute.`;
@@ -46,16 +27,20 @@ export function sentence(points, now) {
     ahead.perMinute < 0.05
       ? "Nothing is spent at the moment"
       : `At the pace of the last minutes, ${ahead.perMinute < 10 ? ahead.perMinute.toFixed(1) : grouped(Math.round(ahead.perMinute))} a minute`;
-  if (ahead.spentAt !== null)
-    return `${pace}, it is spent at ${clock(ahead.spentAt)}, ${spanOf(last.resetAt - ahead.spentAt)} before the window ends.`;
-  return `${pace}, ${ahead.perMinute < 0.05 ? `and ${grouped(ahead.atReset)} are left` : `about ${grouped(ahead.atReset)} are left`} ${end}.`;
+  if (ahead.spentAt !== null) {
+    const spentAt = Date.parse(ahead.spentAt);
+    return `${pace}, it is spent at ${clock(spentAt)}, ${spanOf(last.resetAt - spentAt)} before the window ends.`;
+  }
+  const left = grouped(ahead.leftAtReset);
+  return `${pace}, ${ahead.perMinute < 0.05 ? `and ${left} are left` : `about ${left} are left`} ${end}.`;
 }
 
 /**
  * @param {readonly Point[]} points
+ * @param {Outlook | null} ahead
  * @param {{ id: string, title: string, now: number }} about
  */
-export function plot(points, { id, title, now }) {
+export function plot(points, ahead, { id, title, now }) {
   const last = points.at(-1);
   const limit = Math.max(1, ...points.map((point) => point.limit));
   const from = now - HOUR_MS;
@@ -70,7 +55,6 @@ export function plot(points, { id, title, now }) {
     .join("");
   const [first] = shown;
   const area = first && last ? `${line}L${x(last.at).toFixed(1)} ${floor}L${x(first.at).toFixed(1)} ${floor}Z` : "";
-  const ahead = outlook(points, now);
   const resets = shown.filter((point, index) => index > 0 && point.resetAt - (shown[index - 1]?.resetAt ?? 0) > 5_000);
   const ticks = hourTicks(from, to);
   return s(
@@ -83,7 +67,7 @@ export function plot(points, { id, title, now }) {
       preserveAspectRatio: "none",
     },
     s("title", { id: `${id}-title` }, title),
-    s("desc", { id: `${id}-text` }, sentence(points, now)),
+    s("desc", { id: `${id}-text` }, sentence(points, ahead, now)),
     ...[0, 0.5, 1].flatMap((part) => [
       s("line", { class: "grid", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: y(limit * part), y2: y(limit * part) }),
       s(
@@ -103,8 +87,8 @@ export function plot(points, { id, title, now }) {
         class: "ahead",
         x1: x(last.at),
         y1: y(last.remaining),
-        x2: x(ahead.spentAt ?? Math.min(to, last.resetAt)),
-        y2: y(ahead.spentAt ? 0 : ahead.atReset),
+        x2: x(ahead.spentAt === null ? Math.min(to, last.resetAt) : Date.parse(ahead.spentAt)),
+        y2: y(ahead.spentAt === null ? ahead.leftAtReset : 0),
       }),
     last && s("circle", { class: "dot", cx: x(last.at), cy: y(last.remaining), r: 3.5 }),
   );

@@ -29,7 +29,11 @@ export function create() {
     columns: [
       { title: "Spent by", cell: (row) => CLASSES[row.class] ?? row.class, sort: (row) => row.class },
       { title: "On", isWide: true, cell: ({ route }) => h("code", {}, route), sort: ({ route }) => route },
-      { title: "For", cell: ({ caller }) => callerOf(caller), sort: ({ caller }) => caller },
+      {
+        title: "For",
+        cell: ({ who }) => who ?? h("span", { class: "muted" }, "the mirror"),
+        sort: ({ who }) => who ?? "",
+      },
       { title: "Bucket", cell: ({ bucket }) => bucketOf(bucket), sort: ({ bucket }) => bucket },
       {
         title: "Spent",
@@ -89,7 +93,7 @@ export function create() {
  * @param {number} index
  */
 function card(one, history, index) {
-  const { name, credential, bucket, limit, remaining, resetAt, blockedUntil, sharedWith } = one;
+  const { name, credential, bucket, limit, remaining, resetAt, blockedUntil, sharedWith, outlook } = one;
   const at = now();
   const points = history.flatMap(({ at: noted, figures }) =>
     figures.flatMap((/** @type {any} */ figure) =>
@@ -111,8 +115,12 @@ function card(one, history, index) {
       blockedUntil && badge("bad", `upstream asked for silence, until ${clock(Date.parse(blockedUntil))}`),
       sharedWith.length > 0 && h("span", { class: "muted" }, `, the same user's as ${sharedWith.join(", ")}`),
     ),
-    plot(points, { id, title: `What was left of ${bucketOf(bucket)} of the ${name} within the last hour`, now: at }),
-    h("p", { class: "outlook" }, sentence(points, at)),
+    plot(points, outlook, {
+      id,
+      title: `What was left of ${bucketOf(bucket)} of the ${name} within the last hour`,
+      now: at,
+    }),
+    h("p", { class: "outlook" }, sentence(points, outlook, at)),
     h(
       "details",
       {},
@@ -148,12 +156,4 @@ function card(one, history, index) {
 /** @param {string} bucket */
 function bucketOf(bucket) {
   return { core: "REST", graphql: "GraphQL", search: "Search" }[bucket] ?? bucket;
-}
-
-/** @param {string} caller */
-function callerOf(caller) {
-  if (caller === "") return h("span", { class: "muted" }, "the mirror");
-  if (caller === "strangers") return "callers without a token";
-  if (/^u\d+$/.test(caller)) return `user ${caller.slice(1)}`;
-  return h("span", {}, "token ", h("code", {}, caller.replace(/^t/, "")));
 }

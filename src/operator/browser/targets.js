@@ -106,6 +106,8 @@ function addForm(page) {
   const url = input("target-url", { type: "url", required: true, placeholder: "https://ci.example/hook" });
   const scope = input("target-for", { placeholder: "everything" });
   const events = input("target-events", { placeholder: "all" });
+  const form = input("target-form", { type: "checkbox" });
+  const rewrite = input("target-rewrite", { type: "checkbox" });
   const submit = h("button", { class: "primary" }, "Add the target");
   const field = (/** @type {string} */ label, /** @type {HTMLInputElement} */ of, /** @type {string} */ hint) =>
     h("div", { class: "field" }, h("label", { for: of.id }, label), of, h("span", { class: "muted hint" }, hint));
@@ -119,8 +121,9 @@ function addForm(page) {
           ...(scope.value.trim() && { for: scope.value.trim() }),
           ...(events.value.trim() && { events: events.value.trim() }),
         };
+        const flags = [...(form.checked ? ["form"] : []), ...(rewrite.checked ? ["rewrite-urls"] : [])];
         const told = await run(
-          { command: "targets add", words: [url.value.trim()], values },
+          { command: "targets add", words: [url.value.trim()], values, flags },
           { button: submit, outcome, ends: added },
         );
         if (told) page.refresh();
@@ -133,6 +136,13 @@ function addForm(page) {
       field("Address", url, "Where the requests go"),
       field("For", scope, "owner/name or owner/*"),
       field("Events", events, "issues,pull_request"),
+    ),
+    h("p", { class: "check" }, form, h("label", { for: form.id }, "As a form with the field payload, not as JSON")),
+    h(
+      "p",
+      { class: "check" },
+      rewrite,
+      h("label", { for: rewrite.id }, "Let addresses of upstream's API in it lead to the mirror (PUBLIC_URL)"),
     ),
     submit,
     outcome,
@@ -155,7 +165,7 @@ async function showSent(target) {
   const list = new Table({
     caption: `The newest requests of target ${target.id}`,
     keyOf: (/** @type {any} */ { id }) => String(id),
-    empty: "Nothing was sent to it yet.",
+    empty: "Nothing that is kept is like that.",
     columns: [
       {
         title: "Event",
@@ -197,11 +207,24 @@ async function showSent(target) {
     ],
   });
   const trouble = h("p", { class: "trouble" });
+  const failed = /** @type {HTMLInputElement} */ (
+    h("input", { id: "sent-failed", type: "checkbox", change: () => void read() })
+  );
+  const read = async () => {
+    try {
+      const asked = { target: String(target.id), ...(failed.checked && { failed: "1" }) };
+      list.show((await load("sent", asked)).sent);
+      fill(trouble, "");
+    } catch (error) {
+      fill(trouble, error instanceof Error ? error.message : String(error));
+    }
+  };
   const dialog = /** @type {HTMLDialogElement} */ (
     h(
       "dialog",
       { class: "large", "aria-labelledby": "sent-title", close: () => dialog.remove() },
       h("h2", { id: "sent-title" }, `Requests of target ${target.id}`),
+      h("p", { class: "check" }, failed, h("label", { for: failed.id }, "Only those that failed")),
       trouble,
       list.element,
       h("form", { method: "dialog", class: "buttons" }, h("button", {}, "Close")),
@@ -209,9 +232,5 @@ async function showSent(target) {
   );
   document.body.append(dialog);
   dialog.showModal();
-  try {
-    list.show((await load("sent", { target: String(target.id) })).sent);
-  } catch (error) {
-    fill(trouble, error instanceof Error ? error.message : String(error));
-  }
+  await read();
 }

@@ -2,7 +2,7 @@
 import { button, run } from "./commands.js";
 import { ask, h } from "./dom.js";
 import { Table } from "./table.js";
-import { agoOf, badge, grouped, moment, now, spanOf } from "./words.js";
+import { agoOf, badge, counted, grouped, moment, now, spanOf } from "./words.js";
 
 export function create(/** @type {{ refresh: () => void }} */ page) {
   /** @type {Table<any>} */
@@ -57,6 +57,22 @@ export function create(/** @type {{ refresh: () => void }} */ page) {
     );
   }
 
+  const outcome = h("div", { class: "outcome", role: "status" });
+  const all = button(
+    "Revoke all",
+    async (event) => {
+      const pressed = event.currentTarget;
+      const text =
+        "Every process refuses each of them within ten seconds, for good. The next npm start makes itself a new one.";
+      if (!(await ask({ title: "Revoke all tokens?", text, yes: "Revoke all" }))) return;
+      const ends = (/** @type {import("./commands.js").Told} */ { document }) =>
+        `${counted(document.revoked.length, "token")} revoked.`;
+      await run({ command: "token revoke", flags: ["all"] }, { button: pressed, outcome, ends });
+      page.refresh();
+    },
+    { kind: "danger" },
+  );
+
   return {
     element: h(
       "div",
@@ -64,11 +80,15 @@ export function create(/** @type {{ refresh: () => void }} */ page) {
       h("h1", { tabindex: "-1" }, "Tokens"),
       h("p", { class: "muted" }, "Only a token's hash is kept: it is shown once, when it is made."),
       table.element,
+      h("div", { class: "end" }, all, outcome),
       form(page),
     ),
     asked: () => /** @type {const} */ (["tokens", {}]),
     /** @param {any} data */
-    show: ({ tokens }) => table.show(tokens),
+    show({ tokens }) {
+      table.show(tokens);
+      all.hidden = tokens.every((/** @type {any} */ { revokedAt }) => revokedAt !== null);
+    },
   };
 }
 

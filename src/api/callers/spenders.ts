@@ -1,0 +1,40 @@
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { type Spent, spentLately } from "../../upstream/quota/spending.ts";
+
+/** What took of the mirror's quota, and for whom, as a person says it. */
+export interface Spender extends Spent {
+  /** `octocat`, or `token 1a2b… of octocat`; null: for nobody in particular. */
+  who: string | null;
+}
+
+/** The most within the last hour first; empty while Redis does not answer. */
+export async function spenders(
+  ctx: Pick<Context, "config" | "db" | "redis" | "clock">,
+  limit: number,
+): Promise<Spender[]> {
+  const spent = (await spentLately(ctx)).slice(0, limit);
+  const names = await namesOf(
+    ctx,
+    spent.map(({ caller }) => caller),
+  );
+  return spent.map((each) => ({ ...each, who: each.caller === "" ? null : (names.get(each.caller) ?? each.caller) }));
+}
+
+/** By the names of their quotas: `u` and a user's id, `t` and a token's id. */
+async function namesOf({ db }: Pick<Context, "db">, callers: readonly string[]): Promise<Map<string, string>> {
+  const users = callers.filter((name) => /^u\d+$/.test(name)).map((name) => name.slice(1));
+  const tokens = callers.filter((name) => /^t[0-9a-f]+$/.test(name)).map((name) => name.slice(1));
+  const rows = await db.query<{ caller: string; login: string | null }>(sql`
+    select 'u' || wanted.id as caller, u.login
+      from unnest(${users}::text[]) as wanted (id) left join users u on u.id = wanted.id::bigint
+    union
+    select 't' || wanted.id, u.login from unnest(${tokens}::text[]) as wanted (id)
+      left join api_tokens t on t.id = wanted.id left join users u on u.id = t.user_id`);
+  const named = rows.map(({ caller, login }): [string, string] => {
+    const id = caller.slice(1);
+    if (caller.startsWith("u")) return [caller, login ?? `user ${id}`];
+    return [caller, login === null ? `token ${id}` : `token ${id} of ${login}`];
+  });
+  return new Map([...named, ["strangers", "callers without a token"]]);
+}

@@ -1,0 +1,80 @@
+import { type Spender, spenders } from "../api/callers/spenders.ts";
+import { quotaHistory } from "../upstream/quota/history.ts";
+import { type Outlook, withOutlooks } from "../upstream/quota/outlook.ts";
+import { type QuotaReport, quotaReport } from "../upstream/quota/report.ts";
+import { type Command, type Given, listOf } from "./command.ts";
+import { LIMIT, readLimit } from "./listing.ts";
+import { openInstance } from "./open-instance.ts";
+import { grouped, type Output, plain, spanOf, styled, table } from "./output.ts";
+
+export const quota: Command = {
+  name: "quota",
+  summary: "show what upstream's quota is spent on, and where it leads",
+  values: { limit: LIMIT },
+  about: `
+Shows what is left of each credential's quota, when it will be spent at the pace of the last
+minutes, and what took it within the last hour: by class, route and caller. Upstream is not
+asked. With --json the hour is there as well, by fifteen seconds.`,
+  run: runQuota,
+};
+
+async function runQuota({ values, env, resources, within }: Given, output: Output): Promise<number> {
+  const limit = readLimit(values);
+  const { ctx } = await openInstance(env, resources, within);
+  const [reports, history, spent] = await Promise.all([quotaReport(ctx), quotaHistory(ctx), spenders(ctx, limit)]);
+  const ahead = withOutlooks(reports, history);
+  output.document({ quota: ahead, spent, history });
+  const now = ctx.clock.now().getTime();
+  output.line(quotaText(ahead, now) || "No answer of upstream's has told a quota yet.");
+  output.line();
+  output.line(spent.length === 0 ? "Nothing was spent within the last hour." : spentText(spent));
+  return 0;
+}
+
+/** Pure but for colours. */
+function spentText(spent: readonly Spender[]): string {
+  const rows = spent.map((each) => [
+    each.class,
+    plain(each.route),
+    plain(each.who ?? "the mirror"),
+    each.bucket,
+    grouped(each.cost),
+  ]);
+  return table(["SPENT BY", "ON", "FOR", "BUCKET", "WITHIN AN HOUR"], rows);
+}
+
+/** What is left, credential by credential; empty where nothing is known. Pure but for colours. */
+export function quotaText(reports: readonly (QuotaReport & { outlook?: Outlook | null })[], now: number): string {
+  const inUse = reports.filter(
+    ({ remaining, blockedUntil, rejectedUntil }) => remaining !== null || blockedUntil || rejectedUntil,
+  );
+  const rows = inUse.map((report) => {
+    const { name, sharedWith, bucket, limit, remaining, resetAt, blockedUntil, problem, outlook } = report;
+    const notes = [
+      problem !== null ? styled("red", "cannot be used") : null,
+      blockedUntil && `upstream asked for silence for ${spanOf(blockedUntil.getTime() - now)}`,
+      outlook && problem === null ? outlookText(outlook, now) : null,
+      sharedWith.length > 0 ? `the same user's as ${listOf(sharedWith)}` : null,
+    ];
+    return [
+      name,
+      bucket,
+      remaining === null ? "?" : `${grouped(remaining)} of ${grouped(limit ?? 0)}`,
+      resetAt ? `in ${spanOf(resetAt.getTime() - now)}` : "-",
+      notes.filter((note) => note !== null).join("; "),
+    ];
+  });
+  const tables = rows.length > 0 ? [table(["UPSTREAM CREDENTIAL", "BUCKET", "LEFT", "RESETS", "NOTE"], rows)] : [];
+  // Once for each credential: its buckets share the problem.
+  const problems = new Map(reports.flatMap(({ name, problem }) => (problem === null ? [] : [[name, problem]])));
+  const words = [...problems].map(([name, problem]) => `${styled("red", `The ${name} cannot be used`)}: ${problem}.`);
+  return [...tables, ...words].join("\n");
+}
+
+/** Pure but for colours. */
+function outlookText({ perMinute, leftAtReset, spentAt }: Outlook, now: number): string {
+  if (perMinute < 0.05) return "nothing is spent at the moment";
+  const pace = `${perMinute < 10 ? perMinute.toFixed(1) : grouped(perMinute)} a minute`;
+  if (spentAt !== null) return styled("yellow", `${pace}: spent in ${spanOf(spentAt.getTime() - now)}`);
+  return `${pace}: about ${grouped(leftAtReset)} are left then`;
+}

@@ -1,0 +1,55 @@
+import type { QuotaSample } from "./history.ts";
+import type { QuotaReport } from "./report.ts";
+
+/** The pace is that of this time, and never of another window. */
+const PACE_MS = 10 * 60_000;
+/** A shorter time tells no pace. */
+const LEAST_MS = 20_000;
+/** Upstream tells a reset in whole seconds, and not always the same one. */
+const SAME_RESET_MS = 5_000;
+
+/** Where a bucket goes at the pace of the last minutes. */
+export interface Outlook {
+  perMinute: number;
+  /** What is left when the window ends. */
+  leftAtReset: number;
+  /** When nothing is left, before the window ends; null: something is. */
+  spentAt: Date | null;
+}
+
+type Point = QuotaSample["figures"][number] & { at: number };
+
+/** Each report with its outlook: null while too little is known, or once the window is over. Pure. @param history the oldest first */
+export function withOutlooks(
+  reports: readonly QuotaReport[],
+  history: readonly QuotaSample[],
+): (QuotaReport & { outlook: Outlook | null })[] {
+  const since = (history.at(-1)?.at ?? 0) - PACE_MS;
+  // Grouped once: there may be a thousand installations.
+  const points = Map.groupBy(
+    history
+      .filter(({ at }) => at >= since)
+      .flatMap(({ at, figures }) => figures.map((figure): Point => ({ ...figure, at }))),
+    ({ credential, bucket }) => `${credential} ${bucket}`,
+  );
+  return reports.map((report) => {
+    const resetAt = report.resetAt?.getTime() ?? Number.NaN;
+    const own = points.get(`${report.credential} ${report.bucket}`) ?? [];
+    const outlook = outlookOf(own.filter((one) => Math.abs(one.resetAt - resetAt) < SAME_RESET_MS));
+    // What was noted last is seconds old.
+    const most = report.remaining ?? 0;
+    return { ...report, outlook: outlook && { ...outlook, leftAtReset: Math.min(most, outlook.leftAtReset) } };
+  });
+}
+
+function outlookOf(points: readonly Point[]): Outlook | null {
+  const [first, last] = [points[0], points.at(-1)];
+  if (!first || !last || last.at - first.at < LEAST_MS) return null;
+  const perMs = Math.max(0, (first.remaining - last.remaining) / (last.at - first.at));
+  const atReset = last.remaining - perMs * (last.resetAt - last.at);
+  return {
+    perMinute: perMs * 60_000,
+    leftAtReset: Math.max(0, Math.round(atReset)),
+    spentAt: atReset < 0 ? new Date(last.at + last.remaining / perMs) : null,
+  };
+}
