@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { formOf } from "../../src/upstream/client/metering.ts";
+import { Metrics } from "../../src/operations/metrics.ts";
+import { formOf, UpstreamMeter } from "../../src/upstream/client/metering.ts";
 
 test.each([
   ["/repos/octo/demo/issues/12/comments?page=2", "/repos/*/*/issues/*/comments"],
@@ -14,4 +15,15 @@ test.each([
   ["/graphql", "/graphql"],
 ])("the form of %s is %s", (path, form) => {
   expect(formOf(path)).toBe(form);
+});
+
+test("callers who ask for paths without end add no series without end", async () => {
+  const metrics = new Metrics();
+  const meter = new UpstreamMeter(metrics);
+  const word = (nth: number) => [...String(nth)].map((digit) => "abcdefghij"[Number(digit)]).join("");
+  for (let nth = 0; nth < 1_000; nth++)
+    meter.answered({ path: `/${word(nth)}`, bucket: "core", class: "own" }, 404, performance.now());
+  const routes = [...(await metrics.text()).matchAll(/^tain_upstream_requests_total\{route="([^"]+)"/gm)];
+  expect(routes).toHaveLength(201);
+  expect(routes.map(([, route]) => route)).toContain("other");
 });
