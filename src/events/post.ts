@@ -39,8 +39,6 @@ export class TargetClient {
   readonly #unchecked: Agent;
   /** For the payloads of this process that are under way. */
   readonly room = new PayloadRoom();
-  /** How many lanes of this process are open, each with one request at most. */
-  lanes = 0;
 
   constructor(ctx: Pick<Context, "config" | "clock">, resolve?: Resolve) {
     this.#ctx = ctx;

@@ -26,8 +26,6 @@ import { findTarget, SealedSecretError, secretOf, type Target } from "./target.t
 
 /** The repositories whose events a target is told of at once. Within each they come one after the other. */
 const LANES = 4;
-/** Beyond that a target has one lane only: what a killed process was sending is sent twice, so little is under way at once. */
-const LANES_OF_PROCESS = 64;
 /** Then others have their turn. */
 const TURN_MS = 5_000;
 
@@ -99,12 +97,10 @@ async function runLanes(ctx: Telling, client: TargetClient, targetId: number, tu
   const failures: unknown[] = [];
   let running = 0;
   const open = () => {
-    if (running === LANES || turn.isDrained || (running > 0 && client.lanes >= LANES_OF_PROCESS)) return;
+    if (running === LANES || turn.isDrained) return;
     running += 1;
-    client.lanes += 1;
     const lane = runLane(ctx, client, { targetId, turn, open }).finally(() => {
       running -= 1;
-      client.lanes -= 1;
     });
     lanes.push(lane.catch((error) => void failures.push(error)));
   };
