@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
-import { setVisibility } from "../../src/simulator/changes/repositories.ts";
+import { renameRepository, setVisibility } from "../../src/simulator/changes/repositories.ts";
 import type { Repository } from "../../src/simulator/records.ts";
 import { type Answered, type Asking, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
@@ -203,6 +203,25 @@ test("a repository that is made private is closed at once to those who had been 
       "repository",
       (await world.getUpstream(`/repositories/${repository.id}`)).body,
     );
+  }
+});
+
+test("what is kept by a sha shows the name that its repository has", async () => {
+  const path = `/repositories/${repository.id}/git/blobs/${head()}`;
+  const askers = [ANN, world.token] as const;
+  const ask = (token: string) => askAt(world.url, "GET", path, { token });
+  for (const token of askers) expect((await ask(token)).text).toContain(`/repos/${name}/`);
+  const [owner = "", before = ""] = name.split("/");
+  const rename = async (to: string) => {
+    renameRepository(world.upstream.world, repository.ownerId, repository, to);
+    const { body } = await world.getUpstream(`/repositories/${repository.id}`);
+    await store(world.ctx, world.upstream, "repository", body);
+  };
+  await rename("called-otherwise");
+  try {
+    for (const token of askers) expect((await ask(token)).text).toContain(`/repos/${owner}/called-otherwise/`);
+  } finally {
+    await rename(before);
   }
 });
 

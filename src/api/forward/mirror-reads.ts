@@ -7,6 +7,7 @@ import type { Caller } from "../callers/caller.ts";
 import { readsRest } from "../callers/kinds.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { restrictRead } from "../view.ts";
+import type { Home } from "./cache/cache.ts";
 import type { Viewer } from "./cache/proofs.ts";
 import { questionOf } from "./cache/question.ts";
 import { type Asked, askedBy, forwardKept, restrictedAnswerOf } from "./forwarding.ts";
@@ -58,33 +59,37 @@ export async function readByMirror(call: Call): Promise<Answer | null> {
       403,
       "Forbidden: this mirror shows you no such repository, or no code of it, and so asks nothing.",
     );
-  return await shownToMirror(call, found.id, rest);
+  return await shownToMirror(call, found, rest);
 }
 
 /**
  * What upstream shows the mirror of something below a repository that the caller may see.
- * @param repositoryId the repository's
+ * @param home the repository
  * @param rest behind the repository's name
  * @throws ApiFault as `UpstreamForCallers.open`
  */
-export async function shownToMirror(call: Call, repositoryId: number, rest: string): Promise<Answer> {
+export async function shownToMirror(call: Call, home: Home, rest: string): Promise<Answer> {
   const { ctx, query, gone, caller } = call;
-  const path = `/repositories/${repositoryId}${rest}`;
+  const path = `/repositories/${home.id}${rest}`;
   const below = `${path}${query.size > 0 ? `?${query}` : ""}`;
   const restrict = (document: Buffer) => {
     const text = document.toString();
-    const shown = restrictRead(text, call, repositoryId);
+    const shown = restrictRead(text, call, home.id);
     return shown === text ? document : Buffer.from(shown);
   };
   const asked: Asked = { ...askedBy(call, below), ...(OF_GIT.test(rest) ? {} : { restrict }) };
   const send = (conditional?: Conditional) =>
     ctx.upstream.open(caller, below, { headers: headersOf(call), gone, ...(conditional && { conditional }) });
   const question = ctx.forwarded && questionOf({ ...call, path });
-  const home = async () => repositoryId;
   const fault = (error: unknown) => readFault(error, { now: ctx.clock.now(), isLate: false, whose: "the mirror's" });
   const answer =
     ctx.forwarded && question
-      ? await forwardKept(ctx.forwarded, asked, { question, viewer: MIRROR, home, isFresh: call.isFresh, send }, fault)
+      ? await forwardKept(
+          ctx.forwarded,
+          asked,
+          { question, viewer: MIRROR, home: async () => home, isFresh: call.isFresh, send },
+          fault,
+        )
       : await restrictedAnswerOf(asked, await send()).catch((error: unknown) => {
           throw error instanceof UpstreamUnavailableError ? fault(error) : error;
         });

@@ -4,6 +4,7 @@ import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
 import type { Caller, User } from "../callers/caller.ts";
+import type { Home } from "./cache/cache.ts";
 import type { Question } from "./cache/kept-answers.ts";
 import { questionOf } from "./cache/question.ts";
 import { answerOf, askedBy, forward, forwardKept, opened, unanswered } from "./forwarding.ts";
@@ -41,14 +42,12 @@ async function read(call: Call, { forward: send, fingerprint, known }: OfUpstrea
 }
 
 /** The mirrored repository that the question leads to, if the caller sees it. */
-async function homeOf({ ctx, sight, reading }: Call, { fullName, id }: Question): Promise<number | null> {
+async function homeOf({ ctx, sight, reading }: Call, { fullName, id }: Question): Promise<Home | null> {
   const { repositories } = ctx.mirror;
   try {
-    const found =
-      fullName === null
-        ? await repositories.byId(id ?? 0, sight)
-        : await repositories.namedOrKept(fullName, sight, reading);
-    return found?.id ?? null;
+    return fullName === null
+      ? await repositories.byId(id ?? 0, sight)
+      : await repositories.namedOrKept(fullName, sight, reading);
   } catch (error) {
     ctx.log.warn({ reason: reasonOf(error) }, "Nobody can say who sees a repository: upstream is asked");
     return null;

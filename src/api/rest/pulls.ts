@@ -34,7 +34,7 @@ export async function listPulls(call: RepositoryCall): Promise<Answer> {
 export async function getPull(call: RepositoryCall): Promise<Answer> {
   if (call.media.patch) {
     if (call.ctx.config.passThrough === "all")
-      return await shownToMirror(call, call.repository.id, `/pulls/${call.params.number}`);
+      return await shownToMirror(call, call.repository, `/pulls/${call.params.number}`);
     throw new ApiFault(406, `This mirror holds no commits, and so serves no ${call.media.patch} of a pull request`);
   }
   const { document, detail, body, updatedAt } = await requirePull(call);

@@ -7,6 +7,7 @@ import { collected } from "../body.ts";
 import { keptOf, MOST_KEPT_BYTES, tagOf, type WholeAnswer } from "./keeping.ts";
 import { type KeptAnswer, KeptAnswers, type Question } from "./kept-answers.ts";
 import { Proofs, type Viewer } from "./proofs.ts";
+import { below } from "./question.ts";
 
 /** One read, and how it is asked. */
 export interface Asking {
@@ -18,10 +19,16 @@ export interface Asking {
   question: Question;
   viewer: Viewer;
   /** The mirrored repository that the question leads to and the caller sees; null: none, or that cannot be told. */
-  home: () => Promise<number | null>;
+  home: () => Promise<Home | null>;
   /** The caller wants upstream's word of this moment. */
   isFresh: boolean;
   send: (conditional: Conditional) => Promise<Opened>;
+}
+
+/** A mirrored repository, as it is called now. */
+export interface Home {
+  id: number;
+  fullName: string;
 }
 
 /** An answer that is there as a whole. */
@@ -84,29 +91,31 @@ export class ForwardCache {
   }
 
   async #find(asking: Asking, isPlain: boolean): Promise<Found> {
-    const { question, viewer, isFresh } = asking;
+    const { viewer, isFresh } = asking;
+    const lives = asking.question.isImmutable ? await asking.home() : null;
+    const home = lives?.id ?? null;
+    // A document by sha tells its repository's name, too: under another name it is another question.
+    const question = lives ? below(asking.question, lives.fullName) : asking.question;
     // One that ends while the store is asked is not in what the store says.
     const before = isPlain ? this.#firsts.get(question.key) : undefined;
-    const [known, home] = await Promise.all([
-      this.#kept.find(question, viewer.name),
-      question.isImmutable ? asking.home() : null,
-    ]);
+    const known = await this.#kept.find(question, viewer.name);
     const first = known || !isPlain ? undefined : (before ?? this.#firsts.get(question.key));
-    const made = (await first) ?? null;
-    const kept = known ?? (made && [viewer.name, ""].includes(made.shownTo) ? made : null);
+    const other = (await first) ?? null;
+    const kept = known ?? (other && [viewer.name, ""].includes(other.shownTo) ? other : null);
     const proof = kept && home !== null && !isFresh ? this.#proofs.find(viewer, kept, home) : null;
     if (kept && proof) {
       this.#kept.confirmed(kept, null);
       const age = Math.max(0, Math.floor((this.#ctx.clock.now().getTime() - proof.at.getTime()) / 1_000));
       return { status: 200, headers: { ...kept.headers, etag: proof.etag }, body: kept.body, outcome: "hit", age };
     }
-    if (kept || first || !isPlain) return (await this.#ask(asking, kept, home)).found;
+    const asked = { ...asking, question };
+    if (kept || first || !isPlain) return (await this.#ask(asked, kept, home)).found;
     const { promise, resolve } = Promise.withResolvers<KeptAnswer | null>();
     this.#firsts.set(question.key, promise);
     try {
-      const asked = await this.#ask(asking, null, home);
-      resolve(asked.made);
-      return asked.found;
+      const { made, found } = await this.#ask(asked, null, home);
+      resolve(made);
+      return found;
     } finally {
       resolve(null);
       this.#firsts.delete(question.key);

@@ -51,7 +51,7 @@ export function questionOf(
   sorted.sort();
   const parts = [ctx.config.upstreamUrl, fullName ?? id, rest, `${sorted}`, acceptedTypes(headers.accept), version];
   return {
-    key: createHash("sha256").update(JSON.stringify(parts)).digest("base64url"),
+    key: digest(parts),
     fullName: name === undefined ? null : decoded(name),
     id: id === undefined ? null : Number(id),
     perPage: /^\/git\/(matching-)?refs(\/|$)/.test(plain)
@@ -61,6 +61,15 @@ export function questionOf(
       BY_SHA.test(plain) ||
       (BY_REF.test(plain) && query.size === 1 && new RegExp(`^${SHA}$`).test(query.get("ref") ?? "")),
   };
+}
+
+/** The question as it is asked while its repository is called so. Pure. */
+export function below(question: Question, fullName: string): Question {
+  return { ...question, key: digest([question.key, fullName]) };
+}
+
+function digest(parts: readonly unknown[]): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
 }
 
 function acceptedTypes(accept: string | string[] | undefined): string {
