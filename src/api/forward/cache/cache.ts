@@ -5,9 +5,8 @@ import { UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
 import type { Conditional, Opened } from "../../../upstream/client/opened.ts";
 import { collected } from "../body.ts";
 import { keptOf, MOST_KEPT_BYTES, tagOf, type WholeAnswer } from "./keeping.ts";
-import { type KeptAnswer, KeptAnswers, type Question } from "./kept-answers.ts";
+import { below, type KeptAnswer, KeptAnswers, type Question } from "./kept-answers.ts";
 import { Proofs, type Viewer } from "./proofs.ts";
-import { below } from "./question.ts";
 
 /** One read, and how it is asked. */
 export interface Asking {

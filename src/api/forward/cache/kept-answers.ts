@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../../db/sql.ts";
@@ -16,6 +17,16 @@ export interface Question {
   isImmutable: boolean;
   /** How many rows a page has at most; null: all rows are one page. */
   perPage: number | null;
+}
+
+/** The question as it is asked while its repository is called so. Pure. */
+export function below(question: Question, fullName: string): Question {
+  return { ...question, key: digest([question.key, fullName]) };
+}
+
+/** Names a question. Pure. */
+export function digest(parts: readonly unknown[]): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
 }
 
 /** One of upstream's answers, whole. */

@@ -1,8 +1,7 @@
-import { createHash } from "node:crypto";
 import { decoded } from "../../../http/router.ts";
 import { type Call, isRead } from "../../call.ts";
 import { isLaidOut } from "../../dialect/reply.ts";
-import type { Question } from "./kept-answers.ts";
+import { digest, type Question } from "./kept-answers.ts";
 
 const BELOW = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.+)$/;
 
@@ -61,15 +60,6 @@ export function questionOf(
       BY_SHA.test(plain) ||
       (BY_REF.test(plain) && query.size === 1 && new RegExp(`^${SHA}$`).test(query.get("ref") ?? "")),
   };
-}
-
-/** The question as it is asked while its repository is called so. Pure. */
-export function below(question: Question, fullName: string): Question {
-  return { ...question, key: digest([question.key, fullName]) };
-}
-
-function digest(parts: readonly unknown[]): string {
-  return createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
 }
 
 function acceptedTypes(accept: string | string[] | undefined): string {
