@@ -1,4 +1,4 @@
-import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
+import type { Comment, Issue, IssueType, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
 import type { CheckRun, CheckSuite, CommitStatus, Release } from "./records-code.ts";
 
 type EventName =
@@ -19,6 +19,8 @@ type EventName =
   | "delete"
   | "release"
   | "pull_request_review_thread"
+  | "sub_issues"
+  | "issue_dependencies"
   | "ping";
 
 /**
@@ -55,6 +57,9 @@ export interface WorldEvent {
   readonly changes?: Readonly<Record<string, unknown>>;
   /** Transfers: at the source `to`, at the target `from`. */
   readonly transfer?: { readonly to?: Issue; readonly from?: Issue };
+  /** Of `sub_issues` the parent and its sub-issue, of `issue_dependencies` what blocks and what it blocks. */
+  readonly link?: { readonly from: Issue; readonly to: Issue };
+  readonly issueType?: IssueType;
   /** Repository transfer: the owner it came from. */
   readonly ownerFromId?: number;
   /** Pushes and `synchronize`. */

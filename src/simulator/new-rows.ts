@@ -204,6 +204,8 @@ export function issueRow(ids: Ids, fields: NewIssue): Issue {
     assigneeIds: fields.assigneeIds?.length ? fields.assigneeIds : NONE,
     labelIds: fields.labelIds?.length ? fields.labelIds : NONE,
     milestoneId: fields.milestoneId ?? null,
+    typeId: fields.typeId ?? null,
+    links: fields.links ?? null,
     createdAt,
     updatedAt: fields.updatedAt ?? createdAt,
     editedAt: fields.editedAt ?? null,

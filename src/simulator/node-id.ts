@@ -19,7 +19,8 @@ export type NodeKind =
   | "CheckRun"
   | "StatusContext"
   | "Release"
-  | "ReleaseAsset";
+  | "ReleaseAsset"
+  | "IssueType";
 
 const PREFIXES: Readonly<Record<NodeKind, string>> = {
   User: "U",
@@ -39,6 +40,7 @@ const PREFIXES: Readonly<Record<NodeKind, string>> = {
   StatusContext: "SC",
   Release: "RE",
   ReleaseAsset: "RA",
+  IssueType: "IT",
 };
 
 function isKind(text: string): text is NodeKind {

@@ -73,7 +73,7 @@ export function neededFor(method: string, pattern: string): Needed {
 }
 
 function namesFor(path: string, level: Level): string[] {
-  const [, first = "", second] = path.split("/");
+  const [, first = ""] = path.split("/");
   switch (first) {
     case "":
     case "topics":
@@ -99,9 +99,13 @@ function namesFor(path: string, level: Level): string[] {
       return ["repository_hooks"];
     case "pulls":
       return [path.endsWith("/merge") && level === "write" ? "contents" : "pull_requests"];
+    case "issue-types":
+      return ["metadata"];
     case "issues":
       // Issues themselves; what hangs on them may be a pull request's as well.
-      return path === "/issues" || (second === ":number" && path === "/issues/:number" && level === "read")
+      return path === "/issues" ||
+        (path === "/issues/:number" && level === "read") ||
+        /^\/issues\/:number\/(sub_issue|dependencies|parent)/.test(path)
         ? ["issues"]
         : ["issues", "pull_requests"];
     case "assignees":

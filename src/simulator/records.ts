@@ -155,6 +155,24 @@ export type Association =
 type ReactionContent = "+1" | "-1" | "laugh" | "hooray" | "confused" | "heart" | "rocket" | "eyes";
 export type Reactions = Readonly<Partial<Record<ReactionContent, number>>>;
 
+/** How issues hang together, by their ids. Both ends name each other. */
+export interface IssueLinks {
+  readonly parentId: number | null;
+  /** In the order that people gave them. */
+  readonly subIssueIds: readonly number[];
+  readonly blockedByIds: readonly number[];
+  readonly blockingIds: readonly number[];
+}
+
+/** What an organisation's issues can be. */
+export interface IssueType {
+  readonly id: number;
+  readonly name: string;
+  readonly description: string | null;
+  readonly color: string;
+  readonly createdAt: Seconds;
+}
+
 /** An issue, or (with `pull`) the issue side of a pull request. */
 export interface Issue {
   /** The issue's id: also what `/issues` shows for a pull request, whose own id is `pull.id`. */
@@ -175,6 +193,9 @@ export interface Issue {
   assigneeIds: readonly number[];
   labelIds: readonly number[];
   milestoneId: number | null;
+  typeId: number | null;
+  /** Null: to no other. Never changed in place. */
+  links: IssueLinks | null;
   readonly createdAt: Seconds;
   updatedAt: Seconds;
   /** When the title or body was last edited; GraphQL's `lastEditedAt`. */

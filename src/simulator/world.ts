@@ -16,6 +16,7 @@ import {
   GHOST_ID,
   type Hook,
   type Issue,
+  type IssueType,
   type Label,
   type Milestone,
   type PullIssue,
@@ -37,6 +38,7 @@ export interface UncertainBumps {
   readonly commentEdit: boolean;
   readonly commentDelete: boolean;
   readonly labelDelete: boolean;
+  readonly typeChange: boolean;
 }
 
 // Where the service's behaviour is unknown, the simulator takes the answer that is harder for a mirror.
@@ -48,7 +50,15 @@ const HARD_BUMPS: UncertainBumps = {
   commentEdit: false,
   commentDelete: false,
   labelDelete: false,
+  typeChange: false,
 };
+
+/** What the service gives each organisation to begin with. */
+const ISSUE_TYPES: readonly IssueType[] = [
+  { id: 20_100_001, name: "Task", description: "A specific piece of work", color: "yellow", createdAt: 1_705_000_000 },
+  { id: 20_100_002, name: "Bug", description: "An unexpected problem", color: "red", createdAt: 1_705_000_000 },
+  { id: 20_100_003, name: "Feature", description: "A request or idea", color: "blue", createdAt: 1_705_000_000 },
+];
 
 export interface WorldOptions {
   readonly clock?: Clock;
@@ -76,6 +86,7 @@ export class World {
   readonly pulls = new Map<number, PullIssue>();
   readonly labels = new Map<number, Label>();
   readonly milestones = new Map<number, Milestone>();
+  readonly issueTypes: readonly IssueType[] = ISSUE_TYPES;
   readonly comments = new Map<number, Comment>();
   readonly reviews = new Map<number, Review>();
   readonly reviewComments = new Map<number, ReviewComment>();

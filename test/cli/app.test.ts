@@ -12,7 +12,7 @@ const APP = { APP_ID: "4711", APP_PRIVATE_KEY: pemOf(pair.privateKey), UPSTREAM_
 const OWN = { type: "integration", id: 4711 } as const;
 const EVENTS = [
   ...["issues", "issue_comment", "label", "milestone", "public", "pull_request", "pull_request_review"],
-  ...["pull_request_review_comment", "repository"],
+  ...["pull_request_review_comment", "repository", "sub_issues", "issue_dependencies"],
 ];
 
 /** A mirror by an App alone, installed on `octo` with `octo/demo`. */

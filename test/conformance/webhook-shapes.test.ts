@@ -21,7 +21,11 @@ const SUBJECTS: Record<string, string[]> = {
   public: ["repository"],
 };
 
-describe.each(Object.keys(FOLLOWED_EVENTS))("GitHub's example payloads, as %s", (event) => {
+/** The published examples are older than these events. */
+const WITHOUT_EXAMPLES = ["sub_issues", "issue_dependencies"];
+const withExamples = Object.keys(FOLLOWED_EVENTS).filter((event) => !WITHOUT_EXAMPLES.includes(event));
+
+describe.each(withExamples)("GitHub's example payloads, as %s", (event) => {
   const [own, others] = [all.filter((one) => one.event === event), all.filter((one) => one.event !== event)];
 
   test("are taken for it if they are", () => {

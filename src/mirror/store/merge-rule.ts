@@ -101,6 +101,18 @@ export const MERGEABILITY: ReadonlySet<string> = new Set([
   "merge_commit_sha",
 ]);
 
+/** Keys that every read of a resource shows where there is something to show, lists included. Without: there is nothing. */
+const SHOWN_IF_ANY: readonly string[] = ["parent_issue_url"];
+
+/** The keys that are stored and that a read shows to be there no more. */
+export function goneKeys(
+  stored: Pick<Stored, "fields">,
+  { extent, stamp, fields }: Pick<Observation, "extent" | "stamp" | "fields">,
+): string[] {
+  if (extent === "part" || !stamp.read) return [];
+  return SHOWN_IF_ANY.filter((key) => key in stored.fields && !(key in fields));
+}
+
 /** Folds an observation into what is stored, never backwards. */
 export function fold(stored: Stored | undefined, seen: Observation): Folded {
   if (!stored)
@@ -154,13 +166,14 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   let hasChanged = false;
   const tied: string[] = [];
   const isAllThereIs = seen.extent === "single" || hasBecomePull(stored, seen);
+  const gone = goneKeys(stored, seen);
 
   if (isNewer) {
     // Keys that this observation lacks keep the stamps under which they were seen.
     for (const key of Object.keys(stored.fields)) {
       if (key in seen.fields) continue;
       keyStamps[key] ??= stored.stamp;
-      if (!isAllThereIs || order(seen, keyStamps[key]) !== "newer") continue;
+      if (!(isAllThereIs || gone.includes(key)) || order(seen, keyStamps[key]) !== "newer") continue;
       delete fields[key];
       delete keyStamps[key];
       hasChanged = true;
@@ -215,7 +228,8 @@ function repeats(stored: Stored, { fields, stamp, extent }: Observation): boolea
     if (known === undefined || (stored.keyStamps[key] ?? stored.stamp).updatedAt < stamp.updatedAt) return false;
     if (known !== value && (typeof value !== "object" || JSON.stringify(known) !== JSON.stringify(value))) return false;
   }
-  return !hasBecomePull(stored, { extent, stamp, fields });
+  const sight = { extent, stamp, fields };
+  return !hasBecomePull(stored, sight) && goneKeys(stored, sight).length === 0;
 }
 
 /** Upstream then no longer shows some of the issue's keys, and lists leave no other keys out. */

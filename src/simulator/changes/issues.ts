@@ -1,4 +1,5 @@
 import type { WorldEvent } from "../event.ts";
+import { unlinkAll } from "../issue-links.ts";
 import { GHOST_ID, type Issue, type LockReason, type Repository, type StateReason } from "../records.ts";
 import { checkBody, checkTitle, Refusal } from "../refusal.ts";
 import type { World } from "../world.ts";
@@ -53,6 +54,7 @@ export interface IssueEdit {
   /** The whole new set. */
   readonly assigneeIds?: readonly number[];
   readonly milestoneId?: number | null;
+  readonly typeId?: number | null;
 }
 
 /** What is absent stays; what is equal changes nothing, bumps nothing and tells nothing. */
@@ -110,11 +112,20 @@ export function editIssue(world: World, by: number, issue: Issue, edit: IssueEdi
     touchMilestone(world, issue.milestoneId);
     bump = true;
   }
+  const { typeId: typeBefore } = issue;
+  if (edit.typeId !== undefined && edit.typeId !== typeBefore) {
+    issue.typeId = edit.typeId;
+    bump ||= world.bumps.typeChange;
+  }
 
   if (bump) world.bump(issue);
   if (edited) tellIssue(world, by, issue, "edited", { changes });
   if (moved) tellIssue(world, by, issue, edit.state === "closed" ? "closed" : "reopened");
   tellSets(world, by, issue, labelsBefore, assigneesBefore, milestoneBefore);
+  const typeOf = (id: number | null) => world.issueTypes.find((one) => one.id === id);
+  const [before, after] = [typeOf(typeBefore), typeOf(issue.typeId)];
+  if (before && before !== after) tellIssue(world, by, issue, "untyped", { issueType: before });
+  if (after && before !== after) tellIssue(world, by, issue, "typed", { issueType: after });
   return issue;
 }
 
@@ -182,7 +193,7 @@ export function transferIssue(world: World, by: number, issue: Issue, target: Re
     return same ? [same.id] : [];
   });
   world.changing(target);
-  const { id: _id, number: _number, repository: _repository, thread, pull: _pull, ...kept } = issue;
+  const { id: _id, number: _number, repository: _repository, thread, pull: _pull, links: _links, ...kept } = issue;
   const moved = world.addIssue({ ...kept, repository: target, labelIds, milestoneId: null, updatedAt: world.now() });
   for (const comment of thread) {
     const { id: _commentId, issue: _issue, ...text } = comment;
@@ -196,6 +207,7 @@ export function transferIssue(world: World, by: number, issue: Issue, target: Re
 
 function bury(world: World, issue: Issue, to: Issue | null): void {
   const { rows } = issue.repository;
+  unlinkAll(world, issue);
   world.changing(issue.repository);
   world.countIssue(issue, -1);
   issue.deleted = true;

@@ -1,4 +1,5 @@
 /** Fields that issues, pull requests, comments and reviews have alike, and the issue's own. */
+import { parentOf, subIssuesSummary } from "../issue-links.ts";
 import type { Association, Issue, Reactions, Repository, Seconds } from "../records.ts";
 import { association, time, timeOrNull } from "../views/view.ts";
 import { actor, issuePage, pathOf, seen } from "./call.ts";
@@ -115,6 +116,8 @@ export const issueFields: Fields<Issue> = {
   id: (issue, _, call) => call.world.nodeId("Issue", issue, issue.repository.id, call.view.nextIds),
   state: issueState,
   isPinned: (issue) => issue.pinned,
+  parent: (issue, _, call) => seen(call, parentOf(call.world, issue) ?? undefined),
+  subIssuesSummary: (issue, _, call) => subIssuesSummary(call.world, issue),
   stateReason: (issue, { enableDuplicate }) => {
     if (issue.stateReason === "duplicate" && !enableDuplicate) return "NOT_PLANNED";
     return issue.stateReason?.toUpperCase() ?? null;

@@ -75,7 +75,11 @@ export function patchIssue(call: RepositoryCall): Answer {
   const labels = trusted ? labelIds(call, by) : undefined;
   const assignees = trusted ? assigneeIds(call) : undefined;
   const milestone = trusted ? milestoneId(call) : undefined;
+  const typeName = trusted ? textOrNull(body, "type") : undefined;
+  const type = call.world.issueTypes.find(({ name }) => name === typeName);
+  if (typeName && !type) throw invalid({ value: typeName, resource: "Issue", field: "type", code: "invalid" });
   const edit: IssueEdit = {
+    ...(typeName === undefined ? {} : { typeId: type?.id ?? null }),
     ...(title === undefined ? {} : { title }),
     ...(newBody === undefined ? {} : { body: newBody }),
     ...(state === undefined ? {} : { state }),

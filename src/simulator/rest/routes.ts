@@ -15,6 +15,7 @@ import * as hooks from "./hooks.ts";
 import { listIssues } from "./issue-list.ts";
 import * as issues from "./issues.ts";
 import * as labels from "./labels.ts";
+import { LINK_ROUTES } from "./links.ts";
 import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./meta.ts";
 import * as pulls from "./pulls.ts";
 import * as repositories from "./repositories.ts";
@@ -174,6 +175,7 @@ export const ROUTES: readonly Route[] = [
   inRepository("PUT", "/issues/:number/lock", "issues/issues#lock-an-issue", issues.putLock),
   inRepository("DELETE", "/issues/:number/lock", "issues/issues#unlock-an-issue", issues.deleteLock),
 
+  ...LINK_ROUTES,
   inRepository("GET", "/pulls", "pulls/pulls#list-pull-requests", pulls.listPulls),
   inRepository("POST", "/pulls", "pulls/pulls#create-a-pull-request", pulls.postPull, CONTENT),
   inRepository(

@@ -1,4 +1,5 @@
 import { asRecorded } from "../histories-recorded.ts";
+import { dependenciesSummary, parentOf, subIssuesSummary } from "../issue-links.ts";
 import type { Issue, Label, Milestone, PullIssue } from "../records.ts";
 import { commentCount, isPull } from "../world.ts";
 import { simpleUser, simpleUserOrNull } from "./user.ts";
@@ -117,7 +118,7 @@ export function issueView(view: View, issue: Issue): Json {
     updated_at: time(issue.updatedAt),
     closed_at: timeOrNull(issue.closedAt),
     author_association: shared.association,
-    ...(isPull(issue) ? pullPart(issue, base, page) : issuePart()),
+    ...(isPull(issue) ? pullPart(issue, base, page) : issuePart(view, issue)),
     active_lock_reason: issue.lockReason,
     ...bodyFields(view, issue.body),
     closed_by: simpleUserOrNull(view, issue.closedById),
@@ -128,11 +129,30 @@ export function issueView(view: View, issue: Issue): Json {
   });
 }
 
-function issuePart(): Json {
+/** Who has no parent has no such key. */
+function issuePart(view: View, issue: Issue): Json {
+  const { total, completed, percentCompleted } = subIssuesSummary(view.world, issue);
+  const parent = parentOf(view.world, issue);
   return {
-    type: null,
-    sub_issues_summary: { total: 0, completed: 0, percent_completed: 0 },
-    issue_dependencies_summary: { blocked_by: 0, total_blocked_by: 0, blocking: 0, total_blocking: 0 },
+    type: issue.typeId === null ? null : issueTypeView(view, issue.typeId),
+    sub_issues_summary: { total, completed, percent_completed: percentCompleted },
+    issue_dependencies_summary: dependenciesSummary(view.world, issue),
+    ...(parent ? { parent_issue_url: `${repositoryUrl(view, parent.repository)}/issues/${parent.number}` } : {}),
+  };
+}
+
+export function issueTypeView(view: View, id: number): Json | null {
+  const type = view.world.issueTypes.find((one) => one.id === id);
+  if (!type) return null;
+  return {
+    id: type.id,
+    node_id: view.world.nodeId("IssueType", type),
+    name: type.name,
+    description: type.description,
+    color: type.color,
+    created_at: time(type.createdAt),
+    updated_at: time(type.createdAt),
+    is_enabled: true,
   };
 }
 

@@ -7,7 +7,7 @@ import type { Commit } from "../records-code.ts";
 import { payloadRun, payloadStatus, payloadSuite } from "../views/check.ts";
 import { commentView, reviewCommentView, reviewView } from "../views/comment.ts";
 import { headCommit } from "../views/commit.ts";
-import { issueView, labelView, milestoneView } from "../views/issue.ts";
+import { issueTypeView, issueView, labelView, milestoneView } from "../views/issue.ts";
 import { fullPull, pullSummary } from "../views/pull.ts";
 import { releaseView } from "../views/release.ts";
 import { repositorySummary } from "../views/repository.ts";
@@ -81,6 +81,10 @@ function subject(view: View, event: WorldEvent): Json {
       return issue && isPull(issue)
         ? { thread: threadPart(view, issue, event.thread), pull_request: pullSummary(view, issue) }
         : {};
+    case "sub_issues":
+      return event.link ? linkPart(view, event, "parent_issue", "sub_issue") : {};
+    case "issue_dependencies":
+      return event.link ? linkPart(view, event, "blocking_issue", "blocked_issue") : {};
     case "public":
     case "ping":
       return {};
@@ -93,6 +97,7 @@ function extras(view: View, event: WorldEvent): Json {
   return {
     ...(event.label ? { label: labelView(view, event.label) } : {}),
     ...(event.milestone ? { milestone: milestoneView(view, event.milestone) } : {}),
+    ...(event.issueType ? { type: issueTypeView(view, event.issueType.id) } : {}),
     ...(event.assigneeId === undefined ? {} : { assignee: simpleUser(view, event.assigneeId) }),
     ...(event.requestedReviewerId === undefined
       ? {}
@@ -129,6 +134,19 @@ function changes(view: View, event: WorldEvent): Json {
 
 function pushed(event: WorldEvent): Json {
   return event.push ? { before: event.push.before, after: event.push.after } : {};
+}
+
+/** Both issues, and the repository of the one that is not the event's own. */
+function linkPart(view: View, { link, issue }: WorldEvent, from: string, to: string): Json {
+  if (!link || !issue) return {};
+  const other = issue === link.from ? link.to : link.from;
+  return {
+    [`${from}_id`]: link.from.id,
+    [from]: payloadIssue(view, link.from),
+    [`${to}_id`]: link.to.id,
+    [to]: payloadIssue(view, link.to),
+    [`${other === link.from ? from : to}_repo`]: repositorySummary(view, other.repository),
+  };
 }
 
 /** Webhooks leave out who closed it. */

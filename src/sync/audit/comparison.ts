@@ -4,7 +4,7 @@ import { sql } from "../../../db/sql.ts";
 import { renderDocuments } from "../../mirror/render/rendering.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";
 import { findStored } from "../../mirror/store/merge.ts";
-import { fold, MERGEABILITY, VOLATILE } from "../../mirror/store/merge-rule.ts";
+import { fold, goneKeys, MERGEABILITY, VOLATILE } from "../../mirror/store/merge-rule.ts";
 import type { Observed, Seen } from "../../mirror/store/observation.ts";
 import { type Kind, resourceOf, resources } from "../../mirror/store/resource.ts";
 import { sameValue } from "../../mirror/store/template.ts";
@@ -59,7 +59,8 @@ function compareOne(seen: Seen, known: Parameters<typeof fold>[0]): { found: Dri
   const differing = Object.keys(seen.fields).filter(
     (field) => !(field in known.fields && sameValue(known.fields[field], seen.fields[field])),
   );
-  if (known.deletedAt === null && differing.length === 0) return { found: null, same: true };
+  const gone = goneKeys(known, seen);
+  if (known.deletedAt === null && differing.length + gone.length === 0) return { found: null, same: true };
   const folded = fold(known, seen);
   const next = folded.outcome === "known" ? null : folded.next;
   if (known.deletedAt !== null)
@@ -73,6 +74,7 @@ function compareOne(seen: Seen, known: Parameters<typeof fold>[0]): { found: Dri
       next !== null &&
       sameValue(next.fields[field], seen.fields[field]),
   );
+  fields.push(...gone.filter((field) => next !== null && !(field in next.fields)));
   return { found: fields.length > 0 ? { kind, key, drift: "differs", fields } : null, same: false };
 }
 

@@ -31,6 +31,7 @@ import { enqueueMarks } from "../refresh/marks.ts";
 import { hearChecks } from "./checks-heard.ts";
 import { FOLLOWED_EVENTS } from "./events.ts";
 import type { Ask } from "./followed-event.ts";
+import { marksForCounting } from "./linked-issues.ts";
 import { hearLists } from "./lists-heard.ts";
 import { meterSettled, traceSettled } from "./metering.ts";
 import { aboutOf, InvalidPayloadError, ownerOf } from "./payload.ts";
@@ -92,6 +93,11 @@ export async function applyDeliveries(
       ...(await hearReleases(tx, heard)),
       ...(await hearRefs(tx, heard)),
     ];
+    const counting = await marksForCounting(
+      tx,
+      shown.flatMap((one) => one.counting),
+      askedAt,
+    );
     const deleted = shown.flatMap(({ deletedRepositoryId: id }) => id ?? []);
     const marks = [
       // A read before that could not settle them, and one round may bring many.
@@ -99,6 +105,7 @@ export async function applyDeliveries(
       ...asked,
       ...unknown,
       ...unread,
+      ...counting,
       ...deleted.map((id) => deletionMark(id, askedAt)),
     ];
     await storeMarks(tx, marks);

@@ -4,6 +4,7 @@ import { InvalidRepresentationError, keyIn } from "../../mirror/store/representa
 import type { Kind } from "../../mirror/store/resource.ts";
 import { strip } from "../../mirror/store/template.ts";
 import type { FollowedEvent } from "./followed-event.ts";
+import { askBlocking, askLinked, countingParent, observeLinked } from "./linked-issues.ts";
 import { PART_EVENTS } from "./part-events.ts";
 import type { Payload } from "./payload.ts";
 
@@ -29,10 +30,18 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
       const isCounted =
         (payload.action === "deleted" || payload.action === "transferred") && typeof milestone === "number";
       return [
-        ...(isPart ? [{ kind: "issue" as const, key: keyIn("issue", payload.issue) }] : []),
+        ...(isPart ? [{ kind: "issue" as const, key: keyIn("issue", payload.issue) }] : askBlocking(payload)),
         ...(isCounted ? [{ kind: "milestone" as const, key: milestone }] : []),
       ];
     },
+    counting: countingParent,
+  },
+  sub_issues: {
+    observe: (payload, at) => observeLinked(payload, at, ["parent_issue", "sub_issue"]),
+    ask: askLinked,
+  },
+  issue_dependencies: {
+    observe: (payload, at) => observeLinked(payload, at, ["blocking_issue", "blocked_issue"]),
   },
   pull_request: {
     observe: (payload, at) => [

@@ -9,6 +9,13 @@ export interface Ask extends ResourceKey {
   ifPlainIssue?: boolean;
 }
 
+/** An issue in whose summary another one is counted, and the key of that summary. */
+export interface Counting {
+  fullName: string;
+  number: number;
+  key: "sub_issues_summary" | "issue_dependencies_summary";
+}
+
 /**
  * How an event is read: what it shows, and what upstream has to be asked for because no payload and no list of the next
  * catch-up shows it. `docs/quota.md` has a table of what each event leaves open, and who answers it.
@@ -22,6 +29,8 @@ export interface FollowedEvent {
   hasOtherRepository?: true;
   /** The branch that it says was moved, such as `refs/heads/main`. */
   movedRef?: (payload: Payload) => string | null;
+  /** The issues that count its subject and are not in the payload. */
+  counting?: (payload: Payload) => Counting[];
   /** What it says of a branch or tag. */
   toldRef?: (payload: Payload) => ToldRef | null;
 }

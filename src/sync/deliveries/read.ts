@@ -9,7 +9,7 @@ import { InvalidRepresentationError, keyIn } from "../../mirror/store/representa
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
 import { FOLLOWED_EVENTS } from "./events.ts";
-import type { Ask } from "./followed-event.ts";
+import type { Ask, Counting } from "./followed-event.ts";
 import { InvalidPayloadError, type Payload, type PayloadRepository, parsePayload, repositoryOf } from "./payload.ts";
 import { mismatch } from "./shapes.ts";
 
@@ -19,6 +19,8 @@ export interface Shown {
   repositoryId: number | null;
   observed: Observed[];
   asks: Ask[];
+  /** Issues in whose summary something has changed. */
+  counting: Counting[];
   /** A repository that is said to be deleted. */
   deletedRepositoryId: number | null;
   /** An issue that left for another repository. */
@@ -74,6 +76,7 @@ const NOTHING: Shown = {
   repositoryId: null,
   observed: [],
   asks: [],
+  counting: [],
   deletedRepositoryId: null,
   transfer: null,
   installed: null,
@@ -129,6 +132,7 @@ function readFollowed(
     observed,
     // What is said to be deleted is hidden at once, and comes back if upstream shows it still.
     asks: [...asks, ...gone.map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key }))],
+    counting: followed.counting?.(payload) ?? [],
     deletedRepositoryId: taken.event === "repository" && payload.action === "deleted" ? repositoryId : null,
     transfer: taken.event === "issues" ? transferOf(payload, repositoryId) : null,
     movedRef: followed.movedRef?.(payload) ?? null,

@@ -16,6 +16,8 @@ const REPOSITORY_ACTIONS = "created edited renamed transferred archived unarchiv
 /** By GitHub's OpenAPI description of webhooks, for the events that the mirror follows. */
 const SHAPES: Readonly<Record<string, Shape>> = {
   issues: { own: ["issue", "label", "milestone"] },
+  sub_issues: { own: ["parent_issue", "sub_issue"] },
+  issue_dependencies: { own: ["blocked_issue", "blocking_issue"] },
   pull_request: { own: ["number", "pull_request", "label", "milestone"] },
   issue_comment: { own: ["issue", "comment"] },
   pull_request_review: { own: ["pull_request", "review"] },

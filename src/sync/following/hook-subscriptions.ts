@@ -18,7 +18,12 @@ export const FOLLOWED_EVENTS = [
   "pull_request_review",
   "pull_request_review_comment",
   "repository",
+  "sub_issues",
+  "issue_dependencies",
 ] as const;
+
+/** Servers from before there were sub-issues refuse a hook that names these. */
+const LATER_EVENTS: ReadonlySet<string> = new Set(["sub_issues", "issue_dependencies"]);
 
 /** Those that it reads beside them where a part is mirrored. */
 const PART_EVENTS: Record<MirrorPart, readonly string[]> = {
@@ -130,8 +135,10 @@ export async function placeSubscribed(
     return await placeRepositoryHook(upstream, hook);
   } catch (error) {
     const isOwn = hook.events.every((event) => OWN_EVENTS.has(event));
-    if (!(error instanceof UpstreamRefusedError) || error.status !== 422 || isOwn) throw error;
-    return await placeRepositoryHook(upstream, { ...hook, events: [EVERYTHING] });
+    if (!(error instanceof UpstreamRefusedError) || error.status !== 422) throw error;
+    const events = isOwn ? hook.events.filter((event) => !LATER_EVENTS.has(event)) : [EVERYTHING];
+    if (events.length === hook.events.length) throw error;
+    return await placeRepositoryHook(upstream, { ...hook, events });
   }
 }
 

@@ -6,14 +6,15 @@ import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { MERGEABILITY_FIELDS } from "../reads/pull-observations.ts";
-import { VALUES } from "./node-values.ts";
+import { SUMMARIES, VALUES } from "./node-values.ts";
 
 /**
  * - existence: whether upstream still shows what a webhook said to be deleted.
  * - mergeability: whether a pull request can be merged.
  * - values: the keys that contradictions are mostly about.
+ * - summaries: the same, and how many sub-issues an issue has.
  */
-type About = "existence" | "mergeability" | "values";
+type About = "existence" | "mergeability" | "values" | "summaries";
 
 /** Something about one resource of a repository. */
 export interface NodeQuestion extends ResourceKey {
@@ -31,6 +32,7 @@ const SELECTIONS: Readonly<Record<About, string>> = {
   existence: "__typename",
   mergeability: `... on PullRequest { repository { databaseId } ${MERGEABILITY_FIELDS} }`,
   values: VALUES,
+  summaries: SUMMARIES,
 };
 
 /** GitHub docs: `nodes` takes a hundred ids. */

@@ -1,5 +1,5 @@
 import type { Context } from "../../context.ts";
-import { type Fields, type Json, objectOf, textOf } from "../../json.ts";
+import { type Fields, isObject, type Json, objectOf, textOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
@@ -19,6 +19,9 @@ export const VALUES = `__typename
   ... on PullRequestReviewComment { body authorAssociation updatedAt }
   ... on PullRequestReview { body state authorAssociation updatedAt }
   ... on Label { name color description url }`;
+
+/** The same, and what a server without sub-issues would refuse: so it is asked only of an issue that was seen with such a summary. */
+export const SUMMARIES = `${VALUES} ... on Issue { subIssuesSummary { total completed percentCompleted } }`;
 
 /**
  * The values of one resource in REST's words, as a part of it. Null: the keys in doubt are not all among them, or another kind
@@ -45,7 +48,9 @@ export function observeValues(
 function valuesOf(kind: ResourceKey["kind"], node: Fields, address: string): Fields | null {
   switch (node.__typename) {
     case "Issue":
-      return kind === "issue" ? { ...discussed(node), state_reason: lower(node.stateReason) } : null;
+      return kind === "issue"
+        ? { ...discussed(node), state_reason: lower(node.stateReason), ...summaryOf(node.subIssuesSummary) }
+        : null;
     case "PullRequest":
       if (kind === "issue") return { ...discussed(node), draft: shown(node.isDraft) };
       return kind === "pull_request" ? { ...discussed(node), ...pullValues(node) } : null;
@@ -74,6 +79,13 @@ function discussed(node: Fields): Fields {
     closed_at: shown(node.closedAt),
     comments: shown(objectOf(node.comments).totalCount),
   };
+}
+
+function summaryOf(summary: Json | undefined): Fields {
+  if (!isObject(summary)) return {};
+  const { total, completed, percentCompleted } = summary;
+  const percent_completed = shown(percentCompleted);
+  return { sub_issues_summary: { total: shown(total), completed: shown(completed), percent_completed } };
 }
 
 /** GraphQL shows no text as "", which REST may spell null. */

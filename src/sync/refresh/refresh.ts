@@ -22,6 +22,7 @@ import { refreshId } from "../../queues/open-jobs.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { refreshChecks } from "../checks/refresh.ts";
+import { marksForCounting } from "../deliveries/linked-issues.ts";
 import { endOrPause } from "../following/pause.ts";
 import { RemovedError, refuseRemoved } from "../following/while-mirrored.ts";
 import { refreshLists } from "../lists/refresh.ts";
@@ -31,6 +32,7 @@ import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
 import { pathOf, readAnew } from "../reads/read-anew.ts";
 import { refreshRefs } from "../refs/refresh.ts";
 import { refreshReleases } from "../releases/refresh.ts";
+import { readBlocked } from "./blocked-issues.ts";
 import { enqueueMarks, lockMarks, postponeMarks, settleMarks } from "./marks.ts";
 import { refreshMergeability } from "./mergeability.ts";
 import { type NodeQuestion, NodeQuestions } from "./node-questions.ts";
@@ -139,7 +141,7 @@ export class Refreshes {
       await this.#stores.add({ observed: joinObserved([]), mark, startedAt });
       return "deleted";
     }
-    if (repository && mark?.keys && typeof answer === "object" && question?.about === "values") {
+    if (repository && mark?.keys && typeof answer === "object" && question?.about !== "existence") {
       const observed = observeValues(ctx, repository, wanted, { ...answer, inDoubt: mark.keys });
       if (observed) {
         await this.#stores.add({ observed, mark, startedAt });
@@ -160,7 +162,8 @@ export class Refreshes {
       return "kept";
     }
     if (repository && wanted.kind === "issue") await readMissingComments(ctx, repository, observed, "refresh");
-    await this.#stores.add({ observed: overruling(observed, wanted), mark, startedAt });
+    const blocked = repository ? await this.#readBlocked(repository, wanted, observed) : [];
+    await this.#stores.add({ observed: joinObserved([overruling(observed, wanted), ...blocked]), mark, startedAt });
     // A repository that was said to be deleted, and is not, is followed again.
     const isCertain = mark && startedAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS;
     if (wanted.kind === "repository" && known?.state === "paused" && outcome === "merged" && isCertain) {
@@ -168,6 +171,25 @@ export class Refreshes {
       await enqueueCatchUp(ctx, { repositoryId: wanted.key }, { atOnce: true });
     }
     return outcome;
+  }
+
+  /** Those that wait for a read issue. Those of other repositories are asked for by their own marks. */
+  async #readBlocked(repository: MirroredRepository, wanted: ResourceKey, { seen }: Observed): Promise<Observed[]> {
+    const ctx = this.#ctx;
+    const issue = seen.find(
+      ({ kind, key, deleted }) => kind === "issue" && wanted.kind === kind && key === wanted.key && !deleted,
+    );
+    if (!issue) return [];
+    const { observed, elsewhere } = await readBlocked(ctx, repository, issue);
+    if (elsewhere.length > 0) {
+      const marks = await ctx.db.transaction(async (tx) => {
+        const marks = await marksForCounting(tx, elsewhere, ctx.clock.now());
+        await storeMarks(tx, marks);
+        return marks;
+      });
+      await enqueueMarks(ctx, marks);
+    }
+    return observed;
   }
 
   /** Upstream is a mirror, and in doubt itself. Its own upstream may be away, so it is asked ever more seldom. */
@@ -228,7 +250,8 @@ async function questionOf(
   if (!row?.nodeId) return null;
   const node = { kind, repositoryId, key, nodeId: row.nodeId };
   if (row.isDeleted) return { ...node, about: "existence" };
-  return mark?.keys ? { ...node, about: "values" } : null;
+  if (!mark?.keys) return null;
+  return { ...node, about: mark.keys.includes("sub_issues_summary") ? "summaries" : "values" };
 }
 
 function isWhole(kind: MarkKind): kind is WholeKind {

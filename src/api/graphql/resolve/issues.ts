@@ -61,6 +61,10 @@ export const issue: TypeResolvers = {
     // Clients from before there were duplicates know only this.
     return reason === "DUPLICATE" && !enableDuplicate ? "NOT_PLANNED" : reason;
   },
+  subIssuesSummary: (node, args, call, info) => {
+    const { total, completed, percent_completed } = objectOf(onceRead("sub_issues_summary")(node, args, call, info));
+    return { total, completed, percentCompleted: percent_completed };
+  },
 };
 
 export const pullRequest: TypeResolvers = {
