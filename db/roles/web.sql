@@ -59,7 +59,9 @@ grant select (id) on writes to tain_web;
 -- It registers targets and asks for what is to be sent to them. It sends nothing itself.
 grant select, insert, update, delete on targets to tain_web;
 grant select, delete on target_cursors to tain_web;
-grant select, insert on target_asks to tain_web;
+grant select, insert, delete on target_asks to tain_web;
+-- Only who may change a row may lock it, and rows are locked before they are deleted.
+grant update (held_until) on target_cursors, target_asks to tain_web;
 grant select on target_deliveries, events, event_log to tain_web;
 grant select on sequence event_place to tain_web;
 grant execute on function sent_payload(bigint, bigint) to tain_web;

@@ -41,9 +41,12 @@ export interface Sending {
   durationMs: number;
 }
 
-/** A statement that notes a request, unless the target was removed meanwhile, to stand in a `with` beside what follows from its outcome. */
+/**
+ * A statement that notes a request, to stand in a `with` behind `known`, which holds the target's id, or nothing if it was
+ * removed meanwhile, and beside what follows from its outcome.
+ */
 export function noteSent(
-  { id, url }: Pick<Target, "id" | "url">,
+  { url }: Pick<Target, "url">,
   sending: Sending,
   { headers }: Pick<TargetRequest, "headers">,
   { status, statusCode, reason, headers: answered, body }: Outcome,
@@ -54,7 +57,7 @@ export function noteSent(
     select id, ${guid}, ${event}, ${action}, ${repositoryId}::bigint, ${deliveryId}::uuid, ${payload}::bytea, ${sentAt}::timestamptz,
         ${redelivery}::boolean, ${Math.round(durationMs)}::integer, ${status}, ${statusCode}::integer, ${url},
         ${JSON.stringify(headers)}::json, ${JSON.stringify(answered)}::json, ${body ?? reason}
-      from targets where id = ${id} for key share`;
+      from known`;
 }
 
 const COLUMNS = sql`id::float8 as id, guid, event, action, repository_id::float8 as "repositoryId",

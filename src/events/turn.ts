@@ -252,11 +252,13 @@ async function note(
   follows: ReturnType<typeof sql>,
 ): Promise<MovedCursor | undefined> {
   const accepted = isAccepted(outcome)
-    ? sql`, accepted as (update targets set accepted_at = ${sentAt} where id = ${target.id}
+    ? sql`, accepted as (update targets set accepted_at = ${sentAt} where id in (select id from known)
         and (accepted_at is null or accepted_at < ${new Date(sentAt.getTime() - ACCEPTED_GRAIN_MS)}))`
     : sql``;
+  // It may have been removed meanwhile. It is locked before it is changed, since nothing can lock what its own statement has changed.
   const [moved] = await ctx.db.prepared<MovedCursor>(
-    sql`with noted as (${noteSent(target, sending, request, outcome)})${accepted} ${follows}`,
+    sql`with known as materialized (select id from targets where id = ${target.id} for key share),
+      noted as (${noteSent(target, sending, request, outcome)})${accepted} ${follows}`,
   );
   return moved;
 }

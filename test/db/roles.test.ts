@@ -157,8 +157,6 @@ test("each table is granted or withheld on purpose, so that a new one is not for
   expect(await withheld("tain_web", "update")).toEqual([
     ...following,
     ...followed,
-    "target_asks",
-    "target_cursors",
     "target_deliveries",
     "token_owners",
     "upkeep",

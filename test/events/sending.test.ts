@@ -155,6 +155,8 @@ test("the events of a repository arrive in order, while another target is dead, 
     expect(numbers).toEqual(Array.from({ length: 20 }, (_, number) => number));
   }
   // Each of the others still waits with the first event of each repository, and was asked no more than that.
+  await slow.hears(1);
+  await refusing.hears(1);
   expect(new Set(slow.heard.map(({ payload }) => payload.number))).toEqual(new Set([0]));
   expect(new Set(refusing.heard.map(({ payload }) => payload.number))).toEqual(new Set([0]));
 });
