@@ -68,6 +68,12 @@ const spent = () => {
   return { requests, charged };
 };
 const head = () => repository.branches.get(repository.defaultBranch) ?? "";
+/** The mirror hears how the repository is now. */
+async function tell(): Promise<void> {
+  const { body } = await world.getUpstream(`/repositories/${repository.id}`);
+  await store(world.ctx, world.upstream, "repository", body);
+}
+
 /** As upstream answers the same at this moment, but for its address. */
 async function expectAsUpstream(answer: Answered, path: string, token: string | null, at = world.url): Promise<void> {
   const upstreams = await theirs(path, token);
@@ -194,16 +200,7 @@ test("a repository that is made private is closed at once to those who had been 
   await expectAsUpstream(refused, path, OUT);
   expect((await get(path, null)).status).toBe(403);
   // Whether the others may see a private one is not known yet: upstream is asked.
-  expect(outcomes(await get(path, ANN))).toEqual(["revalidated"]);
-
-  async function tell(): Promise<void> {
-    await store(
-      world.ctx,
-      world.upstream,
-      "repository",
-      (await world.getUpstream(`/repositories/${repository.id}`)).body,
-    );
-  }
+  expect(outcomes(await get(path, ANN))).toEqual(["miss"]);
 });
 
 test("what is kept by a sha shows the name that its repository has", async () => {
@@ -214,8 +211,7 @@ test("what is kept by a sha shows the name that its repository has", async () =>
   const [owner = "", before = ""] = name.split("/");
   const rename = async (to: string) => {
     renameRepository(world.upstream.world, repository.ownerId, repository, to);
-    const { body } = await world.getUpstream(`/repositories/${repository.id}`);
-    await store(world.ctx, world.upstream, "repository", body);
+    await tell();
   };
   await rename("called-otherwise");
   try {
@@ -223,6 +219,16 @@ test("what is kept by a sha shows the name that its repository has", async () =>
   } finally {
     await rename(before);
   }
+});
+
+test("a file's document from before its repository was private, without the reader's key, is shown no more", async () => {
+  setVisibility(world.upstream.world, repository.ownerId, repository, "public");
+  await tell();
+  const paths = [`/contents/README.md?ref=${head()}`, "/contents/README.md"];
+  for (const path of paths) expect((await get(path, ANN)).text).not.toContain("?token=");
+  setVisibility(world.upstream.world, repository.ownerId, repository, "private");
+  await tell();
+  for (const path of paths) await expectAsUpstream(await get(path, ANN), path, ANN);
 });
 
 test("a token that loses the repository, or is revoked, is shown nothing after as long as it is believed", async () => {

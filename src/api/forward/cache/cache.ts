@@ -24,10 +24,11 @@ export interface Asking {
   send: (conditional: Conditional) => Promise<Opened>;
 }
 
-/** A mirrored repository, as it is called now. */
+/** A mirrored repository, as it is now. */
 export interface Home {
   id: number;
   fullName: string;
+  isPrivate: boolean;
 }
 
 /** An answer that is there as a whole. */
@@ -91,17 +92,16 @@ export class ForwardCache {
 
   async #find(asking: Asking, isPlain: boolean): Promise<Found> {
     const { viewer, isFresh } = asking;
-    const lives = asking.question.isImmutable ? await asking.home() : null;
-    const home = lives?.id ?? null;
-    // A document by sha tells its repository's name, too: under another name it is another question.
-    const question = lives ? below(asking.question, lives.fullName) : asking.question;
+    const home = await asking.home();
+    // By sha, or by a file's own tag, a document stays the same while the repository's name and visibility in it change.
+    const question = home ? below(asking.question, home) : asking.question;
     // One that ends while the store is asked is not in what the store says.
     const before = isPlain ? this.#firsts.get(question.key) : undefined;
     const known = await this.#kept.find(question, viewer.name);
     const first = known || !isPlain ? undefined : (before ?? this.#firsts.get(question.key));
     const other = (await first) ?? null;
     const kept = known ?? (other && [viewer.name, ""].includes(other.shownTo) ? other : null);
-    const proof = kept && home !== null && !isFresh ? this.#proofs.find(viewer, kept, home) : null;
+    const proof = kept && home && question.isImmutable && !isFresh ? this.#proofs.find(viewer, kept, home.id) : null;
     if (kept && proof) {
       this.#kept.confirmed(kept, null);
       const age = Math.max(0, Math.floor((this.#ctx.clock.now().getTime() - proof.at.getTime()) / 1_000));
@@ -124,10 +124,11 @@ export class ForwardCache {
   async #ask(
     asking: Asking,
     kept: KeptAnswer | null,
-    home: number | null,
+    home: Home | null,
   ): Promise<{ found: Found; made: KeptAnswer | null }> {
     const { method, question, viewer } = asking;
     const at = this.#ctx.clock.now();
+    const provedIn = question.isImmutable && home ? home.id : null;
     let sent: Readonly<Record<string, string>> = {};
     let tag: string | null = null;
     const opened = await asking.send((headers) => {
@@ -143,8 +144,8 @@ export class ForwardCache {
     if (status === 304) {
       if (!kept || tag === null) return asItArrives;
       body.resume();
-      if (home !== null) this.#proofs.note(viewer, kept, home, { etag: tag, at });
-      this.#kept.confirmed(kept, viewer.known === null ? home : null);
+      if (provedIn !== null) this.#proofs.note(viewer, kept, provedIn, { etag: tag, at });
+      this.#kept.confirmed(kept, viewer.known === null ? provedIn : null);
       const all = confirmedHeaders(kept.headers, headers, tag);
       return { found: { status: 200, headers: all, body: kept.body, outcome: "revalidated", age: 0 }, made: null };
     }
@@ -153,11 +154,12 @@ export class ForwardCache {
     if ("pieces" in read) return { found: { opened, pieces: read.pieces }, made: null };
     const whole: Whole = { status, headers, body: read.whole, outcome: "miss", age: 0 };
     const recomputes = this.#ctx.config.recomputeEtags;
-    const made = keptOf(question, whole, { sent, viewer: viewer.name, at, recomputes });
+    const made = keptOf(question, whole, { sent, viewer: viewer.name, at, recomputes, isHomeKnown: home !== null });
     if (!made) return { found: whole, made };
-    const keeping = { ...made, mirrors: viewer.known === null && home !== null ? { repositoryId: home, at } : null };
+    const isMirrors = viewer.known === null && provedIn !== null;
+    const keeping = { ...made, mirrors: isMirrors ? { repositoryId: provedIn, at } : null };
     this.#kept.keep(keeping, question);
-    if (home !== null) this.#proofs.note(viewer, keeping, home, { etag: headers.etag ?? "", at });
+    if (provedIn !== null) this.#proofs.note(viewer, keeping, provedIn, { etag: headers.etag ?? "", at });
     return { found: whole, made: keeping };
   }
 }

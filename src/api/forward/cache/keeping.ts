@@ -32,26 +32,33 @@ const OF_THE_BODY = [
 
 /** Keys that upstream writes into some documents for their reader alone. */
 const HOLDS_A_KEY = /[?&]token=|"temp_clone_token":"/;
+/** An address that gets a key once the repository is private, under the same tag. */
+const WILL_HOLD_A_KEY = /"download_url":"/;
+
+interface Keeping {
+  /** The headers that upstream was asked with. */
+  sent: Readonly<Record<string, string>>;
+  /** Names the token that it was shown to. */
+  viewer: string;
+  at: Date;
+  recomputes: boolean;
+  /** Whether the question says how visible its repository is. */
+  isHomeKnown: boolean;
+}
 
 /**
  * The answer as it is kept; null: it is not. Without a tag nobody could be asked whether it still holds.
- * @param sent the headers that upstream was asked with
  */
 export function keptOf(
   { key: question, perPage }: Question,
   { status, headers, body }: WholeAnswer,
-  {
-    sent,
-    viewer,
-    at,
-    recomputes,
-  }: { sent: Readonly<Record<string, string>>; viewer: string; at: Date; recomputes: boolean },
+  { sent, viewer, at, recomputes, isHomeKnown }: Keeping,
 ): KeptAnswer | null {
   const { etag } = headers;
   const isOdd = headers["content-encoding"] !== undefined || /no-store/.test(headers["cache-control"] ?? "");
   if (status !== 200 || etag === undefined || isOdd || body.length > MOST_KEPT_BYTES) return null;
   const isJson = /json/.test(headers["content-type"] ?? "");
-  if (isJson && (HOLDS_A_KEY.test(body.toString("latin1")) || mayGrowUnseen(headers, body, perPage))) return null;
+  if (isJson && (holdsAKey(body.toString("latin1"), isHomeKnown) || mayGrowUnseen(headers, body, perPage))) return null;
   const varies = variesBy(headers, sent);
   const isShared = recomputes && isPredicted(etag, predictEtag(varies, sent, body));
   const kept = Object.fromEntries(
@@ -68,6 +75,10 @@ export function keptOf(
     usedAt: at,
     mirrors: null,
   };
+}
+
+function holdsAKey(text: string, isHomeKnown: boolean): boolean {
+  return HOLDS_A_KEY.test(text) || (!isHomeKnown && WILL_HOLD_A_KEY.test(text));
 }
 
 /** A full last page: no ETag tells that another page follows by now. */

@@ -19,9 +19,9 @@ export interface Question {
   perPage: number | null;
 }
 
-/** The question as it is asked while its repository is called so. Pure. */
-export function below(question: Question, fullName: string): Question {
-  return { ...question, key: digest([question.key, fullName]) };
+/** The question as it is asked while its repository is called so and as visible. Pure. */
+export function below(question: Question, { fullName, isPrivate }: { fullName: string; isPrivate: boolean }): Question {
+  return { ...question, key: digest([question.key, fullName, isPrivate]) };
 }
 
 /** Names a question. Pure. */
