@@ -31,7 +31,5 @@ comment on column found_changes.made_until is 'The updated_at of the resource as
 comment on column found_changes.made_at is 'When that event was made, by our clock; null: none was.';
 comment on column found_changes.overtaken is 'Whether a webhook has told of something newer since.';
 
-comment on column deliveries.hook_id is 'Upstream''s id of the hook; 0 when it named none; -1: we made it, of a change that no webhook told of.';
-
 alter table events add column is_made boolean not null default false;
 comment on column events.is_made is 'Whether we made it of a change that no webhook told of. Its payload has the form of upstream''s.';

@@ -15,12 +15,6 @@ beforeAll(async () => {
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-const _fault = (status: number, message: string, path: string) => ({
-  message,
-  documentation_url: `https://docs.github.com/${path}`,
-  status: String(status),
-});
-
 describe("headers", () => {
   test("of an authenticated answer", async () => {
     const { headers } = await world.get(`/repos/${repo}/issues/1`);

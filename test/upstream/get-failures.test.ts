@@ -1,26 +1,11 @@
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
-import type { Answer, GetOptions, Upstream } from "../../src/upstream/client/upstream.ts";
-import { saveValidator } from "../../src/upstream/conditional/validators.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
-import { json, openUpstreamWorld, quotaHeaders, type UpstreamWorld } from "./world.ts";
+import { json, openUpstreamWorld, quotaHeaders } from "./world.ts";
 
 const caller = { priority: "caller" } as const;
-const _conditional = { priority: "catch-up", conditional: true } as const;
 const page = (count: number, from = 1) => Array.from({ length: count }, (_, index) => ({ id: from + index }));
-
-/** Asks, stores nothing but the validator, as a page's transaction would beside its rows. */
-async function _getAndSave(
-  world: UpstreamWorld,
-  path: string,
-  options: GetOptions = caller,
-  upstream: Upstream = world.upstream,
-): Promise<Answer> {
-  const answer = await upstream.get(path, options);
-  if (answer.kind === "ok" && answer.validator) await saveValidator(world.ctx.db, answer.validator);
-  return answer;
-}
 
 test.each([301, 302, 307, 308])("%i is an answer and not followed", async (status) => {
   await using world = await openUpstreamWorld((_, response) =>
