@@ -28,7 +28,7 @@ interface Samples {
 /** So many that were shown alike are believed. */
 const SAMPLES = 3;
 /** Once the samples are believed, still one in so many is read: REST may show old ones differently than new ones. */
-const SPOT_CHECK = 16;
+const SPOT_CHECK = 256;
 
 /** Whether a deleted account reviewed it. REST reads lists that are longer than GraphQL showed anyway. */
 export function reviewedByGone({ reviews }: Pull): boolean {

@@ -6,12 +6,12 @@ import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 export type SizedQuery = "pull pages" | "single pulls" | "mergeability";
 
 /** The most that each asks for, whatever upstream could bear. */
-const MOST: Record<SizedQuery, number> = {
+export const MOST: Record<SizedQuery, number> = {
   "pull pages": 100,
   // More in one query is answered slowly, and upstream cuts long answers off at ten seconds.
   "single pulls": 25,
   // One point for any number, since it asks for no connection. Upstream was seen to accept 600.
-  mergeability: 250,
+  mergeability: 500,
 };
 
 /** What was learnt of one query in one repository. Null: nothing was ever too heavy. */

@@ -8,7 +8,7 @@ import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { graphqlOrRest } from "./beyond-graphql.ts";
 import { type Mergeability, PullsNotShownError, readSinglePulls } from "./graphql-pulls.ts";
-import { inBearableSize } from "./graphql-sizes.ts";
+import { inBearableSize, MOST } from "./graphql-sizes.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
 import { fetchAndStorePull } from "./pulls-by-rest.ts";
 
@@ -75,9 +75,6 @@ export async function fetchAndStoreMergeabilityAfter(
   return await graphqlOrRest(ctx, some, one);
 }
 
-/** More at once are never asked about. */
-const MOST_UNKNOWN = 250;
-
 async function findUnknown(
   ctx: Pick<Context, "db">,
   repository: MirroredRepository,
@@ -86,6 +83,6 @@ async function findUnknown(
   const rows = await ctx.db.query<{ number: number }>(sql`
     select number from pull_requests
       where repository_id = ${repository.id} and number > ${after} and ${IS_MERGEABILITY_UNKNOWN}
-        and (${heardSince}::timestamptz is null or seen_at > ${heardSince}) order by number limit ${MOST_UNKNOWN}`);
+        and (${heardSince}::timestamptz is null or seen_at > ${heardSince}) order by number limit ${MOST.mergeability}`);
   return rows.map((row) => row.number);
 }
