@@ -15,6 +15,7 @@ import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { compare } from "../support/comparison.ts";
 import { OWNER, UPSTREAM_TOKEN } from "../support/config.ts";
 import { printFigures } from "../support/figures.ts";
+import { paced } from "../support/paced.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const PULLS = 300;
@@ -275,7 +276,8 @@ async function measureCopy(by: "learns" | "knows"): Promise<{ points: number; re
   });
   simulator.meter.reset();
   const startedAt = performance.now();
-  await backfill(ctx, { repositoryId }, new AbortController().signal);
+  // Where the hour is spent, both clocks move on to the next: the limits stand, and only the waiting is left out.
+  await paced(world, () => backfill(ctx, { repositoryId }, new AbortController().signal));
   const seconds = (performance.now() - startedAt) / 1_000;
   const { points, requests } = simulator.meter.read().callers[UPSTREAM_TOKEN]?.graphql ?? { points: 0, requests: 0 };
   const [copied] = await rowsOf<{ state: string; read: string }>(
