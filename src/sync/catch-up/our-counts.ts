@@ -3,18 +3,17 @@ import type { Context } from "../../context.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { OurCounts } from "./list-ends.ts";
 
-/** How many rows of each list we have, of those that every replica of upstream knows. */
-export interface Counted {
-  ours: OurCounts;
-  /** The repository's revision as long as which these stay true; null: soon there are more, without any change. */
-  revision: string | null;
-}
-
 /** Of a row `w` of `sweeps`: the counts as JSON, if nothing of the repository has changed since they were taken; otherwise null. */
 export const keptCounts = sql`(select w.ours from revisions v where v.repository_id = w.repository_id and v.revision = w.ours_revision)`;
 
-/** Reads all of the repository's rows, so that it is asked only when something has changed. */
-export async function countOurs({ db, clock }: Pick<Context, "db" | "clock">, repositoryId: number): Promise<Counted> {
+/**
+ * How many rows of each list we have, of those that every replica of upstream knows. Reads all of the repository's rows, so they
+ * are kept at once: a sweep that has to wait before it can ask upstream does not count them again.
+ */
+export async function countOurs(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  repositoryId: number,
+): Promise<OurCounts> {
   const settledBefore = sql.value(new Date(clock.now().getTime() - REPLICA_LAG_MS));
   const count = (table: string, more: Sql = sql``) => sql`(
     select array[count(*) filter (where seen_at < ${settledBefore}), count(*)]::int[] from ${sql.identifier(table)}
@@ -35,5 +34,9 @@ export async function countOurs({ db, clock }: Pick<Context, "db" | "clock">, re
     comments: comments[0],
     reviewComments: reviewComments[0],
   };
-  return { ours, revision: Object.values(pairs).every(([settled, all]) => settled === all) ? revision : null };
+  // While some are not settled there are soon more, without any change: then they are true of no revision.
+  const keptAt = Object.values(pairs).every(([settled, all]) => settled === all) ? revision : null;
+  await db.query(sql`
+    update sweeps set ours = ${JSON.stringify(ours)}, ours_revision = ${keptAt} where repository_id = ${repositoryId}`);
+  return ours;
 }

@@ -10,7 +10,7 @@ import { eachAlone } from "../problems/isolated.ts";
 import { rests } from "../problems/problems.ts";
 import { isIn } from "../shards.ts";
 import { type Ends, hasMoved, type List, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
-import { type Counted, countOurs, keptCounts } from "./our-counts.ts";
+import { countOurs, keptCounts } from "./our-counts.ts";
 import { isAuditUnderWay, isDue, noteUntold, type Shown } from "./sweep-due.ts";
 
 /** A repository whose lists are to be asked for. */
@@ -81,8 +81,6 @@ export async function sweepLists(
 /** How the lists of one repository were found. */
 interface Look {
   due: DueLists;
-  /** null: nothing was to be counted. */
-  counted: Counted | null;
   probed: Probed | null;
   ends: Ends | null;
   hasMoved: boolean;
@@ -106,14 +104,10 @@ async function storeLooks(
       JSON.stringify(due.isAuditUnderWay && probed?.needsAudit ? forgetting(probed.ends) : ends),
     );
     const haveMoved = looks.map((look) => look.hasMoved);
-    const ours = looks.map(({ counted }) => counted && JSON.stringify(counted.ours));
-    const revisions = looks.map(({ counted }) => counted?.revision ?? null);
     await tx.query(sql`
       update sweeps w set lists = x.lists, swept_at = ${askedAt},
-          changed_at = case when x.moved then ${seenAt}::timestamptz else w.changed_at end,
-          ours = coalesce(x.ours, w.ours), ours_revision = case when x.ours is null then w.ours_revision else x.revision end
-        from unnest(${ids}::bigint[], ${lists}::text[], ${haveMoved}::boolean[], ${ours}::text[], ${revisions}::bigint[])
-          as x(id, lists, moved, ours, revision)
+          changed_at = case when x.moved then ${seenAt}::timestamptz else w.changed_at end
+        from unnest(${ids}::bigint[], ${lists}::text[], ${haveMoved}::boolean[]) as x(id, lists, moved)
         where w.repository_id = x.id`);
     // Its turn is over as well, or it would come first in every sweep.
     const lost = failed.map(({ repositoryId }) => repositoryId);
@@ -132,11 +126,9 @@ async function lookAt(ctx: Context, due: DueLists): Promise<Omit<Look, "due">> {
   // An archived repository is read-only. The sweep of repositories shows when it is no longer archived.
   const isFrozen = shown.isArchived && due.ends !== null;
   const except: List[] = shown.milestones ? ["milestones"] : [];
-  const counted = isFrozen || due.ours ? null : await countOurs(ctx, repositoryId);
-  const ours = due.ours ?? counted?.ours;
+  const ours = due.ours ?? (isFrozen ? null : await countOurs(ctx, repositoryId));
   const probed = ours && !isFrozen ? await probeLists(ctx, { repositoryId, ours, before: due.ends, except }) : null;
   return {
-    counted,
     probed,
     ends: probed?.ends ?? due.ends,
     hasMoved: probed !== null && hasMoved(due.ends, probed.ends),
