@@ -110,6 +110,7 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     webhooks: simulator.faults.webhooks,
     lagMs: simulator.faults.lagMs,
     lagDrawn: simulator.faults.lagDrawn,
+    lacksEvents: simulator.faults.lacksEvents,
   }),
   "POST faults": ({ simulator }, body) => simulator.setFaults(trusted<FaultSettings>(body)),
   "POST limits": ({ simulator }, body) => {

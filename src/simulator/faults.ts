@@ -42,6 +42,8 @@ export interface FaultSettings {
   readonly http?: readonly HttpFault[];
   readonly webhooks?: WebhookFaults;
   readonly graphql?: GraphqlFaults;
+  /** Events that a server of an earlier time does not know: it refuses hooks that name them, and sends none. */
+  readonly lacksEvents?: readonly string[];
   /** Reads show the state of this long ago. */
   readonly lagMs?: number;
   /** Each request is answered by another replica, which is behind by up to `lagMs`. */
@@ -61,6 +63,7 @@ export class Faults {
   random: Random;
   webhooks: WebhookFaults = {};
   graphql: GraphqlFaults = {};
+  lacksEvents: readonly string[] = [];
   lagMs = 0;
   lagDrawn = false;
   /** How often each kind struck since it was last set: `{"status 502": 3}`. */
@@ -95,6 +98,7 @@ export class Faults {
     this.#http = http;
     this.webhooks = settings.webhooks ?? {};
     this.graphql = settings.graphql ?? {};
+    this.lacksEvents = settings.lacksEvents ?? [];
     this.lagMs = settings.lagMs ?? 0;
     this.lagDrawn = settings.lagDrawn ?? false;
     this.struck.clear();

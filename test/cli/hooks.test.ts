@@ -2,10 +2,12 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { diagnose, failureFinding } from "../../src/cli/hooks/diagnosis.ts";
 import { hookSecret } from "../../src/config/hook-secrets.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Hook } from "../../src/simulator/records.ts";
+import { FOLLOWED_EVENTS, LATER_EVENTS, moveSubscriptions } from "../../src/sync/following/hook-subscriptions.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import type { HookAtUpstream } from "../../src/upstream/hooks/hooks.ts";
 import { openWorld, type TestWorld, type TestWorldOptions } from "../support/world.ts";
@@ -77,6 +79,42 @@ test("a hook that was changed at upstream is reported, and registering again rep
   expect((await tainOn(world, ["hooks", "register", world.first])).code).toBe(0);
   expect(hook).toMatchObject({ active: true, secret: ownSecret(hook) });
   expect((await tainOn(world, ["hooks", "check"])).code).toBe(0);
+});
+
+test("a server from before there were sub-issues is asked for the other events, and nothing is amiss", async () => {
+  await using world = await openHooked();
+  const { ctx, simulator } = world;
+  simulator.setFaults({ lacksEvents: [...LATER_EVENTS] });
+  const registered = await tainOn(world, ["hooks", "register", "--json"]);
+  expect(registered).toMatchObject({ code: 0, json: { registered: [{ ping: "arrived", finding: null }] } });
+  const [hook] = hooksOf(world);
+  const known = FOLLOWED_EVENTS.filter((event) => !LATER_EVENTS.has(event));
+  expect(hook?.events.toSorted()).toEqual(known.toSorted());
+  const checked = await tainOn(world, ["hooks", "check", "--json"]);
+  expect(checked).toMatchObject({ code: 0, json: { repositories: [{ findings: [{ level: "warning" }] }] } });
+  // It was told all that it can be told.
+  expect(await moveSubscriptions(ctx)).toBe(0);
+
+  const repositoryId = hook?.repository.id ?? 0;
+  await ctx.db.query(sql`update repository_syncs set mirrors = '{releases}' where repository_id = ${repositoryId}`);
+  expect(await moveSubscriptions(ctx)).toBe(1);
+  expect(hook?.events.toSorted()).toEqual([...known, "release"].toSorted());
+  await simulator.quiet();
+
+  // Once it is upgraded, it is told again.
+  simulator.setFaults({});
+  expect((await tainOn(world, ["hooks", "register"])).code).toBe(0);
+  expect(hook?.events.toSorted()).toEqual([...FOLLOWED_EVENTS, "release"].toSorted());
+  expect(await tainOn(world, ["hooks", "check", "--json"])).toMatchObject({ code: 0 });
+});
+
+test("a server that refuses other events of ours refuses the hook, in its own words", async () => {
+  await using world = await openHooked();
+  world.simulator.setFaults({ lacksEvents: ["milestone"] });
+  const registered = await tainOn(world, ["hooks", "register", "--json"]);
+  expect(registered).toMatchObject({ code: 1, json: { registered: [{ finding: { kind: "refused" } }] } });
+  expect(registered.json.registered[0].finding.says).toContain('"milestone" is not a valid event');
+  expect(hooksOf(world)).toEqual([]);
 });
 
 test("a secret that the receiver does not know, and an address that nobody listens at, are told apart", async () => {

@@ -1,3 +1,4 @@
+import { LATER_EVENTS } from "../../sync/following/hook-subscriptions.ts";
 import type { HookAtUpstream, SentDelivery } from "../../upstream/hooks/hooks.ts";
 import { listOf } from "../command.ts";
 import { counted } from "../output.ts";
@@ -55,7 +56,7 @@ export function diagnose({ fullName, address, hook, wantedEvents, sent, arrived 
       todo: repair,
     });
   const missing = hook.events.includes("*") ? [] : wantedEvents.filter((event) => !hook.events.includes(event));
-  if (missing.length > 0) findings.push(problem("events", `The hook does not send ${listOf(missing)}`, repair));
+  if (missing.length > 0) findings.push(eventsFinding(missing, repair));
 
   const [last] = sent ?? [];
   if (last && last.status !== "OK") findings.push(failureFinding(last, address, fullName));
@@ -68,6 +69,13 @@ export function diagnose({ fullName, address, hook, wantedEvents, sent, arrived 
       todo: `\`tain hooks register ${fullName}\` sends a ping and waits for it`,
     });
   return findings;
+}
+
+function eventsFinding(missing: readonly string[], repair: string): HookFinding {
+  const says = `The hook does not send ${listOf(missing)}`;
+  if (missing.some((event) => !LATER_EVENTS.has(event))) return problem("events", says, repair);
+  const todo = `${repair}, unless upstream is of a time before there were sub-issues: then it has no such events`;
+  return { level: "warning", kind: "events", says, todo };
 }
 
 /** Compares the deliveries that upstream says were taken with those in our inbox. Pure. */

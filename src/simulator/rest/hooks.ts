@@ -41,7 +41,7 @@ export function postHook(call: RepositoryCall): Answer {
   const config = configOf(call.body.config, call);
   const url = config.url ?? missingUrl();
   const events = texts(body, "events") ?? ["push"];
-  checkEvents(events);
+  checkEvents(call, events);
   for (const other of repository.rows.hooks.values()) {
     if (other.url === url && sameEvents(other.events, events) && other.contentType === (config.contentType ?? "form")) {
       throw invalid({ resource: "Hook", code: "custom", message: "Hook already exists on this repository" });
@@ -113,9 +113,9 @@ const EVENTS = new Set(
   ).split(" "),
 );
 
-function checkEvents(events: readonly string[]): void {
+function checkEvents({ webhooks }: Call, events: readonly string[]): void {
   for (const event of events) {
-    if (!EVENTS.has(event))
+    if (!EVENTS.has(event) || !webhooks.knows(event))
       throw invalid({ resource: "Hook", code: "custom", field: "events", message: `"${event}" is not a valid event` });
   }
 }
@@ -131,7 +131,7 @@ export function patchHook(call: RepositoryCall): Answer {
   const events = texts(body, "events");
   const add = texts(body, "add_events") ?? [];
   const remove = texts(body, "remove_events") ?? [];
-  checkEvents([...(events ?? []), ...add]);
+  checkEvents(call, [...(events ?? []), ...add]);
   const config = configOf(body.config, call);
   hook.events = [...new Set([...(events ?? hook.events), ...add])].filter((event) => !remove.includes(event));
   hook.active = flag(body, "active") ?? hook.active;

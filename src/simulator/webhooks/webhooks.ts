@@ -92,7 +92,12 @@ export class Webhooks {
     this.#unsubscribe = [world.onEvent((event) => this.#tell(event)), apps.onEvent((event) => this.#tellApp(event))];
   }
 
+  knows(event: string): boolean {
+    return !this.#faults.lacksEvents.includes(event);
+  }
+
   #tell(event: WorldEvent): void {
+    if (!this.knows(event.event)) return;
     const { onlyApp } = event;
     const hooks = [...event.repository.rows.hooks.values()].filter(
       (hook) => onlyApp === undefined && wants(hook, event.event),

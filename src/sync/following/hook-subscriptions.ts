@@ -23,7 +23,7 @@ export const FOLLOWED_EVENTS = [
 ] as const;
 
 /** Servers from before there were sub-issues refuse a hook that names these. */
-const LATER_EVENTS: ReadonlySet<string> = new Set(["sub_issues", "issue_dependencies"]);
+export const LATER_EVENTS: ReadonlySet<string> = new Set(["sub_issues", "issue_dependencies"]);
 
 /** Those that it reads beside them where a part is mirrored. */
 const PART_EVENTS: Record<MirrorPart, readonly string[]> = {
