@@ -379,8 +379,8 @@ export const proofs: readonly Proof[] = [
       const cost = (what: string, unit: "rest" | "points") => numberAt(line, "costs", what, unit);
       const again = "copy again, catch-up, sweep";
       return [
-        atMost("requests of the first copy", cost("first copy", "rest"), 1_060),
-        atMost("points of the first copy", cost("first copy", "points"), 60),
+        atMost("requests of the first copy", cost("first copy", "rest"), 1_040),
+        atMost("points of the first copy", cost("first copy", "points"), 55),
         atMost("requests of the second copy", cost(again, "rest"), 0),
         atMost("points of the second copy", cost(again, "points"), 5),
         atMost("requests after a rotation of the token", cost(`after a rotation: ${again}`, "rest"), 0),
@@ -609,6 +609,40 @@ export const proofs: readonly Proof[] = [
         atLeast("changes", sum("changes"), 10_000),
         atLeast("statements that a replica answered", sum("byReplica"), 10_000),
         atMost("reads that did not show them", sum("wrong"), 0),
+      ];
+    },
+  },
+  {
+    name: "stopped",
+    proves:
+      "A worker that stands still for 30 s, eight times, in the middle of its deliveries, loses them to another, and none fails.",
+    minutes: 5,
+    commands: [{ args: ["test", "test/workers/stopped-worker.test.ts"], env: { STOPS: "8" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "stopped worker");
+      return [
+        atLeast("stops", numberAt(line, "stops"), 8),
+        atLeast("ms of each", numberAt(line, "stoppedMs"), 30_000),
+        atLeast("jobs that another took over", numberAt(line, "takenOver"), 8),
+        atMost("deliveries that failed", numberAt(line, "failed"), 0),
+      ];
+    },
+  },
+  {
+    name: "redis-disk",
+    proves:
+      "Of what is acknowledged while Postgres is away nothing is lost, though Redis is killed 20 times in the middle of it; each " +
+      "acknowledgement has waited for the disk, by strace's count.",
+    minutes: 3,
+    commands: [{ args: ["test", "test/receiver/redis-disk.test.ts"], env: { KILLS: "20", TRACED: "1" } }],
+    figures: (lines) => {
+      const [killed] = printed(lines, "redis killed");
+      const [traced] = printed(lines, "redis traced");
+      return [
+        atLeast("kills of Redis", numberAt(killed, "kills"), 20),
+        atLeast("deliveries that were acknowledged", numberAt(killed, "acknowledged"), 2_000),
+        atMost("of them missing", numberAt(killed, "missing"), 0),
+        atLeast("fsyncs while 20 were acknowledged, one after the other", numberAt(traced, "fsyncs"), 20),
       ];
     },
   },

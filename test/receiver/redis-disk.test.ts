@@ -1,9 +1,17 @@
 /** With Postgres away a delivery is acknowledged only once Redis has it on disk. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { LONG_TEST_MS } from "../support/bounds.ts";
 import { NOWHERE } from "../support/config.ts";
+import { printFigures } from "../support/figures.ts";
 import { openMirror, type TestMirror } from "../support/mirror.ts";
 import { type OwnStores, openOwnStores } from "../support/own-stores.ts";
+import { until } from "../support/patience.ts";
 import { deliverTo, SECRET } from "./receiver-world.ts";
 
 let stores: OwnStores;
@@ -71,12 +79,75 @@ test("one with a replica that is behind for good: none is acknowledged", async (
   expect(await deliverTo(mirror.url)).toMatchObject({ status: 202 });
 });
 
-test("what was acknowledged is there after Redis was killed", async () => {
-  const before = await waiting();
-  expect(await deliverTo(mirror.url)).toMatchObject({ status: 202 });
+/** `npm run proofs redis-disk` kills it so many times. */
+const KILLS = Number(process.env.KILLS ?? 1);
+const AT_ONCE = 20;
+
+test(
+  "what was acknowledged is there after Redis was killed, at any moment",
+  async () => {
+    const acknowledged = new Set<string>();
+    let refused = 0;
+    const send = async (guid: string) => {
+      const { status } = await deliverTo(mirror.url, { guid });
+      if (status === 202) acknowledged.add(guid);
+      else refused += 1;
+    };
+    for (let kill = 1; kill <= KILLS; kill++) {
+      const before = acknowledged.size;
+      let nth = 0;
+      let isKilled = false;
+      const sending = Array.from({ length: AT_ONCE }, async (_, sender) => {
+        while (!isKilled) await send(`kill-${kill}-sender-${sender}-${nth++}`);
+      });
+      await until("some were acknowledged", () => acknowledged.size >= before + 5 * AT_ONCE);
+      process.kill(await pidOfRedis(), "SIGKILL");
+      isKilled = true;
+      await stores.redis.stop();
+      await stores.redis.start();
+      await Promise.all(sending);
+      await expect.poll(waiting, { timeout: 60_000 }).toBeGreaterThan(0);
+    }
+    const jobs = await mirror.ctx.queues.inbox.getJobs(["waiting", "delayed", "active"]);
+    const kept = new Set(jobs.map(({ data }) => data.guid));
+    const missing = [...acknowledged].filter((guid) => !kept.has(guid));
+    printFigures("redis killed", { kills: KILLS, acknowledged: acknowledged.size, refused, missing: missing.length });
+    expect(missing).toEqual([]);
+  },
+  LONG_TEST_MS,
+);
+
+/** Counts by the system's own record of what Redis asks of it. */
+const IS_TRACED = process.env.TRACED === "1";
+
+test.skipIf(!IS_TRACED)(
+  `each acknowledgement has had Redis tell the disk to keep it ${IS_TRACED ? "" : "(skipped: TRACED=1 counts with strace)"}`,
+  async () => {
+    const file = join(tmpdir(), `tain-fsync-${process.pid}.log`);
+    const traced = ["-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", file, "-p", String(await pidOfRedis())];
+    const strace = spawn("strace", traced, { stdio: "ignore" });
+    onTestFinished(async () => {
+      strace.kill("SIGKILL");
+      await rm(file, { force: true });
+    });
+    await once(strace, "spawn");
+    const syncs = async () =>
+      (await readFile(file, "utf8").catch(() => "")).split("\n").filter((line) => /sync\(/.test(line)).length;
+    // Once it is seen to write, it sees all.
+    await until("strace has begun", async () => {
+      await redis.incr("traced");
+      return (await syncs()) > 0;
+    });
+    const before = await syncs();
+    for (let nth = 0; nth < AT_ONCE; nth++)
+      expect(await deliverTo(mirror.url, { guid: `traced-${nth}-of-these` })).toMatchObject({ status: 202 });
+    const fsyncs = (await syncs()) - before;
+    printFigures("redis traced", { acknowledged: AT_ONCE, fsyncs });
+    expect(fsyncs).toBeGreaterThanOrEqual(AT_ONCE);
+  },
+);
+
+async function pidOfRedis(): Promise<number> {
   const [, pid] = /^process_id:(\d+)\r$/m.exec(await redis.info("server")) ?? [];
-  process.kill(Number(pid), "SIGKILL");
-  await stores.redis.stop();
-  await stores.redis.start();
-  await expect.poll(waiting, { timeout: 20_000 }).toBe(before + 1);
-});
+  return Number(pid);
+}
