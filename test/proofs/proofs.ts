@@ -629,6 +629,25 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "slow-commits",
+    proves:
+      "Where each commit waits 5 ms for a synchronous replica, commits do not wait for each other as long as nobody listens to changes; " +
+      "what one worker and two apply then, and with a listener.",
+    minutes: 3,
+    commands: [{ args: ["test", "test/scenario/slow-commits.test.ts"], env: { SLOW_COMMITS: "10000" } }],
+    figures: (lines) =>
+      printed(lines, "slow commits").flatMap((line) => {
+        const of = `${line.workers === 1 ? "one worker" : "two workers"}, ${line.isHeard ? "a listener" : "no listener"}`;
+        return [
+          atLeast(`deliveries applied a second, ${of}`, numberAt(line, "perSecond"), 0),
+          atLeast(`ms of a commit, ${of}`, numberAt(line, "commitMs"), 5),
+          line.isHeard
+            ? atLeast(`ms that commits waited for each other, ${of}`, numberAt(line, "queuedMs"), 0)
+            : atMost(`ms that commits waited for each other, ${of}`, numberAt(line, "queuedMs"), 0),
+        ];
+      }),
+  },
+  {
     name: "redis-disk",
     proves:
       "Of what is acknowledged while Postgres is away nothing is lost, though Redis is killed 20 times in the middle of it; each " +

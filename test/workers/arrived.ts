@@ -10,9 +10,10 @@ export interface MirroredWorld extends TestWorld {
 }
 
 /** A world without workers, in which one repository is mirrored and nothing of it is stored yet. */
-export async function openMirrored(): Promise<MirroredWorld> {
+export async function openMirrored(env: NodeJS.ProcessEnv = {}): Promise<MirroredWorld> {
   const world = await openWorld({
     workers: false,
+    env,
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 1 }),
   });
   const headers = { authorization: "token test-upstream-token", "user-agent": "test" };

@@ -1,0 +1,120 @@
+/** Where each commit waits for a synchronous replica, two workers apply more than one, and wait for each other only to be heard. */
+import { setTimeout as delay } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { listen } from "../../db/announcement.ts";
+import { sql } from "../../db/sql.ts";
+import { enqueueBursts } from "../../src/queues/enqueue.ts";
+import { connectTo } from "../support/database.ts";
+import { printFigures } from "../support/figures.ts";
+import { until } from "../support/patience.ts";
+import { startProgram } from "../support/program.ts";
+import { openReplicated } from "../support/replicas.ts";
+import { arrive, type MirroredWorld, opened, openMirrored, statuses } from "../workers/arrived.ts";
+
+/** `npm run proofs slow-commits` asks for it. */
+const DELIVERIES = Number(process.env.SLOW_COMMITS ?? 0);
+const reason = DELIVERIES > 0 ? "" : "(skipped: SLOW_COMMITS=10000 plays it)";
+const COMMIT_MS = 5;
+const SAMPLE_MS = 5;
+
+test.skipIf(DELIVERIES === 0)(
+  `with commits that take ${COMMIT_MS} ms, workers do not queue for a listener that is not there ${reason}`,
+  async () => {
+    await using servers = await openReplicated({ replicas: 1 });
+    const { primary, replicas } = servers;
+    await replicas[0]?.set("recovery_min_apply_delay", `${COMMIT_MS}ms`);
+    await using world = await openMirrored({ DATABASE_URL: primary.url });
+    const rounds = [1, 2].flatMap((workers) => [false, true].map((isHeard) => ({ workers, isHeard })));
+    const measured = [];
+    for (const [round, { workers, isHeard }] of rounds.entries()) {
+      await primary.set("synchronous_standby_names", "");
+      const edits = Array.from({ length: DELIVERIES }, (_, at) =>
+        opened(world, at + 1, `edited ${round}`, new Date(Date.UTC(2026, 0, 1, round)).toISOString()),
+      );
+      const ids = await arrive(world, edits);
+      // A commit waits until the replica shows it.
+      await primary.set("synchronous_commit", "remote_apply");
+      await primary.set("synchronous_standby_names", "*");
+      const outcome = await applied(world, ids, { workers, isHeard });
+      measured.push({ workers, isHeard, ...outcome });
+      printFigures("slow commits", { deliveries: DELIVERIES, workers, isHeard, ...outcome });
+    }
+    for (const { isHeard, commitMs, queuedMs } of measured) {
+      expect(commitMs).toBeGreaterThanOrEqual(COMMIT_MS);
+      if (!isHeard) expect(queuedMs).toBe(0);
+    }
+  },
+  600_000,
+);
+
+/** Has so many worker processes apply them, with or without somebody who listens to changes. */
+async function applied(
+  { ctx, env, ...world }: MirroredWorld,
+  ids: string[],
+  { workers, isHeard }: { workers: number; isHeard: boolean },
+) {
+  await using resources = new AsyncDisposableStack();
+  let heard = 0;
+  const onText = () => {
+    heard += 1;
+  };
+  const onLost = (error: Error) => expect.unreachable(error.message);
+  if (isHeard) resources.use(await listen(ctx.config.databaseUrl, { onText, onLost }));
+  const watcher = await connectTo(ctx.config.databaseUrl);
+  resources.defer(() => watcher.end());
+  const commitMs = await commitsFor(ctx.config.databaseUrl);
+  const programs = Array.from({ length: workers }, () =>
+    startProgram("workers/main.ts", { ...env, LOG_LEVEL: "info" }),
+  );
+  onTestFinished(async () => void (await Promise.all(programs.map((one) => one.kill()))));
+  await Promise.all(programs.map((one) => one.said("Working")));
+  let isOver = false;
+  let [queuedMs, replicatingMs] = [0, 0];
+  const watching = (async () => {
+    let before = performance.now();
+    for (; !isOver; await delay(SAMPLE_MS)) {
+      const { rows } =
+        await watcher.query(`select count(*) filter (where wait_event_type = 'Lock' and wait_event = 'object')::int as queued,
+          count(*) filter (where wait_event = 'SyncRep')::int as replicating
+        from pg_stat_activity where datname = current_database()`);
+      const now = performance.now();
+      queuedMs += rows[0].queued * (now - before);
+      replicatingMs += rows[0].replicating * (now - before);
+      before = now;
+    }
+  })();
+  for (let start = 0; start < ids.length; start += 1_000) await enqueueBursts(ctx, ids.slice(start, start + 1_000));
+  await until("all are settled", async () => {
+    const left = await ctx.db.count(sql`select from deliveries where status = 'pending' limit 1`);
+    return left === 0;
+  });
+  isOver = true;
+  await watching;
+  await Promise.all(programs.map((one) => one.stop()));
+  expect(new Set(await statuses({ ctx, env, ...world }, ids))).toEqual(new Set(["applied"]));
+  // Until a quarter is applied a process compiles more than it applies.
+  const [row] = await ctx.db.query<{ late: number; seconds: number }>(sql`
+    with ours as (select settled_at from deliveries where id = any(${ids}::uuid[])),
+      warm as (select percentile_disc(0.25) within group (order by settled_at) as at from ours)
+    select count(*) filter (where settled_at > at)::int as late,
+      extract(epoch from max(settled_at) - max(at))::float8 as seconds from ours, warm`);
+  const perSecond = row && row.seconds > 0 ? Math.round(row.late / row.seconds) : null;
+  return { commitMs, perSecond, heard, queuedMs: Math.round(queuedMs), replicatingMs: Math.round(replicatingMs) };
+}
+
+/** The median of one commit after the other, by one connection. */
+async function commitsFor(url: string): Promise<number> {
+  const client = await connectTo(url);
+  try {
+    await client.query("create table if not exists commits_of_a_test (at timestamptz)");
+    const took: number[] = [];
+    for (let nth = 0; nth < 21; nth++) {
+      const from = performance.now();
+      await client.query("insert into commits_of_a_test values (now())");
+      took.push(performance.now() - from);
+    }
+    return took.sort((a, b) => a - b)[10] ?? 0;
+  } finally {
+    await client.end();
+  }
+}
