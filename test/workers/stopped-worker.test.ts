@@ -1,5 +1,6 @@
 /** A worker that stands still for longer than its locks last loses its deliveries to another, and none is given up. */
 import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { queueCounts } from "../../src/queues/counts.ts";
@@ -8,7 +9,7 @@ import { LONG_TEST_MS } from "../support/bounds.ts";
 import { connectTo } from "../support/database.ts";
 import { printFigures } from "../support/figures.ts";
 import { until } from "../support/patience.ts";
-import { startProgram } from "../support/program.ts";
+import { startProgramAt } from "../support/program.ts";
 import { arrive, opened, openMirrored, statuses, titles } from "./arrived.ts";
 
 /** `npm run proofs stopped` stops it eight times, for half a minute each. */
@@ -17,7 +18,7 @@ const STOPPED_MS = process.env.STOPS ? 30_000 : 0;
 /** As many as go into several bursts. */
 const DELIVERIES = 40;
 /** Upstream does not know what they tell, so it must not be asked. */
-const WORKER = "test/workers/deliveries-worker.ts";
+const WORKER = fileURLToPath(new URL("./deliveries-worker.ts", import.meta.url));
 const TAKEN_OVER = "A job's worker has gone; another takes it over";
 
 test(
@@ -26,7 +27,7 @@ test(
     await using world = await openMirrored();
     const { ctx } = world;
     const env = { ...world.env, LOG_LEVEL: "warn" };
-    const victim = startProgram(WORKER, env);
+    const victim = startProgramAt("/", WORKER, env);
     const all: string[] = [];
     let takenOver = 0;
     for (let stop = 1; stop <= STOPS; stop++) {
@@ -50,7 +51,7 @@ test(
       } finally {
         await holder.end();
       }
-      const other = startProgram(WORKER, env);
+      const other = startProgramAt("/", WORKER, env);
       await Promise.all([other.said(TAKEN_OVER), delay(STOPPED_MS)]);
       process.kill(victim.pid, "SIGCONT");
       await until("all are settled", async () => !(await statuses(world, ids)).includes("pending"));
