@@ -634,7 +634,7 @@ export const proofs: readonly Proof[] = [
       "Where each commit waits 5 ms for a synchronous replica, commits do not wait for each other as long as nobody listens to changes; " +
       "what one worker and two apply then, and with a listener.",
     minutes: 3,
-    commands: [{ args: ["test", "test/scenario/slow-commits.test.ts"], env: { SLOW_COMMITS: "10000" } }],
+    commands: [{ args: ["test", "test/scenario/slow-commits.test.ts"], env: { COMMITS: "10000" } }],
     figures: (lines) =>
       printed(lines, "slow commits").flatMap((line) => {
         const of = `${line.workers === 1 ? "one worker" : "two workers"}, ${line.isHeard ? "a listener" : "no listener"}`;

@@ -12,8 +12,8 @@ import { openReplicated } from "../support/replicas.ts";
 import { arrive, type MirroredWorld, opened, openMirrored, statuses } from "../workers/arrived.ts";
 
 /** `npm run proofs slow-commits` asks for it. */
-const DELIVERIES = Number(process.env.SLOW_COMMITS ?? 0);
-const reason = DELIVERIES > 0 ? "" : "(skipped: SLOW_COMMITS=10000 plays it)";
+const DELIVERIES = Number(process.env.COMMITS ?? 0);
+const reason = DELIVERIES > 0 ? "" : "(skipped: COMMITS=10000 plays it)";
 const COMMIT_MS = 5;
 const SAMPLE_MS = 5;
 
