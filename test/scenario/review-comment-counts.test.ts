@@ -31,12 +31,12 @@ async function openPull() {
     (simulator.world.clock as SettableClock).advance(ms);
   };
   pass(60_000);
-  /** The deliveries that wait once this has happened, in the order of receipt. */
+  /** The deliveries that wait once this has happened, the making of a comment before its deletion: sent at once, they come in any order. */
   const received = async (change: () => void): Promise<string[]> => {
     change();
     await simulator.quiet();
     const rows = await ctx.db.query<{ id: string }>(sql`
-      select id from deliveries where status = 'pending' and event <> 'ping' order by received_at, id`);
+      select id from deliveries where status = 'pending' and event <> 'ping' order by action, id`);
     return rows.map(({ id }) => id);
   };
   return {
