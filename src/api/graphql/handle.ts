@@ -1,10 +1,9 @@
-import { execute } from "graphql";
+import { execute, type GraphQLError } from "graphql";
 import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { encodingOf } from "../../http/encoding.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
-import { findConfirmation } from "../../mirror/read/confirmations.ts";
 import { Kept } from "../../mirror/unchanged/kept.ts";
 import { Reading } from "../../mirror/unchanged/reading.ts";
 import type { Standings } from "../../mirror/unchanged/standings.ts";
@@ -33,6 +32,7 @@ import { parseQuery, type Query } from "./parse.ts";
 import { bugIn, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { Documents, openValidation } from "./run/documents.ts";
 import { executePlan } from "./run/execution.ts";
+import { freshnessOf } from "./run/freshness.ts";
 import { type IssueTexts, openIssueTexts } from "./run/issue-texts.ts";
 import { answerKey, confirmationOfKept, type KeptAnswer, openAnswers } from "./run/kept-answers.ts";
 import { Plans } from "./run/plan.ts";
@@ -40,6 +40,7 @@ import { apiSchema } from "./schema.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
 import { acceptsEventStream, EVENT_STREAM, eventStreamOnly } from "./subscribe/events.ts";
 import { Streams, type Subscriber } from "./subscribe/streams.ts";
+import { TimeLimit } from "./time-limit.ts";
 
 const DOCS = "https://docs.github.com/graphql";
 
@@ -79,31 +80,21 @@ interface Progress {
   limit: TimeLimit | null;
 }
 
-/** Ends what is done for a request once that has taken too long, or its caller has gone. */
-class TimeLimit {
-  readonly #controller = new AbortController();
-  readonly #timer: NodeJS.Timeout;
-  /** It has taken too long. */
-  isOver = false;
-
-  /** @param gone null: it goes on without its caller */
-  constructor(timeoutMs: number, gone: AbortSignal | null) {
-    this.#timer = setTimeout(() => {
-      this.isOver = true;
-      this.#controller.abort();
-    }, timeoutMs);
-    gone?.addEventListener("abort", () => this.#controller.abort(), { once: true });
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  /** The request is answered. */
-  lift(): void {
-    clearTimeout(this.#timer);
-  }
+/** What a caller asks, and as what. */
+interface Question {
+  caller: User;
+  api: string;
+  /** The request's body. */
+  text: string;
+  /** Under which its answer is kept. */
+  key: string;
+  reading: Reading;
+  /** How it all stood before the first row was read. */
+  before: Standings;
 }
+
+/** Who answers. What either may answer begins here, and is asked of upstream once the mirror turns out to lack something. */
+type Side = "ours" | "upstream's" | "either";
 
 /** Answers `POST /graphql`. */
 export class Graphql {
@@ -159,8 +150,8 @@ export class Graphql {
   }
 
   async #answer(progress: Progress, text: string): Promise<Reply> {
-    const { ctx, quota, changes, timeoutMs } = this.#parts;
-    const { exchange, requestId } = progress;
+    const { ctx, quota } = this.#parts;
+    const { exchange } = progress;
     const caller = await this.#identify(exchange);
     progress.metered.caller = kindOf(caller);
     const api = apiAddress(ctx.config, exchange, { isEnterprise: exchange.path.startsWith("/api/") });
@@ -170,44 +161,81 @@ export class Graphql {
     const reading = new Reading(ctx.mirror.standings);
     const again = await this.#again(progress, { key, caller, reading });
     if (again) return again;
-    const before = reading.soFar();
+    const question: Question = { caller, api, text, key, reading, before: reading.soFar() };
 
     const query = await parseQuery(text, {
       schema: this.#schema,
       documents: this.#documents,
       pace: ctx.mirror.pace,
     });
-    const forward = (whole: Whole, points: number) => this.#forward(progress, { caller, api, text, whole, points });
-    const mayForward = mayBeForwarded(ctx, caller);
-    if (!("cost" in query)) {
-      const whole = perhapsUpstreams(this.#schema, text, query);
-      if (!whole) return this.#reply(progress, { errors: query });
-      if (mayForward) return await forward(whole, 1);
-      return this.#reply(progress, { errors: [...query, notAskedOfUpstream(ctx.config.passThrough !== false)] });
-    }
-    const { operation, cost } = query;
-    const whole = { document: query.document, operation, variables: query.variables.coerced };
+    if (!("cost" in query)) return await this.#answerUnknown(progress, question, query);
+    const side = await this.#sideOf(caller, query);
+    if (side === "upstream's") return await this.#forward(progress, question, wholeOf(query), query.cost.points);
+    return await this.#answerHere(progress, question, query, side);
+  }
+
+  /** For a document that our schema does not allow: upstream's may. */
+  async #answerUnknown(progress: Progress, question: Question, errors: readonly GraphQLError[]): Promise<Reply> {
+    const { ctx } = this.#parts;
+    const whole = perhapsUpstreams(this.#schema, question.text, errors);
+    if (!whole) return this.#reply(progress, { errors });
+    if (mayBeForwarded(ctx, question.caller)) return await this.#forward(progress, question, whole, 1);
+    return this.#reply(progress, { errors: [...errors, notAskedOfUpstream(ctx.config.passThrough !== false)] });
+  }
+
+  /** As far as it can be told beforehand. */
+  async #sideOf(caller: User, query: Query): Promise<Side> {
+    const { operation, document, variables } = query;
+    if (operation.operation === "subscription" || !mayBeForwarded(this.#parts.ctx, caller)) return "ours";
     // A list is read to its end on the side on which it was begun.
-    const cursors = mayForward ? cursorsOf(whole.document, whole.variables) : null;
-    const mayChange = mayForward && cursors !== "ours" && operation.operation !== "subscription";
-    if (mayChange && (cursors === "upstream's" || (await this.#isUpstreams(caller, whole))))
-      return await forward(whole, cost.points);
-    if (operation.operation === "subscription" && !acceptsEventStream(exchange.headers))
-      return this.#reply(progress, { errors: [eventStreamOnly()] });
-    const isSpent = query.priced === null && (await this.#spend(progress, caller, cost.points));
-    if (isSpent) return reply(progress, 200, quotaSpentText(caller.userId));
+    const begun = cursorsOf(document, variables.coerced);
+    if (begun !== null) return begun;
+    if (namesUnmirrored(this.#schema, document)) return "upstream's";
     const isMutation = operation.operation === "mutation";
+    if (isMutation && !(await knowsAllNamed(this.#parts.ctx, caller, wholeOf(query)))) return "upstream's";
+    return "either";
+  }
+
+  async #answerHere(progress: Progress, question: Question, query: Query, side: Side): Promise<Reply> {
+    const { timeoutMs } = this.#parts;
+    const { exchange } = progress;
+    const { caller } = question;
+    const kind = query.operation.operation;
+    if (kind === "subscription" && !acceptsEventStream(exchange.headers))
+      return this.#reply(progress, { errors: [eventStreamOnly()] });
+    const isSpent = query.priced === null && (await this.#spend(progress, caller, query.cost.points));
+    if (isSpent) return reply(progress, 200, quotaSpentText(caller.userId));
     // A write that is broken off here may have taken effect. Its own limits end in an answer that says what is known.
-    const limit = isMutation ? new TimeLimit(timeoutMs + MUTATION_MS, null) : new TimeLimit(timeoutMs, exchange.gone);
+    const limit =
+      kind === "mutation" ? new TimeLimit(timeoutMs + MUTATION_MS, null) : new TimeLimit(timeoutMs, exchange.gone);
     progress.limit = limit;
-    const beyond = mayChange && operation.operation === "query" ? new AbortController() : null;
+    const beyond = side === "either" && kind === "query" ? new AbortController() : null;
     const signal = beyond ? AbortSignal.any([limit.signal, beyond.signal]) : limit.signal;
-    const callFor: Subscriber["callFor"] = (of, figures) =>
+    const callFor = this.#callsOf(progress, question, query, { signal, beyond });
+    if (kind === "subscription") return await this.#subscribe(progress, query, { caller, callFor });
+    const call = callFor(caller, progress.figures);
+    const answer = await this.#run(progress, query, { call, signal, question }).catch((error: unknown) => {
+      if (beyond?.signal.aborted && !limit.signal.aborted) return null;
+      throw error;
+    });
+    return answer ?? (await this.#forward(progress, question, wholeOf(query), 0));
+  }
+
+  /** @param beyond aborted once the query turns out to be upstream's to answer; null: it never is */
+  #callsOf(
+    { exchange, requestId }: Progress,
+    { api, reading }: Question,
+    { operation, cost }: Query,
+    { signal, beyond }: { signal: AbortSignal; beyond: AbortController | null },
+  ): Subscriber["callFor"] {
+    const { ctx, changes } = this.#parts;
+    const isQuery = operation.operation === "query";
+    return (caller, figures) =>
       new GraphqlCall({
         ctx,
-        db: operation.operation === "query" ? ctx.reads.until(signal) : ctx.reads,
-        caller: of,
-        sight: sightOf(of),
+        db: isQuery ? ctx.reads.until(signal) : ctx.reads,
+        caller,
+        sight: sightOf(caller),
         api,
         cost,
         figures,
@@ -218,29 +246,12 @@ export class Graphql {
         counts: this.#counts,
         texts: this.#texts,
         // A mutation has to show what it has written, and a subscription what it tells of.
-        reading: operation.operation === "query" ? reading : new Reading(ctx.mirror.standings, { isLasting: false }),
+        reading: isQuery ? reading : new Reading(ctx.mirror.standings, { isLasting: false }),
       });
-    if (operation.operation === "subscription") return await this.#subscribe(progress, query, { caller, callFor });
-    const call = callFor(caller, progress.figures);
-    const answer = await this.#run(progress, query, { call, signal, key, before }).catch((error: unknown) => {
-      if (beyond?.signal.aborted && !limit.signal.aborted) return null;
-      throw error;
-    });
-    return answer ?? (await forward(whole, 0));
-  }
-
-  /** Whether it can be told beforehand that the mirror lacks something. */
-  async #isUpstreams(caller: User, whole: Whole): Promise<boolean> {
-    const { operation, document } = whole;
-    if (namesUnmirrored(this.#schema, document)) return true;
-    return operation.operation === "mutation" && !(await knowsAllNamed(this.#parts.ctx, caller, whole));
   }
 
   /** Upstream's own answer to the whole. @param points what it costs here */
-  async #forward(
-    progress: Progress,
-    { caller, api, text, whole, points }: { caller: User; api: string; text: string; whole: Whole; points: number },
-  ): Promise<Reply> {
+  async #forward(progress: Progress, { caller, api, text }: Question, whole: Whole, points: number): Promise<Reply> {
     const { exchange, requestId } = progress;
     progress.limit?.lift();
     progress.limit = null;
@@ -290,7 +301,7 @@ export class Graphql {
   async #run(
     progress: Progress,
     { asked, document, operation, variables, cost, priced }: Query,
-    { call, signal, key, before }: { call: GraphqlCall; signal: AbortSignal; key: string; before: Standings },
+    { call, signal, question: { key, before } }: { call: GraphqlCall; signal: AbortSignal; question: Question },
   ): Promise<Reply | null> {
     const { ctx } = this.#parts;
     const { pace } = ctx.mirror;
@@ -367,6 +378,10 @@ export class Graphql {
   }
 }
 
+function wholeOf({ document, operation, variables }: Query): Whole {
+  return { document, operation, variables: variables.coerced };
+}
+
 function reply(
   { requestId, server, figures, freshness }: Progress,
   status: number,
@@ -376,26 +391,4 @@ function reply(
   const media = { "Content-Type": JSON_TYPE, "X-GitHub-Media-Type": "github.v4; format=json" };
   const all = { ...server, ...media, ...freshness, ...headers, ...quotaHeaders(figures, "graphql") };
   return dialectReply(requestId, { status, headers: all, body });
-}
-
-/** The headers that say how fresh an answer is: as fresh as the least fresh repository in it. */
-async function freshnessOf(ctx: ApiContext, call: GraphqlCall): Promise<Record<string, string>> {
-  if (call.shownRepositories.size === 0) return {};
-  return freshnessHeaders(await confirmationOf(ctx, call), {
-    now: ctx.clock.now(),
-    staleAfterMs: ctx.config.staleAfterMs,
-  });
-}
-
-async function confirmationOf(
-  ctx: ApiContext,
-  { shownRepositories, confirmations }: GraphqlCall,
-): Promise<{ confirmedAt?: Date | null }> {
-  const known = [...shownRepositories].map((id) => confirmations.get(id));
-  if (!known.includes(undefined)) {
-    const times = known.filter((one) => one != null).map((one) => one.getTime());
-    return { confirmedAt: known.includes(null) ? null : new Date(Math.min(...times)) };
-  }
-  const confirmedAt = await findConfirmation(ctx.db, [...shownRepositories]);
-  return confirmedAt === undefined ? {} : { confirmedAt };
 }
