@@ -32,12 +32,46 @@ interface WaitingRow {
 
 const UNTOLD_MS = 3_600_000;
 
+/** Gauges of one store, and how to set them. */
+interface Figures {
+  /** What has gone, such as a state that no repository is in, goes from the figures too. */
+  reset(): void;
+  /** @throws whatever the store answers instead */
+  read(): Promise<void>;
+}
+
 /**
  * Adds what the stores say of the whole mirror. Each web process tells the same, so a dashboard takes the largest. While a
  * store is away, its figures are left out, and `tain_store_up` says which it is.
  */
 export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): void {
-  const { metrics, clock, db, log } = ctx;
+  const { metrics, log } = ctx;
+  const up = metrics.gauge("tain_store_up", "1: the store answers.", ["store"]);
+  const stores = { postgres: mirrorFigures(ctx), redis: queueFigures(ctx) };
+  const ofQuota = quotaFigures(ctx, quota);
+  const isRead = async (figures: Figures, missing: (reason: string) => void): Promise<boolean> => {
+    try {
+      await figures.read();
+      return true;
+    } catch (error) {
+      missing(reasonOf(error));
+      return false;
+    }
+  };
+  metrics.beforeScrape(async () => {
+    for (const figures of [...Object.values(stores), ofQuota]) figures.reset();
+    await Promise.all(
+      Object.entries(stores).map(async ([store, figures]) => {
+        const isUp = await isRead(figures, (reason) => log.warn({ store, reason }, "Figures of a store are missing"));
+        up.set({ store }, isUp ? 1 : 0);
+      }),
+    );
+    await isRead(ofQuota, (reason) => log.warn({ reason }, "Figures of upstream's quota are missing"));
+  });
+}
+
+/** What Postgres holds. */
+function mirrorFigures({ metrics, clock, db }: Pick<Watched, "metrics" | "clock" | "db">): Figures {
   const repositories = metrics.gauge("tain_repositories", "Mirrored repositories, by their state.", ["state"]);
   const lag = metrics.gauge(
     "tain_repository_lag_seconds",
@@ -62,21 +96,9 @@ export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): v
     [],
   );
   const hooks = metrics.gauge("tain_hooks", "Repositories by whether upstream shows a webhook of ours.", ["state"]);
-  const jobs = metrics.gauge("tain_queue_jobs", "Jobs in a queue.", ["queue", "state"]);
-  const figures = ["credential", "bucket"] as const;
-  const limit = metrics.gauge("tain_quota_limit", "What upstream allows in a window.", figures);
-  const remaining = metrics.gauge("tain_quota_remaining", "What is left of the window under way.", figures);
-  const resetAt = metrics.gauge("tain_quota_reset_timestamp_seconds", "When the window ends.", figures);
-  const refused = metrics.gauge(
-    "tain_credential_refused",
-    "1: it cannot be used: upstream rejects it, asks for silence, or its installation is suspended.",
-    ["credential"],
-  );
-  const up = metrics.gauge("tain_store_up", "1: the store answers.", ["store"]);
-
   const ageOf = (at: Date | null) => (at === null ? 0 : Math.max(0, (clock.now().getTime() - at.getTime()) / 1_000));
 
-  const fromPostgres = async () => {
+  const read = async () => {
     const [states, failing, [waiting]] = await Promise.all([
       db.query<StateRow>(sql`
         select state, count(*)::int as count, min(confirmed_at) as oldest from repository_syncs group by state`),
@@ -114,11 +136,34 @@ export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): v
     hooks.set({ state: "ours" }, waiting.hooked);
     hooks.set({ state: "none" }, waiting.unhooked);
   };
-  const fromRedis = async () => {
+  const reset = () => {
+    for (const each of [repositories, lag, problems]) each.reset();
+  };
+  return { reset, read };
+}
+
+/** What waits in Redis. */
+function queueFigures(ctx: Pick<Watched, "metrics" | "queues" | "redis">): Figures {
+  const jobs = ctx.metrics.gauge("tain_queue_jobs", "Jobs in a queue.", ["queue", "state"]);
+  const read = async () => {
     for (const [queue, counts] of Object.entries(await queueCounts(ctx)))
       for (const [state, count] of Object.entries(counts)) jobs.set({ queue, state }, count);
   };
-  const ofQuota = async () => {
+  return { reset: () => jobs.reset(), read };
+}
+
+/** What upstream allows each credential. */
+function quotaFigures({ metrics }: Pick<Watched, "metrics">, quota: () => Promise<QuotaReport[]>): Figures {
+  const labels = ["credential", "bucket"] as const;
+  const limit = metrics.gauge("tain_quota_limit", "What upstream allows in a window.", labels);
+  const remaining = metrics.gauge("tain_quota_remaining", "What is left of the window under way.", labels);
+  const resetAt = metrics.gauge("tain_quota_reset_timestamp_seconds", "When the window ends.", labels);
+  const refused = metrics.gauge(
+    "tain_credential_refused",
+    "1: it cannot be used: upstream rejects it, asks for silence, or its installation is suspended.",
+    ["credential"],
+  );
+  const read = async () => {
     for (const one of await quota()) {
       const { credential, bucket } = one;
       refused.set({ credential }, one.problem !== null || one.blockedUntil ? 1 : 0);
@@ -128,20 +173,8 @@ export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): v
       resetAt.set({ credential, bucket }, one.resetAt.getTime() / 1_000);
     }
   };
-  metrics.beforeScrape(async () => {
-    // What has gone, such as a state that no repository is in, goes from the figures too.
-    for (const each of [repositories, lag, problems, jobs, limit, remaining, resetAt, refused]) each.reset();
-    const read = async (store: string, set: () => Promise<void>) => {
-      const error = await set().then(
-        () => null,
-        (reason: unknown) => reason,
-      );
-      up.set({ store }, error === null ? 1 : 0);
-      if (error !== null) log.warn({ store, reason: reasonOf(error) }, "Figures of a store are missing");
-    };
-    await Promise.all([read("postgres", fromPostgres), read("redis", fromRedis)]);
-    await ofQuota().catch((error: unknown) =>
-      log.warn({ reason: reasonOf(error) }, "Figures of upstream's quota are missing"),
-    );
-  });
+  const reset = () => {
+    for (const each of [limit, remaining, resetAt, refused]) each.reset();
+  };
+  return { reset, read };
 }

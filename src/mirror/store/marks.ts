@@ -31,7 +31,7 @@ export function afterLag(moment: Date): Date {
 }
 
 /** The marks for ties of the merge: asked at once, and once more when no replica can lag behind. */
-export function marksForTies(merged: Merged[], askedAt: Date): Mark[] {
+export function marksForTies(merged: readonly Merged[], askedAt: Date): Mark[] {
   return merged
     .filter(({ outcome }) => outcome === "tied")
     .map(({ kind, repositoryId, key, tied }) => ({ kind, repositoryId, key, askedAt, notBefore: askedAt, keys: tied }));

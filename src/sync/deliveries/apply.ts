@@ -14,7 +14,7 @@ import {
   nextRound,
   storeMarks,
 } from "../../mirror/store/marks.ts";
-import { mergeObserved } from "../../mirror/store/merge.ts";
+import { type Merged, mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Seen } from "../../mirror/store/observation.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
@@ -81,43 +81,13 @@ export async function applyDeliveries(
     ]);
 
     const askedAt = ctx.clock.now();
-    const asked = asks.map((ask) => askedSince(askedAt, ask));
-    const [unknown, anew] = await together([
-      marksForMergeability(tx, observed.seen, askedAt),
+    const heard = { seen: observed.seen, shown, parts, askedAt };
+    const [marks, anew] = await together([
+      marksLeft(tx, heard, { merged, asks }),
       heardAnew(tx, told, merged, askedAt),
     ]);
-    const heard = { seen: observed.seen, shown, parts, askedAt };
-    const unread = [
-      ...(await hearChecks(tx, heard)),
-      ...(await hearLists(tx, heard)),
-      ...(await hearReleases(tx, heard)),
-      ...(await hearRefs(tx, heard)),
-    ];
-    const counting = await marksForCounting(
-      tx,
-      shown.flatMap((one) => one.counting),
-      askedAt,
-    );
-    const deleted = shown.flatMap(({ deletedRepositoryId: id }) => id ?? []);
-    const marks = [
-      // A read before that could not settle them, and one round may bring many.
-      ...marksForTies(merged, askedAt).map((tie) => askedSince(askedAt, tie)),
-      ...asked,
-      ...unknown,
-      ...unread,
-      ...counting,
-      ...deleted.map((id) => deletionMark(id, askedAt)),
-    ];
     await storeMarks(tx, marks);
-
-    for (const { transfer } of shown) if (transfer) await storeTransfer(tx, transfer.from, transfer.to);
-    const changed = applied.flatMap(({ taken, shown }) =>
-      LIFE_EVENTS.has(taken.event) ? (shown.repositoryId ?? []) : [],
-    );
-    if (changed.length > 0) await tryAgain(tx, { repositoryIds: changed });
-    if (deleted.length > 0) await pauseWithin(ctx, tx, deleted, { from: FOLLOWED, problem: TOLD_DELETED });
-    for (const { taken, shown } of applied)
-      if (shown.installed) await noteInstallation(tx, shown.installed, taken.receivedAt);
+    await followLife(ctx, tx, applied, shown);
 
     for (const { id, ignored } of settled) outcomes.set(id, ignored === null ? "applied" : "ignored");
     for (const { id, error } of invalid) outcomes.set(id, error);
@@ -130,6 +100,53 @@ export async function applyDeliveries(
   await enqueueMarks(ctx, marks);
   await wake(ctx, targets);
   return outcomes;
+}
+
+/** What upstream is to be asked, since the deliveries leave it open. */
+async function marksLeft(
+  tx: Transaction,
+  heard: { seen: readonly Seen[]; shown: readonly Shown[]; parts: Parts; askedAt: Date },
+  { merged, asks }: { merged: readonly Merged[]; asks: readonly Ask[] },
+): Promise<Mark[]> {
+  const { seen, shown, askedAt } = heard;
+  const counting = shown.flatMap((one) => one.counting);
+  return [
+    // A read before that could not settle them, and one round may bring many.
+    ...marksForTies(merged, askedAt).map((tie) => askedSince(askedAt, tie)),
+    ...asks.map((ask) => askedSince(askedAt, ask)),
+    ...(await marksForMergeability(tx, seen, askedAt)),
+    ...(await hearChecks(tx, heard)),
+    ...(await hearLists(tx, heard)),
+    ...(await hearReleases(tx, heard)),
+    ...(await hearRefs(tx, heard)),
+    ...(await marksForCounting(tx, counting, askedAt)),
+    ...toldDeleted(shown).map((id) => deletionMark(id, askedAt)),
+  ];
+}
+
+function toldDeleted(shown: readonly Shown[]): number[] {
+  return shown.flatMap(({ deletedRepositoryId: id }) => id ?? []);
+}
+
+/** Repositories were moved, renamed, shown, hidden or deleted, or an App was installed. */
+async function followLife(
+  ctx: Context,
+  tx: Transaction,
+  applied: Readings["applied"],
+  shown: readonly Shown[],
+): Promise<void> {
+  for (const { transfer } of shown) if (transfer) await storeTransfer(tx, transfer.from, transfer.to);
+  const changed = applied.flatMap(({ taken, shown: { repositoryId } }) =>
+    LIFE_EVENTS.has(taken.event) ? (repositoryId ?? []) : [],
+  );
+  if (changed.length > 0) await tryAgain(tx, { repositoryIds: changed });
+  const deleted = toldDeleted(shown);
+  if (deleted.length > 0) await pauseWithin(ctx, tx, deleted, { from: FOLLOWED, problem: TOLD_DELETED });
+  for (const {
+    taken,
+    shown: { installed },
+  } of applied)
+    if (installed) await noteInstallation(tx, installed, taken.receivedAt);
 }
 
 /**
