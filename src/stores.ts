@@ -3,8 +3,9 @@ import { redisTooOld } from "../db/unfit.ts";
 import type { Config } from "./config.ts";
 import { type Logger, openLog } from "./operations/log.ts";
 import { Metrics } from "./operations/metrics.ts";
+import { openTracing } from "./operations/open-tracing.ts";
 import { openRedis, type RedisClient, redisReady } from "./operations/redis.ts";
-import { openTracing, type Tracing, UNTRACED } from "./operations/tracing.ts";
+import { type Tracing, UNTRACED } from "./operations/tracing.ts";
 
 /** What a process keeps open, short of what stands on it: the queues and upstream. */
 export interface Stores {

@@ -1,0 +1,159 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import {
+  type Context,
+  defaultTextMapGetter,
+  defaultTextMapSetter,
+  type Link,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  type SpanOptions,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from "@opentelemetry/api";
+import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  type ReadableSpan,
+  type SpanExporter,
+} from "@opentelemetry/sdk-trace-base";
+import { VERSION } from "../version.ts";
+import type { Logger } from "./log.ts";
+import { Outage } from "./outage.ts";
+import { type About, type Run, SILENT, type Telling, type Tracing } from "./tracing.ts";
+
+/** How long a process that stops waits for a collector that does not answer. */
+const FLUSH_MS = 2_000;
+
+const KINDS = {
+  internal: SpanKind.INTERNAL,
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  consumer: SpanKind.CONSUMER,
+};
+
+const propagator = new W3CTraceContextPropagator();
+
+/** What is told to a collector. Loaded only where there is one. */
+export class Traces implements Tracing, AsyncDisposable {
+  readonly isOn = true;
+  readonly #provider: BasicTracerProvider;
+  readonly #tracer: Tracer;
+  readonly #underWay = new AsyncLocalStorage<{ span: Span; context: Context }>();
+
+  /** @param process its name, as OpenTelemetry's `tain.process` */
+  constructor(log: Logger, process: string) {
+    const own = { "service.name": "tain", "service.version": VERSION, "tain.process": process };
+    this.#provider = new BasicTracerProvider({
+      resource: defaultResource()
+        .merge(resourceFromAttributes(own))
+        .merge(detectResources({ detectors: [envDetector] })),
+      spanProcessors: [new BatchSpanProcessor(watched(new OTLPTraceExporter(), log))],
+    });
+    this.#tracer = this.#provider.getTracer("tain", VERSION);
+  }
+
+  /** Sends what is left. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, FLUSH_MS);
+    // Whatever could not be sent was logged where it was tried.
+    await Promise.race([this.#provider.shutdown().catch(() => {}), late]);
+    clearTimeout(timer);
+  }
+
+  async begin<T>(name: string, traceparent: string | null | undefined, about: About, run: Run<T>): Promise<T> {
+    return await this.#told(name, traceparent ? named(traceparent) : ROOT_CONTEXT, about, run);
+  }
+
+  async resume<T>(name: string, traceparent: string | null | undefined, about: About, run: Run<T>): Promise<T> {
+    if (!traceparent) return await this.within(name, () => about, run);
+    const present = this.here();
+    const links = [...(about.links ?? []), ...(present === null ? [] : [present])];
+    return await this.#told(name, named(traceparent), { ...about, links }, run);
+  }
+
+  async within<T>(name: string, about: () => About, run: Run<T>): Promise<T> {
+    const present = this.#present();
+    return present ? await this.#told(name, present.context, about(), run) : await run(SILENT);
+  }
+
+  past(name: string, traceparent: string, { startedAt, ...about }: About & { startedAt: Date }): void {
+    this.#tracer.startSpan(name, { ...optionsOf(about), startTime: startedAt }, named(traceparent)).end();
+  }
+
+  here(): string | null {
+    const present = this.#present();
+    if (!present) return null;
+    const carrier: { traceparent?: string } = {};
+    propagator.inject(present.context, carrier, defaultTextMapSetter);
+    return carrier.traceparent ?? null;
+  }
+
+  snapshot(): <T>(run: () => T) => T {
+    return AsyncLocalStorage.snapshot();
+  }
+
+  /** Also what was begun in a span's course and outlasts it, such as a loop, is in none: its trace would never end. */
+  #present(): { span: Span; context: Context } | null {
+    const present = this.#underWay.getStore();
+    return present?.span.isRecording() ? present : null;
+  }
+
+  async #told<T>(name: string, parent: Context, about: About, run: Run<T>): Promise<T> {
+    const span = this.#tracer.startSpan(name, optionsOf(about), parent);
+    const failed = (type: string) => {
+      span.setAttribute("error.type", type);
+      span.setStatus({ code: SpanStatusCode.ERROR });
+    };
+    const telling: Telling = {
+      tell: (more) => void span.setAttributes(more),
+      name: (other) => void span.updateName(other),
+      failed,
+    };
+    try {
+      return await this.#underWay.run({ span, context: trace.setSpan(parent, span) }, () => run(telling));
+    } catch (error) {
+      // Its message may quote what must not be told.
+      if (about.isFailure?.(error) ?? true) failed(error instanceof Error ? error.name : "unknown");
+      throw error;
+    } finally {
+      span.end();
+    }
+  }
+}
+
+function named(traceparent: string): Context {
+  return propagator.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
+}
+
+function optionsOf({ kind = "internal", attributes = {}, links = [] }: About): SpanOptions {
+  return { kind: KINDS[kind], attributes, links: links.flatMap(linkTo) };
+}
+
+function linkTo(traceparent: string): Link[] {
+  const context = trace.getSpanContext(named(traceparent));
+  return context ? [{ context }] : [];
+}
+
+/** Logs once that a collector takes nothing, and once that it does again. What it did not take is gone. */
+function watched(exporter: SpanExporter, log: Logger): SpanExporter {
+  const outage = new Outage(log, "warn", {
+    begins: "Traces cannot be sent: OTEL_EXPORTER_OTLP_ENDPOINT takes none",
+    ends: "Traces are sent again",
+  });
+  return {
+    export: (spans: ReadableSpan[], done) =>
+      exporter.export(spans, (result) => {
+        if (result.code === 0) outage.met();
+        else outage.missed(result.error);
+        done(result);
+      }),
+    shutdown: () => exporter.shutdown(),
+    forceFlush: async () => await exporter.forceFlush?.(),
+  };
+}
