@@ -40,26 +40,19 @@ export function openWorker<Payload, Name extends string = string>(
 ): Worker<Payload, void, Name> {
   const fewest = Math.min(concurrency, FETCHED_AHEAD);
   let underWay = 0;
-  const ended = ctx.metrics.counter("tain_jobs_total", "Runs of jobs that have ended.", ["queue", "outcome"]);
-  const seconds = ctx.metrics.histogram("tain_job_duration_seconds", "How long they took.", ["queue"], SECONDS);
+  const metered = meterOf(ctx, name);
   const worker: Worker<Payload, void, Name> = new Worker<Payload, void, Name>(
     name,
     async (job, token, cancelled) => {
       const signal = cancelled ? AbortSignal.any([ctx.stopping, cancelled]) : ctx.stopping;
       underWay += 1;
-      const startedAt = performance.now();
-      let outcome = "failed";
       // Never fewer while any is under way, or what ends would not bring the next with it.
       worker.concurrency = Math.min(concurrency, Math.max(worker.concurrency, underWay + FETCHED_AHEAD));
       try {
-        await traced(ctx, name, job, () => withRetryPolicy(ctx, job, token, signal, () => run(job, signal, token)));
-        outcome = "done";
-      } catch (error) {
-        if (isWaiting(error)) outcome = "waits";
-        throw error;
+        await metered(() =>
+          traced(ctx, name, job, () => withRetryPolicy(ctx, job, token, signal, () => run(job, signal, token))),
+        );
       } finally {
-        ended.inc({ queue: name, outcome });
-        seconds.observe({ queue: name }, (performance.now() - startedAt) / 1_000);
         underWay -= 1;
         if (underWay === 0) worker.concurrency = fewest;
       }
@@ -74,17 +67,7 @@ export function openWorker<Payload, Name extends string = string>(
       settings: { backoffStrategy: (attemptsMade) => backoffMs(attemptsMade, ctx.random) },
     },
   );
-  worker.on("failed", (job, error) => {
-    const { id: jobId, data, attemptsMade: attempts, opts } = job ?? {};
-    const isFinal = !job || job.finishedOn !== undefined;
-    ctx.log[isFinal ? "error" : "warn"](
-      { queue: name, jobId, key: name === "inbox" ? undefined : data, attempts, of: opts?.attempts, err: error },
-      isFinal ? "A job failed for good" : "A job failed and will be tried again",
-    );
-  });
-  worker.on("stalled", (jobId) =>
-    ctx.log.warn({ queue: name, jobId }, "A job's worker has gone; another takes it over"),
-  );
+  logEvents(ctx, name, worker);
   worker.on("lockRenewalFailed", (jobIds) => {
     for (const jobId of jobIds) worker.cancelJob(jobId, "another worker may hold it");
   });
@@ -96,9 +79,48 @@ export function openWorker<Payload, Name extends string = string>(
       .close(ctx.jobs.status !== "ready")
       .catch((error: Error) => ctx.log.warn({ queue: name, err: error }, "A worker could not be closed"));
   });
-  // The connection reports its own outages.
-  worker.on("error", (error) => ctx.log.debug({ queue: name, err: error }, "A worker reports an error"));
   return worker;
+}
+
+/** Counts runs of jobs, and how long they take. That one waits for its turn is no failure. */
+function meterOf(
+  { metrics }: Pick<WorkerContext, "metrics">,
+  queue: string,
+): (run: () => Promise<void>) => Promise<void> {
+  const ended = metrics.counter("tain_jobs_total", "Runs of jobs that have ended.", ["queue", "outcome"]);
+  const seconds = metrics.histogram("tain_job_duration_seconds", "How long they took.", ["queue"], SECONDS);
+  return async (run) => {
+    const startedAt = performance.now();
+    let outcome = "failed";
+    try {
+      await run();
+      outcome = "done";
+    } catch (error) {
+      if (isWaiting(error)) outcome = "waits";
+      throw error;
+    } finally {
+      ended.inc({ queue, outcome });
+      seconds.observe({ queue }, (performance.now() - startedAt) / 1_000);
+    }
+  };
+}
+
+function logEvents<Payload, Name extends string>(
+  { log }: Pick<WorkerContext, "log">,
+  queue: string,
+  worker: Worker<Payload, void, Name>,
+): void {
+  worker.on("failed", (job, error) => {
+    const { id: jobId, data, attemptsMade: attempts, opts } = job ?? {};
+    const isFinal = !job || job.finishedOn !== undefined;
+    log[isFinal ? "error" : "warn"](
+      { queue, jobId, key: queue === "inbox" ? undefined : data, attempts, of: opts?.attempts, err: error },
+      isFinal ? "A job failed for good" : "A job failed and will be tried again",
+    );
+  });
+  worker.on("stalled", (jobId) => log.warn({ queue, jobId }, "A job's worker has gone; another takes it over"));
+  // The connection reports its own outages.
+  worker.on("error", (error) => log.debug({ queue, err: error }, "A worker reports an error"));
 }
 
 /** Tells the job in the trace that it carries, or in one of its own. That it waits for its turn is no failure. */

@@ -10,6 +10,8 @@ import { type PageArguments, pageRequest } from "./connection.ts";
 const MAX_RESULTS = 1_000;
 
 type Found = { nodes: (Node | null)[]; total: number };
+/** So many of the results, after so many. */
+type Find = (limit: number, offset: number) => Promise<Found>;
 
 /** The service's cursors of searches count results: `cursor:30` stands behind the thirtieth. */
 export function search(
@@ -19,42 +21,10 @@ export function search(
   info: FieldInfo,
 ) {
   const request = pageRequest(info, args, placeOf);
-  const wanted = type === "ISSUE" ? issues : type === "REPOSITORY" ? repositories : null;
-  if (!wanted) {
-    call.lacks();
-    throw typedError("UNPROCESSABLE", `Searches of the type ${type} are not mirrored.`);
-  }
-  const find = async (limit: number, offset: number): Promise<Found> => {
-    if (call.beyond && !(await isOfMirrored(call, query, type))) call.lacks();
-    if (query.trim() === "") return { nodes: [], total: 0 };
-    try {
-      return await wanted(call, query, { limit, offset });
-    } catch (error) {
-      // Where REST refuses, GraphQL finds nothing.
-      if (error instanceof UnknownScopeError) return { nodes: [], total: 0 };
-      if (error instanceof InvalidSearchError) call.lacks();
-      if (error instanceof InvalidSearchError) throw typedError("UNPROCESSABLE", error.message);
-      throw error;
-    }
-  };
-  const load = async () => {
-    if (!request) return { nodes: [], from: 0, end: 0, total: (await find(0, 0)).total };
-    const after = request.after ?? 0;
-    // `last` without `before` counts from the best result too: `gh` asks so for its pages, and gets the first of them.
-    if (!request.fromEnd || request.before === null) {
-      const end = Math.min(after + request.limit, (request.before ?? MAX_RESULTS + 1) - 1, MAX_RESULTS);
-      const { nodes, total } = await find(Math.max(end - after, 0), after);
-      return { nodes, from: after, end: Math.min(total, MAX_RESULTS), total };
-    }
-    const { total } = await find(0, 0);
-    const end = Math.min(total, MAX_RESULTS);
-    const until = Math.min(end, (request.before ?? end + 1) - 1);
-    const from = Math.max(after, until - request.limit);
-    return { nodes: (await find(Math.max(until - from, 0), from)).nodes, from, end, total };
-  };
-  let loading: ReturnType<typeof load> | null = null;
+  const find = finderOf(call, query, type);
+  let loading: Promise<SearchPage> | null = null;
   const page = () => {
-    loading ??= load();
+    loading ??= loadPage(find, request);
     return loading;
   };
   const count = async (of: string) => (type === of ? (await page()).total : 0);
@@ -80,6 +50,54 @@ export function search(
     userCount: 0,
     wikiCount: 0,
   };
+}
+
+/** @throws GraphQLError for what is not mirrored */
+function finderOf(call: GraphqlCall, query: string, type: string): Find {
+  const wanted = type === "ISSUE" ? issues : type === "REPOSITORY" ? repositories : null;
+  if (!wanted) {
+    call.lacks();
+    throw typedError("UNPROCESSABLE", `Searches of the type ${type} are not mirrored.`);
+  }
+  return async (limit, offset) => {
+    if (call.beyond && !(await isOfMirrored(call, query, type))) call.lacks();
+    if (query.trim() === "") return { nodes: [], total: 0 };
+    try {
+      return await wanted(call, query, { limit, offset });
+    } catch (error) {
+      // Where REST refuses, GraphQL finds nothing.
+      if (error instanceof UnknownScopeError) return { nodes: [], total: 0 };
+      if (!(error instanceof InvalidSearchError)) throw error;
+      call.lacks();
+      throw typedError("UNPROCESSABLE", error.message);
+    }
+  };
+}
+
+/** Results by their places: those after `from`. */
+interface SearchPage {
+  nodes: (Node | null)[];
+  from: number;
+  /** The last place that there is. */
+  end: number;
+  total: number;
+}
+
+/** @param request null: only how many there are */
+async function loadPage(find: Find, request: ReturnType<typeof pageRequest<number>>): Promise<SearchPage> {
+  if (!request) return { nodes: [], from: 0, end: 0, total: (await find(0, 0)).total };
+  const after = request.after ?? 0;
+  // `last` without `before` counts from the best result too: `gh` asks so for its pages, and gets the first of them.
+  if (!request.fromEnd || request.before === null) {
+    const end = Math.min(after + request.limit, (request.before ?? MAX_RESULTS + 1) - 1, MAX_RESULTS);
+    const { nodes, total } = await find(Math.max(end - after, 0), after);
+    return { nodes, from: after, end: Math.min(total, MAX_RESULTS), total };
+  }
+  const { total } = await find(0, 0);
+  const end = Math.min(total, MAX_RESULTS);
+  const until = Math.min(end, (request.before ?? end + 1) - 1);
+  const from = Math.max(after, until - request.limit);
+  return { nodes: (await find(Math.max(until - from, 0), from)).nodes, from, end, total };
 }
 
 /** Whether it searches nothing but issues of repositories that are mirrored, each of them named. */
