@@ -17,15 +17,21 @@ export interface Ask {
   isMade: boolean;
 }
 
-/** Asks for something to be sent to a target: a document of our own making, or what a delivery holds. */
+/**
+ * Asks for something to be sent to a target: a document of our own making, or what a delivery holds. False: there is no such target.
+ * Its row is locked first, since it may be removed at this moment.
+ */
 export async function askFor(
   { db, clock }: Pick<Context, "db" | "clock">,
   targetId: number,
   { event, payload, deliveryId, repositoryId }: Pick<Ask, "event" | "payload" | "deliveryId" | "repositoryId">,
-): Promise<void> {
-  await db.query(sql`insert into target_asks (target_id, guid, event, repository_id, delivery_id, payload,
+): Promise<boolean> {
+  const asked = await db.count(sql`insert into target_asks (target_id, guid, event, repository_id, delivery_id, payload,
       redelivery, asked_at)
-    values (${targetId}, ${randomUUID()}, ${event}, ${repositoryId}, ${deliveryId}, ${payload}, false, ${clock.now()})`);
+    select id, ${randomUUID()}, ${event}, ${repositoryId}::bigint, ${deliveryId}::uuid, ${payload}::bytea, false,
+        ${clock.now()}::timestamptz
+      from targets where id = ${targetId} for key share`);
+  return asked > 0;
 }
 
 /** Asks for a request to be made once more, with the same GUID. False: there was none, or its payload is no longer kept. */
@@ -36,9 +42,10 @@ export async function askAgain(
 ): Promise<boolean> {
   const asked = await db.count(sql`insert into target_asks (target_id, guid, event, action, repository_id, delivery_id,
       payload, redelivery, asked_at)
-    select target_id, guid, event, action, repository_id, delivery_id,
-        case when delivery_id is null then sent_payload(target_id, id) end, true, ${clock.now()}
-      from target_deliveries where target_id = ${targetId} and id = ${sentId} and sent_payload(target_id, id) is not null`);
+    select s.target_id, s.guid, s.event, s.action, s.repository_id, s.delivery_id,
+        case when s.delivery_id is null then sent_payload(s.target_id, s.id) end, true, ${clock.now()}
+      from targets t join target_deliveries s on s.target_id = t.id
+      where t.id = ${targetId} and s.id = ${sentId} and sent_payload(s.target_id, s.id) is not null for key share of t`);
   return asked > 0;
 }
 

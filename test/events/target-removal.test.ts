@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Transaction } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
-import { askFor } from "../../src/events/asks.ts";
+import { askAgain, askFor } from "../../src/events/asks.ts";
 import { postpone, pruneCursors } from "../../src/events/cursors.ts";
 import { recordEvents } from "../../src/events/log.ts";
 import { TargetClient } from "../../src/events/post.ts";
+import { listSent } from "../../src/events/sent.ts";
 import { changeTarget, createTarget, findTarget, removeTarget } from "../../src/events/target.ts";
 import { sendTo } from "../../src/events/turn.ts";
 import { keepMade } from "../../src/inbox/made.ts";
@@ -111,6 +112,35 @@ test("a target is removed while it is being asked, and the turn ends well", asyn
   expect(server.heard).toHaveLength(1);
   expect(await db.count(sql`select from target_deliveries where target_id = ${id}`)).toBe(0);
   await client.close();
+});
+
+test("what is asked of a target that is removed at that moment is not asked, and whoever asks is told", async () => {
+  const { db } = world.ctx;
+  await using server = await openTargetServer();
+  const id = await addTarget(server.url);
+  const ask = { event: "star", payload: Buffer.from("{}"), deliveryId: null, repositoryId: null };
+  expect(await askFor(world.ctx, id, ask)).toBe(true);
+  const client = new TargetClient(world.ctx);
+  await sendTo(world.ctx, client, id, AbortSignal.timeout(60_000));
+  await client.close();
+  const [sent] = await listSent(world.ctx, id, { limit: 1 });
+  const { asking } = await db.transaction(async (tx) => {
+    await tx.query(sql`delete from targets where id = ${id}`);
+    const asking = [askFor(world.ctx, id, ask), askAgain(world.ctx, id, sent?.id ?? 0)];
+    // Not to be left alone until they are awaited below.
+    for (const one of asking) one.catch(() => {});
+    await until(
+      "both wait for the removal",
+      async () =>
+        (await db.count(sql`select from pg_stat_activity where datname = current_database()
+          and wait_event_type = 'Lock' and query like 'insert into target_asks%'`)) === 2,
+    );
+    return { asking };
+  });
+  expect(await Promise.all(asking)).toEqual([false, false]);
+  // Nor later.
+  expect(await askFor(world.ctx, id, ask)).toBe(false);
+  expect(await db.count(sql`select from target_asks where target_id = ${id}`)).toBe(0);
 });
 
 test("a target is removed while a ping to it is being noted", async () => {

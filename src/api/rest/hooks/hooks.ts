@@ -123,7 +123,7 @@ export const changeConfig: HookOperation = async (call, place) => {
 };
 
 export const pingHook: HookOperation = async (call, place) => {
-  await ping(call, place, await requireTarget(call, place));
+  if (!(await ping(call, place, await requireTarget(call, place)))) throw notFound();
   return NO_CONTENT;
 };
 
@@ -133,7 +133,8 @@ export const testHook: HookOperation = async (call, place) => {
   const wants = target.events.includes("push") || target.events.includes("*");
   const push = wants ? await latestDelivery(call.ctx, place.scope.id, "push") : null;
   if (push !== null) {
-    await askFor(call.ctx, target.id, { event: "push", deliveryId: push, payload: null, repositoryId: place.scope.id });
+    const ask = { event: "push", deliveryId: push, payload: null, repositoryId: place.scope.id };
+    if (!(await askFor(call.ctx, target.id, ask))) throw notFound();
     await wake(call.ctx, [target.id]);
   }
   return NO_CONTENT;
@@ -148,7 +149,8 @@ export async function requireTarget({ ctx, params }: Call, { scope }: HookPlace)
   return target;
 }
 
-async function ping(call: Call, place: HookPlace, target: Target): Promise<void> {
+/** False: it was removed meanwhile. */
+async function ping(call: Call, place: HookPlace, target: Target): Promise<boolean> {
   const hook = hookView(target, place, undefined);
   const payload = JSON.stringify({
     zen: ZEN,
@@ -157,6 +159,8 @@ async function ping(call: Call, place: HookPlace, target: Target): Promise<void>
     ...(await place.about()),
   });
   const repositoryId = place.login === null ? place.scope.id : null;
-  await askFor(call.ctx, target.id, { event: "ping", payload: Buffer.from(payload), deliveryId: null, repositoryId });
-  await wake(call.ctx, [target.id]);
+  const ask = { event: "ping", payload: Buffer.from(payload), deliveryId: null, repositoryId };
+  const isAsked = await askFor(call.ctx, target.id, ask);
+  if (isAsked) await wake(call.ctx, [target.id]);
+  return isAsked;
 }
