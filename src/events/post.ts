@@ -2,6 +2,7 @@ import { Agent, type Dispatcher } from "undici";
 import type { Context } from "../context.ts";
 import { guardedLookup, type Resolve, requireAdmitted, TargetRefusedError } from "./address-guard.ts";
 import { PayloadRoom } from "./payload.ts";
+import { Places } from "./places.ts";
 import type { TargetRequest } from "./request.ts";
 
 /** GitHub gives a target ten seconds, from the connect to the answer. */
@@ -39,6 +40,8 @@ export class TargetClient {
   readonly #unchecked: Agent;
   /** For the payloads of this process that are under way. */
   readonly room = new PayloadRoom();
+  /** For the requests of this process of which nothing is noted yet. */
+  readonly places = new Places();
 
   constructor(ctx: Pick<Context, "config" | "clock">, resolve?: Resolve) {
     this.#ctx = ctx;

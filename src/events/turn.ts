@@ -18,6 +18,7 @@ import {
   takeCursor,
 } from "./cursors.ts";
 import { type HeldPayload, openPayload } from "./payload.ts";
+import type { Place } from "./places.ts";
 import { isAccepted, type Outcome, type TargetClient } from "./post.ts";
 import { type Message, requestTo, type TargetRequest } from "./request.ts";
 import { afterFailure } from "./retry.ts";
@@ -85,8 +86,10 @@ async function sendAsked(ctx: Telling, client: TargetClient, targetId: number, t
       continue;
     }
     using payload = opened;
+    using place = await client.places.take();
     const tried = await tryOnce(ctx, client, target, { ...ask, ...contentOf(payload), eventId: null });
     if (tried === null) return;
+    place.answered();
     await note(ctx, target, tried, { ...ask, ...timesOf(tried) }, drop);
   }
 }
@@ -158,8 +161,9 @@ async function sendNext(
       continue;
     }
     using payload = opened;
+    using place = await client.places.take();
     if (!isHeldForAnAttempt(cursor, ctx.clock.now())) return false;
-    if ((await sendOne(ctx, client, { target, cursor, turn }, event, payload)) !== "next") return true;
+    if ((await sendOne(ctx, client, { target, cursor, turn }, event, { payload, place })) !== "next") return true;
   }
   return isAllTold(cursor);
 }
@@ -169,10 +173,11 @@ async function sendOne(
   client: TargetClient,
   { target, cursor, turn }: { target: Target; cursor: HeldCursor; turn: Turn },
   event: NextEvent,
-  payload: HeldPayload,
+  { payload, place }: { payload: HeldPayload; place: Place },
 ): Promise<Step["to"] | "lost"> {
   const tried = await tryOnce(ctx, client, target, { ...event, ...contentOf(payload), eventId: event.id });
   if (tried === null) return take(ctx, cursor, { to: "rest" });
+  place.answered();
   const { outcome } = tried;
   const now = ctx.clock.now();
   const isGood = isAccepted(outcome);

@@ -1,0 +1,58 @@
+/** More at once would bring nothing to a process that is busy: each would take longer. */
+const PLACES = 16;
+/** A target that takes longer to answer gives its place to others until it does: it holds nobody up. */
+const QUICK_MS = 50;
+
+/** For one request, from before it is sent until what came of it is noted. */
+export interface Place extends Disposable {
+  /** From now on it counts again, however long the answer took. */
+  answered(): void;
+}
+
+/**
+ * Bounds the requests of a process of which nothing is noted yet: if it is killed, they are sent again. Requests get their places
+ * in the order in which they ask. While answers wait to be noted, few requests are sent.
+ */
+export class Places {
+  readonly #places: number;
+  readonly #quickMs: number;
+  #taken = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor({ places = PLACES, quickMs = QUICK_MS } = {}) {
+    this.#places = places;
+    this.#quickMs = quickMs;
+  }
+
+  async take(): Promise<Place> {
+    if (this.#taken < this.#places) this.#taken += 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    let isCounted = true;
+    const leave = () => {
+      if (!isCounted) return;
+      isCounted = false;
+      this.#taken -= 1;
+      this.#admit();
+    };
+    const timer = setTimeout(leave, this.#quickMs);
+    return {
+      answered: () => {
+        clearTimeout(timer);
+        if (!isCounted) this.#taken += 1;
+        isCounted = true;
+      },
+      [Symbol.dispose]: () => {
+        clearTimeout(timer);
+        leave();
+      },
+    };
+  }
+
+  #admit(): void {
+    while (this.#taken < this.#places && this.#waiting.length > 0) {
+      // Counted before it goes on, so that nobody comes in between.
+      this.#taken += 1;
+      this.#waiting.shift()?.();
+    }
+  }
+}
