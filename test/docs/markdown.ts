@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 export const projectRoot = fileURLToPath(new URL("../..", import.meta.url));
@@ -50,4 +50,13 @@ export function proseOf(page: string): string {
 export function codeSpansOf(page: string): string[] {
   const prose = page.replace(/^```[\s\S]*?^```$/gm, "");
   return [...prose.matchAll(/`([^`\n]+)`/g)].map(([, span = ""]) => span);
+}
+
+/** Whether a file of tests has one with this title; "…" stands for what the title says more. */
+export function hasTest(file: string, title: string): boolean {
+  const path = `${projectRoot}${file}`;
+  if (!existsSync(path)) return false;
+  const parts = title.split(/ ?… ?/).map((part) => RegExp.escape(part));
+  // Also what `test.each(…)(` and `test.skipIf(…)(` name.
+  return new RegExp(`(\\b(test|check)|\\))\\(\\s*(["\`])${parts.join(".*")}\\3`).test(readFileSync(path, "utf8"));
 }

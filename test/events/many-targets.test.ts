@@ -239,7 +239,7 @@ test.skipIf(process.env.TARGETS === undefined)(
         seconds: Math.round(seconds),
         toldSeconds: Math.round(toldSeconds),
       },
-      ...{ share: duplicates / expected, causes },
+      ...{ twicePerThousand: (1_000 * duplicates) / expected, causes },
     });
     const cursors = sql`select c.target_id, c.repository_id, c.done_id, c.wanted_id, c.held_until, c.retry_at, t.disabled_at, t.problem
       from target_cursors c join targets t on t.id = c.target_id where c.wanted_id > c.done_id and t.url not like '%:9/'`;

@@ -281,7 +281,7 @@ export const proofs: readonly Proof[] = [
       return [
         atLeast("changes", numberAt(line, "changes"), 10_000),
         atMost("live targets that missed one or heard it out of order", numberAt(line, "faulty"), 0),
-        atMost("share that was sent twice", numberAt(line, "share"), 0.001),
+        atMost("of 1,000 events sent twice", numberAt(line, "twicePerThousand"), 1),
       ];
     },
   },
