@@ -7,10 +7,16 @@ import { isPostgresOutage } from "../../db/outage.ts";
 import type { ReplicaStanding } from "../../db/replica.ts";
 import { Replicas } from "../../db/replicas.ts";
 import { sql } from "../../db/sql.ts";
+import { createTarget } from "../../src/events/target.ts";
 import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { FeedReader } from "../events/feed-reader.ts";
+import { openTargetServer } from "../events/target-server.ts";
+import { type ToldRepository, tell } from "../events/tell.ts";
 import { openMirror } from "../support/mirror.ts";
 import { eventually } from "../support/patience.ts";
 import { openReplicated, type Replicated } from "../support/replicas.ts";
+import { openWorld } from "../support/world.ts";
 
 /** Longer than any replica takes that replays. */
 const LONG_MS = 20_000;
@@ -219,6 +225,73 @@ test("a web process reads from the replicas that its settings name, and says how
   // To strangers no address is named.
   expect(await (await fetch(`${mirror.url}/-/ready`)).json()).toEqual({ ready: true });
   await replica?.query("select pg_wal_replay_resume()");
+});
+
+test("what a target or a reader of the feed is told of is shown by the next read of each process, though its replica is late", async () => {
+  const EVENTS = 6;
+  const [replica] = servers.replicas;
+  if (!replica) throw new Error("There is no replica");
+  const env = { DATABASE_URL: servers.primary.url, DATABASE_REPLICA_URLS: replica.url, TARGETS_ALLOWED: "127.0.0.1" };
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 2, pulls: 0 }),
+    env,
+  });
+  await world.mirror(world.first);
+  const webs = [world.url, await world.openSibling()];
+  const [owner, name] = world.first.split("/");
+  const headers = { authorization: `token ${world.token}`, "user-agent": "test" };
+  const address = `/repos/${world.first}/issues/1`;
+  const query = `{ repository(owner: "${owner}", name: "${name}") { issue(number: 1) { title } } }`;
+  const rest = async (web: string) =>
+    ((await (await fetch(web + address, { headers })).json()) as { title: string }).title;
+  const graphql = async (web: string) => {
+    const answer = await fetch(`${web}/graphql`, { method: "POST", headers, body: JSON.stringify({ query }) });
+    return ((await answer.json()) as { data: { repository: { issue: { title: string } } } }).data.repository.issue
+      .title;
+  };
+  const behind: string[] = [];
+  let asked = 0;
+  const askEach = async (told: number) => {
+    const seen = await Promise.all(webs.flatMap((web) => [rest(web), graphql(web)])).catch((error) => [String(error)]);
+    asked += seen.length;
+    for (const title of seen) if (!(Number(title) >= told)) behind.push(`${title} after ${told}`);
+  };
+  await eventually(async () => {
+    await rest(world.url);
+    const figures = await world.ctx.metrics.text();
+    expect(figures).toMatch(
+      new RegExp(`^tain_read_statements_total\\{by="${RegExp.escape(new URL(replica.url).host)}/`, "m"),
+    );
+  });
+  const repository = (await world.get(`/repos/${world.first}`)).body as ToldRepository;
+  const issue = (await world.get(address)).body as { title: string };
+  await using server = await openTargetServer();
+  await createTarget(world.ctx, {
+    ...{ scope: { kind: "everything", id: 0 }, madeBy: "operator", url: server.url, contentType: "json" },
+    ...{ insecureSsl: false, secret: null, events: ["issues"], active: true, rewriteTo: null },
+  });
+  server.answer = ({ payload }, reply) => askEach(Number(payload.issue.title)).then(() => reply.end());
+  const readers = await Promise.all(
+    webs.map((url) => FeedReader.open({ url, token: world.token, query: "?event=issues" })),
+  );
+  const follow = async (reader: FeedReader) => {
+    for (let told = 0; told < EVENTS; told++) {
+      const { data } = (await reader.next()) as { data: { issue: { title: string } } };
+      await askEach(Number(data.issue.title));
+    }
+    await reader[Symbol.asyncDispose]();
+  };
+  const following = Promise.all(readers.map(follow));
+  await replica.set("recovery_min_apply_delay", "100ms");
+  for (let number = 1, from = issue.title; number <= EVENTS; from = `${number}`, number++) {
+    const updated_at = `${new Date(Date.now() + number * 1_000).toISOString().slice(0, 19)}Z`;
+    const payload = { action: "edited", issue: { ...issue, title: `${number}`, updated_at }, repository };
+    await tell(world, { event: "issues", payload: { ...payload, changes: { title: { from } } } });
+  }
+  await Promise.all([following, server.hears(EVENTS)]);
+  await eventually(() => expect(asked).toBe(3 * EVENTS * 4));
+  await replica.set("recovery_min_apply_delay", "0");
+  expect(behind).toEqual([]);
 });
 
 test("once a replica was promoted, a revision of the same number is another one, and who follows the former primary is left out", async () => {
