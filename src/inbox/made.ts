@@ -8,6 +8,8 @@ export interface Made {
   event: string;
   action: string;
   repositoryId: number;
+  /** When what it tells of was found. */
+  foundAt: Date;
   payload: Buffer;
 }
 
@@ -15,10 +17,10 @@ export interface Made {
 export async function keepMade(tx: Transaction, made: readonly Made[], at: Date): Promise<string[]> {
   const ids: string[] = [];
   // One after the other, so that their ids grow in order.
-  for (const { event, action, repositoryId, payload } of made) {
+  for (const { event, action, repositoryId, foundAt, payload } of made) {
     const [row] = await tx.prepared<{ id: string }>(sql`
       insert into deliveries (hook_id, guid, event, action, repository_id, payload, status, received_at, settled_at, is_made)
-        values (${MADE_HOOK}, ${randomUUID()}, ${event}, ${action}, ${repositoryId}, ${payload}, 'applied', ${at}, ${at}, true)
+        values (${MADE_HOOK}, ${randomUUID()}, ${event}, ${action}, ${repositoryId}, ${payload}, 'applied', ${foundAt}, ${at}, true)
         returning id`);
     if (row) ids.push(row.id);
   }

@@ -1,7 +1,11 @@
 /** Changes of which no webhook tells are heard of all the same. */
+import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createTarget, removeTarget } from "../../src/events/target.ts";
+import { keysOf } from "../../src/inbox/delivery.ts";
+import { dispatchPending } from "../../src/inbox/dispatch.ts";
+import { storeDelivery } from "../../src/inbox/writer.ts";
 import { createComment, deleteComment, editComment } from "../../src/simulator/changes/comments.ts";
 import { createIssue, deleteIssue, editIssue, lockIssue } from "../../src/simulator/changes/issues.ts";
 import { createLabel, editLabel } from "../../src/simulator/changes/labels.ts";
@@ -251,6 +255,26 @@ test("a webhook that comes after its event was made is not told, and one of some
   ]);
   await find();
   expect(await make()).toBe(0);
+});
+
+test("a webhook that waits while an event is made of something older is told behind it", async () => {
+  const upstream = world.simulator.world;
+  pass(MINUTE);
+  const one = issue();
+  editIssue(upstream, repository.ownerId, one, { title: "nobody was told" });
+  await find();
+  pass(2 * MINUTE);
+  editIssue(upstream, repository.ownerId, one, { title: "told" });
+  const payload = Buffer.from(JSON.stringify(lastUnsent("edited").payload));
+  const { repositoryId, ...keys } = keysOf(JSON.parse(payload.toString()));
+  const about = { hookId: 1, guid: randomUUID(), event: "issues", payload, traceparent: null, isMade: false };
+  await storeDelivery(world.ctx, { ...about, ...keys, repositoryId, receivedAt: world.ctx.clock.now() });
+  // It is not applied yet.
+  expect(await makeEvents(world.ctx)).toBe(1);
+  await dispatchPending({ ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + MINUTE) } });
+  await server.hears(2);
+  expect(server.heard.map(({ payload }) => payload.issue.title)).toEqual(["nobody was told", "told"]);
+  expect(heardOf().map(([, by]) => by)).toEqual(["true", "sent"]);
 });
 
 test("what a webhook shows of another change, whose own webhook is lost, has an event of its own", async () => {

@@ -32,12 +32,13 @@ const isLocked = (kind: string) => async () =>
 
 /** Writes an event of each of these repositories into the log, as who applies deliveries does. */
 async function write(tx: Transaction, repositoryIds: readonly number[]): Promise<void> {
-  const made = repositoryIds.map((repositoryId) => ({ event: "star", action: "created", repositoryId }));
+  const foundAt = world.ctx.clock.now();
+  const made = repositoryIds.map((repositoryId) => ({ event: "star", action: "created", repositoryId, foundAt }));
   const payload = Buffer.from("{}");
   const ids = await keepMade(
     tx,
     made.map((one) => ({ ...one, payload })),
-    world.ctx.clock.now(),
+    foundAt,
   );
   const told = ids.map((deliveryId, at) => ({ deliveryId, repositoryId: repositoryIds[at] ?? 0 }));
   await recordEvents(

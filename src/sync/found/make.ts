@@ -24,6 +24,7 @@ interface Found {
   key: number;
   aspect: string;
   was: Json;
+  foundAt: Date;
   isDue: boolean;
 }
 
@@ -91,10 +92,11 @@ async function makeSome(
   const events = await withPayloads(tx, { repositoryId, api: ctx.config.upstreamUrl }, makings);
   const now = ctx.clock.now();
   await settle(tx, repositoryId, found, events, now);
+  const times = timesOf(events, found);
   const ids = await keepMade(
     tx,
-    events.map(({ event, making: { action }, payload }) => ({
-      ...{ event, action, repositoryId },
+    events.map(({ event, making: { action }, payload }, at) => ({
+      ...{ event, action, repositoryId, foundAt: times[at] ?? now },
       payload: Buffer.from(payloadText(payload)),
     })),
     now,
@@ -125,12 +127,26 @@ const ORDER: readonly Kind[] = [
 /** Locks what waits of the resources of which something is due. What another process has locked is left to it. */
 async function takeFound(tx: Transaction, repositoryId: number, until: Date): Promise<Found[]> {
   const found = await tx.query<Found>(sql`
-    select kind, key::float8 as key, aspect, was, found_at <= ${until} as "isDue" from found_changes
+    select kind, key::float8 as key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue" from found_changes
       where repository_id = ${repositoryId} and found_at is not null and (kind, key) in (
         select kind, key from found_changes where repository_id = ${repositoryId} and found_at <= ${until}
           group by kind, key order by array_position(${[...ORDER]}::text[], kind), min(found_at), key limit ${MOST_RESOURCES})
       order by array_position(${[...ORDER]}::text[], kind), key, aspect for update skip locked`);
   return found;
+}
+
+/**
+ * When what these events tell of was found: so they come before webhooks that have arrived since then and wait to be applied, which
+ * may tell of something newer. None is earlier than the one before it. Pure.
+ */
+function timesOf(events: readonly MadeOf[], found: readonly Found[]): Date[] {
+  let lastMs = 0;
+  return events.map(({ subject: { kind, key }, making: { tells } }) => {
+    for (const one of found)
+      if (one.kind === kind && one.key === key && tells.some(({ aspect }) => aspect === one.aspect))
+        lastMs = Math.max(lastMs, one.foundAt.getTime());
+    return new Date(lastMs);
+  });
 }
 
 /** The events for one resource. What is again as it was needs none; what says that it is there says all of it. */
