@@ -1,19 +1,91 @@
+import { randomUUID } from "node:crypto";
 import type { Database } from "./database.ts";
+import { isPostgresOutage } from "./outage.ts";
 import { sql } from "./sql.ts";
 
 /**
- * Does work that must not run twice at once in any process. Answers null when another process does it already. The lock
- * belongs to the connection, so a killed process holds nothing up.
+ * How long work is held without being renewed. Shorter than a queue takes to hand a killed process's job over (`workers/worker.ts`),
+ * so that the next process finds it free.
  */
-export async function alone<T>({ db }: { db: Database }, name: string, work: () => Promise<T>): Promise<T | null> {
-  const lock = sql`hashtextextended(${`tain ${name}`}, 0)`;
-  return await db.connection(async (connection) => {
-    const [row] = await connection.query<{ held: boolean }>(sql`select pg_try_advisory_lock(${lock}) as held`);
-    if (!row?.held) return null;
+const HELD_MS = 5_000;
+const RENEW_MS = 1_500;
+
+/** Another process may do the same work by now, so this one must stop. */
+export class NotAloneError extends Error {
+  override name = "NotAloneError";
+}
+
+/**
+ * Does work that must not run twice at once in any process. Answers null when another process does it already.
+ *
+ * The hold is a row that is renewed while the work goes on, so it takes no session of its own and passes any pooler. A killed
+ * process holds nothing up for longer than `heldMs`. A process that stood still, or was cut off from Postgres, for that long may
+ * have lost its hold: then `work`'s signal aborts.
+ */
+export async function alone<T>(
+  { db }: { db: Database },
+  name: string,
+  work: (lost: AbortSignal) => Promise<T>,
+  { heldMs = HELD_MS, renewMs = RENEW_MS } = {},
+): Promise<T | null> {
+  const holder = randomUUID();
+  const until = sql`clock_timestamp() + ${heldMs} * interval '1 ms'`;
+  // Of two at once, the second waits for the first's commit, and then sees its hold.
+  const held = await db.count(sql`
+    insert into exclusive_work as w (name, holder, held_until) values (${name}, ${holder}, ${until})
+      on conflict (name) do update set holder = excluded.holder, held_until = excluded.held_until
+        where w.held_until < clock_timestamp()`);
+  if (held === 0) return null;
+
+  const lost = new AbortController();
+  const lose = (options?: ErrorOptions) =>
+    lost.abort(new NotAloneError(`Another process may have begun ${name} meanwhile`, options));
+  let renewedAt = performance.now();
+  let timer: NodeJS.Timeout | null = null;
+  const renew = async () => {
+    const askedAt = performance.now();
     try {
-      return await work();
-    } finally {
-      await connection.query(sql`select pg_advisory_unlock(${lock})`);
+      // What nobody else has taken is still ours, however late.
+      const renewed = await db.count(
+        sql`update exclusive_work set held_until = ${until} where name = ${name} and holder = ${holder}`,
+        { timeoutMs: heldMs },
+      );
+      if (renewed === 0) return lose();
+      renewedAt = askedAt;
+    } catch (error) {
+      if (performance.now() - renewedAt >= heldMs) return lose({ cause: error });
     }
-  });
+    plan();
+  };
+  let renewing: Promise<void> = Promise.resolve();
+  let hasEnded = false;
+  const plan = () => {
+    if (hasEnded) return;
+    timer = setTimeout(() => {
+      renewing = renew();
+    }, renewMs);
+  };
+  plan();
+  try {
+    return await work(lost.signal);
+  } finally {
+    hasEnded = true;
+    if (timer) clearTimeout(timer);
+    await renewing;
+    await letGo({ db }, name, holder);
+  }
+}
+
+/** Fires when either does. */
+export function either(lost: AbortSignal, other: AbortSignal | undefined): AbortSignal {
+  return other ? AbortSignal.any([lost, other]) : lost;
+}
+
+async function letGo({ db }: { db: Database }, name: string, holder: string): Promise<void> {
+  try {
+    await db.count(sql`delete from exclusive_work where name = ${name} and holder = ${holder}`);
+  } catch (error) {
+    // The work is done or has failed by now, and the hold ends by itself.
+    if (!isPostgresOutage(error)) throw error;
+  }
 }

@@ -98,8 +98,8 @@ export class Transaction extends Runner {
   }
 }
 
-/** One connection of the pool. What belongs to a session, such as an advisory lock, is done on it. */
-export class Connection extends Runner {
+/** One connection of the pool. */
+class Connection extends Runner {
   readonly #client: pg.PoolClient;
   readonly #names: StatementNames;
   readonly #tracing: StatementTracing | null;
@@ -144,8 +144,6 @@ export class Connection extends Runner {
 
 /** What the statements of one database run on. */
 interface Opened extends Pool {
-  /** Where sessions last. The same pool, unless that leads to a pooler. */
-  sessions: pg.Pool;
   names: StatementNames;
   /** Where single statements run if one of them has got as far as the primary; null: there are none. */
   replicas: Replicas | null;
@@ -182,19 +180,6 @@ export class Database extends Runner {
     return await tracing.within("transaction", aboutTransaction, () => this.#transaction(run));
   }
 
-  /** Lends one connection, past a pooler. It is closed where `run` fails, together with what the session may still hold. */
-  async connection<T>(run: (connection: Connection) => Promise<T>): Promise<T> {
-    const client = await this.#opened.sessions.connect();
-    let isSound = false;
-    try {
-      const result = await run(new Connection(client, this.#names, this.#opened.tracing));
-      isSound = true;
-      return result;
-    } finally {
-      client.release(!isSound);
-    }
-  }
-
   load(): { open: number; idle: number; waiting: number } {
     const { totalCount: open, idleCount: idle, waitingCount: waiting } = this.#opened.pool;
     return { open, idle, waiting };
@@ -212,15 +197,14 @@ export class Database extends Runner {
 
   /** Waits for the statements that are under way. */
   async close(): Promise<void> {
-    const { pool, sessions } = this.#opened;
-    await Promise.all(new Set([pool, sessions]).values().map((one) => one.end()));
+    await this.#opened.pool.end();
   }
 }
 
 /**
  * Opens a pool of at most `maxConnections`. Opening never fails, and waits for nothing.
- * @param options.directUrl where sessions last, if `url` leads to a pooler that lends a connection for a transaction alone:
- *   what is planned once per connection is planned each time there, and what was abandoned runs to its end or limit
+ * @param options.isPooled `url` leads to a pooler that lends a connection for a transaction alone: what is planned once per
+ *   connection is planned each time there, and what was abandoned runs to its end or limit
  * @param options.statementTimeoutMs Postgres cancels a statement that takes longer
  * @param options.cancelBy where Postgres is asked to cancel a statement that was abandoned; see `until`
  * @param options.tracing where statements are told
@@ -228,14 +212,14 @@ export class Database extends Runner {
 export function openDatabase(
   url: string,
   {
-    directUrl = null,
+    isPooled = false,
     maxConnections = 10,
     applicationName = "tain",
     statementTimeoutMs = 0,
     cancelBy,
     tracing = null,
   }: {
-    directUrl?: string | null;
+    isPooled?: boolean;
     maxConnections?: number;
     applicationName?: string;
     statementTimeoutMs?: number;
@@ -245,10 +229,9 @@ export function openDatabase(
 ): Database {
   const pool = openPool(url, { maxConnections, applicationName });
   const told = { replicas: null, tracing };
-  if (directUrl !== null) {
-    const sessions = openPool(directUrl, { maxConnections, applicationName });
+  if (isPooled) {
     const run = statementTimeoutMs > 0 ? runWithin(statementTimeoutMs) : null;
-    return new Database({ pool, sessions, names: new StatementNames(0), cancel: async () => false, run, ...told });
+    return new Database({ pool, names: new StatementNames(0), cancel: async () => false, run, ...told });
   }
   const cancel = cancelBy
     ? limitStatements(pool, {
@@ -256,5 +239,5 @@ export function openDatabase(
         cancelProcess: (process) => cancelBy.count(sql`select pg_cancel_backend(${process})`),
       })
     : async () => false;
-  return new Database({ pool, sessions: pool, names: new StatementNames(MAX_NAMED), cancel, run: null, ...told });
+  return new Database({ pool, names: new StatementNames(MAX_NAMED), cancel, run: null, ...told });
 }

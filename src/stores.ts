@@ -51,7 +51,7 @@ export async function openStores(
   const log = openLog(config, { name });
   const tracing = isTraced ? await openTracing({ config, log }, resources, { name }) : UNTRACED;
   const db = openDatabase(config.databaseUrl, {
-    directUrl: config.databaseDirectUrl,
+    isPooled: config.databaseDirectUrl !== null,
     maxConnections: config.databaseConnections,
     applicationName: `tain ${name}`,
     tracing,

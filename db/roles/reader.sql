@@ -28,7 +28,7 @@ to tain_reader;
 
 -- How the mirror stands.
 grant select on origin, schema_migrations, selections, repository_syncs, backfill_phases, refresh_marks, shapes,
-  audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep, problems, graphql_sizes, upstream_lacks, installations,
+  audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep, exclusive_work, problems, graphql_sizes, upstream_lacks, installations,
   installation_repositories, revisions, eras to tain_reader;
 
 -- Two tables without the column that is nobody else's: repositories.detail may hold a token that opens upstream

@@ -72,11 +72,11 @@ export function openApi(
     Pick<Context, "upstream">,
   { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = UNREAD_MS }: ApiLimits = {},
 ): Api {
-  const { databaseUrl, databaseDirectUrl: directUrl, readConnections, readTimeoutMs } = given.config;
+  const { databaseUrl, databaseDirectUrl, readConnections, readTimeoutMs } = given.config;
   const standings = new StandingsReader(given.config);
   const replicas = openReplicas(given, standings);
   const primaryReads = openDatabase(databaseUrl, {
-    directUrl,
+    isPooled: databaseDirectUrl !== null,
     maxConnections: readConnections,
     applicationName: "tain reads",
     statementTimeoutMs: readTimeoutMs,

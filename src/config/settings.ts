@@ -61,7 +61,7 @@ export const SETTINGS = {
     name: "DATABASE_DIRECT_URL",
     read: urlOf("postgres:", "postgresql:"),
     about:
-      "The same Postgres past a pooler. Set it where `DATABASE_URL` leads to a pooler that lends a connection for a transaction alone: migrations, subscriptions and locks that outlast a transaction go here.",
+      "The same Postgres past a pooler. Set it where `DATABASE_URL` leads to a pooler that lends a connection for a transaction alone: migrations and subscriptions go here.",
     secret: true,
   },
   databaseReplicaUrls: {

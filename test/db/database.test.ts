@@ -96,19 +96,6 @@ test("a statement that takes longer than it may is given up", async () => {
   expect(await db.query(sql`select 1 as one`)).toEqual([{ one: 1 }]);
 });
 
-test("a lent connection is closed where its borrower fails, with the locks that it held", async () => {
-  await using mirror = await opened();
-  const { db } = mirror;
-  const lock = sql`select pg_try_advisory_lock(7) as held`;
-  const failed = db.connection(async (connection) => {
-    expect(await connection.query(lock)).toEqual([{ held: true }]);
-    expect(await db.query(lock)).toEqual([{ held: false }]);
-    throw new Error("gone");
-  });
-  await expect(failed).rejects.toThrow("gone");
-  await expect.poll(() => db.query(lock)).toEqual([{ held: true }]);
-});
-
 test("bytes in pieces arrive as one value, beside values of other types, and fail as any value does", async () => {
   await using mirror = await opened(1);
   const { db } = mirror;

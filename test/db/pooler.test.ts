@@ -2,7 +2,6 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { alone } from "../../db/alone.ts";
 import { announce, listen } from "../../db/announcement.ts";
 import { type Database, openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
@@ -32,7 +31,7 @@ afterAll(async () => {
 });
 
 async function using<T>(options: Parameters<typeof openDatabase>[1], run: (db: Database) => Promise<T>): Promise<T> {
-  const db = openDatabase(pooled, { directUrl: database.url, ...options });
+  const db = openDatabase(pooled, { isPooled: true, ...options });
   try {
     return await run(db);
   } finally {
@@ -72,25 +71,6 @@ test.skipIf(!isThere)(`a read whose caller has gone fails, and the next has its 
     gone.abort();
     await expect(asked).rejects.toThrow();
     expect(await reads.query(sql`select 2 as two`)).toEqual([{ two: 2 }]);
-  });
-});
-
-test.skipIf(!isThere)(`what must not run twice at once does not ${reason}`, async () => {
-  await using({}, async (one) => {
-    await using({}, async (other) => {
-      const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
-      const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
-      const first = alone({ db: one }, "work", async () => {
-        begin();
-        await mayEnd;
-        return "done";
-      });
-      await begun;
-      expect(await alone({ db: other }, "work", async () => "twice")).toBeNull();
-      end();
-      expect(await first).toBe("done");
-      expect(await alone({ db: other }, "work", async () => "later")).toBe("later");
-    });
   });
 });
 

@@ -124,6 +124,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "checked_commits",
     "event_log",
     "events",
+    "exclusive_work",
     "graphql_sizes",
     "hook_checks",
     "hook_subscriptions",

@@ -1,4 +1,4 @@
-import { alone } from "../../../db/alone.ts";
+import { alone, either } from "../../../db/alone.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
@@ -33,7 +33,9 @@ export interface SweepOptions {
  */
 export async function sweep(ctx: Context, options: SweepOptions = {}): Promise<{ swept: number; changed: number }> {
   const { at, of } = options.shard ?? WHOLE;
-  return (await alone(ctx, `sweep ${at} of ${of}`, () => sweepDue(ctx, options))) ?? { swept: 0, changed: 0 };
+  const name = `sweep ${at} of ${of}`;
+  const swept = await alone(ctx, name, (lost) => sweepDue(ctx, { ...options, signal: either(lost, options.signal) }));
+  return swept ?? { swept: 0, changed: 0 };
 }
 
 async function sweepDue(

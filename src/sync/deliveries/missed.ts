@@ -1,4 +1,4 @@
-import { alone } from "../../../db/alone.ts";
+import { alone, either } from "../../../db/alone.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/delivery.ts";
@@ -57,7 +57,8 @@ interface Open {
 export async function checkDeliveries(ctx: Context, asked: Checking = {}): Promise<CheckedDeliveries> {
   const { shard = WHOLE, signal } = asked;
   const name = `check of deliveries ${shard.at} of ${shard.of}`;
-  return (await alone(ctx, name, () => checkHooks(ctx, shard, signal))) ?? { missed: 0, asked: 0 };
+  const checked = await alone(ctx, name, (lost) => checkHooks(ctx, shard, either(lost, signal)));
+  return checked ?? { missed: 0, asked: 0 };
 }
 
 async function checkHooks(ctx: Context, shard: Shard, signal: AbortSignal | undefined): Promise<CheckedDeliveries> {

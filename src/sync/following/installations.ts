@@ -53,12 +53,13 @@ export interface Beginning {
  */
 export async function followInstallations(ctx: Context, beginning: Beginning): Promise<Waiting | null> {
   const subjectOf = (key: string) => ({ task: "installation", key, repositoryId: null }) as const;
-  const follow = async () => {
-    const list = await eachAlone(ctx, ["app"], { subjectOf, work: () => readInstallations(ctx) });
+  const follow = async (signal: AbortSignal) => {
+    const list = await eachAlone(ctx, ["app"], { subjectOf, signal, work: () => readInstallations(ctx) });
     const due = (await loadDue(ctx)).filter(({ installation, isDue }) => installation.suspendedAt === null && isDue);
     const covered = await eachAlone(ctx, due, {
       subjectOf: ({ installation }) => subjectOf(String(installation.id)),
       groupOf: ({ installation }) => installation.id,
+      signal,
       work: ({ installation }) => readCovered(ctx, installation, beginning),
     });
     const begun = await beginWanted(ctx, beginning);
