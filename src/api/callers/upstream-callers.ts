@@ -9,7 +9,7 @@ import { observe } from "../../mirror/store/observation.ts";
 import { jittered } from "../../operations/backoff.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { parseGraphql } from "../../upstream/client/graphql.ts";
-import { type OnBehalf, openOnBehalf } from "../../upstream/client/on-behalf.ts";
+import { OnBehalf } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import { limitOf } from "../../upstream/quota/headers.ts";
 import { ApiFault } from "../dialect/fault.ts";
@@ -79,7 +79,7 @@ export class UpstreamCallers {
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">) {
     this.#ctx = ctx;
-    this.upstream = openOnBehalf(ctx);
+    this.upstream = new OnBehalf(ctx);
   }
 
   /** Upstream's recent answer about the token with this hash; null if upstream would have to be asked. */

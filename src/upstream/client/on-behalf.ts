@@ -5,7 +5,7 @@ import { UpstreamUnavailableError } from "./errors.ts";
 import { UpstreamMeter } from "./metering.ts";
 import type { Conditional, Opened } from "./opened.ts";
 import { Places } from "./places.ts";
-import { OWN_HEADERS, type Received, Transport, type TransportRequest } from "./transport.ts";
+import { OWN_HEADERS, type Received, Transport, type TransportLimits, type TransportRequest } from "./transport.ts";
 import type { Answer, RawAnswer, WriteRequest } from "./upstream.ts";
 import { rawAnswer, writeRequest } from "./write.ts";
 
@@ -33,103 +33,143 @@ interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "isAbsol
   headers?: Record<string, string>;
 }
 
-type Send = (request: OwnRequest) => Promise<Received>;
-/** `signal`: whoever waits for the answer has gone. */
-export type Forward = (request: OwnRequest & { signal?: AbortSignal; conditional?: Conditional }) => Promise<Opened>;
-type SendGraphql = (request: { token: string; query: string; variables: object }) => Promise<Received>;
+/** A request whose answer is passed on. `signal`: its reader has gone. */
+interface ForwardedRequest extends OwnRequest {
+  signal?: AbortSignal;
+  conditional?: Conditional;
+}
+export type Forward = (request: ForwardedRequest) => Promise<Opened>;
+
+interface OwnQuery {
+  token: string;
+  query: string;
+  variables: object;
+}
+
+/** Asks by connections of its own. */
+class Asking {
+  readonly #transport: Transport;
+  readonly #upstreamUrl: string;
+  readonly #meter: UpstreamMeter;
+
+  constructor({ config: { upstreamUrl }, metrics, tracing }: OwnContext, limits: TransportLimits) {
+    this.#upstreamUrl = upstreamUrl;
+    this.#transport = new Transport(upstreamUrl, limits, tracing);
+    this.#meter = new UpstreamMeter(metrics);
+  }
+
+  async send({ token, headers, body = null, ...request }: OwnRequest): Promise<Received> {
+    const asked = { ...request, body, headers: { ...own(token), ...headers } };
+    return await this.#metered(request.path, () => this.#transport.send(asked));
+  }
+
+  async graphql({ token, query, variables }: OwnQuery): Promise<Received> {
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ query, variables });
+    return await this.send({
+      token,
+      method: "POST",
+      path: graphqlPath(this.#upstreamUrl),
+      isAbsolute: true,
+      headers,
+      body,
+    });
+  }
+
+  /** The answer, as soon as it begins. */
+  async open({ token, headers, body = null, conditional, ...request }: ForwardedRequest): Promise<Opened> {
+    const sent: Record<string, string> = { ...own(token), ...headers };
+    const asked = { ...request, body, headers: { ...sent, ...conditional?.(sent) } };
+    return await this.#metered(request.path, () => this.#transport.open(asked));
+  }
+
+  close(): Promise<void> {
+    return this.#transport.close(1_000);
+  }
+
+  async #metered<One extends { status: number }>(path: string, ask: () => Promise<One>): Promise<One> {
+    const startedAt = performance.now();
+    const answer = await ask();
+    const bucket = path === graphqlPath(this.#upstreamUrl) ? "graphql" : "core";
+    this.#meter.answered({ path, bucket, class: "own" }, answer.status, startedAt);
+    return answer;
+  }
+}
+
+function own(token: string): Record<string, string> {
+  return { ...OWN_HEADERS, authorization: `Bearer ${token}` };
+}
+
+interface OwnContext extends Pick<Stores, "clock" | "metrics" | "tracing"> {
+  config: { upstreamUrl: string };
+}
 
 /** Asks upstream with callers' own tokens: what it costs is theirs, so nothing of the mirror's quota is leased. */
-export interface OnBehalf {
+export class OnBehalf {
   /** Asks who a caller is and what they see, in a line of its own. Throws as `forward` does. */
-  identity: { send: Send; graphql: SendGraphql };
+  readonly identity: Pick<Asking, "send" | "graphql">;
+  readonly #ctx: OwnContext;
+  readonly #identifying: Asking;
+  readonly #asking: Asking;
+  readonly #forwarding: Asking;
+  readonly #places = new Places(FORWARDED_AT_ONCE);
+
+  constructor(ctx: OwnContext) {
+    this.#ctx = ctx;
+    this.#asking = new Asking(ctx, LIMITS);
+    this.#identifying = new Asking(ctx, { ...LIMITS, connections: IDENTIFIED_AT_ONCE });
+    this.#forwarding = new Asking(ctx, {
+      ...LIMITS,
+      connections: FORWARDED_AT_ONCE.inAll,
+      totalTimeoutMs: LONGEST_FORWARD_MS,
+      maxBodyBytes: -1,
+    });
+    this.identity = this.#identifying;
+  }
+
   /**
    * One request, sent once, that is only passed on: in a line of their own, such requests hold up nothing else. Answers
    * whatever upstream says, as it arrives. Its place is free again once the body is read or destroyed.
    * @throws UpstreamUnavailableError when no answer begins; the signal's reason
    */
-  forward: Forward;
+  async forward(request: ForwardedRequest): Promise<Opened> {
+    const place = await entered(this.#places, request.token, request.signal);
+    try {
+      const opened = await this.#forwarding.open(request);
+      opened.body.once("close", () => place[Symbol.dispose]());
+      return opened;
+    } catch (error) {
+      place[Symbol.dispose]();
+      throw error;
+    }
+  }
+
   /**
    * One page, read as `Upstream.get` reads it, and asked for once. It has no validator: it is what this token is shown.
    * @throws CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
    */
-  get(token: string, path: string): Promise<Answer>;
-  /** Sends a write once and never again, as `Upstream.write` does. */
-  write(token: string, request: WriteRequest): Promise<RawAnswer>;
-  graphql: SendGraphql;
-  close(): Promise<void>;
-}
+  async get(token: string, path: string): Promise<Answer> {
+    const base = this.#ctx.config.upstreamUrl;
+    const seenAt = this.#ctx.clock.now();
+    const received = await this.#asking.send({ token, method: "GET", path });
+    const asked = { base, path, key: path, accept: undefined, credential: "", madeFor: null, seenAt };
+    const answer = readAnswer({ ...asked, validator: undefined }, received);
+    return answer.kind === "ok" ? { ...answer, validator: null } : answer;
+  }
 
-export function openOnBehalf({
-  config: { upstreamUrl },
-  clock,
-  metrics,
-  tracing,
-}: Pick<Stores, "clock" | "metrics" | "tracing"> & { config: { upstreamUrl: string } }): OnBehalf {
-  const meter = new UpstreamMeter(metrics);
-  const metered = async <One extends { status: number }>(path: string, ask: () => Promise<One>): Promise<One> => {
-    const startedAt = performance.now();
-    const answer = await ask();
-    const bucket = path === graphqlPath(upstreamUrl) ? "graphql" : "core";
-    meter.answered({ path, bucket, class: "own" }, answer.status, startedAt);
-    return answer;
-  };
-  const transport = new Transport(upstreamUrl, LIMITS, tracing);
-  const forwardLimits = {
-    ...LIMITS,
-    connections: FORWARDED_AT_ONCE.inAll,
-    totalTimeoutMs: LONGEST_FORWARD_MS,
-    maxBodyBytes: -1,
-  };
-  const forwarding = new Transport(upstreamUrl, forwardLimits, tracing);
-  const places = new Places(FORWARDED_AT_ONCE);
-  const identifying = new Transport(upstreamUrl, { ...LIMITS, connections: IDENTIFIED_AT_ONCE }, tracing);
-  const common = (token: string) => ({ ...OWN_HEADERS, authorization: `Bearer ${token}` });
-  const sendBy =
-    (by: Transport): Send =>
-    ({ token, method, path, headers = {}, body = null }) =>
-      metered(path, () => by.send({ method, path, body, headers: { ...common(token), ...headers } }));
-  const graphqlBy =
-    (by: Transport): SendGraphql =>
-    ({ token, query, variables }) => {
-      const path = graphqlPath(upstreamUrl);
-      const headers = { ...common(token), "content-type": "application/json" };
-      const body = JSON.stringify({ query, variables });
-      return metered(path, () => by.send({ method: "POST", path, isAbsolute: true, headers, body }));
-    };
-  return {
-    identity: { send: sendBy(identifying), graphql: graphqlBy(identifying) },
-    forward: async ({ token, method, path, isAbsolute = false, headers, body, signal, conditional }) => {
-      const place = await entered(places, token, signal);
-      try {
-        const sent: Record<string, string> = { ...common(token), ...headers };
-        const all = { ...sent, ...conditional?.(sent) };
-        const asked = { method, path, isAbsolute, body: body ?? null, headers: all, signal };
-        const opened = await metered(path, () => forwarding.open(asked));
-        opened.body.once("close", () => place[Symbol.dispose]());
-        return opened;
-      } catch (error) {
-        place[Symbol.dispose]();
-        throw error;
-      }
-    },
-    get: async (token, path) => {
-      const seenAt = clock.now();
-      const received = await sendBy(transport)({ token, method: "GET", path, body: null });
-      const asked = { base: upstreamUrl, path, key: path, accept: undefined, credential: "", madeFor: null, seenAt };
-      const answer = readAnswer({ ...asked, validator: undefined }, received);
-      return answer.kind === "ok" ? { ...answer, validator: null } : answer;
-    },
-    write: async (token, write) => {
-      const seenAt = clock.now();
-      const { headers, ...request } = writeRequest(write);
-      const sent = { ...request, headers: { ...common(token), ...headers } };
-      return rawAnswer(await metered(request.path, () => transport.send(sent)), seenAt);
-    },
-    graphql: graphqlBy(transport),
-    close: async () => {
-      await Promise.all([transport, forwarding, identifying].map((each) => each.close(1_000)));
-    },
-  };
+  /** Sends a write once and never again, as `Upstream.write` does. */
+  async write(token: string, write: WriteRequest): Promise<RawAnswer> {
+    const seenAt = this.#ctx.clock.now();
+    return rawAnswer(await this.#asking.send({ token, ...writeRequest(write) }), seenAt);
+  }
+
+  async graphql(query: OwnQuery): Promise<Received> {
+    return await this.#asking.graphql(query);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#asking, this.#forwarding, this.#identifying].map((each) => each.close()));
+  }
 }
 
 async function entered(places: Places, token: string, signal: AbortSignal | undefined): Promise<Disposable> {
