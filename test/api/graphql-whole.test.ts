@@ -266,4 +266,27 @@ describe("mutations", () => {
     world.upstream.setFaults({});
     expect(await world.ctx.db.query(sql`select kind from refresh_marks`)).toEqual([{ kind: "issue" }]);
   });
+
+  test("one that took effect is answered so, though Postgres cannot say afterwards what it touched", async () => {
+    const { db } = world.ctx;
+    // Once it is recorded, and so before it is sent, nothing of issues can be read.
+    await db.query(sql`create function hide_issues() returns trigger language plpgsql security definer
+      as $$ begin alter table issues rename to hidden_issues; return null; end $$`);
+    await db.query(sql`create trigger hide_issues after insert on writes execute function hide_issues()`);
+    try {
+      const answer = await ask(
+        `mutation { removeAssigneesFromAssignable(input: {assignableId: "${issueId}", assigneeIds: []}) { clientMutationId } }`,
+      );
+      expect([answer.status, side(answer), answer.body]).toEqual([
+        200,
+        "upstream",
+        { data: { removeAssigneesFromAssignable: { clientMutationId: null } } },
+      ]);
+    } finally {
+      await db.query(sql`drop trigger hide_issues on writes`);
+      await db.query(sql`alter table hidden_issues rename to issues`);
+    }
+    expect(await db.query(sql`select kind from refresh_marks`)).toEqual([{ kind: "issue" }]);
+    expect(await listWrites(world.ctx, { limit: 5 })).toMatchObject([{ outcome: "answered", status: 200 }]);
+  });
 });

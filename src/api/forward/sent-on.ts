@@ -1,4 +1,5 @@
 /** Writes that are only passed on: sent once, recorded, and what they touched read again before the answer leaves. */
+import type { Json } from "../../json.ts";
 import { findStored } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import { observe } from "../../mirror/store/observation.ts";
@@ -30,10 +31,10 @@ export interface Touched {
   shows?: Kind;
 }
 
-/** What the answer to a write tells of what it touched. The answer may have been read for that. */
-type Learn = (opened: Opened) => Promise<{ opened: Opened; touched: readonly Touched[] }>;
+/** What the answer to a success tells of what it touched. @param answer null: it is no JSON, or too long to be read */
+type Learn = (answer: Json) => readonly Touched[] | Promise<readonly Touched[]>;
 
-/** More than these are not read while the caller waits, and asked about later. */
+/** More than these are not read while the caller waits for one write, and asked about later. */
 const MOST_READ = 20;
 /** Whether a write changes anything, only what is read after it tells. For one that changes nothing this is waited in vain. */
 const PATIENCE_MS = 3_000;
@@ -46,29 +47,41 @@ export async function sentOn(
   writer: Pick<Writer, "ctx" | "caller" | "requestId">,
   traced: TracedWrite,
   send: ForwardOwn,
-  { touched, learn }: { touched: readonly Touched[]; learn?: Learn },
+  { touched, learn: told = null }: { touched: readonly Touched[]; learn?: Learn | null },
 ): Promise<ForwardOwn> {
   const { ctx } = writer;
   const before = await storedOf(ctx, touched);
   const trace = await beginTrace(writer, traced);
   const writerAt = ({ repository }: Touched): Writer => ({ ...writer, route: traced.route ?? traced.path, repository });
+  const learn = told ?? (touched.some(({ shows }) => shows !== undefined) ? shownOf(touched) : null);
   return async (request) => {
     const sentAt = ctx.clock.now();
-    await doubtRefs(writer, touched, sentAt);
+    let isSent = false;
     try {
+      await doubtRefs(writer, touched, sentAt);
+      isSent = true;
       const answered = await send(request);
       trace.heard(answered);
       if (!isSuccess(answered)) {
-        await trustRefs(ctx, touched, sentAt);
+        await trustRefs(writer, touched, sentAt);
         return answered;
       }
-      const { opened, touched: all } = await (learn ?? learnShown(touched))(answered);
-      for (const one of all) await readBack(writerAt(one), one, { before, opened, sentAt, trace });
+      const { opened, answer } = learn ? await hold(answered) : { opened: answered, answer: null };
+      try {
+        const all = learn ? await learn(answer) : touched;
+        await Promise.all(firstOf(all).map((one) => readBack(writerAt(one), one, { before, opened, sentAt, trace })));
+      } catch (error) {
+        // Upstream has done the write. A failure as answer would make the caller write twice.
+        const { requestId } = writer;
+        ctx.log.error({ err: error, requestId }, "What a write has changed at upstream could not be read");
+        for (const one of touched) await mark(writerAt(one), one.things);
+      }
       return opened;
     } catch (error) {
+      if (!isSent) trace.unsent();
       if (!(error instanceof UpstreamUnavailableError)) throw error;
       if (error.outage === "unreachable") {
-        await trustRefs(ctx, touched, sentAt);
+        await trustRefs(writer, touched, sentAt);
         trace.unsent();
       }
       // Nobody knows whether upstream did it.
@@ -94,22 +107,41 @@ async function doubtRefs(
       await ctx.db.transaction((tx) => storeDoubt(tx, repository.id, refs, at));
 }
 
-/** Nothing was done. */
-async function trustRefs({ db }: Writer["ctx"], touched: readonly Touched[], at: Date): Promise<void> {
-  for (const { repository, refs = [] } of touched)
-    if (refs.length > 0) await db.transaction((tx) => endDoubt(tx, repository.id, refs, at));
+/** Nothing was done. While that cannot be noted, reads of these go on to ask upstream. */
+async function trustRefs(
+  { ctx, requestId }: Pick<Writer, "ctx" | "requestId">,
+  touched: readonly Touched[],
+  at: Date,
+): Promise<void> {
+  try {
+    for (const { repository, refs = [] } of touched)
+      if (refs.length > 0) await ctx.db.transaction((tx) => endDoubt(tx, repository.id, refs, at));
+  } catch (error) {
+    ctx.log.warn({ err: error, requestId }, "That a write changed no branch could not be noted");
+  }
 }
 
-/** What the answer shows of what was written. It is read only where it shows something. */
-function learnShown(touched: readonly Touched[]): Learn {
-  return async (answered) => {
-    if (touched.every(({ shows }) => shows === undefined)) return { opened: answered, touched };
-    const { opened, answer } = await hold(answered);
+/** What the answer shows of what was written. */
+function shownOf(touched: readonly Touched[]): Learn {
+  return (answer) => {
     const says =
       (kind: Kind): Write["says"] =>
       ({ at }) => ({ shown: [observe(kind, answer, at)] });
-    return { opened, touched: touched.map((one) => (one.shows ? { ...one, says: says(one.shows) } : one)) };
+    return touched.map((one) => (one.shows ? { ...one, says: says(one.shows) } : one));
   };
+}
+
+/** All of it, of which no more than MOST_READ things are to be read. */
+function firstOf(touched: readonly Touched[]): Touched[] {
+  let left = MOST_READ;
+  return touched.map((one) => ({
+    ...one,
+    things: one.things.map((thing) => {
+      if (thing.path === null || left === 0) return { ...thing, path: null };
+      left -= 1;
+      return thing;
+    }),
+  }));
 }
 
 /** Reads with the caller's own token, as after a write of ours, and has upstream asked once more when no replica lags. */
@@ -118,7 +150,7 @@ async function readBack(
   { things, says }: Touched,
   { before, opened, sentAt, trace }: { before: Before; opened: Opened; sentAt: Date; trace: Trace },
 ): Promise<void> {
-  const reads = things.slice(0, MOST_READ).flatMap((thing) => readOf(writer, thing, before.get(nameOf(thing))));
+  const reads = things.flatMap((thing) => readOf(writer, thing, before.get(nameOf(thing))));
   const { date } = opened.headers;
   const headers = date === undefined ? {} : { date };
   await settle(writer, { reads: () => reads, says: says ?? (() => ({})) }, { headers, body: "", sentAt, trace });

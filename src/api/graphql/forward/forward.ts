@@ -7,7 +7,6 @@ import type { Answer, ApiContext } from "../../call.ts";
 import { type ForwardOwn, sightOf, type User } from "../../callers/caller.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { type Asked, answerOf, opened } from "../../forward/forwarding.ts";
-import { hold } from "../../forward/hold.ts";
 import { mayBePassed } from "../../forward/pass-through.ts";
 import { sentOn } from "../../forward/sent-on.ts";
 import { readFault } from "../../forward/upstream-for-callers.ts";
@@ -52,10 +51,7 @@ export async function forwardWhole(
     };
     send = await sentOn({ ctx, caller, requestId }, traced, send, {
       touched,
-      learn: async (answered) => {
-        const held = await hold(answered);
-        return { opened: held.opened, touched: await touchedBy(ctx, { ...touching, answer: held.answer }) };
-      },
+      learn: (answer) => touchedBy(ctx, { ...touching, answer }),
     });
   }
   return answerOf(asked, await opened(asked, send, (error) => unanswered(error, ctx.clock.now(), isMutation)));
