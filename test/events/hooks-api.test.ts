@@ -269,6 +269,16 @@ test("hooks are for those who may administer the repository at upstream, and for
   expect((await ask("DELETE", `${path}/${id}`, undefined, given)).status).toBe(204);
 });
 
+test("a proxy's page in place of upstream's word on who may register is told of as upstream's failure", async () => {
+  world.simulator.setFaults({ http: [{ match: "^POST .*/hooks", kind: "status", status: 502 }] });
+  try {
+    const { status, body } = await ask("POST", path, hook());
+    expect([status, body.message]).toEqual([502, expect.stringMatching(/upstream/i)]);
+  } finally {
+    world.simulator.setFaults({});
+  }
+});
+
 async function upstreamStatuses(token: string): Promise<number[]> {
   const asked = (method: string, body?: string) =>
     askAt(world.simulator.url, method, path, { token, ...(body === undefined ? {} : { body }) });

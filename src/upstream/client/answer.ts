@@ -1,4 +1,4 @@
-import { isObject, type Json, objectOf, parseExactly, textsOf } from "../../json.ts";
+import { type Fields, isObject, type Json, objectOf, parseExactly, textsOf } from "../../json.ts";
 import { reasonOf } from "../../operations/failure.ts";
 import type { Headers } from "../quota/headers.ts";
 import { pathBelow } from "./address.ts";
@@ -136,6 +136,13 @@ export function messageOf({ text, status }: Received): string {
     .replace(/\s+/g, " ")
     .trim()
     .slice(0, 200);
+}
+
+/** The object that a success shows. @throws UpstreamUnavailableError for what is none */
+export function shownObject(path: string, { status, text }: Pick<Received, "status" | "text">): Fields {
+  const body = parseJson(text);
+  if (!isObject(body)) throw unreadable(path, status, "it is no JSON object");
+  return body;
 }
 
 /** undefined when it is no JSON. */

@@ -1,7 +1,6 @@
 import { LRUCache } from "lru-cache";
-import { objectOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
-import { failureOf, messageOf } from "../client/answer.ts";
+import { failureOf, messageOf, shownObject } from "../client/answer.ts";
 import { CredentialUnusableError, UpstreamUnavailableError } from "../client/errors.ts";
 import type { Received } from "../client/transport.ts";
 import { isSuspension } from "../client/wording.ts";
@@ -50,7 +49,7 @@ export class Keyring {
       this.#app = null;
     } else {
       const signature = new AppSignature({ id: appId, privateKey: appPrivateKey }, ctx.clock);
-      const make = async (id: number) => readToken(id, await post(`/app/installations/${id}/access_tokens`));
+      const make = async (id: number) => readToken(id, await post(tokenPath(id)));
       const tokens = new InstallationTokens(ctx, { make, upstreamNow: () => signature.upstreamNow() });
       this.#app = { signature, tokens };
     }
@@ -224,13 +223,17 @@ function suspended(account: string): string {
   return `The GitHub App's installation on ${account} is suspended: an owner of ${account} can unsuspend it in its settings, under GitHub Apps`;
 }
 
+function tokenPath(installationId: number): string {
+  return `/app/installations/${installationId}/access_tokens`;
+}
+
 /** What came of asking for an installation's token. */
 function readToken(installationId: number, received: Received): InstallationToken {
   const credential = installationCredential(installationId);
   const { status } = received;
   const message = messageOf(received);
   if (status === 201) {
-    const { token, expires_at: expiresAt } = objectOf(JSON.parse(received.text));
+    const { token, expires_at: expiresAt } = shownObject(tokenPath(installationId), received);
     if (typeof token !== "string" || typeof expiresAt !== "string")
       throw new UpstreamUnavailableError("Upstream made a token and did not show it", "unreadable", { status });
     return { text: token, expiresAt: Date.parse(expiresAt) };

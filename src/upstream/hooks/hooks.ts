@@ -1,5 +1,5 @@
 import { digitsOf, type Fields, type Json, numberOf, objectOf, rowsOf, textOf, textsOf } from "../../json.ts";
-import { failureOf } from "../client/answer.ts";
+import { failureOf, shownObject } from "../client/answer.ts";
 import { UpstreamRefusedError } from "../client/errors.ts";
 import { pages } from "../client/pagination.ts";
 import type { RawAnswer, Upstream } from "../client/upstream.ts";
@@ -227,7 +227,7 @@ async function readHooks(
 }
 
 function placed(list: string, answer: RawAnswer): { id: number; path: string } {
-  const id = numberOf(objectOf(JSON.parse(answer.body)).id);
+  const id = numberOf(shownObject(list, { status: answer.status, text: answer.body }).id);
   if (id === null) throw new UpstreamRefusedError(answer.status, "the hook has no id", null);
   return { id, path: `${list}/${id}` };
 }

@@ -1,6 +1,7 @@
 import type { Scope } from "../../../events/target.ts";
 import type { Fields, Json } from "../../../json.ts";
 import { findUser, findUserByLogin } from "../../../mirror/read/users.ts";
+import { failureOf, messageOf } from "../../../upstream/client/answer.ts";
 import { UpstreamRefusedError, UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
 import { type Call, isRead, type RepositoryCall } from "../../call.ts";
 import { mayHook, notAccessible } from "../../callers/permissions.ts";
@@ -81,9 +82,10 @@ async function requireAdmin(call: Call, path: string, repositoryId: number | nul
     // Nothing says what a token may write but a write. This one has no address, so upstream refuses it, to those who may
     // register hooks as invalid, and to all others as it refuses everything.
     const probe = await caller.by.write({ method: "POST", path, body: '{"name":"web","config":{}}' });
-    if (probe.status === 422) return;
-    const { message } = JSON.parse(probe.body || "{}") as { message?: unknown };
-    throw new ApiFault(probe.status < 400 ? 404 : probe.status, typeof message === "string" ? message : "Not Found");
+    const { status, headers, body: text } = probe;
+    if (status === 422) return;
+    if (status >= 500) throw failureOf(path, { status, headers, text });
+    throw new ApiFault(status < 400 ? 404 : status, messageOf({ status, headers, text }) || "Not Found");
   } catch (error) {
     if (error instanceof UpstreamRefusedError) throw new ApiFault(error.status, "Not Found", { cause: error });
     if (!(error instanceof UpstreamUnavailableError)) throw error;
