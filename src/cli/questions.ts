@@ -5,7 +5,7 @@ import { styled } from "./output.ts";
 
 interface Question {
   /** The answer where nothing is typed; none: something has to be. */
-  otherwise?: string;
+  otherwise?: string | undefined;
   /** The answer does not show on the terminal. */
   isSecret?: boolean;
 }
@@ -52,9 +52,14 @@ export class Questions implements Disposable {
         return await check(answer);
       } catch (error) {
         if (!(error instanceof AnswerError)) throw error;
-        this.#write(`${styled("red", "  ✗")} ${error.message}\n`);
+        this.refuse(error);
       }
     }
+  }
+
+  /** Shows why an answer will not do. */
+  refuse({ message }: AnswerError): void {
+    this.#write(`${styled("red", "  ✗")} ${message}\n`);
   }
 
   async confirm(text: string, otherwise: "y" | "n"): Promise<boolean> {

@@ -99,6 +99,8 @@ test("doctor and status tell of the App, its installations and what they lack", 
     "The App is installed on octo (1 account)",
   ]);
   expect(JSON.stringify(well.json.findings)).toMatch(/upstream's clock|clock/i);
+  const away = await run(world, ["doctor", "--json"], { DATABASE_URL: "postgres://me@127.0.0.1:1/x" });
+  expect(JSON.stringify(away.json.findings)).toContain("knows the GitHub App mirror");
 
   const [installation] = world.simulator.apps.of(app);
   world.simulator.apps.suspend(installation as never, app.ownerId, true);

@@ -1,21 +1,16 @@
-import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { parseEnv, promisify, stripVTControlCharacters } from "node:util";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { parseEnv } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { withSettings } from "../../src/cli/init/settings-file.ts";
 import { parseConfig } from "../../src/config.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { inherited, UPSTREAM_TOKEN } from "../support/config.ts";
-import { until } from "../support/patience.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { Run } from "./tain.ts";
-
-const run = promisify(execFile);
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+import { atPipe, BACKSPACE, CTRL_C, emptyPlace, hasTerminal, inTerminal } from "./typing.ts";
 
 let world: TestWorld;
 beforeAll(async () => {
@@ -26,82 +21,45 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-/** A directory of somebody who begins. */
-async function emptyPlace(): Promise<{ place: string; file: string; env: NodeJS.ProcessEnv }> {
-  const place = await mkdtemp(join(tmpdir(), "tain-first-"));
-  onTestFinished(() => rm(place, { recursive: true }));
-  return { place, file: join(place, ".env"), env: { ...inherited, TAIN_HOME: join(place, ".tain"), PORT: "0" } };
-}
-
-/** Types each line once the question before it is asked, and answers what was shown. */
-async function type(
-  command: readonly string[],
-  { place, env }: { place: string; env: NodeJS.ProcessEnv },
-  lines: readonly [question: string, answer: string][],
-): Promise<{ code: number; shown: string }> {
-  const child = spawn(command[0] ?? "", command.slice(1), { cwd: place, env, stdio: ["pipe", "pipe", "pipe"] });
-  let shown = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding("utf8").on("data", (text: string) => {
-      shown += text;
-    });
-  let from = 0;
-  for (const [question, answer] of lines) {
-    await until(`it asks: ${question}`, () => {
-      if (child.exitCode !== null) throw new Error(`It has ended and said:\n${shown}`);
-      return plainly(shown).includes(question, from);
-    });
-    from = plainly(shown).indexOf(question, from) + question.length;
-    child.stdin.write(`${answer}\n`);
-  }
-  child.stdin.end();
-  const [code] = child.exitCode === null ? await once(child, "close") : [child.exitCode];
-  return { code, shown: plainly(shown) };
-}
-
-const plainly = (text: string) => stripVTControlCharacters(text).replaceAll("\r", "");
-
-const hasTerminal = await run("script", ["--version"]).then(
-  () => true,
-  () => false,
-);
-
-/** The whole of `tain init`; `script` gives it a terminal. */
-function initIn(terminal: boolean): string[] {
-  return terminal
-    ? ["script", "-qec", `${process.execPath} ${main} init`, "/dev/null"]
-    : [process.execPath, main, "init"];
+/** What a person may take for an API: pages, and no JSON. */
+async function openWebsite(): Promise<{ url: string } & AsyncDisposable> {
+  const server = createServer((_, response) => void response.writeHead(404).end("<h1>Not found</h1>"));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const address = server.address();
+  return {
+    url: `http://127.0.0.1:${typeof address === "object" && address ? address.port : 0}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await once(server.close(), "close");
+    },
+  };
 }
 
 test("init says of each answer what is wrong with it, asks again, and writes what the processes can start with", async () => {
-  const { place, file, env } = await emptyPlace();
+  const place = await emptyPlace();
   const { config } = world.ctx;
-  const { code, shown } = await type(
-    initIn(false),
-    { place, env },
-    [
-      ["REST address:", "https://github.com"],
-      ["It is the website, not the API", world.simulator.url],
-      ["A token for it", "no-such-token"],
-      ["is rejected: it is revoked, expired or wrong", UPSTREAM_TOKEN],
-      ["What to mirror", "not a name"],
-      ["not is neither owner/name nor owner/*", "nobody/nothing"],
-      ["Upstream does not show nobody/nothing", world.first],
-      ["Postgres, as", "postgres://tain:wrong@127.0.0.1:1/tain"],
-      ["Postgres cannot be used", config.databaseUrl],
-      ["Redis, as", "127.0.0.1:6379"],
-      ["is not an address that begins with redis:// or rediss://", config.redisUrl],
-      ["The address by which", "http://127.0.0.1:1"],
-      ["cannot be reached from here", ""],
-      ["The address by which", ""],
-    ]
-      .map(([question = "", answer = ""]): [string, string] => [question, answer])
-      .slice(0, 13),
-  );
+  await using website = await openWebsite();
+  const { code, shown } = await atPipe(["init"], place, [
+    ["REST address:", "https://github.com"],
+    ["It is the website, not the API", "http://127.0.0.1:1"],
+    ["http://127.0.0.1:1 does not answer", website.url],
+    ["is no API's address", world.simulator.url],
+    ["A token for it", "no-such-token"],
+    ["is rejected: it is revoked, expired or wrong", UPSTREAM_TOKEN],
+    ["What to mirror", "not a name"],
+    ["not is neither owner/name nor owner/*", "nobody/nothing"],
+    ["Upstream does not show nobody/nothing", world.first],
+    ["Postgres, as", "postgres://tain:wrong@127.0.0.1:1/tain"],
+    ["Postgres cannot be used", config.databaseUrl],
+    ["Redis, as", "127.0.0.1:6379"],
+    ["is not an address that begins with redis:// or rediss://", config.redisUrl],
+    ["The address by which", "http://127.0.0.1:1"],
+    ["cannot be reached from here", ""],
+  ]);
   expect({ code, shown }).toMatchObject({ code: 0 });
 
-  expect((await stat(file)).mode & 0o777).toBe(0o600);
-  const written = parseEnv(await readFile(file, "utf8"));
+  expect((await stat(place.file)).mode & 0o777).toBe(0o600);
+  const written = parseEnv(await readFile(place.file, "utf8"));
   expect(written).toMatchObject({
     UPSTREAM_URL: world.simulator.url,
     UPSTREAM_TOKEN,
@@ -118,65 +76,149 @@ test("init says of each answer what is wrong with it, asks again, and writes wha
 });
 
 test.skipIf(!hasTerminal)(
-  "in a terminal init shows no secret that is typed, replaces nothing unasked, and keeps what it does not ask for (skipped without script)",
+  "in a terminal init shows no secret that is typed, bears typing errors, replaces nothing unasked, and keeps what it does not ask for (skipped without script)",
   async () => {
-    const { place, file, env } = await emptyPlace();
+    const place = await emptyPlace();
     const before = "# mine\nSTALE_AFTER=7m\nWEBHOOK_SECRET=0123456789abcdef0123\nREPOSITORIES=old/one\n";
-    await writeFile(file, before);
-    const refused = await type(initIn(true), { place, env }, [["Change its settings?", ""]]);
+    await writeFile(place.file, before);
+    const refused = await inTerminal(["init"], place, [
+      ["Change its settings?", "perhaps"],
+      ["Answer y or n", ""],
+    ]);
     expect(refused.code).toBe(1);
-    expect(await readFile(file, "utf8")).toBe(before);
-
-    const { code, shown } = await type(initIn(true), { place, env }, [
+    const left = await inTerminal(["init"], place, [
       ["Change its settings?", "y"],
       ["REST address:", world.simulator.url],
-      ["A token for it", UPSTREAM_TOKEN],
-      ["What to mirror", world.first],
+      ["A token for it", { key: CTRL_C }],
+    ]);
+    expect({ code: left.code, shown: left.shown }).toMatchObject({
+      code: 1,
+      shown: expect.stringContaining("Interrupted: nothing was written"),
+    });
+    expect(await readFile(place.file, "utf8")).toBe(before);
+
+    const { config } = world.ctx;
+    const [wrongToken, wrongWord] = ["ghp_thatIsNobodys", "aWordThatIsWrong"];
+    const database = config.databaseUrl;
+    const { code, shown } = await inTerminal(["init"], place, [
+      ["Change its settings?", "y"],
+      ["REST address:", `${world.simulator.url}x${BACKSPACE}`],
+      ["A token for it", wrongToken],
+      ["is rejected: it is revoked, expired or wrong", `${UPSTREAM_TOKEN}!!${BACKSPACE}${BACKSPACE}`],
+      ["What to mirror", "one-word"],
+      ["one-word is neither owner/name nor owner/*", `${world.first}/${BACKSPACE}`],
+      ["Postgres, as", "mysql://me@127.0.0.1/tain"],
+      ["is not an address that begins with postgres://", `postgres://me:${wrongWord}@127.0.0.1:1/tain`],
+      ["Postgres cannot be used", database],
+      ["Redis, as", `redis://:${wrongWord}@127.0.0.1:1`],
+      ["Redis cannot be used", ""],
+      ["The address by which", "tain.example.com"],
+      ["is not an address", "http://127.0.0.1:1"],
+      ["cannot be reached from here", "never"],
+      ["Answer y or n", "n"],
+      ["Then give another", ""],
+    ]);
+    expect({ code, shown }).toMatchObject({ code: 0 });
+    expect(shown).toContain(`${world.simulator.url} answers`);
+    for (const secret of [UPSTREAM_TOKEN, wrongToken, wrongWord, database]) expect(shown).not.toContain(secret);
+    const text = await readFile(place.file, "utf8");
+    expect(text).toMatch(/^# mine\nSTALE_AFTER=7m\nWEBHOOK_SECRET=0123456789abcdef0123\nREPOSITORIES=/);
+    expect(parseEnv(text)).toMatchObject({
+      REPOSITORIES: world.first.toLowerCase(),
+      UPSTREAM_TOKEN,
+      DATABASE_URL: database,
+    });
+    for (const name of ["REDIS_URL", "PUBLIC_URL"]) expect(text).not.toContain(name);
+  },
+);
+
+test.skipIf(!hasTerminal)(
+  "in a terminal app create is left by Ctrl-C, and makes an App; init takes it, and asks again for an id or a key that is not its (skipped without script)",
+  async () => {
+    const place = await emptyPlace();
+    const settings = { ...place, env: { ...place.env, UPSTREAM_URL: world.simulator.url } };
+    const create = ["app", "create", "--name", "Typed"];
+    const left = await inTerminal(create, settings, [["press its button", { key: CTRL_C }]]);
+    expect(left).toMatchObject({ code: 1, shown: expect.stringContaining("Interrupted: no App was made") });
+    await expect(stat(place.file)).rejects.toThrow("ENOENT");
+
+    const made = await inTerminal(create, settings, [
+      [
+        "/\n",
+        async (shown) => {
+          const [, page = ""] = /(http:\/\/127\.0\.0\.1:\d+\/)/.exec(shown) ?? [];
+          expect((await fetch((await pressButton(page)).back)).status).toBe(200);
+        },
+      ],
+      ["PUBLIC_URL is not set: the App will have no webhook", async () => {}],
+    ]);
+    expect({ code: made.code, shown: made.shown }).toMatchObject({ code: 0 });
+    const app = parseEnv(await readFile(place.file, "utf8"));
+    expect(made.shown).not.toContain("BEGIN RSA PRIVATE KEY");
+
+    const { code, shown } = await inTerminal(["init"], place, [
+      ["Change its settings?", "y"],
+      ["REST address:", world.simulator.url],
+      ["A token for it", "app"],
+      ["The App's id:", "424242"],
+      ["The file of its private key:", join(place.place, "nothing.pem")],
+      ["nothing.pem", app.APP_PRIVATE_KEY_FILE ?? ""],
+      ["Upstream shows no such GitHub App", app.APP_ID ?? ""],
+      ["The file of its private key:", ""],
+      ["knows the GitHub App Typed", world.first],
+      ["Whether the App sees them shows once Tain runs", async () => {}],
       ["Postgres, as", ""],
       ["Redis, as", ""],
       ["The address by which", ""],
     ]);
     expect({ code, shown }).toMatchObject({ code: 0 });
-    expect(shown).toContain(`${world.simulator.url} answers`);
-    expect(shown).not.toContain(UPSTREAM_TOKEN);
-    const text = await readFile(file, "utf8");
-    expect(text).toMatch(/^# mine\nSTALE_AFTER=7m\nWEBHOOK_SECRET=0123456789abcdef0123\nREPOSITORIES=/);
-    expect(parseEnv(text)).toMatchObject({ REPOSITORIES: world.first.toLowerCase(), UPSTREAM_TOKEN });
-    expect(text).not.toContain("DATABASE_URL");
+    const written = parseEnv(await readFile(place.file, "utf8"));
+    const { APP_ID, APP_PRIVATE_KEY_FILE } = app;
+    expect(written).toMatchObject({
+      APP_ID,
+      APP_PRIVATE_KEY_FILE,
+      REPOSITORIES: world.first.toLowerCase(),
+      UPSTREAM_URL: world.simulator.url,
+    });
+    expect(Object.keys(written)).not.toContain("UPSTREAM_TOKEN");
   },
 );
 
 test("init writes nothing when the answers end too early", async () => {
-  const { place, file, env } = await emptyPlace();
-  const { code, shown } = await type(initIn(false), { place, env }, [["REST address:", world.simulator.url]]);
+  const place = await emptyPlace();
+  const { code, shown } = await atPipe(["init"], place, [["REST address:", world.simulator.url]]);
   expect(code).toBe(1);
   expect(shown).toContain("There are no more answers: nothing was written");
-  await expect(stat(file)).rejects.toThrow("ENOENT");
+  await expect(stat(place.file)).rejects.toThrow("ENOENT");
 });
 
+/** As a browser does: our page, its button, upstream's page. Answers to where that sends the browser back. */
+async function pressButton(page: string): Promise<{ manifest: unknown; back: URL }> {
+  const html = await (await fetch(page)).text();
+  const [, action = ""] = /<form method="post" action="([^"]+)"/.exec(html) ?? [];
+  const [, escaped = ""] = /name="manifest" value="([^"]+)"/.exec(html) ?? [];
+  const manifest = escaped.replaceAll("&quot;", '"').replaceAll("&lt;", "<").replaceAll("&amp;", "&");
+  const pressed = await fetch(action, {
+    method: "POST",
+    body: new URLSearchParams({ manifest }),
+    redirect: "manual",
+  });
+  expect(pressed.status).toBe(302);
+  return { manifest: JSON.parse(manifest), back: new URL(pressed.headers.get("location") ?? "") };
+}
+
 test("app create makes an App by one click: upstream's page, the code, key and secret in files, settings for both", async () => {
-  const { place, file, env } = await emptyPlace();
+  const { file, env } = await emptyPlace();
   await writeFile(file, "STALE_AFTER=7m\n");
   const settings = { ...env, UPSTREAM_URL: world.simulator.url, PUBLIC_URL: "https://tain.example.com" };
   const command = new Run(["app", "create", "--name", "Our mirror", "--file", file], settings);
   const [, page = ""] = await command.said(/(http:\/\/127\.0\.0\.1:\d+\/)/);
 
-  // The browser: our page, its button, upstream's page, and back.
-  const html = await (await fetch(page)).text();
-  const [, action = ""] = /<form method="post" action="([^"]+)"/.exec(html) ?? [];
-  const [, manifest = ""] = /name="manifest" value="([^"]+)"/.exec(html) ?? [];
-  const json = manifest.replaceAll("&quot;", '"').replaceAll("&lt;", "<").replaceAll("&amp;", "&");
-  expect(JSON.parse(json)).toMatchObject({
+  const { manifest, back } = await pressButton(page);
+  expect(manifest).toMatchObject({
     default_permissions: { metadata: "read", issues: "read", pull_requests: "read" },
     hook_attributes: { url: "https://tain.example.com/webhooks", active: true },
   });
-  const clicked = await fetch(action, {
-    method: "POST",
-    body: new URLSearchParams({ manifest: json }),
-    redirect: "manual",
-  });
-  expect(clicked.status).toBe(302);
-  const back = new URL(clicked.headers.get("location") ?? "");
 
   const forged = new URL(back);
   forged.searchParams.set("state", "0".repeat(48));
@@ -211,7 +253,6 @@ test("app create makes an App by one click: upstream's page, the code, key and s
     code: 1,
     stderr: expect.stringContaining("There is an App already (APP_ID)"),
   });
-  expect(place).not.toBe("");
 });
 
 test("a code is exchanged once, and a manifest that upstream refuses is refused in its words", async () => {

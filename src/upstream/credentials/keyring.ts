@@ -62,7 +62,7 @@ export class Keyring {
   async candidates(path: string, { writes = false } = {}): Promise<Candidates> {
     const tokens = [...this.#tokens.keys()];
     if (!this.#app) return { all: tokens, preferred: [] };
-    if (/^\/app(?=[/?]|$)/.test(path)) return { all: [APP], preferred: [] };
+    if (isOfApp(path)) return { all: [APP], preferred: [] };
     const installations = await this.#installations();
     const usable = installations.filter(({ suspendedAt }) => suspendedAt === null);
     // GitHub docs: an installation is no user, and is refused what is a user's own.
@@ -139,8 +139,9 @@ export class Keyring {
   readonly ledgerOf = (credential: string): string =>
     this.#known?.credentials.find(({ id }) => id === credential)?.ledger ?? credential;
 
-  /** Makes sure that `ledgerOf` knows what Postgres knows. */
-  async prepare(): Promise<void> {
+  /** Makes sure that `ledgerOf` knows what Postgres knows. The App itself has its own, and can be asked without Postgres. */
+  async prepare(path: string): Promise<void> {
+    if (this.#app && isOfApp(path)) return;
     if (this.#tokens.size > 1 || this.#app) await this.#load();
   }
 
@@ -203,6 +204,11 @@ export class Keyring {
     this.#covering.set(repositoryId, { installationId });
     return installationId;
   }
+}
+
+/** Whether only the App itself is answered there. Pure. */
+function isOfApp(path: string): boolean {
+  return /^\/app(?=[/?]|$)/.test(path);
 }
 
 /**
