@@ -28,6 +28,8 @@ interface WaitingRow {
   untold: number;
   unhooked: number;
   hooked: number;
+  /** When the oldest event was received that waits for a target which is sent to; null: none waits. */
+  oldestUnsent: Date | null;
 }
 
 const UNTOLD_MS = 3_600_000;
@@ -96,14 +98,23 @@ function mirrorFigures({ metrics, clock, db }: Pick<Watched, "metrics" | "clock"
     [],
   );
   const hooks = metrics.gauge("tain_hooks", "Repositories by whether upstream shows a webhook of ours.", ["state"]);
+  const targets = metrics.gauge("tain_targets", "Targets of events, by their state.", ["state"]);
+  const unsentAge = metrics.gauge(
+    "tain_targets_oldest_waiting_seconds",
+    "Age of the oldest event that waits for a target which is neither off nor disabled.",
+    [],
+  );
   const ageOf = (at: Date | null) => (at === null ? 0 : Math.max(0, (clock.now().getTime() - at.getTime()) / 1_000));
 
   const read = async () => {
-    const [states, failing, [waiting]] = await Promise.all([
+    const [states, failing, ofTargets, [waiting]] = await Promise.all([
       db.query<StateRow>(sql`
         select state, count(*)::int as count, min(confirmed_at) as oldest from repository_syncs group by state`),
       db.query<{ task: string; count: number }>(sql`
         select task, count(*)::int as count from problems group by task`),
+      db.query<{ state: string; count: number }>(sql`
+        select case when disabled_at is not null then 'disabled' when active then 'on' else 'off' end as state,
+          count(*)::int as count from targets group by 1`),
       db.query<WaitingRow>(sql`select
         (select count(*)::int from deliveries where status = 'pending') as deliveries,
         (select min(received_at) from deliveries where status = 'pending') as "oldestDelivery",
@@ -116,14 +127,21 @@ function mirrorFigures({ metrics, clock, db }: Pick<Watched, "metrics" | "clock"
           where state = 'live') as "oldestSweep",
         (select count(*)::int from sweeps where untold_at > ${new Date(clock.now().getTime() - UNTOLD_MS)}) as untold,
         (select count(distinct repository_id)::int from hook_checks where hook_id = 0) as unhooked,
-        (select count(distinct repository_id)::int from hook_checks where hook_id <> 0) as hooked`),
+        (select count(distinct repository_id)::int from hook_checks where hook_id <> 0) as hooked,
+        (select min(e.received_at) from target_cursors c join targets t on t.id = c.target_id
+          cross join lateral (select received_at from events where repository_id = c.repository_id and id > c.done_id
+            and id <= c.wanted_id order by id limit 1) e
+          where t.active and t.disabled_at is null and c.wanted_id > c.done_id) as "oldestUnsent"`),
     ]);
     for (const { state, count, oldest } of states) {
       repositories.set({ state }, count);
       if (oldest) lag.set({ state }, ageOf(oldest));
     }
     for (const { task, count } of failing) problems.set({ task }, count);
+    for (const state of ["on", "off", "disabled"])
+      targets.set({ state }, ofTargets.find((one) => one.state === state)?.count ?? 0);
     if (!waiting) return;
+    unsentAge.set(ageOf(waiting.oldestUnsent));
     pending.set(waiting.deliveries);
     pendingAge.set(ageOf(waiting.oldestDelivery));
     marks.set(waiting.marks);

@@ -221,11 +221,13 @@ test("a target that accepts nothing for long is disabled with its problem, and g
   await server.hears(1);
   await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 1);
   world.advance(3_601_000);
+  expect(await world.ctx.metrics.text()).toMatch(/^tain_targets_oldest_waiting_seconds 3[6-9]\d\d/m);
   await wakeDue(world.ctx);
   await until("it is disabled", async () => (await findTarget(world.ctx, id))?.disabledAt !== null);
   expect((await findTarget(world.ctx, id))?.problem).toMatch(
     /^It has accepted nothing since .*Invalid HTTP Response: 410$/,
   );
+  expect(await world.ctx.metrics.text()).toMatch(/^tain_targets\{state="disabled"\} 1$/m);
   await starred(at(0), 2);
   await world.settle();
   expect(server.heard).toHaveLength(2);
