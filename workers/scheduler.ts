@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { parseConfig } from "../src/config.ts";
-import { openLocal } from "../src/context.ts";
+import { type Local, openLocal } from "../src/context.ts";
 import { serveMetrics } from "../src/health/metrics.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { guardSchema } from "../src/operations/schema-guard.ts";
@@ -22,6 +22,11 @@ async function run(): Promise<void> {
   ctx.metrics.observeProcess();
   await serveMetrics(ctx, resources);
   ctx.log.info("Scheduling");
+  await schedule(ctx, stopping);
+}
+
+/** Looks after the schedules until it is to stop. */
+export async function schedule(ctx: Local, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) {
     try {
       const mended = await upsertSchedules(ctx);

@@ -44,6 +44,11 @@ function sumOf(lines: readonly Line[], count: (line: Line) => number): number | 
   return lines.length === 0 ? null : lines.reduce((sum, line) => sum + count(line), 0);
 }
 
+function shareOf(line: Line | undefined, part: string, whole: string): number | null {
+  const [some, all] = [numberAt(line, part), numberAt(line, whole)];
+  return some === null || all === null || all === 0 ? null : some / all;
+}
+
 /** What the simulation says of its seeds. */
 function outcomesOf(lines: readonly Line[], seeds: number): Figure[] {
   const outcomes = lines.filter((line) => numberAt(line, "drift") !== null);
@@ -686,6 +691,35 @@ export const proofs: readonly Proof[] = [
     minutes: 25,
     commands: shortSeedCommands("--pooler"),
     figures: (lines) => outcomesOf(lines, 20),
+  },
+  {
+    name: "workers",
+    proves:
+      "Fifty workers and ten schedulers behind PgBouncer do in a simulated hour what one does, on few connections, and hardly wait for locks.",
+    minutes: 12,
+    commands: [
+      {
+        args: ["test", "test/workers/many-workers.test.ts"],
+        env: { WORKERS: "50", SCHEDULERS: "10", MINUTES: "60" },
+      },
+    ],
+    figures: (lines) => {
+      const [line] = printed(lines, "many workers");
+      const of = (name: string) => numberAt(line, name);
+      const again = line ? (of("attempts") ?? 0) - (of("deliveries") ?? 0) : null;
+      return [
+        atLeast("workers", of("workers"), 50),
+        atLeast("schedulers", of("schedulers"), 10),
+        atLeast("simulated minutes", of("minutes"), 60),
+        atMost("connections to Postgres, with those of the web process and the test", of("postgres"), 60),
+        atMost("connections to Redis", of("redis"), 900),
+        atMost("statements that waited for a lock at one moment", of("locks"), 20),
+        atMost("share of moments with a wait for a lock", shareOf(line, "looksWithLocks", "looks"), 0.5),
+        atLeast("deliveries", of("deliveries"), 250),
+        atMost("of them applied again", again, 0),
+        atMost("requests to upstream a minute, by those of one worker", of("byOne"), 1.25),
+      ];
+    },
   },
   {
     name: "package",

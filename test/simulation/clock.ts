@@ -42,9 +42,15 @@ export interface SharedClock extends Disposable {
 
 /** Makes the file at `path` and takes part in its time. A process can do this once. */
 export function openClock(path: string): SharedClock {
+  const clock = makeClock(path);
+  follow(path);
+  return clock;
+}
+
+/** Makes the file at `path`, for programs alone: this process keeps real time. */
+export function makeClock(path: string): SharedClock {
   writeFileSync(path, new Float64Array(1));
   const file = openSync(path, "r+");
-  follow(path);
   let aheadMs = 0;
   const set = (ms: number) => {
     aheadMs = ms;

@@ -1,0 +1,174 @@
+/** Many workers and schedulers share what one would do: their connections are bounded, and hardly anything is done twice. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { temporaryDirectories } from "../../scripts/temporary.mjs";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { CLOCK_FILE, makeClock } from "../simulation/clock.ts";
+import { LONG_TEST_MS } from "../support/bounds.ts";
+import { printFigures } from "../support/figures.ts";
+import { pass } from "../support/paced.ts";
+import { eventually, until } from "../support/patience.ts";
+import { openPooler } from "../support/pooler.ts";
+import { type Program, startProgramAt } from "../support/program.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+/** `npm run proofs workers` has fifty workers and ten schedulers behind PgBouncer, for a simulated hour. */
+const isProof = process.env.WORKERS !== undefined;
+const WORKERS = Number(process.env.WORKERS ?? 4);
+const SCHEDULERS = Number(process.env.SCHEDULERS ?? 2);
+const MINUTES = Number(process.env.MINUTES ?? 2);
+/** What one worker does in this time is what has to be done. */
+const MINUTES_OF_ONE = isProof ? 20 : MINUTES;
+const REPOSITORIES = isProof ? 20 : 3;
+const CHANGES_A_MINUTE = 5;
+/** Of what stands for several, so that no event loop has all of them. */
+const PROCESSES = isProof ? 5 : 1;
+const MINUTE = 60_000;
+const PROGRAM = fileURLToPath(new URL("./small-workers.ts", import.meta.url));
+const CLOCK = fileURLToPath(new URL("../simulation/clock.ts", import.meta.url));
+
+/** The most that was seen at one moment, and in how many looks anything waited for a lock. */
+interface Seen {
+  postgres: number;
+  redis: number;
+  locks: number;
+  looks: number;
+  looksWithLocks: number;
+}
+
+test(
+  "what many workers and schedulers do is what one does, on few connections",
+  async () => {
+    await using resources = new AsyncDisposableStack();
+    const [place = "/tmp"] = await temporaryDirectories();
+    const directory = await mkdtemp(`${place}/tain-workers-`);
+    resources.defer(() => rm(directory, { recursive: true, force: true }));
+    const world = resources.use(
+      await openWorld({
+        workers: false,
+        fill: ({ world: upstream }) =>
+          void generateWorld(upstream, { seed: 5, repositories: REPOSITORIES, issues: REPOSITORIES * 6, pulls: 6 }),
+      }),
+    );
+    const { ctx, simulator } = world;
+    const clock = resources.use(makeClock(join(directory, "clock")));
+    const database = ctx.config.databaseUrl;
+    const pooler = isProof ? resources.use(await openPooler(database, { directory })) : null;
+    const env = {
+      ...world.env,
+      ...(pooler && { DATABASE_URL: pooler.through(database), DATABASE_DIRECT_URL: database }),
+      [CLOCK_FILE]: clock.path,
+      ...{ DATABASE_CONNECTIONS: "2", CATCH_UP_INTERVAL: "60s", DELIVERY_CHECK_INTERVAL: "60s", AUDIT_PERIOD: "10m" },
+    };
+    const start = async (workers: number, schedulers: number, processes: number) => {
+      const sizes = { SMALL_WORKERS: String(workers / processes), SMALL_SCHEDULERS: String(schedulers / processes) };
+      const started = Array.from({ length: processes }, () =>
+        startProgramAt("/", PROGRAM, { ...env, ...sizes }, [], { nodeFlags: ["--import", CLOCK] }),
+      );
+      await Promise.all(started.map((one) => one.said("All are there")));
+      return started;
+    };
+    const minute = () => {
+      clock.advance(MINUTE);
+      pass(world, MINUTE);
+    };
+
+    const names = [...simulator.world.repositories.values()]
+      .filter(({ fork }) => !fork)
+      .map((one) => simulator.world.fullName(one));
+    const one = await start(1, 1, 1);
+    await world.mirror(...names);
+    await world.listen(...names);
+    const live = simulator.startLive({ ratePerSecond: 0, seed: 5 });
+    const step = () => void live.step();
+    await play(world, { minutes: 2, minute, step }); // What a first copy leaves to be done.
+    const ofOne = await play(world, { minutes: MINUTES_OF_ONE, minute, step });
+    await killAll(one);
+
+    const many = await start(WORKERS, SCHEDULERS, PROCESSES);
+    await play(world, { minutes: 1, minute, step });
+    const ofMany = await play(world, { minutes: MINUTES, minute, step });
+    await killAll(many);
+
+    const { seen } = ofMany;
+    const requestsByOne = ofMany.requests / MINUTES / (ofOne.requests / MINUTES_OF_ONE);
+    printFigures("many workers", {
+      ...{ workers: WORKERS, schedulers: SCHEDULERS, minutes: MINUTES, repositories: names.length },
+      ...{ postgres: seen.postgres, redis: seen.redis, locks: seen.locks, looks: seen.looks },
+      ...{ looksWithLocks: seen.looksWithLocks, deliveries: ofMany.deliveries, attempts: ofMany.attempts },
+      ...{ requests: ofMany.requests, requestsOfOne: ofOne.requests, byOne: requestsByOne },
+      ...{ problems: ofMany.problems },
+    });
+    expect(ofMany.deliveries).toBeGreaterThan(0);
+    expect(ofMany.problems).toEqual([]);
+    if (isProof) expect(requestsByOne).toBeLessThanOrEqual(1.25);
+  },
+  isProof ? 3_600_000 : LONG_TEST_MS,
+);
+
+async function killAll(programs: readonly Program[]): Promise<void> {
+  await Promise.all(programs.map((one) => one.kill()));
+}
+
+/** Lets time pass minute by minute. In each something changes, and each repository is caught up with once. */
+async function play(
+  world: TestWorld,
+  { minutes, minute, step }: { minutes: number; minute: () => void; step: () => void },
+) {
+  const { ctx, simulator } = world;
+  const seen: Seen = { postgres: 0, redis: 0, locks: 0, looks: 0, looksWithLocks: 0 };
+  const done = new AbortController();
+  const looking = look(world, seen, done.signal);
+  simulator.meter.reset();
+  const [before] = await tally(world);
+  for (let at = 0; at < minutes; at++) {
+    minute();
+    const since = ctx.clock.now();
+    for (let change = 0; change < CHANGES_A_MINUTE; change++) step();
+    await until("each repository was caught up with in this minute", async () => {
+      const late = sql`select from repository_syncs where state <> 'live' or confirmed_at < ${since} or confirmed_at is null limit 1`;
+      return (await ctx.db.count(late)) === 0;
+    });
+    await simulator.quiet();
+    await eventually(async () =>
+      expect(await ctx.db.count(sql`select from deliveries where status = 'pending' limit 1`)).toBe(0),
+    );
+  }
+  done.abort();
+  await looking;
+  const [after] = await tally(world);
+  const problems = await ctx.db.query(sql`select task, key, problem from problems`);
+  return {
+    seen,
+    problems,
+    requests: simulator.meter.read().requests,
+    deliveries: (after?.deliveries ?? 0) - (before?.deliveries ?? 0),
+    attempts: (after?.attempts ?? 0) - (before?.attempts ?? 0),
+  };
+}
+
+const tally = ({ ctx }: TestWorld) =>
+  ctx.db.query<{ deliveries: number; attempts: number }>(sql`
+    select count(*)::int as deliveries, coalesce(sum(attempts), 0)::int as attempts from deliveries`);
+
+/** Looks ten times a second. */
+async function look({ ctx }: TestWorld, seen: Seen, done: AbortSignal): Promise<void> {
+  while (!done.aborted) {
+    const [row] = await ctx.db.query<{ open: number; waiting: number }>(sql`
+      select count(*)::int as open, count(*) filter (where wait_event_type = 'Lock')::int as waiting
+        from pg_stat_activity where datname = current_database()`);
+    const [, clients] = /^connected_clients:(\d+)/m.exec(await infoOf(ctx.redis)) ?? [];
+    seen.postgres = Math.max(seen.postgres, row?.open ?? 0);
+    seen.redis = Math.max(seen.redis, Number(clients));
+    seen.locks = Math.max(seen.locks, row?.waiting ?? 0);
+    seen.looks += 1;
+    if ((row?.waiting ?? 0) > 0) seen.looksWithLocks += 1;
+    await delay(100, undefined, { signal: done }).catch(() => {});
+  }
+}
+
+const infoOf = (redis: TestWorld["ctx"]["redis"]) => redis.info("clients");
