@@ -188,9 +188,8 @@ function below(path: string): string {
 
 /** What follows so many segments of a path, as it was sent. */
 function pathBelow(exchange: Exchange, segments: number): string {
-  return pathInApi(exchange)
-    .path.split("/")
-    .slice(segments + 1)
-    .map((segment) => `/${segment}`)
-    .join("");
+  const { path } = pathInApi(exchange);
+  let at = 0;
+  for (let left = segments; left > 0 && at >= 0; left--) at = path.indexOf("/", at + 1);
+  return at < 0 ? "" : path.slice(at);
 }

@@ -1,4 +1,4 @@
-import { createHash, randomInt } from "node:crypto";
+import { hash as digestOf, randomInt } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
@@ -239,5 +239,5 @@ export class ApiTokens {
 
 /** All that is kept of a token. */
 export function hashOf(token: string): string {
-  return createHash("sha256").update(token).digest("hex");
+  return digestOf("sha256", token);
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 import { encodingOf } from "../../http/encoding.ts";
 import { namesTag } from "../../http/entity-tag.ts";
 import type { Reply } from "../../http/reply.ts";
@@ -132,11 +132,14 @@ async function entityTag(
   body: string | Buffer,
   { vary, request, pace }: { vary: string[]; request: RequestHeaders; pace: Pace },
 ): Promise<string> {
-  const varied = createHash("sha256");
+  let prefix = "";
   for (const name of ["Accept", "Authorization", "Cookie"]) {
     const value = vary.includes(name) ? request[name.toLowerCase()] : undefined;
-    if (value !== undefined) varied.update(`${value}:`);
+    if (value !== undefined) prefix += `${value}:`;
   }
+  // Half the time of what can be continued.
+  if (!page && typeof body === "string" && body.length <= HASHED_AT_ONCE) return hash("sha256", prefix + body);
+  const varied = createHash("sha256").update(prefix);
   // It takes a while to go through a long body, and the same callers come again.
   const key = page && varied.copy().digest("base64");
   const known = key && page.tags.get(key);

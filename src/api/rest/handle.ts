@@ -106,9 +106,12 @@ export class Rest {
       docs: DOCS,
     };
     try {
-      const passed = await this.#asApp(exchange, body);
-      if (passed) metered.source = "forwarded";
-      if (passed) return passedReply(requestId, { ...passed, headers: { ...progress.identity, ...passed.headers } });
+      const asApp = this.#asApp(exchange, body);
+      if (asApp) {
+        const passed = await asApp;
+        metered.source = "forwarded";
+        return passedReply(requestId, { ...passed, headers: { ...progress.identity, ...passed.headers } });
+      }
       const { call, served, asked } = await this.#open(exchange, match, { progress, body, learnt });
       const answer = await this.#run(call, served, asked);
       metered.source = sourceOf(answer);
@@ -127,7 +130,7 @@ export class Rest {
   }
 
   /** What an App asks about itself is upstream's to answer, and to count. Null: it is no such question. */
-  async #asApp(exchange: Exchange, body: string): Promise<Answer | null> {
+  #asApp(exchange: Exchange, body: string): Promise<Answer> | null {
     const { ctx, callers } = this.#parts;
     const { method, headers, address, search } = exchange;
     const { path, isEnterprise } = pathInApi(exchange);
@@ -155,7 +158,8 @@ export class Rest {
     const caller = await this.#identify(exchange, progress);
     progress.metered.caller = kindOf(caller);
     if (caller.kind === "user") Object.assign(progress.identity, scopeHeaders(caller.scopes, match?.route ?? null));
-    Object.assign(progress.identity, await doubtHeaders(ctx, sightOf(caller), headers));
+    if (headers.prefer !== undefined)
+      Object.assign(progress.identity, await doubtHeaders(ctx, sightOf(caller), headers));
     if (caller.kind === "anonymous" && ctx.config.anonymous === "off")
       throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: DOCS });
     if (match) progress.docs = match.route.docs;

@@ -56,11 +56,13 @@ export class ShownRows {
       if (key.kind === "r") this.#met?.add(key.id);
       if (this.#rows.has(name) || level.has(name)) return;
       let recalled = this.#shared.recall(name);
-      // In another history of the database its revision may be another row's.
-      if (recalled && !isOfOneEra(recalled.stood[0]?.revision, before?.get(domainOf(key))?.revision))
-        recalled = undefined;
       if (recalled && before && this.#shared.stands(recalled, before)) this.#rows.set(name, recalled.value);
-      else level.set(name, { key, name, recalled });
+      else {
+        // In another history of the database its revision may be another row's.
+        if (recalled && !isOfOneEra(recalled.stood[0]?.revision, before?.get(domainOf(key))?.revision))
+          recalled = undefined;
+        level.set(name, { key, name, recalled });
+      }
       // A row's last known references are asked for along with the row.
       if (recalled) for (const one of recalled.value.refersTo) want(one);
     };
