@@ -22,6 +22,8 @@ export interface MeterReading extends Tally {
   readonly callers: Readonly<Record<string, Readonly<Record<string, Tally>>>>;
   /** `GET /repos/:owner/:repo/issues` → tally; `/repositories/:id` counts as the same route. */
   readonly routes: Readonly<Record<string, Tally>>;
+  /** Caller → route → tally. */
+  readonly callersRoutes: Readonly<Record<string, Readonly<Record<string, Tally>>>>;
   /** Repository's id → tally of what REST was asked about it. */
   readonly repositories: Readonly<Record<string, Tally>>;
   /** The most requests that were being answered at once. */
@@ -44,6 +46,7 @@ export class Meter {
   #since: number;
   #total = emptyTally();
   #callers = new Map<string, Map<string, Tally>>();
+  #callersRoutes = new Map<string, Map<string, Tally>>();
   #routes = new Map<string, Tally>();
   #repositories = new Map<string, Tally>();
   #maxConcurrent = 0;
@@ -54,9 +57,13 @@ export class Meter {
   }
 
   count(measured: Measured): void {
-    const buckets = this.#callers.get(measured.caller) ?? new Map<string, Tally>();
-    this.#callers.set(measured.caller, buckets);
-    const tallies = [this.#total, tallyOf(buckets, measured.bucket), tallyOf(this.#routes, measured.route)];
+    const { caller, bucket, route } = measured;
+    const tallies = [
+      this.#total,
+      tallyOf(of(this.#callers, caller), bucket),
+      tallyOf(of(this.#callersRoutes, caller), route),
+      tallyOf(this.#routes, route),
+    ];
     if (measured.repository !== null) tallies.push(tallyOf(this.#repositories, measured.repository));
     for (const tally of tallies) {
       tally.requests += 1;
@@ -74,11 +81,13 @@ export class Meter {
   }
 
   read(): MeterReading {
-    const callers = [...this.#callers].map(([caller, buckets]) => [caller, copied(buckets)] as const);
+    const eachCopied = (all: ReadonlyMap<string, Map<string, Tally>>) =>
+      Object.fromEntries([...all].map(([caller, tallies]) => [caller, copied(tallies)]));
     return {
       since: this.#since,
       ...this.#total,
-      callers: Object.fromEntries(callers),
+      callers: eachCopied(this.#callers),
+      callersRoutes: eachCopied(this.#callersRoutes),
       routes: copied(this.#routes),
       repositories: copied(this.#repositories),
       maxConcurrent: this.#maxConcurrent,
@@ -89,10 +98,17 @@ export class Meter {
     this.#since = this.#now();
     this.#total = emptyTally();
     this.#callers = new Map();
+    this.#callersRoutes = new Map();
     this.#routes = new Map();
     this.#repositories = new Map();
     this.#maxConcurrent = 0;
   }
+}
+
+function of(all: Map<string, Map<string, Tally>>, caller: string): Map<string, Tally> {
+  const tallies = all.get(caller) ?? new Map<string, Tally>();
+  all.set(caller, tallies);
+  return tallies;
 }
 
 function tallyOf(tallies: Map<string, Tally>, key: string): Tally {

@@ -87,6 +87,9 @@ test(
     await markChecksDue(ctx);
     await world.settleMarks();
 
+    const theirs = simulator.world.clock as SettableClock;
+    // The marks were settled while upstream's clock stood still.
+    theirs.advance(ctx.clock.now().getTime() - theirs.now());
     simulator.meter.reset();
     const builds = startBuilds(simulator.world, {
       pulls,
@@ -109,7 +112,7 @@ test(
       }
     };
     for (let step = 0; step < POLLS * STEPS; step++) {
-      (simulator.world.clock as SettableClock).advance(POLL_MS / STEPS);
+      theirs.advance(POLL_MS / STEPS);
       world.advance(POLL_MS / STEPS);
       const ended = new Set(endedRuns(simulator.world.code.checkRuns.values()));
       builds.catchUp();
@@ -142,14 +145,21 @@ test(
       await world.settle();
     }
 
-    const { callers } = simulator.meter.read();
+    const isAlone = (caller: string) => caller.includes("alone-");
+    const { callers, callersRoutes } = simulator.meter.read();
+    const spent: Record<string, number> = {};
+    for (const [caller, routes] of Object.entries(callersRoutes))
+      for (const [route, { charged, points }] of Object.entries(routes)) {
+        if (isAlone(caller)) continue;
+        const of = `${caller.includes("agent-") ? "agents" : "mirror"}: ${route}`;
+        spent[of] = (spent[of] ?? 0) + (points || charged);
+      }
     const costOf = (isCounted: (caller: string) => boolean) => {
       const counted = Object.entries(callers).filter(([caller]) => isCounted(caller));
       const sum = (bucket: string, of: "charged" | "points") =>
         counted.reduce((total, [, buckets]) => total + (buckets[bucket]?.[of] ?? 0), 0);
       return { requests: sum("core", "charged"), points: sum("graphql", "points") };
     };
-    const isAlone = (caller: string) => caller.includes("alone-");
     const withTain = costOf((caller) => !isAlone(caller));
     const each = costOf(isAlone);
     const without = { requests: (each.requests * AGENTS) / 2, points: (each.points * AGENTS) / 2 };
@@ -162,6 +172,7 @@ test(
       passed,
       late,
       withTain,
+      spent,
       without,
       less: (without.requests + without.points) / (withTain.requests + withTain.points),
       ended: lateness.length,

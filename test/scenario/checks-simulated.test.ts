@@ -71,11 +71,11 @@ test("checks of a pull request are answered as upstream answers them, from the f
 
   pushToPull(simulator.world, by, pull);
   const run = build();
-  await pass(30_000);
+  await pass(60_000);
   await expectSame();
   editCheckRun(simulator.world, by, run, { conclusion: "success" });
   createStatus(simulator.world, by, { repository, sha: pull.pull.head.sha, state: "success", context: "ci" });
-  await pass(30_000);
+  await pass(60_000);
   await expectSame();
 
   // A rerun whose webhooks are all lost.

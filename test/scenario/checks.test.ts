@@ -11,6 +11,7 @@ import { markChecksDue } from "../../src/sync/checks/due.ts";
 import { refreshChecks } from "../../src/sync/checks/refresh.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { NodeQuestions } from "../../src/sync/refresh/node-questions.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
@@ -135,14 +136,15 @@ async function pass(ms: number): Promise<void> {
 /** A head that no other test has: somebody pushes to a pull request, and a webhook says so. */
 let next = 0;
 const nextSha = () => String(next + 1).padStart(40, "a");
-async function newHead(): Promise<{ sha: string; number: number }> {
+async function newHead({ action = "synchronize", lateMs = 0 } = {}): Promise<{ sha: string; number: number }> {
   const sha = nextSha();
   const number = pulls[next++ % pulls.length]?.number ?? 0;
   const pull = pullAt(number);
   // Of two changes within a second nobody could tell which is the later.
   advance(2_000);
   pushToPull(world.upstream.world, pull.repository.ownerId, pull, sha);
-  await tell("synchronize", number);
+  advance(lateMs);
+  await tell(action, number);
   return { sha, number };
 }
 
@@ -173,7 +175,7 @@ async function readHead(
   upstream.of(sha).runs.push(...runs.map((make) => make(sha)));
   upstream.of(sha).suites.push(suite(sha, 70));
   const head = await newHead();
-  await pass(30_000);
+  await pass(60_000);
   upstream.asked.length = 0;
   return head;
 }
@@ -310,18 +312,21 @@ test("a run of a suite that was never read leaves the list of suites to upstream
   upstream.of(sha).runs.push(run(sha, 621, { check_suite: { id: 71 } }));
   await deliver("check_run", { action: "created", check_run: run(sha, 621, { check_suite: suite(sha, 71) }) });
   expect(isPassed(await get(`/commits/${sha}/check-runs`))).toBe(false);
-  await pass(30_000);
+  await pass(60_000);
   const answer = await get(`/commits/${sha}/check-suites`);
   expect([isPassed(answer), answer.body.total_count]).toEqual([false, 2]);
 });
 
 test("a status counts at once, and is listed once upstream has shown its global id", async () => {
   const { sha, number } = await readHead((sha) => run(sha, 700, DONE));
-  const { url: _, node_id: __, creator: ___, ...pushed } = status(sha, 710, "failure");
-  upstream.of(sha).statuses.push(status(sha, 710, "failure"));
+  const { owner: sender } = shownRepository as { owner: Fields };
+  const shown = status(sha, 710, "failure", { creator: sender, avatar_url: sender.avatar_url ?? null });
+  const { url: _, node_id: __, creator: ___, ...pushed } = shown;
+  upstream.of(sha).statuses.push(shown);
   const moment = String(pushed.created_at).replace("Z", "+00:00");
   await deliver("status", {
     ...pushed,
+    sender,
     sha,
     name: repository.fullName,
     commit: {},
@@ -330,9 +335,10 @@ test("a status counts at once, and is listed once upstream has shown its global 
     updated_at: moment,
   });
   expect((await rollup(number)).shown).toMatchObject({ state: "FAILURE", contexts: { totalCount: 2 } });
-  await pass(30_000);
+  await pass(60_000);
   const answer = await get(`/commits/${sha}/statuses`);
-  expect([isPassed(answer), answer.body]).toEqual([false, ours([status(sha, 710, "failure")])]);
+  expect([isPassed(answer), answer.body]).toEqual([false, ours([shown])]);
+  expect(upstream.asked.filter((one) => one.includes(sha))).toEqual([`sums of ${sha}`]);
 });
 
 test("what webhooks missed is found when upstream is asked how many checks are in which state", async () => {
@@ -386,7 +392,7 @@ test("the head of the default branch is followed by its pushes", async () => {
     after: upstream.defaultHead,
     commits: [],
   });
-  await pass(30_000);
+  await pass(60_000);
   const ref = encodeURIComponent(`heads/${body.default_branch}`);
   const answer = await get(`/commits/${ref}/check-runs`);
   expect([isPassed(answer), answer.body.check_runs.map(({ id }: Fields) => id)]).toEqual([false, [950]]);
@@ -424,21 +430,50 @@ test.each([
   if (!passes) expect((await rollup(number, token)).shown.state).toBe("SUCCESS");
 });
 
+test("of a commit that was just pushed there is what webhooks tell, and one question shows that it is all", async () => {
+  await pass(60_000);
+  upstream.asked.length = 0;
+  const { sha, number } = await newHead();
+  const none = await get(`/commits/${sha}/check-runs`);
+  expect([isPassed(none), none.body.total_count, (await rollup(number)).shown]).toEqual([false, 0, null]);
+  upstream.of(sha).runs.push(run(sha, 995));
+  upstream.of(sha).suites.push(suite(sha, 70));
+  await deliver("check_run", { action: "created", check_run: run(sha, 995, { check_suite: suite(sha, 70) }) });
+  expect((await rollup(number)).shown.state).toBe("PENDING");
+  expect(upstream.asked).toEqual([]);
+  // No event says that it has begun.
+  const begun = run(sha, 995, { status: "in_progress", started_at: "2026-01-01T00:01:00Z" });
+  upstream.of(sha).runs.splice(0, 1, begun);
+  await pass(60_000);
+  expect((await get(`/commits/${sha}/check-runs`)).body.check_runs).toMatchObject([
+    { id: 995, status: "in_progress", started_at: "2026-01-01T00:01:00Z" },
+  ]);
+  const about = upstream.asked.filter((one) => one.includes(sha));
+  expect(about).toEqual([`sums of ${sha}`, `200 /commits/${sha}/check-suites`]);
+});
+
+test("of a push that is told of late upstream is asked at once", async () => {
+  await pass(60_000);
+  upstream.asked.length = 0;
+  const { sha } = await newHead({ lateMs: 120_000 });
+  expect(upstream.asked).toContain(`sums of ${sha}`);
+});
+
 test("a head that was just read is not read again before every replica knows of it", async () => {
-  await pass(30_000);
-  const first = await newHead();
+  await pass(60_000);
+  const first = await newHead({ action: "edited" });
   const isAsked = () => upstream.asked.some((one) => one.includes(first.sha));
   expect(isAsked()).toBe(true);
   upstream.asked.length = 0;
-  const second = await newHead();
-  await refreshChecks(world.ctx, repository.id);
+  const second = await newHead({ action: "edited" });
+  await refreshChecks(world.ctx, new NodeQuestions(world.ctx), repository.id);
   expect([isAsked(), upstream.asked.some((one) => one.includes(second.sha))]).toEqual([false, true]);
-  await pass(30_000);
+  await pass(60_000);
   expect(isAsked()).toBe(true);
 });
 
 test("a head that is heard of while others are read is read at once", async () => {
-  await pass(30_000);
+  await pass(60_000);
   const [first, second] = [
     pullAt(pulls[next % pulls.length]?.number ?? 0),
     pullAt(pulls[(next + 1) % pulls.length]?.number ?? 0),
@@ -452,7 +487,7 @@ test("a head that is heard of while others are read is read at once", async () =
     const { number } = pull;
     const path = `/repos/${repository.fullName}/pulls/${number}`;
     const { body } = await askAt(upstream.url, "GET", path, { token: UPSTREAM_TOKEN });
-    const payload = { action: "synchronize", number, pull_request: body, repository: shownRepository };
+    const payload = { action: "edited", number, pull_request: body, repository: shownRepository };
     await forge({ ctx: world.ctx, url: world.url, settle: until }, "pull_request", payload);
     return sha;
   };
@@ -475,7 +510,7 @@ test("upstream that does not show the mirror any checks is not taken for one tha
   upstream.isHidden = true;
   try {
     const { sha } = await newHead();
-    await pass(30_000);
+    await pass(60_000);
     const answer = await get(`/commits/${sha}/check-runs`);
     expect([answer.status, isPassed(answer)]).toEqual([404, true]);
   } finally {

@@ -13,6 +13,7 @@ import { refreshChecks } from "../../src/sync/checks/refresh.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
 import { refreshLists } from "../../src/sync/lists/refresh.ts";
+import { NodeQuestions } from "../../src/sync/refresh/node-questions.ts";
 import { refreshRefs } from "../../src/sync/refs/refresh.ts";
 import { refreshReleases } from "../../src/sync/releases/refresh.ts";
 import { type Administrator, addressOf, administer } from "./database.ts";
@@ -162,8 +163,9 @@ export async function storeAndTell(
 export async function mirrorParts(ctx: Context): Promise<void> {
   await settleParts(ctx);
   const rows = await ctx.db.query<{ id: number }>(sql`select repository_id::float8 as id from repository_syncs`);
+  const nodes = new NodeQuestions(ctx);
   for (const { id } of rows) {
-    await refreshChecks(ctx, id);
+    await refreshChecks(ctx, nodes, id);
     await refreshReleases(ctx, id);
     await refreshRefs(ctx, id);
     // A turn reads so many; what nothing proves waits for replicas that may lag.

@@ -25,7 +25,7 @@ export interface CheckedUpstream extends AsyncDisposable {
   defaultHead: string;
   /** By the number of open pull requests: their heads, for GraphQL's sums. */
   heads: () => string[];
-  /** What was asked about commits, `200 /commits/…`; sums as `sums`. */
+  /** What was asked about commits, `200 /commits/…`; sums of all heads as `sums`, of single ones as `sums of …`. */
   asked: string[];
   /** Answers no check of any commit, as to a token without the permission. */
   isHidden: boolean;
@@ -97,8 +97,16 @@ export async function openCheckedUpstream(): Promise<CheckedUpstream> {
     ];
     const lastRuns = last(runs, (run) => JSON.stringify([run.name, run.check_suite]));
     const lastStatuses = last(statuses, ({ context }) => String(context).toLowerCase());
+    const shown = lastStatuses.map(({ node_id: id, context, state, created_at: createdAt }) => ({
+      ...{ __typename: "StatusContext", id, context, state: String(state).toUpperCase(), createdAt },
+    }));
+    const nodes = lastRuns.map(({ node_id: id, status, started_at: startedAt }) => ({
+      ...{ __typename: "CheckRun", id, status: String(status).toUpperCase(), startedAt },
+      checkSuite: { id: "CS_70", status: "COMPLETED", updatedAt: "2026-01-01T00:05:00Z" },
+    }));
     return {
       contexts: {
+        nodes: [...nodes, ...shown],
         totalCount: lastRuns.length + lastStatuses.length,
         checkRunCount: lastRuns.length,
         statusContextCount: lastStatuses.length,
@@ -108,19 +116,34 @@ export async function openCheckedUpstream(): Promise<CheckedUpstream> {
     };
   };
 
+  /** Upstream's answer about single pull requests, with what the test has put there of their heads. */
+  const withSums = (text: string): string => {
+    const answer = JSON.parse(text);
+    for (const [alias, list] of Object.entries<{ headRefOid?: string; statusCheckRollup?: unknown }[]>(answer.data))
+      for (const [at, node] of Array.isArray(list) ? list.entries() : []) {
+        if (node?.headRefOid === undefined) continue;
+        upstream.asked.push(`sums of ${node.headRefOid}`);
+        node.statusCheckRollup = upstream.isHidden ? null : sums(node.headRefOid);
+        const fault = { type: "FORBIDDEN", path: [alias, at, "statusCheckRollup"], message: "Not accessible" };
+        if (upstream.isHidden) answer.errors = [...(answer.errors ?? []), fault];
+      }
+    return JSON.stringify(answer);
+  };
+
   async function relay(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     const body = Buffer.concat(chunks).toString();
     const path = request.url ?? "/";
     const { meanwhile } = upstream;
-    if (meanwhile && LIST.test(new URL(path, "http://upstream").pathname)) {
+    const isOfHeads = body.includes("checkRunCountsByState") && !body.includes("states: OPEN");
+    if (meanwhile && (isOfHeads || LIST.test(new URL(path, "http://upstream").pathname))) {
       upstream.meanwhile = null;
       await meanwhile();
     }
-    const own = request.method === "GET" ? answerOf(new URL(path, "http://upstream").pathname) : null;
-    if (own) {
-      const status = send(request, response, own[0], own[1]);
+    const held = request.method === "GET" ? answerOf(new URL(path, "http://upstream").pathname) : null;
+    if (held) {
+      const status = send(request, response, held[0], held[1]);
       upstream.asked.push(
         `${status} ${path.replace(/^\/(repos\/[^/]+\/[^/]+|repositories\/\d+)/, "").replace(/\?.*/, "")}`,
       );
@@ -144,7 +167,8 @@ export async function openCheckedUpstream(): Promise<CheckedUpstream> {
       body: body === "" ? null : body,
       redirect: "manual",
     });
-    const text = (await answer.text()).replaceAll(upstream.target, upstream.url);
+    const own = (await answer.text()).replaceAll(upstream.target, upstream.url);
+    const text = isOfHeads ? withSums(own) : own;
     const bare = [...answer.headers].filter(
       ([name]) => !["connection", "keep-alive", "content-length", "transfer-encoding"].includes(name),
     );

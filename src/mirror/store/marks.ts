@@ -48,6 +48,12 @@ export function nextRound(moment: Date, waitMs: number): Date {
   return new Date(Math.ceil(earliest / ROUND_MS) * ROUND_MS);
 }
 
+/** The same of a moment in a row, with the least wait. */
+export function roundAfter(moment: Sql): Sql {
+  const [wait, round] = [MERGEABILITY_WAIT_MS / 1_000, ROUND_MS / 1_000];
+  return sql`to_timestamp(ceil((extract(epoch from ${moment}) + ${wait}::integer) / ${round}::integer) * ${round}::integer)`;
+}
+
 /** For a row of `pull_requests`: upstream has still to say whether it can be merged, or the merge commit. */
 export const IS_MERGEABILITY_UNKNOWN = sql`id is not null and state = 'open' and deleted_at is null
   and (mergeable is null or (mergeable and merge_commit_sha is null))`;

@@ -171,7 +171,7 @@ function pushPart(view: View, event: WorldEvent): Json {
   const created = push.before === NO_SHA;
   const isTag = push.ref.startsWith("refs/tags/");
   const named = push.deleted ? undefined : commitOf(view.world, repository, tagged(view, event) ?? push.after);
-  const commits = named && !isTag ? pushedCommits(view, repository, named, push.before) : [];
+  const commits = named && !isTag ? pushedCommits(view, repository, named, push) : [];
   return {
     ref: push.ref,
     before: push.before,
@@ -183,7 +183,7 @@ function pushPart(view: View, event: WorldEvent): Json {
     base_ref: null,
     compare: `${page}/compare/${push.before.slice(0, 12)}...${push.after.slice(0, 12)}`,
     commits,
-    head_commit: named ? pushedCommit(view, repository, named) : null,
+    head_commit: named ? pushedCommit(view, repository, named, push.ref) : null,
   };
 }
 
@@ -194,24 +194,30 @@ function tagged(view: View, { push, repository }: WorldEvent): string | undefine
 }
 
 /** Oldest first. A new branch tells its last commit alone. */
-function pushedCommits(view: View, repository: Repository, head: Commit, before: string): Json[] {
+function pushedCommits(
+  view: View,
+  repository: Repository,
+  head: Commit,
+  { before, ref }: NonNullable<WorldEvent["push"]>,
+): Json[] {
   const found: Json[] = [];
   for (let at: Commit | undefined = head; at && at.sha !== before && found.length < COMMITS_TOLD; ) {
-    found.push(pushedCommit(view, repository, at));
+    found.push(pushedCommit(view, repository, at, ref));
     const parent: string | undefined = before === NO_SHA ? undefined : at.parents?.[0];
     at = parent === undefined ? undefined : view.world.code.of(repository).commits.get(parent);
   }
   return found.reverse();
 }
 
-function pushedCommit(view: View, repository: Repository, commit: Commit): Json {
+/** What another branch ends in was pushed before. */
+function pushedCommit(view: View, repository: Repository, commit: Commit, ref: string): Json {
   const files = filesOfCommit(commit);
   const named = (...statuses: readonly string[]) =>
     files.filter(({ status }) => statuses.includes(status)).map(({ filename }) => filename);
   const { author, committer, ...rest } = headCommit(view, commit);
   return {
     ...rest,
-    distinct: true,
+    distinct: ![...repository.branches].some(([name, sha]) => `refs/heads/${name}` !== ref && sha === commit.sha),
     url: `${view.htmlUrl}/${view.world.fullName(repository)}/commit/${commit.sha}`,
     author: { ...author, ...username(view, commit.authorId) },
     committer: { ...committer, ...username(view, commit.committerId) },

@@ -3,6 +3,7 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { HEAD, type Head, type Sums } from "../reads/head-sums.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
 import { headsOf } from "./heads.ts";
 
@@ -33,22 +34,6 @@ export async function isConfirmationDue(ctx: Pick<Context, "db" | "clock">, repo
   );
 }
 
-interface Counts {
-  totalCount: number;
-  checkRunCount: number;
-  statusContextCount: number;
-  checkRunCountsByState: { state: string; count: number }[] | null;
-  statusContextCountsByState: { state: string; count: number }[] | null;
-}
-
-interface Head {
-  headRefOid: string;
-  statusCheckRollup: { contexts: Counts } | null;
-}
-
-const SUMMARY = `headRefOid statusCheckRollup { contexts { totalCount checkRunCount statusContextCount
-  checkRunCountsByState { state count } statusContextCountsByState { state count } } }`;
-
 /**
  * Asks upstream how many checks the heads of open pull requests have in each state. Heads that have as many here are confirmed, and the others are to be
  * read, and are answered: a webhook was lost. What is nobody's head is forgotten after a while.
@@ -56,31 +41,41 @@ const SUMMARY = `headRefOid statusCheckRollup { contexts { totalCount checkRunCo
  */
 export async function confirmHeads(ctx: Context, repository: MirroredRepository): Promise<string[]> {
   const startedAt = ctx.clock.now();
-  const pulls = await readOpenPulls<Head>(ctx, repository, SUMMARY);
+  const pulls = await readOpenPulls<Head>(ctx, repository, HEAD);
   const heads = new Map(pulls.map((pull) => [pull.headRefOid, pull.statusCheckRollup?.contexts ?? null]));
-  const differing = await store(ctx, repository, { heads, startedAt });
+  const differing = await settleHeads(ctx, repository, { heads, startedAt, areAll: true });
   await forgetOthers(ctx, repository.id);
   return differing;
 }
 
 interface Asked {
-  heads: ReadonlyMap<string, Counts | null>;
+  heads: ReadonlyMap<string, Sums | null>;
   startedAt: Date;
+  /** They are those of all open pull requests. */
+  areAll: boolean;
 }
 
-async function store(ctx: Context, repository: MirroredRepository, { heads, startedAt }: Asked): Promise<string[]> {
+/** Confirms the heads that have as many checks here as upstream says. Answers the others, which are to be read. */
+export async function settleHeads(
+  ctx: Context,
+  repository: MirroredRepository,
+  { heads, startedAt, areAll }: Asked,
+): Promise<string[]> {
   return await whileMirrored(ctx, repository, async (tx) => {
     const ours = await countOurs(tx, repository.id, [...heads.keys()]);
     const settled = [...heads].map(([sha, theirs]) => ({ sha, isSame: saysSame(theirs, ours.get(sha) ?? NONE) }));
+    // Those that are read next are shown as they are until then.
+    const stored = areAll ? settled : settled.filter(({ isSame }) => isSame);
     // Rows that webhooks brought since the question may be newer than its answer: they are no reason to read anew.
     // No event has just said that they are heads: every replica knows of them.
     const heardAt = new Date(startedAt.getTime() - REPLICA_LAG_MS);
     await tx.query(sql`
       insert into checked_commits (repository_id, sha, heard_at, read_at)
         select ${repository.id}, x.sha, ${heardAt}::timestamptz, case when x."isSame" then ${startedAt}::timestamptz end
-          from json_to_recordset(${JSON.stringify(settled)}::json) as x(sha text, "isSame" boolean) order by x.sha
+          from json_to_recordset(${JSON.stringify(stored)}::json) as x(sha text, "isSame" boolean) order by x.sha
         on conflict (repository_id, sha) do update set read_at = excluded.read_at`);
-    await tx.query(sql`
+    if (areAll)
+      await tx.query(sql`
       update repository_syncs set checks_confirmed_at = ${startedAt} where repository_id = ${repository.id}`);
     tx.touch([repository.id]);
     return settled.filter(({ isSame }) => !isSame).map(({ sha }) => sha);
@@ -116,8 +111,8 @@ async function countOurs(
 }
 
 /** Whether upstream's counts are ours. What it does not count by state may be anything, unless there is none. Pure. */
-function saysSame(theirs: Counts | null, ours: Tally): boolean {
-  const isSame = (total: number, states: Counts["checkRunCountsByState"], own: ReadonlyMap<string, number>) => {
+function saysSame(theirs: Sums | null, ours: Tally): boolean {
+  const isSame = (total: number, states: Sums["checkRunCountsByState"], own: ReadonlyMap<string, number>) => {
     if (total === 0) return own.size === 0;
     const shown = (states ?? []).filter(({ count }) => count > 0);
     return shown.length === own.size && shown.every(({ state, count }) => own.get(state) === count);

@@ -1,5 +1,6 @@
 import type { Queries } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
+import { roundAfter } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 
 /** A commit whose checks are followed, and what of it is to be read. */
@@ -9,6 +10,8 @@ export interface UnreadHead {
   runs: boolean;
   statuses: boolean;
   suites: boolean;
+  /** An open pull request of which it is the head; null: it is the default branch's alone. */
+  pull: { key: number; nodeId: string } | null;
 }
 
 /** The heads `h.sha` of a repository's open pull requests and of its default branch, as far as the mirror knows them. */
@@ -21,30 +24,42 @@ export function headsOf(repositoryId: Sql): Sql {
 const LAG = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;
 /** Of a row `c` of `checked_commits`, or none: its checks were not read since every replica knew of the commit. */
 const IS_UNREAD = sql`(c.read_at is null or c.read_at <= c.heard_at + ${LAG})`;
-/** The same, and a read would change that: one that was read before has to wait until every replica knows of it. */
+/**
+ * The same, and a read would change that: one that was read before has to wait until every replica knows of it. What waits is asked
+ * at the common moments of marks, so that one question is about all of it.
+ */
 function isDue(now: Date): Sql {
-  return sql`(c.read_at is null or (c.read_at <= c.heard_at + ${LAG} and c.heard_at + ${LAG} < ${now}))`;
+  return sql`(c.read_at is null or (${IS_UNREAD} and ${roundAfter(sql`c.heard_at`)} <= ${now}))`;
 }
-/** Webhooks show statuses without it. */
-const LACKS_IDS = sql`exists (select from commit_statuses t where t.repository_id = r.id and t.sha = h.sha
-  and t.node_id is null and t.deleted_at is null)`;
-const LACKS_SUITES = sql`(c.suites_read_at is null and exists (select from check_runs t where t.repository_id = r.id
-  and t.head_sha = h.sha and t.deleted_at is null))`;
+/** Webhooks show statuses without it. `which`: of those `t`. */
+const lacksIds = (
+  which: Sql,
+) => sql`exists (select from commit_statuses t where t.repository_id = r.id and t.sha = h.sha
+  and t.node_id is null and t.deleted_at is null and ${which})`;
+/** Its suites are not all known, and it has such runs `t`. */
+const lacksSuites = (which: Sql) => sql`(c.suites_read_at is null and exists (select from check_runs t
+  where t.repository_id = r.id and t.head_sha = h.sha and t.deleted_at is null and ${which}))`;
+const ANY = sql`true`;
 
 /** The condition that something of the checks of the repository `r` has still to be read. */
 export const HAS_UNREAD_CHECKS = sql`(
   not exists (select from checked_commits d where d.repository_id = r.id and d.is_default_head)
   or exists (select from ${headsOf(sql`r.id`)} left join checked_commits c on c.repository_id = r.id and c.sha = h.sha
-    where ${IS_UNREAD} or ${LACKS_IDS} or ${LACKS_SUITES}))`;
+    where ${IS_UNREAD} or ${lacksIds(ANY)} or ${lacksSuites(ANY)}))`;
 
 /** What has to be read now of the heads that are known. */
 export async function findDueHeads(db: Queries, repositoryId: number, now: Date): Promise<UnreadHead[]> {
   const due = isDue(now);
+  const waited = sql`${roundAfter(sql`t.seen_at`)} <= ${now}`;
+  const [ids, suites] = [lacksIds(waited), lacksSuites(waited)];
   return await db.query<UnreadHead>(sql`
-    select h.sha, ${due} as runs, ${due} or ${LACKS_IDS} as statuses, ${due} or ${LACKS_SUITES} as suites
+    select h.sha, ${due} as runs, ${due} or ${ids} as statuses, ${due} or ${suites} as suites,
+        (select json_build_object('key', p.number, 'nodeId', p.node_id) from pull_requests p
+          where p.repository_id = r.id and p.head_sha = h.sha and p.state = 'open' and p.deleted_at is null
+            and p.node_id is not null order by p.number limit 1) as pull
       from repositories r cross join lateral ${headsOf(sql`r.id`)}
       left join checked_commits c on c.repository_id = r.id and c.sha = h.sha
-      where r.id = ${repositoryId} and (${due} or ${LACKS_IDS} or ${LACKS_SUITES}) order by h.sha`);
+      where r.id = ${repositoryId} and (${due} or ${ids} or ${suites}) order by h.sha`);
 }
 
 /** Whether nothing of the checks of the heads has to be read. */

@@ -3,23 +3,29 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, textOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { repositoryMark } from "../../mirror/store/marks.ts";
+import { nextRound, repositoryMark } from "../../mirror/store/marks.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { settleMarks, settleOrWait } from "../refresh/marks.ts";
+import type { NodeQuestions } from "../refresh/node-questions.ts";
+import { askAboutHeads } from "./ask-heads.ts";
 import { confirmHeads, isConfirmationDue } from "./confirm.ts";
 import { areChecksRead, findDueHeads, type UnreadHead } from "./heads.ts";
 import { type CheckList, readCheckList } from "./lists.ts";
 
-/** GraphQL sums up a hundred heads for a point, and most of many have nothing to read. */
+/** A page of all open pull requests is asked about with less work than so many by their ids. */
 const MANY = 20;
 
 /**
  * Reads what is not known of the checks of a repository's heads. A head that was read before every replica knew of it is read once
- * more. Now and then, and where many are unread, upstream is asked first which heads differ.
+ * more. Upstream is asked first which heads differ: of those of pull requests that have something unread, and now and then of all.
  */
-export async function refreshChecks(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
+export async function refreshChecks(
+  ctx: Context,
+  nodes: NodeQuestions,
+  repositoryId: number,
+): Promise<"merged" | "kept" | "unknown"> {
   const now = ctx.clock.now();
   const mark =
     (await ctx.reads.mark({ kind: "checks", repositoryId, key: repositoryId })) ??
@@ -33,12 +39,20 @@ export async function refreshChecks(ctx: Context, repositoryId: number): Promise
     (await isConfirmationDue(ctx, repositoryId)) || (await findDueHeads(ctx.db, repositoryId, now)).length > MANY;
   const defaultHead = await findDefaultHead(ctx, repository, { again: isDue });
   const differing = new Set(isDue ? await confirmHeads(ctx, repository) : []);
+  const due = await nodes.prepare(() => findDueHeads(ctx.db, repositoryId, now));
+  if (due.length <= MANY) for (const sha of await askAboutHeads(ctx, nodes, repository, due)) differing.add(sha);
   const unread = await findDueHeads(ctx.db, repositoryId, now);
   for (const head of unread) await readHead(ctx, repository, head, { anew: differing.has(head.sha) });
   // No list of pull requests sums it up. Unchanged its lists cost nothing.
   if (isDue && defaultHead !== null && !unread.some(({ sha }) => sha === defaultHead))
-    await readHead(ctx, repository, { sha: defaultHead, runs: true, statuses: true, suites: true }, { anew: false });
-  return await settleOrWait(ctx, mark, { now, isDone: await areChecksRead(ctx.db, repositoryId) });
+    await readHead(
+      ctx,
+      repository,
+      { sha: defaultHead, runs: true, statuses: true, suites: true, pull: null },
+      { anew: false },
+    );
+  const isDone = await areChecksRead(ctx.db, repositoryId);
+  return await settleOrWait(ctx, mark, { now, isDone, notBefore: (wait) => nextRound(now, wait) });
 }
 
 /** Reads of one head what is not known. A commit that upstream does not show stays unread, and callers are passed on. */
@@ -51,13 +65,23 @@ async function readHead(
   const read = (list: CheckList, remember?: (tx: Transaction, startedAt: Date) => Promise<void>) =>
     readCheckList(ctx, repository, { list, sha, priority: "refresh", anew }, remember);
   if (
-    suites &&
-    (await read("check_suite", (tx, at) => noteRead(tx, repository, sha, "suites_read_at", at))) === "absent"
+    (suites &&
+      (await read("check_suite", (tx, at) => noteRead(tx, repository, sha, "suites_read_at", at))) === "absent") ||
+    (statuses && (await read("status")) === "absent") ||
+    // Last, since it says that all is here.
+    (runs && (await read("check_run", (tx, at) => noteRead(tx, repository, sha, "read_at", at))) === "absent")
   )
-    return;
-  if (statuses && (await read("status")) === "absent") return;
-  // Last, since it says that all is here.
-  if (runs) await read("check_run", (tx, at) => noteRead(tx, repository, sha, "read_at", at));
+    await noteAbsent(ctx, repository, sha);
+}
+
+/** What was believed to be all there is may be hidden. */
+async function noteAbsent(ctx: Context, repository: MirroredRepository, sha: string): Promise<void> {
+  await whileMirrored(ctx, repository, async (tx) => {
+    await tx.query(sql`
+      update checked_commits set read_at = null, suites_read_at = null
+        where repository_id = ${repository.id} and sha = ${sha}`);
+    tx.touch([repository.id]);
+  });
 }
 
 async function noteRead(

@@ -2,6 +2,7 @@ import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { type Mark, repositoryMark } from "../../mirror/store/marks.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { HAS_UNREAD_CHECKS } from "../checks/heads.ts";
 import type { Shown } from "./read.ts";
@@ -14,6 +15,9 @@ export interface Heard {
   askedAt: Date;
 }
 
+/** A push that is told of later may be told of again: meanwhile its commit has got checks. */
+const BORN_MS = 60_000;
+
 /** Notes the commits that deliveries call heads, or whose checks they leave open. Answers a mark for each repository to read. */
 export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt }: Heard): Promise<Mark[]> {
   const own = (repositoryId: number | null) =>
@@ -21,19 +25,36 @@ export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt 
   const moved = shown.flatMap(({ repositoryId, movedRef }) =>
     repositoryId !== null && movedRef !== null && own(repositoryId) ? [{ r: repositoryId, ref: movedRef }] : [],
   );
+  const born = shown.flatMap(({ repositoryId, bornHead }) =>
+    bornHead !== null && own(repositoryId) && askedAt.getTime() - bornHead.at < BORN_MS
+      ? [{ r: repositoryId, sha: bornHead.sha }]
+      : [],
+  );
   const suites = seen.flatMap(({ kind, repositoryId, key, fields: { head_sha: sha } }) =>
     kind === "check_suite" && typeof sha === "string" && own(repositoryId) ? [{ r: repositoryId, id: key, sha }] : [],
   );
   const about = seen.filter(
     ({ kind, repositoryId }) => (kind === "pull_request" || kind === "status") && own(repositoryId),
   );
-  const ids = new Set([...moved, ...suites].map(({ r }) => r).concat(about.map(({ repositoryId }) => repositoryId)));
+  const ids = new Set(
+    [...moved, ...born, ...suites].map(({ r }) => r).concat(about.map(({ repositoryId }) => repositoryId)),
+  );
   if (ids.size === 0) return [];
   if (moved.length > 0)
     await tx.query(sql`
       update checked_commits c set is_default_head = false
         from repositories r, json_to_recordset(${JSON.stringify(moved)}::json) as x(r bigint, ref text)
         where c.repository_id = x.r and c.is_default_head and r.id = x.r and x.ref = 'refs/heads/' || r.default_branch`);
+  // It had no checks before, and webhooks tell of each since: until upstream is asked about it, that is all there is.
+  // Where upstream has never shown the mirror any, they may be hidden.
+  if (born.length > 0)
+    await tx.query(sql`
+      insert into checked_commits as c (repository_id, sha, heard_at, read_at)
+        select distinct x.r, x.sha, ${askedAt}::timestamptz, ${askedAt}::timestamptz
+          from json_to_recordset(${JSON.stringify(born)}::json) as x(r bigint, sha text)
+          join repository_syncs s on s.repository_id = x.r and s.checks_confirmed_at is not null order by 1, 2
+        on conflict (repository_id, sha) do update set read_at = excluded.read_at
+          where c.read_at is null and c.heard_at > ${new Date(askedAt.getTime() - REPLICA_LAG_MS)}`);
   if (suites.length > 0)
     await tx.query(sql`
       update checked_commits c set suites_read_at = null

@@ -1,4 +1,4 @@
-import { isObject, type Json, objectOf } from "../../json.ts";
+import { isObject, type Json, objectOf, textOf } from "../../json.ts";
 import { type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
 import { InvalidRepresentationError, keyIn } from "../../mirror/store/representation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
@@ -49,6 +49,11 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
       ...optional("label", payload.label, at),
       ...optional("milestone", payload.milestone, at),
     ],
+    bornHead: ({ action, pull_request: pull }) => {
+      const { head, updated_at: at } = objectOf(pull);
+      const sha = textOf(objectOf(head).sha);
+      return action === "synchronize" && sha !== null ? { sha, at: Date.parse(textOf(at) ?? "") } : null;
+    },
     // An issue that was made a pull request loses keys that the event does not name.
     ask: ({ action, pull_request: pull }) =>
       action === "opened" ? [{ kind: "issue", key: keyIn("pull_request", pull), ifPlainIssue: true }] : [],

@@ -16,6 +16,11 @@ export interface Counting {
   key: "sub_issues_summary" | "issue_dependencies_summary";
 }
 
+export interface BornHead {
+  sha: string;
+  at: number;
+}
+
 /**
  * How an event is read: what it shows, and what upstream has to be asked for because no payload and no list of the next
  * catch-up shows it. `docs/quota.md` has a table of what each event leaves open, and who answers it.
@@ -29,6 +34,8 @@ export interface FollowedEvent {
   hasOtherRepository?: true;
   /** The branch that it says was moved, such as `refs/heads/main`. */
   movedRef?: (payload: Payload) => string | null;
+  /** The commit that a push has just brought; `at`: when, by upstream's clock, in ms. */
+  bornHead?: (payload: Payload) => BornHead | null;
   /** The issues that count its subject and are not in the payload. */
   counting?: (payload: Payload) => Counting[];
   /** What it says of a branch or tag. */

@@ -2,7 +2,7 @@ import { isObject, numberOf, objectOf, textOf } from "../../json.ts";
 import { type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
 import { refNameOf, type ToldRef } from "../../mirror/store/refs.ts";
 import { InvalidRepresentationError, requireObject, requireString } from "../../mirror/store/representation.ts";
-import type { FollowedEvent } from "./followed-event.ts";
+import type { BornHead, FollowedEvent } from "./followed-event.ts";
 import type { Payload } from "./payload.ts";
 
 /** The events that are followed only where a part is mirrored. */
@@ -32,6 +32,7 @@ export const PART_EVENTS = {
     hasOtherRepository: true,
     observe: () => [],
     movedRef: ({ ref }) => textOf(ref),
+    bornHead,
     toldRef: ({ ref, before, after }) => {
       const named = refNameOf(textOf(ref) ?? "");
       return named && { ...named, before: pointedAt(before), after: pointedAt(after) };
@@ -54,6 +55,16 @@ function pointedAt(sha: Payload[string] | undefined): string | null {
   if (typeof sha !== "string" || !/^[0-9a-f]{40,64}$/.test(sha))
     throw new InvalidRepresentationError("This push came without before or after");
   return /^0+$/.test(sha) ? null : sha;
+}
+
+/** What upstream does not call distinct was there before. */
+function bornHead({ after, commits, repository }: Payload): BornHead | null {
+  const isNew =
+    Array.isArray(commits) && commits.some((one) => objectOf(one).id === after && objectOf(one).distinct === true);
+  const sha = isNew ? textOf(after) : null;
+  // Other events say it as text, a push in seconds.
+  const pushedAt = numberOf(objectOf(repository).pushed_at);
+  return sha !== null && pushedAt !== null ? { sha, at: pushedAt * 1_000 } : null;
 }
 
 /** Of the name that these events tell alone. */

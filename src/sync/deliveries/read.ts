@@ -9,7 +9,7 @@ import { InvalidRepresentationError, keyIn } from "../../mirror/store/representa
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
 import { FOLLOWED_EVENTS } from "./events.ts";
-import type { Ask, Counting } from "./followed-event.ts";
+import type { Ask, BornHead, Counting } from "./followed-event.ts";
 import { InvalidPayloadError, type Payload, type PayloadRepository, parsePayload, repositoryOf } from "./payload.ts";
 import { mismatch } from "./shapes.ts";
 
@@ -29,6 +29,8 @@ export interface Shown {
   installed: Installed | null;
   /** The branch of its repository that was moved, such as `refs/heads/main`. */
   movedRef: string | null;
+  /** The commit that was brought to its repository. */
+  bornHead: BornHead | null;
   /** What is said of a branch or tag of its repository. */
   toldRef: ToldRef | null;
 }
@@ -81,6 +83,7 @@ const NOTHING: Shown = {
   transfer: null,
   installed: null,
   movedRef: null,
+  bornHead: null,
   toldRef: null,
 };
 
@@ -136,6 +139,7 @@ function readFollowed(
     deletedRepositoryId: taken.event === "repository" && payload.action === "deleted" ? repositoryId : null,
     transfer: taken.event === "issues" ? transferOf(payload, repositoryId) : null,
     movedRef: followed.movedRef?.(payload) ?? null,
+    bornHead: followed.bornHead?.(payload) ?? null,
     toldRef: followed.toldRef?.(payload) ?? null,
   };
 }

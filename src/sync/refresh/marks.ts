@@ -88,12 +88,17 @@ const PATIENCE_MS = 5 * 60_000;
 
 /**
  * Settles the mark of a repository of which everything is read. Else it is asked about again: at once where there is more to read
- * (`goesOn`), otherwise after a while, until upstream has had its time. What has arisen meanwhile has a time of its own.
+ * (`goesOn`), otherwise after a while, which `notBefore` may choose, until upstream has had its time. What has arisen meanwhile has a time of its own.
  */
 export async function settleOrWait(
   ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">,
   mark: Mark,
-  { now, isDone, goesOn = false }: { now: Date; isDone: boolean; goesOn?: boolean },
+  {
+    now,
+    isDone,
+    goesOn = false,
+    notBefore: chosen = (waitMs) => new Date(Math.max(now.getTime() + waitMs, afterLag(now).getTime())),
+  }: { now: Date; isDone: boolean; goesOn?: boolean; notBefore?: (waitMs: number) => Date },
 ): Promise<"merged" | "kept"> {
   const age = now.getTime() - mark.askedAt.getTime();
   if (isDone || (age >= PATIENCE_MS && !goesOn)) {
@@ -107,7 +112,7 @@ export async function settleOrWait(
     await enqueueMarks(ctx, [newer]);
     return "kept";
   }
-  const notBefore = goesOn ? now : new Date(Math.max(now.getTime() + 2 * age, afterLag(now).getTime()));
+  const notBefore = goesOn ? now : chosen(2 * age);
   const postponed = [{ ...mark, notBefore }];
   await postponeMarks(ctx.db, postponed);
   await enqueueMarks(ctx, postponed);

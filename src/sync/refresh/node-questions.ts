@@ -5,16 +5,18 @@ import { Gather } from "../../operations/gather.ts";
 import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
+import { HEAD_WITH_IDS } from "../reads/head-sums.ts";
 import { MERGEABILITY_FIELDS } from "../reads/pull-observations.ts";
 import { SUMMARIES, VALUES } from "./node-values.ts";
 
 /**
  * - existence: whether upstream still shows what a webhook said to be deleted.
  * - mergeability: whether a pull request can be merged.
+ * - checks: how many checks the head of a pull request has in each state, and the ids of its statuses.
  * - values: the keys that contradictions are mostly about.
  * - summaries: the same, and how many sub-issues an issue has.
  */
-type About = "existence" | "mergeability" | "values" | "summaries";
+type About = "existence" | "mergeability" | "checks" | "values" | "summaries";
 
 /** Something about one resource of a repository. */
 export interface NodeQuestion extends ResourceKey {
@@ -31,6 +33,7 @@ export type NodeAnswer = { node: Record<string, Json>; seenAt: Date } | "gone" |
 const SELECTIONS: Readonly<Record<About, string>> = {
   existence: "__typename",
   mergeability: `... on PullRequest { repository { databaseId } ${MERGEABILITY_FIELDS} }`,
+  checks: `... on PullRequest { repository { databaseId } ${HEAD_WITH_IDS} }`,
   values: VALUES,
   summaries: SUMMARIES,
 };
@@ -120,8 +123,8 @@ async function query({ upstream }: Pick<Context, "upstream">, asked: readonly No
   const answers = new Map<NodeQuestion, NodeAnswer>();
   for (const { alias, questions } of fields)
     for (const [at, question] of questions.entries()) {
-      // Whether it can be merged is no matter of contradictions.
-      if (question.about !== "mergeability" && isDoubtful(doubts, question)) {
+      // Whether it can be merged is no matter of contradictions, nor are the checks of its head.
+      if (question.about !== "mergeability" && question.about !== "checks" && isDoubtful(doubts, question)) {
         answers.set(question, "doubtful");
         continue;
       }

@@ -101,7 +101,7 @@ export class Refreshes {
       case "mergeability":
         return refreshMergeability(this.#ctx, this.#nodes, repositoryId);
       case "checks":
-        return refreshChecks(this.#ctx, repositoryId);
+        return refreshChecks(this.#ctx, this.#nodes, repositoryId);
       case "lists":
         return refreshLists(this.#ctx, repositoryId);
       case "releases":

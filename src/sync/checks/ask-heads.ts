@@ -1,0 +1,112 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
+import { joinObserved, type Observed, observe } from "../../mirror/store/observation.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
+import type { HeadWithIds, ShownCheck } from "../reads/head-sums.ts";
+import { sightingOf } from "../reads/pages.ts";
+import type { NodeQuestions } from "../refresh/node-questions.ts";
+import { settleHeads } from "./confirm.ts";
+import type { UnreadHead } from "./heads.ts";
+
+/**
+ * Asks upstream how many checks these heads of pull requests have in each state, with what else is asked about just now. Heads that have as
+ * many here are confirmed, and the others answered. What webhooks do not tell is learnt. What upstream does not say is left as it is.
+ */
+export async function askAboutHeads(
+  ctx: Context,
+  nodes: NodeQuestions,
+  repository: MirroredRepository,
+  due: readonly UnreadHead[],
+): Promise<string[]> {
+  const startedAt = ctx.clock.now();
+  const answers = await Promise.all(
+    due.map(async ({ sha, runs, statuses, pull }) => {
+      if (pull === null || !(runs || statuses)) return [];
+      const answer = await nodes.ask({ ...pull, kind: "pull_request", repositoryId: repository.id, about: "checks" });
+      if (typeof answer !== "object") return [];
+      // `nodes` was asked for these fields.
+      const head = answer.node as unknown as HeadWithIds;
+      const isOwn = head.headRefOid === sha && head.repository.databaseId === repository.id;
+      return isOwn ? [{ sha, runs, seenAt: answer.seenAt, contexts: head.statusCheckRollup?.contexts ?? null }] : [];
+    }),
+  );
+  const shown = answers.flat();
+  for (const { sha, seenAt, contexts } of shown)
+    await learn(ctx, repository, { sha, seenAt, nodes: contexts?.nodes ?? [] });
+  const heads = new Map(shown.filter(({ runs }) => runs).map(({ sha, contexts }) => [sha, contexts]));
+  return heads.size === 0 ? [] : await settleHeads(ctx, repository, { heads, startedAt, areAll: false });
+}
+
+interface Learnt {
+  sha: string;
+  seenAt: Date;
+  nodes: readonly (ShownCheck | null)[];
+}
+
+/** Stores what webhooks do not tell of what they have shown. */
+async function learn(ctx: Context, repository: MirroredRepository, { sha, seenAt, nodes }: Learnt): Promise<void> {
+  if (nodes.length === 0) return;
+  await whileMirrored(ctx, repository, async (tx) => {
+    const of = { repositoryId: repository.id, sha, nodes };
+    const statuses = await findIds(tx, of);
+    const [runs, suites] = await findBegun(tx, of);
+    const url = `${ctx.config.upstreamUrl}/repos/${repository.fullName}/statuses/${sha}`;
+    const at = sightingOf(ctx, repository, seenAt);
+    const observed = [
+      ...statuses.map((fields) => observe("status", { ...fields, url, updated_at: fields.created_at }, at)),
+      ...runs.map((fields) => observe("check_run", { ...fields, head_sha: sha }, at)),
+      ...suites.map((fields) => observe("check_suite", { ...fields, head_sha: sha }, at)),
+    ].map(({ seen, shapes }): Observed => ({ seen: seen.map((one) => ({ ...one, extent: "part" })), shapes }));
+    if (observed.length === 0) return;
+    await mergeObserved(tx, joinObserved(observed));
+    tx.touch([repository.id]);
+  });
+}
+
+type Of = Pick<Learnt, "sha" | "nodes"> & { repositoryId: number };
+
+/** The global ids of statuses that lack nothing else. Upstream shows the last of each context: those said before it are left to a read of the list. */
+async function findIds(tx: Transaction, { repositoryId, sha, nodes }: Of) {
+  const known = await tx.query<{ id: number; context: string; state: string; created_at: string }>(sql`
+    select t.id::float8 as id, t.context, t.state, t.document->>'created_at' as created_at from commit_statuses t
+      where t.repository_id = ${repositoryId} and t.sha = ${sha} and t.node_id is null and t.deleted_at is null
+        and t.document->'creator' is not null
+        and not exists (select from commit_statuses n where n.repository_id = t.repository_id and n.sha = t.sha
+          and lower(n.context) = lower(t.context) and n.deleted_at is null and n.id > t.id) order by t.id`);
+  return known.flatMap((status) => {
+    const same = nodes.find(
+      (one) =>
+        one?.__typename === "StatusContext" &&
+        one.context.toLowerCase() === status.context.toLowerCase() &&
+        one.state.toLowerCase() === status.state &&
+        Date.parse(one.createdAt) === Date.parse(status.created_at),
+    );
+    return same ? [{ ...status, node_id: same.id }] : [];
+  });
+}
+
+/** Runs that have begun, and suites. */
+async function findBegun(tx: Transaction, { repositoryId, sha, nodes }: Of) {
+  const begun = nodes.filter((one) => one?.__typename === "CheckRun").filter(({ status }) => status === "IN_PROGRESS");
+  if (begun.length === 0) return [[], []] as const;
+  const ids = begun.flatMap(({ id, checkSuite }) => [id, checkSuite.id]);
+  const known = await tx.query<{ id: number; nodeId: string; name: string | null }>(sql`
+    select t.id::float8 as id, t.node_id as "nodeId", t.name from check_runs t
+        where t.repository_id = ${repositoryId} and t.head_sha = ${sha} and t.node_id = any(${ids}::text[])
+    union all select t.id::float8, t.node_id, null from check_suites t
+        where t.repository_id = ${repositoryId} and t.head_sha = ${sha} and t.node_id = any(${ids}::text[]) order by 1`);
+  const byId = new Map(known.map((row) => [row.nodeId, row]));
+  const runs = begun.flatMap(({ id, startedAt }) => {
+    const run = byId.get(id);
+    return run ? [{ id: run.id, name: run.name, status: "in_progress", started_at: startedAt }] : [];
+  });
+  const suites = new Map(begun.map(({ checkSuite }) => [checkSuite.id, checkSuite]));
+  const begunSuites = [...suites.values()].flatMap(({ id, status, updatedAt }) => {
+    const suite = status === "IN_PROGRESS" ? byId.get(id) : undefined;
+    return suite ? [{ id: suite.id, status: "in_progress", updated_at: updatedAt }] : [];
+  });
+  return [runs, begunSuites] as const;
+}
