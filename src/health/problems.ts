@@ -50,6 +50,8 @@ function subjectOf(task: Task, key: string, things: number): string {
       return "its audit fails";
     case "hook":
       return "its webhook cannot be checked";
+    case "events":
+      return "events of changes found in it cannot be made";
     case "refresh":
       return things > 1 ? `${things} single reads fail, the last of them` : `the read of ${key} fails`;
     case "installation":

@@ -357,3 +357,34 @@ test("two workers that make events at once make each once", async () => {
   const figures = await world.ctx.metrics.text();
   expect(figures).toMatch(/^tain_events_made_total\{event="issue_comment"\} [1-9]\d*$/m);
 });
+
+test("repositories whose events cannot be made hold up no other, and are left alone for a while", async () => {
+  const { db } = world.ctx;
+  // As many as one call takes, found before anything else.
+  const failing = 100;
+  pass(MINUTE);
+  await db.query(sql`insert into found_changes (repository_id, kind, key, aspect, was, found_at)
+    select 990000000 + n, 'repository', 990000000 + n, 'exists', 'false'::json, ${new Date(0)} from generate_series(1, ${failing}) as n`);
+  await db.query(sql`create function refuse_change() returns trigger language plpgsql as
+    $$ begin raise exception 'no events of %', old.repository_id; end $$`);
+  await db.query(sql`create trigger refuse_change before update or delete on found_changes
+    for each row when (old.repository_id > 990000000) execute function refuse_change()`);
+  try {
+    editIssue(world.simulator.world, repository.ownerId, issue(), { title: "found behind those that fail" });
+    await find();
+    expect(await make()).toBe(0);
+    // They rest, or come behind it.
+    expect(await makeEvents(world.ctx)).toBe(1);
+    await server.hears(1);
+    const problems = await db.query<{ problem: string; waits: boolean }>(sql`
+      select problem, next_at > failed_at as waits from problems where task = 'events' order by repository_id`);
+    expect(problems).toHaveLength(failing);
+    const problem = "Tain itself failed, and its log says where: no events of 990000001";
+    expect(problems[0]).toEqual({ problem, waits: true });
+  } finally {
+    await db.query(sql`drop function refuse_change() cascade`);
+  }
+  // Each is tried again once its time has come, and what is over is forgotten.
+  expect(await make()).toBe(0);
+  expect(await db.query(sql`select from problems where task = 'events'`)).toEqual([]);
+});

@@ -9,6 +9,8 @@ import { aspectOf, BELIEVED_WITHIN, sameAspect, shownAtFirst } from "../../mirro
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { aboutOf, ownerOf } from "../deliveries/payload.ts";
+import { eachAlone } from "../problems/isolated.ts";
+import { rests } from "../problems/problems.ts";
 import { type MadeOf, type MakingOf, payloadText, storedByName, withPayloads } from "./documents.ts";
 import { makingsOf } from "./makings.ts";
 
@@ -17,7 +19,7 @@ const MOST_RESOURCES = 50;
 /** Of one call; the scheduler asks again within seconds. */
 const MOST_REPOSITORIES = 100;
 
-type Making = Pick<Context, "db" | "clock" | "config" | "log" | "queues" | "redis" | "metrics">;
+type Making = Pick<Context, "db" | "clock" | "config" | "random" | "log" | "queues" | "redis" | "metrics">;
 
 interface Found {
   kind: Kind;
@@ -35,20 +37,18 @@ interface Found {
 export async function makeEvents(ctx: Making): Promise<number> {
   counterOf(ctx);
   const until = new Date(ctx.clock.now().getTime() - ctx.config.eventsMadeAfterMs);
-  const due = await ctx.db.query<{ id: number }>(sql`select repository_id::float8 as id from found_changes
-    where found_at <= ${until} group by repository_id order by min(found_at) limit ${MOST_REPOSITORIES}`);
+  // One that failed goes behind those found before it failed, so failing ones never fill each call.
+  const due = await ctx.db.query<{ id: number }>(sql`select f.repository_id::float8 as id from found_changes f
+      left join problems failed on failed.task = 'events' and failed.key = f.repository_id::text
+    where f.found_at <= ${until} and not ${rests(ctx, "events", sql`f.repository_id::text`)}
+    group by f.repository_id order by greatest(min(f.found_at), max(failed.failed_at)) limit ${MOST_REPOSITORIES}`);
   let made = 0;
-  const failures: unknown[] = [];
-  for (const { id } of due) {
-    try {
+  await eachAlone(ctx, due, {
+    subjectOf: ({ id }) => ({ task: "events", key: String(id), repositoryId: id }),
+    work: async ({ id }) => {
       made += await makeOf(ctx, id, until);
-    } catch (error) {
-      // What cannot be told of one repository holds up no other.
-      failures.push(error);
-    }
-  }
-  if (failures.length > 0)
-    throw new AggregateError(failures, `Events of ${failures.length} repositories cannot be made`);
+    },
+  });
   return made;
 }
 

@@ -25,7 +25,8 @@ export type Task =
   | "sweep"
   | "audit"
   | "refresh"
-  | "hook";
+  | "hook"
+  | "events";
 
 /** One thing that may fail alone. */
 export interface Subject {
