@@ -29,6 +29,7 @@ export interface Outcome {
   retryAfterMs: number | null;
 }
 
+/** The one rule of what a target has accepted; `sent.ts` has it in SQL. Redirects are not followed, so they are refusals. */
 export function isAccepted({ statusCode, reason }: Pick<Outcome, "statusCode" | "reason">): boolean {
   return reason === null && statusCode >= 200 && statusCode < 300;
 }
@@ -79,9 +80,8 @@ export class TargetClient {
   }
 
   async #heard({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<Outcome> {
-    const isGood = statusCode >= 200 && statusCode < 300;
     return {
-      status: isGood ? "OK" : `Invalid HTTP Response: ${statusCode}`,
+      status: isAccepted({ statusCode, reason: null }) ? "OK" : `Invalid HTTP Response: ${statusCode}`,
       statusCode,
       reason: null,
       headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat().join(", ")])),

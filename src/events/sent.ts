@@ -16,7 +16,15 @@ export interface Sent {
   durationMs: number;
   status: string;
   statusCode: number;
+  /** By our own rule, `isAccepted` in `post.ts`: what is not accepted is tried again. */
+  isAccepted: boolean;
 }
+
+/**
+ * Requests by their answers. "refused" is our own rule: what was not accepted. "success" and "failure" are the words of the service's API,
+ * for which a redirect is a success.
+ */
+export type Answered = "refused" | "success" | "failure";
 
 export interface SentInFull extends Sent {
   url: string;
@@ -60,18 +68,39 @@ export function noteSent(
       from known`;
 }
 
-const COLUMNS = sql`id::float8 as id, guid, event, action, repository_id::float8 as "repositoryId",
-  delivered_at as "deliveredAt", redelivery, duration_ms as "durationMs", status, status_code as "statusCode"`;
+/** What `isAccepted` says, in SQL: only an answer has a status of 2xx. */
+const IS_ACCEPTED = sql`(status_code between 200 and 299)`;
+/** GitHub's hooks API: 200 to 399. */
+const IS_SUCCESS = sql`(status_code between 200 and 399)`;
 
-/** Of one target, the newest first. `before`: only those behind this one; `isAccepted`: only those, or the others. */
+function isMeant(answered: Answered | null): Sql {
+  switch (answered) {
+    case null:
+      return sql`true`;
+    case "refused":
+      return sql`not ${IS_ACCEPTED}`;
+    case "success":
+      return IS_SUCCESS;
+    case "failure":
+      return sql`not ${IS_SUCCESS}`;
+    default:
+      throw new Error(`There is no answer ${answered satisfies never}`);
+  }
+}
+
+const COLUMNS = sql`id::float8 as id, guid, event, action, repository_id::float8 as "repositoryId",
+  delivered_at as "deliveredAt", redelivery, duration_ms as "durationMs", status, status_code as "statusCode",
+  ${IS_ACCEPTED} as "isAccepted"`;
+
+/** Of one target, the newest first. `before`: only those behind this one; `answered`: only those that were answered so. */
 export async function listSent(
   { db }: Pick<Context, "db">,
   targetId: number,
-  { limit, before = null, isAccepted = null }: { limit: number; before?: number | null; isAccepted?: boolean | null },
+  { limit, before = null, answered = null }: { limit: number; before?: number | null; answered?: Answered | null },
 ): Promise<Sent[]> {
   return await db.query<Sent>(sql`select ${COLUMNS} from target_deliveries where target_id = ${targetId}
       and (${before}::bigint is null or id < ${before})
-      and (${isAccepted}::boolean is null or (status_code between 200 and 399) = ${isAccepted})
+      and ${isMeant(answered)}
     order by id desc limit ${limit}`);
 }
 
@@ -82,12 +111,12 @@ export async function listSent(
 export async function pageBefore(
   { db }: Pick<Context, "db">,
   targetId: number,
-  { than, limit, isAccepted = null }: { than: number; limit: number; isAccepted?: boolean | null },
+  { than, limit, answered = null }: { than: number; limit: number; answered?: Answered | null },
 ): Promise<{ exists: boolean; before: number | null }> {
   const newer = await db.query<{
     id: number;
   }>(sql`select id::float8 as id from target_deliveries where target_id = ${targetId}
-      and id > ${than} and (${isAccepted}::boolean is null or (status_code between 200 and 399) = ${isAccepted})
+      and id > ${than} and ${isMeant(answered)}
     order by id limit ${limit + 1}`);
   return { exists: newer.length > 0, before: newer[limit]?.id ?? null };
 }

@@ -53,8 +53,8 @@ export const VIEWS: Readonly<Record<string, View>> = {
   async sent(ctx, asked) {
     const target = Number(asked.get("target"));
     if (!Number.isSafeInteger(target)) throw new HttpError(400, "target is no number");
-    const isAccepted = asked.get("failed") === "1" ? false : null;
-    return { sent: await listSent(ctx, target, { limit: LISTED, isAccepted }) };
+    const answered = asked.get("failed") === "1" ? "refused" : null;
+    return { sent: await listSent(ctx, target, { limit: LISTED, answered }) };
   },
   async audits(ctx) {
     return { audits: await listAudits(ctx, AUDITS) };

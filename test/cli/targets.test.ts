@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { type Answered, listSent } from "../../src/events/sent.ts";
+import { VIEWS } from "../../src/operator/views.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openTargetServer } from "../events/target-server.ts";
 import { type ToldRepository, tell } from "../events/tell.ts";
@@ -41,6 +43,7 @@ test("an operator adds a target, sees what is wrong with it, sends again, enable
   );
   expect((await tain("deliveries", id, "--failed")).stdout).toBe(`Nothing that is kept was sent to target ${id}\n`);
   expect(await tain("deliveries", "999")).toMatchObject({ code: 1, stderr: expect.stringContaining("no target 999") });
+  server.answer = (_, reply) => reply.writeHead(302, { location: "/elsewhere" }).end();
   expect(await tain("resend", id, String(sent.id))).toMatchObject({ code: 0 });
   await server.hears(2);
   expect(server.heard[1]?.guid).toBe(sent.guid);
@@ -49,6 +52,14 @@ test("an operator adds a target, sees what is wrong with it, sends again, enable
     async () => (await tain("deliveries", id, "--json")).json.deliveries.length === 2,
   );
   expect((await tain("deliveries", id, "--limit", "1")).stdout).toContain(" again ");
+  // A redirect is not accepted, whoever is asked but the service's own API.
+  const redirected = [{ guid: sent.guid, statusCode: 302, isAccepted: false }];
+  expect((await tain("deliveries", id, "--failed", "--json")).json.deliveries).toMatchObject(redirected);
+  expect(await VIEWS.sent?.(world.ctx, new URLSearchParams({ target: id, failed: "1" }))).toMatchObject({
+    sent: redirected,
+  });
+  const listedBy = (answered: Answered) => listSent(world.ctx, Number(id), { limit: 9, answered });
+  expect([(await listedBy("success")).length, (await listedBy("failure")).length]).toEqual([2, 0]);
 
   // As the worker would, were the setting taken back.
   const checked = await tainOn(world, ["targets", "check"]);

@@ -1,4 +1,3 @@
-import { isAccepted } from "../../events/post.ts";
 import { listSent, type Sent } from "../../events/sent.ts";
 import { findTarget } from "../../events/target.ts";
 import type { Command, Given } from "../command.ts";
@@ -11,7 +10,7 @@ export const deliveries: Command = {
   name: "targets deliveries",
   summary: "the newest requests that were made of a target, and what came of them",
   takes: "ID",
-  flags: { failed: "only those that were answered with 400 or more, or not at all" },
+  flags: { failed: "only those that were not accepted: answered by anything but 2xx, or not at all" },
   values: { limit: LIMIT },
   about: `
 Lists what was sent to a target, the newest first. ID is what \`tain targets resend\` takes to send it once
@@ -24,7 +23,7 @@ async function runDeliveries({ words, flags, values, env, resources, within }: G
   const limit = readLimit(values);
   const { ctx } = await openInstance(env, resources, within);
   if (!(await findTarget(ctx, id))) throw missing(id);
-  const sent = await listSent(ctx, id, { limit, isAccepted: flags.has("failed") ? false : null });
+  const sent = await listSent(ctx, id, { limit, answered: flags.has("failed") ? "refused" : null });
   output.document({ deliveries: sent });
   if (sent.length === 0) output.line(`Nothing that is kept was sent to target ${id}`);
   else output.line(sentTable(sent, ctx.clock.now()));
@@ -33,14 +32,16 @@ async function runDeliveries({ words, flags, values, env, resources, within }: G
 
 /** Pure but for colours. */
 function sentTable(sent: readonly Sent[], now: Date): string {
-  const rows = sent.map(({ id, deliveredAt, event, action, guid, status, statusCode, durationMs, redelivery }) => [
-    String(id),
-    `${spanOf(now.getTime() - deliveredAt.getTime())} ago`,
-    action === null ? event : `${event} ${action}`,
-    guid,
-    redelivery ? "again" : "first",
-    styled(isAccepted({ statusCode, reason: null }) ? "green" : "red", `${statusCode} ${plain(status)}`),
-    `${durationMs} ms`,
-  ]);
+  const rows = sent.map(
+    ({ id, deliveredAt, event, action, guid, status, statusCode, isAccepted, durationMs, redelivery }) => [
+      String(id),
+      `${spanOf(now.getTime() - deliveredAt.getTime())} ago`,
+      action === null ? event : `${event} ${action}`,
+      guid,
+      redelivery ? "again" : "first",
+      styled(isAccepted ? "green" : "red", `${statusCode} ${plain(status)}`),
+      `${durationMs} ms`,
+    ],
+  );
   return table(["ID", "SENT", "EVENT", "GUID", "ATTEMPT", "ANSWER", "TOOK"], rows);
 }

@@ -179,11 +179,8 @@ async function showSent(target) {
       },
       {
         title: "Answer",
-        cell: ({ status, statusCode }) =>
-          badge(
-            statusCode >= 200 && statusCode < 400 ? "good" : "bad",
-            statusCode > 0 ? `${statusCode} ${status}` : status,
-          ),
+        cell: ({ status, statusCode, isAccepted }) =>
+          badge(isAccepted ? "good" : "bad", statusCode > 0 ? `${statusCode} ${status}` : status),
       },
       {
         title: "Sent",

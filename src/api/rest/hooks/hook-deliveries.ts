@@ -16,8 +16,8 @@ export const listDeliveries: HookOperation = async (call, place) => {
   const status = choice(query, "status", "Hook", ["all", "success", "failure"]);
   const before = cursorIn(query.get("cursor"));
   const limit = pageSize(query);
-  const isAccepted = status === "all" ? null : status === "success";
-  const found = await listSent(call.ctx, id, { limit: limit + 1, before, isAccepted });
+  const answered = status === "all" ? null : status;
+  const found = await listSent(call.ctx, id, { limit: limit + 1, before, answered });
   const page = found.slice(0, limit);
   const last = page.at(-1);
   const links: string[] = [];
@@ -29,7 +29,7 @@ export const listDeliveries: HookOperation = async (call, place) => {
   };
   if (found.length > limit && last) link("next", `v1_${last.id}`);
   if (before !== null) {
-    const previous = await pageBefore(call.ctx, id, { than: page[0]?.id ?? before - 1, limit, isAccepted });
+    const previous = await pageBefore(call.ctx, id, { than: page[0]?.id ?? before - 1, limit, answered });
     if (previous.exists) link("prev", previous.before === null ? null : `v1_${previous.before}`);
     link("first", null);
   }
