@@ -16,6 +16,7 @@ const UPSTREAM = "http://127.0.0.1:9";
 export async function startCorpusWeb(
   corpus: Corpus,
   settings: Record<string, string> = {},
+  flags: readonly string[] = [],
 ): Promise<{ server: ServerProcess; headers: Record<string, string> }> {
   const db = openDatabase(corpus.database.url, { maxConnections: 1, applicationName: "bench token" });
   const token = await createApiToken(
@@ -23,7 +24,7 @@ export async function startCorpusWeb(
     { userId: corpus.userId, canWrite: true, hourlyLimit: 1_000_000_000 },
   ).finally(() => db.close());
   const redis = benchRedis();
-  const server = await startServer("web-server.ts", {
+  const env = {
     DATABASE_URL: corpus.database.url,
     REDIS_URL: redis.url,
     REDIS_PREFIX: redis.prefix,
@@ -35,7 +36,8 @@ export async function startCorpusWeb(
     HOST: "127.0.0.1",
     PORT: "0",
     ...settings,
-  });
+  };
+  const server = await startServer("web-server.ts", env, flags);
   return { server, headers: { Authorization: `Bearer ${token}`, Accept: "application/vnd.github+json" } };
 }
 

@@ -22,4 +22,5 @@ export const names = [
   "memory",
   "idle",
   "disk",
+  "metrics",
 ];

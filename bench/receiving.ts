@@ -39,9 +39,13 @@ export const PAYLOAD_BYTES = {
 };
 
 /** The web process, over an empty mirror. */
-export function startReceiver(database: BenchDatabase): Promise<ServerProcess> {
+export function startReceiver(
+  database: BenchDatabase,
+  settings: Record<string, string> = {},
+  flags: readonly string[] = [],
+): Promise<ServerProcess> {
   const redis = benchRedis();
-  return startServer("web-server.ts", {
+  const env = {
     DATABASE_URL: database.url,
     REDIS_URL: redis.url,
     REDIS_PREFIX: redis.prefix,
@@ -51,7 +55,9 @@ export function startReceiver(database: BenchDatabase): Promise<ServerProcess> {
     LOG_LEVEL: "error",
     HOST: "127.0.0.1",
     PORT: "0",
-  });
+    ...settings,
+  };
+  return startServer("web-server.ts", env, flags);
 }
 
 /** A server of `bench/reference` that takes the same deliveries. */

@@ -9,6 +9,7 @@ await runProcess(async () => {
   const config = parseConfig(process.env);
   const resources = new AsyncDisposableStack();
   const ctx = await openContext(config, resources, { name: "bench-web" });
+  ctx.metrics.observeProcess();
   const web = openWeb(ctx);
   const over = Promise.withResolvers<void>();
   announce(await web.listen({ host: config.host, port: config.port }), async () => {

@@ -252,6 +252,14 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "metrics-cost",
+    proves:
+      "To count, and to be read by Prometheus each second, costs a web process at most 3 % of its answers, of `list` and of `receive`.",
+    minutes: 2,
+    commands: [{ args: ["bench", "--only", "metrics", "--json"], env: { ROUNDS: "15" } }],
+    figures: ratiosOf,
+  },
+  {
     name: "matrix",
     proves: "Every kind of caller is shown of every kind of repository, by every operation, what upstream shows them.",
     minutes: 40,
