@@ -66,10 +66,11 @@ const PURGE_BATCH = 5_000;
 async function purgeRepository(db: Database, repositoryId: number): Promise<void> {
   for (const name of BY_REPOSITORY) {
     const table = sql.identifier(name);
-    // In batches: one statement over millions of rows would hold its locks for minutes.
+    // In batches: one statement over millions of rows would hold its locks for minutes. A place is known to its partition alone,
+    // where the table has some: without the repository's id, rows of others would go.
     for (let deleted = PURGE_BATCH; deleted === PURGE_BATCH; )
       deleted = await db.count(sql`delete from ${table}
-        where ctid = any(array(select ctid from ${table} where repository_id = ${repositoryId} limit ${PURGE_BATCH}))`);
+        where repository_id = ${repositoryId} and ctid = any(array(select ctid from ${table} where repository_id = ${repositoryId} limit ${PURGE_BATCH}))`);
   }
   // A validator says that its page is stored, which is not so any more.
   const path = `/repositories/${repositoryId}`;
