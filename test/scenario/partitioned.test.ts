@@ -39,7 +39,7 @@ test("a mirror on hash partitions follows its repositories, and removes one with
   expect(await divide(database.url)).toEqual(expect.arrayContaining(["issues", "pull_requests", "issue_comments"]));
   await using world = await openWorld({
     env: { DATABASE_URL: database.url },
-    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 3, repositories: 3, issues: 9, pulls: 4 }),
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 3, repositories: 3, issues: 18, pulls: 9 }),
   });
   const { ctx, simulator } = world;
   const names = [...simulator.world.repositories.values()]
