@@ -23,6 +23,7 @@ import { markReleasesDue } from "../src/sync/releases/due.ts";
 import { inShards } from "../src/sync/shards.ts";
 import { pruneBodies, pruneValidators } from "../src/upstream/conditional/validators.ts";
 import { noteQuota } from "../src/upstream/quota/history.ts";
+import { allOf } from "./duties.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Does what the scheduler asks for at intervals. Each task may run twice at once; each is written for it. */
@@ -36,7 +37,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
       const task = job.name;
       switch (task) {
         case "dispatch":
-          return Promise.all([
+          return allOf(ctx.log, task, [
             dispatchPending(ctx),
             dispatchMarks(ctx),
             wakeRested(ctx),
@@ -44,7 +45,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
             makeEvents(ctx),
           ]);
         case "prune":
-          return Promise.all([
+          return allOf(ctx.log, task, [
             pruneDeliveries(ctx, signal),
             pruneValidators(ctx, signal),
             pruneBodies(ctx),
@@ -54,7 +55,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
             pruneFound(ctx, signal),
           ]);
         case "select":
-          return Promise.all([
+          return allOf(ctx.log, task, [
             resolveSelections(ctx),
             markChecksDue(ctx),
             markListsDue(ctx),

@@ -1,0 +1,20 @@
+import { isPostgresOutage } from "../db/outage.ts";
+import type { Logger } from "../src/operations/log.ts";
+
+/**
+ * Lets all duties of a task come to their end, whichever of them fail: none runs on after its job.
+ * @throws the first failure, rather one that is no outage of Postgres. What else went wrong is logged.
+ */
+export async function allOf(
+  log: Pick<Logger, "error">,
+  task: string,
+  duties: readonly Promise<unknown>[],
+): Promise<void> {
+  const outcomes = await Promise.allSettled(duties);
+  const failures = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+  if (failures.length === 0) return;
+  const thrown = failures.find((error) => !isPostgresOutage(error)) ?? failures[0];
+  for (const err of failures)
+    if (err !== thrown && !isPostgresOutage(err)) log.error({ task, err }, "A part of a task failed as well");
+  throw thrown;
+}
