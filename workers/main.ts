@@ -6,6 +6,7 @@ import { openWorkerRedis } from "../src/operations/redis.ts";
 import { guardSchema } from "../src/operations/schema-guard.ts";
 import { aborted, openShutdown } from "../src/operations/shutdown.ts";
 import { enqueueTask } from "../src/queues/enqueue.ts";
+import { QueueUnavailableError } from "../src/queues/queues.ts";
 import { DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
 import { openCommandsWorker } from "./commands.ts";
 import { openBurstsWorker, openDeliveriesWorker } from "./deliveries.ts";
@@ -52,9 +53,10 @@ async function run(): Promise<void> {
   ctx.log.info("Working");
   // What changed while no worker ran, such as REPOSITORIES, need not wait for its turn in the schedule.
   for (const task of ["dispatch", "select"] as const) {
-    await enqueueTask(ctx, task).catch((error: Error) =>
-      ctx.log.debug({ task, err: error }, "A task waits for its schedule"),
-    );
+    await enqueueTask(ctx, task).catch((error: unknown) => {
+      if (!(error instanceof QueueUnavailableError)) throw error;
+      ctx.log.debug({ task, err: error }, "A task waits for its schedule");
+    });
   }
   await aborted(shutdown.signal);
 }

@@ -5,6 +5,7 @@ import { serveMetrics } from "../src/health/metrics.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { guardSchema } from "../src/operations/schema-guard.ts";
 import { openShutdown } from "../src/operations/shutdown.ts";
+import { QueueUnavailableError } from "../src/queues/queues.ts";
 import { upsertSchedules } from "../src/sync/schedules.ts";
 
 /** How often the schedules are looked after: a Redis that lost its memory has them back within this time. */
@@ -32,7 +33,8 @@ export async function schedule(ctx: Local, stopping: AbortSignal): Promise<void>
       const mended = await upsertSchedules(ctx);
       if (mended.length > 0) ctx.log.info({ tasks: mended }, "Schedules set");
     } catch (error) {
-      // Redis is away or slow; the next round tries again, and the connection reports its own outages.
+      // The next round tries again, and the connection reports its own outages.
+      if (!(error instanceof QueueUnavailableError)) throw error;
       ctx.log.debug({ err: error }, "The schedules could not be looked after");
     }
     await delay(UPKEEP_MS, undefined, { signal: stopping }).catch(() => {});

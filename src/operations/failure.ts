@@ -6,6 +6,11 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Whether the language itself refused: a mistake of ours, whatever else is away. */
+export function isBug(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
+}
+
 /** The same failure without the contents it happened with, fit for a log or a job's reason. */
 export function withoutContents(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

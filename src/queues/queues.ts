@@ -1,5 +1,5 @@
 import { type JobsOptions, Queue } from "bullmq";
-import { reasonOf } from "../operations/failure.ts";
+import { isBug, reasonOf } from "../operations/failure.ts";
 import type { RedisClient } from "../operations/redis.ts";
 import type { Stores } from "../stores.ts";
 import type {
@@ -131,6 +131,7 @@ export async function asking<T>({ redis }: Pick<Asking, "redis">, ask: () => Pro
   try {
     return await ask();
   } catch (error) {
+    if (isBug(error)) throw error;
     throw new QueueUnavailableError(`Redis does not answer for its queues: ${reasonOf(error)}`, { cause: error });
   }
 }

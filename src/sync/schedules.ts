@@ -1,5 +1,6 @@
 import type { Local } from "../context.ts";
 import { MAINTENANCE_TASKS, type MaintenanceTask } from "../queues/jobs.ts";
+import { asking } from "../queues/queues.ts";
 import { SAMPLE_MS } from "../upstream/quota/history.ts";
 import { AUDIT_TICK_MS } from "./audit/schedule.ts";
 
@@ -27,20 +28,17 @@ const OVERDUE_MS = 30_000;
 /**
  * Brings every schedule that is missing, changed or stuck to its interval. Leaves the others alone, since writing a schedule
  * moves its next run. Any number of schedulers may do this at once: BullMQ keeps one schedule for each name.
+ * @throws QueueUnavailableError
  */
-export async function upsertSchedules({
-  config,
-  queues,
-  redis,
-}: Pick<Local, "config" | "queues" | "redis">): Promise<MaintenanceTask[]> {
-  if (redis.status !== "ready") return [];
+export async function upsertSchedules(ctx: Pick<Local, "config" | "queues" | "redis">): Promise<MaintenanceTask[]> {
+  const { maintenance } = ctx.queues;
   const mended: MaintenanceTask[] = [];
-  const everyMs = intervals(config);
+  const everyMs = intervals(ctx.config);
   for (const task of MAINTENANCE_TASKS) {
     const every = everyMs[task];
-    const known = await queues.maintenance.getJobScheduler(task);
+    const known = await asking(ctx, () => maintenance.getJobScheduler(task));
     if (known?.every === every && known.next !== undefined && known.next > Date.now() - every - OVERDUE_MS) continue;
-    await queues.maintenance.upsertJobScheduler(task, { every }, { name: task, data: {} });
+    await asking(ctx, () => maintenance.upsertJobScheduler(task, { every }, { name: task, data: {} }));
     mended.push(task);
   }
   return mended;

@@ -60,7 +60,12 @@ export async function backfill(
   await tryAlone(ctx, subject, () => backfillNow(ctx, repositoryId, signal));
 }
 
-async function backfillNow(ctx: Context, repositoryId: number, signal: AbortSignal): Promise<void> {
+async function backfillNow(
+  ctx: Context,
+  repositoryId: number,
+  signal: AbortSignal,
+  { isAnew = false }: { isAnew?: boolean } = {},
+): Promise<void> {
   const known = await ctx.reads.repository(repositoryId);
   if (!known || known.state === "gone") return;
   try {
@@ -81,8 +86,9 @@ async function backfillNow(ctx: Context, repositoryId: number, signal: AbortSign
     await refuseNothing(ctx, repository, missing);
     await endBackfill(ctx, repository, missing);
   } catch (error) {
-    // A new wish may have begun another copy by now, and its job was dropped for this one.
-    if (error instanceof RemovedError) return await backfillNow(ctx, repositoryId, signal);
+    // A new wish may have begun another copy by now, and its job was dropped for this one. If that happens again, the queue
+    // comes back to it later.
+    if (error instanceof RemovedError && !isAnew) return await backfillNow(ctx, repositoryId, signal, { isAnew: true });
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     // Deleted, hidden or no longer allowed: upstream answers all three alike, so nothing is thrown away.
     ctx.log.warn({ repository: known.fullName, reason: error.message }, "The backfill pauses");
