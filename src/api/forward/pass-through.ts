@@ -14,8 +14,8 @@ import { readFault } from "./upstream-for-callers.ts";
 
 /**
  * Asks upstream, with the caller's own token, for a resource that this mirror does not serve. The caller's validators
- * go along, so an unchanged answer costs them nothing. Nothing is kept here. Null: the caller showed no token of
- * upstream's. What a write touched is read again before its answer leaves.
+ * go along, so an unchanged answer costs them nothing. A read may be answered by what is kept of upstream's answers. Null: the
+ * caller showed no token of upstream's. What a write touched is read again before its answer leaves.
  * @throws ApiFault 502 or 504 when upstream gives no answer that can be passed on
  */
 export async function passThrough(call: Call): Promise<Answer | null> {

@@ -193,7 +193,7 @@ export class Quota {
       await this.#settle({ ...lease, bucket }, { refund: 0, answered: true, seen: spent });
       if (retryAt === null) return new Date(spent.resetAt);
     }
-    // First of all, so that as few as possible follow it.
+    // Before the lease is settled, so that as few requests as possible follow it.
     const block = { until: retryAt, startedAt: startedAt.getTime(), now };
     const shared = await this.#shared.block(lease.credential, block);
     const blockedUntil = this.#own.block(lease.credential, shared ?? retryAt ?? now + FIRST_BLOCK_MS);
