@@ -6,6 +6,8 @@ import { REFUSALS, type RefusalName } from "./refusals.ts";
 export interface HttpFault {
   /** A regular expression for `METHOD /path`; absent: every request. Control requests (`/-/`) are never touched. */
   readonly match?: string;
+  /** Only pages of lists from this number on; cursors count pages too. */
+  readonly fromPage?: number;
   /** What happens. `reset` ends the connection unanswered, `truncate` after half of the body. */
   readonly kind: "status" | "reset" | "truncate" | "slow" | "secondary-limit" | "refusal";
   /** For `refusal`: why the service will not answer. */
@@ -33,6 +35,8 @@ export interface WebhookFaults {
   readonly delayMs?: number;
   /** A delivery waits until the next one has been sent. */
   readonly reorder?: number;
+  /** A delivery waits like a delayed one, and the log says when it was held back. */
+  readonly throttle?: number;
   /** A delivery counts as failed although the receiver has it: the answer came after the time-out. */
   readonly timeout?: number;
 }
@@ -48,6 +52,14 @@ export interface FaultSettings {
   readonly lagMs?: number;
   /** Each request is answered by another replica, which is behind by up to `lagMs`. */
   readonly lagDrawn?: boolean;
+  /** Two windows of one caller are counted apart. Each request falls into one of them, and its answer tells of that one. */
+  readonly windows?: boolean;
+  /** Tags of answers follow another formula, which says no more of the body than that it is the same. */
+  readonly tags?: boolean;
+  /** How many rows of a list can be reached by page number. Lists of issues, which have cursors, keep their own limit. */
+  readonly numberedRows?: number;
+  /** After so many requests with a token that is gone, within a minute, all of its account are refused for `seconds`. */
+  readonly lockOut?: { readonly attempts: number; readonly seconds: number };
 }
 
 const HTTP_KINDS = [
@@ -66,6 +78,10 @@ export class Faults {
   lacksEvents: readonly string[] = [];
   lagMs = 0;
   lagDrawn = false;
+  windows = false;
+  tags = false;
+  numberedRows = Number.POSITIVE_INFINITY;
+  lockOut: FaultSettings["lockOut"];
   /** How often each kind struck since it was last set: `{"status 502": 3}`. */
   readonly struck = new Map<string, number>();
   #http: { fault: HttpFault; match: RegExp | null; left: number }[] = [];
@@ -101,12 +117,17 @@ export class Faults {
     this.lacksEvents = settings.lacksEvents ?? [];
     this.lagMs = settings.lagMs ?? 0;
     this.lagDrawn = settings.lagDrawn ?? false;
+    this.windows = settings.windows ?? false;
+    this.tags = settings.tags ?? false;
+    this.numberedRows = settings.numberedRows ?? Number.POSITIVE_INFINITY;
+    this.lockOut = settings.lockOut;
     this.struck.clear();
   }
 
   /** The fault that hits this request, if any. */
-  http(method: string, path: string): HttpFault | null {
+  http(method: string, path: string, page = 1): HttpFault | null {
     for (const one of this.#http) {
+      if (page < (one.fault.fromPage ?? 1)) continue;
       if (one.left <= 0 || (one.match && !one.match.test(`${method} ${path}`))) continue;
       if (!this.random.chance(one.fault.probability ?? 1)) continue;
       one.left -= 1;
@@ -117,7 +138,7 @@ export class Faults {
   }
 
   /** Whether a fault of a delivery strikes. */
-  webhook(kind: "drop" | "fail" | "duplicate" | "delay" | "reorder" | "timeout"): boolean {
+  webhook(kind: "drop" | "fail" | "duplicate" | "delay" | "throttle" | "reorder" | "timeout"): boolean {
     const probability = this.webhooks[kind] ?? 0;
     if (probability === 0 || !this.random.chance(probability)) return false;
     this.strike(`webhook ${kind}`);

@@ -11,6 +11,7 @@ import { type Exchange, header, openExchange } from "./exchange.ts";
 import type { Faults, HttpFault } from "./faults.ts";
 import { Graphql } from "./graphql.ts";
 import { isJsonObject } from "./json.ts";
+import { LockOut } from "./lock-out.ts";
 import { acceptedPermissions, acceptedScopes, has, levelOf, neededFor } from "./permissions.ts";
 import type { Repository } from "./records.ts";
 import { Refusal } from "./refusal.ts";
@@ -49,6 +50,7 @@ export class HttpApi {
   readonly #router = new Router(ROUTES);
   readonly #responder: Responder;
   readonly #stop = new AbortController();
+  readonly #lockOut = new LockOut();
   #running = 0;
 
   /** `ownUrl` is where the server listens: the base of addresses for requests that name no host. */
@@ -57,7 +59,7 @@ export class HttpApi {
     this.#faults = faults;
     this.#htmlUrl = htmlUrl;
     this.#ownUrl = ownUrl;
-    this.#responder = new Responder(service);
+    this.#responder = new Responder(service, faults);
     this.graphql = new Graphql(service.world, service.quota, service.wholeSchema);
   }
 
@@ -74,7 +76,9 @@ export class HttpApi {
     this.#running += 1;
     meter.sawConcurrent(this.#running);
     try {
-      const fault = this.#faults.http(exchange.method, exchange.path);
+      quota.draw(this.#faults.windows ? this.#faults.random : null);
+      const page = Number(exchange.query.get("page") ?? 1);
+      const fault = this.#faults.http(exchange.method, exchange.path, page);
       if (fault && (await this.#struck(exchange, fault))) return;
       await this.#answer(exchange);
     } finally {
@@ -102,6 +106,11 @@ export class HttpApi {
     }
     if (exchange.method === "OPTIONS") {
       this.#responder.preflight(exchange);
+      return;
+    }
+    const lockedOut = this.#lockOut.refuses(exchange, this.#service, this.#faults.lockOut);
+    if (lockedOut) {
+      this.#responder.send(exchange, { status: 403, body: this.#responder.errorBody(exchange, lockedOut) });
       return;
     }
     if (exchange.path === "/graphql") {

@@ -4,6 +4,7 @@
  */
 import type { App } from "./apps.ts";
 import type { Clock } from "./clock.ts";
+import type { Random } from "./random.ts";
 import type { Token } from "./tokens.ts";
 
 export type Bucket = "core" | "graphql" | "search" | "integration_manifest";
@@ -113,6 +114,8 @@ interface Window {
 }
 
 const HOUR = 3_600;
+/** Two were seen to alternate for one token, with other ends and other remainders. */
+const WINDOWS = 2;
 const MINUTE_MS = 60_000;
 
 export class Quota {
@@ -122,6 +125,8 @@ export class Quota {
   readonly chargeCounts: boolean;
   readonly #clock: Clock;
   readonly #windows = new Map<string, Window>();
+  /** Which of a caller's windows the present request falls into. Requests with one window each all fall into the first. */
+  #present = 0;
   readonly #running = new Map<string, number>();
   /** Recent spending, oldest first, per caller and kind. */
   readonly #recent = new Map<string, { at: number; amount: number }[]>();
@@ -149,11 +154,16 @@ export class Quota {
     }
   }
 
+  /** Another request begins. `random` draws its window where a caller has two. */
+  draw(random: Random | null): void {
+    this.#present = random === null ? 0 : random.int(0, WINDOWS - 1);
+  }
+
   /** Looks without spending. An unused bucket shows a reset one window ahead. */
   state(caller: Caller, bucket: Bucket): QuotaState {
     const limit = this.limitOf(caller, bucket);
     const now = Math.floor(this.#clock.now() / 1_000);
-    const window = this.#windows.get(`${caller.key} ${bucket}`);
+    const window = this.#windows.get(this.#key(caller, bucket));
     const open = window && window.reset > now ? window : { used: 0, reset: now + lengthOf(bucket) };
     return { limit, used: open.used, remaining: Math.max(0, limit - open.used), reset: open.reset };
   }
@@ -165,20 +175,25 @@ export class Quota {
   charge(caller: Caller, bucket: Bucket, amount: number): boolean {
     const before = this.state(caller, bucket);
     if (before.remaining <= 0) return false;
-    this.#windows.set(`${caller.key} ${bucket}`, { used: before.used + amount, reset: before.reset });
+    this.#windows.set(this.#key(caller, bucket), { used: before.used + amount, reset: before.reset });
     return true;
   }
 
   /** Gives back what a 304 does not cost. */
   refund(caller: Caller, bucket: Bucket, amount: number): void {
-    const window = this.#windows.get(`${caller.key} ${bucket}`);
+    const window = this.#windows.get(this.#key(caller, bucket));
     if (window) window.used = Math.max(0, window.used - amount);
   }
 
   /** Sets what is left, for tests and demonstrations of an exhausted quota. */
   setRemaining(caller: Caller, bucket: Bucket, remaining: number): void {
     const { limit, reset } = this.state(caller, bucket);
-    this.#windows.set(`${caller.key} ${bucket}`, { used: Math.max(0, limit - remaining), reset });
+    for (let number = 0; number < WINDOWS; number++)
+      this.#windows.set(this.#key(caller, bucket, number), { used: Math.max(0, limit - remaining), reset });
+  }
+
+  #key(caller: Caller, bucket: Bucket, number = this.#present): string {
+    return `${caller.key} ${bucket} ${number}`;
   }
 
   /** A request begins. Every call is answered by one of `leave`. */

@@ -1,6 +1,7 @@
 /** Answers on their way out: validators, compression, headers, and what errors look like. */
 import { gzipSync } from "node:zlib";
 import { type Exchange, header } from "./exchange.ts";
+import type { Faults } from "./faults.ts";
 import { Refusal } from "./refusal.ts";
 import type { Answer, Service } from "./rest/call.ts";
 import {
@@ -20,9 +21,11 @@ const SCRAPING =
 
 export class Responder {
   readonly #service: Service;
+  readonly #faults: Faults;
 
-  constructor(service: Service) {
+  constructor(service: Service, faults: Faults) {
     this.#service = service;
+    this.#faults = faults;
   }
 
   send(exchange: Exchange, answer: Answer): void {
@@ -32,7 +35,7 @@ export class Responder {
     const signed = token !== null;
     const cacheable = content !== null && (answer.status === 200 || answer.status === 201);
     const tagged = cacheable && !answer.uncached;
-    const etag = tagged ? (answer.tag ?? etagOf(request.headers, signed, content)) : null;
+    const etag = tagged ? (answer.tag ?? etagOf(request.headers, signed, content, this.#faults.tags)) : null;
     const read = exchange.method === "GET" || exchange.method === "HEAD";
     const fresh =
       read && answer.status === 200 && isFresh(request.headers, etag, tagged ? answer.lastModified : undefined);

@@ -71,6 +71,7 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
     webhooks,
     manifests: new Manifests({ world, apps, refuseLocalHooks: options.refuseLocalHooks ?? false }),
     deepPageLimit: options.deepPageLimit ?? 10_000,
+    numberedRows: () => faults.numberedRows,
     refuseLocalHooks: options.refuseLocalHooks ?? false,
     wholeSchema: options.wholeSchema ?? null,
   };

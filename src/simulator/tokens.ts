@@ -86,6 +86,8 @@ export class Tokens {
   readonly #world: World;
   readonly #apps: Apps;
   readonly #byValue = new Map<string, Token>();
+  /** Deleted tokens, by whose they were: the service counts how often they are tried. */
+  readonly #gone = new Map<string, number>();
 
   constructor(world: World, apps: Apps) {
     this.#world = world;
@@ -210,7 +212,14 @@ export class Tokens {
   }
 
   delete(value: string): boolean {
+    const token = this.#byValue.get(value);
+    if (token) this.#gone.set(value, token.userId);
     return this.#byValue.delete(value);
+  }
+
+  /** Whose the token was that is gone. */
+  formerOwner(value: string): number | undefined {
+    return this.#byValue.has(value) ? undefined : this.#gone.get(value);
   }
 
   userOf(token: Token): User {

@@ -98,6 +98,49 @@ test("a replica that lags shows the older version, no new rows, and rows that ar
   expect([await title(1), await title(3), (await it.get(`${REST}/issues/2`)).status]).toEqual(["newest", "new", 410]);
 });
 
+test("two windows of one token are counted apart, and its answers tell now of one and now of the other", async () => {
+  await using it = await openSimulated({ faults: { windows: true } });
+  const seen: number[] = [];
+  for (let reads = 0; reads < 24; reads++) seen.push(Number((await it.get(REST)).headers.get("x-ratelimit-remaining")));
+  const jumps = seen.filter((remaining, at) => at > 0 && remaining >= (seen[at - 1] ?? 0));
+  expect(jumps.length).toBeGreaterThan(0);
+  // What both have lost is what was asked.
+  expect(new Set(seen).size).toBeLessThan(24);
+});
+
+test("tags of another formula differ from the known ones, and are worth as much", async () => {
+  await using it = await openSimulated();
+  const known = (await it.get(REST)).headers.get("etag");
+  await it.control("POST", "/-/faults", { tags: true });
+  const other = (await it.get(REST)).headers.get("etag") ?? "";
+  expect(other).not.toBe(known);
+  expect((await it.get(REST, { headers: { "If-None-Match": other } })).status).toBe(304);
+});
+
+test("lists by page number end where the service ends them, and deep pages may fail alone", async () => {
+  await using it = await openSimulated({
+    faults: { numberedRows: 2, http: [{ kind: "status", status: 502, match: "/milestones", fromPage: 2 }] },
+  });
+  for (const name of ["a", "b", "c"]) it.simulator.world.addLabel({ repository: it.repository, name });
+  const page = async (list: string, number: number) =>
+    (await it.get(`${REST}/${list}?per_page=1&page=${number}`)).status;
+  expect([await page("labels", 1), await page("labels", 2), await page("labels", 3)]).toEqual([200, 200, 422]);
+  expect([await page("milestones", 1), await page("milestones", 2)]).toEqual([200, 502]);
+});
+
+test("who tries a token that is gone too often is refused with the account's other tokens, for a while", async () => {
+  await using it = await openSimulated({ faults: { lockOut: { attempts: 3, seconds: 60 } } });
+  const { tokens } = it.simulator;
+  tokens.create({ token: "ghp_gone", login: "octo", repositories: "all" });
+  tokens.create({ token: "ghp_kept", login: "octo", repositories: "all" });
+  tokens.delete("ghp_gone");
+  const status = async (token: string) => (await it.get(REST, { token })).status;
+  expect([await status("ghp_gone"), await status("ghp_gone"), await status("ghp_kept")]).toEqual([401, 401, 200]);
+  expect([await status("ghp_gone"), await status("ghp_kept")]).toEqual([403, 403]);
+  it.clock.advance(61_000);
+  expect(await status("ghp_kept")).toBe(200);
+});
+
 test("the clock can be read and moved over HTTP", async () => {
   await using it = await openSimulated();
   expect((await it.control("POST", "/-/clock", { now: "2030-01-01T00:00:00Z" })).body.now).toBe(Date.UTC(2030, 0, 1));

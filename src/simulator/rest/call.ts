@@ -24,6 +24,8 @@ export interface Service {
   readonly manifests: Manifests;
   /** Rows beyond which `page` without a cursor is refused on issues. */
   readonly deepPageLimit: number;
+  /** Rows beyond which `page` is refused on all other lists. */
+  readonly numberedRows: () => number;
   /** The real service refuses hooks on loopback addresses; a simulation needs them. */
   readonly refuseLocalHooks: boolean;
   /** The service's whole GraphQL schema, as SDL; null: the part of it that is modelled. */

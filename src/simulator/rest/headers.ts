@@ -78,8 +78,10 @@ export type RequestHeaders = Readonly<Record<string, string | string[] | undefin
  * that are in `Vary` and were sent count, each followed by a colon. So the tag depends on the token, and not on the
  * encoding.
  */
-export function etagOf(headers: RequestHeaders, signed: boolean, body: string | Buffer): string {
+export function etagOf(headers: RequestHeaders, signed: boolean, body: string | Buffer, other = false): string {
   const hash = createHash("sha256");
+  // Nobody but the service knows this formula; all else about its tags stays.
+  if (other) hash.update("another formula:");
   for (const name of signed ? ["accept", "authorization", "cookie"] : ["accept"]) {
     const value = headers[name];
     if (typeof value === "string") hash.update(`${value}:`);

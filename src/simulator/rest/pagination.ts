@@ -26,6 +26,9 @@ export function paged<Row>(call: Call, listing: Listing<Row>, show: (row: Row) =
   const size = pageSize(call.query);
   const page = pageNumber(call.query);
   const from = (page - 1) * size;
+  // No more is known of it than this message; where it begins differs by list.
+  if (page > 1 && from >= call.numberedRows())
+    throw new Refusal(422, "In order to keep the API fast for everyone, pagination is limited for this resource.");
   const picked: Row[] = [];
   let total = 0;
   for (const row of listing.rows) {

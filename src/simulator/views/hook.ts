@@ -51,7 +51,7 @@ export function deliveryItem(delivery: Delivery): Json {
     action: delivery.action,
     installation_id: delivery.installationId,
     repository_id: delivery.repositoryId,
-    throttled_at: null,
+    throttled_at: delivery.throttledAt === null ? null : new Date(delivery.throttledAt).toISOString(),
   };
 }
 

@@ -15,6 +15,8 @@ export interface Delivery {
   /** Epoch milliseconds. */
   readonly deliveredAt: number;
   readonly redelivery: boolean;
+  /** When it was held back before it was sent. */
+  readonly throttledAt: number | null;
   readonly durationMs: number;
   /** "OK", or what went wrong. */
   readonly status: string;

@@ -46,6 +46,7 @@ interface Letter {
   readonly action: string | null;
   readonly json: string;
   readonly redelivery: boolean;
+  readonly throttledAt?: number;
 }
 
 // GitHub: bigger payloads are not sent at all.
@@ -238,11 +239,13 @@ export class Webhooks {
       return;
     }
     if (faults.webhook("duplicate")) this.#enqueue(letter);
-    if (faults.webhook("delay")) {
+    const throttled = faults.webhook("throttle");
+    if (throttled || faults.webhook("delay")) {
+      const late = throttled ? { ...letter, throttledAt: this.#world.clock.now() } : letter;
       const waitMs = faults.random.int(0, faults.webhooks.delayMs ?? 1_000);
       const timer = setTimeout(() => {
         this.#timers.delete(timer);
-        this.#enqueue(letter);
+        this.#enqueue(late);
       }, waitMs);
       this.#timers.add(timer);
       return;
@@ -316,6 +319,7 @@ export class Webhooks {
       action: letter.action,
       deliveredAt: this.#world.clock.now(),
       redelivery: letter.redelivery,
+      throttledAt: letter.throttledAt ?? null,
       durationMs: Math.round(performance.now() - startedAt),
       status,
       statusCode,
