@@ -3,7 +3,8 @@
  * says, in ms. Loaded before a program (`node --import`), it gives that program this time; the program knows nothing of it.
  *
  * Only the date moves. Timers, time-outs and what Redis and Postgres measure by themselves stay real, as they must: the
- * machine does not become faster. All processes see a step at the same instant, so it is no drift between clocks.
+ * machine does not become faster. All processes see a step at the same instant, so it is no drift between clocks. Each may be
+ * wrong by a little of its own, which never changes.
  */
 
 import { closeSync, openSync, readSync, writeFileSync, writeSync } from "node:fs";
@@ -11,15 +12,17 @@ import { flushCompileCache } from "node:module";
 
 /** Names the file to the programs of the mirror. */
 export const CLOCK_FILE = "SIMULATION_CLOCK";
+/** By how many ms a program's clock is wrong all the time, as those of two machines differ. */
+export const CLOCK_SKEW = "SIMULATION_CLOCK_SKEW_MS";
 
 /** Puts the file's time in the place of this process's `Date`. */
-function follow(path: string): void {
+function follow(path: string, skewMs = 0): void {
   const file = openSync(path, "r");
   const buffer = new Float64Array(1);
   const real = Date.now.bind(Date);
   const now = () => {
     readSync(file, buffer, 0, 8, 0);
-    return real() + (buffer[0] ?? 0);
+    return real() + (buffer[0] ?? 0) + skewMs;
   };
   const construct = (target: DateConstructor, args: unknown[], as: unknown) =>
     Reflect.construct(target, args.length === 0 ? [now()] : args, as as DateConstructor) as Date;
@@ -72,7 +75,7 @@ export function makeClock(path: string): SharedClock {
 
 const given = process.env[CLOCK_FILE];
 if (given !== undefined) {
-  follow(given);
+  follow(given, Number(process.env[CLOCK_SKEW] ?? 0));
   // What a program has compiled is otherwise stored when it ends by itself, and most of these are killed.
   setTimeout(flushCompileCache, 3_000).unref();
 }

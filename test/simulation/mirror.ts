@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { inherited } from "../support/config.ts";
-import { CLOCK_FILE } from "./clock.ts";
+import { CLOCK_FILE, CLOCK_SKEW } from "./clock.ts";
 import type { Part } from "./schedule.ts";
 
 const entries: Record<Part, string> = {
@@ -23,6 +23,8 @@ export interface MirrorOptions {
   env: NodeJS.ProcessEnv;
   clock: string;
   workers: number;
+  /** By how much the clock of a process is wrong, in ms. */
+  skewOf: (part: Part, index: number) => number;
   /** Gets the log of every process. */
   logDirectory: string;
 }
@@ -106,10 +108,10 @@ export class Mirror implements AsyncDisposable {
   #start(part: Part, index: number): void {
     const name = `${part}-${index}`;
     if (this.#running.has(name)) return;
-    const { root, clock, logDirectory } = this.#options;
+    const { root, clock, logDirectory, skewOf } = this.#options;
     const child = spawn(process.execPath, ["--import", clockModule, join(root, entries[part])], {
       // Without what this process was given: the tests' stores, the person's own settings.
-      env: { ...inherited, ...this.#env, [CLOCK_FILE]: clock },
+      env: { ...inherited, ...this.#env, [CLOCK_FILE]: clock, [CLOCK_SKEW]: String(skewOf(part, index)) },
       // The channel tells the process when this one has gone.
       stdio: ["ignore", "pipe", "pipe", "ipc"],
     });

@@ -17,9 +17,12 @@ export const faultKinds = {
   slow: "upstream answers late",
   timeout: "upstream does not answer in time",
   lag: "upstream's replicas show an older state",
+  moods:
+    "upstream counts in two windows, tags by another formula, limits GraphQL by work, refuses by permission, locks out",
   quota: "another user of the token spends the quota",
   rotate: "a token is replaced, and the old one revoked",
   revoke: "a token is refused for a while, and then accepted again",
+  skew: "the clocks of the processes differ by up to a second",
   kill: "a process ends by kill -9 and is started again",
   flush: "Redis forgets everything",
   redis: "Redis is away for a while",
@@ -57,6 +60,8 @@ export interface Plan {
   readonly workers: number;
   /** Whether audits come and go meanwhile, or only one at the end. */
   readonly auditPeriodMs: number;
+  /** By how much the clock of each process is wrong. */
+  readonly skewsMs: Readonly<Record<string, number>>;
   readonly steps: readonly Step[];
 }
 
@@ -89,14 +94,17 @@ const LAST_SHARE = 0.25;
 /** So many changes are made in the end only for the watermarks to move. */
 const LAST_WORDS = 4;
 const MINUTE_MS = 60_000;
+const REFUSED = ["/issues$", "/pulls/[0-9]+$", "/labels$", "/issues/comments$", "^POST /graphql$", "/pulls/comments$"];
 /** Less than what the mirror takes for the longest lag of a replica. */
 const MAX_LAG_MS = 9_000;
+const MAX_SKEW_MS = 900;
 
 export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
   const random = seededRandom(seed);
   const left: Record<string, number> = { ...AT_MOST };
   // Later additions draw from a row of their own, so that a seed stays the same in all else.
   const later = seededRandom(seed * 104_729 + 1);
+  const moods = seededRandom(seed * 1_299_709 + 2);
   const happens = (kind: keyof typeof FREQUENCIES, drawn = random) => {
     const hit = drawn.chance(FREQUENCIES[kind]);
     if (!hit || !faults.has(kind)) return false;
@@ -110,11 +118,11 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
     const deeds: Deed[] = [];
     const isLast = index >= steps - steps * LAST_SHARE;
     if (isLast && planned.length === Math.ceil(steps - steps * LAST_SHARE))
-      deeds.push({ kind: "weather", settings: lastWeather(random, faults), limitStatus: 429 });
+      deeds.push({ kind: "weather", settings: moodOf(moods, faults, lastWeather(random, faults)), limitStatus: 429 });
     else if (index === 0 || (!isLast && random.chance(1 / WEATHER_STEPS)))
       deeds.push({
         kind: "weather",
-        settings: weatherOf(random, faults),
+        settings: moodOf(moods, faults, weatherOf(random, faults)),
         limitStatus: random.pick([403, 429] as const),
       });
     if (happens("redeliver")) deeds.push({ kind: "redeliver", count: random.int(1, 20) });
@@ -131,7 +139,7 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
     const advanceMs = index === steps - LAST_WORDS ? MINUTE_MS : isCloser ? 0 : advanceOf(random);
     planned.push({ advanceMs, deeds, pauseMs: random.chance(0.7) ? 0 : random.int(1, 60) });
   }
-  return { seed, workers, auditPeriodMs, steps: planned };
+  return { seed, workers, auditPeriodMs, skewsMs: skewsOf(moods, faults, workers), steps: planned };
 }
 
 /** Most changes fall into the second of the one before, which `updated_at` cannot tell apart. */
@@ -169,6 +177,13 @@ function lastWeather(random: Random, faults: ReadonlySet<FaultKind>): FaultSetti
   };
 }
 
+/** Machines that keep their time by the network's differ by a fraction of a second; some by more. */
+function skewsOf(random: Random, faults: ReadonlySet<FaultKind>, workers: number): Record<string, number> {
+  const names = ["web-0", "scheduler-0", ...Array.from({ length: workers }, (_, index) => `worker-${index}`)];
+  const skews = names.map((name) => [name, random.int(-MAX_SKEW_MS, MAX_SKEW_MS)] as const);
+  return faults.has("skew") ? Object.fromEntries(skews) : {};
+}
+
 /** Some faults together, each at its own strength; a third of the time nearly all is well. */
 function weatherOf(random: Random, faults: ReadonlySet<FaultKind>): FaultSettings {
   const isCalm = random.chance(0.3);
@@ -201,4 +216,31 @@ function weatherOf(random: Random, faults: ReadonlySet<FaultKind>): FaultSetting
   if (strength("timeout", 1) > 0.9) http.push({ kind: "slow", delayMs: 16_000, times: 1 });
   const lagMs = Math.round(strength("lag", MAX_LAG_MS));
   return { http, webhooks, lagMs, lagDrawn: true };
+}
+
+/** What the service was seen to do in fair weather too. Each lasts as long as the weather it comes with. */
+function moodOf(random: Random, faults: ReadonlySet<FaultKind>, settings: FaultSettings): FaultSettings {
+  if (!faults.has("moods")) return settings;
+  const is = (probability: number) => random.chance(probability);
+  const http = [...(settings.http ?? [])];
+  // One list, or one kind of document, is refused although all else is shown.
+  if (is(0.15)) {
+    const as = random.pick(["permission", "saml", "ip-allow-list"] as const);
+    http.push({ kind: "refusal", as, match: random.pick(REFUSED), times: random.int(1, 12) });
+  }
+  if (is(0.2)) http.push({ kind: "status", status: random.pick([500, 502] as const), fromPage: 2, probability: 0.3 });
+  const nested = { parents: random.int(2, 20), keep: random.int(0, 5) };
+  return {
+    ...settings,
+    http,
+    webhooks: { ...settings.webhooks, throttle: is(0.3) ? random.next() * 0.2 : 0 },
+    windows: is(0.5),
+    tags: is(0.3),
+    lockOut: { attempts: random.int(5, 30), seconds: random.int(10, 120) },
+    graphql: {
+      ...(is(0.25) ? { timeoutAtWork: random.int(20, 400) } : {}),
+      ...(is(0.25) ? { resourceLimitAtWork: random.int(20, 400) } : {}),
+      ...(is(0.1) ? { truncateNested: nested } : {}),
+    },
+  };
 }

@@ -125,6 +125,7 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
       env: testEnvironment(places, env),
       clock: clock.path,
       workers: plan.workers,
+      skewOf: (part, index) => plan.skewsMs[`${part}-${index}`] ?? 0,
       logDirectory: directory,
     }),
   );
