@@ -71,6 +71,8 @@ export async function initialise(cluster) {
       ...(hasOwnLocale
         ? ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         : ["--locale=C.UTF-8"]),
+      // Newer ones have them unasked.
+      ...(Number(postgresVersion()) < 18 ? ["--data-checksums"] : []),
       ...(throwAway ? ["--no-sync"] : []),
     ],
     environment,
