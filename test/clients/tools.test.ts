@@ -256,6 +256,27 @@ describe.skipIf(!isAsked)("tools (TOOLS=1)", { timeout: LONG_TEST_MS }, () => {
     expect(JSON.stringify((await world.get(`/repos/${repo}/issues/${number}/comments?per_page=100`)).body)).toContain(
       "said by gh",
     );
+    // All the fields that each command knows.
+    for (const command of [
+      ["repo", "view", `${ENTERPRISE}/${repo}`],
+      ["pr", "view", number, ...there],
+      ["pr", "list", ...there],
+      ["issue", "view", String(at.fixed), ...there],
+      ["issue", "list", ...there],
+      ["release", "view", "v9.0.0", ...there],
+      ["label", "list", ...there],
+      ["search", "prs", "--repo", repo],
+    ]) {
+      const { out, err } = await gh([...command, "--json"], { host: ENTERPRISE, cwd: work });
+      const fields = `${out}${err}`.split("\n").flatMap((line) => /^\s+(\w+)$/.exec(line)?.[1] ?? []);
+      const shown: Json = JSON.parse(await said([...command, "--json", fields.join()]));
+      expect(Object.keys([shown].flat()[0]).toSorted(), command.join(" ")).toEqual(fields.toSorted());
+    }
+    await said(["pr", "edit", number, ...there, "--title", "Edited by gh"]);
+    await said(["pr", "merge", number, ...there, "--merge"]);
+    const merged = { title: "Edited by gh", merged: true, state: "closed" };
+    expect(await upstream(`/repos/${repo}/pulls/${number}`)).toMatchObject(merged);
+    expect((await world.get(`/repos/${repo}/pulls/${number}`)).body).toMatchObject(merged);
   });
 
   test("an MCP server that takes a host works through it", async () => {

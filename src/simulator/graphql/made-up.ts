@@ -78,8 +78,8 @@ function leaf(type: string, { fieldName, parentType }: GraphQLResolveInfo): unkn
     case "BigInt":
       return String(fieldName.length);
     case "Boolean":
-      // Nobody should look for a second page.
-      return parentType.name !== "PageInfo";
+      // Nobody should look for a second page, or take a pull request for one that a queue will merge.
+      return parentType.name !== "PageInfo" && !/MergeQueue/.test(fieldName);
     case "DateTime":
     case "GitTimestamp":
     case "PreciseDateTime":
