@@ -36,22 +36,18 @@ export async function targetsAsTheyStand(ctx: Pick<Context, "db" | "config">): P
     listed.push({
       ...{ id, for: names.get(id) ?? "?", url, events, madeBy, lastStatus, waiting: waiting.get(id) ?? null },
       state: disabledAt !== null ? "disabled" : active ? "on" : "off",
-      problem: await problemOf(ctx, target, lastStatus),
+      problem: problemOf(ctx, target, lastStatus),
     });
   }
   return listed;
 }
 
-async function problemOf(
-  ctx: Pick<Context, "db" | "config">,
-  target: Target,
-  lastStatus: string | null,
-): Promise<string | null> {
+function problemOf(ctx: Pick<Context, "config">, target: Target, lastStatus: string | null): string | null {
   if (target.problem !== null) return target.problem;
   if (faultOf(ctx.config.targetsAllowed, target.url) !== null)
     return "Its address is not on the public Internet, and TARGETS_ALLOWED does not name it";
   try {
-    await secretOf(ctx, target);
+    secretOf(ctx, target);
   } catch (error) {
     if (!(error instanceof SealedSecretError)) throw error;
     return error.message;

@@ -135,27 +135,37 @@ function sealed({ webhookSecrets }: Context["config"], secret: string | null): B
   return secret === null ? null : seal(sealingKey(webhookSecrets[0] ?? "", PURPOSE), PURPOSE, secret);
 }
 
-/**
- * What requests to the target are signed with; null: nothing. What an older WEBHOOK_SECRET sealed is sealed anew, so that
- * the older one can be dropped.
- * @throws SealedSecretError
- */
-export async function secretOf(
-  { db, config }: Pick<Context, "db" | "config">,
-  { id, sealedSecret }: Pick<Target, "id" | "sealedSecret">,
-): Promise<string | null> {
-  if (sealedSecret === null) return null;
+/** What requests to a target are signed with. */
+export interface TargetSecret {
+  /** Null: they are not signed. */
+  value: string | null;
+  /** An older WEBHOOK_SECRET sealed it. */
+  isOutdated: boolean;
+}
+
+/** Only reads. @throws SealedSecretError */
+export function secretOf(
+  { config }: Pick<Context, "config">,
+  { sealedSecret }: Pick<Target, "sealedSecret">,
+): TargetSecret {
+  if (sealedSecret === null) return { value: null, isOutdated: false };
   for (const [at, webhookSecret] of config.webhookSecrets.entries()) {
-    const secret = tryUnseal(webhookSecret, sealedSecret);
-    if (secret === null) continue;
-    if (at > 0)
-      await db.query(
-        sql`update targets set secret = ${sealed(config, secret)} where id = ${id} and secret = ${sealedSecret}`,
-      );
-    return secret;
+    const value = tryUnseal(webhookSecret, sealedSecret);
+    if (value !== null) return { value, isOutdated: at > 0 };
   }
   throw new SealedSecretError(
     "Its secret was encrypted with a WEBHOOK_SECRET that is no longer set: set that one beside the present one, or give the target its secret again",
+  );
+}
+
+/** Seals an outdated secret with the present WEBHOOK_SECRET, so that the older one can be dropped. */
+export async function sealAnew(
+  { db, config }: Pick<Context, "db" | "config">,
+  { id, sealedSecret }: Pick<Target, "id" | "sealedSecret">,
+  { value }: TargetSecret,
+): Promise<void> {
+  await db.query(
+    sql`update targets set secret = ${sealed(config, value)} where id = ${id} and secret = ${sealedSecret}`,
   );
 }
 

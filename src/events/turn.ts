@@ -23,7 +23,7 @@ import { isAccepted, type Outcome, type TargetClient } from "./post.ts";
 import { type Message, requestTo, type TargetRequest } from "./request.ts";
 import { afterFailure } from "./retry.ts";
 import { noteSent, type Sending } from "./sent.ts";
-import { findTarget, SealedSecretError, secretOf, type Target } from "./target.ts";
+import { findTarget, SealedSecretError, sealAnew, secretOf, type Target, type TargetSecret } from "./target.ts";
 
 /** The repositories whose events a target is told of at once. Within each they come one after the other. */
 const LANES = 4;
@@ -224,15 +224,16 @@ async function tryOnce(
   target: Target,
   { traceparent, ...message }: Message & Pick<HeldPayload, "traceparent">,
 ): Promise<Tried | null> {
-  let secret: string | null;
+  let secret: TargetSecret;
   try {
-    secret = await secretOf(ctx, target);
+    secret = secretOf(ctx, target);
   } catch (error) {
     if (!(error instanceof SealedSecretError)) throw error;
     await disable(ctx, target, error.message);
     return null;
   }
-  const request = await requestTo(ctx, target, secret, message);
+  if (secret.isOutdated) await sealAnew(ctx, target, secret);
+  const request = await requestTo(ctx, target, secret.value, message);
   const sentAt = ctx.clock.now();
   const begun = performance.now();
   const attributes = { "tain.event": message.event, "tain.delivery": message.guid, "tain.target": target.id };
