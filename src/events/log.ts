@@ -60,21 +60,33 @@ export async function recordEvents(tx: Transaction, told: readonly Told[]): Prom
   return woken;
 }
 
-/** Places what waits although nothing holds it up any more: a delivery before it has failed for good. Answers whom to wake. */
-export async function placeHeld({ db }: Pick<Context, "db">): Promise<number[]> {
-  const held = await db.query<{ repository_id: string }>(
-    sql`select distinct repository_id from events where id is null order by repository_id limit ${MOST_HELD}`,
-  );
-  if (held.length === 0) return [];
-  const repositoryIds = held.map(({ repository_id }) => Number(repository_id));
-  return await db.transaction(async (tx) => {
-    const [, woken] = await together([lock(tx, repositoryIds), place(tx, repositoryIds), announce(tx, [EVENTS_TOLD])]);
-    return woken;
-  });
+/**
+ * Places what waits although nothing holds it up any more: a delivery before it has failed for good. What is still held up is neither
+ * locked nor counted, so it keeps no other waiting.
+ */
+export async function placeHeld({ db }: Pick<Context, "db">): Promise<void> {
+  for (let last = -1; ; ) {
+    const rows = await db.query<{ repositoryId: number }>(sql`
+      select distinct e.repository_id::float8 as "repositoryId" from events e
+        where ${IS_READY} and e.repository_id > ${last} order by "repositoryId" limit ${PLACED_AT_ONCE}`);
+    const repositoryIds = rows.map(({ repositoryId }) => repositoryId);
+    if (repositoryIds.length > 0)
+      await db.transaction((tx) =>
+        together([lock(tx, repositoryIds), place(tx, repositoryIds), announce(tx, [EVENTS_TOLD])]),
+      );
+    if (repositoryIds.length < PLACED_AT_ONCE) return;
+    last = repositoryIds.at(-1) ?? last;
+  }
 }
 
-/** Of one call; the scheduler asks again within seconds. */
-const MOST_HELD = 1_000;
+/** Repositories of one transaction, which holds the lock of each. */
+const PLACED_AT_ONCE = 100;
+
+/** Whether an event `e` waits, and nothing that was received before it is still to be applied. */
+const IS_READY = sql`e.id is null and not exists (
+  select from deliveries p where p.status = 'pending' and p.received_at <= e.received_at
+    and coalesce(p.repository_id, ${NO_REPOSITORY}) = e.repository_id
+    and (p.received_at, p.id) < (e.received_at, e.delivery_id))`;
 
 /** In one order, so that two transactions with the same repositories never wait for each other in a circle. */
 async function lock(tx: Transaction, repositoryIds: readonly number[]): Promise<void> {
@@ -95,10 +107,7 @@ async function place(tx: Transaction, repositoryIds: readonly number[]): Promise
   const rows = await tx.prepared<{ target_id: string }>(sql`
     with ready as (
       select e.repository_id, e.guid from events e
-        where e.id is null and e.repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[]) and not exists (
-          select from deliveries p where p.status = 'pending' and p.received_at <= e.received_at
-            and coalesce(p.repository_id, ${NO_REPOSITORY}) = e.repository_id
-            and (p.received_at, p.id) < (e.received_at, e.delivery_id))
+        where ${IS_READY} and e.repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[])
         order by e.received_at, e.delivery_id
     ), placed as (
       update events e set id = r.place from (select *, nextval('event_place') as place from ready) r

@@ -379,6 +379,27 @@ test("an event wakes its target, though others wait that nobody sends", async ()
   expect(server.heard.map(({ payload }) => payload.number)).toEqual([1, 2]);
 });
 
+test("an event that nothing holds up gets its place, though those of a thousand repositories are held up", async () => {
+  const { db, clock } = world.ctx;
+  const now = clock.now();
+  try {
+    await db.query(sql`insert into deliveries (hook_id, guid, event, repository_id, payload, received_at)
+      select 77, 'pending ' || n, 'star', n, '{}', ${now} from generate_series(1, 1000) as n`);
+    await db.query(sql`insert into events (repository_id, guid, delivery_id, event, received_at)
+      select repository_id, 'held', uuidv7(), event, received_at + interval '1 s' from deliveries where hook_id = 77
+      union all select ${at(0).id}::bigint, 'free', uuidv7(), 'star', ${now}::timestamptz`);
+    await wakeDue(world.ctx);
+    const placed = sql`select guid from events where id is not null and guid in ('held', 'free')`;
+    expect(await db.query(placed)).toEqual([{ guid: "free" }]);
+    await db.query(sql`update deliveries set status = 'failed' where hook_id = 77`);
+    await wakeDue(world.ctx);
+    expect(await db.query(placed)).toHaveLength(1_001);
+  } finally {
+    await db.query(sql`delete from events where guid in ('held', 'free')`);
+    await db.query(sql`delete from deliveries where hook_id = 77`);
+  }
+});
+
 test("what a target still has to hear of is not pruned, and is once it has heard it", async () => {
   const server = await openServer();
   server.answer = (_, reply) => reply.writeHead(500).end();
