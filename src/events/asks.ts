@@ -1,8 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { holdFrom } from "./cursors.ts";
 
-/** A request that somebody asked for: a ping, a test, or a delivery once more. It is tried once. */
+/**
+ * A request that somebody asked for: a ping, a test, or a delivery once more. It is tried once, and again only if its process was
+ * killed before it noted what came of it.
+ */
 export interface Ask {
   id: string;
   guid: string;
@@ -15,6 +19,8 @@ export interface Ask {
   redelivery: boolean;
   /** We made what the delivery holds, of a change that no webhook told of. */
   isMade: boolean;
+  /** Others may take it from then on. */
+  heldUntil: Date;
 }
 
 /**
@@ -49,18 +55,15 @@ export async function askAgain(
   return asked > 0;
 }
 
-/** Takes the next one of a target, for this process alone, until it is settled or `HELD_MS` are over. */
-export async function takeAsk(
-  { db, clock }: Pick<Context, "db" | "clock">,
-  targetId: number,
-  heldMs: number,
-): Promise<Ask | null> {
+/** Takes the next one of a target, for this process alone, until it is settled or its `heldUntil` is over. */
+export async function takeAsk({ db, clock }: Pick<Context, "db" | "clock">, targetId: number): Promise<Ask | null> {
   const now = clock.now();
-  const [ask] = await db.prepared<Ask>(sql`
-    update target_asks set held_until = ${new Date(now.getTime() + heldMs)}
+  const heldUntil = holdFrom(now);
+  const [ask] = await db.prepared<Omit<Ask, "heldUntil">>(sql`
+    update target_asks set held_until = ${heldUntil}
       where id = (select id from target_asks where target_id = ${targetId}
           and (held_until is null or held_until <= ${now}) order by id limit 1 for update skip locked)
       returning id, guid, event, action, repository_id::float8 as "repositoryId", delivery_id as "deliveryId", payload,
         redelivery, exists (select from events e where e.delivery_id = target_asks.delivery_id and e.is_made) as "isMade"`);
-  return ask ?? null;
+  return ask ? { ...ask, heldUntil } : null;
 }

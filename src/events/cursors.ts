@@ -29,7 +29,7 @@ export interface HeldCursor {
 }
 
 /** An attempt takes ten seconds at most; then the cursor is held anew. A killed process holds it for the rest of this. */
-export const HELD_MS = 20_000;
+const HELD_MS = 20_000;
 
 /** Takes the cursor of a target that is furthest behind and may be tried now; null: none may. */
 export async function takeCursor(
@@ -54,10 +54,10 @@ export function holdFrom(now: Date): Date {
 }
 
 /**
- * Whether an attempt that begins now ends while the cursor is held. One that began later would come behind what another turn
+ * Whether an attempt that begins now ends while the cursor, or the ask, is held. One that began later would come behind what another turn
  * has sent meanwhile. Pure.
  */
-export function isHeldForAnAttempt({ heldUntil }: HeldCursor, now: Date): boolean {
+export function isHeldForAnAttempt({ heldUntil }: Pick<HeldCursor, "heldUntil">, now: Date): boolean {
   return heldUntil.getTime() - now.getTime() > HELD_MS / 2;
 }
 

@@ -4,7 +4,6 @@ import type { Context } from "../context.ts";
 import { traceHeaders } from "../operations/tracing.ts";
 import { takeAsk } from "./asks.ts";
 import {
-  HELD_MS,
   type HeldCursor,
   holdFrom,
   isAllTold,
@@ -49,7 +48,7 @@ interface Turn {
  * Sends a target what waits for it: first what was asked for, then the events, in order within each repository. Answers
  * whether there is more that it could be sent now.
  *
- * Everything stands in Postgres: a process that dies leaves its cursors to others once `HELD_MS` are over, and at most the
+ * Everything stands in Postgres: a process that dies leaves its cursors to others once they are held no more, and at most the
  * event that it was just sending is sent twice.
  */
 export async function sendTo(
@@ -75,7 +74,7 @@ export async function sendTo(
 
 async function sendAsked(ctx: Telling, client: TargetClient, targetId: number, turn: Turn): Promise<void> {
   while (!turn.isOver()) {
-    const ask = await takeAsk(ctx, targetId, HELD_MS);
+    const ask = await takeAsk(ctx, targetId);
     const target = ask && (await findTarget(ctx, targetId));
     if (!ask || !target) return;
     const opened = ask.payload ? own(ask.payload) : await openPayload(ctx, client.room, ask.deliveryId);
@@ -87,6 +86,8 @@ async function sendAsked(ctx: Telling, client: TargetClient, targetId: number, t
     }
     using payload = opened;
     using place = await client.places.take();
+    // It may have waited for long. Then another turn takes it once it is held no more.
+    if (!isHeldForAnAttempt(ask, ctx.clock.now())) return;
     const tried = await tryOnce(ctx, client, target, { ...ask, ...contentOf(payload), eventId: null });
     if (tried === null) return;
     place.answered();

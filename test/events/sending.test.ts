@@ -222,6 +222,31 @@ test("a turn that stalls once it holds a repository sends nothing: another may h
   }
 });
 
+test("a turn that stalls once it holds what was asked for sends nothing: another may send it meanwhile", async () => {
+  const server = await openServer();
+  const id = await register(server.url);
+  let aheadMs = 0;
+  const ctx = { ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + aheadMs) } };
+  const client = new TargetClient(ctx);
+  const { places } = client;
+  try {
+    const stall = () => {
+      aheadMs += 15_000;
+      return places;
+    };
+    Object.defineProperty(client, "places", { get: stall, configurable: true });
+    await askFor(ctx, id, { event: "ping", payload: Buffer.from("{}"), deliveryId: null, repositoryId: null });
+    await sendTo(ctx, client, id, new AbortController().signal);
+    expect(server.pings).toHaveLength(0);
+    Object.defineProperty(client, "places", { value: places });
+    aheadMs += 15_000;
+    await sendTo(ctx, client, id, new AbortController().signal);
+    expect(server.pings).toHaveLength(1);
+  } finally {
+    await client.close();
+  }
+});
+
 test("a target that accepts nothing for long is disabled with its problem, and goes on where it stopped once enabled", async () => {
   const server = await openServer();
   server.answer = (_, reply) => reply.writeHead(410).end("gone");
