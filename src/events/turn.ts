@@ -111,6 +111,7 @@ async function runLanes(ctx: Telling, client: TargetClient, targetId: number, tu
   open();
   // By its index, since lanes open lanes.
   for (let at = 0; at < lanes.length; at++) await lanes[at];
+  if (failures.length > 1) throw new AggregateError(failures, `${failures.length} repositories of one turn failed`);
   if (failures.length > 0) throw failures[0];
 }
 

@@ -375,6 +375,29 @@ async function startWeb(): Promise<string> {
   return String((await web.said("Listening")).address);
 }
 
+test("of a turn in which several repositories fail, each failure is told", async () => {
+  const { db } = world.ctx;
+  const server = await openServer();
+  const id = await register(server.url);
+  await db.query(sql`create function refuse_record() returns trigger language plpgsql as
+    $$ begin raise exception 'no record of %', new.repository_id; end $$`);
+  await db.query(sql`create trigger refuse_record before insert on target_deliveries
+    for each row execute function refuse_record()`);
+  // What the processes hold is free by this clock.
+  const ctx = { ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + 601_000) } };
+  const client = new TargetClient(ctx);
+  try {
+    await Promise.all([starred(at(0)), starred(at(1))]);
+    await server.hears(2);
+    const failure = await sendTo(ctx, client, id, new AbortController().signal).catch((error) => error);
+    const refusals = [at(0), at(1)].map((repository) => `no record of ${repository.id}`);
+    expect(failure.errors?.map(({ message }: Error) => message).sort()).toEqual(refusals.sort());
+  } finally {
+    await db.query(sql`drop function refuse_record() cascade`);
+    await client.close();
+  }
+});
+
 test("with Redis emptied nothing is lost: what waits stands in Postgres", async () => {
   const server = await openServer();
   await register(server.url);
