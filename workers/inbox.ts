@@ -1,5 +1,6 @@
 import type { Worker } from "bullmq";
 import { InboxUnavailableError, storeWaitingDelivery } from "../src/inbox/accept.ts";
+import { openDispatch } from "../src/inbox/dispatch.ts";
 import { Outage } from "../src/operations/outage.ts";
 import type { InboxJob } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
@@ -15,9 +16,10 @@ export function openInboxWorker(ctx: WorkerContext): Worker<InboxJob> {
     begins: "Deliveries in Redis wait for Postgres",
     ends: "Deliveries move from Redis to Postgres again",
   });
+  const dispatch = openDispatch(ctx);
   return openWorker<InboxJob>(ctx, QUEUE_NAMES.inbox, { concurrency: 4, mostTakeovers: ANY_NUMBER }, async (job) => {
     try {
-      await storeWaitingDelivery(ctx, job.data);
+      await storeWaitingDelivery(ctx, dispatch, job.data);
       postgres.met();
     } catch (error) {
       if (error instanceof InboxUnavailableError) postgres.missed(error);

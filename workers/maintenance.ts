@@ -5,7 +5,7 @@ import { pruneSent } from "../src/events/sent.ts";
 import { wakeDue } from "../src/events/wake.ts";
 import { dispatchPending } from "../src/inbox/dispatch.ts";
 import { pruneDeliveries } from "../src/inbox/prune.ts";
-import type { MaintenanceTask } from "../src/queues/jobs.ts";
+import { MAINTENANCE_TASKS, type MaintenanceTask } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { scheduleAudits } from "../src/sync/audit/schedule.ts";
 import { scheduleCatchUps } from "../src/sync/catch-up/catch-up.ts";
@@ -32,7 +32,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
   return openWorker<Record<string, never>, MaintenanceTask>(
     ctx,
     QUEUE_NAMES.maintenance,
-    { concurrency: 9 },
+    { concurrency: MAINTENANCE_TASKS.length },
     (job, signal) => {
       const task = job.name;
       switch (task) {

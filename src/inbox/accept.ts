@@ -7,7 +7,7 @@ import type { RedisDisk } from "../operations/redis-disk.ts";
 import { enqueueInbox } from "../queues/enqueue.ts";
 import type { InboxJob } from "../queues/jobs.ts";
 import { type Delivery, keysOf } from "./delivery.ts";
-import { openDispatch } from "./dispatch.ts";
+import type { openDispatch } from "./dispatch.ts";
 import { type InboxWriter, STORE_TIMEOUT_MS, storeDelivery } from "./writer.ts";
 
 /** No store that was asked can keep the delivery at the moment. It must not be acknowledged, or has to wait where it is. */
@@ -64,7 +64,8 @@ export async function acceptDelivery(
  * @throws UnstorableDeliveryError when Postgres never will
  */
 export async function storeWaitingDelivery(
-  ctx: Pick<Context, "db" | "redis" | "queues" | "log" | "tracing">,
+  ctx: Pick<Context, "db">,
+  dispatch: Ways["dispatch"],
   job: InboxJob,
 ): Promise<void> {
   const { hookId, guid, event, repositoryId, traceparent = null, isMade = false } = job;
@@ -75,7 +76,7 @@ export async function storeWaitingDelivery(
     const keys = repositoryId === undefined ? found : { ...found, repositoryId };
     const receivedAt = new Date(job.receivedAt);
     const stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt, traceparent, isMade });
-    if (stored !== null) openDispatch(ctx)({ deliveryId: stored, traceparent });
+    if (stored !== null) dispatch({ deliveryId: stored, traceparent });
   } catch (error) {
     const isRefused = error instanceof SyntaxError || (isPostgresRefusal(error) && !(await isShutOut(ctx)));
     const Failure = isRefused ? UnstorableDeliveryError : InboxUnavailableError;

@@ -24,6 +24,12 @@ interface Parts {
   logins: Pick<Logins, "own">;
 }
 
+/** An operator who is signed in. */
+interface Signed {
+  session: Session;
+  sessions: Sessions;
+}
+
 /** The page for the operator at `/-/`, and what its scripts ask for. */
 export function operatorPage(ctx: Context, { logins }: Parts): Route[] {
   const { operatorToken } = ctx.config;
@@ -32,12 +38,12 @@ export function operatorPage(ctx: Context, { logins }: Parts): Route[] {
   const post = (path: string, handle: Handler): Route => ({ method: "POST", path, handle });
   /** To anybody but a signed-in operator the page says nothing. */
   const asOperator =
-    (handle: (exchange: Exchange, session: Session, params: Record<string, string>) => Promise<Reply>): Handler =>
+    (handle: (exchange: Exchange, signed: Signed, params: Record<string, string>) => Promise<Reply>): Handler =>
     async (exchange, params) => {
       const session = (await sessions?.find(exchange)) ?? null;
-      if (!session) return said(401, "You are not signed in, or the session is over: sign in again");
+      if (!sessions || !session) return said(401, "You are not signed in, or the session is over: sign in again");
       try {
-        return await handle(exchange, session, params);
+        return await handle(exchange, { session, sessions }, params);
       } catch (error) {
         return await failed(ctx, error);
       }
@@ -82,7 +88,7 @@ export function operatorPage(ctx: Context, { logins }: Parts): Route[] {
     }),
     get(
       "/-/operator/:view",
-      asOperator(async ({ search, headers }, _session, { view = "" }) => {
+      asOperator(async ({ search, headers }, _signed, { view = "" }) => {
         const load = Object.hasOwn(VIEWS, view) ? VIEWS[view] : undefined;
         if (!load) throw new HttpError(404, "There is no such view");
         const body = JSON.stringify(await load(ctx, new URLSearchParams(search)));
@@ -96,14 +102,14 @@ export function operatorPage(ctx: Context, { logins }: Parts): Route[] {
     ),
     post(
       "/-/operator/commands",
-      asOperator(async (exchange, session) => {
-        if (sessions) refuseStrangers(exchange, session, sessions, ctx.config.publicUrl);
+      asOperator(async (exchange, signed) => {
+        refuseStrangers(exchange, signed, ctx.config.publicUrl);
         return json(202, await ask(ctx, await jsonOf(exchange)), { ...GUARDS, "Cache-Control": "no-store" });
       }),
     ),
     get(
       "/-/operator/commands/:id",
-      asOperator(async (_exchange, _session, { id = "" }) =>
+      asOperator(async (_exchange, _signed, { id = "" }) =>
         json(200, await look(ctx, id), { ...GUARDS, "Cache-Control": "no-store" }),
       ),
     ),
@@ -111,7 +117,7 @@ export function operatorPage(ctx: Context, { logins }: Parts): Route[] {
 }
 
 /** A changing request of the page's scripts. @throws HttpError for one that another page, or a program, made */
-function refuseStrangers(exchange: Exchange, session: Session, sessions: Sessions, publicUrl: string | null): void {
+function refuseStrangers(exchange: Exchange, { session, sessions }: Signed, publicUrl: string | null): void {
   if (!isFromHere(exchange, publicUrl) || !sessions.isOurs(exchange, session))
     throw new HttpError(403, "This request was not made by the page, so nothing was done. Reload it, and try again");
 }

@@ -186,7 +186,8 @@ describe("one of the two stores may be away", () => {
     expect(jobs).toHaveLength(1);
 
     await link.mend();
-    for (const job of [jobs[0], jobs[0]]) if (job) await storeWaitingDelivery(world.ctx, job.data);
+    for (const job of [jobs[0], jobs[0]])
+      if (job) await storeWaitingDelivery(world.ctx, openDispatch(world.ctx), job.data);
     expect(await world.inbox()).toMatchObject([
       {
         guid,

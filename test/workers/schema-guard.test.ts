@@ -4,6 +4,7 @@ import { openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import { hookSecret } from "../../src/config/hook-secrets.ts";
 import { InboxUnavailableError, storeWaitingDelivery, UnstorableDeliveryError } from "../../src/inbox/accept.ts";
+import { openDispatch } from "../../src/inbox/dispatch.ts";
 import { VERSION } from "../../src/version.ts";
 import { openLink } from "../receiver/breakable-link.ts";
 import { opened, openReceiverWorld, SECRET } from "../receiver/receiver-world.ts";
@@ -207,9 +208,9 @@ test("what a schema refuses waits in Redis where it shuts this version out, and 
   await using world = await openReceiverWorld();
   await world.ctx.db.query(sql.script("alter table deliveries add column of_later integer not null"));
   const job = { hookId: 1, guid: "a-guid", event: "star", payload: "e30=", receivedAt: new Date().toISOString() };
-  await expect(storeWaitingDelivery(world.ctx, job)).rejects.toThrow(UnstorableDeliveryError);
+  await expect(storeWaitingDelivery(world.ctx, openDispatch(world.ctx), job)).rejects.toThrow(UnstorableDeliveryError);
   await world.ctx.db.query(
     sql`insert into schema_migrations (version, name, oldest_tain) values (9999, 'newer', ${NEWER})`,
   );
-  await expect(storeWaitingDelivery(world.ctx, job)).rejects.toThrow(InboxUnavailableError);
+  await expect(storeWaitingDelivery(world.ctx, openDispatch(world.ctx), job)).rejects.toThrow(InboxUnavailableError);
 });
