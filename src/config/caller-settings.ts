@@ -1,5 +1,5 @@
 import type { Setting } from "./setting.ts";
-import { allowance, count, oneOf, origins, serverVersion, size, span, timeout } from "./values.ts";
+import { allowance, count, logins, oneOf, origins, serverVersion, size, span, timeout } from "./values.ts";
 
 /** Who may ask, what it costs them, and what answers are made of. */
 export const CALLER_SETTINGS = {
@@ -16,6 +16,20 @@ export const CALLER_SETTINGS = {
     default: "60s",
     about:
       "How long upstream's word about a caller who shows one of its tokens is believed: who it is and what they see of private repositories. A token that was revoked there is refused here after as long.",
+  },
+  allowedUsers: {
+    name: "ALLOWED_USERS",
+    read: logins,
+    default: "",
+    about:
+      "Whom upstream's tokens may belong to: logins, comma separated, an App's as `name[bot]`. Everybody who has a token of upstream's may ask where neither this nor `ALLOWED_ORGANIZATIONS` is set. Tokens of Tain's own are not judged by it.",
+  },
+  allowedOrganizations: {
+    name: "ALLOWED_ORGANIZATIONS",
+    read: logins,
+    default: "",
+    about:
+      "Organizations whose members' tokens of upstream's are accepted, beside those of `ALLOWED_USERS`: logins, comma separated. Upstream is asked with the caller's token, which may need the scope `read:org` for that.",
   },
   hidesPaused: {
     name: "PAUSED_REPOSITORIES",

@@ -27,6 +27,15 @@ export function list(text: string): string[] {
   return parts;
 }
 
+/** Logins of accounts, in lower case, since upstream does not tell cases apart; empty: none is named. */
+export function logins(text: string): string[] {
+  return partsOf(text).map((part) => {
+    if (!/^[a-z\d](?:[a-z\d_-]*[a-z\d])?(?:\[bot\])?$/i.test(part))
+      throw new Error(`holds what is no login: ${part} (write e.g. octocat, or renovate[bot])`);
+    return part.toLowerCase();
+  });
+}
+
 /** Every origin, or those of a list; none is the empty list. */
 export function origins(text: string): "*" | string[] {
   if (text === "*") return text;

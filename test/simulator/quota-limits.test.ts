@@ -118,7 +118,7 @@ test("content creation has limits of its own; refusals may be 429 and without Re
 test("too many requests at once are refused", async () => {
   await using it = await openSimulated({
     quota: { limits: { concurrent: 3 } },
-    faults: { http: [{ kind: "slow", delayMs: 100 }] },
+    faults: { http: [{ kind: "slow", delayMs: 1_000 }] },
   });
   const replies = await Promise.all(Array.from({ length: 5 }, () => it.get(REST)));
   expect(replies.map((reply) => reply.status).sort()).toEqual([200, 200, 200, 403, 403]);

@@ -83,8 +83,10 @@ test("work for ten times the quota: upstream never has to refuse, work resumes a
     const answer = await clients[1]?.write({ method: "PATCH", path: "/repos/octo/none", body: "{}" });
     expect(answer?.status).toBe(404);
   });
-  // 450 in each hour: the rest is for those above.
-  expect(waits).toBe(11);
+  // 450 in each hour: the rest is for those above. While Redis is late each process goes on with a share of its own, and an hour
+  // may end with some of it left.
+  expect(waits).toBeGreaterThanOrEqual(11);
+  expect(waits).toBeLessThanOrEqual(22);
   expect(simulator.meter.read()).toMatchObject({ primaryLimited: 0, secondaryLimited: 0, charged: 5_000 + waits });
 });
 

@@ -13,6 +13,7 @@ import { OnBehalf } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import { limitOf } from "../../upstream/quota/headers.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import { requireAllowed } from "./allowed.ts";
 import type { AsStranger } from "./logins.ts";
 import { classOfRights, type Recognised } from "./payer.ts";
 import { hashOf } from "./tokens.ts";
@@ -34,11 +35,17 @@ const APPS = /^gh[su]_/;
  */
 type CodeSight = "all" | "public" | "unknown";
 
-/** A caller that upstream knows by a token of its own. */
-export interface UpstreamCaller {
+/** Whose a token of upstream's is. */
+interface Person {
   userId: number;
+  /** As REST shows it: an App's with its `[bot]`. */
+  login: string;
   /** What upstream answers to this token's `GET /user`; null for an app's, which has no such page. */
   profile: string | null;
+}
+
+/** A caller that upstream knows by a token of its own. */
+export interface UpstreamCaller extends Person {
   /** Whether the token is an App's: upstream words refusals so. */
   isApps: boolean;
   /** The private ones among the mirrored repositories that upstream shows to this token, and what of each. */
@@ -161,13 +168,14 @@ export class UpstreamCallers {
     });
     if (answer.status === 401) return null;
     const isSame = answer.status === 304 && known?.caller;
-    const person: { userId: number; profile: string | null } | null = isSame
+    const person: Person | null = isSame
       ? known.caller
       : answer.status === 200
         ? this.#person(answer.text)
         : await this.#app(token, answer);
     if (!person) return null;
-    const { userId, profile } = person;
+    const { userId, login, profile } = person;
+    await requireAllowed({ config: this.#ctx.config, upstream: this.upstream.identity }, token, login);
     if (!isSame) await this.#introduce(userId, profile);
     const rights = await askRights({ db: this.#ctx.db, upstream: this.upstream.identity }, token);
     const isApps = profile === null || APPS.test(token);
@@ -176,19 +184,22 @@ export class UpstreamCallers {
     const code = isApps ? "unknown" : codeSight(scopes);
     const sight = sightByKind(rights, { code: code === "all" });
     return {
-      caller: { userId, profile, isApps, rights, code, sight, payer: payerOf(userId, { rights, code, scopes }) },
+      caller: { userId, login, profile, isApps, rights, code, sight, payer: payerOf(userId, { rights, code, scopes }) },
       etag: isSame ? etag : (tag ?? null),
       confirmedAt: now,
       askAgainAt: 0,
     };
   }
 
-  #person(text: string): { userId: number; profile: string } {
-    return { userId: requireId(parsed(text)), profile: text };
+  #person(text: string): Person {
+    const { id, login } = objectOf(parsed(text));
+    if (typeof id !== "number" || typeof login !== "string")
+      throw new UpstreamUnavailableError("GET /user: upstream names no user", "unreadable");
+    return { userId: id, login, profile: text };
   }
 
   /** REST knows no user for an app's installation; to GraphQL the viewer is the app's bot. */
-  async #app(token: string, refused: Received): Promise<{ userId: number; profile: null } | null> {
+  async #app(token: string, refused: Received): Promise<Person | null> {
     if (refused.status !== 403 || limitOf(refused.status, refused.headers, refused.text)) throw unusable(refused);
     const answer = await this.upstream.identity.graphql({
       token,
@@ -196,8 +207,9 @@ export class UpstreamCallers {
       variables: {},
     });
     if (answer.status === 401) return null;
-    const { databaseId } = objectOf(parseGraphql(answer.text)?.data?.viewer);
-    if (typeof databaseId === "number") return { userId: databaseId, profile: null };
+    const { databaseId, login } = objectOf(parseGraphql(answer.text)?.data?.viewer);
+    if (typeof databaseId === "number" && typeof login === "string")
+      return { userId: databaseId, login: `${login.replace("[bot]", "")}[bot]`, profile: null };
     throw new ApiFault(403, textOf(objectOf(parsed(refused.text)).message) ?? "Forbidden");
   }
 
@@ -225,12 +237,6 @@ function payerOf(
 function codeSight(scopes: string | null): CodeSight {
   if (scopes === null) return "unknown";
   return scopes.split(/,\s*/).includes("repo") ? "all" : "public";
-}
-
-function requireId(value: Json): number {
-  const { id } = objectOf(value);
-  if (typeof id !== "number") throw new UpstreamUnavailableError("GET /user: upstream names no user", "unreadable");
-  return id;
 }
 
 function parsed(text: string): Json {

@@ -113,6 +113,7 @@ export const accountFields: Readonly<Record<"User" | "Organization" | "Bot" | "M
     ...owner,
     description: (user) => user.bio,
     isVerified: () => false,
+    viewerIsAMember: (user, _, call) => user.memberIds.includes(call.viewer.id),
     websiteUrl: (user) => user.blog || null,
   },
   // REST shows `name[bot]`, GraphQL the bare name.
