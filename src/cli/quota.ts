@@ -22,17 +22,19 @@ async function runQuota({ values, env, resources, within }: Given, output: Outpu
   const limit = readLimit(values);
   const { ctx } = await openInstance(env, resources, within);
   const [reports, history, spent] = await Promise.all([quotaReport(ctx), quotaHistory(ctx), spenders(ctx, limit)]);
-  const ahead = withOutlooks(reports, history);
+  const ahead = withOutlooks(reports, history ?? []);
   output.document({ quota: ahead, spent, history });
   const now = ctx.clock.now().getTime();
   output.line(quotaText(ahead, now) || "No answer of upstream's has told a quota yet.");
   output.line();
-  output.line(spent.length === 0 ? "Nothing was spent within the last hour." : spentText(spent));
+  output.line(spentText(spent));
   return 0;
 }
 
 /** Pure but for colours. */
-function spentText(spent: readonly Spender[]): string {
+function spentText(spent: readonly Spender[] | null): string {
+  if (spent === null) return "Redis does not answer, so it is not known what was spent within the last hour.";
+  if (spent.length === 0) return "Nothing was spent within the last hour.";
   const rows = spent.map((each) => [
     each.class,
     plain(each.route),

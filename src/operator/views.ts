@@ -39,7 +39,7 @@ export const VIEWS: Readonly<Record<string, View>> = {
   },
   async quota(ctx) {
     const [quota, history, spent] = await Promise.all([quotaReport(ctx), quotaHistory(ctx), spenders(ctx, SPENDERS)]);
-    return { quota: withOutlooks(quota, history), history, spent };
+    return { quota: withOutlooks(quota, history ?? []), history, spent };
   },
   async deliveries(ctx, asked) {
     return { deliveries: await listDeliveriesShown(ctx, filterOf(asked)) };

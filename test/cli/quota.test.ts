@@ -32,6 +32,8 @@ test("what upstream's quota is spent on, for whom by name, and where it leads", 
   const { json } = await tainOn(world, ["quota", "--limit", "1", "--json"]);
   expect(json).toMatchObject({ spent: [{ cost: 5, who: "mirror-owner" }], history: [{}, {}] });
   expect(json.quota).toContainEqual(expect.objectContaining({ bucket: "core", outlook: expect.any(Object) }));
+  const blind = await tainOn(world, ["quota"], { REDIS_URL: "redis://127.0.0.1:1" });
+  expect(blind.stdout).toContain("Redis does not answer, so it is not known what was spent within the last hour.");
 });
 
 test("an outlook is of one window, and says when it will be spent", () => {

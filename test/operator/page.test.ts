@@ -567,4 +567,7 @@ test("without a worker a command waits, and says for what; without Redis nothing
   });
   // The page is readable all the same.
   expect((await ask("/-/operator/fleet", { headers }, storeless)).status).toBe(200);
+  // An hour that is not known is no empty hour.
+  const quota = await ask("/-/operator/quota", { headers }, storeless);
+  expect(await quota.json()).toMatchObject({ history: null, spent: null });
 });

@@ -8,12 +8,13 @@ export interface Spender extends Spent {
   who: string | null;
 }
 
-/** The most within the last hour first; empty while Redis does not answer. */
+/** The most within the last hour first; null: Redis does not answer, so it is not known. */
 export async function spenders(
   ctx: Pick<Context, "config" | "db" | "redis" | "clock">,
   limit: number,
-): Promise<Spender[]> {
-  const spent = (await spentLately(ctx)).slice(0, limit);
+): Promise<Spender[] | null> {
+  const spent = (await spentLately(ctx))?.slice(0, limit);
+  if (!spent) return null;
   const names = await namesOf(
     ctx,
     spent.map(({ caller }) => caller),

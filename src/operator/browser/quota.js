@@ -20,6 +20,11 @@ const CLASSES = {
 export function create() {
   const plots = h("div", { class: "plots" });
   const refused = h("section", { class: "problems", "aria-label": "Credentials that cannot be used", hidden: true });
+  const unknown = h(
+    "p",
+    { class: "trouble", hidden: true },
+    "Redis does not answer, so it is not known how the last hour went.",
+  );
   let most = 1;
   /** @type {Table<any>} */
   const table = new Table({
@@ -55,6 +60,7 @@ export function create() {
       {},
       h("h1", { tabindex: "-1" }, "Quota"),
       refused,
+      unknown,
       plots,
       h("h2", {}, "Who spends it"),
       table.element,
@@ -66,6 +72,8 @@ export function create() {
         quota.flatMap((/** @type {any} */ { name, problem }) => (problem === null ? [] : [[name, problem]])),
       );
       refused.hidden = problems.size === 0;
+      unknown.hidden = history !== null && spent !== null;
+      table.element.hidden = spent === null;
       fill(
         refused,
         ...[...problems].map(([name, problem]) =>
@@ -78,11 +86,14 @@ export function create() {
       );
       fill(
         plots,
-        ...known.slice(0, MOST_PLOTS).map((/** @type {any} */ one, /** @type {number} */ at) => card(one, history, at)),
+        ...known
+          .slice(0, MOST_PLOTS)
+          .map((/** @type {any} */ one, /** @type {number} */ at) => card(one, history ?? [], at)),
         known.length === 0 && h("p", { class: "empty" }, "No answer of upstream's has told a quota yet."),
       );
-      most = Math.max(1, ...spent.map((/** @type {any} */ { cost }) => cost));
-      table.show(spent.map((/** @type {any} */ row) => ({ ...row, most })));
+      const rows = spent ?? [];
+      most = Math.max(1, ...rows.map((/** @type {any} */ { cost }) => cost));
+      table.show(rows.map((/** @type {any} */ row) => ({ ...row, most })));
     },
   };
 }

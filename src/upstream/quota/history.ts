@@ -37,16 +37,16 @@ export async function noteQuota(ctx: Pick<Stores, "config" | "db" | "redis" | "c
   );
 }
 
-/** The samples of the last hour, the oldest first; empty while Redis does not answer. */
+/** The samples of the last hour, the oldest first; null: Redis does not answer, so they are not known. */
 export async function quotaHistory({
   redis,
   config,
   clock,
-}: Pick<Stores, "config" | "redis" | "clock">): Promise<QuotaSample[]> {
+}: Pick<Stores, "config" | "redis" | "clock">): Promise<QuotaSample[] | null> {
   const since = clock.now().getTime() - KEPT * SAMPLE_MS;
-  const lines = await withPatience(redis, () => redis.lrange(keyOf(config), 0, -1)).catch((): string[] => []);
+  const lines = await withPatience(redis, () => redis.lrange(keyOf(config), 0, -1)).catch(() => null);
   // Only `noteQuota` writes this list.
-  return lines.map((line) => JSON.parse(line) as QuotaSample).filter(({ at }) => at >= since);
+  return lines?.map((line) => JSON.parse(line) as QuotaSample).filter(({ at }) => at >= since) ?? null;
 }
 
 function keyOf({ redisPrefix }: Pick<Stores["config"], "redisPrefix">): string {

@@ -59,17 +59,16 @@ export class Spending {
   }
 }
 
-/** What was spent within the last hour, the most first; empty while Redis does not answer. */
+/** What was spent within the last hour, the most first; null: Redis does not answer, so it is not known. */
 export async function spentLately({
   redis,
   config,
   clock,
-}: Pick<Stores, "redis" | "config" | "clock">): Promise<Spent[]> {
+}: Pick<Stores, "redis" | "config" | "clock">): Promise<Spent[] | null> {
   const now = slotOf(clock.now().getTime());
   const keys = Array.from({ length: SLOTS + 1 }, (_, back) => keyOf(config, now - back));
-  const slots = await withPatience(redis, () => Promise.all(keys.map((key) => redis.hgetall(key)))).catch(
-    (): Record<string, string>[] => [],
-  );
+  const slots = await withPatience(redis, () => Promise.all(keys.map((key) => redis.hgetall(key)))).catch(() => null);
+  if (slots === null) return null;
   const sums = new Map<string, number>();
   for (const [field, cost] of slots.flatMap((slot) => Object.entries(slot)))
     sums.set(field, (sums.get(field) ?? 0) + Number(cost));
