@@ -42,10 +42,15 @@ class Teller {
     this.#timer ??= setTimeout(() => this.#send(), TELL_MS);
   }
 
+  /** Never throws: a command that has ended would be begun once more. The page says that it is not known what came of it. */
   async end(told: ToldCommand): Promise<void> {
     if (this.#timer) clearTimeout(this.#timer);
     await this.#telling;
-    await tellCommand(this.#ctx, this.#id, told);
+    try {
+      await tellCommand(this.#ctx, this.#id, told);
+    } catch (error) {
+      this.#ctx.log.warn({ err: error }, "It could not be told what came of a command");
+    }
   }
 
   #send(): void {
