@@ -105,7 +105,7 @@ export const plants: readonly Plant[] = [
     property: 2,
     does: "A webhook that ties leaves no mark, so upstream is not asked.",
     file: "src/sync/deliveries/apply.ts",
-    replaces: [["      ...marksForTies(merged, askedAt).map((tie) => askedSince(askedAt, tie)),\n", ""]],
+    replaces: [["    ...marksForTies(merged, askedAt).map((tie) => askedSince(askedAt, tie)),\n", ""]],
     tests: ["test/scenario/lifecycle.test.ts"],
   },
   {

@@ -59,6 +59,7 @@ export const MIRROR_TABLES = [
   "upstream_lacks",
   "writes",
   "validators",
+  "exclusive_work",
   "forwarded_answers",
   "found_changes",
   "installations",
