@@ -251,9 +251,19 @@ test("what is due of several repositories at one moment is asked for a point, an
   const askAll = () =>
     Promise.all(ids.map((id) => refreshes.refresh({ kind: "mergeability", repositoryId: id, key: id })));
   await doubt();
-  expect((await askAll()).toSorted()).toEqual([...Array(ids.length - 1).fill("kept"), "merged"]);
+  // Mostly one job takes all of them. Jobs that come at the same moment may take some each.
+  expect(await askAll()).toContain("merged");
   expect(simulator.meter.read()).toMatchObject({ points: 1 });
   expect(await ctx.db.query(sql`select from refresh_marks`)).toEqual([]);
+
+  await doubt();
+  const [, own] = ids;
+  await ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from refresh_marks where repository_id = ${own ?? null} for update`);
+    expect(await refreshes.refresh({ kind: "mergeability", repositoryId: own ?? 0, key: own ?? 0 })).toBe("kept");
+  });
+  const left = await ctx.db.query<{ id: number }>(sql`select repository_id::float8 as id from refresh_marks`);
+  expect(left.map(({ id }) => id)).toEqual([own]);
 
   await doubt();
   const [away] = ids;

@@ -25,7 +25,8 @@ const MOST_OF_ONE = 100;
  * however many they are. Those that stay unknown are asked about again, each time after three times as long, until
  * `PATIENCE_MS` is over.
  *
- * Marks become due at common moments. The first job of such a moment takes them all, and the others find nothing to do.
+ * Marks become due at common moments. The first job of such a moment takes them all, and the others find nothing to do. Of jobs that
+ * come at once each may take some, and not its own: whoever takes a mark sees it through.
  */
 export async function refreshMergeability(
   ctx: Context,
@@ -34,17 +35,17 @@ export async function refreshMergeability(
 ): Promise<"merged" | "kept" | "unknown"> {
   const startedAt = ctx.clock.now();
   const { taken, open, gone, unknown } = await nodes.prepare(() => prepare(ctx, startedAt));
-  const mark = taken.find((one) => one.repositoryId === repositoryId);
-  if (!mark) return "kept";
+  if (taken.length === 0) return "kept";
   const byId = new Map(taken.map((one) => [one.repositoryId, one]));
   const alone = open.filter(({ id }) => (unknown.get(id)?.length ?? 0) > MOST_OF_ONE);
   const together = open.filter((one) => !alone.includes(one));
   alone.push(...(await askTogether(ctx, nodes, together, unknown)));
+  const marksOf = (some: readonly MirroredRepository[]) => some.flatMap(({ id }) => byId.get(id) ?? []);
   const failed = new Set<number>();
   // Its own first: what fails is told of the repository that the job is about. Another's mark stays taken, and its own job tells.
   for (const repository of alone.sort((a, b) => Number(b.id === repositoryId) - Number(a.id === repositoryId))) {
     try {
-      if (!(await askAlone(ctx, repository))) await settleMarks(ctx.db, [byId.get(repository.id) ?? mark]);
+      if (!(await askAlone(ctx, repository))) await settleMarks(ctx.db, marksOf([repository]));
     } catch (error) {
       if (repository.id === repositoryId) throw error;
       failed.add(repository.id);
@@ -55,15 +56,18 @@ export async function refreshMergeability(
   const left = await findUnknown(ctx, open);
   const isOver = ({ repositoryId: id, askedAt }: Mark) =>
     (left.get(id)?.length ?? 0) === 0 || startedAt.getTime() - askedAt.getTime() >= PATIENCE_MS;
-  const asked = open.flatMap(({ id }) => (failed.has(id) ? [] : (byId.get(id) ?? [])));
+  const asked = marksOf(open.filter(({ id }) => !failed.has(id)));
   await settleMarks(ctx.db, asked.filter(isOver));
   const postponed = asked
     .filter((one) => !isOver(one))
     .map((one) => ({ ...one, notBefore: nextRound(startedAt, 2 * (startedAt.getTime() - one.askedAt.getTime())) }));
   await postponeMarks(ctx.db, postponed);
   await enqueueMarks(ctx, postponed);
-  if (gone.includes(mark)) return "unknown";
-  return isOver(mark) ? "merged" : "kept";
+  const own = byId.get(repositoryId);
+  // Another job has it.
+  if (!own) return "kept";
+  if (gone.includes(own)) return "unknown";
+  return isOver(own) ? "merged" : "kept";
 }
 
 /** What is due, and what there is to ask. */
