@@ -21,12 +21,17 @@ export class NotAloneError extends Error {
  * The hold is a row that is renewed while the work goes on, so it takes no session of its own and passes any pooler. A killed
  * process holds nothing up for longer than `heldMs`. A process that stood still, or was cut off from Postgres, for that long may
  * have lost its hold: then `work`'s signal aborts.
+ * @param options.signal aborts `work`'s signal, too
  */
 export async function alone<T>(
   { db }: { db: Database },
   name: string,
-  work: (lost: AbortSignal) => Promise<T>,
-  { heldMs = HELD_MS, renewMs = RENEW_MS } = {},
+  work: (signal: AbortSignal) => Promise<T>,
+  {
+    signal,
+    heldMs = HELD_MS,
+    renewMs = RENEW_MS,
+  }: { signal?: AbortSignal | undefined; heldMs?: number; renewMs?: number } = {},
 ): Promise<T | null> {
   const holder = randomUUID();
   const until = sql`clock_timestamp() + ${heldMs} * interval '1 ms'`;
@@ -67,18 +72,13 @@ export async function alone<T>(
   };
   plan();
   try {
-    return await work(lost.signal);
+    return await work(signal ? AbortSignal.any([lost.signal, signal]) : lost.signal);
   } finally {
     hasEnded = true;
     if (timer) clearTimeout(timer);
     await renewing;
     await letGo({ db }, name, holder);
   }
-}
-
-/** Fires when either does. */
-export function either(lost: AbortSignal, other: AbortSignal | undefined): AbortSignal {
-  return other ? AbortSignal.any([lost, other]) : lost;
 }
 
 async function letGo({ db }: { db: Database }, name: string, holder: string): Promise<void> {

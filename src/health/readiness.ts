@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { schemaFit } from "../../db/schema-fit.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
+import { reasonOf } from "../operations/failure.ts";
 import { serverOf } from "../operations/redis.ts";
 
 /** A probe that waits longer is given up by most of those who probe. */
@@ -56,9 +57,4 @@ async function bounded(part: Missing["part"], check: Promise<Missing | null>): P
   } finally {
     timer.abort();
   }
-}
-
-/** Several addresses that all refuse make an AggregateError, whose own message is empty. */
-function reasonOf(error: Error & { code?: string }): string {
-  return error.message || error.code || error.name;
 }

@@ -3,7 +3,9 @@ const CONTENTS = ["detail", "where", "internalQuery"];
 
 /** What went wrong, in words. */
 export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  // Several addresses that all refuse make an AggregateError, whose own message is empty.
+  return error.message || ("code" in error && typeof error.code === "string" ? error.code : error.name);
 }
 
 /** Whether the language itself refused: a mistake of ours, whatever else is away. */

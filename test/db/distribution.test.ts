@@ -1,4 +1,4 @@
-/** Every table's keys begin with the repository's id, or the table is known to be small or somebody else's, for a reason. */
+/** Every table's keys begin with the repository's id. The others are listed, each with the reason. */
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { connectTo, openTestDatabase } from "../support/database.ts";

@@ -13,6 +13,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { FeedReader } from "../events/feed-reader.ts";
 import { openTargetServer } from "../events/target-server.ts";
 import { type ToldRepository, tell } from "../events/tell.ts";
+import { TitleWatch } from "../events/title-watch.ts";
 import { openMirror } from "../support/mirror.ts";
 import { eventually } from "../support/patience.ts";
 import { openReplicated, type Replicated } from "../support/replicas.ts";
@@ -238,46 +239,29 @@ test("what a target or a reader of the feed is told of is shown by the next read
   });
   await world.mirror(world.first);
   const webs = [world.url, await world.openSibling()];
-  const [owner, name] = world.first.split("/");
-  const headers = { authorization: `token ${world.token}`, "user-agent": "test" };
-  const address = `/repos/${world.first}/issues/1`;
-  const query = `{ repository(owner: "${owner}", name: "${name}") { issue(number: 1) { title } } }`;
-  const rest = async (web: string) =>
-    ((await (await fetch(web + address, { headers })).json()) as { title: string }).title;
-  const graphql = async (web: string) => {
-    const answer = await fetch(`${web}/graphql`, { method: "POST", headers, body: JSON.stringify({ query }) });
-    return ((await answer.json()) as { data: { repository: { issue: { title: string } } } }).data.repository.issue
-      .title;
-  };
-  const behind: string[] = [];
-  let asked = 0;
-  const askEach = async (told: number) => {
-    const seen = await Promise.all(webs.flatMap((web) => [rest(web), graphql(web)])).catch((error) => [String(error)]);
-    asked += seen.length;
-    for (const title of seen) if (!(Number(title) >= told)) behind.push(`${title} after ${told}`);
-  };
+  const titles = new TitleWatch({ fullName: world.first, token: world.token });
   await eventually(async () => {
-    await rest(world.url);
+    await titles.rest(world.url);
     const figures = await world.ctx.metrics.text();
     expect(figures).toMatch(
       new RegExp(`^tain_read_statements_total\\{by="${RegExp.escape(new URL(replica.url).host)}/`, "m"),
     );
   });
   const repository = (await world.get(`/repos/${world.first}`)).body as ToldRepository;
-  const issue = (await world.get(address)).body as { title: string };
+  const issue = (await world.get(`/repos/${world.first}/issues/1`)).body as { title: string };
   await using server = await openTargetServer();
   await createTarget(world.ctx, {
     ...{ scope: { kind: "everything", id: 0 }, madeBy: "operator", url: server.url, contentType: "json" },
     ...{ insecureSsl: false, secret: null, events: ["issues"], active: true, rewriteTo: null },
   });
-  server.answer = ({ payload }, reply) => askEach(Number(payload.issue.title)).then(() => reply.end());
+  server.answer = ({ payload }, reply) => titles.look(webs, Number(payload.issue.title)).then(() => reply.end());
   const readers = await Promise.all(
     webs.map((url) => FeedReader.open({ url, token: world.token, query: "?event=issues" })),
   );
   const follow = async (reader: FeedReader) => {
     for (let told = 0; told < EVENTS; told++) {
       const { data } = (await reader.next()) as { data: { issue: { title: string } } };
-      await askEach(Number(data.issue.title));
+      await titles.look(webs, Number(data.issue.title));
     }
     await reader[Symbol.asyncDispose]();
   };
@@ -289,9 +273,9 @@ test("what a target or a reader of the feed is told of is shown by the next read
     await tell(world, { event: "issues", payload: { ...payload, changes: { title: { from } } } });
   }
   await Promise.all([following, server.hears(EVENTS)]);
-  await eventually(() => expect(asked).toBe(3 * EVENTS * 4));
+  await eventually(() => expect(titles.asked).toBe(3 * EVENTS * 4));
   await replica.set("recovery_min_apply_delay", "0");
-  expect(behind).toEqual([]);
+  expect(titles.behind).toEqual([]);
 });
 
 test("once a replica was promoted, a revision of the same number is another one, and who follows the former primary is left out", async () => {

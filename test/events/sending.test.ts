@@ -7,105 +7,36 @@ import { askFor } from "../../src/events/asks.ts";
 import { TargetClient } from "../../src/events/post.ts";
 import { listSent } from "../../src/events/sent.ts";
 import { targetsAsTheyStand } from "../../src/events/standing.ts";
-import {
-  changeTarget,
-  createTarget,
-  findTarget,
-  removeTarget,
-  secretOf,
-  type TargetConfig,
-} from "../../src/events/target.ts";
+import { changeTarget, findTarget, secretOf } from "../../src/events/target.ts";
 import { sendTo } from "../../src/events/turn.ts";
 import { wakeDue } from "../../src/events/wake.ts";
-import { pruneDeliveries } from "../../src/inbox/prune.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
 import { PATIENCE_MS, TEST_MS } from "../support/bounds.ts";
 import { printFigures } from "../support/figures.ts";
 import { eventually, until } from "../support/patience.ts";
 import { startProgram } from "../support/program.ts";
-import { openWorld, type TestWorld } from "../support/world.ts";
-import { openTargetServer, type TargetServer } from "./target-server.ts";
-import { type ToldRepository, tell } from "./tell.ts";
+import type { TestWorld } from "../support/world.ts";
+import { SECRET, SendingWorld } from "./sending-world.ts";
+import { tell } from "./tell.ts";
+import { TitleWatch } from "./title-watch.ts";
 
 /** `READS=20000` tells of as many changes, and asks two processes about each, one of them a process of the system's own. */
 const READS = Number(process.env.READS ?? 25);
 const READ_MS = Math.max(PATIENCE_MS, 1_000 * READS);
 
-const SECRET = "a secret of the target's";
-
+let sending: SendingWorld;
 let world: TestWorld;
-let repositories: ToldRepository[];
-const opened: TargetServer[] = [];
-const made: number[] = [];
-
 beforeAll(async () => {
-  world = await openWorld({
-    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 2, issues: 3, pulls: 0 }),
-    env: { TARGETS_ALLOWED: "127.0.0.1", TARGETS_RETRY_FOR: "1h" },
-  });
-  const state = (await (await fetch(`${world.simulator.url}/-/state`)).json()) as {
-    repositories: { full_name: string }[];
-  };
-  await world.mirror(...state.repositories.map(({ full_name }) => full_name));
-  repositories = await Promise.all(
-    state.repositories.map(async ({ full_name }) => {
-      const { body } = await world.get(`/repos/${full_name}`);
-      return body as ToldRepository;
-    }),
-  );
+  sending = await SendingWorld.open();
+  ({ world } = sending);
 });
-afterAll(() => world?.[Symbol.asyncDispose]());
-afterEach(async () => {
-  for (const id of made.splice(0)) await removeTarget(world.ctx, id);
-  for (const server of opened.splice(0)) await server[Symbol.asyncDispose]();
-});
-
-const at = (index: number): ToldRepository => {
-  const repository = repositories[index];
-  if (!repository) throw new Error(`Upstream has no repository ${index}`);
-  return repository;
-};
-
-async function openServer(): Promise<TargetServer> {
-  const server = await openTargetServer();
-  opened.push(server);
-  return server;
-}
-
-async function register(
-  url: string,
-  given: Partial<TargetConfig> & { repository?: ToldRepository } = {},
-): Promise<number> {
-  const { repository, ...config } = given;
-  const { id } = await createTarget(world.ctx, {
-    scope: repository ? { kind: "repository", id: repository.id } : { kind: "everything", id: 0 },
-    madeBy: "operator",
-    ...{ url, contentType: "json", insecureSsl: false, secret: SECRET, events: ["*"], active: true, rewriteTo: null },
-    ...config,
-  });
-  made.push(id);
-  return id;
-}
-
-/** An event that the mirror does not follow, and one that it does. */
-const starred = (repository: ToldRepository, number = 0) =>
-  tell(world, { event: "star", payload: { action: "created", number, repository } });
-
-async function renamed(repository: ToldRepository, title: string): Promise<string> {
-  const { body } = await world.get(`/repos/${repository.full_name}/issues/1`);
-  const issue = {
-    ...(body as object),
-    title,
-    updated_at: new Date(world.ctx.clock.now().getTime() + 3_600_000).toISOString(),
-  };
-  return tell(world, { event: "issues", payload: { action: "edited", issue, changes: {}, repository } });
-}
+afterAll(() => sending?.[Symbol.asyncDispose]());
+afterEach(() => sending.clear());
 
 test("an event arrives as upstream sent it, with its GUID, the hook's headers and both signatures", async () => {
-  const server = await openServer();
-  const id = await register(server.url, { repository: at(0) });
+  const server = await sending.openServer();
+  const id = await sending.register(server.url, { repository: sending.at(0) });
   // What other writers of JSON would write differently.
-  const payload = { action: "created", text: "a/b \u2028 ü", number: 1.0, repository: at(0) };
+  const payload = { action: "created", text: "a/b \u2028 ü", number: 1.0, repository: sending.at(0) };
   const guid = await tell(world, { event: "star", payload });
   await server.hears(1);
   const [heard] = server.heard;
@@ -115,7 +46,7 @@ test("an event arrives as upstream sent it, with its GUID, the hook's headers an
     "content-type": "application/json",
     "user-agent": expect.stringMatching(/^GitHub-Hookshot\//),
     "x-github-hook-id": String(id),
-    "x-github-hook-installation-target-id": String(at(0).id),
+    "x-github-hook-installation-target-id": String(sending.at(0).id),
     "x-github-hook-installation-target-type": "repository",
     "x-hub-signature": `sha1=${createHmac("sha1", SECRET)
       .update(heard?.body ?? "")
@@ -125,9 +56,9 @@ test("an event arrives as upstream sent it, with its GUID, the hook's headers an
 });
 
 test("a target that asks for a form gets one, and is signed what it gets", async () => {
-  const server = await openServer();
-  await register(server.url, { contentType: "form" });
-  await starred(at(0));
+  const server = await sending.openServer();
+  await sending.register(server.url, { contentType: "form" });
+  await sending.starred(sending.at(0));
   await server.hears(1);
   const [heard] = server.heard;
   expect(heard?.headers["content-type"]).toBe("application/x-www-form-urlencoded");
@@ -136,28 +67,29 @@ test("a target that asks for a form gets one, and is signed what it gets", async
 });
 
 test("a target without a secret is sent no signature, and one hears only of its repository and its events", async () => {
-  const [one, other] = [await openServer(), await openServer()];
-  await register(one.url, { repository: at(0), events: ["issues"], secret: null });
-  await register(other.url);
-  await starred(at(0));
-  await renamed(at(1), "elsewhere");
-  await renamed(at(0), "here");
+  const [one, other] = [await sending.openServer(), await sending.openServer()];
+  await sending.register(one.url, { repository: sending.at(0), events: ["issues"], secret: null });
+  await sending.register(other.url);
+  await sending.starred(sending.at(0));
+  await sending.renamed(sending.at(1), "elsewhere");
+  await sending.renamed(sending.at(0), "here");
   await Promise.all([one.hears(1), other.hears(3)]);
-  expect(one.heard.map(({ event, payload }) => [event, payload.repository.id])).toEqual([["issues", at(0).id]]);
+  expect(one.heard.map(({ event, payload }) => [event, payload.repository.id])).toEqual([["issues", sending.at(0).id]]);
   expect(Object.keys(one.heard[0]?.headers ?? {}).filter((name) => name.includes("signature"))).toEqual([]);
 });
 
 test("the events of a repository arrive in order, while another target is dead, another slow and another refuses", async () => {
-  const [live, slow, refusing] = [await openServer(), await openServer(), await openServer()];
+  const [live, slow, refusing] = [await sending.openServer(), await sending.openServer(), await sending.openServer()];
   slow.answer = () => "never";
   refusing.answer = (_, reply) => reply.writeHead(500).end("no");
-  await register(live.url);
-  await register(slow.url);
-  await register(refusing.url);
-  await register("http://127.0.0.1:9/nobody");
-  for (let number = 0; number < 20; number++) await Promise.all([starred(at(0), number), starred(at(1), number)]);
+  await sending.register(live.url);
+  await sending.register(slow.url);
+  await sending.register(refusing.url);
+  await sending.register("http://127.0.0.1:9/nobody");
+  for (let number = 0; number < 20; number++)
+    await Promise.all([sending.starred(sending.at(0), number), sending.starred(sending.at(1), number)]);
   await live.hears(40);
-  for (const { id } of repositories.slice(0, 2)) {
+  for (const { id } of [sending.at(0), sending.at(1)]) {
     const numbers = live.heard
       .filter(({ payload }) => payload.repository.id === id)
       .map(({ payload }) => payload.number);
@@ -171,10 +103,10 @@ test("the events of a repository arrive in order, while another target is dead, 
 });
 
 test("a target that failed is tried again with the same GUID until it accepts, and then hears the rest in order", async () => {
-  const server = await openServer();
+  const server = await sending.openServer();
   server.answer = (_, reply) => reply.writeHead(503, { "retry-after": "600" }).end("later");
-  const id = await register(server.url, { repository: at(0) });
-  const guids = [await starred(at(0), 1), await starred(at(0), 2)];
+  const id = await sending.register(server.url, { repository: sending.at(0) });
+  const guids = [await sending.starred(sending.at(0), 1), await sending.starred(sending.at(0), 2)];
   await server.hears(1);
   await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 1);
   world.advance(599_000);
@@ -193,10 +125,10 @@ test("a target that failed is tried again with the same GUID until it accepts, a
 });
 
 test("a turn that stalls once it holds a repository sends nothing: another may have sent it meanwhile", async () => {
-  const server = await openServer();
+  const server = await sending.openServer();
   server.answer = (_, reply) => reply.writeHead(503, { "retry-after": "600" }).end("later");
-  const id = await register(server.url, { repository: at(0) });
-  const guid = await starred(at(0), 1);
+  const id = await sending.register(server.url, { repository: sending.at(0) });
+  const guid = await sending.starred(sending.at(0), 1);
   await server.hears(1);
   await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 1);
   server.answer = null;
@@ -223,8 +155,8 @@ test("a turn that stalls once it holds a repository sends nothing: another may h
 });
 
 test("a turn that stalls once it holds what was asked for sends nothing: another may send it meanwhile", async () => {
-  const server = await openServer();
-  const id = await register(server.url);
+  const server = await sending.openServer();
+  const id = await sending.register(server.url);
   let aheadMs = 0;
   const ctx = { ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + aheadMs) } };
   const client = new TargetClient(ctx);
@@ -248,10 +180,10 @@ test("a turn that stalls once it holds what was asked for sends nothing: another
 });
 
 test("a target that accepts nothing for long is disabled with its problem, and goes on where it stopped once enabled", async () => {
-  const server = await openServer();
+  const server = await sending.openServer();
   server.answer = (_, reply) => reply.writeHead(410).end("gone");
-  const id = await register(server.url, { repository: at(0) });
-  await starred(at(0), 1);
+  const id = await sending.register(server.url, { repository: sending.at(0) });
+  await sending.starred(sending.at(0), 1);
   await server.hears(1);
   await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 1);
   world.advance(3_601_000);
@@ -262,7 +194,7 @@ test("a target that accepts nothing for long is disabled with its problem, and g
     /^It has accepted nothing since .*Invalid HTTP Response: 410$/,
   );
   expect(await world.ctx.metrics.text()).toMatch(/^tain_targets\{state="disabled"\} 1$/m);
-  await starred(at(0), 2);
+  await sending.starred(sending.at(0), 2);
   await world.settle();
   expect(server.heard).toHaveLength(2);
   server.answer = null;
@@ -273,8 +205,8 @@ test("a target that accepts nothing for long is disabled with its problem, and g
 });
 
 test("a secret that an older WEBHOOK_SECRET sealed is only read by who looks, and is sealed anew once something is sent", async () => {
-  const server = await openServer();
-  const id = await register(server.url);
+  const server = await sending.openServer();
+  const id = await sending.register(server.url);
   const { config } = world.ctx;
   const sealedBy = (...webhookSecrets: string[]) => ({ ...world.ctx, config: { ...config, webhookSecrets } });
   const ctx = sealedBy("a newer one", ...config.webhookSecrets);
@@ -294,13 +226,13 @@ test("a secret that an older WEBHOOK_SECRET sealed is only read by who looks, an
 });
 
 test("an event that a target alone does not take is given up after its time, and the rest goes on", async () => {
-  const server = await openServer();
+  const server = await sending.openServer();
   server.answer = ({ payload }, reply) => (payload.number === 13 ? reply.writeHead(422).end() : undefined);
-  const id = await register(server.url);
-  await starred(at(0), 13);
-  await starred(at(0), 14);
+  const id = await sending.register(server.url);
+  await sending.starred(sending.at(0), 13);
+  await sending.starred(sending.at(0), 14);
   await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length >= 1);
-  await starred(at(1), 1);
+  await sending.starred(sending.at(1), 1);
   await until("the other is accepted", async () => (await findTarget(world.ctx, id))?.acceptedAt !== null);
   world.advance(3_601_000);
   await wakeDue(world.ctx);
@@ -309,14 +241,19 @@ test("an event that a target alone does not take is given up after its time, and
 });
 
 test("an event is told once: though two hooks brought it, or it came again", async () => {
-  const server = await openServer();
-  await register(server.url);
-  const guid = await starred(at(0), 1);
+  const server = await sending.openServer();
+  await sending.register(server.url);
+  const guid = await sending.starred(sending.at(0), 1);
   await world.settle();
-  await tell(world, { event: "star", payload: { action: "created", number: 1, repository: at(0) }, guid, hookId: 2 });
-  await tell(world, { event: "star", payload: { action: "created", number: 1, repository: at(0) }, guid });
+  await tell(world, {
+    event: "star",
+    payload: { action: "created", number: 1, repository: sending.at(0) },
+    guid,
+    hookId: 2,
+  });
+  await tell(world, { event: "star", payload: { action: "created", number: 1, repository: sending.at(0) }, guid });
   await world.settle();
-  await starred(at(0), 2);
+  await sending.starred(sending.at(0), 2);
   await server.hears(2);
   expect(server.heard.map(({ payload }) => payload.number)).toEqual([1, 2]);
 });
@@ -324,32 +261,17 @@ test("an event is told once: though two hooks brought it, or it came again", asy
 test("whoever asks at the moment of the delivery sees at least what it tells, by REST and GraphQL, in any process", {
   timeout: READ_MS + TEST_MS - PATIENCE_MS,
 }, async () => {
-  const server = await openServer();
+  const server = await sending.openServer();
   const webs = [world.url, process.env.READS ? await startWeb() : await world.openSibling()];
-  const { id, full_name } = at(0);
-  const [owner, name] = full_name.split("/");
+  const { id, full_name } = sending.at(0);
   const { id: userId } = (await world.get("/user")).body as { id: number };
   const token = await createApiToken(world.ctx, { userId, canWrite: false, hourlyLimit: 1_000_000_000 });
-  const headers = { authorization: `token ${token}`, "user-agent": "test" };
-  const rest = async (web: string) =>
-    ((await (await fetch(`${web}/repos/${full_name}/issues/1`, { headers })).json()) as { title: string }).title;
-  const query = `{ repository(owner: "${owner}", name: "${name}") { issue(number: 1) { title } } }`;
-  const graphql = async (web: string) => {
-    const answer = await fetch(`${web}/graphql`, { method: "POST", headers, body: JSON.stringify({ query }) });
-    return ((await answer.json()) as { data: { repository: { issue: { title: string } } } }).data.repository.issue
-      .title;
-  };
-  const behind: string[] = [];
-  let asked = 0;
+  const titles = new TitleWatch({ fullName: full_name, token });
   server.answer = async ({ payload }, reply) => {
-    const told = Number(payload.issue.title);
-    // An answer without the issue would be behind, too.
-    const seen = await Promise.all(webs.flatMap((web) => [rest(web), graphql(web)])).catch((error) => [String(error)]);
-    asked += seen.length;
-    for (const title of seen) if (!(Number(title) >= told)) behind.push(`${title} after ${told}`);
+    await titles.look(webs, Number(payload.issue.title));
     reply.end();
   };
-  await register(server.url, { repository: at(0), events: ["issues"] });
+  await sending.register(server.url, { repository: sending.at(0), events: ["issues"] });
   const { body: issue } = await world.get(`/repos/${full_name}/issues/1`);
   const begun = world.ctx.clock.now().getTime();
   for (let number = 1; number <= READS; number++) {
@@ -358,13 +280,13 @@ test("whoever asks at the moment of the delivery sees at least what it tells, by
       action: "edited",
       issue: { ...(issue as object), title: `${number}`, updated_at },
       changes: {},
-      repository: at(0),
+      repository: sending.at(0),
     };
     await tell(world, { event: "issues", payload });
   }
-  await until("all are heard", async () => asked === READS * 4, READ_MS);
-  printFigures("read after event", { events: READS, reads: asked, behind: behind.length });
-  expect(behind).toEqual([]);
+  await until("all are heard", async () => titles.asked === READS * 4, READ_MS);
+  printFigures("read after event", { events: READS, reads: titles.asked, behind: titles.behind.length });
+  expect(titles.behind).toEqual([]);
   expect(server.heard.map(({ payload }) => [payload.repository.id, payload.issue.title])).toEqual(
     Array.from({ length: READS }, (_, number) => [id, `${number + 1}`]),
   );
@@ -377,8 +299,8 @@ async function startWeb(): Promise<string> {
 
 test("of a turn in which several repositories fail, each failure is told", async () => {
   const { db } = world.ctx;
-  const server = await openServer();
-  const id = await register(server.url);
+  const server = await sending.openServer();
+  const id = await sending.register(server.url);
   await db.query(sql`create function refuse_record() returns trigger language plpgsql as
     $$ begin raise exception 'no record of %', new.repository_id; end $$`);
   await db.query(sql`create trigger refuse_record before insert on target_deliveries
@@ -387,9 +309,9 @@ test("of a turn in which several repositories fail, each failure is told", async
   const ctx = { ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + aheadMs) } };
   const client = new TargetClient(ctx);
   try {
-    await Promise.all([starred(at(0)), starred(at(1))]);
+    await Promise.all([sending.starred(sending.at(0)), sending.starred(sending.at(1))]);
     await server.hears(2);
-    const refusals = [at(0), at(1)].map((repository) => `no record of ${repository.id}`).sort();
+    const refusals = [sending.at(0), sending.at(1)].map((repository) => `no record of ${repository.id}`).sort();
     // A cursor that a process has locked at this moment is passed over.
     await eventually(async () => {
       // What turns before have held is free by this clock.
@@ -404,10 +326,10 @@ test("of a turn in which several repositories fail, each failure is told", async
 });
 
 test("with Redis emptied nothing is lost: what waits stands in Postgres", async () => {
-  const server = await openServer();
-  await register(server.url);
+  const server = await sending.openServer();
+  await sending.register(server.url);
   await world.ctx.queues.targets.pause();
-  await starred(at(0), 1);
+  await sending.starred(sending.at(0), 1);
   await until(
     "it waits",
     async () => (await world.ctx.db.query(sql`select from target_cursors where wanted_id > done_id`)).length === 1,
@@ -415,93 +337,4 @@ test("with Redis emptied nothing is lost: what waits stands in Postgres", async 
   await world.ctx.queues.targets.obliterate({ force: true });
   await wakeDue(world.ctx);
   await server.hears(1);
-});
-
-test("an event wakes its target, though others wait that nobody sends", async () => {
-  const server = await openServer();
-  await register(server.url);
-  await world.ctx.queues.targets.pause();
-  await starred(at(0), 1);
-  await until(
-    "it waits",
-    async () => (await world.ctx.db.query(sql`select from target_cursors where wanted_id > done_id`)).length === 1,
-  );
-  await world.ctx.queues.targets.obliterate({ force: true });
-  await starred(at(0), 2);
-  await server.hears(2);
-  expect(server.heard.map(({ payload }) => payload.number)).toEqual([1, 2]);
-});
-
-test("an event that nothing holds up gets its place, though those of a thousand repositories are held up", async () => {
-  const { db, clock } = world.ctx;
-  const now = clock.now();
-  try {
-    await db.query(sql`insert into deliveries (hook_id, guid, event, repository_id, payload, received_at)
-      select 77, 'pending ' || n, 'star', n, '{}', ${now} from generate_series(1, 1000) as n`);
-    await db.query(sql`insert into events (repository_id, guid, delivery_id, event, received_at)
-      select repository_id, 'held', uuidv7(), event, received_at + interval '1 s' from deliveries where hook_id = 77
-      union all select ${at(0).id}::bigint, 'free', uuidv7(), 'star', ${now}::timestamptz`);
-    await wakeDue(world.ctx);
-    const placed = sql`select guid from events where id is not null and guid in ('held', 'free')`;
-    expect(await db.query(placed)).toEqual([{ guid: "free" }]);
-    await db.query(sql`update deliveries set status = 'failed' where hook_id = 77`);
-    await wakeDue(world.ctx);
-    expect(await db.query(placed)).toHaveLength(1_001);
-  } finally {
-    await db.query(sql`delete from events where guid in ('held', 'free')`);
-    await db.query(sql`delete from deliveries where hook_id = 77`);
-  }
-});
-
-test("what a target still has to hear of is not pruned, and is once it has heard it", async () => {
-  const server = await openServer();
-  server.answer = (_, reply) => reply.writeHead(500).end();
-  const id = await register(server.url, { repository: at(0) });
-  const guid = await starred(at(0), 1);
-  await server.hears(1);
-  await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 1);
-  const kept = async () => (await world.ctx.db.query(sql`select from deliveries where guid = ${guid}`)).length;
-  const week = { ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + 8 * 86_400_000) } };
-  await pruneDeliveries(week);
-  expect(await kept()).toBe(1);
-  server.answer = null;
-  world.advance(60_000);
-  await wakeDue(world.ctx);
-  await server.hears(2);
-  await until("it is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 2);
-  await pruneDeliveries(week);
-  expect(await kept()).toBe(0);
-  expect(await world.ctx.db.query(sql`select from events where guid = ${guid}`)).toEqual([]);
-});
-
-test("what is no longer kept for a target that was disabled for long is passed over", async () => {
-  const server = await openServer();
-  const id = await register(server.url, { repository: at(0) });
-  await world.ctx.db.query(
-    sql`update targets set disabled_at = now() - interval '30 days', problem = 'it was away' where id = ${id}`,
-  );
-  await starred(at(0), 1);
-  await world.settle();
-  const month = { ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + 30 * 86_400_000) } };
-  await pruneDeliveries(month);
-  const waiting = () =>
-    world.ctx.db.count(sql`select from target_cursors where target_id = ${id} and wanted_id > done_id`);
-  expect(await waiting()).toBe(1);
-  await changeTarget(world.ctx, id, { active: true });
-  await wakeDue(world.ctx);
-  await until("nothing waits", async () => (await waiting()) === 0);
-  await starred(at(0), 2);
-  await server.hears(1);
-  expect(server.heard.map(({ payload }) => payload.number)).toEqual([2]);
-});
-
-test("without any target the log is written, and nothing waits for anybody", async () => {
-  await world.settle();
-  const count = async (table: "events" | "target_cursors") =>
-    (await world.ctx.db.query<{ n: number }>(sql`select count(*)::int as n from ${sql.identifier(table)}`))[0]?.n ?? 0;
-  const before = await count("events");
-  await starred(at(0), 1);
-  await world.settle();
-  expect(await count("events")).toBe(before + 1);
-  expect(await count("target_cursors")).toBe(0);
 });

@@ -392,7 +392,7 @@ export const proofs: readonly Proof[] = [
       const cost = (what: string, unit: "rest" | "points") => numberAt(line, "costs", what, unit);
       const again = "copy again, catch-up, sweep";
       return [
-        atMost("requests of the first copy", cost("first copy", "rest"), 1_040),
+        atMost("requests of the first copy", cost("first copy", "rest"), 1_030),
         atMost("points of the first copy", cost("first copy", "points"), 55),
         atMost("requests of the second copy", cost(again, "rest"), 0),
         atMost("points of the second copy", cost(again, "points"), 5),

@@ -141,7 +141,7 @@ test("eight hundred slow, huge, unsigned and half-sent requests keep no signed d
   };
   await deliver(50);
   const residentBefore = await residentBytes(web);
-  // Whatever the flood makes the process load and compile is there before the first reading.
+  // What a flood makes the process load and compile is there before the first reading.
   const first = await flood(url, 160);
   await first.settled();
   first[Symbol.dispose]();

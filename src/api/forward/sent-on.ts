@@ -69,7 +69,9 @@ export async function sentOn(
       const { opened, answer } = learn ? await hold(answered) : { opened: answered, answer: null };
       try {
         const all = learn ? await learn(answer) : touched;
-        await Promise.all(firstOf(all).map((one) => readBack(writerAt(one), one, { before, opened, sentAt, trace })));
+        await Promise.all(
+          withFewReads(all).map((one) => readBack(writerAt(one), one, { before, opened, sentAt, trace })),
+        );
       } catch (error) {
         // Upstream has done the write. A failure as answer would make the caller write twice.
         const { requestId } = writer;
@@ -131,8 +133,8 @@ function shownOf(touched: readonly Touched[]): Learn {
   };
 }
 
-/** All of it, of which no more than MOST_READ things are to be read. */
-function firstOf(touched: readonly Touched[]): Touched[] {
+/** The same, of which no more than MOST_READ things are to be read while the caller waits. */
+function withFewReads(touched: readonly Touched[]): Touched[] {
   let left = MOST_READ;
   return touched.map((one) => ({
     ...one,

@@ -78,7 +78,7 @@ function leaf(type: string, { fieldName, parentType }: GraphQLResolveInfo): unkn
     case "BigInt":
       return String(fieldName.length);
     case "Boolean":
-      // Nobody should look for a second page, or take a pull request for one that a queue will merge.
+      // There is no second page, and no pull request waits in a merge queue.
       return parentType.name !== "PageInfo" && !/MergeQueue/.test(fieldName);
     case "DateTime":
     case "GitTimestamp":

@@ -1,4 +1,4 @@
-import { alone, either } from "../../../db/alone.ts";
+import { alone } from "../../../db/alone.ts";
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
@@ -87,8 +87,13 @@ export class AuditUnderWayError extends Error {
 export async function audit(ctx: Context, input: AuditInput): Promise<AuditReport | null> {
   const repository = await ctx.reads.repository(input.repositoryId);
   if (!repository || repository.state === "gone" || repository.state === "backfilling") return null;
-  const report = await alone(ctx, `audit ${repository.id}`, (lost) =>
-    auditAlone(ctx, repository, { ...input, signal: either(lost, input.signal) }),
+  const report = await alone(
+    ctx,
+    `audit ${repository.id}`,
+    (signal) => auditAlone(ctx, repository, { ...input, signal }),
+    {
+      signal: input.signal,
+    },
   );
   if (!report) throw new AuditUnderWayError(`Another audit of ${repository.fullName} is under way`);
   return report;

@@ -1,4 +1,4 @@
-import { alone, either } from "../../../db/alone.ts";
+import { alone } from "../../../db/alone.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
@@ -34,7 +34,7 @@ export interface SweepOptions {
 export async function sweep(ctx: Context, options: SweepOptions = {}): Promise<{ swept: number; changed: number }> {
   const { at, of } = options.shard ?? WHOLE;
   const name = `sweep ${at} of ${of}`;
-  const swept = await alone(ctx, name, (lost) => sweepDue(ctx, { ...options, signal: either(lost, options.signal) }));
+  const swept = await alone(ctx, name, (signal) => sweepDue(ctx, { ...options, signal }), { signal: options.signal });
   return swept ?? { swept: 0, changed: 0 };
 }
 

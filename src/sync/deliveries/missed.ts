@@ -1,4 +1,4 @@
-import { alone, either } from "../../../db/alone.ts";
+import { alone } from "../../../db/alone.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/delivery.ts";
@@ -57,7 +57,7 @@ interface Open {
 export async function checkDeliveries(ctx: Context, asked: Checking = {}): Promise<CheckedDeliveries> {
   const { shard = WHOLE, signal } = asked;
   const name = `check of deliveries ${shard.at} of ${shard.of}`;
-  const checked = await alone(ctx, name, (lost) => checkHooks(ctx, shard, either(lost, signal)));
+  const checked = await alone(ctx, name, (running) => checkHooks(ctx, shard, running), { signal });
   return checked ?? { missed: 0, asked: 0 };
 }
 

@@ -92,11 +92,10 @@ async function makeSome(
   const events = await withPayloads(tx, { repositoryId, api: ctx.config.upstreamUrl }, makings);
   const now = ctx.clock.now();
   await settle(tx, repositoryId, found, events, now);
-  const times = timesOf(events, found);
   const ids = await keepMade(
     tx,
-    events.map(({ event, making: { action }, payload }, at) => ({
-      ...{ event, action, repositoryId, foundAt: times[at] ?? now },
+    withTimes(events, found).map(({ event, making: { action }, payload, foundAt }) => ({
+      ...{ event, action, repositoryId, foundAt },
       payload: Buffer.from(payloadText(payload)),
     })),
     now,
@@ -136,16 +135,17 @@ async function takeFound(tx: Transaction, repositoryId: number, until: Date): Pr
 }
 
 /**
- * When what these events tell of was found: so they come before webhooks that have arrived since then and wait to be applied, which
+ * With when it was found what they tell of: so they come before webhooks that have arrived since then and wait to be applied, which
  * may tell of something newer. None is earlier than the one before it. Pure.
  */
-function timesOf(events: readonly MadeOf[], found: readonly Found[]): Date[] {
+function withTimes(events: readonly MadeOf[], found: readonly Found[]): (MadeOf & { foundAt: Date })[] {
   let lastMs = 0;
-  return events.map(({ subject: { kind, key }, making: { tells } }) => {
-    for (const one of found)
-      if (one.kind === kind && one.key === key && tells.some(({ aspect }) => aspect === one.aspect))
-        lastMs = Math.max(lastMs, one.foundAt.getTime());
-    return new Date(lastMs);
+  return events.map((one) => {
+    const { kind, key } = one.subject;
+    const told = new Set(one.making.tells.map(({ aspect }) => aspect));
+    const own = found.filter((each) => each.kind === kind && each.key === key && told.has(each.aspect));
+    lastMs = Math.max(lastMs, ...own.map(({ foundAt }) => foundAt.getTime()));
+    return { ...one, foundAt: new Date(lastMs) };
   });
 }
 

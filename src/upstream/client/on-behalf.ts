@@ -47,7 +47,7 @@ interface OwnQuery {
 }
 
 /** Asks by connections of its own. */
-class Asking {
+class OwnClient {
   readonly #transport: Transport;
   readonly #upstreamUrl: string;
   readonly #meter: UpstreamMeter;
@@ -107,18 +107,18 @@ interface OwnContext extends Pick<Stores, "clock" | "metrics" | "tracing"> {
 /** Asks upstream with callers' own tokens: what it costs is theirs, so nothing of the mirror's quota is leased. */
 export class OnBehalf {
   /** Asks who a caller is and what they see, in a line of its own. Throws as `forward` does. */
-  readonly identity: Pick<Asking, "send" | "graphql">;
+  readonly identity: Pick<OwnClient, "send" | "graphql">;
   readonly #ctx: OwnContext;
-  readonly #identifying: Asking;
-  readonly #asking: Asking;
-  readonly #forwarding: Asking;
+  readonly #identifying: OwnClient;
+  readonly #asking: OwnClient;
+  readonly #forwarding: OwnClient;
   readonly #places = new Places(FORWARDED_AT_ONCE);
 
   constructor(ctx: OwnContext) {
     this.#ctx = ctx;
-    this.#asking = new Asking(ctx, LIMITS);
-    this.#identifying = new Asking(ctx, { ...LIMITS, connections: IDENTIFIED_AT_ONCE });
-    this.#forwarding = new Asking(ctx, {
+    this.#asking = new OwnClient(ctx, LIMITS);
+    this.#identifying = new OwnClient(ctx, { ...LIMITS, connections: IDENTIFIED_AT_ONCE });
+    this.#forwarding = new OwnClient(ctx, {
       ...LIMITS,
       connections: FORWARDED_AT_ONCE.inAll,
       totalTimeoutMs: LONGEST_FORWARD_MS,
