@@ -21,6 +21,14 @@ export function isPostgresRefusal(error: unknown): boolean {
   return hasCause(error, ({ code }) => typeof code === "string" && /^2[23]\w{3}$/.test(code));
 }
 
+/** Whether Postgres said it, or could not be asked. What else failed is not of its making. */
+export function isOfPostgres(error: unknown): boolean {
+  return isPostgresOutage(error) || hasCause(error, ({ code }) => typeof code === "string" && SQLSTATE.test(code));
+}
+
+/** Each has a digit, which the system's own five letters, such as EPERM, have not. */
+const SQLSTATE = /^(?=.*\d)[0-9A-Z]{5}$/;
+
 function hasCause(error: unknown, isSo: (cause: { code?: unknown; message?: unknown }) => boolean): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     // A host with several addresses fails with an error for each.

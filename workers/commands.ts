@@ -1,5 +1,6 @@
 import type { Worker } from "bullmq";
 import { runAsked } from "../src/cli/asked.ts";
+import { levelOf } from "../src/operations/failure.ts";
 import { openCommand, type ToldCommand, tellCommand } from "../src/queues/commands.ts";
 import type { CommandJob } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
@@ -59,6 +60,8 @@ class Teller {
     if (!told) return;
     this.#telling = this.#telling
       .then(() => tellCommand(this.#ctx, this.#id, { ...told, document: null }))
-      .catch((error: Error) => this.#ctx.log.debug({ err: error }, "It could not be told how a command comes along"));
+      .catch((error: unknown) => {
+        this.#ctx.log[levelOf(error, "debug")]({ err: error }, "It could not be told how a command comes along");
+      });
   }
 }

@@ -1,7 +1,7 @@
 import type { SyncState } from "../../db/schema/states.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import { reasonOf } from "../operations/failure.ts";
+import { levelOf } from "../operations/failure.ts";
 import { queueCounts } from "../queues/counts.ts";
 import type { QuotaReport } from "../upstream/quota/report.ts";
 
@@ -51,12 +51,12 @@ export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): v
   const up = metrics.gauge("tain_store_up", "1: the store answers.", ["store"]);
   const stores = { postgres: mirrorFigures(ctx), redis: queueFigures(ctx) };
   const ofQuota = quotaFigures(ctx, quota);
-  const isRead = async (figures: Figures, missing: (reason: string) => void): Promise<boolean> => {
+  const isRead = async (figures: Figures, missing: (error: unknown) => void): Promise<boolean> => {
     try {
       await figures.read();
       return true;
     } catch (error) {
-      missing(reasonOf(error));
+      missing(error);
       return false;
     }
   };
@@ -64,11 +64,13 @@ export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): v
     for (const figures of [...Object.values(stores), ofQuota]) figures.reset();
     await Promise.all(
       Object.entries(stores).map(async ([store, figures]) => {
-        const isUp = await isRead(figures, (reason) => log.warn({ store, reason }, "Figures of a store are missing"));
+        const isUp = await isRead(figures, (err) =>
+          log[levelOf(err, "warn")]({ store, err }, "Figures of a store are missing"),
+        );
         up.set({ store }, isUp ? 1 : 0);
       }),
     );
-    await isRead(ofQuota, (reason) => log.warn({ reason }, "Figures of upstream's quota are missing"));
+    await isRead(ofQuota, (err) => log[levelOf(err, "warn")]({ err }, "Figures of upstream's quota are missing"));
   });
 }
 

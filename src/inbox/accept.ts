@@ -1,4 +1,4 @@
-import { isPostgresRefusal } from "../../db/outage.ts";
+import { isOfPostgres, isPostgresRefusal } from "../../db/outage.ts";
 import { schemaFit } from "../../db/schema-fit.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
@@ -70,18 +70,21 @@ export async function storeWaitingDelivery(
 ): Promise<void> {
   const { hookId, guid, event, repositoryId, traceparent = null, isMade = false } = job;
   const payload = Buffer.from(job.payload, "base64");
+  let stored: string | null;
   try {
     const found = keysOf(JSON.parse(payload.toString("utf8")));
     // The receiver's reading counts: the signature was checked for it.
     const keys = repositoryId === undefined ? found : { ...found, repositoryId };
     const receivedAt = new Date(job.receivedAt);
-    const stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt, traceparent, isMade });
-    if (stored !== null) dispatch({ deliveryId: stored, traceparent });
+    stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt, traceparent, isMade });
   } catch (error) {
     const isRefused = error instanceof SyntaxError || (isPostgresRefusal(error) && !(await isShutOut(ctx)));
-    const Failure = isRefused ? UnstorableDeliveryError : InboxUnavailableError;
-    throw new Failure(reasonOf(error), { cause: error });
+    if (isRefused) throw new UnstorableDeliveryError(reasonOf(error), { cause: error });
+    // A mistake of ours: to wait for Postgres would hide it, and not end.
+    if (!isOfPostgres(error)) throw error;
+    throw new InboxUnavailableError(reasonOf(error), { cause: error });
   }
+  if (stored !== null) dispatch({ deliveryId: stored, traceparent });
 }
 
 /** Whether a migration shuts this version out. Then a refusal may be the new schema's, and a newer Tain can store the delivery. */

@@ -1,7 +1,7 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { Batches } from "../operations/batches.ts";
-import { reasonOf } from "../operations/failure.ts";
+import { levelOf } from "../operations/failure.ts";
 import { enqueueBursts, enqueueDeliveries } from "../queues/enqueue.ts";
 import { deliveriesInBursts, deliveriesWithoutJob } from "../queues/open-jobs.ts";
 
@@ -26,8 +26,10 @@ export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log" | "tr
       await enqueueBursts(ctx, deliveryIds, traces);
       return waiting.map(() => "asked");
     } catch (error) {
-      const reason = reasonOf(error);
-      ctx.log.debug({ deliveryIds, reason }, "Deliveries could not be queued; the dispatcher will find them");
+      ctx.log[levelOf(error, "debug")](
+        { deliveryIds, err: error },
+        "Deliveries could not be queued; the dispatcher will find them",
+      );
       return waiting.map(() => "left");
     }
   });

@@ -1,4 +1,5 @@
 import { isPostgresOutage } from "../../db/outage.ts";
+import { levelOf } from "./failure.ts";
 import type { Logger } from "./log.ts";
 import type { Tracing } from "./tracing.ts";
 
@@ -96,7 +97,8 @@ export class Batches<Item, Outcome> {
         for (const { reject } of batch) reject(error);
         return;
       }
-      this.#log.debug({ items: batch.length, err: error }, "A batch failed; its items are tried singly");
+      const level = levelOf(error, "debug");
+      this.#log[level]({ items: batch.length, err: error }, "A batch failed; its items are tried singly");
       for (const one of batch) await this.#do([one]);
     }
   }

@@ -13,6 +13,11 @@ export function isBug(error: unknown): boolean {
   return error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
 }
 
+/** How loudly to tell a failure that was reckoned with. A mistake of ours must not pass for an outage. */
+export function levelOf<Usual extends "debug" | "info" | "warn">(error: unknown, usual: Usual): Usual | "error" {
+  return isBug(error) ? "error" : usual;
+}
+
 /** The same failure without the contents it happened with, fit for a log or a job's reason. */
 export function withoutContents(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

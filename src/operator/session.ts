@@ -2,7 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { sealingKey } from "../config/sealing.ts";
 import type { Context } from "../context.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { reasonOf } from "../operations/failure.ts";
+import { levelOf } from "../operations/failure.ts";
 import { withPatience } from "../operations/redis.ts";
 
 /** A working day, and a little more. */
@@ -75,7 +75,7 @@ export class Sessions {
     try {
       return (await withPatience(redis, () => redis.exists(this.#endedKey(nonce)))) === 1;
     } catch (error) {
-      log.debug({ reason: reasonOf(error) }, "Redis does not say whether the operator has signed out");
+      log[levelOf(error, "debug")]({ err: error }, "Redis does not say whether the operator has signed out");
       return false;
     }
   }

@@ -60,7 +60,8 @@ const BACKOFF = { type: "capped" };
 
 const OPTIONS: Record<keyof Queues, JobsOptions> = {
   // The delivery exists nowhere else until it is in Postgres. So one that cannot be stored is kept until a person acts.
-  inbox: { ...KEPT, removeOnComplete: true, removeOnFail: false },
+  // The attempts are for failures that are not of Postgres: an absent Postgres costs none.
+  inbox: { ...KEPT, attempts: 8, backoff: BACKOFF, removeOnComplete: true, removeOnFail: false },
   deliveries: { ...KEPT, attempts: 8, backoff: BACKOFF, removeOnComplete: true },
   // A delivery that could not be applied gets a job of its own. If the shared job broke, the dispatcher finds its
   // deliveries.

@@ -221,6 +221,27 @@ describe("acknowledged deliveries reach the mirror", () => {
     ]);
   });
 
+  test("one that a mistake of ours keeps from being stored is tried so often and no more, and kept with its reason", async () => {
+    await using world = await openWorkerWorld();
+    const { inbox } = world.ctx.queues;
+    const worker = openInboxWorker(world.ctx);
+    world.defer(() => worker.close());
+    // The receiver accepts no such payload, so the code does not reckon with it.
+    const payload = Buffer.from("null").toString("base64");
+    const receivedAt = "2026-01-01T00:00:00Z";
+    const failing = once(worker, "failed");
+    const job = await inbox.add("store", { hookId: 1, guid: "ours", event: "issues", payload, receivedAt });
+    expect((await failing)[1]).toBeInstanceOf(TypeError);
+    expect(job.opts).toMatchObject({ attempts: 8, removeOnFail: false });
+
+    await inbox.add("store", { hookId: 1, guid: "last", event: "issues", payload, receivedAt }, { attempts: 1 });
+    await eventually(async () => {
+      expect(await inbox.getJobs(["failed"])).toMatchObject([
+        { data: { guid: "last", payload }, failedReason: expect.stringContaining("null") },
+      ]);
+    });
+  });
+
   test("one that cannot be applied is settled as failed with its reason, and Postgres away is no such reason", async () => {
     const database = await openTestDatabase();
     await using link = await openLink(database.url);

@@ -1,4 +1,4 @@
-import { reasonOf } from "../../operations/failure.ts";
+import { levelOf } from "../../operations/failure.ts";
 import { withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 
@@ -53,7 +53,7 @@ export class Spending {
       for (const [field, cost] of taken) together.hincrby(key, field, cost);
       await withPatience(redis, () => together.pexpire(key, (SLOTS + 2) * SLOT_MS).exec());
     } catch (error) {
-      log.debug({ reason: reasonOf(error) }, "What upstream's quota is spent on could not be noted");
+      log[levelOf(error, "debug")]({ err: error }, "What upstream's quota is spent on could not be noted");
       for (const [field, cost] of taken) this.#gathered.set(field, (this.#gathered.get(field) ?? 0) + cost);
     }
   }
