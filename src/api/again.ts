@@ -17,6 +17,7 @@ import { homeOf, type Page } from "./page.ts";
 
 /** How a request was answered that may come again as it is. */
 export interface Known {
+  exchange: Exchange;
   metered: Metered;
   caller: Caller;
   /** Names the page among those that are kept. */
@@ -39,12 +40,13 @@ interface Remembered {
   bucket: Bucket;
   encoding: Encoding | null;
   validators: Record<string, string>;
-  /** Of a 304, and of a 200. Names and values in turn. */
+  /** Names and values in turn. */
   headers: readonly string[];
-  headersWithBody: readonly string[];
+  bodyHeaders: readonly string[];
   bytes: number;
-  /** What counts it when it is answered again. */
-  tallies: { unchanged: Tally; whole: Tally };
+  /** As it is counted when it is answered again, and what counts it, by status; null: it has not been. */
+  metered: Metered;
+  tallies: Record<200 | 304, Tally | null>;
   /** What says how fresh it is, for this second. */
   freshness: { confirmedMs: number | null; second: number; headers: readonly string[] };
 }
@@ -92,17 +94,22 @@ export class Again {
     this.#ways = maxSize === 0 ? null : new LRUCache({ maxSize, sizeCalculation });
   }
 
-  /** Remembers how this request was answered with a page that is kept. */
-  remember(exchange: Exchange, { metered, caller, key, page, bucket, encoding, headers, bodyHeaders }: Known): void {
-    const signature = this.#signatureOf(exchange);
-    if (signature === null) return;
+  /** Remembers how a request with this signature was answered with a page that is kept. */
+  remember(
+    signature: string,
+    { exchange, metered, caller, key, page, bucket, encoding, headers, bodyHeaders }: Known,
+  ): void {
     const { authorization } = exchange.headers;
     const credential = authorization === undefined ? null : this.#callers.credentialOf(authorization);
     if (authorization !== undefined && credential === null) return;
     const { ETag, "Last-Modified": lastModified } = headers;
-    const lasting = Object.entries(headers).flat();
-    const again: Metered = { ...metered, source: "kept" };
-    const headersWithBody = [...lasting, ...Object.entries(bodyHeaders).flat()];
+    const lasting: string[] = [];
+    let bytes = 0;
+    for (const name in headers) {
+      const value = headers[name] ?? "";
+      lasting.push(name, value);
+      bytes += (name.length + value.length) * 2;
+    }
     this.#ways?.set(signature, {
       credential,
       callerClass: classOf(caller),
@@ -113,36 +120,43 @@ export class Again {
       encoding,
       validators: { ...(ETag && { ETag }), ...(lastModified && { "Last-Modified": lastModified }) },
       headers: lasting,
-      headersWithBody,
-      bytes: lasting.join("").length * 2,
-      tallies: { unchanged: this.#meter.tally(again, 304), whole: this.#meter.tally(again, 200) },
+      bodyHeaders: Object.entries(bodyHeaders).flat(),
+      bytes,
+      metered: { ...metered, source: "kept" },
+      tallies: { 200: null, 304: null },
       freshness: { confirmedMs: 0, second: 0, headers: [] },
     });
   }
 
-  /** @param usual answers the usual way; given how repositories stood after the request had come, if that was asked */
-  answer(exchange: Exchange, usual: (learnt?: Standings) => Promise<Reply>): Promise<Reply> {
-    const ready = this.#begin(exchange);
-    if (!ready) return usual();
+  /**
+   * @param usual answers the usual way; given how repositories stood after the request had come, if that was asked, and what
+   *   `remember` takes
+   */
+  answer(
+    exchange: Exchange,
+    usual: (learnt: Standings | undefined, signature: string | null) => Promise<Reply>,
+  ): Promise<Reply> {
+    const signature = this.#signatureOf(exchange);
+    const ready = signature === null ? null : this.#begin(exchange, signature);
+    if (!ready) return usual(undefined, signature);
     const { page, taken } = ready;
     return this.#ctx.mirror.standings.now(page.shown).then(
       (standings) => {
         const home = this.#pages.stands(page, standings) ? homeOf(page.value, standings) : null;
         if (home) return this.#reply(exchange, ready, home);
         this.#quota.undo(taken);
-        return usual(standings);
+        return usual(standings, signature);
       },
       () => {
         // The usual way says what is wrong.
         this.#quota.undo(taken);
-        return usual();
+        return usual(undefined, signature);
       },
     );
   }
 
-  #begin(exchange: Exchange): Ready | null {
-    const signature = this.#signatureOf(exchange);
-    const way = signature !== null && this.#ways?.get(signature);
+  #begin(exchange: Exchange, signature: string): Ready | null {
+    const way = this.#ways?.get(signature);
     if (!way) return null;
     const page = this.#pages.recall(way.key);
     if (page?.value.id !== way.pageId) return null;
@@ -162,11 +176,14 @@ export class Again {
     const unchanged = isUnchanged(way.validators, headers);
     // GitHub docs: a 304 is free to those who are authorised.
     if (unchanged && way.credential !== null) this.#quota.undo(taken);
-    (unchanged ? way.tallies.unchanged : way.tallies.whole).count += 1;
+    const status = unchanged ? 304 : 200;
+    way.tallies[status] ??= this.#meter.tally(way.metered, status);
+    way.tallies[status].count += 1;
     const quota = quotaLines(this.#quota.figuresOf(taken), way.bucket);
     const id = ["X-GitHub-Request-Id", this.#requestIds.next()];
-    const head = (unchanged ? way.headers : way.headersWithBody).concat(this.#freshness(way, home), id, quota);
-    return unchanged ? { status: 304, headers: head, body: null } : { status: 200, headers: head, body };
+    const own = unchanged ? [] : way.bodyHeaders;
+    const head = way.headers.concat(own, this.#freshness(way, home), id, quota);
+    return { status, headers: head, body: unchanged ? null : body };
   }
 
   #freshness(way: Remembered, { confirmedAt }: Standing): readonly string[] {

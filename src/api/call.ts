@@ -5,6 +5,7 @@ import type { ShownRepository } from "../mirror/read/shown-repository.ts";
 import type { Right, Sight } from "../mirror/read/sight.ts";
 import type { MirrorReader } from "../mirror/reader.ts";
 import type { Reading } from "../mirror/unchanged/reading.ts";
+import type { Standings } from "../mirror/unchanged/standings.ts";
 import type { Caller, User } from "./callers/caller.ts";
 import type { CallerQuota } from "./callers/quota.ts";
 import { ApiFault } from "./dialect/fault.ts";
@@ -82,6 +83,8 @@ export interface Answer {
   confirmedAt?: Date | null;
   /** Why what upstream says now could not be shown although it was asked for. */
   notFresh?: string;
+  /** How all that is shown stood before it was read, or in the statement that read it. Absent: see the call's reading. */
+  stood?: Standings;
   /** Has no validators and may not be kept. */
   isUncached?: true;
   /** Where the body is kept; `body` is null then. */

@@ -149,6 +149,24 @@ describe("the same from memory as anew", () => {
     expect((await askAt(keeping, "GET", path, asking)).body[0].description).toBe(changed);
   });
 
+  test.each(["by the repository's name", "by its number"])("a single issue is kept, %s", async (how) => {
+    const { id, fullName } = busiest();
+    const path = `${how === "by its number" ? `/repositories/${id}` : `/repos/${fullName}`}/issues/1`;
+    const asking = { token: world.token };
+    await warm(path, asking);
+    const before = await askAt(keeping, "GET", path, asking);
+    expect(before.status).toBe(200);
+    // Behind the back of everything that tells of changes.
+    const changed = before.body.title === "x" ? "y" : "x";
+    await world.ctx.db.query(sql`
+      update issues set document = (document::jsonb || jsonb_build_object('title', ${changed}::text))::json
+        where id = ${before.body.id}`);
+    expect((await askAt(plain, "GET", path, asking)).body.title).toBe(changed);
+    expect((await askAt(keeping, "GET", path, asking)).text).toBe(before.text);
+    await touchRepository(id);
+    expect((await askAt(keeping, "GET", path, asking)).body.title).toBe(changed);
+  });
+
   test("a request that comes again takes the short way", async () => {
     const path = `/repos/${busiest().fullName}/labels?page=1`;
     const asking = { token: world.token };

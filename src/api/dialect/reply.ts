@@ -139,12 +139,12 @@ async function entityTag(
   }
   // Half the time of what can be continued.
   if (!page && typeof body === "string" && body.length <= HASHED_AT_ONCE) return hash("sha256", prefix + body);
-  const varied = createHash("sha256").update(prefix);
   // It takes a while to go through a long body, and the same callers come again.
-  const key = page && varied.copy().digest("base64");
+  const key = page && hash("sha256", prefix, "base64");
   const known = key && page.tags.get(key);
   if (known) return known;
   const bytes = asBytes(body);
+  const varied = createHash("sha256").update(prefix);
   for (let at = 0; at < bytes.length; at += HASHED_AT_ONCE) {
     if (at > 0 && pace.isOver()) await pace.turn();
     varied.update(bytes.subarray(at, at + HASHED_AT_ONCE));

@@ -77,19 +77,19 @@ export class Rest {
   /** Whatever is wrong with a request is a reply, too; an error is our own. @param matched null: we serve no such operation */
   handle(exchange: Exchange, matched: (() => Match) | null): Promise<Reply> {
     const { meter, again, forms } = this.#parts;
-    return again.answer(exchange, async (learnt) => {
+    return again.answer(exchange, async (learnt, signature) => {
       const { method, headers } = exchange;
       const match = served(exchange, matched);
       const route = match ? forms.get(match.route) : serviceRoute(method, pathInApi(exchange).path);
       const metered = meter.begin(route ?? "other", method, headers["user-agent"]);
-      return await meter.around(exchange, metered, () => this.#answer(exchange, match, { metered, learnt }));
+      return await meter.around(exchange, metered, () => this.#answer(exchange, match, { metered, learnt, signature }));
     });
   }
 
   async #answer(
     exchange: Exchange,
     match: Match | null,
-    { metered, learnt }: { metered: Metered; learnt: Standings | undefined },
+    { metered, learnt, signature }: { metered: Metered; learnt: Standings | undefined; signature: string | null },
   ): Promise<Reply> {
     const requestId = this.#parts.requestIds.next();
     if (exchange.method === "OPTIONS") return dialectReply(requestId, { status: 204, headers: PREFLIGHT, body: null });
@@ -115,7 +115,7 @@ export class Rest {
       const { call, served, asked } = await this.#open(exchange, match, { progress, body, learnt });
       const answer = await this.#run(call, served, asked);
       metered.source = sourceOf(answer);
-      return await replyTo(this.#parts, { exchange, call, answer, progress });
+      return await replyTo(this.#parts, { exchange, signature, call, answer, progress });
     } catch (error) {
       // For nobody: what was read for the caller was given up.
       if (isRead(exchange.method) && exchange.gone.aborted)

@@ -17,11 +17,14 @@ export async function keptOrRendered(
 ): Promise<Answer> {
   if (!mayBeKept(call, match)) return render();
   const key = keyOf(call);
-  const known = await pages.get(key, call.reading);
-  const before = call.reading.soFar();
-  const home = known && homeOf(known, before);
+  const isAskedAgain = pages.knows(key);
+  const learnsLater = match.route.learnsStanding === true && match.repository?.fullName != null;
+  const known = await pages.get(key, call.reading, { learnsLater });
+  const soFar = call.reading.soFar();
+  const home = known && homeOf(known, soFar);
   if (known && home) return answerOf(known, home.confirmedAt);
-  const answer = await render();
+  const { stood, ...answer } = await render();
+  const before = (isAskedAgain ? stood : undefined) ?? soFar;
   const { body, link = null, lastModified = null } = answer;
   const [repositoryId] = call.met;
   if (!isPage(answer) || body === null || repositoryId === undefined) return answer;

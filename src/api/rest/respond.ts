@@ -40,6 +40,8 @@ export interface Progress {
 /** What an operation answered, and to whom. */
 interface AnsweredCall {
   exchange: Exchange;
+  /** By which the request may be remembered; null: by none. */
+  signature: string | null;
   call: Call;
   answer: Answer;
   progress: Progress;
@@ -48,7 +50,7 @@ interface AnsweredCall {
 /** An operation's answer with all its headers; 304 where the caller has it already. */
 export async function replyTo(
   { ctx, quota, again }: { ctx: ApiContext; quota: CallerQuota; again: Again },
-  { exchange, call, answer, progress: { bucket, figures, requestId, identity, metered } }: AnsweredCall,
+  { exchange, signature, call, answer, progress: { bucket, figures, requestId, identity, metered } }: AnsweredCall,
 ): Promise<Reply> {
   const { caller, headers: request } = call;
   const { pace } = ctx.mirror;
@@ -71,9 +73,10 @@ export async function replyTo(
   const form = page && call.method === "GET" && !isLaidOut(agent) ? keptForm(page, exchange) : null;
   // What names no other page needs no memory of its own.
   const isPlain = () => new URLSearchParams(exchange.search).size === call.query.size;
-  if (page && form && isPlain()) {
+  if (signature !== null && page && form && isPlain()) {
     const { "X-GitHub-Request-Id": _, ...common } = commonHeaders(requestId);
-    again.remember(exchange, {
+    again.remember(signature, {
+      exchange,
       metered,
       caller,
       key: keyOf(call),

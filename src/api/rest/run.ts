@@ -72,7 +72,8 @@ async function runAhead(
   if (!confirmed.value) return null;
   if (answer.status === "rejected") throw answer.reason;
   for (const id of met) call.met.add(id);
-  return { confirmedAt: confirmed.value.confirmedAt, ...answer.value };
+  const stood = learnsStanding && !isKnown ? { stood: call.reading.soFar() } : {};
+  return { confirmedAt: confirmed.value.confirmedAt, ...answer.value, ...stood };
 }
 
 /** @throws NotHeldFault where upstream has to be asked */

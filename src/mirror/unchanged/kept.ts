@@ -56,12 +56,20 @@ export class Kept<Value extends object> {
           });
   }
 
-  /** The value, if it is unchanged. What this asks of the reading lets the next `keep` keep the value. */
-  async get(key: string, reading: Reading): Promise<Value | undefined> {
+  /**
+   * The value, if it is unchanged. What this asks of the reading lets the next `keep` keep the value.
+   * @param options.learnsLater the read itself tells how everything stands, so a value that is only noted needs no question
+   */
+  async get(key: string, reading: Reading, { learnsLater = false } = {}): Promise<Value | undefined> {
     const entry = this.#entries?.get(key);
-    if (!entry) return undefined;
+    if (!entry || (learnsLater && !isWhole(entry))) return undefined;
     const now = await reading.now(entry.shown);
     return isWhole(entry) && stands(entry, now) ? entry.value : undefined;
+  }
+
+  /** Whether a value was asked for before. */
+  knows(key: string): boolean {
+    return this.#entries?.has(key) ?? false;
   }
 
   /** The value as it was kept, which may have changed since; see `stands`. */

@@ -39,7 +39,7 @@ export class Reading {
       const asking = this.#ask(unknown);
       for (const id of unknown) this.#asked.set(id, asking);
     }
-    await Promise.all(new Set(ids.map((id) => this.#asked.get(id))));
+    if (!ids.every((id) => this.#learnt.has(id))) await Promise.all(new Set(ids.map((id) => this.#asked.get(id))));
     return this.#only(ids);
   }
 
