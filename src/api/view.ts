@@ -94,6 +94,9 @@ type To = Pick<Call, "version" | "caller" | "sight">;
 const DROPPED_FROM_REPOSITORIES = ["has_downloads", "use_squash_pr_title_as_default", "master_branch"];
 const DROPPED_FROM_PULLS = ["assignee", "merge_commit_sha"];
 
+/** GitHub docs, "Get a repository": this takes admin permissions; who may push is shown the rest. */
+const SHOWN_TO_ADMINS = "security_and_analysis";
+
 const ORIGINS = ["parent", "source", "template_repository"];
 
 function restrictValue(value: Json, to: To, isWhole: boolean): Json {
@@ -113,6 +116,7 @@ function restrictValue(value: Json, to: To, isWhole: boolean): Json {
   const mirrors = isObject(value.permissions) ? value.permissions : null;
   const permissions = isRepository ? permissionsOf(to.caller, Number(value.id), mirrors) : null;
   if (isRepository && !permissions) dropped.add("permissions");
+  if (isRepository && permissions?.admin !== true) dropped.add(SHOWN_TO_ADMINS);
   const shown: Fields = {};
   for (const [key, inner] of Object.entries(value)) {
     if (dropped.has(key)) continue;

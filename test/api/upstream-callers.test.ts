@@ -72,6 +72,22 @@ describe("a caller with a token of upstream's", () => {
     expect((await as(token, `/repos/${open}`)).body).not.toHaveProperty("permissions");
   });
 
+  test("is shown of a repository what upstream shows to those alone who administer it, if they do", async () => {
+    const { world: records } = world.upstream;
+    const repository = records.repositories.get(world.repositories.find((one) => one.private)?.id ?? 0);
+    for (const role of ["push", "maintain", "admin"] as const) {
+      made += 1;
+      const token = `ghp_of_person_${made}`;
+      const { userId } = world.upstream.tokens.create({ token, login: `person-${made}` });
+      repository?.collaborators.set(userId, role);
+      const theirs = await askAt(world.upstream.url, "GET", `/repos/${hidden}`, { token });
+      expect("security_and_analysis" in theirs.body).toBe(role === "admin");
+      expect((await as(token, `/repos/${hidden}`)).body).toEqual(
+        JSON.parse(theirs.text.replaceAll(`${world.upstream.url}/`, `${world.url}/`)),
+      );
+    }
+  });
+
   test("writes as themselves, and only where upstream lets them", async () => {
     const { token, login } = upstreamToken();
     const body = '{"title":"As myself"}';
