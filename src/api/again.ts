@@ -20,8 +20,6 @@ export interface Known {
   exchange: Exchange;
   metered: Metered;
   caller: Caller;
-  /** Names the page among those that are kept. */
-  key: string;
   page: Page;
   bucket: Bucket;
   encoding: Encoding | null;
@@ -97,7 +95,7 @@ export class Again {
   /** Remembers how a request with this signature was answered with a page that is kept. */
   remember(
     signature: string,
-    { exchange, metered, caller, key, page, bucket, encoding, headers, bodyHeaders }: Known,
+    { exchange, metered, caller, page, bucket, encoding, headers, bodyHeaders }: Known,
   ): void {
     const { authorization } = exchange.headers;
     const credential = authorization === undefined ? null : this.#callers.credentialOf(authorization);
@@ -114,7 +112,7 @@ export class Again {
       credential,
       callerClass: classOf(caller),
       scopes: caller.kind === "user" ? caller.scopes : null,
-      key,
+      key: page.key,
       pageId: page.id,
       bucket,
       encoding,
@@ -161,13 +159,18 @@ export class Again {
     const page = this.#pages.recall(way.key);
     if (page?.value.id !== way.pageId) return null;
     const body = way.encoding === null ? page.value.bytes : page.value.encoded.get(way.encoding);
-    const caller = body && this.#callerOf(way, exchange);
+    const caller = body && this.#callerOf(way, page.value, exchange);
     const taken = caller && this.#quota.take(caller, way.bucket, 1);
     return taken ? { way, page, body, taken } : null;
   }
 
-  #callerOf({ credential, callerClass, scopes }: Remembered, exchange: Exchange): Recognised | Stranger | null {
+  #callerOf(
+    { credential, callerClass, scopes }: Remembered,
+    { right }: Page,
+    exchange: Exchange,
+  ): Recognised | Stranger | null {
     if (credential === null) return { kind: "anonymous", address: exchange.address };
+    if (right && this.#callers.recallPublicRight(credential, right.repositoryId) !== right.level) return null;
     const caller = this.#callers.recall(credential);
     return caller?.class === callerClass && caller.scopes === scopes ? caller : null;
   }

@@ -8,6 +8,7 @@ import type { Reading } from "../mirror/unchanged/reading.ts";
 import type { Standings } from "../mirror/unchanged/standings.ts";
 import type { Caller, User } from "./callers/caller.ts";
 import type { CallerQuota } from "./callers/quota.ts";
+import type { RepositoryPermission } from "./callers/upstream-rights.ts";
 import { ApiFault } from "./dialect/fault.ts";
 import type { MediaType } from "./dialect/media-type.ts";
 import type { ApiVersion } from "./dialect/version.ts";
@@ -52,6 +53,8 @@ export interface Call {
   met: Set<number>;
   /** What it has learnt of how repositories stand. */
   reading: Reading;
+  /** What it has learnt of the caller's rights in public repositories. */
+  publicRights: Map<number, RepositoryPermission>;
   /** The caller asked for what upstream says now. */
   isFresh: boolean;
   /** Fires once the caller has gone away. */

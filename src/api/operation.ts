@@ -13,6 +13,8 @@ export interface Operation {
   bucket?: "search";
   /** What it reads says at once how the repository stands. */
   learnsStanding?: true;
+  /** It shows what the caller may do in the repository. */
+  showsRights?: true;
   /** What it shows is not upstream's but our own, and no page of it is kept. */
   isOurs?: true;
   /** It is served only where this is mirrored; elsewhere the request is passed on as if we served no such operation. */

@@ -1,11 +1,22 @@
 import { compressed, type Encoding } from "../http/encoding.ts";
 import { Kept } from "../mirror/unchanged/kept.ts";
 import type { Standing, Standings } from "../mirror/unchanged/standings.ts";
+import type { RepositoryPermission } from "./callers/upstream-rights.ts";
+
+/** What upstream permits in a public repository to those who are shown a page. */
+export interface PublicRight {
+  repositoryId: number;
+  level: RepositoryPermission;
+}
 
 /** A rendered answer of status 200. It may be given again while all that it shows is unchanged. */
 export interface Page {
   /** Unlike any other page's. */
   id: symbol;
+  /** Names it among those that are kept. */
+  key: string;
+  /** Null: to callers of their class it is the same, whatever upstream permits them. */
+  right: PublicRight | null;
   /** JSON, in the form that was asked for. */
   bytes: Buffer;
   link: string | null;

@@ -8,7 +8,7 @@ import { type Frame, joined } from "./dialect/elements.ts";
 import { withoutHiddenAddresses } from "./hidden-addresses.ts";
 
 export type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "version" | "caller" | "sight"> &
-  Partial<Pick<Call, "met" | "reading">>;
+  Partial<Pick<Call, "met" | "reading" | "publicRights">>;
 
 /** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
 export async function showEach(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
@@ -47,8 +47,9 @@ export async function showList(
 
 const LIST: Frame = { before: "[", between: ",", behind: "]" };
 
-function audienceOf({ ctx, api, met, reading, caller }: Viewer): Audience {
-  return { api, met, reading, pace: ctx.mirror.pace, closeness: (repositoryId) => closenessOf(caller, repositoryId) };
+function audienceOf({ ctx, api, met, reading, caller, publicRights }: Viewer): Audience {
+  const closeness = (repositoryId: number) => closenessOf(caller, repositoryId, publicRights);
+  return { api, met, reading, pace: ctx.mirror.pace, closeness };
 }
 
 /** Whether the version shows resources other than repositories whole. */
@@ -88,7 +89,7 @@ export function restrictRead(text: string, to: To, repositoryId: number): string
   return restrict(closeness === "mirror" ? text : withoutReader(text, closeness), to, true);
 }
 
-type To = Pick<Call, "version" | "caller" | "sight">;
+type To = Pick<Call, "version" | "caller" | "sight"> & Partial<Pick<Call, "publicRights">>;
 
 // GitHub's OpenAPI, x-github-breaking-changes of 2026-03-10.
 const DROPPED_FROM_REPOSITORIES = ["has_downloads", "use_squash_pr_title_as_default", "master_branch"];
@@ -114,7 +115,7 @@ function restrictValue(value: Json, to: To, isWhole: boolean): Json {
     if ("assignees" in value) dropped.add("assignee");
   }
   const mirrors = isObject(value.permissions) ? value.permissions : null;
-  const permissions = isRepository ? permissionsOf(to.caller, Number(value.id), mirrors) : null;
+  const permissions = isRepository ? permissionsOf(to.caller, Number(value.id), mirrors, to.publicRights) : null;
   if (isRepository && !permissions) dropped.add("permissions");
   if (isRepository && permissions?.admin !== true) dropped.add(SHOWN_TO_ADMINS);
   const shown: Fields = {};

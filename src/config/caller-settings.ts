@@ -15,7 +15,7 @@ export const CALLER_SETTINGS = {
     read: span,
     default: "60s",
     about:
-      "How long upstream's word about a caller who shows one of its tokens is believed: who it is and what they see of private repositories. A token that was revoked there is refused here after as long.",
+      "How long upstream's word about a caller who shows one of its tokens is believed: who it is, what they see of private repositories, and what they may do in public ones. A token that was revoked there is refused here after as long.",
   },
   allowedUsers: {
     name: "ALLOWED_USERS",

@@ -14,6 +14,7 @@ import type { Recognised, Stranger } from "./payer.ts";
 import type { CallerQuota } from "./quota.ts";
 import { type ApiToken, ApiTokens, hashOf } from "./tokens.ts";
 import { type UpstreamCaller, UpstreamCallers } from "./upstream-callers.ts";
+import type { AskedRepository, RepositoryPermission } from "./upstream-rights.ts";
 
 /** A caller with a token. */
 export interface User extends Recognised {
@@ -33,6 +34,8 @@ export interface User extends Recognised {
         /** One page, read with their own token. Nothing that only they are shown may be kept. */
         get: (path: string) => Promise<Answer>;
         mutate: (query: string, variables: Fields) => Promise<Received>;
+        /** What upstream permits them in public repositories, as far as it can be asked. */
+        publicRights: (repositories: readonly AskedRepository[]) => Promise<ReadonlyMap<number, RepositoryPermission>>;
       };
 }
 
@@ -110,6 +113,11 @@ export class Callers {
     return known ? known.payer : null;
   }
 
+  /** What upstream permits in a public repository to a token of its own, as far as that is known without asking. */
+  recallPublicRight({ of, hash }: Credential, repositoryId: number): RepositoryPermission | null {
+    return of === "own" ? null : this.#upstream.publicRights.recall(hash, repositoryId);
+  }
+
   async close(): Promise<void> {
     await Promise.all([this.#tokens.close(), this.#upstream.close()]);
   }
@@ -130,7 +138,10 @@ export class Callers {
     const forward: ForwardOwn = (request) => upstream.forward({ ...request, token: text });
     const get = (path: string) => upstream.get(text, path);
     const mutate = (query: string, variables: Fields) => upstream.graphql({ token: text, query, variables });
-    const by = { of: "upstream", fingerprint: fingerprint(text), known, write, forward, get, mutate } as const;
+    const publicRights = (repositories: readonly AskedRepository[]) =>
+      this.#upstream.publicRights.find(text, repositories);
+    const asThemselves = { write, forward, get, mutate, publicRights };
+    const by = { of: "upstream", fingerprint: fingerprint(text), known, ...asThemselves } as const;
     return { ...known.payer, userId: known.userId, by };
   }
 }

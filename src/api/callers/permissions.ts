@@ -55,8 +55,27 @@ export function hasMirrorsRights(caller: Caller): boolean {
   );
 }
 
-/** How near a caller stands to a repository. Of the public ones it is not known to which upstream lets its tokens write. */
-export function closenessOf(caller: Caller, repositoryId: number): Closeness {
+/**
+ * What upstream permits a caller in public repositories, as far as it was asked: see `learnPublicRights`. What is shown by it is for
+ * those alone who have the same right there.
+ */
+export type PublicRightsLearnt = ReadonlyMap<number, RepositoryPermission>;
+
+/** Learns what upstream permits a caller in those of these repositories that are public, if it is asked with their own token. */
+export async function learnPublicRights(
+  { caller, publicRights }: { caller: Caller; publicRights: Map<number, RepositoryPermission> },
+  repositories: readonly { id: number; nodeId: string | null; isPrivate: boolean }[],
+): Promise<void> {
+  if (caller.kind === "anonymous" || caller.by.of === "own") return;
+  const asked = repositories.flatMap(({ id, nodeId, isPrivate }) =>
+    isPrivate || nodeId === null || publicRights.has(id) ? [] : [{ id, nodeId }],
+  );
+  if (asked.length === 0) return;
+  for (const [id, level] of await caller.by.publicRights(asked)) publicRights.set(id, level);
+}
+
+/** How near a caller stands to a repository: to a public one as a stranger, unless it was learnt what they may do there. */
+export function closenessOf(caller: Caller, repositoryId: number, learnt?: PublicRightsLearnt): Closeness {
   if (caller.kind === "anonymous") return "stranger";
   if (caller.by.of === "own") {
     const { token } = caller.by;
@@ -64,8 +83,9 @@ export function closenessOf(caller: Caller, repositoryId: number): Closeness {
     return writesAll(token.kinds) ? "mirror" : "reader";
   }
   const known = caller.by.known.rights.get(repositoryId);
-  if (known === undefined) return "stranger";
-  return permissions(known.permission).push ? "writer" : "reader";
+  if (known) return permissions(known.permission).push ? "writer" : "reader";
+  const { push, triage } = permissions(learnt?.get(repositoryId) ?? "READ");
+  return push ? "writer" : triage ? "reader" : "stranger";
 }
 
 /**
@@ -101,14 +121,15 @@ export function permissionsOf<Mirrors extends object>(
   caller: Caller,
   repositoryId: number,
   mirrors: Mirrors | null,
+  learnt?: PublicRightsLearnt,
 ): Mirrors | Permissions | null {
   if (caller.kind === "anonymous") return null;
   if (caller.by.of === "own") {
     const { token } = caller.by;
     return writesAll(token.kinds) && isFor(token, repositoryId) ? mirrors : permissions("READ");
   }
-  const known = caller.by.known.rights.get(repositoryId);
-  return known === undefined ? null : permissions(known.permission);
+  const level = caller.by.known.rights.get(repositoryId)?.permission ?? learnt?.get(repositoryId);
+  return level === undefined ? null : permissions(level);
 }
 
 function permissions(level: RepositoryPermission): Permissions {

@@ -16,6 +16,7 @@ import { ApiFault } from "../dialect/fault.ts";
 import { requireAllowed } from "./allowed.ts";
 import type { AsStranger } from "./logins.ts";
 import { classOfRights, type Recognised } from "./payer.ts";
+import { PublicRights } from "./public-rights.ts";
 import { hashOf } from "./tokens.ts";
 import { askRights, type RepositoryRights, unusable } from "./upstream-rights.ts";
 
@@ -79,6 +80,7 @@ export class UpstreamCallers {
   readonly #ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">;
   /** Asks with a caller's own token. */
   readonly upstream: OnBehalf;
+  readonly publicRights: PublicRights;
   readonly #known = new LRUCache<string, RememberedCaller>({ max: REMEMBERED });
   /** Tokens that are nobody's as far as is known, by their hash. They push no caller out. */
   readonly #refused = new LRUCache<string, Refused>({ max: REMEMBERED });
@@ -87,6 +89,8 @@ export class UpstreamCallers {
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">) {
     this.#ctx = ctx;
     this.upstream = new OnBehalf(ctx);
+    const times = { graceMs: GRACE_MS, askAgainMs: ASK_AGAIN_MS };
+    this.publicRights = new PublicRights({ ...ctx, upstream: this.upstream.identity }, times);
   }
 
   /** Upstream's recent answer about the token with this hash; null if upstream would have to be asked. */

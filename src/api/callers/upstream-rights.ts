@@ -7,7 +7,7 @@ import type { OnBehalf } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 
 /** GraphQL takes as many ids at once. */
-const BATCH = 100;
+export const ASKED_AT_ONCE = 100;
 
 /** What a repository allows a caller, in GraphQL's words, from the least on. */
 export const PERMISSION_LEVELS = ["READ", "TRIAGE", "WRITE", "MAINTAIN", "ADMIN"] as const;
@@ -44,10 +44,11 @@ export async function askRights(
       join repository_syncs s on s.repository_id = r.id and s.state <> 'gone'
       where r.private and r.deleted_at is null and r.node_id is not null order by r.id`);
   const rights = new Map<number, RepositoryRights>();
-  for (let at = 0; at < rows.length; at += BATCH) {
-    const some = rows.slice(at, at + BATCH);
+  for (let at = 0; at < rows.length; at += ASKED_AT_ONCE) {
+    const some = rows.slice(at, at + ASKED_AT_ONCE);
     const ids = some.map(({ node_id }) => node_id);
-    const { metadata, issues, pulls } = nodesOf(await upstream.graphql({ token, query: QUERY, variables: { ids } }));
+    const answer = await upstream.graphql({ token, query: QUERY, variables: { ids } });
+    const [metadata = [], issues = [], pulls = []] = nodesOf(answer, ["metadata", "issues", "pulls"]);
     for (const [index, { id }] of some.entries()) {
       if (![metadata[index], issues[index], pulls[index]].some((node) => node != null)) continue;
       rights.set(Number(id), {
@@ -60,18 +61,49 @@ export async function askRights(
   return rights;
 }
 
+const PERMISSIONS = `query ($ids: [ID!]!) { metadata: nodes(ids: $ids) { ... on Repository { viewerPermission } } }`;
+
+/** A repository, and how GraphQL names it. */
+export interface AskedRepository {
+  id: number;
+  nodeId: string;
+}
+
+/**
+ * Asks upstream, with a token, what it permits that token in these repositories, `ASKED_AT_ONCE` at most. What it does not show to the
+ * token is missing.
+ * @throws UpstreamUnavailableError when the answer says nothing of the token
+ */
+export async function askPermissions(
+  upstream: Pick<OnBehalf["identity"], "graphql">,
+  token: string,
+  repositories: readonly AskedRepository[],
+): Promise<Map<number, RepositoryPermission>> {
+  const ids = repositories.map(({ nodeId }) => nodeId);
+  const answer = await upstream.graphql({ token, query: PERMISSIONS, variables: { ids } });
+  const [metadata = []] = nodesOf(answer, ["metadata"]);
+  const found = new Map<number, RepositoryPermission>();
+  for (const [at, { id }] of repositories.entries())
+    if (metadata[at] != null) found.set(id, permissionOf(metadata[at]));
+  return found;
+}
+
 /** A limit or a failure says nothing of the caller. */
 export function unusable({ status }: Received): UpstreamUnavailableError {
   return new UpstreamUnavailableError(`Upstream answers ${status} to a question about a caller`, "failed", { status });
 }
 
-function nodesOf(answer: Received): { metadata: Json[]; issues: Json[]; pulls: Json[] } {
+/** The lists that were asked for under these names. */
+function nodesOf(answer: Received, names: readonly string[]): Json[][] {
   const body = answer.status === 200 ? parseGraphql(answer.text) : null;
-  const { metadata, issues, pulls } = objectOf(body?.data);
   // A null that is not said to be out of sight is no answer to the question.
   if (body?.errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN")) throw unusable(answer);
-  if (!Array.isArray(metadata) || !Array.isArray(issues) || !Array.isArray(pulls)) throw unusable(answer);
-  return { metadata, issues, pulls };
+  const data = objectOf(body?.data);
+  return names.map((name) => {
+    const nodes = data[name];
+    if (!Array.isArray(nodes)) throw unusable(answer);
+    return nodes;
+  });
 }
 
 /** The least where upstream names none that we know: to Apps it names none at all. */

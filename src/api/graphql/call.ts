@@ -101,7 +101,8 @@ export class GraphqlCall {
   /** When upstream last confirmed repositories that are shown, so far as that is known; null: never. */
   readonly confirmations = new Map<number, Date | null>();
   readonly #loaders = new Map<string, object>();
-  #isByFormerName = false;
+  /** It depends on more than the revisions of what it shows. */
+  #isOfNow = false;
   #unfolding: Unfolding;
   readonly #unfoldings = openLevel(async (groups: StoredDocument[][]) => {
     const all = await this.#unfolding.unfold(groups.flat());
@@ -156,9 +157,14 @@ export class GraphqlCall {
     this.#unfolding = new Unfolding(this.ctx.mirror.shared, this, this.ctx.mirror.pace);
   }
 
-  /** The repositories on which the answer depends; null: also on which there are. */
+  /** The repositories on which the answer depends; null: on more than these. */
   get met(): ReadonlySet<number> | null {
-    return this.#isByFormerName ? null : this.#unfolding.met;
+    return this.#isOfNow ? null : this.#unfolding.met;
+  }
+
+  /** The answer shows what upstream permits the caller, of which no revision tells: it is not kept. */
+  showsRights(): void {
+    if (this.caller.by.of === "upstream") this.#isOfNow = true;
   }
 
   /** What `read` counts of this repository, or counted before if nothing has changed. */
@@ -232,7 +238,7 @@ export class GraphqlCall {
     // A repository that is found by its name is found by its id.
     if (found) this.#repositories.settle(found.repositoryId, found);
     // Another repository may get the former name, and the revision of this repository would not show that.
-    if (found && String(found.rest.full_name).toLowerCase() !== name) this.#isByFormerName = true;
+    if (found && String(found.rest.full_name).toLowerCase() !== name) this.#isOfNow = true;
     return found;
   }
 

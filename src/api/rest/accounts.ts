@@ -8,7 +8,7 @@ import { choice, direction } from "../dialect/query.ts";
 import { shownByUpstream } from "../forward/pass-through.ts";
 import { storeShown } from "../forward/store-shown.ts";
 import { showFields } from "../view.ts";
-import { askedPage, numberedPage, numberParam } from "./page.ts";
+import { askedPage, numberParam, repositoryPage } from "./page.ts";
 
 /** What only an organisation's own page has. */
 const ORGANIZATION_KEYS = [
@@ -211,6 +211,5 @@ async function listed(
       ...askedPage(call.query),
     },
   );
-  const documents = rows.map(({ id, document }) => ({ repositoryId: id, document }));
-  return numberedPage({ ...call, path }, documents, total);
+  return repositoryPage({ ...call, path }, rows, total);
 }

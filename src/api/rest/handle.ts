@@ -186,6 +186,7 @@ export class Rest {
       requestId: progress.requestId,
       media: progress.media,
       met: new Set(),
+      publicRights: new Map(),
       // A write, and a read that has upstream asked, changes the mirror.
       reading: new Reading(ctx.mirror.standings, { learnt, isLasting: onlyReads }),
       isFresh: isFresh && isRead(method) && caller.kind === "user",

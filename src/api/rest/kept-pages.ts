@@ -2,8 +2,10 @@ import { PEOPLE } from "../../../db/revisions.ts";
 import type { Kept } from "../../mirror/unchanged/kept.ts";
 import type { Answer, Call } from "../call.ts";
 import { classOf } from "../callers/caller.ts";
+import { learnPublicRights } from "../callers/permissions.ts";
 import type { Match } from "../operation.ts";
-import { homeOf, ownBytes, type Page } from "../page.ts";
+import { homeOf, ownBytes, type Page, type PublicRight } from "../page.ts";
+import { numberParam } from "./page.ts";
 
 /**
  * The kept page, or else the answer of `render`, which is kept if possible. `render` notes in `call.met` the
@@ -16,7 +18,9 @@ export async function keptOrRendered(
   render: () => Promise<Answer>,
 ): Promise<Answer> {
   if (!mayBeKept(call, match)) return render();
-  const key = keyOf(call);
+  const right = match.route.showsRights ? await publicRightOf(call, match) : null;
+  if (right?.level === null) return render();
+  const key = keyOf(call, right);
   const isAskedAgain = pages.knows(key);
   const learnsLater = match.route.learnsStanding === true && match.repository?.fullName != null;
   const known = await pages.get(key, call.reading, { learnsLater });
@@ -30,6 +34,8 @@ export async function keptOrRendered(
   if (!isPage(answer) || body === null || repositoryId === undefined) return answer;
   const make = (): Page => ({
     id: Symbol(),
+    key,
+    right,
     bytes: ownBytes(body),
     link,
     lastModified,
@@ -42,8 +48,28 @@ export async function keptOrRendered(
 }
 
 /** The page's name: the question, the form of the answer, and the class of callers that see the same. */
-export function keyOf(call: Pick<Call, "path" | "query" | "api" | "version" | "media" | "caller">): string {
-  return `${call.path}?${call.query}\n${call.api}\n${call.version}\n${call.media.form}\n${classOf(call.caller)}`;
+function keyOf(call: Call, right: PublicRight | null): string {
+  const rights = right === null ? "" : `\n${right.repositoryId} ${right.level}`;
+  return `${call.path}?${call.query}\n${call.api}\n${call.version}\n${call.media.form}\n${classOf(call.caller)}${rights}`;
+}
+
+/** What upstream permits the caller in the public repository that is named; null: that is no part of the answer, or of the class. */
+async function publicRightOf(
+  call: Call,
+  { repository: named }: Match,
+): Promise<PublicRight | { repositoryId: number; level: null } | null> {
+  if (!named || call.caller.kind === "anonymous" || call.caller.by.of === "own") return null;
+  const { repositories } = call.ctx.mirror;
+  const id = numberParam(named.id ?? undefined);
+  const found =
+    named.fullName === null
+      ? id === null
+        ? null
+        : await repositories.byId(id, call.sight)
+      : await repositories.namedOrKept(named.fullName, call.sight, call.reading);
+  if (!found || found.isPrivate) return null;
+  await learnPublicRights(call, [found]);
+  return { repositoryId: found.id, level: call.publicRights.get(found.id) ?? null };
 }
 
 function mayBeKept(call: Call, { route }: Match): boolean {

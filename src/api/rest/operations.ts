@@ -118,7 +118,7 @@ export const MIRROR_OPERATIONS: readonly ServedOperation[] = [
   service("/issues", listIssuesAcross, "issues/issues#list-issues-assigned-to-the-authenticated-user"),
   service("/user/issues", listOwnIssues, "issues/issues#list-user-account-issues-assigned-to-the-authenticated-user"),
 
-  below("/", "metadata", getRepository, "repos/repos#get-a-repository"),
+  below("/", "metadata", getRepository, "repos/repos#get-a-repository", { showsRights: true }),
   below("/issues", "issues", listIssues, "issues/issues#list-repository-issues"),
   below(
     "/issues/comments",
@@ -209,7 +209,7 @@ function below(
   takes: Right,
   run: (call: RepositoryCall) => Promise<Answer>,
   docs: string,
-  more: Pick<Operation, "learnsStanding" | "part"> = {},
+  more: Pick<Operation, "learnsStanding" | "part" | "showsRights"> = {},
 ): ServedOperation {
   const route = { method: "GET", docs: `${DOCS}/${docs}`, isFree: false, ...more } as const;
   return { path, route: { ...route, run: { of: "repository", takes, with: run } } };

@@ -1,5 +1,7 @@
+import type { RepositoryDocument } from "../../mirror/read/shown-repository.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type Answer, type Call, ok } from "../call.ts";
+import { learnPublicRights } from "../callers/permissions.ts";
 import { numberedLink } from "../dialect/link.ts";
 import { pageNumber, pageSize } from "../dialect/query.ts";
 import { showList } from "../view.ts";
@@ -15,6 +17,13 @@ export async function numberedPage(call: Call, documents: StoredDocument[], tota
   const { page, limit } = askedPage(call.query);
   const link = numberedLink(call.api + call.path, call.query, { page, last: Math.ceil(total / limit) });
   return ok(await showList(call, documents), { link });
+}
+
+/** The same of repositories, each with what it permits the caller. */
+export async function repositoryPage(call: Call, rows: readonly RepositoryDocument[], total: number): Promise<Answer> {
+  await learnPublicRights(call, rows);
+  const documents = rows.map(({ id, document }) => ({ repositoryId: id, document }));
+  return numberedPage(call, documents, total);
 }
 
 /** The number in a path; null if the segment is no number, and so names nothing. */

@@ -3,11 +3,12 @@ import { findUserRepositories, type Relation, type RepositorySort } from "../../
 import { findRepositoryDocument } from "../../mirror/read/shown-repository.ts";
 import { findUser } from "../../mirror/read/users.ts";
 import { type Answer, type Call, ok, type RepositoryCall, requireUser } from "../call.ts";
+import { learnPublicRights } from "../callers/permissions.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { choice, direction, moment } from "../dialect/query.ts";
 import { showOne } from "../view.ts";
 import { readWhole, showToAll } from "./accounts.ts";
-import { askedPage, numberedPage } from "./page.ts";
+import { askedPage, repositoryPage } from "./page.ts";
 
 export async function getViewer(call: Call): Promise<Answer> {
   const { by, userId } = requireUser(call);
@@ -62,8 +63,7 @@ export async function listViewerRepositories(call: Call): Promise<Answer> {
     },
     { sort, direction: direction(query, "Repository") ?? (sort === "full_name" ? "asc" : "desc"), ...page },
   );
-  const documents = rows.map(({ id, document }) => ({ repositoryId: id, document }));
-  return numberedPage(call, documents, total);
+  return repositoryPage(call, rows, total);
 }
 
 function affiliations(query: URLSearchParams): readonly Relation[] {
@@ -77,6 +77,7 @@ export async function getRepository(call: RepositoryCall): Promise<Answer> {
   const found = await findRepositoryDocument(call.ctx.db, call.repository.id);
   if (!found) throw notFound();
   const { id, document, detail, updatedAt } = found;
+  await learnPublicRights(call, [found]);
   return ok(await showOne(call, { repositoryId: id, document, detail }), { lastModified: updatedAt });
 }
 

@@ -22,7 +22,6 @@ import {
 import type { ApiVersion } from "../dialect/version.ts";
 import type { Metered } from "../metering.ts";
 import { encoded, type Page } from "../page.ts";
-import { keyOf } from "./kept-pages.ts";
 
 /** What is known of a request so far. A fault is answered with as much of it as there is. */
 export interface Progress {
@@ -79,7 +78,6 @@ export async function replyTo(
       exchange,
       metered,
       caller,
-      key: keyOf(call),
       page,
       bucket,
       headers: { ...common, ...lasting },

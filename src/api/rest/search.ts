@@ -5,6 +5,7 @@ import type { Searcher } from "../../mirror/search/names.ts";
 import { InvalidSearchError, UnmirroredSearchError } from "../../mirror/search/query.ts";
 import { searchRepositories } from "../../mirror/search/repositories.ts";
 import { type Answer, type Call, ok } from "../call.ts";
+import { learnPublicRights } from "../callers/permissions.ts";
 import { joined } from "../dialect/elements.ts";
 import { ApiFault, type FieldFault, notFound, UnmirroredFault } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/link.ts";
@@ -32,6 +33,10 @@ export async function getSearchedRepositories(call: Call): Promise<Answer> {
     searchRepositories(db, text, searcherOf(call), page, order),
   );
   const rows = await findRepositoriesById(db, found, call.sight);
+  await learnPublicRights(
+    call,
+    rows.map(({ repositoryId, ...row }) => ({ id: repositoryId, ...row })),
+  );
   const byKey = new Map(rows.map((row) => [row.repositoryId, row]));
   const documents = found.flatMap((id) => byKey.get(id) ?? []);
   return results(call, documents, total);

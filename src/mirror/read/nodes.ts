@@ -116,10 +116,15 @@ export async function findNodePlaces(
 }
 
 /** Mirrored repositories; keys are the ids. */
-export async function findRepositoriesById(db: Database, ids: number[], sight: Sight): Promise<FoundNode[]> {
+export async function findRepositoriesById(
+  db: Database,
+  ids: number[],
+  sight: Sight,
+): Promise<(FoundNode & { nodeId: string | null; isPrivate: boolean })[]> {
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
-  return db.prepared<FoundNode>(sql`
-    select r.id::text as key, r.id::float8 as "repositoryId", r.document::text as document, ${NO_BODY} from ${tables}
+  return db.prepared<FoundNode & { nodeId: string | null; isPrivate: boolean }>(sql`
+    select r.id::text as key, r.id::float8 as "repositoryId", r.node_id as "nodeId", r.private as "isPrivate",
+        r.document::text as document, ${NO_BODY} from ${tables}
       where ${isMirrored} and ${visible(sql`r`, sight, "metadata")} and r.id = any(${sql.array(ids, "bigint")}::bigint[])`);
 }
 

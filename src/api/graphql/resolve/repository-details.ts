@@ -3,15 +3,25 @@
 import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
 import { assignableUsers } from "../../../mirror/read/connections/of-repository.ts";
 import { sees } from "../../../mirror/read/sight.ts";
-import { type Permissions, permissionsOf } from "../../callers/permissions.ts";
+import { learnPublicRights, type Permissions, permissionsOf } from "../../callers/permissions.ts";
+import type { RepositoryPermission } from "../../callers/upstream-rights.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
 import { onceRead, type Resolver, requireRepository, type TypeResolvers } from "./fields.ts";
 import { withRight } from "./rights.ts";
 
-function rightsOf({ repositoryId, rest: { permissions } }: Node, call: GraphqlCall): Rights | null {
-  const rights = permissionsOf(call.caller, repositoryId, isObject(permissions) ? permissions : null);
+async function rightsOf({ repositoryId, rest }: Node, call: GraphqlCall): Promise<Rights | null> {
+  const { caller } = call;
+  // GitHub's schema: null "for authentication as a GitHub App".
+  if (caller.by.of === "upstream" && caller.by.known.profile === null) return null;
+  const { node_id: nodeId, private: isPrivate, permissions } = rest;
+  const learnt = new Map<number, RepositoryPermission>();
+  if (isPrivate === false && typeof nodeId === "string") {
+    call.showsRights();
+    await learnPublicRights({ caller, publicRights: learnt }, [{ id: repositoryId, nodeId, isPrivate }]);
+  }
+  const rights = permissionsOf(caller, repositoryId, isObject(permissions) ? permissions : null, learnt);
   if (!rights) call.lacks();
   return rights;
 }
@@ -45,8 +55,8 @@ export function embeddedRepository(call: GraphqlCall, value: Json | undefined): 
 }
 
 export const repositoryDetails: TypeResolvers = {
-  viewerPermission: (node, _args, call) => permission(rightsOf(node, call)),
-  viewerCanAdminister: (node, _args, call) => rightsOf(node, call)?.admin === true,
+  viewerPermission: async (node, _args, call) => permission(await rightsOf(node, call)),
+  viewerCanAdminister: async (node, _args, call) => (await rightsOf(node, call))?.admin === true,
   mergeCommitAllowed: setting("allow_merge_commit", true),
   rebaseMergeAllowed: setting("allow_rebase_merge", true),
   squashMergeAllowed: setting("allow_squash_merge", true),

@@ -1,0 +1,132 @@
+import { LRUCache } from "lru-cache";
+import type { Context } from "../../context.ts";
+import { jittered } from "../../operations/backoff.ts";
+import { Gather } from "../../operations/gather.ts";
+import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
+import type { OnBehalf } from "../../upstream/client/on-behalf.ts";
+import { hashOf } from "./tokens.ts";
+import { ASKED_AT_ONCE, type AskedRepository, askPermissions, type RepositoryPermission } from "./upstream-rights.ts";
+
+/** Repositories of all callers together: some 20 MB. */
+const REMEMBERED = 200_000;
+
+interface Question {
+  token: string;
+  repository: AskedRepository;
+}
+
+/** Of one token. */
+interface Remembered {
+  /** Null: upstream does not show the repository to the token. */
+  levels: Map<number, AskedRepository & { level: RepositoryPermission | null }>;
+  /** When upstream was asked about the first of them. */
+  askedAt: number;
+  /** Upstream could not be asked: not before then again. */
+  askAgainAt: number;
+  gathered: Gather<Question, RepositoryPermission | null>;
+}
+
+type Parts = Pick<Context, "config" | "clock" | "random" | "log"> & { upstream: Pick<OnBehalf["identity"], "graphql"> };
+
+/**
+ * What upstream permits callers in public repositories. It decides nothing of what they see, so upstream is asked only where it is
+ * shown, with their token, and is believed for `UPSTREAM_CALLER_TTL`. What a caller was told of before is asked again together.
+ * Tokens are remembered by their hash, in this process alone.
+ */
+export class PublicRights {
+  readonly #parts: Parts;
+  readonly #graceMs: number;
+  readonly #askAgainMs: number;
+  readonly #known = new LRUCache<string, Remembered>({
+    maxSize: REMEMBERED,
+    sizeCalculation: ({ levels }) => levels.size + 1,
+  });
+
+  /** @param times how long a former answer counts while upstream cannot be asked, and when it is asked again */
+  constructor(parts: Parts, { graceMs, askAgainMs }: { graceMs: number; askAgainMs: number }) {
+    this.#parts = parts;
+    this.#graceMs = graceMs;
+    this.#askAgainMs = askAgainMs;
+  }
+
+  /** Upstream's recent answer about the token with this hash; null: there is none, or upstream does not show the repository. */
+  recall(hash: string, repositoryId: number): RepositoryPermission | null {
+    const known = this.#known.get(hash);
+    return known && this.#isRecent(known) ? (known.levels.get(repositoryId)?.level ?? null) : null;
+  }
+
+  /** Of those that are missing upstream has said nothing, or cannot be asked. */
+  async find(
+    token: string,
+    repositories: readonly AskedRepository[],
+  ): Promise<ReadonlyMap<number, RepositoryPermission>> {
+    const hash = hashOf(token);
+    const known = this.#known.get(hash) ?? this.#remember(hash);
+    const levels = await Promise.all(
+      repositories.map(
+        ({ id, nodeId }) => this.recall(hash, id) ?? known.gathered.ask({ token, repository: { id, nodeId } }),
+      ),
+    );
+    const found = new Map<number, RepositoryPermission>();
+    for (const [at, { id }] of repositories.entries()) {
+      const level = levels[at];
+      if (level) found.set(id, level);
+    }
+    return found;
+  }
+
+  #remember(hash: string): Remembered {
+    const one: Remembered = {
+      levels: new Map(),
+      askedAt: Number.NEGATIVE_INFINITY,
+      askAgainAt: 0,
+      gathered: new Gather((questions) => this.#answer(hash, one, questions), {
+        most: ASKED_AT_ONCE,
+        patienceMs: null,
+      }),
+    };
+    this.#known.set(hash, one);
+    return one;
+  }
+
+  async #answer(
+    hash: string,
+    one: Remembered,
+    questions: readonly Question[],
+  ): Promise<(RepositoryPermission | null)[]> {
+    const now = this.#parts.clock.now().getTime();
+    const isRecent = this.#isRecent(one);
+    const asked = new Map(questions.map(({ repository }) => [repository.id, repository]));
+    if (isRecent) for (const id of asked.keys()) if (one.levels.has(id)) asked.delete(id);
+    const [first] = questions;
+    if (first && asked.size > 0 && now >= one.askAgainAt) {
+      if (!isRecent) withLatest(asked, one.levels);
+      try {
+        const levels = await askPermissions(this.#parts.upstream, first.token, [...asked.values()]);
+        if (!isRecent) [one.levels, one.askedAt] = [new Map(), now];
+        // What was asked for now comes last. And the size has to be worked out anew.
+        for (const [id, repository] of [...asked].reverse())
+          one.levels.set(id, { ...repository, level: levels.get(id) ?? null });
+        this.#known.set(hash, one);
+      } catch (error) {
+        if (!(error instanceof UpstreamUnavailableError)) throw error;
+        one.askAgainAt = now + jittered(this.#askAgainMs, this.#parts.random);
+        this.#parts.log.warn({ err: error }, "Upstream cannot be asked what a caller may do in public repositories");
+      }
+    }
+    const isBelieved = now - one.askedAt < Math.max(this.#graceMs, this.#parts.config.upstreamCallerTtlMs);
+    return questions.map(({ repository: { id } }) => (isBelieved ? (one.levels.get(id)?.level ?? null) : null));
+  }
+
+  #isRecent({ askedAt }: Remembered): boolean {
+    return this.#parts.clock.now().getTime() - askedAt < this.#parts.config.upstreamCallerTtlMs;
+  }
+}
+
+/** Adds those of which the caller was told last, as far as one question holds them. */
+function withLatest(asked: Map<number, AskedRepository>, levels: Remembered["levels"]): void {
+  for (const { id, nodeId } of [...levels.values()].reverse()) {
+    if (asked.size >= ASKED_AT_ONCE) return;
+    asked.set(id, { id, nodeId });
+  }
+}
