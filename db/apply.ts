@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
+import { codeOf } from "../src/failure.ts";
 import type { ReadMigration } from "./migrations.ts";
 
 /**
@@ -90,5 +91,5 @@ async function heldBy(client: pg.Client, { name }: ReadMigration): Promise<strin
 
 /** 55P03, lock_not_available. */
 function isLockTimeout(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "55P03";
+  return codeOf(error) === "55P03";
 }

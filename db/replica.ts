@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
+import { reasonOf } from "../src/failure.ts";
 import { type Client, clientOf, limitStatements, openPool, type Pool, type Run } from "./lending.ts";
 
 /** How far a server has got: which history of the database it follows, and where in that one's log it is. */
@@ -262,10 +263,4 @@ async function look(client: Pick<pg.ClientBase, "query"> | pg.Pool): Promise<See
   const limited: pg.QueryConfig & { query_timeout: number } = { ...LOOK, query_timeout: SILENT_MS };
   const [row] = (await client.query<LookRow>(limited)).rows;
   return { isReplica: row?.is_replica === true, lsn: BigInt(row?.lsn ?? 0), era: row?.era ?? "" };
-}
-
-/** Of an error without a message, such as one of several addresses that all refuse, its code. */
-export function reasonOf(error: unknown): string {
-  const { message, code, name } = error as { message?: string; code?: string; name?: string };
-  return message || code || name || String(error);
 }

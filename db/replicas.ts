@@ -1,7 +1,8 @@
 import type pg from "pg";
+import { reasonOf } from "../src/failure.ts";
 import type { Client } from "./lending.ts";
 import { isPostgresCancelled, isPostgresOutage } from "./outage.ts";
-import { type Position, Replica, type ReplicaOptions, type ReplicaStanding, reasonOf } from "./replica.ts";
+import { type Position, Replica, type ReplicaOptions, type ReplicaStanding } from "./replica.ts";
 
 interface ReplicasOptions extends ReplicaOptions {
   /** A statement was answered: by the replica of this name, or by "primary". */

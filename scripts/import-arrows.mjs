@@ -3,7 +3,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { CHECKOUT } from "./checkout.mjs";
 
-const BASE = ["src/version.ts", "src/json.ts", "src/config.ts", "src/config", "src/operations", "db", "src/stores.ts"];
+const ROOT = ["src/version.ts", "src/json.ts", "src/failure.ts"];
+const BASE = [...ROOT, "src/config.ts", "src/config", "src/operations", "db", "src/stores.ts"];
 const OPEN = [...BASE, "src/queues", "src/context.ts"];
 const PRODUCTION = [...OPEN, "src/http", "src/upstream", "src/mirror", "src/inbox"];
 
@@ -17,10 +18,11 @@ const ARROWS = {
   "src/simulator": [],
   "src/version.ts": [],
   "src/json.ts": [],
-  "src/config": [],
-  "src/config.ts": ["src/config"],
-  "src/operations": ["src/version.ts", "src/config.ts", "src/config", "db"],
-  db: ["src/version.ts", "src/config.ts"],
+  "src/failure.ts": [],
+  "src/config": ["src/failure.ts"],
+  "src/config.ts": ["src/failure.ts", "src/config"],
+  "src/operations": ["src/version.ts", "src/failure.ts", "src/config.ts", "src/config", "db"],
+  db: ["src/version.ts", "src/failure.ts", "src/config.ts"],
   "src/stores.ts": ["src/config.ts", "src/operations", "db"],
   "src/queues": BASE,
   "src/http": ["src/config.ts", "src/operations"],

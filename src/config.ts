@@ -3,6 +3,7 @@ import { misspeltNames } from "./config/names.ts";
 import { readSecretFiles } from "./config/secret-files.ts";
 import type { Setting } from "./config/setting.ts";
 import { SETTINGS } from "./config/settings.ts";
+import { reasonOf } from "./failure.ts";
 
 export type Config = { readonly [K in keyof typeof SETTINGS]: Value<(typeof SETTINGS)[K]> };
 type Value<S extends Setting<unknown>> = S extends { default: string } | { required: true }
@@ -41,7 +42,7 @@ export function parseConfig(given: NodeJS.ProcessEnv): Config {
     } catch (error) {
       const path = paths.get(name);
       const subject = path === undefined ? name : `${name}_FILE names a file (${path}) that`;
-      problems.push(`${subject} ${error instanceof Error ? error.message : error}`);
+      problems.push(`${subject} ${reasonOf(error)}`);
     }
   }
   problems.push(...credentialProblems(given), ...misspelt(env));

@@ -1,6 +1,6 @@
 import type { Worker } from "bullmq";
 import { runAsked } from "../src/cli/asked.ts";
-import { levelOf } from "../src/operations/failure.ts";
+import { levelOf } from "../src/failure.ts";
 import { openCommand, type ToldCommand, tellCommand } from "../src/queues/commands.ts";
 import type { CommandJob } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";

@@ -1,11 +1,9 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError } from "bullmq";
-import { isPostgresOutage } from "../db/outage.ts";
 import type { Context } from "../src/context.ts";
-import { InboxUnavailableError, UnstorableDeliveryError } from "../src/inbox/accept.ts";
+import { reasonOf, withoutContents } from "../src/failure.ts";
 import { type Backoff, jittered, waitAfterMs } from "../src/operations/backoff.ts";
-import { reasonOf, withoutContents } from "../src/operations/failure.ts";
-import { InvalidPayloadError } from "../src/sync/deliveries/payload.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../src/upstream/client/errors.ts";
+import { diagnose, type Waiting } from "../src/sync/problems/causes.ts";
+import { CredentialRejectedError } from "../src/upstream/client/errors.ts";
 
 /** Which of BullMQ's words an error becomes. */
 export type Verdict =
@@ -68,20 +66,29 @@ export function verdictOn(
   error: unknown,
   { random, attempts = 1, nowMs = Date.now() }: { random: () => number; attempts?: number; nowMs?: number },
 ): Verdict {
-  if (error instanceof QuotaSpentError) {
-    // Never earlier than upstream asked, and a little later at random, so that waiting jobs do not all wake at once.
-    return { kind: "delay", delayMs: Math.max(0, error.resetAt.getTime() - nowMs) + Math.round(random() * 1_000) };
+  const diagnosis = diagnose(error);
+  switch (diagnosis.kind) {
+    case "waits":
+      return { kind: "delay", delayMs: untilMayAsk(diagnosis.error, random, nowMs) };
+    case "away":
+      // The delivery was acknowledged and stands in Redis alone, so no number of attempts ends this.
+      if (diagnosis.what === "inbox") return { kind: "delay", delayMs: waitAfterMs(attempts, INBOX_BACKOFF, random) };
+      if (diagnosis.what === "postgres") return { kind: "delay", delayMs: jittered(OUTAGE_DELAY_MS, random) };
+      return { kind: "retry" };
+    case "failed":
+      return { kind: diagnosis.isFinal ? "give up" : "retry" };
+    case "ended":
+      return { kind: "retry" };
+    default:
+      return diagnosis satisfies never;
   }
+}
+
+function untilMayAsk(error: Waiting, random: () => number, nowMs: number): number {
   // Nothing is wrong with the job; the operator has to replace the token.
-  if (error instanceof CredentialRejectedError) return { kind: "delay", delayMs: jittered(REJECTED_DELAY_MS, random) };
-  if (error instanceof InvalidPayloadError || error instanceof UnstorableDeliveryError) return { kind: "give up" };
-  // The delivery was acknowledged and stands in Redis alone, so no number of attempts ends this.
-  if (error instanceof InboxUnavailableError)
-    return { kind: "delay", delayMs: waitAfterMs(attempts, INBOX_BACKOFF, random) };
-  // Its cause may look like an outage of Postgres, but it is upstream's.
-  if (error instanceof UpstreamUnavailableError) return { kind: "retry" };
-  if (isPostgresOutage(error)) return { kind: "delay", delayMs: jittered(OUTAGE_DELAY_MS, random) };
-  return { kind: "retry" };
+  if (error instanceof CredentialRejectedError) return jittered(REJECTED_DELAY_MS, random);
+  // Never earlier than upstream asked, and a little later at random, so that waiting jobs do not all wake at once.
+  return Math.max(0, error.resetAt.getTime() - nowMs) + Math.round(random() * 1_000);
 }
 
 /** How long a job waits after its nth failed attempt. */

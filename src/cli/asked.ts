@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import type { Context } from "../context.ts";
-import { withoutContents } from "../operations/failure.ts";
+import { withoutContents } from "../failure.ts";
 import type { AskedCommand, ToldCommand } from "../queues/commands.ts";
 import { type Command, type CommandGroup, chooseAction, parseArguments } from "./command.ts";
 import { deliveries } from "./deliveries/deliveries.ts";

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { type Config, instanceFile } from "../config.ts";
+import { codeOf, rootReasonOf } from "../failure.ts";
 import { CommandError } from "./command.ts";
 import { JsonError, JsonObject } from "./json.ts";
-import { codeOf, reasonOf } from "./reason.ts";
 
 /** What other programs need to reach the instance of a TAIN_HOME, and what it mirrors. */
 export interface Instance {
@@ -28,7 +28,7 @@ export async function readInstance(config: Pick<Config, "home">): Promise<Instan
     text = await readFile(file, "utf8");
   } catch (error) {
     if (codeOf(error) === "ENOENT") return null;
-    throw new CommandError(`${file} cannot be read: ${reasonOf(error)}`, { cause: error });
+    throw new CommandError(`${file} cannot be read: ${rootReasonOf(error)}`, { cause: error });
   }
   try {
     return parseInstance(text);
@@ -67,7 +67,7 @@ export async function writeInstance(config: Pick<Config, "home">, instance: Inst
     await rename(draft, file);
   } catch (error) {
     await rm(draft, { force: true });
-    throw new CommandError(`${file} cannot be written: ${reasonOf(error)}`, { cause: error });
+    throw new CommandError(`${file} cannot be written: ${rootReasonOf(error)}`, { cause: error });
   }
 }
 

@@ -1,6 +1,6 @@
 import { duration } from "../config/values.ts";
+import { rootReasonOf } from "../failure.ts";
 import { type Given, UsageError } from "./command.ts";
-import { reasonOf } from "./reason.ts";
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1_000;
@@ -23,6 +23,6 @@ export function readSince(values: Given["values"]): number | null {
   try {
     return duration(text);
   } catch (error) {
-    throw new UsageError(`--since ${reasonOf(error)}`);
+    throw new UsageError(`--since ${rootReasonOf(error)}`);
   }
 }

@@ -1,4 +1,5 @@
 import { ConfigError } from "../config.ts";
+import { rootReasonOf } from "../failure.ts";
 import { OriginMismatchError } from "../sync/following/origin.ts";
 import {
   CredentialRejectedError,
@@ -8,7 +9,6 @@ import {
   UpstreamUnavailableError,
 } from "../upstream/client/errors.ts";
 import { CommandError, UsageError } from "./command.ts";
-import { reasonOf } from "./reason.ts";
 
 /** A sentence that a person can act on. TAIN_DEBUG=1 shows the stack as well. */
 export function sentenceOf(error: unknown, env: NodeJS.ProcessEnv): string {
@@ -24,6 +24,6 @@ export function sentenceOf(error: unknown, env: NodeJS.ProcessEnv): string {
   if (error instanceof CredentialUnusableError) return error.message;
   if (error instanceof CredentialRejectedError) return `${error.message}: set UPSTREAM_TOKEN to one that is valid`;
   if (error instanceof QuotaSpentError || error instanceof UpstreamRefusedError) return error.message;
-  const reason = reasonOf(error);
+  const reason = rootReasonOf(error);
   return env.TAIN_DEBUG ? reason : `${reason} (TAIN_DEBUG=1 shows where)`;
 }

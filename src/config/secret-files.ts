@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { codeOf, reasonOf } from "../failure.ts";
 
 interface Found {
   /** With the texts of the files in place of their paths, as far as they could be read. */
@@ -29,7 +30,7 @@ export function readSecretFiles(given: NodeJS.ProcessEnv, names: readonly string
       delete env[variable];
       paths.set(name, path);
     } catch (error) {
-      const reason = error instanceof Error ? ("code" in error ? error.code : error.message) : error;
+      const reason = codeOf(error) ?? reasonOf(error);
       problems.set(name, `${variable} names a file that cannot be read: ${path} (${reason})`);
     }
   }

@@ -1,5 +1,6 @@
 import { Agent, type Dispatcher } from "undici";
 import type { Context } from "../context.ts";
+import { codeOf } from "../failure.ts";
 import { guardedLookup, type Resolve, requireAdmitted, TargetRefusedError } from "./address-guard.ts";
 import { PayloadRoom } from "./payload.ts";
 import { Places } from "./places.ts";
@@ -121,11 +122,7 @@ function failureOf(error: Error): Outcome {
   const nothing = { headers: {}, body: null, retryAfterMs: null };
   const cause = error.cause instanceof Error ? error.cause : error;
   const reason = cause instanceof TargetRefusedError ? cause.message : `${cause.name}: ${cause.message}`;
-  const isLate = error.name === "TimeoutError" || /^UND_ERR_(HEADERS|BODY)_TIMEOUT$/.test(codeOf(error));
+  const isLate = error.name === "TimeoutError" || /^UND_ERR_(HEADERS|BODY)_TIMEOUT$/.test(codeOf(error) ?? "");
   if (isLate) return { ...nothing, status: "timed out", statusCode: 504, reason: "it did not answer within 10 s" };
   return { ...nothing, status: "failed to connect to host", statusCode: 502, reason };
-}
-
-function codeOf(error: Error): string {
-  return "code" in error && typeof error.code === "string" ? error.code : "";
 }

@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { reasonOf } from "../operations/failure.ts";
+import { reasonOf } from "../failure.ts";
 import { enqueueTargets, enqueueTask } from "../queues/enqueue.ts";
 import { QueueUnavailableError } from "../queues/queues.ts";
 import { dueTargets } from "./cursors.ts";

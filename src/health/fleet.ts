@@ -1,7 +1,7 @@
 import type { SyncState } from "../../db/schema/states.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import { levelOf } from "../operations/failure.ts";
+import { levelOf } from "../failure.ts";
 import { queueCounts } from "../queues/counts.ts";
 import type { QuotaReport } from "../upstream/quota/report.ts";
 

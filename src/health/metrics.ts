@@ -1,9 +1,9 @@
 import type { Context } from "../context.ts";
+import { reasonOf } from "../failure.ts";
 import { json } from "../http/reply.ts";
 import type { Route } from "../http/router.ts";
 import { Router } from "../http/router.ts";
 import { HttpServer } from "../http/server.ts";
-import { reasonOf } from "../operations/failure.ts";
 import { isOperator } from "./operator.ts";
 
 type Told = Pick<Context, "config" | "metrics" | "log">;

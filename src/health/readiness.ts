@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { schemaFit } from "../../db/schema-fit.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
-import { reasonOf } from "../operations/failure.ts";
+import { reasonOf } from "../failure.ts";
 import { serverOf } from "../operations/redis.ts";
 
 /** A probe that waits longer is given up by most of those who probe. */

@@ -2,7 +2,7 @@ import { isOfPostgres, isPostgresRefusal } from "../../db/outage.ts";
 import { schemaFit } from "../../db/schema-fit.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
-import { reasonOf } from "../operations/failure.ts";
+import { reasonOf } from "../failure.ts";
 import type { RedisDisk } from "../operations/redis-disk.ts";
 import { enqueueInbox } from "../queues/enqueue.ts";
 import type { InboxJob } from "../queues/jobs.ts";

@@ -1,7 +1,7 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { levelOf } from "../failure.ts";
 import { Batches } from "../operations/batches.ts";
-import { levelOf } from "../operations/failure.ts";
 import { enqueueBursts, enqueueDeliveries } from "../queues/enqueue.ts";
 import { deliveriesInBursts, deliveriesWithoutJob } from "../queues/open-jobs.ts";
 

@@ -1,5 +1,5 @@
 import { isPostgresOutage } from "../../db/outage.ts";
-import { levelOf } from "./failure.ts";
+import { levelOf } from "../failure.ts";
 import type { Logger } from "./log.ts";
 import type { Tracing } from "./tracing.ts";
 

@@ -1,7 +1,7 @@
 import { styleText } from "node:util";
 import pino from "pino";
 import { type Config, secretValues } from "../config.ts";
-import { withoutContents } from "./failure.ts";
+import { withoutContents } from "../failure.ts";
 
 export type Logger = pino.Logger;
 

@@ -1,6 +1,7 @@
 import type { Logins } from "../api/callers/logins.ts";
 import { ApiFault } from "../api/dialect/fault.ts";
 import type { Context } from "../context.ts";
+import { reasonOf } from "../failure.ts";
 import { isOperatorToken } from "../health/operator.ts";
 import { missingParts } from "../health/readiness.ts";
 import { HttpError } from "../http/errors.ts";
@@ -8,7 +9,6 @@ import type { Exchange } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";
 import type { Handler, Route } from "../http/router.ts";
 import type { Json } from "../json.ts";
-import { reasonOf } from "../operations/failure.ts";
 import { ask, look } from "./commands.ts";
 import { files, tagOf, withTag } from "./files.ts";
 import { GUARDS, refusedPage, shell, signInPage, unsetPage } from "./pages.ts";

@@ -1,8 +1,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { sealingKey } from "../config/sealing.ts";
 import type { Context } from "../context.ts";
+import { levelOf } from "../failure.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { levelOf } from "../operations/failure.ts";
 import { withPatience } from "../operations/redis.ts";
 
 /** A working day, and a little more. */

@@ -1,5 +1,5 @@
 import { type JobsOptions, Queue } from "bullmq";
-import { isBug, reasonOf } from "../operations/failure.ts";
+import { isBug, reasonOf } from "../failure.ts";
 import type { RedisClient } from "../operations/redis.ts";
 import type { Stores } from "../stores.ts";
 import type {

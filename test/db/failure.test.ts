@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
-import { withoutContents } from "../../src/operations/failure.ts";
+import { withoutContents } from "../../src/failure.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 test("a statement that fails tells what went wrong, and nothing of what it was to store", async () => {

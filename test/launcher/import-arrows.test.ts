@@ -47,6 +47,8 @@ const arrows: [from: string, to: string, allowed: boolean][] = [
   ["src/mirror/", "src/sync/it.ts", false],
   ["db/", "src/config.ts", true],
   ["db/", "src/version.ts", true],
+  ["db/", "src/failure.ts", true],
+  ["src/failure.ts", "src/config.ts", false],
   ["db/", "src/stores.ts", false],
   ["db/", "src/mirror/it.ts", false],
   ["src/operations/", "src/config.ts", true],

@@ -242,10 +242,7 @@ export const plants: readonly Plant[] = [
     does: "A job that waits for quota loses an attempt.",
     file: "workers/retry-policy.ts",
     replaces: [
-      [
-        "  if (error instanceof QuotaSpentError) {",
-        "  if (error instanceof QuotaSpentError && error.resetAt < new Date(0)) {",
-      ],
+      ['return { kind: "delay", delayMs: untilMayAsk(diagnosis.error, random, nowMs) };', 'return { kind: "retry" };'],
     ],
     tests: ["test/workers/retry-policy.test.ts"],
   },

@@ -1,5 +1,5 @@
+import { reasonOf } from "../../failure.ts";
 import { decoded } from "../../http/router.ts";
-import { reasonOf } from "../../operations/failure.ts";
 import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import { type Answer, type Call, isRead } from "../call.ts";

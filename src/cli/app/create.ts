@@ -1,12 +1,12 @@
 import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import { apiUrl, httpUrl, port } from "../../config/values.ts";
+import { rootReasonOf } from "../../failure.ts";
 import { convertManifest, pagesOf } from "../../upstream/credentials/app-manifest.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
 import { readSettingsFile, withSettings, writePrivately } from "../init/settings-file.ts";
 import { leavingSignal } from "../leaving.ts";
 import type { Output } from "../output.ts";
-import { reasonOf } from "../reason.ts";
 import { START, typed } from "../typed.ts";
 import { CallbackServer } from "./callback.ts";
 import { manifestOf } from "./manifest.ts";
@@ -105,7 +105,7 @@ async function makeHome(home: string): Promise<void> {
   try {
     await mkdir(home, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new CommandError(`${home} cannot be made (${reasonOf(error)}): set TAIN_HOME to a directory that can`, {
+    throw new CommandError(`${home} cannot be made (${rootReasonOf(error)}): set TAIN_HOME to a directory that can`, {
       cause: error,
     });
   }
@@ -115,7 +115,7 @@ async function openServer(text: string | undefined): Promise<CallbackServer> {
   try {
     return await CallbackServer.open(text === undefined ? 0 : port(text));
   } catch (error) {
-    throw new UsageError(`--port ${text}: ${reasonOf(error)}`);
+    throw new UsageError(`--port ${text}: ${rootReasonOf(error)}`);
   }
 }
 
@@ -123,6 +123,6 @@ function checked(name: string, read: (text: string) => string, text: string): st
   try {
     return read(text);
   } catch (error) {
-    throw new CommandError(`${name} ${reasonOf(error)}`);
+    throw new CommandError(`${name} ${rootReasonOf(error)}`);
   }
 }

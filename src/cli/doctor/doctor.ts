@@ -1,10 +1,10 @@
 import type { Context } from "../../context.ts";
+import { rootReasonOf } from "../../failure.ts";
 import { queueCounts } from "../../queues/counts.ts";
 import { QUEUE_NAMES } from "../../queues/queues.ts";
 import type { Command, Given } from "../command.ts";
 import { openUnchecked } from "../open-instance.ts";
 import { counted, type Output, styled } from "../output.ts";
-import { reasonOf } from "../reason.ts";
 import { START } from "../typed.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 import { examineMirror } from "./mirror.ts";
@@ -99,6 +99,6 @@ async function webFinding(publicUrl: string): Promise<Finding> {
     if (answer.ok) return ok("processes", `${publicUrl} answers`);
     return warning("processes", `${publicUrl}/-/live answers ${answer.status}: something else stands there`, todo);
   } catch (error) {
-    return warning("processes", `${publicUrl} cannot be reached from here: ${reasonOf(error)}`, todo);
+    return warning("processes", `${publicUrl} cannot be reached from here: ${rootReasonOf(error)}`, todo);
   }
 }

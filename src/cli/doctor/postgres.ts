@@ -2,8 +2,8 @@ import { type SchemaFit, schemaFit } from "../../../db/schema-fit.ts";
 import { sql } from "../../../db/sql.ts";
 import { postgresTooOld, UnfitStoreError } from "../../../db/unfit.ts";
 import type { Context } from "../../context.ts";
+import { rootReasonOf } from "../../failure.ts";
 import { VERSION } from "../../version.ts";
-import { reasonOf } from "../reason.ts";
 import { clockFinding, type Finding, Findings, ok, problem, unfit } from "./finding.ts";
 
 const ANSWER_TIMEOUT_MS = 5_000;
@@ -43,7 +43,7 @@ export async function examinePostgres({ db, clock }: Pick<Context, "db" | "clock
     return [...postgresFindings(facts), schemaFinding(fit), clockFinding("Postgres", aheadMs)];
   } catch (error) {
     const todo = "See that DATABASE_URL is right and the server runs";
-    return [problem("postgres", `Postgres cannot be used: ${reasonOf(error)}`, todo)];
+    return [problem("postgres", `Postgres cannot be used: ${rootReasonOf(error)}`, todo)];
   }
 }
 

@@ -1,8 +1,8 @@
 import { redisTooOld } from "../../../db/unfit.ts";
 import type { Context } from "../../context.ts";
+import { rootReasonOf } from "../../failure.ts";
 import { serverOf } from "../../operations/redis.ts";
 import { appendFsync, diskKnowledge, type RedisFacts, redisFacts } from "../../operations/redis-disk.ts";
-import { reasonOf } from "../reason.ts";
 import { clockFinding, type Finding, Findings, problem, unfit } from "./finding.ts";
 
 /** Whether Redis is there and fit, and its clock. Never throws: a failure is a finding. */
@@ -22,7 +22,11 @@ export async function examineRedis(ctx: Pick<Context, "config" | "redis" | "cloc
     return [...redisFindings(facts, { save, fsync: await appendFsync(redis) }), clockFinding("Redis", aheadMs)];
   } catch (error) {
     return [
-      problem("redis", `Redis cannot be used: ${reasonOf(error)}`, "See that REDIS_URL is right and the server runs"),
+      problem(
+        "redis",
+        `Redis cannot be used: ${rootReasonOf(error)}`,
+        "See that REDIS_URL is right and the server runs",
+      ),
     ];
   }
 }

@@ -1,7 +1,7 @@
+import { rootReasonOf } from "../../failure.ts";
 import { type Fields, objectOf, parseStored, textOf } from "../../json.ts";
 import { VERSION } from "../../version.ts";
 import { CommandError } from "../command.ts";
-import { reasonOf } from "../reason.ts";
 import { type FeedLine, readLine } from "./lines.ts";
 
 /** Three signs of life are missing. */
@@ -53,7 +53,7 @@ export async function* connect(
     return { reason: "the connection was closed", afterMs: null };
   } catch (error) {
     if (error instanceof CommandError || leaving.aborted) throw error;
-    return { reason: reasonOf(error), afterMs: null };
+    return { reason: rootReasonOf(error), afterMs: null };
   } finally {
     clearTimeout(watch);
   }

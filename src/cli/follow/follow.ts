@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { codeOf } from "../../failure.ts";
 import { waitAfterMs } from "../../operations/backoff.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
 import { readInstance } from "../instance.ts";
 import { type Output, spanOf } from "../output.ts";
-import { codeOf } from "../reason.ts";
 import { readNames } from "../repositories/patterns.ts";
 import { connect, type Feed, type Interrupted } from "./connection.ts";
 import { endReason, eventLine, type FeedLine } from "./lines.ts";

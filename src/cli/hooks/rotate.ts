@@ -3,6 +3,7 @@ import { sign } from "@octokit/webhooks-methods";
 import { fetch } from "undici";
 import { type HookTarget, hookSecret } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
+import { rootReasonOf } from "../../failure.ts";
 import { placeSubscribed, wantedEvents } from "../../sync/following/hook-subscriptions.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { writeAppHook } from "../../upstream/hooks/app-hook.ts";
@@ -11,7 +12,6 @@ import { type Command, CommandError, type Given } from "../command.ts";
 import { newSecret } from "../instance.ts";
 import { openInstance } from "../open-instance.ts";
 import { type Output, styled } from "../output.ts";
-import { reasonOf } from "../reason.ts";
 import { type HookFinding, problem } from "./diagnosis.ts";
 import { ownSecret } from "./own-secret.ts";
 import { proveAppHook, provePing } from "./proof.ts";
@@ -107,7 +107,7 @@ async function seeAccepted(address: string, secret: string): Promise<void> {
     await answer.arrayBuffer();
   } catch (error) {
     throw new CommandError(
-      `${address} cannot be reached from here (${reasonOf(error)}), so nobody knows whether the receivers accept the new secret: run it where it can be reached. No hook was changed`,
+      `${address} cannot be reached from here (${rootReasonOf(error)}), so nobody knows whether the receivers accept the new secret: run it where it can be reached. No hook was changed`,
       { cause: error },
     );
   }

@@ -4,6 +4,7 @@ import { UnfitStoreError } from "../../../db/unfit.ts";
 import { apiUrl, httpUrl, urlOf } from "../../config/values.ts";
 import { ConfigError, parseConfig } from "../../config.ts";
 import { type Context, openContext } from "../../context.ts";
+import { rootReasonOf } from "../../failure.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { lineOf } from "../doctor/doctor.ts";
 import { type Finding, warning } from "../doctor/finding.ts";
@@ -13,7 +14,6 @@ import { examineUpstream } from "../doctor/upstream.ts";
 import { newSecret } from "../instance.ts";
 import type { Output } from "../output.ts";
 import { AnswerError, Questions } from "../questions.ts";
-import { reasonOf } from "../reason.ts";
 import { readPatterns } from "../repositories/patterns.ts";
 import { START, typed } from "../typed.ts";
 import { publicAddressFinding } from "./public-address.ts";
@@ -223,7 +223,7 @@ function readBy(read: (text: string) => string): (answer: string) => string {
     try {
       return read(answer);
     } catch (error) {
-      throw new AnswerError(`It ${reasonOf(error)}`);
+      throw new AnswerError(`It ${rootReasonOf(error)}`);
     }
   };
 }
@@ -232,7 +232,7 @@ function patternsOf(answer: string): string[] {
   try {
     return readPatterns("init", answer.split(/[\s,]+/).filter(Boolean));
   } catch (error) {
-    throw new AnswerError(reasonOf(error));
+    throw new AnswerError(rootReasonOf(error));
   }
 }
 

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { SETTINGS } from "../../config/settings.ts";
+import { codeOf, rootReasonOf } from "../../failure.ts";
 import { type Finding, ok, warning } from "../doctor/finding.ts";
-import { codeOf, reasonOf } from "../reason.ts";
 
 const PATIENCE_MS = 5_000;
 
@@ -26,7 +26,7 @@ export async function publicAddressFinding(publicUrl: string, env: NodeJS.Proces
     if ((await answer.text()) === nonce) return ok("upstream", `${publicUrl} leads to this machine`);
     return warning("upstream", `Something else answers at ${publicUrl}, with ${answer.status}`, todo);
   } catch (error) {
-    return warning("upstream", `${publicUrl} cannot be reached from here: ${reasonOf(error)}`, todo);
+    return warning("upstream", `${publicUrl} cannot be reached from here: ${rootReasonOf(error)}`, todo);
   } finally {
     server.closeAllConnections();
     server.close();

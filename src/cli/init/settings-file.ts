@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { codeOf, rootReasonOf } from "../../failure.ts";
 import { CommandError } from "../command.ts";
-import { codeOf, reasonOf } from "../reason.ts";
 
 /** The text of the file; null: there is none. */
 export async function readSettingsFile(file: string): Promise<string | null> {
@@ -9,7 +9,7 @@ export async function readSettingsFile(file: string): Promise<string | null> {
     return await readFile(file, "utf8");
   } catch (error) {
     if (codeOf(error) === "ENOENT") return null;
-    throw new CommandError(`${file} cannot be read: ${reasonOf(error)}`, { cause: error });
+    throw new CommandError(`${file} cannot be read: ${rootReasonOf(error)}`, { cause: error });
   }
 }
 
@@ -39,7 +39,7 @@ export async function writePrivately(file: string, text: string): Promise<void> 
     await rename(draft, file);
   } catch (error) {
     await rm(draft, { force: true });
-    throw new CommandError(`${file} cannot be written: ${reasonOf(error)}`, { cause: error });
+    throw new CommandError(`${file} cannot be written: ${rootReasonOf(error)}`, { cause: error });
   }
 }
 

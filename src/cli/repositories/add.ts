@@ -2,6 +2,7 @@ import { sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { parts } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
+import { reasonOf } from "../../failure.ts";
 import { wishForParts } from "../../sync/following/parts.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { tryAgain } from "../../sync/problems/problems.ts";
@@ -72,7 +73,7 @@ function readParts(text: string | undefined): MirrorPart[] | null {
   try {
     return text === "none" ? [] : parts(text);
   } catch (error) {
-    throw new UsageError(`--mirror ${error instanceof Error ? error.message : error}`);
+    throw new UsageError(`--mirror ${reasonOf(error)}`);
   }
 }
 

@@ -2,12 +2,12 @@ import { readFile } from "node:fs/promises";
 import { faultOf } from "../../events/address-guard.ts";
 import { createTarget, type Scope } from "../../events/target.ts";
 import { wantsChanged } from "../../events/wake.ts";
+import { rootReasonOf } from "../../failure.ts";
 import { findId } from "../../upstream/hooks/hooks.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
 import { newSecret } from "../instance.ts";
 import { type OpenedInstance, openInstance } from "../open-instance.ts";
 import type { Output } from "../output.ts";
-import { reasonOf } from "../reason.ts";
 import { findMatches, readPatterns } from "../repositories/patterns.ts";
 
 export const add: Command = {
@@ -83,7 +83,7 @@ async function readSecret(file: string): Promise<string> {
     const text = (await readFile(file, "utf8")).trim();
     if (text !== "") return text;
   } catch (cause) {
-    throw new CommandError(`${file} cannot be read: ${reasonOf(cause)}`, { cause });
+    throw new CommandError(`${file} cannot be read: ${rootReasonOf(cause)}`, { cause });
   }
   throw new CommandError(`${file} is empty: write the secret into it`);
 }

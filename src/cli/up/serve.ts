@@ -4,11 +4,11 @@ import { openLogins } from "../../../db/roles.ts";
 import { UnfitStoreError } from "../../../db/unfit.ts";
 import { type Config, parseConfig } from "../../config.ts";
 import { type Context, openContext } from "../../context.ts";
+import { codeOf, rootReasonOf } from "../../failure.ts";
 import { claimOrigin, SIMULATOR } from "../../sync/following/origin.ts";
 import { CommandError } from "../command.ts";
 import { JsonObject } from "../json.ts";
 import type { Output } from "../output.ts";
-import { codeOf, reasonOf } from "../reason.ts";
 import type { Demonstration } from "./demonstration.ts";
 import { type ProcessTree, STOP_SHARES } from "./process-tree.ts";
 import { tend } from "./tend.ts";
@@ -72,7 +72,7 @@ async function migrateTo(databaseUrl: string): Promise<void> {
     // The reason may say which server it is, never its password.
     if (codeOf(error))
       throw new CommandError(
-        `Postgres cannot be used (${reasonOf(error)}): see that DATABASE_URL is right and the server runs`,
+        `Postgres cannot be used (${rootReasonOf(error)}): see that DATABASE_URL is right and the server runs`,
         { cause: error },
       );
     throw error;

@@ -3,13 +3,13 @@ import { writesAll } from "../../api/callers/kinds.ts";
 import { ApiTokens, createApiToken } from "../../api/callers/tokens.ts";
 import { instanceFile } from "../../config.ts";
 import type { Context } from "../../context.ts";
+import { rootReasonOf } from "../../failure.ts";
 import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { readViewer } from "../../sync/following/viewer.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { readInstance } from "../instance.ts";
 import { counted } from "../output.ts";
-import { reasonOf } from "../reason.ts";
 import { followBackfills } from "../repositories/follow-backfills.ts";
 import { enliven } from "./demonstration.ts";
 import { greeting } from "./greeting.ts";
@@ -39,7 +39,7 @@ export async function tend(ctx: Context, tending: Tending): Promise<void> {
     await tell(ctx, keeper, tending);
   } catch (error) {
     // A greeting that fails must not end the instance: its processes live through an outage.
-    ctx.log.warn({ reason: reasonOf(error) }, "How the copying comes along cannot be shown");
+    ctx.log.warn({ reason: rootReasonOf(error) }, "How the copying comes along cannot be shown");
   }
   await kept;
 }

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Config, parseConfig } from "../../config.ts";
+import { codeOf, rootReasonOf } from "../../failure.ts";
 import { aborted } from "../../operations/shutdown.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { newSecret, readInstance } from "../instance.ts";
 import type { Output } from "../output.ts";
-import { codeOf, reasonOf } from "../reason.ts";
 import { startDemonstration } from "./demonstration.ts";
 import { ProcessTree, STOP_SHARES } from "./process-tree.ts";
 
@@ -134,7 +134,7 @@ async function freePort({ host, port }: Pick<Config, "host" | "port">): Promise<
     if (code === "EACCES")
       throw new CommandError(`This user may not listen on port ${port}: set PORT to one above 1023`);
     throw new CommandError(
-      `It is not possible to listen on ${host}, port ${port} (${reasonOf(error)}): set HOST to an address of this machine`,
+      `It is not possible to listen on ${host}, port ${port} (${rootReasonOf(error)}): set HOST to an address of this machine`,
     );
   } finally {
     probe.close();

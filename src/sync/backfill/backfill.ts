@@ -8,7 +8,7 @@ import { endOrPause } from "../following/pause.ts";
 import { FOLLOWED, move } from "../following/state.ts";
 import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWay } from "../give-way.ts";
-import { verdictOn } from "../problems/causes.ts";
+import { diagnose } from "../problems/causes.ts";
 import { tryAlone } from "../problems/isolated.ts";
 import {
   BY_CHANGE,
@@ -190,7 +190,8 @@ async function countAll(ctx: Context, { id, nodeId }: MirroredRepository): Promi
     return (await ctx.upstream.graphql<{ node: Counts | null }>(COUNTS, { id: nodeId }, read)).data.node ?? {};
   } catch (error) {
     // The lists will say what is wrong, if they are refused as well. Without points they need not wait for their number.
-    if (verdictOn(error).kind === "elsewhere") throw error;
+    const { kind } = diagnose(error);
+    if (kind === "away" || kind === "ended") throw error;
     return {};
   }
 }

@@ -1,4 +1,5 @@
 import { isPostgresOutage } from "../../../db/outage.ts";
+import { InboxUnavailableError, UnstorableDeliveryError } from "../../inbox/accept.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import {
   CredentialRejectedError,
@@ -7,6 +8,7 @@ import {
   UpstreamRefusedError,
   UpstreamUnavailableError,
 } from "../../upstream/client/errors.ts";
+import { InvalidPayloadError } from "../deliveries/payload.ts";
 import { InterruptedError, RemovedError } from "../following/while-mirrored.ts";
 import { PullsNotShownError } from "../reads/graphql-pulls.ts";
 import type { Cause } from "./problems.ts";
@@ -19,26 +21,37 @@ export class AbsentError extends Error {
 /** The credential may not ask, for now. All that the same credential is needed for has to wait. */
 export type Waiting = QuotaSpentError | CredentialRejectedError;
 
-type Verdict =
-  | { kind: "failed"; cause: Cause }
+type Diagnosis =
+  /** The one thing that was being done is to blame. `isFinal`: to do it again cannot help. */
+  | { kind: "failed"; cause: Cause; isFinal?: true }
   | { kind: "waits"; error: Waiting }
-  /** A store or the network is away, or the job was ended: the one thing has nothing to do with it. */
-  | { kind: "elsewhere" };
+  /** Nothing can be done until it is back: the one thing has nothing to do with it. */
+  | { kind: "away"; what: "upstream" | "queues" | "postgres" | "inbox" }
+  /** The work was ended from outside, or its repository was removed. */
+  | { kind: "ended" };
 
-/** What an error says of the one thing that was being done. Pure. */
-export function verdictOn(error: unknown): Verdict {
+/**
+ * What an error says of the work that threw it. Pure. All that is decided about failed work follows from this: whether a job is
+ * tried again (`workers/retry-policy.ts`), and whether one thing of several is left alone (`isolated.ts`).
+ */
+export function diagnose(error: unknown): Diagnosis {
   if (error instanceof QuotaSpentError || error instanceof CredentialRejectedError) return { kind: "waits", error };
   if (error instanceof AbsentError) return { kind: "failed", cause: "absent" };
   if (error instanceof UpstreamRefusedError) return { kind: "failed", cause: "refused" };
   // A credential that does not cover the repository yet looks the same, and soon does.
   if (error instanceof GraphqlTooHeavyError || error instanceof PullsNotShownError)
     return { kind: "failed", cause: "unavailable" };
-  // Nothing of upstream can be reached. The cause of its other failures may look like an outage of Postgres.
+  // These stand before Postgres: their causes may look like an outage of Postgres.
   if (error instanceof UpstreamUnavailableError)
-    return error.outage === "unreachable" ? { kind: "elsewhere" } : { kind: "failed", cause: "unavailable" };
-  const isEnded = error instanceof InterruptedError || error instanceof RemovedError;
-  if (isEnded || error instanceof QueueUnavailableError || isPostgresOutage(error) || isAbort(error))
-    return { kind: "elsewhere" };
+    return error.outage === "unreachable"
+      ? { kind: "away", what: "upstream" }
+      : { kind: "failed", cause: "unavailable" };
+  if (error instanceof QueueUnavailableError) return { kind: "away", what: "queues" };
+  if (error instanceof InboxUnavailableError) return { kind: "away", what: "inbox" };
+  if (error instanceof InvalidPayloadError || error instanceof UnstorableDeliveryError)
+    return { kind: "failed", cause: "own", isFinal: true };
+  if (isPostgresOutage(error)) return { kind: "away", what: "postgres" };
+  if (error instanceof InterruptedError || error instanceof RemovedError || isAbort(error)) return { kind: "ended" };
   return { kind: "failed", cause: "own" };
 }
 

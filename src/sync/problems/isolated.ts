@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
-import { reasonOf } from "../../operations/failure.ts";
+import { reasonOf } from "../../failure.ts";
 import { QuotaSpentError } from "../../upstream/client/errors.ts";
-import { verdictOn, type Waiting } from "./causes.ts";
+import { diagnose, type Waiting } from "./causes.ts";
 import { type Cause, endProblem, findProblems, nameOf, noteFailure, type Problem, type Subject } from "./problems.ts";
 
 type Isolating = Pick<Context, "db" | "clock" | "config" | "random" | "log">;
@@ -41,15 +41,15 @@ export async function eachAlone<Item, Value>(
     const settled = await Promise.allSettled(some.map((item) => work(item)));
     const done: { item: Item; value: Value }[] = [];
     const failed: { item: Item; cause: Cause; error: unknown }[] = [];
-    const elsewhere: unknown[] = [];
+    const notTheirs: unknown[] = [];
     for (const [at, item] of some.entries()) {
       const outcome = settled[at];
       if (outcome?.status === "fulfilled") done.push({ item, value: outcome.value });
       if (outcome?.status !== "rejected") continue;
-      const verdict = verdictOn(outcome.reason);
-      if (verdict.kind === "waits") waiting.set(groupOf(item), verdict.error);
-      else if (verdict.kind === "elsewhere") elsewhere.push(outcome.reason);
-      else failed.push({ item, cause: verdict.cause, error: outcome.reason });
+      const diagnosis = diagnose(outcome.reason);
+      if (diagnosis.kind === "waits") waiting.set(groupOf(item), diagnosis.error);
+      else if (diagnosis.kind === "failed") failed.push({ item, cause: diagnosis.cause, error: outcome.reason });
+      else notTheirs.push(outcome.reason);
     }
     await store?.(
       done,
@@ -60,7 +60,7 @@ export async function eachAlone<Item, Value>(
       const problem = problemOf(item);
       if (problem) await endProblem(ctx, subjectOf(item), problem);
     }
-    if (elsewhere.length > 0) throw elsewhere[0];
+    if (notTheirs.length > 0) throw notTheirs[0];
   }
   return soonest([...waiting.values()]);
 }
@@ -96,10 +96,10 @@ export async function failAlone(
   error: unknown,
   problem: Problem | null,
 ): Promise<Date> {
-  const verdict = verdictOn(error);
-  if (verdict.kind !== "failed") throw error;
-  const nextAt = await note(ctx, subject, verdict.cause, error, problem);
-  if (isQuick(verdict.cause, (problem?.failures ?? 0) + 1)) throw error;
+  const diagnosis = diagnose(error);
+  if (diagnosis.kind !== "failed") throw error;
+  const nextAt = await note(ctx, subject, diagnosis.cause, error, problem);
+  if (isQuick(diagnosis.cause, (problem?.failures ?? 0) + 1)) throw error;
   return nextAt;
 }
 

@@ -1,5 +1,5 @@
+import { reasonOf } from "../../failure.ts";
 import { type Fields, isObject, type Json, objectOf, parseExactly, textsOf } from "../../json.ts";
-import { reasonOf } from "../../operations/failure.ts";
 import type { Headers } from "../quota/headers.ts";
 import { pathBelow } from "./address.ts";
 import { doubtsIn } from "./doubts.ts";

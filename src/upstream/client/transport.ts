@@ -2,6 +2,7 @@ import type { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { type Dispatcher, Pool } from "undici";
+import { codeOf } from "../../failure.ts";
 import { type Tracing, traceHeaders, UNTRACED } from "../../operations/tracing.ts";
 import { VERSION } from "../../version.ts";
 import type { Headers } from "../quota/headers.ts";
@@ -189,7 +190,7 @@ const OUTAGE_TEXTS: Record<Outage, string> = {
 function outageOf(error: unknown): Outage | null {
   if (!(error instanceof Error)) return null;
   if (error.name === "TimeoutError") return "timed-out";
-  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  const code = codeOf(error) ?? "";
   const isConnecting = "syscall" in error && error.syscall === "connect";
   switch (code) {
     case "UND_ERR_HEADERS_TIMEOUT":

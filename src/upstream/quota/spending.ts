@@ -1,4 +1,4 @@
-import { levelOf } from "../../operations/failure.ts";
+import { levelOf } from "../../failure.ts";
 import { withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 

@@ -3,8 +3,8 @@ import type { IncomingHttpHeaders } from "node:http";
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../../db/sql.ts";
 import type { Context } from "../../../context.ts";
+import { reasonOf } from "../../../failure.ts";
 import { parseStored } from "../../../json.ts";
-import { reasonOf } from "../../../operations/failure.ts";
 
 /** A read below a repository whose answer may be kept. */
 export interface Question {

@@ -1,11 +1,23 @@
 /** Postgres may put the rows themselves into these fields of an error: people's words, at worst secrets. */
 const CONTENTS = ["detail", "where", "internalQuery"];
 
-/** What went wrong, in words. */
+/** What went wrong, in the error's own words. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // Several addresses that all refuse make an AggregateError, whose own message is empty.
-  return error.message || ("code" in error && typeof error.code === "string" ? error.code : error.name);
+  if (error.message) return error.message;
+  // Several addresses that all refuse make an AggregateError without a message.
+  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
+  return codeOf(error) ?? error.name;
+}
+
+/** What lies at the root of it, for a person at a terminal: what wraps it, such as "fetch failed", says less. */
+export function rootReasonOf(error: unknown): string {
+  return error instanceof Error && error.cause instanceof Error ? rootReasonOf(error.cause) : reasonOf(error);
+}
+
+/** The system's own name for a failure, such as `ENOENT`; undefined for a failure of another kind. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
 /** Whether the language itself refused: a mistake of ours, whatever else is away. */
