@@ -1,3 +1,5 @@
+import { sql } from "../sql.ts";
+
 export const DELIVERY_STATUSES = ["pending", "applied", "ignored", "failed"] as const;
 /**
  * `src/inbox` alone writes it.
@@ -10,6 +12,9 @@ export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 /** What the states mean, and who moves a repository: `src/sync/following/state.ts`. */
 export type SyncState = "backfilling" | "live" | "paused" | "gone";
+
+/** Of a row of `repository_syncs` that the statement calls `s`. A repository that is gone keeps its rows, which are not served. */
+export const MIRRORED = sql`s.state <> 'gone'`;
 
 export type ResourceKind =
   | "user"

@@ -1,3 +1,4 @@
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf } from "../../json.ts";
@@ -41,7 +42,7 @@ export async function askRights(
 ): Promise<Map<number, RepositoryRights>> {
   const rows = await db.query<{ id: string; node_id: string }>(sql`
     select r.id, r.node_id from repositories r
-      join repository_syncs s on s.repository_id = r.id and s.state <> 'gone'
+      join repository_syncs s on s.repository_id = r.id and ${MIRRORED}
       where r.private and r.deleted_at is null and r.node_id is not null order by r.id`);
   const rights = new Map<number, RepositoryRights>();
   for (let at = 0; at < rows.length; at += ASKED_AT_ONCE) {

@@ -1,3 +1,4 @@
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { hookSecret } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
@@ -19,7 +20,7 @@ export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<Mi
   return await db.query(sql`
     select r.id::float8 as id, split_part(r.full_name, '/', 1) as owner, r.name
       from repositories r join repository_syncs s on s.repository_id = r.id
-      where s.state <> 'gone' order by lower(r.full_name)`);
+      where ${MIRRORED} order by lower(r.full_name)`);
 }
 
 /**

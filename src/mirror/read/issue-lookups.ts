@@ -1,5 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { COMPARED_REVISION, PEOPLE } from "../../../db/revisions.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { Gather } from "../../operations/gather.ts";
 import type { Standings } from "../unchanged/standings.ts";
@@ -65,7 +66,7 @@ async function findIssues(db: Database, keys: readonly Key[]): Promise<IssueLook
     sql`select x.r as repository_id, i.number, i.is_pull_request as pull, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
         (extract(epoch from i.updated_at) * 1000)::float8 as updated,
         (select ${COMPARED_REVISION} from (select) one left join revisions v on v.repository_id = ${PEOPLE}) as people,
-        ${COMPARED_REVISION} as revision, s.state <> 'gone' as mirrored, (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed
+        ${COMPARED_REVISION} as revision, ${MIRRORED} as mirrored, (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed
       from unnest((select ${repositories}::bigint[]), (select ${numbers}::integer[])) with ordinality as x(r, n, at)
       left join issues i on i.repository_id = x.r and i.number = x.n
       left join revisions v on v.repository_id = x.r left join repository_syncs s on s.repository_id = x.r order by x.at`,

@@ -1,4 +1,5 @@
 import type { Database } from "../../../db/database.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import { MIRRORED_REPOSITORIES } from "./shown-repository.ts";
@@ -81,7 +82,7 @@ export async function findById(
     select t.id::text as key, t.repository_id::float8 as "repositoryId", t.document::text as document, ${columns}
       from repository_syncs s join repositories r on r.id = s.repository_id and r.deleted_at is null
       join ${table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
-      where s.state <> 'gone' and t.deleted_at is null and ${shown} and ${visible(sql`r`, sight, "metadata")}`);
+      where ${MIRRORED} and t.deleted_at is null and ${shown} and ${visible(sql`r`, sight, "metadata")}`);
 }
 
 /** What a node is, or stands under: the number of an issue or pull request; null for what belongs to the repository alone. */
@@ -112,7 +113,7 @@ export async function findNodePlaces(
     select t.id::float8 as id, t.repository_id::float8 as "repositoryId", ${NUMBERS[kind]}::integer as number
       from repository_syncs s join repositories r on r.id = s.repository_id and r.deleted_at is null
       join ${TABLES[kind].table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
-      where s.state <> 'gone' and ${visible(sql`r`, sight, "metadata")}`);
+      where ${MIRRORED} and ${visible(sql`r`, sight, "metadata")}`);
 }
 
 /** Mirrored repositories; keys are the ids. */

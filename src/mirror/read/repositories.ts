@@ -1,5 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { COMPARED_REVISION, PEOPLE } from "../../../db/revisions.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { Gather } from "../../operations/gather.ts";
 import { Kept, type Recalled } from "../unchanged/kept.ts";
@@ -73,7 +74,7 @@ export class Repositories {
   async #findNamed(db: Database, names: readonly string[]): Promise<(readonly Bearer[])[]> {
     const asked = [...new Set(names)];
     const rows = await db.prepared<ShownRepository & { asked: string; mirrored: boolean; revision: string | null }>(
-      sql`select x.name as asked, ${SHOWN_COLUMNS}, s.state is not null and s.state <> 'gone' as mirrored, ${COMPARED_REVISION} as revision
+      sql`select x.name as asked, ${SHOWN_COLUMNS}, s.state is not null and ${MIRRORED} as mirrored, ${COMPARED_REVISION} as revision
         from unnest(${sql.array(asked, "text")}) as x(name)
         join repositories r on lower(r.full_name) = x.name and r.deleted_at is null
         left join repository_syncs s on s.repository_id = r.id left join revisions v on v.repository_id = r.id

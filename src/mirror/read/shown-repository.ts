@@ -1,4 +1,5 @@
 import type { Database } from "../../../db/database.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { type Sight, visible } from "./sight.ts";
@@ -32,7 +33,7 @@ export const SHOWN_COLUMNS = sql`r.id::float8 as id, r.node_id as "nodeId", r.na
   coalesce(s.mirrors, '{}') as mirrors`;
 /** Repositories `r` that are mirrored and exist. */
 export const MIRRORED_REPOSITORIES = {
-  tables: sql`repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone'`,
+  tables: sql`repositories r join repository_syncs s on s.repository_id = r.id and ${MIRRORED}`,
   isMirrored: sql`r.deleted_at is null`,
 };
 

@@ -1,5 +1,7 @@
 /** Searches issues and pull requests over all repositories that the searcher sees. */
+
 import type { Database } from "../../../db/database.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { DIRECTIONS, Sql, sql } from "../../../db/sql.ts";
 import { visibleIssue } from "../read/sight.ts";
 import {
@@ -80,7 +82,7 @@ export async function searchIssues(
     ...new Conditions({ names }, within).all(clauses),
   ];
   const matching = sql`from issues i join repositories r on r.id = i.repository_id and r.deleted_at is null
-    join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where ${sql.and(conditions)}`;
+    join repository_syncs s on s.repository_id = r.id and ${MIRRORED} where ${sql.and(conditions)}`;
   const { key, direction } = sortKey(order ?? sort, clauses);
   const way = DIRECTIONS[direction];
   // Newest first among the equally good; the rest makes the order total.

@@ -1,4 +1,5 @@
 import type { Transaction } from "../../../db/database.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { type Fields, type Json, numberOf, objectOf, textOf } from "../../json.ts";
 import type { Stored } from "./merge-rule.ts";
@@ -203,7 +204,7 @@ export async function noteFound(tx: Transaction, kind: Kind, rows: readonly Row[
             )}, ${sql.array(of("createdAt"), "timestamptz")})
           as x(r, kind, k, aspect, was, found_at, created_at)
         join repository_syncs s on s.repository_id = x.r
-        where s.state <> 'gone' and s.backfilled_at >= s.added_at and (x.created_at is null or x.created_at >=
+        where ${MIRRORED} and s.backfilled_at >= s.added_at and (x.created_at is null or x.created_at >=
           case when x.kind = any(${[...OF_PARTS]}::text[]) then coalesce(s.parts_changed_at, s.added_at) else s.added_at end - ${SKEW})
         order by x.r, x.kind, x.k, x.aspect
       on conflict (repository_id, kind, key, aspect) do update set found_at = coalesce(f.found_at, excluded.found_at),

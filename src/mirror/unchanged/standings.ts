@@ -1,6 +1,7 @@
 import pg from "pg";
 import type { Position } from "../../../db/replica.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import type { Config } from "../../config.ts";
 import { Gather } from "../../operations/gather.ts";
 
@@ -16,7 +17,7 @@ export interface Standing {
 
 export type Standings = ReadonlyMap<number, Standing>;
 
-const STANDINGS = `x.id, h.era || '/' || coalesce(v.revision, 0), s.state <> 'gone',
+const STANDINGS = `x.id, h.era || '/' || coalesce(v.revision, 0), ${MIRRORED.compiled().text},
     floor(extract(epoch from s.confirmed_at) * 1000)::bigint`;
 
 /**

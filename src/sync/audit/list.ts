@@ -1,3 +1,4 @@
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type AuditReport, type Drift, driftCount } from "./report.ts";
@@ -31,7 +32,7 @@ export async function listAudits({ db }: Pick<Context, "db">, limit: number): Pr
   }>(sql`
     select r.full_name as repository, a.started_at as "startedAt", a.finished_at as "finishedAt", a.repair, a.report
       from audits a join repositories r on r.id = a.repository_id join repository_syncs s on s.repository_id = a.repository_id
-      where s.state <> 'gone'
+      where ${MIRRORED}
       order by a.report->>'counts' = '{}', a.started_at desc limit ${limit}`);
   return rows.map(({ report, repair, ...rest }) => ({
     ...rest,

@@ -1,3 +1,4 @@
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
@@ -149,7 +150,7 @@ export async function scheduleCatchUps(ctx: Context): Promise<void> {
   const key = sql`s.repository_id::text`;
   const rows = await ctx.db.query<{ repository_id: string; state: string }>(sql`
     select s.repository_id, s.state from repository_syncs s left join sweeps w using (repository_id)
-      where s.state <> 'gone' and (s.state <> 'live' or w.repository_id is null
+      where ${MIRRORED} and (s.state <> 'live' or w.repository_id is null
         or s.confirmed_at is null or s.confirmed_at < ${confirmed}
         or (s.confirmed_at < ${blind} and exists (select from problems p where p.task = 'sweep' and p.key = ${key}))
         or (select count(*) from repository_syncs where state = 'live') <= ${SMALL_FLEET})

@@ -1,4 +1,5 @@
 import type { Transaction } from "../../../db/database.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import type { MirrorPart } from "../../config/parts.ts";
@@ -235,7 +236,7 @@ async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<
 /** The mirrored repositories among those that the receiver read in the payloads. */
 async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promise<Parts> {
   const rows = await tx.prepared<{ id: number; mirrors: MirrorPart[] }>(sql`
-    select repository_id::float8 as id, mirrors from repository_syncs where state <> 'gone'
+    select repository_id::float8 as id, mirrors from repository_syncs s where ${MIRRORED}
       and repository_id in (select repository_id from deliveries where id = any(${sql.array(deliveryIds, "uuid")}::uuid[]))`);
   return new Map(rows.map(({ id, mirrors }) => [id, mirrors]));
 }

@@ -1,4 +1,5 @@
 import type { Transaction } from "../../../db/database.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
 import { type Mark, nextRound } from "../../mirror/store/marks.ts";
@@ -83,7 +84,7 @@ export async function marksForCounting(
     select distinct i.repository_id::float8 as "repositoryId", i.number, x.key
       from json_to_recordset(${JSON.stringify(counting)}::json) as x("fullName" text, number integer, key text)
       join repositories r on lower(r.full_name) = lower(x."fullName") and r.deleted_at is null
-      join repository_syncs s on s.repository_id = r.id and s.state <> 'gone'
+      join repository_syncs s on s.repository_id = r.id and ${MIRRORED}
       join issues i on i.repository_id = r.id and i.number = x.number and i.deleted_at is null order by 1, 2, 3`);
   const notBefore = nextRound(askedAt, REPLICA_LAG_MS);
   return rows.map(({ repositoryId, number, key }) => ({

@@ -1,4 +1,5 @@
 import type { Queries } from "../../../db/database.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import { hookSecret } from "../../config/hook-secrets.ts";
 import type { MirrorPart } from "../../config/parts.ts";
@@ -54,7 +55,7 @@ interface Wanting {
 export async function wantedEvents({ db }: { db: Queries }, fullName: string | null): Promise<string[]> {
   const rows = await db.query<Wanting>(sql`
     select s.mirrors, ${WANTED_OF_R} as targets from repository_syncs s join repositories r on r.id = s.repository_id
-      where s.state <> 'gone' and (${fullName}::text is null or lower(r.full_name) = lower(${fullName}))`);
+      where ${MIRRORED} and (${fullName}::text is null or lower(r.full_name) = lower(${fullName}))`);
   const targets = rows.flatMap((row) => row.targets);
   return unionOf(
     rows.flatMap(({ mirrors }) => mirrors),
@@ -95,7 +96,7 @@ async function findMoved({ db }: Pick<Context, "db">): Promise<Moved[]> {
     select h.repository_id::float8 as "repositoryId", h.url, h.events, r.full_name as "fullName", s.mirrors,
         ${WANTED_OF_R} as targets
       from hook_subscriptions h join repository_syncs s using (repository_id) join repositories r on r.id = h.repository_id
-      where s.state <> 'gone' order by h.asked_at, h.repository_id`);
+      where ${MIRRORED} order by h.asked_at, h.repository_id`);
   return rows
     .map(({ mirrors, targets, ...row }) => ({ ...row, wanted: unionOf(mirrors, targets) }))
     .filter(({ events, wanted }) => new Set(events).symmetricDifference(new Set(wanted)).size > 0);

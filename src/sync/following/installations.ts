@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { alone } from "../../../db/alone.ts";
 import type { Transaction } from "../../../db/database.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, numberOf, objectOf } from "../../json.ts";
@@ -279,7 +280,7 @@ async function handOver(ctx: Context, repositoryIds: readonly number[]): Promise
 async function findCovered({ db }: Pick<Context, "db">, id: number): Promise<number[]> {
   const rows = await db.query<{ repository_id: string }>(sql`
     select c.repository_id from installation_repositories c join repository_syncs s using (repository_id)
-      where c.installation_id = ${id} and s.state <> 'gone'`);
+      where c.installation_id = ${id} and ${MIRRORED}`);
   return rows.map(({ repository_id }) => Number(repository_id));
 }
 

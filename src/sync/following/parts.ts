@@ -1,4 +1,5 @@
 import type { Queries } from "../../../db/database.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
@@ -59,7 +60,7 @@ export async function findParts(
   repositoryIds: readonly number[],
 ): Promise<Map<number, readonly MirrorPart[]>> {
   const rows = await queries.prepared<{ id: number; mirrors: MirrorPart[] }>(sql`
-    select repository_id::float8 as id, mirrors from repository_syncs
-      where repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[]) and state <> 'gone'`);
+    select repository_id::float8 as id, mirrors from repository_syncs s
+      where repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[]) and ${MIRRORED}`);
   return new Map(rows.map(({ id, mirrors }) => [id, mirrors]));
 }

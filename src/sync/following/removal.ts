@@ -1,4 +1,5 @@
 import type { Database } from "../../../db/database.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
 import { forgetProblems } from "../problems/problems.ts";
 import { remove } from "./state.ts";
@@ -20,7 +21,7 @@ export async function removeSelection(
     await forgetProblems(tx, { task: "select", keys: [name] });
     const rows = await tx.query<{ id: string; full_name: string }>(sql`
       select r.id, r.full_name from repositories r join repository_syncs s on s.repository_id = r.id
-        where lower(r.full_name) like ${like} and (${purge}::boolean or s.state <> 'gone') order by r.id`);
+        where lower(r.full_name) like ${like} and (${purge}::boolean or ${MIRRORED}) order by r.id`);
     const found = rows.map(({ id, full_name }) => ({ id: Number(id), fullName: full_name }));
     const ids = found.map(({ id }) => id);
     await remove(tx, ids);

@@ -1,3 +1,4 @@
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
@@ -182,6 +183,6 @@ async function followedAmong(ctx: Pick<Context, "db">, fullNames: readonly strin
   const rows = await ctx.db.query<{ name: string }>(sql`
     with named as (select lower(full_name) as name, id from repositories where lower(full_name) = any(${names}::text[])
         union all select full_name, repository_id from former_names where full_name = any(${names}::text[]))
-      select n.name from named n join repository_syncs s on s.repository_id = n.id where s.state <> 'gone'`);
+      select n.name from named n join repository_syncs s on s.repository_id = n.id where ${MIRRORED}`);
   return new Set(rows.map(({ name }) => name));
 }

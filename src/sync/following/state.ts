@@ -1,5 +1,5 @@
 import type { Queries } from "../../../db/database.ts";
-import type { SyncState } from "../../../db/schema/states.ts";
+import { MIRRORED, type SyncState } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { forgetProblems } from "../problems/problems.ts";
 
@@ -94,7 +94,7 @@ export async function forgetRemovals(queries: Queries, like: string): Promise<vo
 /** The ids among these that are mirrored, live or not. */
 export async function findMirrored(queries: Queries, repositoryIds: readonly number[]): Promise<Set<number>> {
   const rows = await queries.prepared<{ repository_id: string }>(sql`
-    select repository_id from repository_syncs
-      where repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[]) and state <> 'gone'`);
+    select repository_id from repository_syncs s
+      where repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[]) and ${MIRRORED}`);
   return new Set(rows.map(({ repository_id }) => Number(repository_id)));
 }

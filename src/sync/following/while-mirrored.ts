@@ -1,4 +1,5 @@
 import type { Transaction } from "../../../db/database.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
@@ -46,7 +47,7 @@ export async function whileMirrored<T>(
   return await db.transaction(async (tx) => {
     // Not `for share`: two transactions that share the row and then both move a watermark would deadlock.
     const mirrored = await tx.prepared(
-      sql`select from repository_syncs where repository_id = ${id} and state <> 'gone' for no key update`,
+      sql`select from repository_syncs s where s.repository_id = ${id} and ${MIRRORED} for no key update`,
     );
     if (mirrored.length === 0) throw new RemovedError(`${fullName} was removed`);
     return await store(tx);

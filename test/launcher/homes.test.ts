@@ -1,0 +1,30 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { projectRoot } from "../docs/markdown.ts";
+
+const changes = (table: string) => new RegExp(`(insert into|update|delete from) ${table}\\b`);
+
+/** What is written in these places alone: whoever needs it elsewhere calls what stands there. */
+const homes: [what: string, text: RegExp, places: string[]][] = [
+  ["changes of deliveries", changes("deliveries"), ["src/inbox/"]],
+  ["changes of events", changes("events"), ["src/events/", "src/inbox/prune.ts"]],
+  ["changes of targets", changes("(targets|target_cursors|target_asks)"), ["src/events/"]],
+  ["changes of problems", changes("problems"), ["src/sync/problems/problems.ts"]],
+  ["changes of marks", changes("refresh_marks"), ["src/mirror/store/marks.ts", "src/sync/refresh/"]],
+  ["changes of wishes", changes("selections"), ["src/sync/following/"]],
+  ["changes of the record of writes", changes("writes"), ["src/api/trace/"]],
+  ["moves of a repository", /update repository_syncs set state\b/, ["src/sync/following/state.ts"]],
+  ["which repositories are mirrored", /<> 'gone'/, ["db/schema/states.ts"]],
+  ["why something failed", /function (reasonOf|codeOf)\b/, ["src/failure.ts"]],
+];
+
+const sources = globSync("{db,src,workers}/**/*.ts", { cwd: projectRoot })
+  .filter((path) => !path.startsWith("src/simulator/"))
+  .map((path) => ({ path, text: readFileSync(join(projectRoot, path), "utf8") }));
+
+test.each(homes)("%s have one home", (_, text, places) => {
+  const found = sources.filter((source) => text.test(source.text)).map(({ path }) => path);
+  expect(found.filter((path) => !places.some((place) => path.startsWith(place)))).toEqual([]);
+  expect(places.filter((place) => !found.some((path) => path.startsWith(place)))).toEqual([]);
+});
