@@ -113,19 +113,22 @@ async function place(tx: Transaction, repositoryIds: readonly number[]): Promise
       update events e set id = r.place from (select *, nextval('event_place') as place from ready) r
         where e.repository_id = r.repository_id and e.guid = r.guid
         returning e.repository_id, e.id, e.event, e.owner_id
+    ), asked as (
+      select t.id as target_id, p.repository_id, min(p.id) - 1 as done_id, max(p.id) as wanted_id from placed p
+        join targets t on t.active and t.events && array['*', p.event] and (t.scope = 'everything'
+          or (t.scope = 'repository' and t.scope_id = p.repository_id)
+          or (t.scope = 'organization' and t.scope_id = p.owner_id))
+        group by t.id, p.repository_id
     ), wanted as (
       insert into target_cursors (target_id, repository_id, done_id, wanted_id)
-        select t.id, p.repository_id, min(p.id) - 1, max(p.id) from placed p
-          join targets t on t.active and t.events && array['*', p.event] and (t.scope = 'everything'
-            or (t.scope = 'repository' and t.scope_id = p.repository_id)
-            or (t.scope = 'organization' and t.scope_id = p.owner_id))
-          group by t.id, p.repository_id order by t.id, p.repository_id
+        select target_id, repository_id, done_id, wanted_id from asked order by target_id, repository_id
         on conflict (target_id, repository_id) do update set wanted_id = excluded.wanted_id,
           done_id = case when target_cursors.wanted_id > target_cursors.done_id
             then target_cursors.done_id else excluded.done_id end
-        returning target_id, coalesce(old.wanted_id > old.done_id
-          and (old.held_by is not null or old.retry_at is not null), false) as is_seen_to
-    ) select distinct w.target_id from wanted w join targets t on t.id = w.target_id
-        where not w.is_seen_to and t.disabled_at is null`);
+        returning target_id, repository_id, done_id, held_by is not null or retry_at is not null as is_taken
+    ) select distinct a.target_id from asked a join wanted w using (target_id, repository_id)
+        join targets t on t.id = a.target_id
+        -- A cursor that stayed where it was has earlier events before it: the lock lets each repository's places only grow.
+        where not (w.is_taken and w.done_id < a.done_id) and t.disabled_at is null`);
   return rows.map(({ target_id }) => Number(target_id));
 }

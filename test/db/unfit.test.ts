@@ -1,10 +1,12 @@
 /** Stores of the versions that Tain works with, and of those that it refuses. */
 import { once } from "node:events";
+import { globSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { postgresTooOld, redisTooOld } from "../../db/unfit.ts";
 import { VERSION } from "../../src/version.ts";
+import { projectRoot, readPage } from "../docs/markdown.ts";
 import { NOWHERE, testEnvironment } from "../support/config.ts";
 import { connectTo, openTestDatabase } from "../support/database.ts";
 import { startProgram } from "../support/program.ts";
@@ -59,6 +61,26 @@ test("before Postgres 18 keys of deliveries are what they are there: UUIDs of ve
   } finally {
     await client.end();
   }
+});
+
+/** What Postgres has learnt since 15, as far as a statement of ours might be tempted by it. */
+const SINCE_15 = [
+  /\breturning\b[^`;]*?\b(?:old|new)\.\w+/i,
+  /\bnot matched by source\b/i,
+  /\b(?:any_value|array_(?:sort|reverse|shuffle|sample)|casefold|uuid_extract_\w+|pg_input_is_valid)\s*\(/i,
+  /\bjson_(?:table|value|query|exists|scalar|serialize|arrayagg|objectagg)\s*\(/i,
+  /\bis json\b/,
+];
+
+test("no statement asks for what Postgres 15 has not (`npm run proofs stores` has it read them)", () => {
+  expect(SINCE_15.filter((newer) => newer.test("returning target_id, old.wanted_id"))).toHaveLength(1);
+  const files = globSync(["db/**/*.{ts,sql}", "src/**/*.ts", "workers/*.ts"], { cwd: projectRoot });
+  expect(files.length).toBeGreaterThan(300);
+  const found = files.flatMap((file) => {
+    const text = readPage(file);
+    return SINCE_15.flatMap((newer) => newer.exec(text)?.[0] ?? []).map((words) => `${file}: ${words}`);
+  });
+  expect(found).toEqual([]);
 });
 
 /** Says that it is 6.0.16 and yes to all else: a Redis as old is not to be had here. */

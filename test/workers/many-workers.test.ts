@@ -129,21 +129,24 @@ async function play(
   const looking = look(world, seen, done.signal);
   simulator.meter.reset();
   const [before] = await tally(world);
-  for (let at = 0; at < minutes; at++) {
-    minute();
-    const since = ctx.clock.now();
-    for (let change = 0; change < CHANGES_A_MINUTE; change++) step();
-    await until("each repository was caught up with in this minute", async () => {
-      const late = sql`select from repository_syncs where state <> 'live' or confirmed_at < ${since} or confirmed_at is null limit 1`;
-      return (await ctx.db.count(late)) === 0;
-    });
-    await simulator.quiet();
-    await eventually(async () =>
-      expect(await ctx.db.count(sql`select from deliveries where status = 'pending' limit 1`)).toBe(0),
-    );
+  try {
+    for (let at = 0; at < minutes; at++) {
+      minute();
+      const since = ctx.clock.now();
+      for (let change = 0; change < CHANGES_A_MINUTE; change++) step();
+      await until("each repository was caught up with in this minute", async () => {
+        const late = sql`select from repository_syncs where state <> 'live' or confirmed_at < ${since} or confirmed_at is null limit 1`;
+        return (await ctx.db.count(late)) === 0;
+      });
+      await simulator.quiet();
+      await eventually(async () =>
+        expect(await ctx.db.count(sql`select from deliveries where status = 'pending' limit 1`)).toBe(0),
+      );
+    }
+  } finally {
+    done.abort();
+    await looking;
   }
-  done.abort();
-  await looking;
   const [after] = await tally(world);
   const problems = await ctx.db.query(sql`select task, key, problem from problems`);
   return {
