@@ -56,6 +56,15 @@ export function notHeld(): NotHeldFault {
   return new NotHeldFault(404, "Not Found");
 }
 
+/** The mirror follows this, and has still to read it. */
+export class UnreadFault extends NotHeldFault {
+  override name = "UnreadFault";
+}
+
+export function unread(): UnreadFault {
+  return new UnreadFault(404, "Not Found");
+}
+
 export function unmirrored(fault: FieldFault): UnmirroredFault {
   return new UnmirroredFault(422, "Validation Failed", { errors: [fault] });
 }

@@ -2,6 +2,8 @@ import { WHOLE_KINDS } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Sight, visible } from "../../mirror/read/sight.ts";
+import { NOT_YET } from "../../upstream/client/doubts.ts";
+import { ApiFault } from "./fault.ts";
 
 /** Requests as they came, with names in lower case. */
 type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -11,12 +13,19 @@ type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
  *
  * - rewrite-urls: a hook that is registered is sent addresses of this mirror.
  * - settled: the answer says what is in doubt here, so that the other waits until it is settled. What is only not known is not said to
- *   be none.
+ *   be none, and what is still to be read here is not asked of upstream meanwhile: `notYet` answers that.
  */
 type Preference = "rewrite-urls" | "settled";
 
 export function prefers({ prefer }: RequestHeaders, preference: Preference): boolean {
   return [prefer ?? ""].flat().some((header) => header.split(",").some((one) => one.trim() === preference));
+}
+
+/** The root would be asked by every mirror of a chain, each time at the cost of what callers' reads of upstream may cost. */
+export function notYet(): ApiFault {
+  return new ApiFault(425, "Too Early: this mirror has still to read this, and asks upstream for no other mirror.", {
+    headers: { [NOT_YET]: "true" },
+  });
 }
 
 /** A header of some 10 kB; clients refuse more than 16. Beyond that, everything counts as doubtful. */

@@ -1,5 +1,6 @@
 import type { Context } from "../../context.ts";
 import type { Fields } from "../../json.ts";
+import { NOT_YET } from "../../upstream/client/doubts.ts";
 import {
   CredentialRejectedError,
   QuotaSpentError,
@@ -149,7 +150,7 @@ export class UpstreamForCallers {
       {
         documentationUrl:
           "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits",
-        headers: { "Retry-After": String(seconds) },
+        headers: { "Retry-After": String(seconds), [NOT_YET]: "true" },
       },
     );
   }
@@ -200,7 +201,7 @@ export function readFault(
       error instanceof QuotaUnknownError
         ? "nobody knows at the moment what is left of the mirror's quota there"
         : "the mirror's quota there is spent";
-    return fault(503, why, { "Retry-After": String(seconds) });
+    return fault(503, why, { "Retry-After": String(seconds), [NOT_YET]: "true" });
   }
   if (error instanceof CredentialRejectedError) return fault(502, `it rejects ${whose} credential`);
   if (error instanceof UpstreamRefusedError) return fault(502, `it refuses with ${error.status}`);

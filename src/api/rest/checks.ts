@@ -12,7 +12,7 @@ import {
 import { findRepositoryDocument } from "../../mirror/read/shown-repository.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { joined } from "../dialect/elements.ts";
-import { notHeld } from "../dialect/fault.ts";
+import { type NotHeldFault, notHeld, unread } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/link.ts";
 import { choice } from "../dialect/query.ts";
 import { showEach, showFields, showOne } from "../view.ts";
@@ -27,7 +27,7 @@ export async function listCheckRuns(call: RepositoryCall): Promise<Answer> {
 
 export async function listSuiteRuns(call: RepositoryCall): Promise<Answer> {
   const { id, sha } = await requireCheck(call, "check_suites");
-  await requireHead(call, sha, "runs");
+  await requireHead(call, sha, "runs", notHeld);
   return await showRuns(call, { suiteId: id });
 }
 
@@ -62,7 +62,7 @@ export async function getCheckSuite(call: RepositoryCall): Promise<Answer> {
 
 async function showCheck(call: RepositoryCall, of: "check_runs" | "check_suites", held: Held): Promise<Answer> {
   const { sha, document } = await requireCheck(call, of);
-  await requireHead(call, sha, held);
+  await requireHead(call, sha, held, notHeld);
   return ok(await showOne(call, { repositoryId: call.repository.id, document }));
 }
 
@@ -153,10 +153,18 @@ async function shaOf({ ctx, params, repository }: RepositoryCall): Promise<strin
   return sha;
 }
 
-/** @throws NotHeldFault where that of the commit is not all here */
-async function requireHead({ ctx, repository }: RepositoryCall, sha: string, held: Held): Promise<CheckedHead> {
+/**
+ * @param fault of one check it may be that of a commit that is nobody's head any more, and is not read again
+ * @throws NotHeldFault where that of the commit is not all here
+ */
+async function requireHead(
+  { ctx, repository }: RepositoryCall,
+  sha: string,
+  held: Held,
+  fault: () => NotHeldFault = unread,
+): Promise<CheckedHead> {
   const [head] = await findCheckedHeads(ctx.db, [{ repositoryId: repository.id, sha }]);
-  if (!head?.[held]) throw notHeld();
+  if (!head?.[held]) throw fault();
   return head;
 }
 

@@ -12,12 +12,12 @@ import { apiAddress, pathInApi } from "../dialect/addresses.ts";
 import { bodyText } from "../dialect/body.ts";
 import { inForm } from "../dialect/body-form.ts";
 import { asBytes } from "../dialect/elements.ts";
-import { ApiFault, NotHeldFault, UnmirroredFault } from "../dialect/fault.ts";
+import { ApiFault, NotHeldFault, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
 import { wantsNoCache } from "../dialect/freshness.ts";
 import { scopeHeaders, serverHeaders } from "../dialect/identity.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { mediaType, readAccept } from "../dialect/media-type.ts";
-import { doubtHeaders } from "../dialect/prefer.ts";
+import { doubtHeaders, notYet, prefers } from "../dialect/prefer.ts";
 import { knownQuery } from "../dialect/query.ts";
 import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
@@ -231,7 +231,7 @@ export class Rest {
     if (!match) return await this.#passed(call);
     const render = async () => this.#formed(call, await run(call, match));
     return await keptOrRendered(pages, call, match, render).catch(async (error: unknown) => {
-      if (error instanceof NotHeldFault) return await this.#passed({ ...call, query: asked });
+      if (error instanceof NotHeldFault) return await this.#passed({ ...call, query: asked }, error);
       const mayAsk = error instanceof UnmirroredFault && passes && isRead(call.method);
       const answer = mayAsk ? await passThrough(call) : null;
       if (!answer) throw error;
@@ -239,10 +239,16 @@ export class Rest {
     });
   }
 
-  /** @throws ApiFault that says that it is not served, where upstream is not asked */
-  async #passed(call: Call): Promise<Answer> {
+  /**
+   * @param held what of it is mirrored and not here
+   * @throws ApiFault that says that it is not served, or not yet, where upstream is not asked
+   */
+  async #passed(call: Call, held?: NotHeldFault): Promise<Answer> {
     const { passThrough: passes } = this.#parts.ctx.config;
-    const answer = (passes ? await passThrough(call) : null) ?? (passes === "all" ? await readByMirror(call) : null);
+    const passed = passes ? await passThrough(call) : null;
+    if (passed) return passed;
+    if (held instanceof UnreadFault && prefers(call.headers, "settled")) throw notYet();
+    const answer = passes === "all" ? await readByMirror(call) : null;
     if (!answer) throw notServed(call);
     return answer;
   }

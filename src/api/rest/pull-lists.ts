@@ -1,7 +1,7 @@
 import { countHeldLists, findListed } from "../../mirror/read/lists.ts";
 import type { ListName } from "../../mirror/store/lists.ts";
 import type { Answer, RepositoryCall } from "../call.ts";
-import { notHeld } from "../dialect/fault.ts";
+import { notHeld, unread } from "../dialect/fault.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 
 export async function listPullCommits(call: RepositoryCall): Promise<Answer> {
@@ -19,7 +19,7 @@ async function listed(call: RepositoryCall, list: ListName): Promise<Answer> {
   if (number === null) throw notHeld();
   const key = { repositoryId: repository.id, number };
   const [total] = await countHeldLists(ctx.db, list, [key]);
-  if (total === null || total === undefined) throw notHeld();
+  if (total === null || total === undefined) throw unread();
   const rows = await findListed(ctx.db, { ...key, list }, askedPage(query));
   return await numberedPage(call, rows, total);
 }

@@ -1,13 +1,14 @@
 import { areRefsHeld, findBranches, findMatchingRefs, findRefs, findTags } from "../../mirror/read/refs.ts";
 import { refNameOf } from "../../mirror/store/refs.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
-import { ApiFault, notFound, notHeld } from "../dialect/fault.ts";
+import { ApiFault, notFound, notHeld, unread } from "../dialect/fault.ts";
+import { prefers } from "../dialect/prefer.ts";
 import { showList, showOne } from "../view.ts";
 import { askedPage, numberedPage } from "./page.ts";
 
 export async function listBranches(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, query } = call;
-  if (!(await areRefsHeld(ctx.db, repository.id, "heads"))) throw notHeld();
+  if (!(await areRefsHeld(ctx.db, repository.id, "heads"))) throw unread();
   const asked = query.get("protected");
   // What the service takes for true or false beside these words is not known.
   if (asked !== null && asked !== "true" && asked !== "false") throw notHeld();
@@ -28,7 +29,7 @@ export async function getBranch({ ctx, repository, params }: RepositoryCall): Pr
 
 export async function listTags(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, query } = call;
-  if (!(await areRefsHeld(ctx.db, repository.id, "tags"))) throw notHeld();
+  if (!(await areRefsHeld(ctx.db, repository.id, "tags"))) throw unread();
   const { rows, total } = await findTags(ctx.db, repository.id, askedPage(query));
   return await numberedPage(call, rows, total);
 }
@@ -36,8 +37,9 @@ export async function listTags(call: RepositoryCall): Promise<Answer> {
 export async function getRef(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, params } = call;
   const named = refNameOf(`refs/${params.ref}`);
-  const [found] = named ? await findRefs(ctx.db, [{ repositoryId: repository.id, ...named }]) : [];
-  if (found === undefined) throw notHeld();
+  if (!named) throw notHeld();
+  const [found] = await findRefs(ctx.db, [{ repositoryId: repository.id, ...named }]);
+  if (found === undefined) throw unread();
   if (found === null) throw notFound();
   return ok(await showOne(call, found));
 }
@@ -45,10 +47,14 @@ export async function getRef(call: RepositoryCall): Promise<Answer> {
 /** Everything that begins so, in one answer. */
 export async function listMatchingRefs(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, params } = call;
-  const [, kind, name = ""] = /^(heads|tags)\/(.*[^/])$/s.exec(params.ref ?? "") ?? [];
-  // A shorter beginning may be that of refs that are not mirrored. What a slash at the end does is not known.
+  const [, kind, name] = /^(heads|tags)(?:\/(.*[^/]))?$/s.exec(params.ref ?? "") ?? [];
+  // What a slash at the end does is not known.
   if (kind !== "heads" && kind !== "tags") throw notHeld();
-  const found = await findMatchingRefs(ctx.db, repository.id, { kind, name });
-  if (!found) throw notHeld();
-  return ok(await showList(call, found));
+  // So short a beginning may be that of refs that are not mirrored, here or by another mirror.
+  if (name === undefined && !prefers(call.headers, "settled")) throw notHeld();
+  const found = await findMatchingRefs(ctx.db, repository.id, { kind, name: name ?? "" });
+  if (!found) throw unread();
+  // With headers of its own it is not kept for those who ask without the preference.
+  const applied = name === undefined ? { headers: { "Preference-Applied": "settled" } } : {};
+  return ok(await showList(call, found), applied);
 }

@@ -2,7 +2,7 @@ import { findHeldReleases, findRelease, findReleases, type HeldReleases } from "
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { seesDrafts } from "../callers/permissions.ts";
-import { notFound, notHeld } from "../dialect/fault.ts";
+import { notFound, notHeld, unread } from "../dialect/fault.ts";
 import { showOne } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 
@@ -25,7 +25,7 @@ export async function getRelease(call: RepositoryCall): Promise<Answer> {
 
 export async function getLatestRelease(call: RepositoryCall): Promise<Answer> {
   const { latestId } = await requireHeld(call);
-  if (latestId === undefined) throw notHeld();
+  if (latestId === undefined) throw unread();
   return await shown(
     call,
     latestId === null ? null : await findRelease(call.ctx.db, call.repository.id, { id: latestId }),
@@ -54,9 +54,9 @@ function showsDrafts({ caller, repository }: RepositoryCall, held: HeldReleases)
   return shows;
 }
 
-/** @throws NotHeldFault where the list is not all here */
+/** @throws UnreadFault where the list is not all here */
 async function requireHeld({ ctx, repository }: RepositoryCall): Promise<HeldReleases> {
   const [held] = await findHeldReleases(ctx.db, [repository.id]);
-  if (!held) throw notHeld();
+  if (!held) throw unread();
   return held;
 }

@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import { objectOf, textOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { nextRound, repositoryMark } from "../../mirror/store/marks.ts";
-import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { NotYetError, UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { settleMarks, settleOrWait } from "../refresh/marks.ts";
@@ -55,7 +55,10 @@ export async function refreshChecks(
   return await settleOrWait(ctx, mark, { now, isDone, notBefore: (wait) => nextRound(now, wait) });
 }
 
-/** Reads of one head what is not known. A commit that upstream does not show stays unread, and callers are passed on. */
+/**
+ * Reads of one head what is not known. A commit that upstream does not show, or, a mirror itself, has still to read stays unread, and
+ * callers are passed on.
+ */
 async function readHead(
   ctx: Context,
   repository: MirroredRepository,
@@ -64,14 +67,18 @@ async function readHead(
 ): Promise<void> {
   const read = (list: CheckList, remember?: (tx: Transaction, startedAt: Date) => Promise<void>) =>
     readCheckList(ctx, repository, { list, sha, priority: "refresh", anew }, remember);
-  if (
-    (suites &&
-      (await read("check_suite", (tx, at) => noteRead(tx, repository, sha, "suites_read_at", at))) === "absent") ||
-    (statuses && (await read("status")) === "absent") ||
-    // Last, since it says that all is here.
-    (runs && (await read("check_run", (tx, at) => noteRead(tx, repository, sha, "read_at", at))) === "absent")
-  )
-    await noteAbsent(ctx, repository, sha);
+  try {
+    if (
+      (suites &&
+        (await read("check_suite", (tx, at) => noteRead(tx, repository, sha, "suites_read_at", at))) === "absent") ||
+      (statuses && (await read("status")) === "absent") ||
+      // Last, since it says that all is here.
+      (runs && (await read("check_run", (tx, at) => noteRead(tx, repository, sha, "read_at", at))) === "absent")
+    )
+      await noteAbsent(ctx, repository, sha);
+  } catch (error) {
+    if (!(error instanceof NotYetError)) throw error;
+  }
 }
 
 /** What was believed to be all there is may be hidden. */
@@ -121,6 +128,7 @@ async function findDefaultHead(
     });
     return sha;
   } catch (error) {
+    if (error instanceof NotYetError) return row.known;
     // Of an empty repository.
     if (!(error instanceof UpstreamRefusedError && error.status === 409)) throw error;
     return null;

@@ -40,7 +40,7 @@ export async function readList(
   const startedAt = ctx.clock.now();
   const first = `/repositories/${repository.id}/pulls/${number}/${list}?per_page=${PAGE_SIZE}`;
   let start = 0;
-  for await (const page of pages(ctx.upstream, first, { priority })) {
+  for await (const page of pages(ctx.upstream, first, { priority, isBelieved: true })) {
     if (page.kind === "moved" || page.kind === "missing")
       throw new AbsentError(`Upstream does not show the ${list} of ${repository.fullName}#${number}`);
     await storePage(ctx, repository, { key, version, start, page });

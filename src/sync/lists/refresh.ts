@@ -1,4 +1,4 @@
-import { sql } from "../../../db/sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { HAS_LISTS, LISTS, VERSION } from "../../mirror/store/lists.ts";
 import { repositoryMark } from "../../mirror/store/marks.ts";
@@ -39,7 +39,8 @@ export async function refreshLists(ctx: Context, repositoryId: number): Promise<
   });
   if (waiting) throw waiting;
   const left = await findUnreadLists(ctx, repositoryId, 1);
-  return await settleOrWait(ctx, mark, { now, isDone: left.length === 0, goesOn: read > 0 });
+  const isUnread = await isAnyUnread(ctx, repositoryId);
+  return await settleOrWait(ctx, mark, { now, isDone: left.length === 0, goesOn: read > 0, isUnread });
 }
 
 function subjectOf(repositoryId: number, { list, number }: Pick<UnreadList, "list" | "number">): Subject {
@@ -53,12 +54,25 @@ async function findUnreadLists(
   most: number,
 ): Promise<UnreadList[]> {
   return await ctx.db.query<UnreadList>(sql`
-    select w.list, w.number, w.version, w."heardAt", w."isOpen" from (
-        select x.list, p.number, ${VERSION} as version, coalesce(l.heard_at, p.seen_at) as "heardAt", p.state = 'open' as "isOpen",
-            'list-' || p.repository_id || '-' || x.list || '-' || p.number as key
-          from pull_requests p cross join unnest(${[...LISTS]}::text[]) as x(list)
-          left join mirrored_lists l on l.repository_id = p.repository_id and l.list = x.list and l.number = p.number
-            and l.version = ${VERSION}
-          where p.repository_id = ${repositoryId} and ${HAS_LISTS} and l.read_at is null) w
+    select w.list, w.number, w.version, w."heardAt", w."isOpen" from ${unreadLists(repositoryId)}
       where not ${rests(ctx, "refresh", sql`w.key`)} order by w."isOpen" desc, w.number desc, w.list limit ${most}`);
+}
+
+/** Whether some of them are left alone because upstream, a mirror itself, has still to read them. */
+async function isAnyUnread({ db }: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
+  return (
+    (await db.count(sql`
+      select from ${unreadLists(repositoryId)} join problems p on p.task = 'refresh' and p.key = w.key and p.cause = 'unread' limit 1`)) >
+    0
+  );
+}
+
+/** As a table `w`. `key`: as in `subjectOf`. */
+function unreadLists(repositoryId: number): Sql {
+  return sql`(select x.list, p.number, ${VERSION} as version, coalesce(l.heard_at, p.seen_at) as "heardAt", p.state = 'open' as "isOpen",
+        'list-' || p.repository_id || '-' || x.list || '-' || p.number as key
+      from pull_requests p cross join unnest(${[...LISTS]}::text[]) as x(list)
+      left join mirrored_lists l on l.repository_id = p.repository_id and l.list = x.list and l.number = p.number
+        and l.version = ${VERSION}
+      where p.repository_id = ${repositoryId} and ${HAS_LISTS} and l.read_at is null) w`;
 }

@@ -4,6 +4,7 @@ import { QueueUnavailableError } from "../../queues/queues.ts";
 import {
   CredentialRejectedError,
   GraphqlTooHeavyError,
+  NotYetError,
   QuotaSpentError,
   UpstreamRefusedError,
   UpstreamUnavailableError,
@@ -36,6 +37,7 @@ type Diagnosis =
  */
 export function diagnose(error: unknown): Diagnosis {
   if (error instanceof QuotaSpentError || error instanceof CredentialRejectedError) return { kind: "waits", error };
+  if (error instanceof NotYetError) return { kind: "failed", cause: "unread" };
   if (error instanceof AbsentError) return { kind: "failed", cause: "absent" };
   if (error instanceof UpstreamRefusedError) return { kind: "failed", cause: "refused" };
   // A credential that does not cover the repository yet looks the same, and soon does.

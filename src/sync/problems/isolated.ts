@@ -120,6 +120,7 @@ async function note(
   const nextAt = await noteFailure(ctx, subject, { cause, problem, failures });
   const told = { ...subject, failures, nextAt };
   if (cause === "own") ctx.log.error({ ...told, err: error }, "Something failed alone, by a fault of ours");
+  else if (cause === "unread") ctx.log.debug({ ...told, reason }, "Something is not known upstream yet");
   else ctx.log.warn({ ...told, reason }, "Something failed alone, and is left alone for a while");
   return nextAt;
 }

@@ -10,9 +10,10 @@ import { parseTokens } from "../../upstream/credentials/credentials.ts";
  * - absent: upstream does not show it. Deleted, hidden, forbidden and misspelt look alike.
  * - refused: upstream understood, and will not (403 by a permission, SAML, 422 …).
  * - unavailable: upstream failed with 5xx, ran out of time, or its answer could not be read.
+ * - unread: upstream is a mirror, and has still to read it.
  * - own: a bug of ours. It is logged as an error, and must not stop the others either.
  */
-export type Cause = "absent" | "refused" | "unavailable" | "own";
+export type Cause = "absent" | "refused" | "unavailable" | "unread" | "own";
 
 /** What is done to one thing at a time. This module alone writes the table `problems`. */
 export type Task =
@@ -54,6 +55,8 @@ const WAITS: Record<Cause, Backoff> = {
   refused: { firstMs: MINUTE, longestMs: HOUR },
   // Mostly over within seconds.
   unavailable: { firstMs: 1_000, longestMs: HOUR },
+  // Mostly the other mirror is reading it just now. Its own upstream may be away, or it is making its first copy.
+  unread: { firstMs: 2_000, longestMs: 15 * MINUTE },
   own: { firstMs: 1_000, longestMs: HOUR },
 };
 /** One resource that is refused for good is as seldom asked for as what is gone. */

@@ -7,6 +7,9 @@ import { refreshesWithoutJob } from "../../queues/open-jobs.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { rests } from "../problems/problems.ts";
 
+/** A job that waits swallows an ask that is due earlier. What waits for longer the scheduler finds when it is due. */
+const LONGEST_DELAY_MS = 60_000;
+
 /** Queues the refresh of marks that are stored already. With Redis down the scheduler finds them later. */
 export async function enqueueMarks(
   ctx: Pick<Context, "queues" | "redis" | "clock" | "log">,
@@ -14,12 +17,13 @@ export async function enqueueMarks(
 ): Promise<void> {
   try {
     const now = ctx.clock.now().getTime();
+    const asks = marks.map(({ kind, repositoryId, key, notBefore }) => ({
+      job: { kind, repositoryId, key },
+      delayMs: Math.max(0, notBefore.getTime() - now),
+    }));
     await enqueueRefreshes(
       ctx,
-      marks.map(({ kind, repositoryId, key, notBefore }) => ({
-        job: { kind, repositoryId, key },
-        delayMs: Math.max(0, notBefore.getTime() - now),
-      })),
+      asks.filter(({ delayMs }) => delayMs <= LONGEST_DELAY_MS),
     );
   } catch (error) {
     if (!(error instanceof QueueUnavailableError)) throw error;
@@ -83,12 +87,22 @@ export async function postponeMarks(db: Queries, marks: readonly Mark[]): Promis
   );
 }
 
+/** Mostly another mirror is reading it just now. */
+const UNREAD_MS = 2_000;
+const LONGEST_WAIT_MS = 15 * 60_000;
+
+/** When a mirror that has still to learn something is asked for it again: ever more seldom, since its own upstream may be away. */
+export function nextAsk({ askedAt }: Mark, now: Date, leastMs: number): Date {
+  return new Date(now.getTime() + Math.max(leastMs, Math.min(now.getTime() - askedAt.getTime(), LONGEST_WAIT_MS)));
+}
+
 /** What upstream does not show for so long is asked for again only when the whole repository is confirmed. */
 const PATIENCE_MS = 5 * 60_000;
 
 /**
  * Settles the mark of a repository of which everything is read. Else it is asked about again: at once where there is more to read
- * (`goesOn`), otherwise after a while, which `notBefore` may choose, until upstream has had its time. What has arisen meanwhile has a time of its own.
+ * (`goesOn`), otherwise after a while, which `notBefore` may choose, until upstream has had its time, or for as long as it takes another
+ * mirror to read it (`isUnread`). What has arisen meanwhile has a time of its own.
  */
 export async function settleOrWait(
   ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">,
@@ -97,11 +111,12 @@ export async function settleOrWait(
     now,
     isDone,
     goesOn = false,
+    isUnread = false,
     notBefore: chosen = (waitMs) => new Date(Math.max(now.getTime() + waitMs, afterLag(now).getTime())),
-  }: { now: Date; isDone: boolean; goesOn?: boolean; notBefore?: (waitMs: number) => Date },
+  }: { now: Date; isDone: boolean; goesOn?: boolean; isUnread?: boolean; notBefore?: (waitMs: number) => Date },
 ): Promise<"merged" | "kept"> {
   const age = now.getTime() - mark.askedAt.getTime();
-  if (isDone || (age >= PATIENCE_MS && !goesOn)) {
+  if ((isDone || (age >= PATIENCE_MS && !goesOn)) && !isUnread) {
     await settleMarks(ctx.db, [mark]);
     return "merged";
   }
@@ -112,7 +127,7 @@ export async function settleOrWait(
     await enqueueMarks(ctx, [newer]);
     return "kept";
   }
-  const notBefore = goesOn ? now : chosen(2 * age);
+  const notBefore = goesOn ? now : isUnread ? nextAsk(mark, now, UNREAD_MS) : chosen(2 * age);
   const postponed = [{ ...mark, notBefore }];
   await postponeMarks(ctx.db, postponed);
   await enqueueMarks(ctx, postponed);

@@ -19,7 +19,7 @@ import { Batches } from "../../operations/batches.ts";
 import { Gather } from "../../operations/gather.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { refreshId } from "../../queues/open-jobs.ts";
-import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { NotYetError, UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { refreshChecks } from "../checks/refresh.ts";
 import { marksForCounting } from "../deliveries/linked-issues.ts";
@@ -33,7 +33,7 @@ import { pathOf, readAnew } from "../reads/read-anew.ts";
 import { refreshRefs } from "../refs/refresh.ts";
 import { refreshReleases } from "../releases/refresh.ts";
 import { readBlocked } from "./blocked-issues.ts";
-import { enqueueMarks, lockMarks, postponeMarks, settleMarks } from "./marks.ts";
+import { enqueueMarks, lockMarks, nextAsk, postponeMarks, settleMarks } from "./marks.ts";
 import { refreshMergeability } from "./mergeability.ts";
 import { type NodeQuestion, NodeQuestions } from "./node-questions.ts";
 import { observeValues } from "./node-values.ts";
@@ -87,6 +87,7 @@ export class Refreshes {
     } catch (error) {
       // The mark stays, and the next refresh settles it if no wish brings the repository back.
       if (error instanceof RemovedError) return "unknown";
+      if (error instanceof NotYetError) return await this.#waitForMirror(await ctx.reads.mark(wanted));
       const isForbidden = error instanceof UpstreamRefusedError && error.status === 403;
       const { subject, problem } = isForbidden ? whole : own;
       const nextAt = await failAlone(ctx, subject, error, problem);
@@ -192,20 +193,16 @@ export class Refreshes {
     return observed;
   }
 
-  /** Upstream is a mirror, and in doubt itself. Its own upstream may be away, so it is asked ever more seldom. */
+  /** Upstream is a mirror, and in doubt itself, or has still to read it. Its own upstream may be away, so it is asked ever more seldom. */
   async #waitForMirror(mark: Mark | null): Promise<"kept"> {
     if (!mark) return "kept";
     const now = this.#ctx.clock.now();
-    const waitMs = Math.min(now.getTime() - mark.askedAt.getTime(), LONGEST_WAIT_MS);
-    const notBefore = new Date(Math.max(afterLag(now).getTime(), now.getTime() + waitMs));
-    const postponed = [{ ...mark, notBefore }];
+    const postponed = [{ ...mark, notBefore: nextAsk(mark, now, afterLag(now).getTime() - now.getTime()) }];
     await postponeMarks(this.#ctx.db, postponed);
     await enqueueMarks(this.#ctx, postponed);
     return "kept";
   }
 }
-
-const LONGEST_WAIT_MS = 15 * 60_000;
 
 interface Trouble {
   subject: Subject;

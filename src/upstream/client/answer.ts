@@ -2,8 +2,8 @@ import { reasonOf } from "../../failure.ts";
 import { type Fields, isObject, type Json, objectOf, parseExactly, textsOf } from "../../json.ts";
 import type { Headers } from "../quota/headers.ts";
 import { pathBelow } from "./address.ts";
-import { doubtsIn } from "./doubts.ts";
-import { CredentialRejectedError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
+import { doubtsIn, isNotYet } from "./doubts.ts";
+import { CredentialRejectedError, NotYetError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
 import { isFullPage, parseLinks } from "./pagination.ts";
 import type { Received } from "./transport.ts";
 import type { Answer } from "./upstream.ts";
@@ -103,8 +103,10 @@ function readLocation(base: string, location: string | undefined): string | null
 
 /** The error that an answer is, when it is no success, no redirect and no limit. */
 export function failureOf(path: string, received: Received): Error {
-  const { status, text } = received;
+  const { status, text, headers } = received;
   const where = path.split("?")[0];
+  if (isNotYet(headers))
+    return new NotYetError(`${where}: upstream, a mirror, has not read this yet`, "failed", { status });
   if (status >= 500) {
     return new UpstreamUnavailableError(`${where}: upstream failed with ${status}`, "failed", { status });
   }

@@ -5,6 +5,7 @@ import { repositoryOf, type Visibility } from "../credentials/visibility.ts";
 import { limitOf } from "../quota/headers.ts";
 import { messageOf } from "./answer.ts";
 import { type AttemptContext, askRepeatedly } from "./attempts.ts";
+import { SETTLED } from "./doubts.ts";
 import type { Ask, Attempt } from "./exchange.ts";
 import type { GetOptions } from "./upstream.ts";
 
@@ -89,14 +90,15 @@ async function candidatesFor(
 function getAsk(
   { all, preferred }: Candidates,
   path: string,
-  { priority, caller, accept, signal, opening }: AskingOptions,
+  { priority, caller, accept, signal, opening, isBelieved = priority === "refresh" }: AskingOptions,
   conditions: PageConditions | null,
 ): Ask {
   return {
     credentials: all,
     preferred,
     request: {
-      ...{ method: "GET", path, headers: { ...(accept === undefined ? {} : { accept }), ...opening } },
+      ...{ method: "GET", path },
+      headers: { ...(accept !== undefined && { accept }), ...(isBelieved && { prefer: SETTLED }), ...opening },
       ...(opening ? { isOpened: true } : {}),
     },
     demand: { bucket: bucketOf(path), api: "rest", cost: 1, isWrite: false, priority, caller, signal },

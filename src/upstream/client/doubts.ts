@@ -1,6 +1,14 @@
 /** By `Prefer` a refresh asks a mirror what is in doubt there: `doubtHeaders` answers it. */
 export const SETTLED = "settled";
 
+/** By this header a mirror says that it cannot answer yet, be it that it has not read it. It says nothing of the credential. */
+export const NOT_YET = "X-Tain-Not-Yet";
+
+/** Pure. */
+export function isNotYet(headers: Readonly<Record<string, unknown>>): boolean {
+  return headers["x-tain-not-yet"] !== undefined;
+}
+
 /** What upstream, a mirror itself, does not know for certain at the time; "all": too much to be told. */
 export type Doubts = ReadonlySet<string> | "all";
 

@@ -44,6 +44,11 @@ export class UpstreamUnavailableError extends Error {
   }
 }
 
+/** Upstream is a mirror, and cannot answer yet: it has still to read what was asked for. */
+export class NotYetError extends UpstreamUnavailableError {
+  override name = "NotYetError";
+}
+
 /** Upstream accepts none of our credentials (401). Until an operator mends them, trying again is of little use. */
 export class CredentialRejectedError extends Error {
   override name = "CredentialRejectedError";

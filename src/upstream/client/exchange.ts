@@ -6,7 +6,6 @@ import type { Keyring } from "../credentials/keyring.ts";
 import { type Judgement, limitOf, readQuotaHeaders } from "../quota/headers.ts";
 import type { Demand, GrantedLease, Quota } from "../quota/quota.ts";
 import { messageOf } from "./answer.ts";
-import { SETTLED } from "./doubts.ts";
 import {
   CredentialRejectedError,
   CredentialUnusableError,
@@ -71,7 +70,6 @@ async function send(ctx: ExchangeContext, ask: Ask): Promise<AnsweredRequest> {
   const sent = {
     ...OWN_HEADERS,
     authorization: await authorizationFor(ctx, lease),
-    ...wishOf(demand),
     ...request.headers,
   };
   let isCharged = false;
@@ -89,11 +87,6 @@ async function send(ctx: ExchangeContext, ask: Ask): Promise<AnsweredRequest> {
     await ctx.quota.settle(lease, { headers: null, charged: isCharged ? lease.cost : 0 });
     throw error;
   }
-}
-
-/** What a refresh reads is believed, so a mirror has to be certain of it. */
-function wishOf({ priority }: Ask["demand"]): Record<string, string> {
-  return priority === "refresh" ? { prefer: SETTLED } : {};
 }
 
 function meteredOf({ request, demand }: Ask): Metered {

@@ -19,7 +19,7 @@ export async function askGraphql<T>(
   ctx: GraphqlContext,
   document: string,
   variables: object,
-  { priority, repository, signal, onAnswer, isBelieved = false }: GraphqlOptions,
+  { priority, repository, signal, onAnswer, isBelieved = priority === "refresh" }: GraphqlOptions,
 ): Promise<GraphqlAnswer<T>> {
   const mutates = isMutation(document);
   const cost = ctx.costs.get(document) ?? 1;

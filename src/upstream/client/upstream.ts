@@ -22,6 +22,8 @@ export interface GetOptions {
   accept?: string;
   /** For whom it is read, as their quota is named. */
   caller?: string;
+  /** The answer is believed, so another mirror has to be certain of it. Default: what a refresh reads is. */
+  isBelieved?: boolean;
   signal?: AbortSignal;
 }
 
@@ -143,7 +145,7 @@ export interface GraphqlOptions {
   /** The id of the repository that it is about: a credential that sees the repository is asked. */
   repository?: number;
   signal?: AbortSignal;
-  /** The answer is believed, so another mirror has to be certain of it. */
+  /** As in `GetOptions`. */
   isBelieved?: boolean;
   /** Is told each answer as it arrived, also one that is then an error. */
   onAnswer?: (answer: { status: number; headers: Record<string, string | string[] | undefined> }) => void;

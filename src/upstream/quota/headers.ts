@@ -1,3 +1,4 @@
+import { isNotYet } from "../client/doubts.ts";
 import { isSecondaryMessage, isSpentMessage } from "../client/wording.ts";
 import type { BucketState } from "./bucket.ts";
 
@@ -36,6 +37,8 @@ export function readRetryAfter(headers: Headers, now: number): number | null {
 
 /** Whether an answer means a limit, and which. A 403 that means none is a matter of permissions. Pure. */
 export function limitOf(status: number, headers: Headers, message: string): Limit | null {
+  // A mirror that has others' requests still to answer by its own upstream may be asked everything else.
+  if (isNotYet(headers)) return null;
   // "Come back later" in so many words; without the header a 503 is a passing failure.
   if (status === 503 && headers["retry-after"] !== undefined) return { kind: "secondary" };
   if (status !== 403 && status !== 429) return null;
