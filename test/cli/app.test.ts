@@ -33,8 +33,12 @@ async function openApp(): Promise<{ world: TestWorld; app: App; [Symbol.asyncDis
 
 /** Runs the command in a process of its own, with the App. */
 const run = (world: TestWorld, args: string[], env: NodeJS.ProcessEnv = {}) => tainOn(world, args, { ...APP, ...env });
-// biome-ignore lint/suspicious/noExplicitAny: documents are JSON.
+// biome-ignore-start lint/suspicious/noExplicitAny: documents are JSON.
+/** As in doctor.test.ts. */
+const worse = ({ json }: any): string[] =>
+  json.findings.filter((one: any) => one.level !== "ok").map((one: any) => `${one.level} ${one.check}`);
 const kinds = (one: any) => one.findings.map(({ kind }: { kind: string }) => kind);
+// biome-ignore-end lint/suspicious/noExplicitAny: documents are JSON.
 
 test("the App's webhook is found missing, registered, proven by a delivery that is sent again, and its secret changed", async () => {
   await using opened = await openApp();
@@ -83,6 +87,7 @@ test("what the App may not and is not told of is said in words, and so is a key 
   const APP_PRIVATE_KEY = pemOf(generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey);
   const strange = await run(world, ["doctor", "--json"], { APP_PRIVATE_KEY });
   expect(strange.code).toBe(1);
+  expect(worse(strange)).toContain("problem app-key");
   expect(JSON.stringify(strange.json.findings)).toMatch(
     /does not accept the GitHub App 4711.*APP_ID and APP_PRIVATE_KEY/,
   );
@@ -108,6 +113,7 @@ test("doctor and status tell of the App, its installations and what they lack", 
   await resolveSelections(world.ctx);
   const ill = await run(world, ["doctor", "--json"]);
   expect(ill.code).toBe(1);
+  expect(worse(ill)).toContain("problem app-suspended");
   expect(JSON.stringify(ill.json.findings)).toMatch(/suspended on octo: what it covers is paused/);
   const { stdout } = await run(world, ["status"]);
   expect(stdout).toMatch(/octo\/demo +paused .*installation on octo is suspended/);

@@ -2,9 +2,11 @@ import { once } from "node:events";
 import { Worker } from "bullmq";
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { installationFindings } from "../../src/cli/doctor/app.ts";
 import { clockFinding, type Finding } from "../../src/cli/doctor/finding.ts";
-import { postgresFindings } from "../../src/cli/doctor/postgres.ts";
+import { examinePostgres, postgresFindings } from "../../src/cli/doctor/postgres.ts";
 import { redisFindings } from "../../src/cli/doctor/redis.ts";
+import { examineSettings } from "../../src/cli/doctor/settings.ts";
 import { tokenFindings } from "../../src/cli/doctor/token.ts";
 import { redisFacts } from "../../src/operations/redis-disk.ts";
 import { QUEUE_NAMES } from "../../src/queues/queues.ts";
@@ -26,8 +28,9 @@ async function openMirror(options: { workers?: boolean } = {}): Promise<TestWorl
   return world;
 }
 
-const worse = (findings: Finding[]) =>
-  findings.filter(({ level }) => level !== "ok").map(({ part, level }) => `${part}: ${level}`);
+/** What is amiss. test/docs/operations.test.ts sees that each check is found by a test, under this name. */
+const worse = (findings: readonly Finding[]) =>
+  findings.filter(({ level }) => level !== "ok").map(({ check, level }) => `${level} ${check}`);
 const said = (findings: Finding[], part: string) =>
   findings.filter((finding) => finding.part === part).map(({ says }) => says);
 
@@ -67,11 +70,13 @@ test("stores that are away, and an upstream that is, are problems each; what can
     REDIS_URL: "redis://:s3cret-word@127.0.0.1:1",
   });
   expect(away.code).toBe(1);
-  expect(worse(away.json.findings)).toEqual(["postgres: problem", "redis: problem"]);
+  expect(worse(away.json.findings)).toEqual(["problem postgres-away", "problem redis-away"]);
   expect(said(away.json.findings, "upstream")[0]).toBe(`${world.simulator.url} answers`);
   expect(away.stdout + away.stderr).not.toContain("s3cret-word");
 
-  const alone = await tainOn(world, ["doctor"], { UPSTREAM_URL: "http://127.0.0.1:1" });
+  const nowhere = { UPSTREAM_URL: "http://127.0.0.1:1" };
+  expect(worse((await tainOn(world, ["doctor", "--json"], nowhere)).json.findings)).toContain("problem upstream-away");
+  const alone = await tainOn(world, ["doctor"], nowhere);
   expect(alone.code).toBe(1);
   expect(alone.stdout).toMatch(/^problem +upstream +http:\/\/127.0.0.1:1 does not answer as it should: /m);
   expect(alone.stdout).toMatch(/^ok +postgres +Postgres \d/m);
@@ -91,7 +96,9 @@ test("a token that is rejected, and one that does not see a mirrored repository,
     expect.stringMatching(new RegExp(`^Token [0-9a-f]{16} does not see ${world.first}: `)),
     expect.stringMatching(/^Token [0-9a-f]{16} is rejected: it is revoked, expired or wrong$/),
   ]);
-  expect(said(json.findings, "upstream")).toContainEqual(expect.stringMatching(/has not the scope repo/));
+  expect(worse(json.findings)).toEqual(
+    expect.arrayContaining(["problem token-sight", "problem token-rejected", "warning token-scope"]),
+  );
   for (const token of tokens) expect(stdout).not.toContain(token);
 });
 
@@ -111,13 +118,13 @@ test("what waits for a person is told: failed deliveries, paused repositories, a
   expect(code).toBe(1);
   const findings = (json.findings as Finding[]).filter(({ part }) => part !== "postgres" && part !== "redis");
   expect(worse(findings)).toEqual([
-    "repositories: problem",
-    "repositories: warning",
-    "deliveries: warning",
-    "deliveries: warning",
-    "hooks: problem",
-    "processes: warning",
-    "processes: warning",
+    "problem repository-paused",
+    "warning repository-wish",
+    "warning delivery-failed",
+    "warning delivery-waits",
+    "problem hook",
+    "warning worker",
+    "warning scheduler",
   ]);
   // A delivery that Postgres refused to store stands in its queue alone.
   await world.ctx.queues.inbox.add("store", {} as never, { attempts: 1 });
@@ -130,11 +137,13 @@ test("what waits for a person is told: failed deliveries, paused repositories, a
   await db.query(sql`insert into origin (upstream, claimed_at) values ('https://git.example.com/api/v3', now())`);
   const more = await tainOn(world, ["doctor", "--json"], { PUBLIC_URL: "https://tain.example.com" });
   expect(worse(more.json.findings)).toEqual(
-    expect.arrayContaining(["settings: problem", "settings: warning", "queues: problem"]),
+    expect.arrayContaining(["problem origin", "warning proxy", "problem job-failed"]),
   );
   expect(said(more.json.findings, "settings")[0]).toContain("The database mirrors https://git.example.com/api/v3");
+  const open = { ...world.ctx.config, upstreamUrl: "http://git.example.com" };
+  expect(worse(await examineSettings({ config: open, db: null }))).toEqual(["warning plain-text"]);
   const unreachable = await tainOn(world, ["doctor", "--json"], { PUBLIC_URL: "" });
-  expect(worse(unreachable.json.findings)).toContain("hooks: warning");
+  expect(worse(unreachable.json.findings)).toContain("warning hook-address");
 });
 
 test("what fails by itself is told: a repository, an installation, late confirmations, a target, a replica, a wrong address", async () => {
@@ -153,6 +162,12 @@ test("what fails by itself is told: a repository, an installation, late confirma
     DATABASE_REPLICA_URLS: replica,
     PUBLIC_URL: "http://127.0.0.1:1",
   });
+  expect(worse(told.json.findings)).toEqual(
+    expect.arrayContaining([
+      ...["warning repository-fails", "warning repository-late", "warning upstream-fails"],
+      ...["warning target", "warning replica", "warning public-url"],
+    ]),
+  );
   const says = (told.json.findings as Finding[]).filter(({ level }) => level === "warning").map((one) => one.says);
   expect(says).toEqual(
     expect.arrayContaining([
@@ -171,6 +186,7 @@ test("missing migrations are a problem, and no stack", async () => {
   await world.ctx.db.query(sql`delete from schema_migrations where version > 1`);
   const { code, stdout, stderr } = await tainOn(world, ["doctor"]);
   expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
+  expect(worse(await examinePostgres(world.ctx))).toContain("problem schema-missing");
   expect(stdout).toMatch(/^problem +postgres +Migrations are missing\n +Run `node db\/migrate.ts`$/m);
 });
 
@@ -188,33 +204,33 @@ test("a newer schema is well where this version may work beside it, and otherwis
   await migrated(9_999, "99.0.0");
   const { code, stdout, stderr } = await tainOn(world, ["doctor"]);
   expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
+  expect(worse(await examinePostgres(world.ctx))).toContain("problem schema-newer");
   expect(stdout).toContain(`This is Tain ${VERSION}; the database has been migrated for 99.0.0 and later\n`);
   expect(stdout).toMatch(/^ +Start 99\.0\.0 or later, or restore a backup from before that migration$/m);
 });
 
-const levels = (findings: Finding[]) => findings.map(({ level }) => level);
 const info =
   "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\nmaxmemory:0\r\nused_memory:10\r\naof_enabled:1\r\n";
 
 test.each([
-  [info, ["ok", "ok", "ok"]],
-  [info.replace("noeviction", "allkeys-lru"), ["ok", "problem", "ok"]],
-  [info.replace("maxmemory_policy", "x"), ["ok", "warning", "ok"]],
-  [info.replace("7.0.15", "6.0.16"), ["problem", "ok", "ok"]],
-  [info.replace("maxmemory:0", "maxmemory:11"), ["ok", "ok", "warning", "ok"]],
-  [info.replace("aof_enabled:1", "aof_enabled:0"), ["ok", "ok", "warning"]],
-  [`${info}aof_last_write_status:err\r\n`, ["ok", "ok", "problem"]],
+  [info, []],
+  [info.replace("noeviction", "allkeys-lru"), ["problem redis-policy"]],
+  [info.replace("maxmemory_policy", "x"), ["warning redis-policy"]],
+  [info.replace("7.0.15", "6.0.16"), ["problem redis-version"]],
+  [info.replace("maxmemory:0", "maxmemory:11"), ["warning redis-memory"]],
+  [info.replace("aof_enabled:1", "aof_enabled:0"), ["warning redis-disk"]],
+  [`${info}aof_last_write_status:err\r\n`, ["problem redis-disk"]],
 ])("Redis that says %j is judged %j", (text, expected) => {
-  expect(levels(redisFindings(redisFacts(text), { save: "", fsync: "always" }))).toEqual(expected);
+  expect(worse(redisFindings(redisFacts(text), { save: "", fsync: "always" }))).toEqual(expected);
 });
 
 test.each([
-  [info, "everysec", "warning"],
-  [info, null, "warning"],
-  [info.replace("7.0.15", "7.2.4"), "everysec", "ok"],
-  [info.replace("7.0.15", "8.0.0"), null, "ok"],
-])("Redis that says %j and puts writes on disk %s: %s", (text, fsync, expected) => {
-  expect(levels(redisFindings(redisFacts(text), { save: "", fsync })).at(-1)).toBe(expected);
+  [info, "everysec", ["warning redis-disk"]],
+  [info, null, ["warning redis-disk"]],
+  [info.replace("7.0.15", "7.2.4"), "everysec", []],
+  [info.replace("7.0.15", "8.0.0"), null, []],
+])("Redis that says %j and puts writes on disk %s: %j", (text, fsync, expected) => {
+  expect(worse(redisFindings(redisFacts(text), { save: "", fsync }))).toEqual(expected);
 });
 
 const postgres = {
@@ -228,25 +244,27 @@ const postgres = {
 };
 
 test.each([
-  [{}, ["ok"]],
-  [{ versionNumber: 150_018 }, ["ok"]],
-  [{ versionNumber: 140_019 }, ["problem"]],
-  [{ isStandby: true }, ["ok", "problem"]],
-  [{ fsync: "off", synchronousCommit: "off" }, ["ok", "warning", "warning"]],
-  [{ connections: 95 }, ["ok", "warning"]],
+  [{}, []],
+  [{ versionNumber: 150_018 }, []],
+  [{ versionNumber: 140_019 }, ["problem postgres-version"]],
+  [{ isStandby: true }, ["problem postgres-standby"]],
+  [{ fsync: "off", synchronousCommit: "off" }, ["warning postgres-durability", "warning postgres-durability"]],
+  [{ connections: 95 }, ["warning postgres-connections"]],
 ])("Postgres with %j is judged %j", (facts, expected) => {
-  expect(levels(postgresFindings({ ...postgres, ...facts }))).toEqual(expected);
+  expect(worse(postgresFindings({ ...postgres, ...facts }))).toEqual(expected);
 });
 
 test("clocks that differ by seconds are a warning, by half a minute a problem, and it is said which is ahead", () => {
   expect(clockFinding("Redis", 1_900).level).toBe("ok");
   expect(clockFinding("upstream", -2_900, 1_000).level).toBe("ok");
+  expect(worse([clockFinding("Redis", -4_000), clockFinding("Redis", 61_000)])).toEqual([
+    "warning clock",
+    "problem clock",
+  ]);
   expect(clockFinding("Redis", -4_000)).toMatchObject({
-    level: "warning",
     says: "The clock of Redis is 4.0 s behind this machine's",
   });
   expect(clockFinding("Postgres", 61_000)).toMatchObject({
-    level: "problem",
     says: "The clock of Postgres is 61.0 s ahead of this machine's",
   });
 });
@@ -267,12 +285,28 @@ test("a token near its limit, one that is held back and one that cannot be asked
     { level: "ok", says: expect.stringMatching(/is nobody's own \(an app's\); .* left: not limited$/) },
   ]);
   const quota = [{ bucket: "core", limit: 5_000, remaining: 499, resetAt: new Date(60_000) }];
+  expect(worse(tokenFindings({ ...report, quota }, 0))).toEqual(["warning token-quota"]);
   expect(tokenFindings({ ...report, quota }, 0)[1]).toMatchObject({
-    level: "warning",
     says: expect.stringMatching(/has 499 of 5,000 left in core, until it is reset in 1m: /),
   });
-  expect(levels(tokenFindings({ ...report, state: "spent" }, 0))).toEqual(["warning"]);
-  expect(levels(tokenFindings({ ...report, unseen: null, unseenUnknown: "Timeout" }, 0))).toEqual(["ok", "warning"]);
+  expect(worse(tokenFindings({ ...report, state: "spent" }, 0))).toEqual(["warning token-limited"]);
+  expect(worse(tokenFindings({ ...report, unseen: null, unseenUnknown: "Timeout" }, 0))).toEqual([
+    "warning token-sight",
+  ]);
   const unseen = ["o/a", "o/b", "o/c", "o/d", "o/e", "o/f", "o/g"];
   expect(tokenFindings({ ...report, unseen }, 0)[1]?.says).toMatch(/does not see o\/a, .* o\/e and 2 more: /);
+});
+
+const installation = {
+  ...{ id: 7, account: "octo", accountType: "Organization", repositorySelection: "all", events: [], suspendedAt: null },
+  permissions: { metadata: "read", issues: "read", pull_requests: "read" } as Record<string, string>,
+};
+
+test.each([
+  [[installation], []],
+  [[], ["warning app-nowhere"]],
+  [[{ ...installation, suspendedAt: new Date(0) }], ["problem app-suspended"]],
+  [[installation, { ...installation, permissions: { metadata: "read", issues: "read" } }], ["problem app-permission"]],
+])("an App with the installations %j is judged %j", (installations, expected) => {
+  expect(worse(installationFindings(installations))).toEqual(expected);
 });

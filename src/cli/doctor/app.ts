@@ -20,19 +20,23 @@ export async function examineAppCredentials(ctx: Context, hasMirror: boolean): P
   } catch (error) {
     if (error instanceof UpstreamUnavailableError || error instanceof UpstreamRefusedError)
       return [
-        problem("upstream", `The GitHub App cannot be asked for: ${error.message}`, "See that UPSTREAM_URL is right"),
+        problem(
+          "upstream-away",
+          `The GitHub App cannot be asked for: ${error.message}`,
+          "See that UPSTREAM_URL is right",
+        ),
       ];
     if (!(error instanceof CredentialRejectedError)) throw error;
     return [
       problem(
-        "upstream",
+        "app-key",
         `Upstream does not accept the GitHub App ${ctx.config.appId}`,
         "See that APP_ID and APP_PRIVATE_KEY belong together, and that the key is still listed on the App's page",
       ),
     ];
   }
   if (answer.kind !== "ok")
-    return [problem("upstream", "Upstream shows no such GitHub App", "See that APP_ID is the App's id or client id")];
+    return [problem("app-key", "Upstream shows no such GitHub App", "See that APP_ID is the App's id or client id")];
   const name = new JsonObject(answer.body).string("name");
   const findings = [ok("upstream", `${ctx.config.upstreamUrl} knows the GitHub App ${name}`)];
   const aheadMs = answer.upstreamNow.getTime() + 500 - (askedAt + ctx.clock.now().getTime()) / 2;
@@ -43,10 +47,11 @@ export async function examineAppCredentials(ctx: Context, hasMirror: boolean): P
 }
 
 /** Pure. */
-function installationFindings(installations: readonly Installation[]): Finding[] {
+export function installationFindings(installations: readonly Installation[]): Finding[] {
   const found = new Findings("upstream");
   if (installations.length === 0)
     found.warning(
+      "app-nowhere",
       "The GitHub App is installed nowhere, as far as is known",
       "Install it on an account; a running Tain finds it within a minute",
     );
@@ -56,6 +61,7 @@ function installationFindings(installations: readonly Installation[]): Finding[]
     found.ok(`The App is installed on ${named(accountsOf(usable))} (${counted(usable.length, "account")})`);
   if (suspended.length > 0)
     found.problem(
+      "app-suspended",
       `The App's installation is suspended on ${named(accountsOf(suspended))}: what it covers is paused`,
       "An owner of the account can unsuspend it in its settings, under GitHub Apps",
     );
@@ -63,6 +69,7 @@ function installationFindings(installations: readonly Installation[]): Finding[]
     const without = usable.filter(({ permissions }) => !(permission in permissions));
     if (without.length === 0) continue;
     found.problem(
+      "app-permission",
       `The App may not read ${inWords(permission)} on ${named(accountsOf(without))}`,
       "Ask for it on the App's page, under Permissions & events; then an owner of the account has to accept it",
     );

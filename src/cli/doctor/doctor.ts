@@ -72,7 +72,7 @@ async function examineQueues(ctx: Context): Promise<Finding[]> {
   return failed.map(([name, { failed: count }]) => {
     const says = `${counted(count, "job")} of the queue ${name} failed for good`;
     const todo = "The log has the reason, by `A job failed for good`; docs/operations.md says what to do";
-    return name === QUEUE_NAMES.inbox ? problem("queues", says, todo) : warning("queues", says, todo);
+    return name === QUEUE_NAMES.inbox ? problem("job-failed", says, todo) : warning("job-failed", says, todo);
   });
 }
 
@@ -83,10 +83,10 @@ async function examineProcesses({ queues, config }: Context): Promise<Finding[]>
   return [
     length > 0
       ? ok("processes", `${counted(length, "worker is", "workers are")} running`)
-      : warning("processes", "No worker is running: nothing is copied or applied", `${todo} worker`),
+      : warning("worker", "No worker is running: nothing is copied or applied", `${todo} worker`),
     (await queues.maintenance.getJobSchedulersCount()) > 0
       ? ok("processes", "The schedules stand in Redis")
-      : warning("processes", "No scheduler has run since Redis was empty: nothing is asked for", `${todo} scheduler`),
+      : warning("scheduler", "No scheduler has run since Redis was empty: nothing is asked for", `${todo} scheduler`),
     ...(config.publicUrl === null ? [] : [await webFinding(config.publicUrl)]),
   ];
 }
@@ -97,8 +97,8 @@ async function webFinding(publicUrl: string): Promise<Finding> {
     const answer = await fetch(`${publicUrl}/-/live`, { signal: AbortSignal.timeout(WEB_MS), redirect: "manual" });
     await answer.arrayBuffer();
     if (answer.ok) return ok("processes", `${publicUrl} answers`);
-    return warning("processes", `${publicUrl}/-/live answers ${answer.status}: something else stands there`, todo);
+    return warning("public-url", `${publicUrl}/-/live answers ${answer.status}: something else stands there`, todo);
   } catch (error) {
-    return warning("processes", `${publicUrl} cannot be reached from here: ${rootReasonOf(error)}`, todo);
+    return warning("public-url", `${publicUrl} cannot be reached from here: ${rootReasonOf(error)}`, todo);
   }
 }

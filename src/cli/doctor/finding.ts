@@ -1,49 +1,88 @@
 import type { UnfitStoreError } from "../../../db/unfit.ts";
 import { listOf } from "../command.ts";
 
+/** Everything that can be found amiss, with the part that it concerns. docs/operations.md has each in its place. */
+export const CHECKS = {
+  "postgres-away": "postgres",
+  "postgres-version": "postgres",
+  "postgres-standby": "postgres",
+  "postgres-durability": "postgres",
+  "postgres-connections": "postgres",
+  "schema-missing": "postgres",
+  "schema-newer": "postgres",
+  replica: "postgres",
+  "redis-away": "redis",
+  "redis-version": "redis",
+  "redis-policy": "redis",
+  "redis-memory": "redis",
+  "redis-disk": "redis",
+  clock: "clock",
+  "upstream-away": "upstream",
+  "upstream-fails": "upstream",
+  "token-rejected": "upstream",
+  "token-limited": "upstream",
+  "token-quota": "upstream",
+  "token-scope": "upstream",
+  "token-sight": "repositories",
+  "app-key": "upstream",
+  "app-nowhere": "upstream",
+  "app-suspended": "upstream",
+  "app-permission": "upstream",
+  "repository-paused": "repositories",
+  "repository-fails": "repositories",
+  "repository-late": "repositories",
+  "repository-wish": "repositories",
+  "delivery-failed": "deliveries",
+  "delivery-waits": "deliveries",
+  hook: "hooks",
+  "hook-address": "hooks",
+  target: "targets",
+  origin: "settings",
+  proxy: "settings",
+  "plain-text": "settings",
+  "job-failed": "queues",
+  worker: "processes",
+  scheduler: "processes",
+  "public-url": "processes",
+} as const satisfies Record<string, string>;
+
+export type Check = keyof typeof CHECKS;
+type Part = (typeof CHECKS)[Check];
+
 /** What was looked at and how it is. */
 export interface Finding {
-  part:
-    | "postgres"
-    | "redis"
-    | "upstream"
-    | "clock"
-    | "repositories"
-    | "deliveries"
-    | "hooks"
-    | "targets"
-    | "settings"
-    | "queues"
-    | "processes";
+  part: Part;
   level: "ok" | "warning" | "problem";
+  /** Null where all is well. */
+  check: Check | null;
   says: string;
   /** What to do about it; null where all is well. */
   todo: string | null;
 }
 
-export function ok(part: Finding["part"], says: string): Finding {
-  return { part, level: "ok", says, todo: null };
+export function ok(part: Part, says: string): Finding {
+  return { part, level: "ok", check: null, says, todo: null };
 }
 
-export function warning(part: Finding["part"], says: string, todo: string): Finding {
-  return { part, level: "warning", says, todo };
+export function warning(check: Check, says: string, todo: string): Finding {
+  return { part: CHECKS[check], level: "warning", check, says, todo };
 }
 
-export function problem(part: Finding["part"], says: string, todo: string): Finding {
-  return { part, level: "problem", says, todo };
+export function problem(check: Check, says: string, todo: string): Finding {
+  return { part: CHECKS[check], level: "problem", check, says, todo };
 }
 
 /** A store that must not be used. */
-export function unfit(part: "postgres" | "redis", { fault, remedy }: UnfitStoreError): Finding {
-  return problem(part, fault, remedy.slice(0, 1).toUpperCase() + remedy.slice(1));
+export function unfit(check: Check, { fault, remedy }: UnfitStoreError): Finding {
+  return problem(check, fault, remedy.slice(0, 1).toUpperCase() + remedy.slice(1));
 }
 
 /** Collects the findings about one part. */
 export class Findings {
   readonly all: Finding[] = [];
-  readonly #part: Finding["part"];
+  readonly #part: Part;
 
-  constructor(part: Finding["part"]) {
+  constructor(part: Part) {
     this.#part = part;
   }
 
@@ -51,12 +90,12 @@ export class Findings {
     this.all.push(ok(this.#part, says));
   }
 
-  warning(says: string, todo: string): void {
-    this.all.push(warning(this.#part, says, todo));
+  warning(check: Check, says: string, todo: string): void {
+    this.all.push(warning(check, says, todo));
   }
 
-  problem(says: string, todo: string): void {
-    this.all.push(problem(this.#part, says, todo));
+  problem(check: Check, says: string, todo: string): void {
+    this.all.push(problem(check, says, todo));
   }
 }
 

@@ -30,13 +30,18 @@ export async function examineMirror(ctx: Context): Promise<Finding[]> {
     named(some.map(({ owner, name, problem }) => `${owner}/${name}${problem === null ? "" : ` (${problem})`}`));
   const paused = status.repositories.filter(({ state }) => state === "paused");
   if (paused.length > 0)
-    repositories.problem(`Paused: ${namedWith(paused)}`, "Mend the token's rights, or `tain remove` it");
+    repositories.problem(
+      "repository-paused",
+      `Paused: ${namedWith(paused)}`,
+      "Mend the token's rights, or `tain remove` it",
+    );
   const isWish = ({ owner, name }: RepositoryStatus) => wishes.some(({ pattern }) => pattern === `${owner}/${name}`);
   const failing = status.repositories.filter(
     (each) => each.problem !== null && (each.state === "live" || each.state === "backfilling") && !isWish(each),
   );
   if (failing.length > 0)
     repositories.warning(
+      "repository-fails",
       `Something fails of ${namedWith(failing)}`,
       "Mend what upstream says; it is tried again within the hour, and at once by `tain add` or `tain backfill`",
     );
@@ -46,23 +51,26 @@ export async function examineMirror(ctx: Context): Promise<Finding[]> {
   );
   if (late.length > 0)
     repositories.warning(
+      "repository-late",
       `Upstream has confirmed nothing for more than ${spanOf(lateMs)} of ${named(late.map(({ owner, name }) => `${owner}/${name}`))}`,
       "See that a worker and a scheduler run, that upstream answers, and that quota is left (`tain quota`)",
     );
   const upstream = new Findings("upstream");
   for (const problem of status.problems)
-    upstream.warning(problem, "Mend what upstream says, or wait: it is tried again");
+    upstream.warning("upstream-fails", problem, "Mend what upstream says, or wait: it is tried again");
   const postgres = new Findings("postgres");
   for (const { name, leftOut } of status.replicas) {
     if (leftOut === null) postgres.ok(`Callers' reads go to the replica ${name}`);
     else
       postgres.warning(
+        "replica",
         `The replica ${name} is left out: ${leftOut}`,
         "Mend it, or take it out of DATABASE_REPLICA_URLS; the primary answers meanwhile",
       );
   }
   for (const { pattern, problem } of wishes.slice(0, SHOWN_WISHES))
     repositories.warning(
+      "repository-wish",
       `${pattern} is wished and cannot be mirrored: ${problem}`,
       `Mend it, or \`tain remove ${pattern}\``,
     );
@@ -70,11 +78,13 @@ export async function examineMirror(ctx: Context): Promise<Finding[]> {
   if (failed === 0) deliveries.ok("No delivery has failed");
   else
     deliveries.warning(
+      "delivery-failed",
       `${counted(failed, "delivery has", "deliveries have")} failed`,
       "`tain deliveries list --status failed` says why; `tain deliveries replay --failed` tries again",
     );
   if (overdue > 0)
     deliveries.warning(
+      "delivery-waits",
       `${counted(overdue, "delivery waits", "deliveries wait")} for more than five minutes`,
       "See that workers and a scheduler run",
     );
@@ -82,6 +92,7 @@ export async function examineMirror(ctx: Context): Promise<Finding[]> {
   for (const { id, url, problem } of await targetsAsTheyStand(ctx))
     if (problem !== null)
       targets.warning(
+        "target",
         `Target ${id}, ${plain(url)}: ${plain(problem)}`,
         `\`tain targets deliveries ${id}\` says what was sent; \`tain targets enable ${id}\` sends again`,
       );

@@ -43,7 +43,7 @@ export async function examinePostgres({ db, clock }: Pick<Context, "db" | "clock
     return [...postgresFindings(facts), schemaFinding(fit), clockFinding("Postgres", aheadMs)];
   } catch (error) {
     const todo = "See that DATABASE_URL is right and the server runs";
-    return [problem("postgres", `Postgres cannot be used: ${rootReasonOf(error)}`, todo)];
+    return [problem("postgres-away", `Postgres cannot be used: ${rootReasonOf(error)}`, todo)];
   }
 }
 
@@ -52,18 +52,24 @@ export function postgresFindings(facts: PostgresFacts): Finding[] {
   const { version, versionNumber, isStandby, fsync, synchronousCommit, connections, maxConnections } = facts;
   const found = new Findings("postgres");
   const refusal = postgresTooOld(versionNumber);
-  if (refusal) found.all.push(unfit("postgres", refusal));
+  if (refusal) found.all.push(unfit("postgres-version", refusal));
   else found.ok(`Postgres ${version}`);
   if (isStandby)
-    found.problem("Postgres is a standby, and takes no writes", "Promote it, or point DATABASE_URL to the primary");
+    found.problem(
+      "postgres-standby",
+      "Postgres is a standby, and takes no writes",
+      "Promote it, or point DATABASE_URL to the primary",
+    );
   const unsafe = [fsync === "off" ? "fsync" : null, synchronousCommit === "off" ? "synchronous_commit" : null];
   for (const name of unsafe.filter((each) => each !== null))
     found.warning(
+      "postgres-durability",
       `${name} is off: what was acknowledged to upstream may be lost when the machine fails`,
       `Set ${name} to on`,
     );
   if (connections > maxConnections * 0.9)
     found.warning(
+      "postgres-connections",
       `${connections} of ${maxConnections} connections are in use`,
       "Raise max_connections, or lower DATABASE_CONNECTIONS; each process opens up to that many",
     );
@@ -71,14 +77,14 @@ export function postgresFindings(facts: PostgresFacts): Finding[] {
 }
 
 function schemaFinding(fit: SchemaFit): Finding {
-  if (fit instanceof UnfitStoreError) return unfit("postgres", fit);
+  if (fit instanceof UnfitStoreError) return unfit("schema-newer", fit);
   switch (fit) {
     case "same":
       return ok("postgres", "The schema is this version's");
     case "newer":
       return ok("postgres", `The schema is a newer version's; Tain ${VERSION} may work beside it`);
     case "missing":
-      return problem("postgres", "Migrations are missing", "Run `node db/migrate.ts`");
+      return problem("schema-missing", "Migrations are missing", "Run `node db/migrate.ts`");
     default:
       return fit satisfies never;
   }

@@ -23,7 +23,7 @@ export async function examineRedis(ctx: Pick<Context, "config" | "redis" | "cloc
   } catch (error) {
     return [
       problem(
-        "redis",
+        "redis-away",
         `Redis cannot be used: ${rootReasonOf(error)}`,
         "See that REDIS_URL is right and the server runs",
       ),
@@ -40,15 +40,20 @@ export function redisFindings(
   const refusal = redisTooOld(version);
   const name = facts.has("valkey_version") ? `Valkey ${facts.get("valkey_version")}` : `Redis ${version}`;
   const found = new Findings("redis");
-  if (refusal) found.all.push(unfit("redis", refusal));
+  if (refusal) found.all.push(unfit("redis-version", refusal));
   else found.ok(name);
 
   const policy = facts.get("maxmemory_policy");
   if (policy === undefined)
-    found.warning("It is not told what happens when memory is short", "See that maxmemory-policy is noeviction");
+    found.warning(
+      "redis-policy",
+      "It is not told what happens when memory is short",
+      "See that maxmemory-policy is noeviction",
+    );
   else if (policy === "noeviction") found.ok("maxmemory-policy is noeviction");
   else
     found.problem(
+      "redis-policy",
       `maxmemory-policy is ${policy}, which throws jobs away when memory is short`,
       "Set maxmemory-policy to noeviction",
     );
@@ -56,20 +61,26 @@ export function redisFindings(
   const [used, most] = [Number(facts.get("used_memory")), Number(facts.get("maxmemory"))];
   if (most > 0 && used > most * 0.9)
     found.warning(
+      "redis-memory",
       `${Math.round((used / most) * 100)} % of its memory is in use`,
       "Give it more; when it is full it refuses jobs",
     );
 
   if (facts.get("aof_enabled") !== "1") {
     const keeps = save ? "snapshots only" : save === null ? "no append-only file" : "nothing on disk";
-    found.warning(`Redis keeps ${keeps}: while Postgres is away deliveries are refused`, "Set appendonly to yes");
+    found.warning(
+      "redis-disk",
+      `Redis keeps ${keeps}: while Postgres is away deliveries are refused`,
+      "Set appendonly to yes",
+    );
     return found.all;
   }
   const known = diskKnowledge(facts, fsync);
   if (facts.get("aof_last_write_status") === "err")
-    found.problem("Redis cannot write its append-only file", "See its log and its disk");
+    found.problem("redis-disk", "Redis cannot write its append-only file", "See its log and its disk");
   else if (typeof known === "object")
     found.warning(
+      "redis-disk",
       `${known.problem}: while Postgres is away deliveries are refused`,
       "Set appendfsync to always, or use Redis 7.2 or newer, or Valkey",
     );

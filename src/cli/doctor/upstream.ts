@@ -22,7 +22,9 @@ export async function examineUpstream(ctx: Context, hasMirror: boolean): Promise
     } catch (error) {
       if (!(error instanceof UpstreamUnavailableError || error instanceof UpstreamRefusedError)) throw error;
       const todo = "See that UPSTREAM_URL is right and reachable from here";
-      return [problem("upstream", `${ctx.config.upstreamUrl} does not answer as it should: ${error.message}`, todo)];
+      return [
+        problem("upstream-away", `${ctx.config.upstreamUrl} does not answer as it should: ${error.message}`, todo),
+      ];
     }
   }
   const now = ctx.clock.now().getTime();
@@ -39,7 +41,7 @@ export async function examineUpstream(ctx: Context, hasMirror: boolean): Promise
 function seenFinding(asked: number, mirrored: number, tokens: number): Finding {
   const todo = "`tain status` names those that are paused";
   if (mirrored > asked)
-    return warning("repositories", `Only the first ${asked} of ${mirrored} repositories were asked for`, todo);
+    return warning("token-sight", `Only the first ${asked} of ${mirrored} repositories were asked for`, todo);
   const what = counted(asked, "mirrored repository is", "mirrored repositories are");
   return ok("repositories", `${what} seen by ${tokens === 1 ? "the token" : "a token"}`);
 }

@@ -16,7 +16,7 @@ export async function examineHooks(opened: OpenedInstance): Promise<Finding[]> {
   if (address === null)
     return [
       warning(
-        "hooks",
+        "hook-address",
         "Upstream knows no address of ours (or no WEBHOOK_SECRET is set here): changes are found by catch-up only, deletions not at all",
         "Set PUBLIC_URL and WEBHOOK_SECRET, then `tain hooks register`",
       ),
@@ -36,7 +36,7 @@ export async function examineHooks(opened: OpenedInstance): Promise<Finding[]> {
         !(error instanceof CredentialRejectedError)
       )
         throw error;
-      return [warning("hooks", `The hooks cannot be checked: ${error.message}`, "Ask again later")];
+      return [warning("hook", `The hooks cannot be checked: ${error.message}`, "Ask again later")];
     }
     if (findings.length === 0) well += 1;
     for (const { kind, level, says } of findings) {
@@ -48,7 +48,7 @@ export async function examineHooks(opened: OpenedInstance): Promise<Finding[]> {
   const found = [...byKind.values()].map(({ level, says, names: concerned }): Finding => {
     const text = `${named(concerned)}: ${says}`;
     const todo = "`tain hooks check` says what to do; `tain hooks register` mends most of it";
-    return level === "problem" ? problem("hooks", text, todo) : warning("hooks", text, todo);
+    return level === "problem" ? problem("hook", text, todo) : warning("hook", text, todo);
   });
   const of = names.length > checked.length ? `the first ${checked.length} of ${names.length}` : String(names.length);
   return [...found, ...(well > 0 ? [ok("hooks", `Well: ${well} of ${of}`)] : [])];

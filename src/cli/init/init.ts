@@ -112,7 +112,7 @@ async function askUpstream(asking: Asking): Promise<void> {
 
 /** Where the App is installed stands in Postgres, which was not asked for yet. */
 const LATER = warning(
-  "repositories",
+  "token-sight",
   "Whether the App sees them shows once Tain runs",
   `\`${typed("doctor")}\` says then what it does not see`,
 );

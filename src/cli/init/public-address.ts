@@ -19,14 +19,14 @@ export async function publicAddressFinding(publicUrl: string, env: NodeJS.Proces
     await listen(server, env.HOST?.trim() || SETTINGS.host.default, port);
   } catch (error) {
     if (codeOf(error) !== "EADDRINUSE") throw error;
-    return warning("upstream", `Port ${port} is in use, so ${publicUrl} was not tried`, `${todo}, once Tain runs`);
+    return warning("public-url", `Port ${port} is in use, so ${publicUrl} was not tried`, `${todo}, once Tain runs`);
   }
   try {
     const answer = await fetch(`${publicUrl}/-/live`, { signal: AbortSignal.timeout(PATIENCE_MS), redirect: "manual" });
-    if ((await answer.text()) === nonce) return ok("upstream", `${publicUrl} leads to this machine`);
-    return warning("upstream", `Something else answers at ${publicUrl}, with ${answer.status}`, todo);
+    if ((await answer.text()) === nonce) return ok("processes", `${publicUrl} leads to this machine`);
+    return warning("public-url", `Something else answers at ${publicUrl}, with ${answer.status}`, todo);
   } catch (error) {
-    return warning("upstream", `${publicUrl} cannot be reached from here: ${rootReasonOf(error)}`, todo);
+    return warning("public-url", `${publicUrl} cannot be reached from here: ${rootReasonOf(error)}`, todo);
   } finally {
     server.closeAllConnections();
     server.close();

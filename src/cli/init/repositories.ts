@@ -24,14 +24,12 @@ export async function examinePatterns(ctx: Pick<Context, "upstream">, patterns: 
         error instanceof CredentialRejectedError
       )
         return [
-          warning("repositories", `It is not known whether upstream shows them: ${error.message}`, "Ask again later"),
+          warning("token-sight", `It is not known whether upstream shows them: ${error.message}`, "Ask again later"),
         ];
       else throw error;
     }
   }
   if (unseen.length > 0)
-    return [
-      problem("repositories", `Upstream does not show ${named(unseen)}`, "Mend the names, or the token's access"),
-    ];
+    return [problem("token-sight", `Upstream does not show ${named(unseen)}`, "Mend the names, or the token's access")];
   return [ok("repositories", `Upstream shows ${named(patterns)}`)];
 }

@@ -10,10 +10,10 @@ export async function upstreamAddressFinding(upstreamUrl: string): Promise<Findi
     // It costs no quota.
     const { status, text } = await transport.send({ method: "GET", path: "/rate_limit", headers: OWN_HEADERS });
     if (isJson(text)) return ok("upstream", `An API answers at ${upstreamUrl}`);
-    return problem("upstream", `${upstreamUrl} is no API's address: it answers ${status}, and not in JSON`, todo);
+    return problem("upstream-away", `${upstreamUrl} is no API's address: it answers ${status}, and not in JSON`, todo);
   } catch (error) {
     if (!(error instanceof UpstreamUnavailableError)) throw error;
-    return problem("upstream", `${upstreamUrl} does not answer: ${error.message}`, todo);
+    return problem("upstream-away", `${upstreamUrl} does not answer: ${error.message}`, todo);
   } finally {
     await transport.close(1_000);
   }
