@@ -78,6 +78,8 @@ function namesFor(path: string, level: Level): string[] {
     case "":
     case "topics":
       return [level === "read" ? "metadata" : "administration"];
+    case "actions":
+      return ["actions"];
     case "check-runs":
     case "check-suites":
       return ["checks"];

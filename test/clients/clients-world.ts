@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,6 +18,7 @@ import { markListsDue } from "../../src/sync/lists/due.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
 import { markReleasesDue } from "../../src/sync/releases/due.ts";
 import { upsertSchedules } from "../../src/sync/schedules.ts";
+import { askAt } from "../support/asking.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { type Front, openFront } from "./asked.ts";
 
@@ -24,6 +26,9 @@ const run = promisify(execFile);
 
 /** Whose token the tools have: an account of the service that may push. */
 export const PERSON = { login: "maintainer", token: "ghp_OfTheMaintainer" };
+
+/** In a public repository everybody sees everything, and the tools ask what they may do there. */
+export const isPublic = process.env.TOOLS === "public";
 
 /** What the repository holds at its tip. Renovate updates what is pinned here, in the way that it is told. */
 const FILES = {
@@ -42,6 +47,8 @@ export interface ClientsWorld extends AsyncDisposable {
   name: string;
   /** Open, from a branch of the repository itself. */
   pull: PullIssue;
+  /** The service is pushed a commit to this branch, which is new. */
+  push(branch: string): Promise<void>;
   /** The issue that a commit since the release `v9.0.0` fixes. */
   fixed: number;
   branch: string;
@@ -70,8 +77,7 @@ export async function openClientsWorld(): Promise<ClientsWorld> {
   const [owner = "", name = ""] = repo.split("/");
   const repository = simulator.world.repositoryByName(owner, name)?.repository;
   if (!repository) throw new Error("The generated repository is not there");
-  // Of a public one the mirror does not know who may push, and semantic-release wants to be told.
-  repository.visibility = "private";
+  repository.visibility = isPublic ? "public" : "private";
   const { login, token } = PERSON;
   simulator.tokens.create({ token, login, scopes: ["repo", "workflow", "read:org"] });
   repository.collaborators.set(simulator.world.userByLogin(login)?.id ?? 0, "push");
@@ -113,6 +119,15 @@ export async function openClientsWorld(): Promise<ClientsWorld> {
       bare,
       env,
       home,
+    },
+    push: async (branch) => {
+      const before = repository.branches.get(repository.defaultBranch);
+      const sha = createHash("sha1").update(branch).digest("hex");
+      const parents = before === undefined ? [] : [before];
+      broughtCommit(simulator.world, repository.ownerId, repository, { sha, message: `feat: ${branch}`, parents });
+      const body = JSON.stringify({ ref: `refs/heads/${branch}`, sha });
+      const { status, text } = await askAt(simulator.url, "POST", `/repos/${repo}/git/refs`, { token, body });
+      if (status !== 201) throw new Error(`The branch ${branch} cannot be made: ${text}`);
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ENTERPRISE, ghThrough } from "../conformance/gh-runs.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { printFigures } from "../support/figures.ts";
-import { type ClientsWorld, openClientsWorld, PERSON } from "./clients-world.ts";
+import { type ClientsWorld, isPublic, openClientsWorld, PERSON } from "./clients-world.ts";
 import { fromDebian, fromNpm } from "./installed.ts";
 import { openMcp } from "./mcp.ts";
 import { openProbot } from "./probot.ts";
@@ -44,7 +44,7 @@ function printed(
 /** Prints what a tool has asked, and where it was answered. */
 function tell(tool: string): void {
   const { asked, routes } = at.front.take();
-  printFigures("tools", { tool, ...asked });
+  printFigures(isPublic ? "tools in public" : "tools", { tool, ...asked });
   if (process.env.TOOLS === "routes") console.info(routes.join("\n"));
 }
 
@@ -249,6 +249,10 @@ describe.skipIf(!isAsked)("tools (TOOLS=1)", { timeout: LONG_TEST_MS }, () => {
     expect(await said(["release", "view", "v9.0.0", ...there])).toContain("v9.0.0");
     expect(await said(["search", "prs", "--repo", repo, "--state", "open"])).toContain(number);
     expect(await said(["label", "list", ...there])).not.toBe("");
+    const [newest] = JSON.parse(await said(["run", "list", ...there, "--json", "databaseId,headSha,status"]));
+    const viewed = await said(["run", "view", String(newest.databaseId), ...there]);
+    const { jobs } = await upstream(`/repos/${repo}/actions/runs/${newest.databaseId}/jobs`);
+    for (const { name } of jobs) expect(viewed).toContain(name);
     await said(["status"]);
     tell("gh");
     const comments = await upstream(`/repos/${repo}/issues/${number}/comments?per_page=100`);
@@ -272,6 +276,21 @@ describe.skipIf(!isAsked)("tools (TOOLS=1)", { timeout: LONG_TEST_MS }, () => {
       const shown: Json = JSON.parse(await said([...command, "--json", fields.join()]));
       expect(Object.keys([shown].flat()[0]).toSorted(), command.join(" ")).toEqual(fields.toSorted());
     }
+    await at.push("by-gh");
+    const words = ["--title", "Made by gh", "--body", "with its words"];
+    const place = await said(["pr", "create", ...there, "--head", "by-gh", "--base", at.branch, ...words, "--draft"]);
+    const mine = /\/pull\/(\d+)/.exec(place)?.[1] ?? "";
+    const isNow = async (shown: object) => {
+      expect(await upstream(`/repos/${repo}/pulls/${mine}`)).toMatchObject(shown);
+      expect((await world.get(`/repos/${repo}/pulls/${mine}`)).body).toMatchObject(shown);
+    };
+    await isNow({ title: "Made by gh", body: "with its words", draft: true, head: { ref: "by-gh" } });
+    await said(["pr", "ready", mine, ...there]);
+    await isNow({ draft: false });
+    await said(["pr", "close", mine, ...there]);
+    await isNow({ state: "closed", merged: false });
+    await said(["pr", "reopen", mine, ...there]);
+    await isNow({ state: "open" });
     await said(["pr", "edit", number, ...there, "--title", "Edited by gh"]);
     await said(["pr", "merge", number, ...there, "--merge"]);
     const merged = { title: "Edited by gh", merged: true, state: "closed" };

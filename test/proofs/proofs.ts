@@ -319,13 +319,14 @@ export const proofs: readonly Proof[] = [
   {
     name: "tools",
     proves:
-      "`gh`, PyGithub, octokit.rb, go-github, Probot, Danger, release-please, semantic-release, Renovate and an MCP server, unmodified, do their jobs.",
-    minutes: 4,
-    commands: [{ args: ["test", "test/clients/tools.test.ts"], env: { TOOLS: "1" } }],
+      "`gh`, PyGithub, octokit.rb, go-github, Probot, Danger, release-please, semantic-release, Renovate and an MCP server, unmodified, do their jobs in a private and in a public repository.",
+    minutes: 5,
+    commands: ["1", "public"].map((asked) => ({ args: ["test", "test/clients/tools.test.ts"], env: { TOOLS: asked } })),
     figures: (lines) => {
       const told = printed(lines, "tools");
       return [
         atLeast("tools", told.length, 10),
+        atLeast("tools in a public repository", printed(lines, "tools in public").length, 10),
         ...told.flatMap((line) =>
           Object.entries(ANSWERED).map(([of, words]) => atLeast(`${line.tool}: ${words}`, numberAt(line, of), 0)),
         ),

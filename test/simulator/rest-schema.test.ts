@@ -87,6 +87,13 @@ test("every answer has the shape that the service's description gives it", async
     const name = below === "pulls" || below === "branches-where-head" ? "{commit_sha}" : "{ref}";
     await check(`${demo}/commits/${sha}/${below}`, `${repo}/commits/${name}/${below}`);
   }
+  await check(`${demo}/actions/workflows`, `${repo}/actions/workflows`);
+  const { workflows } = (await it.get(`${demo}/actions/workflows`)).body;
+  await check(`${demo}/actions/workflows/${workflows[0].id}`, `${repo}/actions/workflows/{workflow_id}`);
+  await check(`${demo}/actions/runs`, `${repo}/actions/runs`);
+  await check(`${demo}/actions/runs/${suite.id}`, `${repo}/actions/runs/{run_id}`);
+  for (const below of ["jobs", "artifacts"])
+    await check(`${demo}/actions/runs/${suite.id}/${below}`, `${repo}/actions/runs/{run_id}/${below}`);
   await check(`${demo}/branches`, `${repo}/branches`);
   await check(`${demo}/branches/topic`, `${repo}/branches/{branch}`);
   await check(`${demo}/git/ref/heads/topic`, `${repo}/git/ref/{ref}`);

@@ -1,4 +1,5 @@
 /** Routes of what hangs on code: git objects, commits, what machines say of them, refs. */
+import * as actions from "./actions.ts";
 import * as checks from "./checks.ts";
 import * as code from "./code.ts";
 import * as commits from "./commits.ts";
@@ -55,6 +56,17 @@ export const CODE_ROUTES: readonly Route[] = [
     "/commits/*ref/check-suites",
     "checks/suites#list-check-suites-for-a-git-reference",
     checks.listSuites,
+  ),
+  inRepository("GET", "/actions/workflows", "actions/workflows#list-repository-workflows", actions.listWorkflows),
+  inRepository("GET", "/actions/workflows/:id", "actions/workflows#get-a-workflow", actions.getWorkflow),
+  inRepository("GET", "/actions/runs", "actions/workflow-runs#list-workflow-runs-for-a-repository", actions.listRuns),
+  inRepository("GET", "/actions/runs/:id", "actions/workflow-runs#get-a-workflow-run", actions.getRun),
+  inRepository("GET", "/actions/runs/:id/jobs", "actions/workflow-jobs#list-jobs-for-a-workflow-run", actions.listJobs),
+  inRepository(
+    "GET",
+    "/actions/runs/:id/artifacts",
+    "actions/artifacts#list-workflow-run-artifacts",
+    actions.listArtifacts,
   ),
   inRepository("POST", "/check-runs", "checks/runs#create-a-check-run", checks.postRun),
   inRepository("GET", "/check-runs/:id", "checks/runs#get-a-check-run", checks.getRun),
