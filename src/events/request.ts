@@ -13,7 +13,7 @@ export interface Message {
   eventId: number | null;
   /** We made it, of a change that no webhook told of. */
   isMade: boolean;
-  /** The JSON document, byte for byte as upstream sent it, unless the target wants addresses of the mirror. */
+  /** The JSON document, byte for byte as upstream sent it, unless the target wants addresses of the mirror, or its installation named. */
   payload: Buffer;
 }
 
@@ -27,11 +27,13 @@ const TYPES = { json: "application/json", form: "application/x-www-form-urlencod
 /** The request that tells a target of something, as the service sends it (its documentation: "Delivery headers"). */
 export async function requestTo(
   { config }: { config: Pick<Config, "upstreamUrl"> },
-  { id, scope, contentType, rewriteTo }: Pick<Target, "id" | "scope" | "contentType" | "rewriteTo">,
+  target: Pick<Target, "id" | "scope" | "contentType" | "rewriteTo" | "installationId">,
   secret: string | null,
   { event, guid, eventId, isMade, payload: original }: Message,
 ): Promise<TargetRequest> {
-  const payload = rewriteTo === null ? original : rewritten(original, { from: config.upstreamUrl, to: rewriteTo });
+  const { id, scope, contentType, rewriteTo, installationId } = target;
+  const moved = rewriteTo === null ? original : rewritten(original, { from: config.upstreamUrl, to: rewriteTo });
+  const payload = installationId === null ? moved : withInstallation(moved, installationId);
   const body =
     contentType === "json"
       ? payload
@@ -77,4 +79,23 @@ export function rewritten(payload: Buffer, { from, to }: { from: string; to: str
     return rest === "" || "/{?#".includes(rest.charAt(0)) ? key + to + rest : all;
   });
   return moved === text ? payload : Buffer.from(moved);
+}
+
+/** Where upstream names an installation: last, and shortly. */
+const NAMED = /,"installation":\{[^{}]*\}$/;
+const LONGEST_NAMED = 200;
+
+/** A payload that names this installation, and no other, as upstream's to an App does. All else stays byte for byte. Pure. */
+export function withInstallation(payload: Buffer, id: number): Buffer {
+  const end = payload.lastIndexOf("}");
+  const tail = payload.subarray(Math.max(0, end - LONGEST_NAMED), end).toString("latin1");
+  // Whoever told the mirror may have named the installation of the mirror's own App.
+  const rest = payload.subarray(0, end - (NAMED.exec(tail)?.[0].length ?? 0));
+  const named = JSON.stringify({ id, node_id: nodeIdOf(id) });
+  return Buffer.concat([rest, Buffer.from(`,"installation":${named}}`)]);
+}
+
+/** As it stands in the service's own payloads: installations have ids of the old form. */
+function nodeIdOf(id: number): string {
+  return Buffer.from(`023:IntegrationInstallation${id}`).toString("base64");
 }

@@ -29,6 +29,8 @@ export interface Target extends Omit<TargetConfig, "secret"> {
   id: number;
   scope: Scope;
   madeBy: "api" | "operator";
+  /** Each payload names it, so that the App whose URL the target is can take its token. Null: none is named. */
+  installationId: number | null;
   /** Encrypted; null: it has none. */
   sealedSecret: Buffer | null;
   createdAt: Date;
@@ -47,7 +49,8 @@ interface TargetRow extends Omit<Target, "id" | "scope"> {
 }
 
 const COLUMNS = sql`id, scope, scope_id as "scopeId", made_by as "madeBy", url, content_type as "contentType",
-  insecure_ssl as "insecureSsl", secret as "sealedSecret", events, active, rewrite_to as "rewriteTo", created_at as "createdAt",
+  insecure_ssl as "insecureSsl", secret as "sealedSecret", events, active, rewrite_to as "rewriteTo", installation_id::float8 as "installationId",
+  created_at as "createdAt",
   updated_at as "updatedAt", accepted_at as "acceptedAt", disabled_at as "disabledAt", problem`;
 
 function targetOf({ id, scope, scopeId, ...rest }: TargetRow): Target {
@@ -71,15 +74,20 @@ export async function findTarget({ db }: Pick<Context, "db">, id: number, scope?
 
 export async function createTarget(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
-  { scope, madeBy, ...given }: TargetConfig & { scope: Scope; madeBy: Target["madeBy"] },
+  {
+    scope,
+    madeBy,
+    installationId = null,
+    ...given
+  }: TargetConfig & Pick<Target, "scope" | "madeBy"> & Partial<Pick<Target, "installationId">>,
 ): Promise<Target> {
   const now = clock.now();
   const [row] = await db.query<TargetRow>(sql`
     insert into targets (scope, scope_id, made_by, url, content_type, insecure_ssl, secret, events, active, rewrite_to,
-        created_at, updated_at)
+        installation_id, created_at, updated_at)
       values (${scope.kind}, ${scope.id}, ${madeBy}, ${given.url}, ${given.contentType}, ${given.insecureSsl},
         ${sealed(config, given.secret)}, ${given.events}, ${given.active}, ${given.rewriteTo},
-        ${now}, ${now}) returning ${COLUMNS}`);
+        ${installationId}, ${now}, ${now}) returning ${COLUMNS}`);
   if (!row) throw new Error("A target was not stored");
   return targetOf(row);
 }

@@ -1,4 +1,6 @@
+import { verify } from "@octokit/webhooks-methods";
 import { expect, test } from "vitest";
+import { withInstallation } from "../../src/events/request.ts";
 import { type Answered, listSent } from "../../src/events/sent.ts";
 import { VIEWS } from "../../src/operator/views.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -21,13 +23,18 @@ test("an operator adds a target, sees what is wrong with it, sends again, enable
   expect((await tain("list")).stdout).toBe("There are no targets: `tain targets add URL` makes one\n");
   const refused = await tainOn(world, ["targets", "add", server.url]);
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("name its host in TARGETS_ALLOWED")]);
-  const added = await tain("add", server.url, "--for", world.first, "--events", "star", "--json");
+  const unclear = await tain("add", server.url, "--installation", "4711");
+  expect([unclear.code, unclear.stderr]).toEqual([2, expect.stringContaining("--for 'owner/*'")]);
+  const which = ["--for", world.first, "--events", "star", "--installation", "4711"];
+  const added = await tain("add", server.url, ...which, "--json");
   expect(added.json).toEqual({ id: expect.any(Number), secret: expect.stringMatching(/^[0-9a-f]{48}$/) });
   const id = String(added.json.id);
 
   await tell(world, { event: "star", payload: { action: "created", repository } });
   await server.hears(1);
-  expect(server.heard[0]?.headers["x-hub-signature-256"]).toMatch(/^sha256=/);
+  const [first] = server.heard;
+  expect(await verify(added.json.secret, first?.body ?? "", String(first?.headers["x-hub-signature-256"]))).toBe(true);
+  expect(first?.payload).toMatchObject({ action: "created", installation: { id: 4711 } });
   await until("it is noted", async () => (await tain("list", "--json")).json.targets[0].lastStatus === "OK");
   const listed = await tain("list");
   expect(listed.stdout).not.toContain(added.json.secret);
@@ -71,4 +78,17 @@ test("an operator adds a target, sees what is wrong with it, sends again, enable
     code: 1,
     stderr: expect.stringContaining(`There is no target ${id}`),
   });
+});
+
+const OF_APP = ',"installation":{"id":4711,"node_id":"MDIzOkludGVncmF0aW9uSW5zdGFsbGF0aW9uNDcxMQ=="}';
+
+test.each([
+  ['{"action":"opened","n":1}', `{"action":"opened","n":1${OF_APP}}`],
+  // The mirror's own App.
+  ['{"n":12345678901234567890,"installation":{"id":7,"node_id":"x"}}', `{"n":12345678901234567890${OF_APP}}`],
+  ['{"a":{"b":1,"installation":{"id":7}}}', `{"a":{"b":1,"installation":{"id":7}}${OF_APP}}`],
+  ['{ "title": ",\\"installation\\":{}" }\n', `{ "title": ",\\"installation\\":{}" ${OF_APP}}`],
+])("the installation that an App is told of is named in %s, and nothing else is changed", (payload, named) => {
+  expect(withInstallation(Buffer.from(payload), 4711).toString()).toBe(named);
+  expect(JSON.parse(named).installation).toEqual({ id: 4711, node_id: expect.any(String) });
 });

@@ -147,6 +147,13 @@ describe.skipIf(program === null)("with a Prometheus (skipped without ALERTS: a 
       },
       end: () => removeSelection(world.ctx, "octo/absent", { purge: false }),
     },
+    TainTargetDisabled: {
+      play: () =>
+        db(sql`insert into targets (scope, scope_id, made_by, url, content_type, insecure_ssl, events, active, created_at,
+            updated_at, disabled_at, problem)
+          values ('everything', 0, 'operator', 'https://ci.example/', 'json', false, '{}', true, now(), now(), now(), 'gone')`),
+      end: () => db(sql`delete from targets`),
+    },
     TainMirrorStale: {
       play: async () => world.advance(2_400_000),
       end: async () => {

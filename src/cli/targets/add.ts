@@ -21,6 +21,10 @@ export const add: Command = {
   values: {
     for: { takes: "NAME", about: "only those of owner/name, or of 'owner/*' (default: of everything mirrored)" },
     events: { takes: "LIST", about: "only these, comma separated: issues,pull_request (default: all)" },
+    installation: {
+      takes: "ID",
+      about: "name this installation of an App in what is sent, for the App whose URL it is",
+    },
     "secret-file": { takes: "FILE", about: "the secret that requests are signed with (default: a new one is made)" },
   },
   about: `
@@ -38,6 +42,7 @@ async function runAdd({ words, flags, values, env, resources, within }: Given, o
   if (odd !== undefined)
     throw new UsageError(`--events names ${JSON.stringify(odd)}, which is no event: write such as issues,pull_request`);
   const given = values.get("for");
+  const installationId = installationIn(values, given);
   const [pattern] = given === undefined ? [] : readPatterns("targets add --for", [given]);
   const file = values.get("secret-file");
   const secret = file === undefined ? newSecret() : await readSecret(file);
@@ -56,6 +61,7 @@ async function runAdd({ words, flags, values, env, resources, within }: Given, o
     madeBy: "operator",
     ...{ url, contentType: flags.has("form") ? "form" : "json", insecureSsl: false, secret, events, active: true },
     rewriteTo: flags.has("rewrite-urls") ? apiOf(opened) : null,
+    installationId,
   });
   await wantsChanged(ctx);
   output.document({ id: target.id, secret: file === undefined ? secret : null });
@@ -63,6 +69,16 @@ async function runAdd({ words, flags, values, env, resources, within }: Given, o
   if (file === undefined) output.line(secret);
   output.note(`tain: target ${target.id} hears of ${pattern ?? "everything"} from now on`);
   return 0;
+}
+
+/** @throws UsageError */
+function installationIn(values: Given["values"], scope: string | undefined): number | null {
+  const id = values.get("installation");
+  if (id === undefined) return null;
+  if (!/^[1-9]\d{0,14}$/.test(id)) throw new UsageError(`--installation needs an id, a number, and not ${id}`);
+  if (scope === undefined)
+    throw new UsageError("--installation needs --for 'owner/*' as well: each account has an installation of its own");
+  return Number(id);
 }
 
 /** A made-up WEBHOOK_SECRET would seal what no worker can open. @throws CommandError */
