@@ -99,7 +99,7 @@ export class Transaction extends Runner {
 }
 
 /** One connection of the pool. */
-class Connection extends Runner {
+class PoolConnection extends Runner {
   readonly #client: pg.PoolClient;
   readonly #names: StatementNames;
   readonly #tracing: StatementTracing | null;
@@ -187,7 +187,7 @@ export class Database extends Runner {
 
   async #transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
     const client = await this.#opened.pool.connect();
-    const connection = new Connection(client, this.#names, this.#opened.tracing);
+    const connection = new PoolConnection(client, this.#names, this.#opened.tracing);
     try {
       return await connection.transaction(run);
     } finally {

@@ -24,18 +24,18 @@ const IDLE_TIMEOUT_MS = 10_000;
 export type Cancel = (client: pg.PoolClient) => Promise<boolean>;
 
 /** Runs one statement on a connection that is nobody else's meanwhile. */
-export type Run = <Row extends pg.QueryResultRow>(
+export type RunStatement = <Row extends pg.QueryResultRow>(
   client: pg.PoolClient,
   config: pg.QueryConfig,
 ) => Promise<pg.QueryResult<Row>>;
 
-const runAlone: Run = (client, config) => client.query(config);
+const runAlone: RunStatement = (client, config) => client.query(config);
 
 /**
  * A pooler gives the session to others after each transaction, so the limit in time is the transaction's. All of it goes out
  * together, and so takes no more time than the statement.
  */
-export function runWithin(timeoutMs: number): Run {
+export function runWithin(timeoutMs: number): RunStatement {
   return async <Row extends pg.QueryResultRow>(client: pg.PoolClient, config: pg.QueryConfig) => {
     const limit = sql`select set_config('statement_timeout', ${String(timeoutMs)}, true)`.compiled();
     const begun = [client.query("begin"), client.query(limit.text, [...limit.values])];
@@ -49,9 +49,9 @@ export function runWithin(timeoutMs: number): Run {
 /** Runs each statement on a connection of the pool as `run` does. */
 class Lending implements Client {
   readonly #pool: pg.Pool;
-  readonly #run: Run;
+  readonly #run: RunStatement;
 
-  constructor(pool: pg.Pool, run: Run) {
+  constructor(pool: pg.Pool, run: RunStatement) {
     this.#pool = pool;
     this.#run = run;
   }
@@ -73,7 +73,7 @@ class Lending implements Client {
 class Abandonable implements Client {
   readonly #pool: pg.Pool;
   readonly #signal: AbortSignal;
-  readonly #run: Run;
+  readonly #run: RunStatement;
   /** Each with its cancellation, once that is on its way. */
   readonly #running = new Map<pg.PoolClient, Promise<boolean> | null>();
 
@@ -114,7 +114,7 @@ export interface Pool {
   pool: pg.Pool;
   cancel: Cancel;
   /** How single statements are run; null: as the pool does. */
-  run: Run | null;
+  run: RunStatement | null;
 }
 
 export function openPool(

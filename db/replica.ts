@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import { reasonOf } from "../src/failure.ts";
-import { type Client, clientOf, limitStatements, openPool, type Pool, type Run } from "./lending.ts";
+import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement } from "./lending.ts";
 
 /** How far a server has got: which history of the database it follows, and where in that one's log it is. */
 export interface Position {
@@ -175,7 +175,10 @@ export class Replica {
   }
 
   /** Goes out together with the question where the replica is, so it costs no more time, and no other server can answer. */
-  readonly #run: Run = async <Row extends pg.QueryResultRow>(client: pg.PoolClient, config: pg.QueryConfig) => {
+  readonly #run: RunStatement = async <Row extends pg.QueryResultRow>(
+    client: pg.PoolClient,
+    config: pg.QueryConfig,
+  ) => {
     const looked = look(client);
     const answered = client.query<Row>(config);
     // Nobody waits for it where the replica says nothing; then its connection is closed.

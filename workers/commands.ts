@@ -1,7 +1,7 @@
 import type { Worker } from "bullmq";
 import { runAsked } from "../src/cli/asked.ts";
 import { levelOf } from "../src/failure.ts";
-import { openCommand, type ToldCommand, tellCommand } from "../src/queues/commands.ts";
+import { type CommandReport, openCommand, reportCommand } from "../src/queues/commands.ts";
 import type { CommandJob } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
@@ -18,19 +18,19 @@ export function openCommandsWorker(ctx: WorkerContext): Worker<CommandJob> {
     const asked = openCommand(ctx, data);
     if (!asked) throw new Error("A command was asked for by none of our processes, or too long ago");
     const { id } = data;
-    const teller = new Teller(ctx, id);
-    const told = await runAsked(ctx, asked, { signal, tell: (so) => teller.tell(so) });
+    const teller = new ProgressReporter(ctx, id);
+    const told = await runAsked(ctx, asked, { signal, tell: (so) => teller.report(so) });
     await teller.end(told);
     ctx.log.info({ command: asked.name, code: told.code }, "An operator's command has ended");
   });
 }
 
 /** Tells how a command comes along: the newest, now and then. */
-class Teller {
+class ProgressReporter {
   readonly #ctx: WorkerContext;
   readonly #id: string;
   #telling: Promise<void> = Promise.resolve();
-  #newest: ToldCommand | null = null;
+  #newest: CommandReport | null = null;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(ctx: WorkerContext, id: string) {
@@ -38,17 +38,17 @@ class Teller {
     this.#id = id;
   }
 
-  tell(told: ToldCommand): void {
+  report(told: CommandReport): void {
     this.#newest = told;
     this.#timer ??= setTimeout(() => this.#send(), TELL_MS);
   }
 
   /** Never throws: a command that has ended would be begun once more. The page says that it is not known what came of it. */
-  async end(told: ToldCommand): Promise<void> {
+  async end(told: CommandReport): Promise<void> {
     if (this.#timer) clearTimeout(this.#timer);
     await this.#telling;
     try {
-      await tellCommand(this.#ctx, this.#id, told);
+      await reportCommand(this.#ctx, this.#id, told);
     } catch (error) {
       this.#ctx.log.warn({ err: error }, "It could not be told what came of a command");
     }
@@ -59,7 +59,7 @@ class Teller {
     const told = this.#newest;
     if (!told) return;
     this.#telling = this.#telling
-      .then(() => tellCommand(this.#ctx, this.#id, { ...told, document: null }))
+      .then(() => reportCommand(this.#ctx, this.#id, { ...told, document: null }))
       .catch((error: unknown) => {
         this.#ctx.log[levelOf(error, "debug")]({ err: error }, "It could not be told how a command comes along");
       });

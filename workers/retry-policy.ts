@@ -2,7 +2,7 @@ import { DelayedError, type Job, UnrecoverableError, WaitingError } from "bullmq
 import type { Context } from "../src/context.ts";
 import { reasonOf, withoutContents } from "../src/failure.ts";
 import { type Backoff, jittered, waitAfterMs } from "../src/operations/backoff.ts";
-import { diagnose, type Waiting } from "../src/sync/problems/causes.ts";
+import { type CredentialWait, diagnose } from "../src/sync/problems/causes.ts";
 import { CredentialRejectedError } from "../src/upstream/client/errors.ts";
 
 /** Which of BullMQ's words an error becomes. */
@@ -84,7 +84,7 @@ export function verdictOn(
   }
 }
 
-function untilMayAsk(error: Waiting, random: () => number, nowMs: number): number {
+function untilMayAsk(error: CredentialWait, random: () => number, nowMs: number): number {
   // Nothing is wrong with the job; the operator has to replace the token.
   if (error instanceof CredentialRejectedError) return jittered(REJECTED_DELAY_MS, random);
   // Never earlier than upstream asked, and a little later at random, so that waiting jobs do not all wake at once.

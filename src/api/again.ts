@@ -8,19 +8,19 @@ import type { ApiContext } from "./call.ts";
 import { type Caller, type Callers, classOf } from "./callers/caller.ts";
 import type { Credential } from "./callers/credential.ts";
 import type { Recognised, Stranger } from "./callers/payer.ts";
-import type { Bucket, CallerQuota, Taken } from "./callers/quota.ts";
+import type { Bucket, CallerQuota, TakenQuota } from "./callers/quota.ts";
 import { freshnessHeaders, wantsNoCache } from "./dialect/freshness.ts";
 import { isUnchanged, quotaLines } from "./dialect/reply.ts";
 import type { RequestIds } from "./dialect/request-id.ts";
 import type { ApiMeter, Metered, Tally } from "./metering.ts";
-import { homeOf, type Page } from "./page.ts";
+import { homeOf, type RenderedPage } from "./page.ts";
 
 /** How a request was answered that may come again as it is. */
-export interface Known {
+export interface AnsweredRequest {
   exchange: Exchange;
   metered: Metered;
   caller: Caller;
-  page: Page;
+  page: RenderedPage;
   bucket: Bucket;
   encoding: Encoding | null;
   /** All headers that are the same each time, but those of the body. */
@@ -52,9 +52,9 @@ interface Remembered {
 /** A remembered request that may be answered, once it is known that its page is unchanged. */
 interface Ready {
   way: Remembered;
-  page: Recalled<Page>;
+  page: Recalled<RenderedPage>;
   body: Buffer;
-  taken: Taken;
+  taken: TakenQuota;
 }
 
 /** The part of the memory for pages that is added for requests. */
@@ -72,14 +72,14 @@ export class Again {
   readonly #ctx: ApiContext;
   readonly #callers: Callers;
   readonly #quota: CallerQuota;
-  readonly #pages: Kept<Page>;
+  readonly #pages: Kept<RenderedPage>;
   readonly #requestIds: RequestIds;
   readonly #meter: ApiMeter;
   readonly #ways: LRUCache<string, Remembered> | null;
 
   constructor(
     ctx: ApiContext,
-    parts: { callers: Callers; quota: CallerQuota; pages: Kept<Page>; requestIds: RequestIds; meter: ApiMeter },
+    parts: { callers: Callers; quota: CallerQuota; pages: Kept<RenderedPage>; requestIds: RequestIds; meter: ApiMeter },
   ) {
     this.#ctx = ctx;
     this.#callers = parts.callers;
@@ -95,7 +95,7 @@ export class Again {
   /** Remembers how a request with this signature was answered with a page that is kept. */
   remember(
     signature: string,
-    { exchange, metered, caller, page, bucket, encoding, headers, bodyHeaders }: Known,
+    { exchange, metered, caller, page, bucket, encoding, headers, bodyHeaders }: AnsweredRequest,
   ): void {
     const { authorization } = exchange.headers;
     const credential = authorization === undefined ? null : this.#callers.credentialOf(authorization);
@@ -166,7 +166,7 @@ export class Again {
 
   #callerOf(
     { credential, callerClass, scopes }: Remembered,
-    { right }: Page,
+    { right }: RenderedPage,
     exchange: Exchange,
   ): Recognised | Stranger | null {
     if (credential === null) return { kind: "anonymous", address: exchange.address };

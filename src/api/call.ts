@@ -14,7 +14,7 @@ import type { MediaType } from "./dialect/media-type.ts";
 import type { ApiVersion } from "./dialect/version.ts";
 import type { ForwardCache } from "./forward/cache/cache.ts";
 import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
-import type { Page } from "./page.ts";
+import type { RenderedPage } from "./page.ts";
 
 export interface ApiContext
   extends Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "random" | "log" | "metrics" | "tracing"> {
@@ -91,7 +91,7 @@ export interface Answer {
   /** Has no validators and may not be kept. */
   isUncached?: true;
   /** Where the body is kept; `body` is null then. */
-  page?: Page;
+  page?: RenderedPage;
   /** It was kept before this request came. */
   isKept?: true;
   /** Upstream's own answer as it arrives; `body` is null then. It has all its headers. */

@@ -99,8 +99,8 @@ export class ApiMeter {
       throw error;
     } finally {
       const { route, method, caller, source } = metered;
-      exchange.telling?.name(`${method} ${route}`);
-      exchange.telling?.tell({ "http.route": route, "tain.caller": caller, "tain.source": source });
+      exchange.span?.updateName(`${method} ${route}`);
+      exchange.span?.setAttributes({ "http.route": route, "tain.caller": caller, "tain.source": source });
     }
   }
 

@@ -10,7 +10,7 @@ export interface PublicRight {
 }
 
 /** A rendered answer of status 200. It may be given again while all that it shows is unchanged. */
-export interface Page {
+export interface RenderedPage {
   /** Unlike any other page's. */
   id: symbol;
   /** Names it among those that are kept. */
@@ -35,18 +35,18 @@ const OVERHEAD_BYTES = 1_000;
 export const COMPRESSED = 1.4;
 
 /** @param maxBytes 0: no pages are kept */
-export function openPages(maxBytes: number): Kept<Page> {
+export function openPages(maxBytes: number): Kept<RenderedPage> {
   return new Kept({ maxBytes, bytesOf: ({ bytes }) => bytes.length * COMPRESSED + OVERHEAD_BYTES });
 }
 
 /** How the page's repository stands; null: the page may not be shown. */
-export function homeOf({ repositoryId }: Page, standings: Standings): Standing | null {
+export function homeOf({ repositoryId }: RenderedPage, standings: Standings): Standing | null {
   const home = standings.get(repositoryId);
   return home?.isMirrored ? home : null;
 }
 
 /** The page's bytes in this encoding, which is made once and kept with it. */
-export async function encoded(page: Pick<Page, "bytes" | "encoded">, encoding: Encoding): Promise<Buffer> {
+export async function encoded(page: Pick<RenderedPage, "bytes" | "encoded">, encoding: Encoding): Promise<Buffer> {
   const known = page.encoded.get(encoding);
   if (known) return known;
   const bytes = ownBytes(await compressed(page.bytes, encoding, "often"));

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import type { Context } from "../context.ts";
 import { withoutContents } from "../failure.ts";
-import type { AskedCommand, ToldCommand } from "../queues/commands.ts";
+import type { AskedCommand, CommandReport } from "../queues/commands.ts";
 import { type Command, type CommandGroup, chooseAction, parseArguments } from "./command.ts";
 import { deliveries } from "./deliveries/deliveries.ts";
 import { doctor } from "./doctor/doctor.ts";
@@ -40,9 +40,9 @@ const MOST_LINES = 200;
 export async function runAsked(
   ctx: Context,
   { name, args }: Pick<AskedCommand, "name" | "args">,
-  { signal, tell }: { signal: AbortSignal; tell: (told: ToldCommand) => void },
-): Promise<ToldCommand> {
-  const told: ToldCommand = { state: "running", lines: [], document: null, error: null, code: null };
+  { signal, tell }: { signal: AbortSignal; tell: (told: CommandReport) => void },
+): Promise<CommandReport> {
+  const told: CommandReport = { state: "running", lines: [], document: null, error: null, code: null };
   const say = (text: string) => {
     told.lines.push(...stripVTControlCharacters(text).split("\n"));
     told.lines.splice(0, told.lines.length - MOST_LINES);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { codeOf, reasonOf } from "../failure.ts";
 
-interface Found {
+interface ReadSecrets {
   /** With the texts of the files in place of their paths, as far as they could be read. */
   env: NodeJS.ProcessEnv;
   /** By setting: the file that its text came from. */
@@ -11,7 +11,7 @@ interface Found {
 }
 
 /** Reads the secrets that stand in files: `NAME_FILE` names the file for `NAME`. */
-export function readSecretFiles(given: NodeJS.ProcessEnv, names: readonly string[]): Found {
+export function readSecretFiles(given: NodeJS.ProcessEnv, names: readonly string[]): ReadSecrets {
   const env = { ...given };
   const paths = new Map<string, string>();
   const problems = new Map<string, string>();

@@ -69,14 +69,14 @@ async function resolvePublicly(name: string): Promise<LookupAddress[]> {
   return found;
 }
 
-type Found = (error: Error | null, addresses: LookupAddress[] | string, family?: number) => void;
+type LookupCallback = (error: Error | null, addresses: LookupAddress[] | string, family?: number) => void;
 
 /**
  * Decides at each connect, by the address that the name has at that moment: what it had before says nothing. The name that
  * an operator allowed is looked up as the machine does, with its own list of hosts.
  */
 export function guardedLookup(allowed: AllowedTargets, resolve: Resolve = resolvePublicly) {
-  return (name: string, options: LookupOptions, found: Found): void => {
+  return (name: string, options: LookupOptions, found: LookupCallback): void => {
     if (allowed.names.has(name.replace(/\.$/, ""))) {
       systemLookup(name, options, found);
       return;

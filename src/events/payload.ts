@@ -83,7 +83,7 @@ export class PayloadRoom {
   }
 }
 
-interface Stored {
+interface StoredPayload {
   bytes: number;
   payload: Buffer | null;
   traceparent: string | null;
@@ -95,7 +95,7 @@ export async function openPayload(
   room: PayloadRoom,
   deliveryId: string | null,
 ): Promise<HeldPayload | "gone" | "crowded"> {
-  const [row] = await db.prepared<Stored>(sql`select octet_length(payload) as bytes, traceparent,
+  const [row] = await db.prepared<StoredPayload>(sql`select octet_length(payload) as bytes, traceparent,
     case when octet_length(payload) <= ${SMALL_BYTES} then payload end as payload from deliveries where id = ${deliveryId}`);
   if (!row) return "gone";
   const held = await room.take(row.bytes);

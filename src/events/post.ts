@@ -3,8 +3,8 @@ import type { Context } from "../context.ts";
 import { codeOf } from "../failure.ts";
 import { guardedLookup, type Resolve, requireAdmitted, TargetRefusedError } from "./address-guard.ts";
 import { PayloadRoom } from "./payload.ts";
-import { Places } from "./places.ts";
 import type { TargetRequest } from "./request.ts";
+import { SendSlots } from "./send-slots.ts";
 
 /** GitHub gives a target ten seconds, from the connect to the answer. */
 const TIMEOUT_MS = 10_000;
@@ -16,7 +16,7 @@ const MOST_BYTES = 65_536;
 const MOST_HEADER_BYTES = 16_384;
 
 /** What came of one request. */
-export interface Outcome {
+export interface SendOutcome {
   /** "OK", or what went wrong, in the service's words. */
   status: string;
   /** 502: it could not be reached; 504: it took too long. */
@@ -31,7 +31,7 @@ export interface Outcome {
 }
 
 /** The one rule of what a target has accepted; `sent.ts` has it in SQL. Redirects are not followed, so they are refusals. */
-export function isAccepted({ statusCode, reason }: Pick<Outcome, "statusCode" | "reason">): boolean {
+export function isAccepted({ statusCode, reason }: Pick<SendOutcome, "statusCode" | "reason">): boolean {
   return reason === null && statusCode >= 200 && statusCode < 300;
 }
 
@@ -43,7 +43,7 @@ export class TargetClient {
   /** For the payloads of this process that are under way. */
   readonly room = new PayloadRoom();
   /** For the requests of this process of which nothing is noted yet. */
-  readonly places = new Places();
+  readonly slots = new SendSlots();
 
   constructor(ctx: Pick<Context, "config" | "clock">, resolve?: Resolve) {
     this.#ctx = ctx;
@@ -62,7 +62,7 @@ export class TargetClient {
   }
 
   /** Never throws for what a target does. */
-  async post(to: { url: string; insecureSsl: boolean }, { headers, body }: TargetRequest): Promise<Outcome> {
+  async post(to: { url: string; insecureSsl: boolean }, { headers, body }: TargetRequest): Promise<SendOutcome> {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     try {
       requireAdmitted(this.#ctx.config.targetsAllowed, to.url);
@@ -80,7 +80,7 @@ export class TargetClient {
     await Promise.all([this.#checked.destroy(), this.#unchecked.destroy()]);
   }
 
-  async #heard({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<Outcome> {
+  async #heard({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<SendOutcome> {
     return {
       status: isAccepted({ statusCode, reason: null }) ? "OK" : `Invalid HTTP Response: ${statusCode}`,
       statusCode,
@@ -118,7 +118,7 @@ export function waitOf(header: string | string[] | undefined, now: Date): number
   return Number.isNaN(at) ? null : Math.max(0, at - now.getTime());
 }
 
-function failureOf(error: Error): Outcome {
+function failureOf(error: Error): SendOutcome {
   const nothing = { headers: {}, body: null, retryAfterMs: null };
   const cause = error.cause instanceof Error ? error.cause : error;
   const reason = cause instanceof TargetRefusedError ? cause.message : `${cause.name}: ${cause.message}`;

@@ -1,6 +1,6 @@
 import { type Backoff, waitAfterMs } from "../operations/backoff.ts";
 import type { HeldCursor, Step } from "./cursors.ts";
-import type { Outcome } from "./post.ts";
+import type { SendOutcome } from "./post.ts";
 
 /** After some eleven failures an event is tried once an hour. */
 const BACKOFF: Backoff = { firstMs: 2_000, longestMs: 3_600_000 };
@@ -11,7 +11,7 @@ const BACKOFF: Backoff = { firstMs: 2_000, longestMs: 3_600_000 };
  */
 export function afterFailure(
   { attempts, firstTriedAt }: Pick<HeldCursor, "attempts" | "firstTriedAt">,
-  { retryAfterMs }: Pick<Outcome, "retryAfterMs">,
+  { retryAfterMs }: Pick<SendOutcome, "retryAfterMs">,
   at: { eventId: number; now: Date; acceptedAt: Date | null; retryForMs: number; random: () => number },
 ): Step {
   const { now, acceptedAt, retryForMs } = at;

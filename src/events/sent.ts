@@ -1,6 +1,6 @@
 import { type Sql, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import type { Outcome } from "./post.ts";
+import type { SendOutcome } from "./post.ts";
 import type { TargetRequest } from "./request.ts";
 import type { Target } from "./target.ts";
 
@@ -57,7 +57,7 @@ export function noteSent(
   { url }: Pick<Target, "url">,
   sending: Sending,
   { headers }: Pick<TargetRequest, "headers">,
-  { status, statusCode, reason, headers: answered, body }: Outcome,
+  { status, statusCode, reason, headers: answered, body }: SendOutcome,
 ): Sql {
   const { guid, event, action, repositoryId, deliveryId, payload, redelivery, sentAt, durationMs } = sending;
   return sql`insert into target_deliveries (target_id, guid, event, action, repository_id, delivery_id, payload,

@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { faultOf } from "./address-guard.ts";
 import { lastSent } from "./sent.ts";
 import { listTargets, SealedSecretError, secretOf, type Target } from "./target.ts";
-import { type Waiting, waitingFor } from "./waiting.ts";
+import { type Backlog, waitingFor } from "./waiting.ts";
 
 /** A target, what came of its last request, and what is wrong with it. */
 export interface StandingTarget {
@@ -15,7 +15,7 @@ export interface StandingTarget {
   madeBy: Target["madeBy"];
   state: "on" | "off" | "disabled";
   lastStatus: string | null;
-  waiting: Waiting | null;
+  waiting: Backlog | null;
   /** In words. */
   problem: string | null;
 }

@@ -17,10 +17,10 @@ import {
   takeCursor,
 } from "./cursors.ts";
 import { type HeldPayload, openPayload } from "./payload.ts";
-import type { Place } from "./places.ts";
-import { isAccepted, type Outcome, type TargetClient } from "./post.ts";
+import { isAccepted, type SendOutcome, type TargetClient } from "./post.ts";
 import { type Message, requestTo, type TargetRequest } from "./request.ts";
 import { afterFailure } from "./retry.ts";
+import type { SendSlot } from "./send-slots.ts";
 import { noteSent, type Sending } from "./sent.ts";
 import { findTarget, SealedSecretError, sealAnew, secretOf, type Target, type TargetSecret } from "./target.ts";
 
@@ -29,7 +29,7 @@ const LANES = 4;
 /** Then others have their turn. */
 const TURN_MS = 5_000;
 
-type Telling = Pick<Context, "config" | "db" | "clock" | "random" | "log" | "tracing">;
+type TurnContext = Pick<Context, "config" | "db" | "clock" | "random" | "log" | "tracing">;
 
 /** One turn of one target, on its way. */
 interface Turn {
@@ -52,7 +52,7 @@ interface Turn {
  * event that it was just sending is sent twice.
  */
 export async function sendTo(
-  ctx: Telling,
+  ctx: TurnContext,
   client: TargetClient,
   targetId: number,
   signal: AbortSignal,
@@ -72,7 +72,7 @@ export async function sendTo(
   return turn.isOver();
 }
 
-async function sendAsked(ctx: Telling, client: TargetClient, targetId: number, turn: Turn): Promise<void> {
+async function sendAsked(ctx: TurnContext, client: TargetClient, targetId: number, turn: Turn): Promise<void> {
   while (!turn.isOver()) {
     const ask = await takeAsk(ctx, targetId);
     const target = ask && (await findTarget(ctx, targetId));
@@ -85,18 +85,18 @@ async function sendAsked(ctx: Telling, client: TargetClient, targetId: number, t
       continue;
     }
     using payload = opened;
-    using place = await client.places.take();
+    using slot = await client.slots.take();
     // It may have waited for long. Then another turn takes it once it is held no more.
     if (!isHeldForAnAttempt(ask, ctx.clock.now())) return;
     const tried = await tryOnce(ctx, client, target, { ...ask, ...contentOf(payload), eventId: null });
     if (tried === null) return;
-    place.answered();
+    slot.answered();
     await note(ctx, target, tried, { ...ask, ...timesOf(tried) }, drop);
   }
 }
 
 /** Mostly one repository has something to tell, so a lane is opened only once the one before has found something. */
-async function runLanes(ctx: Telling, client: TargetClient, targetId: number, turn: Turn): Promise<void> {
+async function runLanes(ctx: TurnContext, client: TargetClient, targetId: number, turn: Turn): Promise<void> {
   const lanes: Promise<void>[] = [];
   const failures: unknown[] = [];
   let running = 0;
@@ -116,7 +116,7 @@ async function runLanes(ctx: Telling, client: TargetClient, targetId: number, tu
 }
 
 async function runLane(
-  ctx: Telling,
+  ctx: TurnContext,
   client: TargetClient,
   { targetId, turn, open }: { targetId: number; turn: Turn; open: () => void },
 ): Promise<void> {
@@ -143,7 +143,7 @@ async function runLane(
 
 /** Sends the next events of one repository. Answers whether the cursor is given back already. */
 async function sendNext(
-  ctx: Telling,
+  ctx: TurnContext,
   client: TargetClient,
   { target, cursor, turn }: { target: Target; cursor: HeldCursor; turn: Turn },
   events: readonly NextEvent[],
@@ -163,23 +163,23 @@ async function sendNext(
       continue;
     }
     using payload = opened;
-    using place = await client.places.take();
+    using slot = await client.slots.take();
     if (!isHeldForAnAttempt(cursor, ctx.clock.now())) return false;
-    if ((await sendOne(ctx, client, { target, cursor, turn }, event, { payload, place })) !== "next") return true;
+    if ((await sendOne(ctx, client, { target, cursor, turn }, event, { payload, slot })) !== "next") return true;
   }
   return isAllTold(cursor);
 }
 
 async function sendOne(
-  ctx: Telling,
+  ctx: TurnContext,
   client: TargetClient,
   { target, cursor, turn }: { target: Target; cursor: HeldCursor; turn: Turn },
   event: NextEvent,
-  { payload, place }: { payload: HeldPayload; place: Place },
+  { payload, slot }: { payload: HeldPayload; slot: SendSlot },
 ): Promise<Step["to"] | "lost"> {
   const tried = await tryOnce(ctx, client, target, { ...event, ...contentOf(payload), eventId: event.id });
   if (tried === null) return take(ctx, cursor, { to: "rest" });
-  place.answered();
+  slot.answered();
   const { outcome } = tried;
   const now = ctx.clock.now();
   const isGood = isAccepted(outcome);
@@ -211,7 +211,7 @@ async function sendOne(
 
 interface Tried {
   request: TargetRequest;
-  outcome: Outcome;
+  outcome: SendOutcome;
   sentAt: Date;
   durationMs: number;
 }
@@ -221,7 +221,7 @@ const timesOf = ({ sentAt, durationMs }: Tried) => ({ sentAt, durationMs });
 
 /** Null: it cannot be signed, so the target is disabled. */
 async function tryOnce(
-  ctx: Telling,
+  ctx: TurnContext,
   client: TargetClient,
   target: Target,
   { traceparent, ...message }: Message & Pick<HeldPayload, "traceparent">,
@@ -241,11 +241,11 @@ async function tryOnce(
   const attributes = { "tain.event": message.event, "tain.delivery": message.guid, "tain.target": target.id };
   const about = { kind: "client", attributes } as const;
   // The address is not told: that of some targets is a secret.
-  const outcome = await ctx.tracing.resume("send event", traceparent, about, async (telling) => {
+  const outcome = await ctx.tracing.resume("send event", traceparent, about, async (span) => {
     const headers = { ...request.headers, ...traceHeaders(ctx.tracing) };
     const come = await client.post(target, { ...request, headers });
-    telling.tell({ "http.response.status_code": come.statusCode });
-    if (!isAccepted(come)) telling.failed(come.status);
+    span.setAttributes({ "http.response.status_code": come.statusCode });
+    if (!isAccepted(come)) span.failed(come.status);
     return come;
   });
   return { request, outcome, sentAt, durationMs: performance.now() - begun };
@@ -253,7 +253,7 @@ async function tryOnce(
 
 /** Notes a request together with what follows from it: a process that dies has done both or neither. */
 async function note(
-  ctx: Telling,
+  ctx: TurnContext,
   target: Target,
   { request, outcome, sentAt }: Tried,
   sending: Sending,
@@ -279,7 +279,7 @@ interface MovedCursor {
   wantedId: number;
 }
 
-async function take(ctx: Telling, cursor: HeldCursor, step: Step): Promise<Step["to"] | "lost"> {
+async function take(ctx: TurnContext, cursor: HeldCursor, step: Step): Promise<Step["to"] | "lost"> {
   const now = ctx.clock.now();
   const [moved] = await ctx.db.prepared<MovedCursor>(stepOf(cursor, step, now));
   return follow(cursor, step, moved, now);
@@ -292,13 +292,13 @@ function follow(cursor: HeldCursor, step: Step, moved: MovedCursor | undefined, 
   return step.to;
 }
 
-async function disable({ db, clock, log }: Telling, { id }: Target, problem: string): Promise<void> {
+async function disable({ db, clock, log }: TurnContext, { id }: Target, problem: string): Promise<void> {
   await db.query(sql`update targets set disabled_at = ${clock.now()}, problem = ${problem}
     where id = ${id} and disabled_at is null`);
   log.error({ targetId: id, problem }, "A target is disabled");
 }
 
-function problemOf({ firstTriedAt }: HeldCursor, { status, reason }: Outcome): string {
+function problemOf({ firstTriedAt }: HeldCursor, { status, reason }: SendOutcome): string {
   const since = firstTriedAt?.toISOString() ?? "it was made";
   return `It has accepted nothing since ${since}. At last: ${reason ?? status}`;
 }

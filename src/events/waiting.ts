@@ -2,7 +2,7 @@ import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 
 /** How much waits for a target. */
-export interface Waiting {
+export interface Backlog {
   /** Repositories of which it has not heard all. */
   repositories: number;
   /** When the oldest event that waits was received; null: none waits. */
@@ -12,8 +12,8 @@ export interface Waiting {
 }
 
 /** By the targets' ids; only those for which something waits. */
-export async function waitingFor({ db }: Pick<Context, "db">): Promise<Map<number, Waiting>> {
-  const rows = await db.query<Waiting & { id: number }>(sql`
+export async function waitingFor({ db }: Pick<Context, "db">): Promise<Map<number, Backlog>> {
+  const rows = await db.query<Backlog & { id: number }>(sql`
     select c.target_id::float8 as id, count(*)::int as repositories, min(e.received_at) as "oldestAt",
         min(c.retry_at) as "retryAt"
       from target_cursors c left join lateral (select received_at from events

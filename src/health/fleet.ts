@@ -5,7 +5,7 @@ import { levelOf } from "../failure.ts";
 import { queueCounts } from "../queues/counts.ts";
 import type { QuotaReport } from "../upstream/quota/report.ts";
 
-type Watched = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log" | "metrics">;
+type FleetContext = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log" | "metrics">;
 
 /** One state of mirrored repositories. */
 interface StateRow {
@@ -46,7 +46,7 @@ interface Figures {
  * Adds what the stores say of the whole mirror. Each web process tells the same, so a dashboard takes the largest. While a
  * store is away, its figures are left out, and `tain_store_up` says which it is.
  */
-export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): void {
+export function watchFleet(ctx: FleetContext, quota: () => Promise<QuotaReport[]>): void {
   const { metrics, log } = ctx;
   const up = metrics.gauge("tain_store_up", "1: the store answers.", ["store"]);
   const stores = { postgres: mirrorFigures(ctx), redis: queueFigures(ctx) };
@@ -75,7 +75,7 @@ export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): v
 }
 
 /** What Postgres holds. */
-function mirrorFigures({ metrics, clock, db }: Pick<Watched, "metrics" | "clock" | "db">): Figures {
+function mirrorFigures({ metrics, clock, db }: Pick<FleetContext, "metrics" | "clock" | "db">): Figures {
   const repositories = metrics.gauge("tain_repositories", "Mirrored repositories, by their state.", ["state"]);
   const lag = metrics.gauge(
     "tain_repository_lag_seconds",
@@ -163,7 +163,7 @@ function mirrorFigures({ metrics, clock, db }: Pick<Watched, "metrics" | "clock"
 }
 
 /** What waits in Redis. */
-function queueFigures(ctx: Pick<Watched, "metrics" | "queues" | "redis">): Figures {
+function queueFigures(ctx: Pick<FleetContext, "metrics" | "queues" | "redis">): Figures {
   const jobs = ctx.metrics.gauge("tain_queue_jobs", "Jobs in a queue.", ["queue", "state"]);
   const read = async () => {
     for (const [queue, counts] of Object.entries(await queueCounts(ctx)))
@@ -173,7 +173,7 @@ function queueFigures(ctx: Pick<Watched, "metrics" | "queues" | "redis">): Figur
 }
 
 /** What upstream allows each credential. */
-function quotaFigures({ metrics }: Pick<Watched, "metrics">, quota: () => Promise<QuotaReport[]>): Figures {
+function quotaFigures({ metrics }: Pick<FleetContext, "metrics">, quota: () => Promise<QuotaReport[]>): Figures {
   const labels = ["credential", "bucket"] as const;
   const limit = metrics.gauge("tain_quota_limit", "What upstream allows in a window.", labels);
   const remaining = metrics.gauge("tain_quota_remaining", "What is left of the window under way.", labels);

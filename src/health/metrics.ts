@@ -6,10 +6,10 @@ import { Router } from "../http/router.ts";
 import { HttpServer } from "../http/server.ts";
 import { isOperator } from "./operator.ts";
 
-type Told = Pick<Context, "config" | "metrics" | "log">;
+type MetricsContext = Pick<Context, "config" | "metrics" | "log">;
 
 /** `/-/metrics`, for those who show the operator's token. @param otherwise what others get */
-export function metricsRoute({ config, metrics }: Told, otherwise: Route["handle"]): Route {
+export function metricsRoute({ config, metrics }: MetricsContext, otherwise: Route["handle"]): Route {
   return {
     method: "GET",
     path: "/-/metrics",
@@ -22,7 +22,7 @@ export function metricsRoute({ config, metrics }: Told, otherwise: Route["handle
 }
 
 /** Serves `/-/live` and `/-/metrics` of a process that serves nothing else, where METRICS_PORT names a port; until `resources` end. */
-export async function serveMetrics(ctx: Told, resources: AsyncDisposableStack): Promise<void> {
+export async function serveMetrics(ctx: MetricsContext, resources: AsyncDisposableStack): Promise<void> {
   const { config, log } = ctx;
   if (config.metricsPort === null) return;
   const unknown = () => json(404, { message: "Here are /-/live and /-/metrics. The latter takes OPERATOR_TOKEN." });

@@ -3,7 +3,7 @@ import { sql } from "../../db/sql.ts";
 import type { Task } from "../sync/problems/problems.ts";
 
 /** A task that fails, and why. Of many marks of a repository the latest speaks for all; of its parts each speaks for itself. */
-interface Row {
+interface ProblemRow {
   task: Task;
   key: string;
   repository_id: string | null;
@@ -14,7 +14,7 @@ interface Row {
 
 /** What fails of each repository, in words, by its id. */
 export async function loadRepositoryProblems(db: Queries): Promise<Map<string, string>> {
-  const rows = await db.query<Row>(sql`
+  const rows = await db.query<ProblemRow>(sql`
     select distinct on (repository_id, task, part) repository_id, task, key, problem,
         (count(*) over (partition by repository_id, task))::int as things
       from (select *, case task when 'part' then key end as part from problems where repository_id is not null) p
@@ -25,14 +25,14 @@ export async function loadRepositoryProblems(db: Queries): Promise<Map<string, s
 
 /** What fails and is no repository's. A wish shows its problem itself. */
 export async function loadCommonProblems({ db }: { db: Queries }): Promise<string[]> {
-  const rows = await db.query<Row>(sql`
+  const rows = await db.query<ProblemRow>(sql`
     select task, key, repository_id, problem, 1 as things from problems
       where repository_id is null and task <> 'select' order by task, key`);
   return rows.map(sentenceOf);
 }
 
 /** Pure. */
-function sentenceOf({ task, key, problem, things }: Row): string {
+function sentenceOf({ task, key, problem, things }: ProblemRow): string {
   return `${subjectOf(task, key, things)}: ${problem}`;
 }
 

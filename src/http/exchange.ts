@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import type { Telling } from "../operations/tracing.ts";
+import type { TracedSpan } from "../operations/tracing.ts";
 import type { AddressList } from "./addresses.ts";
 import { type Following, readBody } from "./body.ts";
 
@@ -15,7 +15,7 @@ export class Exchange {
   /** What follows the question mark. */
   readonly search: string;
   /** Where its trace is told; null: it is not. */
-  telling: Telling | null = null;
+  span: TracedSpan | null = null;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #trustedProxies: AddressList;

@@ -15,18 +15,18 @@ export interface Route {
   handle: Handler;
 }
 
-interface Found {
+interface RouteMatch {
   handle: Handler;
   params: Params;
   /** The path that the route was declared with. */
   template: string;
 }
 
-interface Node {
-  literal: Map<string, Node>;
-  any: Node | null;
+interface RouteNode {
+  literal: Map<string, RouteNode>;
+  any: RouteNode | null;
   /** Of one segment or more. */
-  rest: Node | null;
+  rest: RouteNode | null;
   /** By method. */
   routes: Map<string, { handle: Handler; names: readonly string[]; template: string }>;
 }
@@ -60,10 +60,10 @@ export class Router {
   }
 
   /** Null: there is no such route. A HEAD goes where a GET goes. */
-  find(method: string, path: string): Found | null {
-    let node: Node | null = this.#root;
+  find(method: string, path: string): RouteMatch | null {
+    let node: RouteNode | null = this.#root;
     /** Where the path might end in more segments than one: the last such place wins. */
-    let wide: { node: Node; values: string[] } | null = null;
+    let wide: { node: RouteNode; values: string[] } | null = null;
     const values: string[] = [];
     const isEncoded = path.includes("%");
     for (let start = 1, end = 0; node && end < path.length && path !== "/"; start = end + 1) {
@@ -71,7 +71,7 @@ export class Router {
       end = slash < 0 ? path.length : slash;
       if (node.rest) wide = wideAt(node.rest, values, path.slice(start)) ?? wide;
       const segment = path.slice(start, end);
-      const literal: Node | undefined | false = node.literal.size > 0 && node.literal.get(segment);
+      const literal: RouteNode | undefined | false = node.literal.size > 0 && node.literal.get(segment);
       if (literal) {
         node = literal;
         continue;
@@ -84,12 +84,16 @@ export class Router {
   }
 }
 
-function wideAt(node: Node, values: readonly string[], rest: string): { node: Node; values: string[] } | null {
+function wideAt(
+  node: RouteNode,
+  values: readonly string[],
+  rest: string,
+): { node: RouteNode; values: string[] } | null {
   const value = decoded(rest);
   return value ? { node, values: [...values, value] } : null;
 }
 
-function routeIn({ routes }: Node, method: string, values: readonly string[]): Found | null {
+function routeIn({ routes }: RouteNode, method: string, values: readonly string[]): RouteMatch | null {
   const route = routes.get(method) ?? (method === "HEAD" ? routes.get("GET") : undefined);
   if (!route) return null;
   const params: Record<string, string> = {};
@@ -97,7 +101,7 @@ function routeIn({ routes }: Node, method: string, values: readonly string[]): F
   return { handle: route.handle, params, template: route.template };
 }
 
-function newNode(): Node {
+function newNode(): RouteNode {
   return { literal: new Map(), any: null, rest: null, routes: new Map() };
 }
 

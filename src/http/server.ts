@@ -113,16 +113,16 @@ export class HttpServer {
     const attributes = { "http.request.method": method, ...(template !== undefined && { "http.route": template }) };
     const name = template === undefined ? method : `${method} ${template}`;
     const traceparent = [headers.traceparent].flat()[0];
-    return this.#tracing.begin(name, traceparent, { kind: "server", attributes }, async (telling) => {
-      exchange.telling = telling;
+    return this.#tracing.begin(name, traceparent, { kind: "server", attributes }, async (span) => {
+      exchange.span = span;
       let reply: Reply;
       try {
         reply = await this.#answer(exchange);
       } catch (error) {
         reply = this.#parts.failure(error, path);
       }
-      telling.tell({ "http.response.status_code": reply.status });
-      if (reply.status >= 500) telling.failed(String(reply.status));
+      span.setAttributes({ "http.response.status_code": reply.status });
+      if (reply.status >= 500) span.failed(String(reply.status));
       return reply;
     });
   }

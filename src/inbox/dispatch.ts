@@ -6,19 +6,19 @@ import { enqueueBursts, enqueueDeliveries } from "../queues/enqueue.ts";
 import { deliveriesInBursts, deliveriesWithoutJob } from "../queues/open-jobs.ts";
 
 /** A delivery in the inbox. */
-interface Stored {
+interface InboxEntry {
   deliveryId: string;
   traceparent: string | null;
 }
 
 /** Asks for deliveries to be applied: all those of one moment at once, behind the answers to upstream. */
-export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log" | "tracing">): (stored: Stored) => void {
+export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log" | "tracing">): (stored: InboxEntry) => void {
   const limits = {
     size: Number.POSITIVE_INFINITY,
     atOnce: Number.POSITIVE_INFINITY,
     begins: "behind what this turn of the event loop answers",
   } as const;
-  const asks = new Batches<Stored, "asked" | "left">(ctx, limits, async (waiting) => {
+  const asks = new Batches<InboxEntry, "asked" | "left">(ctx, limits, async (waiting) => {
     // Copies of one delivery that arrive at once are one.
     const deliveryIds = [...new Set(waiting.map(({ deliveryId }) => deliveryId))];
     const traces = new Map(waiting.flatMap((one) => (one.traceparent ? [[one.deliveryId, one.traceparent]] : [])));
@@ -43,7 +43,7 @@ const BATCH_SIZE = 1_000;
 const MAX_BATCHES = 20;
 
 /** A place among the pending deliveries, by their receipt. */
-interface Place {
+interface PendingCursor {
   id: string;
   /** As text, since a Date would round the microseconds off and find rows a second time. */
   receivedAt: string;
@@ -57,11 +57,11 @@ interface Place {
 export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queues" | "clock">): Promise<number> {
   const overdue = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
   let asked = 0;
-  let last: Place | undefined;
+  let last: PendingCursor | undefined;
   let inBursts: ReadonlySet<string> | undefined;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
     const behind = last ? sql`(received_at, id) > (${last.receivedAt}::timestamptz, ${last.id}::uuid)` : sql`true`;
-    const rows = await ctx.db.query<Place>(sql`select id, received_at::text as "receivedAt" from deliveries
+    const rows = await ctx.db.query<PendingCursor>(sql`select id, received_at::text as "receivedAt" from deliveries
       where status = 'pending' and received_at <= ${overdue} and ${behind} order by received_at, id limit ${BATCH_SIZE}`);
     if (rows.length === 0) break;
     // A delivery that is applied between the two questions is asked for once more, and found settled.

@@ -3,7 +3,7 @@ import { levelOf } from "../failure.ts";
 import type { Logger } from "./log.ts";
 import type { Tracing } from "./tracing.ts";
 
-interface Waiting<Item, Outcome> {
+interface QueuedItem<Item, Outcome> {
   item: Item;
   resolve: (outcome: Outcome | Promise<Outcome>) => void;
   reject: (error: unknown) => void;
@@ -34,7 +34,7 @@ export class Batches<Item, Outcome> {
   readonly #tracing: Pick<Tracing, "snapshot">;
   readonly #run: (items: readonly Item[]) => Promise<readonly Come<Outcome>[]>;
   readonly #limits: Limits<Item>;
-  readonly #waiting: Waiting<Item, Outcome>[] = [];
+  readonly #waiting: QueuedItem<Item, Outcome>[] = [];
   #isAwaited = false;
   #underWay = 0;
 
@@ -79,7 +79,7 @@ export class Batches<Item, Outcome> {
     }
   }
 
-  #take(): Waiting<Item, Outcome>[] {
+  #take(): QueuedItem<Item, Outcome>[] {
     const { size, bytes } = this.#limits;
     let sum = 0;
     const end = this.#waiting.findIndex(({ item }, at) => {
@@ -89,7 +89,7 @@ export class Batches<Item, Outcome> {
     return this.#waiting.splice(0, end === -1 ? this.#waiting.length : end);
   }
 
-  async #do(batch: Waiting<Item, Outcome>[]): Promise<void> {
+  async #do(batch: QueuedItem<Item, Outcome>[]): Promise<void> {
     try {
       this.#settle(batch, await this.#run(batch.map(({ item }) => item)));
     } catch (error) {
@@ -103,8 +103,8 @@ export class Batches<Item, Outcome> {
     }
   }
 
-  #settle(batch: Waiting<Item, Outcome>[], outcomes: readonly Come<Outcome>[]): void {
-    const left: Waiting<Item, Outcome>[] = [];
+  #settle(batch: QueuedItem<Item, Outcome>[], outcomes: readonly Come<Outcome>[]): void {
+    const left: QueuedItem<Item, Outcome>[] = [];
     for (const [at, one] of batch.entries()) {
       const outcome = outcomes[at];
       if (outcome === undefined) left.push(one);

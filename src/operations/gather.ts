@@ -1,4 +1,4 @@
-interface Question<Key, Value> {
+interface Gathered<Key, Value> {
   key: Key;
   resolve: (value: Value) => void;
   reject: (error: unknown) => void;
@@ -16,7 +16,7 @@ export class Gather<Key, Value> {
   readonly #most: number;
   readonly #patienceMs: number | null;
   readonly #waitFor: (() => Promise<unknown>) | null;
-  #asked: Question<Key, Value>[] = [];
+  #asked: Gathered<Key, Value>[] = [];
   #underWay = 0;
 
   /**
@@ -60,7 +60,7 @@ export class Gather<Key, Value> {
     }
   }
 
-  async #run(round: readonly Question<Key, Value>[]): Promise<void> {
+  async #run(round: readonly Gathered<Key, Value>[]): Promise<void> {
     this.#underWay += 1;
     let isOver = false;
     const next = () => {

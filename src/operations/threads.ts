@@ -10,7 +10,7 @@ export class ThreadsBusyError extends Error {
   override name = "ThreadsBusyError";
 }
 
-interface Waiting<Task, Done> {
+interface QueuedTask<Task, Done> {
   task: Task;
   resolve: (done: Done) => void;
   reject: (error: Error) => void;
@@ -18,12 +18,12 @@ interface Waiting<Task, Done> {
 
 interface Thread<Task, Done> {
   worker: Worker;
-  current: Waiting<Task, Done> | null;
+  current: QueuedTask<Task, Done> | null;
   timer: NodeJS.Timeout | undefined;
 }
 
 /** What a thread says: that it is ready, or what became of its task. */
-type Said<Done> = { ready: true } | { done: Done } | { failed: string };
+type ThreadMessage<Done> = { ready: true } | { done: Done } | { failed: string };
 
 /** A task holds at most this much memory. */
 const MAX_MEMORY_MB = 192;
@@ -34,7 +34,7 @@ export class Threads<Task, Done> {
   readonly #size: number;
   readonly #mostWaiting: number;
   readonly #budgetMs: number;
-  readonly #waiting: Waiting<Task, Done>[] = [];
+  readonly #waiting: QueuedTask<Task, Done>[] = [];
   readonly #idle: Thread<Task, Done>[] = [];
   readonly #all = new Set<Thread<Task, Done>>();
 
@@ -79,14 +79,14 @@ export class Threads<Task, Done> {
     worker.unref();
     const thread: Thread<Task, Done> = { worker, current: null, timer: undefined };
     this.#all.add(thread);
-    worker.on("message", (said: Said<Done>) => this.#hear(thread, said));
+    worker.on("message", (said: ThreadMessage<Done>) => this.#hear(thread, said));
     worker.on("error", (error: Error & { code?: string }) => {
       const isMemory = error.code === "ERR_WORKER_OUT_OF_MEMORY";
       void this.#end(thread, isMemory ? new TooMuchWorkError("A task took too much memory", { cause: error }) : error);
     });
   }
 
-  #hear(thread: Thread<Task, Done>, said: Said<Done>): void {
+  #hear(thread: Thread<Task, Done>, said: ThreadMessage<Done>): void {
     if (!this.#all.has(thread)) return;
     clearTimeout(thread.timer);
     const { current } = thread;
@@ -125,7 +125,7 @@ export class Threads<Task, Done> {
 /** In a thread: does what it is asked, one task after the other. */
 export function serveThread<Task, Done>(work: (task: Task) => Done | Promise<Done>): void {
   parentPort?.on("message", async (task: Task) => {
-    let said: Said<Done>;
+    let said: ThreadMessage<Done>;
     try {
       said = { done: await work(task) };
     } catch (error) {
@@ -133,5 +133,5 @@ export function serveThread<Task, Done>(work: (task: Task) => Done | Promise<Don
     }
     parentPort?.postMessage(said);
   });
-  parentPort?.postMessage({ ready: true } satisfies Said<Done>);
+  parentPort?.postMessage({ ready: true } satisfies ThreadMessage<Done>);
 }

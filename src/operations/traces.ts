@@ -24,7 +24,7 @@ import {
 import { VERSION } from "../version.ts";
 import type { Logger } from "./log.ts";
 import { Outage } from "./outage.ts";
-import { type About, type Run, SILENT, type Telling, type Tracing } from "./tracing.ts";
+import { type About, type Run, SILENT, type TracedSpan, type Tracing } from "./tracing.ts";
 
 /** How long a process that stops waits for a collector that does not answer. */
 const FLUSH_MS = 2_000;
@@ -110,13 +110,13 @@ export class Traces implements Tracing, AsyncDisposable {
       span.setAttribute("error.type", type);
       span.setStatus({ code: SpanStatusCode.ERROR });
     };
-    const telling: Telling = {
-      tell: (more) => void span.setAttributes(more),
-      name: (other) => void span.updateName(other),
+    const traced: TracedSpan = {
+      setAttributes: (more) => void span.setAttributes(more),
+      updateName: (other) => void span.updateName(other),
       failed,
     };
     try {
-      return await this.#underWay.run({ span, context: trace.setSpan(parent, span) }, () => run(telling));
+      return await this.#underWay.run({ span, context: trace.setSpan(parent, span) }, () => run(traced));
     } catch (error) {
       // Its message may quote what must not be told.
       if (about.isFailure?.(error) ?? true) failed(error instanceof Error ? error.name : "unknown");

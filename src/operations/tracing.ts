@@ -11,10 +11,10 @@ export interface About {
 }
 
 /** A span that is under way. */
-export interface Telling {
-  tell(attributes: Attributes): void;
+export interface TracedSpan {
+  setAttributes(attributes: Attributes): void;
   /** Instead of the name that it began with. */
-  name(name: string): void;
+  updateName(name: string): void;
   /** Says that it failed, without an error that was thrown. */
   failed(type: string): void;
 }
@@ -40,9 +40,9 @@ export interface Tracing {
   snapshot(): (<T>(run: () => T) => T) | null;
 }
 
-export type Run<T> = (telling: Telling) => Promise<T>;
+export type Run<T> = (span: TracedSpan) => Promise<T>;
 
-export const SILENT: Telling = { tell: () => {}, name: () => {}, failed: () => {} };
+export const SILENT: TracedSpan = { setAttributes: () => {}, updateName: () => {}, failed: () => {} };
 
 export const UNTRACED: Tracing = {
   isOn: false,

@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import { HttpError } from "../http/errors.ts";
 import { type Json, objectOf } from "../json.ts";
-import { askCommand, readCommand, type ToldCommand, waitsFor } from "../queues/commands.ts";
+import { askCommand, type CommandReport, readCommand, waitsFor } from "../queues/commands.ts";
 import { QueueUnavailableError } from "../queues/queues.ts";
 
 /** What the page may ask for: a command's flags, and its options that take a value. Nothing here reads a file of a worker's. */
@@ -54,7 +54,7 @@ export async function ask(ctx: Context, body: Json): Promise<{ id: string }> {
 export async function look(
   ctx: Context,
   id: string,
-): Promise<(ToldCommand | { state: "waiting"; lines: string[] }) & { waitsFor: string | null }> {
+): Promise<(CommandReport | { state: "waiting"; lines: string[] }) & { waitsFor: string | null }> {
   return await whileRedisIsThere(async () => {
     const told = await readCommand(ctx, id);
     if (told?.state === "done") return { ...told, waitsFor: null };

@@ -20,10 +20,10 @@ const SPENDERS = 60;
 /** A delivery that has waited longer needs an operator, as `tain doctor` sees it. */
 const OVERDUE_MS = 60_000;
 
-type View = (ctx: Context, asked: URLSearchParams) => Promise<object>;
+type PageView = (ctx: Context, asked: URLSearchParams) => Promise<object>;
 
 /** What the page's views show, by their names. None changes anything, and none asks upstream. */
-export const VIEWS: Readonly<Record<string, View>> = {
+export const VIEWS: Readonly<Record<string, PageView>> = {
   async fleet(ctx) {
     const before = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
     const [{ repositories, ...status }, troubled] = await Promise.all([

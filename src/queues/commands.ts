@@ -3,7 +3,7 @@ import { seal, sealingKey, unseal } from "../config/sealing.ts";
 import { withPatience } from "../operations/redis.ts";
 import type { Stores } from "../stores.ts";
 import type { CommandJob } from "./jobs.ts";
-import { type Asking, asking } from "./queues.ts";
+import { askQueues, type QueueAccess } from "./queues.ts";
 
 /**
  * Commands of `tain` that an operator asks for on the page. The web process may not do them itself, so a worker does. What is
@@ -20,7 +20,7 @@ export interface AskedCommand {
 }
 
 /** How a command comes along, or how it ended. */
-export interface ToldCommand {
+export interface CommandReport {
   state: "running" | "done";
   /** What a person is told, as on a terminal. */
   lines: string[];
@@ -41,13 +41,13 @@ type Sealing = Pick<Stores, "config">;
 
 /** Asks for a command, and answers its id. @throws QueueUnavailableError */
 export async function askCommand(
-  ctx: Asking & Sealing & Pick<Stores, "clock">,
+  ctx: QueueAccess & Sealing & Pick<Stores, "clock">,
   { name, args }: Pick<AskedCommand, "name" | "args">,
 ): Promise<string> {
   const id = randomUUID();
   const asked: AskedCommand = { name, args, askedAt: ctx.clock.now().getTime() };
   const job: CommandJob = { id, sealed: sealed(ctx, `asked ${id}`, asked) };
-  await asking(ctx, () => ctx.queues.commands.add("command", job, { jobId: id }));
+  await askQueues(ctx, () => ctx.queues.commands.add("command", job, { jobId: id }));
   return id;
 }
 
@@ -58,23 +58,27 @@ export function openCommand(ctx: Sealing & Pick<Stores, "clock">, job: CommandJo
   return asked && ctx.clock.now().getTime() - asked.askedAt < STALE_MS ? asked : null;
 }
 
-export async function tellCommand(ctx: Sealing & Pick<Stores, "redis">, id: string, told: ToldCommand): Promise<void> {
+export async function reportCommand(
+  ctx: Sealing & Pick<Stores, "redis">,
+  id: string,
+  told: CommandReport,
+): Promise<void> {
   const text = sealed(ctx, `told ${id}`, told);
   await withPatience(ctx.redis, () => ctx.redis.set(keyOf(ctx.config, id), text, "PX", TOLD_MS));
 }
 
 /** Null: it has not begun, or nobody asked for it lately. */
-export async function readCommand(ctx: Sealing & Pick<Stores, "redis">, id: string): Promise<ToldCommand | null> {
+export async function readCommand(ctx: Sealing & Pick<Stores, "redis">, id: string): Promise<CommandReport | null> {
   const text = await withPatience(ctx.redis, () => ctx.redis.get(keyOf(ctx.config, id)));
-  // Only `tellCommand` has the key.
-  return text === null ? null : (unsealed(ctx, `told ${id}`, text) as ToldCommand | null);
+  // Only `reportCommand` has the key.
+  return text === null ? null : (unsealed(ctx, `told ${id}`, text) as CommandReport | null);
 }
 
 /** Why a command has not begun, in words; null: nobody knows it, or its worker has gone. @throws QueueUnavailableError */
-export async function waitsFor(ctx: Asking, id: string): Promise<string | null> {
-  const job = await asking(ctx, () => ctx.queues.commands.getJob(id));
-  if (!job || (await asking(ctx, () => job.isFailed()))) return null;
-  const workers = await asking(ctx, () => ctx.queues.commands.getWorkers());
+export async function waitsFor(ctx: QueueAccess, id: string): Promise<string | null> {
+  const job = await askQueues(ctx, () => ctx.queues.commands.getJob(id));
+  if (!job || (await askQueues(ctx, () => job.isFailed()))) return null;
+  const workers = await askQueues(ctx, () => ctx.queues.commands.getWorkers());
   return workers.length > 0 ? "It waits for its turn" : "No worker is running: it waits until one does";
 }
 

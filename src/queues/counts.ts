@@ -1,5 +1,5 @@
 import { deliveriesInBursts } from "./open-jobs.ts";
-import { type Asking, asking, QUEUE_KEYS, QUEUE_NAMES, type Queues } from "./queues.ts";
+import { askQueues, QUEUE_KEYS, QUEUE_NAMES, type QueueAccess, type Queues } from "./queues.ts";
 
 export interface QueueCounts {
   waiting: number;
@@ -12,9 +12,9 @@ export interface QueueCounts {
  * What stands in each queue, by its name. Deliveries are counted, whether each has a job or many share one.
  * @throws QueueUnavailableError when Redis cannot be reached, or does not answer in time
  */
-export async function queueCounts(ctx: Asking): Promise<Record<string, QueueCounts>> {
+export async function queueCounts(ctx: QueueAccess): Promise<Record<string, QueueCounts>> {
   const counts = QUEUE_KEYS.filter((key) => key !== "bursts").map(async (key) => {
-    const own = await asking(ctx, () => jobCounts(ctx.queues[key]));
+    const own = await askQueues(ctx, () => jobCounts(ctx.queues[key]));
     return [QUEUE_NAMES[key], key === "deliveries" ? await withBursts(ctx, own) : own] as const;
   });
   return Object.fromEntries(await Promise.all(counts));
@@ -26,7 +26,7 @@ async function jobCounts(queue: Queues[keyof Queues]): Promise<QueueCounts> {
   return { waiting: waiting + prioritized, active, delayed, failed };
 }
 
-async function withBursts(ctx: Asking, own: QueueCounts): Promise<QueueCounts> {
+async function withBursts(ctx: QueueAccess, own: QueueCounts): Promise<QueueCounts> {
   const [waiting, active, delayed] = await Promise.all([
     deliveriesInBursts(ctx, ["waiting", "prioritized"]),
     deliveriesInBursts(ctx, ["active"]),

@@ -11,13 +11,15 @@ import {
   type TargetJob,
 } from "./jobs.ts";
 import { refreshId } from "./open-jobs.ts";
-import { type Asking, asking } from "./queues.ts";
+import { askQueues, type QueueAccess } from "./queues.ts";
 
 // Each of these throws QueueUnavailableError when Redis takes no job.
 
 /** Adds a whole delivery. Asked twice while the first waits, it is one job. */
-export async function enqueueInbox(ctx: Asking, job: InboxJob): Promise<void> {
-  await asking(ctx, () => ctx.queues.inbox.add("store", job, { deduplication: { id: `${job.hookId}:${job.guid}` } }));
+export async function enqueueInbox(ctx: QueueAccess, job: InboxJob): Promise<void> {
+  await askQueues(ctx, () =>
+    ctx.queues.inbox.add("store", job, { deduplication: { id: `${job.hookId}:${job.guid}` } }),
+  );
 }
 
 /** The traces that deliveries arrived in, by their ids, as far as they are told. */
@@ -27,7 +29,7 @@ const UNTOLD: Traces = new Map();
 
 /** Asks for deliveries to be applied, each by a job of its own. A delivery whose own job waits or runs gets no second one. */
 export async function enqueueDeliveries(
-  ctx: Asking,
+  ctx: QueueAccess,
   deliveryIds: readonly string[],
   traces: Traces = UNTOLD,
 ): Promise<void> {
@@ -44,7 +46,7 @@ export async function enqueueDeliveries(
  * does with it, so they share jobs. A lone delivery has its own, as `enqueueDeliveries` gives it.
  */
 export async function enqueueBursts(
-  ctx: Asking,
+  ctx: QueueAccess,
   deliveryIds: readonly string[],
   traces: Traces = UNTOLD,
 ): Promise<void> {
@@ -71,12 +73,12 @@ interface Taking<Payload> {
   addBulk(jobs: NewJob<Payload>[]): Promise<unknown>;
 }
 
-async function addAll<Payload>(ctx: Asking, queue: Taking<Payload>, jobs: NewJob<Payload>[]): Promise<void> {
+async function addAll<Payload>(ctx: QueueAccess, queue: Taking<Payload>, jobs: NewJob<Payload>[]): Promise<void> {
   const [first, ...others] = jobs;
   if (!first) return;
   // A pipeline takes longer to set up than a job takes to add, and mostly there is one job.
   const add = () => (others.length === 0 ? queue.add(first.name, first.data, first.opts) : queue.addBulk(jobs));
-  await asking(ctx, add);
+  await askQueues(ctx, add);
 }
 
 /**
@@ -84,12 +86,12 @@ async function addAll<Payload>(ctx: Asking, queue: Taking<Payload>, jobs: NewJob
  * first: the first of every account, then the second of each. So no account waits behind all copies of another.
  */
 export async function enqueueBackfill(
-  ctx: Asking,
+  ctx: QueueAccess,
   job: RepositoryJob,
   { rank = 1 }: { rank?: number } = {},
 ): Promise<void> {
   const opts = { priority: Math.min(rank, MAX_PRIORITY), deduplication: { id: String(job.repositoryId) } };
-  await asking(ctx, () => ctx.queues.backfill.add("backfill", job, opts));
+  await askQueues(ctx, () => ctx.queues.backfill.add("backfill", job, opts));
 }
 
 /** BullMQ's own bound. */
@@ -100,12 +102,12 @@ const MAX_PRIORITY = 2_097_152;
  * catch-up that waits for a better time need not wait any more.
  */
 export async function enqueueCatchUp(
-  ctx: Asking,
+  ctx: QueueAccess,
   job: RepositoryJob,
   { atOnce = false }: { atOnce?: boolean } = {},
 ): Promise<void> {
   const id = String(job.repositoryId);
-  await asking(ctx, async () => {
+  await askQueues(ctx, async () => {
     await ctx.queues.catchUp.add("catch-up", job, { deduplication: { id, keepLastIfActive: true } });
     if (!atOnce) return;
     const waiting = await ctx.queues.catchUp.getDeduplicationJobId(id);
@@ -115,8 +117,8 @@ export async function enqueueCatchUp(
 }
 
 /** Asks for the next part of an audit. A part that waits or runs already gets no second job. */
-export async function enqueueAudit(ctx: Asking, job: RepositoryJob): Promise<void> {
-  await asking(ctx, () => ctx.queues.audit.add("audit", job, { deduplication: { id: String(job.repositoryId) } }));
+export async function enqueueAudit(ctx: QueueAccess, job: RepositoryJob): Promise<void> {
+  await askQueues(ctx, () => ctx.queues.audit.add("audit", job, { deduplication: { id: String(job.repositoryId) } }));
 }
 
 /**
@@ -126,21 +128,21 @@ export async function enqueueAudit(ctx: Asking, job: RepositoryJob): Promise<voi
  * Many asks become one read. An ask is dropped while an earlier job waits, even for a shorter time. Postgres knows what
  * is still to be asked, and when (`refresh_marks`); the job only makes a worker look there.
  */
-export async function enqueueRefreshes(ctx: Asking, asks: { job: RefreshJob; delayMs: number }[]): Promise<void> {
+export async function enqueueRefreshes(ctx: QueueAccess, asks: { job: RefreshJob; delayMs: number }[]): Promise<void> {
   if (asks.length === 0) return;
   const jobs = asks.map(({ job, delayMs }) => ({
     name: "refresh",
     data: job,
     opts: { delay: delayMs, deduplication: { id: refreshId(job), keepLastIfActive: true } },
   }));
-  await asking(ctx, () => ctx.queues.refresh.addBulk(jobs));
+  await askQueues(ctx, () => ctx.queues.refresh.addBulk(jobs));
 }
 
 /**
  * Wakes targets for which something waits. Woken during its turn, a target has another turn after it: what was just written
  * may have come too late for the running one.
  */
-export async function enqueueTargets(ctx: Asking, targetIds: readonly number[]): Promise<void> {
+export async function enqueueTargets(ctx: QueueAccess, targetIds: readonly number[]): Promise<void> {
   const jobs: { name: string; data: TargetJob; opts: JobsOptions }[] = targetIds.map((targetId) => ({
     name: "send",
     data: { targetId },
@@ -150,19 +152,19 @@ export async function enqueueTargets(ctx: Asking, targetIds: readonly number[]):
 }
 
 /** Asks for a task to be done for each shard. A shard whose job waits or runs already gets no second one. */
-export async function enqueueShards(ctx: Asking, task: ShardedTask, of: number): Promise<void> {
+export async function enqueueShards(ctx: QueueAccess, task: ShardedTask, of: number): Promise<void> {
   const jobs = Array.from({ length: of }, (_, at) => ({
     name: task,
     data: { at, of },
     opts: { deduplication: { id: `${task} ${at} of ${of}` } },
   }));
-  await asking(ctx, () => ctx.queues.shards.addBulk(jobs));
+  await askQueues(ctx, () => ctx.queues.shards.addBulk(jobs));
 }
 
 /** Asks for a maintenance task now, beside its schedule. A task that waits already gets no second job. */
-export async function enqueueTask(ctx: Asking, task: MaintenanceTask): Promise<void> {
+export async function enqueueTask(ctx: QueueAccess, task: MaintenanceTask): Promise<void> {
   // Asked while it runs, it runs once more: what the caller has just stored may have come too late for the running one.
-  await asking(ctx, () =>
+  await askQueues(ctx, () =>
     ctx.queues.maintenance.add(task, {}, { deduplication: { id: task, keepLastIfActive: true } }),
   );
 }

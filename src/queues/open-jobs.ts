@@ -1,17 +1,17 @@
 import type { BurstJob, RefreshJob } from "./jobs.ts";
-import { type Asking, asking, type Queues } from "./queues.ts";
+import { askQueues, type QueueAccess, type Queues } from "./queues.ts";
 
 // What a queue holds of these it need not be given again. Asking takes a third of the work of adding a job in vain. Each of
 // these throws QueueUnavailableError when Redis cannot be reached.
 
 /** The deliveries among these that have no job of their own, waiting or running. */
-export async function deliveriesWithoutJob(ctx: Asking, deliveryIds: readonly string[]): Promise<string[]> {
+export async function deliveriesWithoutJob(ctx: QueueAccess, deliveryIds: readonly string[]): Promise<string[]> {
   return await withoutJob(ctx, ctx.queues.deliveries, deliveryIds, (id) => id);
 }
 
 /** The refreshes among these that have no job, waiting or running. */
 export async function refreshesWithoutJob<Asked extends RefreshJob>(
-  ctx: Asking,
+  ctx: QueueAccess,
   asked: readonly Asked[],
 ): Promise<Asked[]> {
   return await withoutJob(ctx, ctx.queues.refresh, asked, refreshId);
@@ -19,7 +19,7 @@ export async function refreshesWithoutJob<Asked extends RefreshJob>(
 
 /** The repositories among these that have no job of that kind, waiting or running. */
 export async function repositoriesWithoutJob(
-  ctx: Asking,
+  ctx: QueueAccess,
   queue: "backfill" | "catchUp",
   repositoryIds: readonly number[],
 ): Promise<number[]> {
@@ -32,13 +32,13 @@ export function refreshId({ kind, repositoryId, key }: RefreshJob): string {
 }
 
 async function withoutJob<Asked>(
-  ctx: Asking,
+  ctx: QueueAccess,
   queue: Queues["deliveries" | "refresh" | "backfill" | "catchUp"],
   asked: readonly Asked[],
   idOf: (one: Asked) => string,
 ): Promise<Asked[]> {
   if (asked.length === 0) return [];
-  const jobs = await asking(ctx, () => Promise.all(asked.map((one) => queue.getDeduplicationJobId(idOf(one)))));
+  const jobs = await askQueues(ctx, () => Promise.all(asked.map((one) => queue.getDeduplicationJobId(idOf(one)))));
   return asked.filter((_, at) => jobs[at] === null);
 }
 
@@ -48,8 +48,11 @@ const OPEN_STATES: readonly OpenState[] = ["waiting", "prioritized", "active", "
 const JOBS_READ = 1_000;
 
 /** The deliveries that are named by the bursts in these states. Several bursts may name one delivery. */
-export async function deliveriesInBursts(ctx: Asking, states: readonly OpenState[] = OPEN_STATES): Promise<string[]> {
-  const ids = await Promise.all(states.map((state) => asking(ctx, () => readBursts(ctx.queues.bursts, state))));
+export async function deliveriesInBursts(
+  ctx: QueueAccess,
+  states: readonly OpenState[] = OPEN_STATES,
+): Promise<string[]> {
+  const ids = await Promise.all(states.map((state) => askQueues(ctx, () => readBursts(ctx.queues.bursts, state))));
   return ids.flat();
 }
 

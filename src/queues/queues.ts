@@ -120,13 +120,13 @@ export class QueueUnavailableError extends Error {
 }
 
 /** What asking the queues takes. */
-export interface Asking {
+export interface QueueAccess {
   queues: Queues;
   redis: Pick<RedisClient, "status">;
 }
 
 /** @throws QueueUnavailableError when Redis is away (BullMQ would wait for it without end), or too slow */
-export async function asking<T>({ redis }: Pick<Asking, "redis">, ask: () => Promise<T>): Promise<T> {
+export async function askQueues<T>({ redis }: Pick<QueueAccess, "redis">, ask: () => Promise<T>): Promise<T> {
   if (redis.status !== "ready")
     throw new QueueUnavailableError("Redis cannot be reached, so its queues cannot be used");
   try {

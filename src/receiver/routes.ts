@@ -61,7 +61,7 @@ export function openReceiver(ctx: Receiving): Receiver {
       const delivery = { hookId, guid, event, isMade, ...read, receivedAt, traceparent };
       // Before the signature is checked, anybody could have named it.
       named = events.of(event);
-      exchange.telling?.tell({ "tain.event": named, "tain.delivery": guid });
+      exchange.span?.setAttributes({ "tain.event": named, "tain.delivery": guid });
       if (signer) requireOf(signer, delivery);
       else common.note(envelope);
       const { status, postgresError } = await acceptDelivery(ctx, into, delivery);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../context.ts";
 import { countWaiting } from "../inbox/deliveries.ts";
-import { asking, QueueUnavailableError } from "../queues/queues.ts";
+import { askQueues, QueueUnavailableError } from "../queues/queues.ts";
 
 /** A delivery that has waited for longer than this is late. */
 const LATE_MS = 2_000;
@@ -70,7 +70,7 @@ async function areDeliveriesLate(ctx: Inbox): Promise<boolean> {
 /** A refresh for which upstream's pace leaves no room is delayed, and so not due. "unknown": Redis does not say. */
 async function areRefreshesBehind(ctx: Inboxes): Promise<boolean | "unknown"> {
   try {
-    return (await asking(ctx, () => ctx.queues.refresh.getWaitingCount())) >= BACKLOG;
+    return (await askQueues(ctx, () => ctx.queues.refresh.getWaitingCount())) >= BACKLOG;
   } catch (error) {
     if (error instanceof QueueUnavailableError) return "unknown";
     throw error;

@@ -1,6 +1,6 @@
 import type { Local } from "../context.ts";
 import { MAINTENANCE_TASKS, type MaintenanceTask } from "../queues/jobs.ts";
-import { asking } from "../queues/queues.ts";
+import { askQueues } from "../queues/queues.ts";
 import { SAMPLE_MS } from "../upstream/quota/history.ts";
 import { AUDIT_TICK_MS } from "./audit/schedule.ts";
 
@@ -36,9 +36,9 @@ export async function upsertSchedules(ctx: Pick<Local, "config" | "queues" | "re
   const everyMs = intervals(ctx.config);
   for (const task of MAINTENANCE_TASKS) {
     const every = everyMs[task];
-    const known = await asking(ctx, () => maintenance.getJobScheduler(task));
+    const known = await askQueues(ctx, () => maintenance.getJobScheduler(task));
     if (known?.every === every && known.next !== undefined && known.next > Date.now() - every - OVERDUE_MS) continue;
-    await asking(ctx, () => maintenance.upsertJobScheduler(task, { every }, { name: task, data: {} }));
+    await askQueues(ctx, () => maintenance.upsertJobScheduler(task, { every }, { name: task, data: {} }));
     mended.push(task);
   }
   return mended;

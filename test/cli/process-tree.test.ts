@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { type Part, ProcessTree } from "../../src/cli/up/process-tree.ts";
+import { ProcessTree, type TreeProgram } from "../../src/cli/up/process-tree.ts";
 import { until } from "../support/patience.ts";
 
 const entry = new URL("fixture-part.ts", import.meta.url);
@@ -10,7 +10,7 @@ function openTree() {
   const lines: string[] = [];
   const tree = new ProcessTree((line) => said.push(line));
   onTestFinished(async () => void (await tree.stop()));
-  const start = (name: string, how: string, more: Partial<Part> = {}) =>
+  const start = (name: string, how: string, more: Partial<TreeProgram> = {}) =>
     tree.start({
       name,
       entry,

@@ -160,17 +160,17 @@ test("a turn that stalls once it holds what was asked for sends nothing: another
   let aheadMs = 0;
   const ctx = { ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + aheadMs) } };
   const client = new TargetClient(ctx);
-  const { places } = client;
+  const { slots } = client;
   try {
     const stall = () => {
       aheadMs += 15_000;
-      return places;
+      return slots;
     };
-    Object.defineProperty(client, "places", { get: stall, configurable: true });
+    Object.defineProperty(client, "slots", { get: stall, configurable: true });
     await askFor(ctx, id, { event: "ping", payload: Buffer.from("{}"), deliveryId: null, repositoryId: null });
     await sendTo(ctx, client, id, new AbortController().signal);
     expect(server.pings).toHaveLength(0);
-    Object.defineProperty(client, "places", { value: places });
+    Object.defineProperty(client, "slots", { value: slots });
     aheadMs += 15_000;
     await sendTo(ctx, client, id, new AbortController().signal);
     expect(server.pings).toHaveLength(1);

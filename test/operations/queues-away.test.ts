@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import { asking, QueueUnavailableError } from "../../src/queues/queues.ts";
+import { askQueues, QueueUnavailableError } from "../../src/queues/queues.ts";
 
 const ready = { redis: { status: "ready" as const } };
 
 test("what Redis refuses is an outage of the queues; a mistake of ours is not disguised as one", async () => {
-  await expect(asking(ready, () => Promise.reject(new Error("Connection is closed.")))).rejects.toBeInstanceOf(
+  await expect(askQueues(ready, () => Promise.reject(new Error("Connection is closed.")))).rejects.toBeInstanceOf(
     QueueUnavailableError,
   );
   const mistake = new TypeError("x is not a function");
-  await expect(asking(ready, () => Promise.reject(mistake))).rejects.toBe(mistake);
+  await expect(askQueues(ready, () => Promise.reject(mistake))).rejects.toBe(mistake);
 });
 
 test("a Redis that is away is not asked: BullMQ would wait for it without end", async () => {
@@ -17,6 +17,6 @@ test("a Redis that is away is not asked: BullMQ would wait for it without end", 
     asked += 1;
     return Promise.resolve();
   };
-  await expect(asking({ redis: { status: "reconnecting" } }, ask)).rejects.toThrow("Redis cannot be reached");
+  await expect(askQueues({ redis: { status: "reconnecting" } }, ask)).rejects.toThrow("Redis cannot be reached");
   expect(asked).toBe(0);
 });

@@ -10,7 +10,7 @@ import { ASKED_AT_ONCE, type AskedRepository, askPermissions, type RepositoryPer
 /** Repositories of all callers together: some 20 MB. */
 const REMEMBERED = 200_000;
 
-interface Question {
+interface RightsQuestion {
   token: string;
   repository: AskedRepository;
 }
@@ -23,7 +23,7 @@ interface Remembered {
   askedAt: number;
   /** Upstream could not be asked: not before then again. */
   askAgainAt: number;
-  gathered: Gather<Question, RepositoryPermission | null>;
+  gathered: Gather<RightsQuestion, RepositoryPermission | null>;
 }
 
 type Parts = Pick<Context, "config" | "clock" | "random" | "log"> & { upstream: Pick<OnBehalf["identity"], "graphql"> };
@@ -92,7 +92,7 @@ export class PublicRights {
   async #answer(
     hash: string,
     one: Remembered,
-    questions: readonly Question[],
+    questions: readonly RightsQuestion[],
   ): Promise<(RepositoryPermission | null)[]> {
     const now = this.#parts.clock.now().getTime();
     const isRecent = this.#isRecent(one);

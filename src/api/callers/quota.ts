@@ -19,7 +19,7 @@ export interface QuotaFigures {
 }
 
 /** `isSpent`: the request may not be served. Null figures: the bucket has no limit. */
-export interface Spending {
+export interface QuotaSpending {
   isSpent: boolean;
   figures: QuotaFigures | null;
 }
@@ -81,7 +81,7 @@ interface Window {
 }
 
 /** What was taken without asking; it can be given back. */
-export interface Taken {
+export interface TakenQuota {
   /** Null: there is no limit. */
   readonly window: Window | null;
   readonly cost: number;
@@ -111,18 +111,18 @@ export class CallerQuota {
   }
 
   /** Takes `cost` from what this process has leased; null where Redis has to be asked. */
-  take(caller: Payer | Stranger, bucket: Bucket, cost: number): Taken | null {
+  take(caller: Payer | Stranger, bucket: Bucket, cost: number): TakenQuota | null {
     const window = this.#window(caller, bucket);
     return window && !this.#takeFrom(window, cost) ? null : { window, cost };
   }
 
   /** Gives back what was taken. */
-  undo({ window, cost }: Taken): void {
+  undo({ window, cost }: TakenQuota): void {
     if (window?.resetAt) window.left = Math.min(window.left + cost, window.used);
   }
 
   /** The figures of the window that it was taken from; null where there is no limit. */
-  figuresOf({ window }: Taken): QuotaFigures | null {
+  figuresOf({ window }: TakenQuota): QuotaFigures | null {
     return window && figuresOf(window);
   }
 
@@ -134,7 +134,7 @@ export class CallerQuota {
   }
 
   /** Takes `cost` from the caller's quota, unless there is not that much left. */
-  async spend(caller: Payer | Stranger, bucket: Purse, cost: number): Promise<Spending> {
+  async spend(caller: Payer | Stranger, bucket: Purse, cost: number): Promise<QuotaSpending> {
     const window = this.#window(caller, bucket);
     if (!window) return { isSpent: false, figures: null };
     // Each turn is a lease. Another request may take what this one has leased, hence the bound.

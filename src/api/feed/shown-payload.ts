@@ -7,12 +7,12 @@ import { type Caller, sightOf } from "../callers/caller.ts";
 import { closenessOf, hasMirrorsRights, mayHook, readsCode } from "../callers/permissions.ts";
 
 /** What an event takes to be shown. "code": all that hangs on commits. "talk": the right of the issue or pull request that is talked about. */
-type Taken = Right | "code" | "talk";
+type EventRight = Right | "code" | "talk";
 
 const CODE = ["checks", "statuses", "contents"] as const;
 
 /** All other events only hooks hear of: alerts, keys, teams, members … */
-const TAKES: Readonly<Record<string, Taken>> = {
+const TAKES: Readonly<Record<string, EventRight>> = {
   issues: "issues",
   sub_issues: "issues",
   issue_dependencies: "issues",

@@ -6,11 +6,11 @@ import type { ForwardOwn } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { isUnchanged } from "../dialect/reply.ts";
 import { collected, passedOn, rebased, rebasedBytes } from "./body.ts";
-import type { Asking, ForwardCache } from "./cache/cache.ts";
+import type { CacheRequest, ForwardCache } from "./cache/cache.ts";
 import type { WholeAnswer } from "./cache/keeping.ts";
 
 /** A request as it is passed on. */
-export interface Asked {
+export interface CallersRequest {
   method: string;
   /** With its query. */
   path: string;
@@ -30,7 +30,7 @@ export interface Asked {
 const MOST_LOOKED_THROUGH = 4 * 1024 * 1024;
 
 /** @param path with its query */
-export function askedBy({ ctx, method, headers, body, api, gone }: Call, path: string): Asked {
+export function askedBy({ ctx, method, headers, body, api, gone }: Call, path: string): CallersRequest {
   const { config, log } = ctx;
   return { method, path, headers, body, api, upstreamUrl: config.upstreamUrl, gone, log };
 }
@@ -94,13 +94,13 @@ const DOCUMENT = /^application\/(?!vnd\.github(\.v3)?\.(raw|html|diff|patch|sha)
  * Sends a request on once, and answers as upstream does, while the answer arrives.
  * @throws ApiFault 502 or 504 when no answer begins; the signal's reason
  */
-export async function forward(asked: Asked, send: ForwardOwn): Promise<Answer> {
+export async function forward(asked: CallersRequest, send: ForwardOwn): Promise<Answer> {
   return answerOf(asked, await opened(asked, send, (error) => unanswered(error, asked.method)));
 }
 
 /** @throws what `fault` makes of an outage; the signal's reason */
 export async function opened(
-  asked: Asked,
+  asked: CallersRequest,
   send: ForwardOwn,
   fault: (error: UpstreamUnavailableError) => unknown,
   conditional?: Conditional,
@@ -125,7 +125,7 @@ export async function opened(
  * @param pieces of the body, where its beginning was read before
  */
 export function answerOf(
-  asked: Asked,
+  asked: CallersRequest,
   { status, headers, body }: Opened,
   pieces: AsyncIterable<Buffer> = body,
 ): Answer {
@@ -145,7 +145,7 @@ export function answerOf(
  * UpstreamUnavailableError when it breaks off
  */
 export async function restrictedAnswerOf(
-  asked: Asked,
+  asked: CallersRequest,
   opened: Opened,
   pieces: AsyncIterable<Buffer> = opened.body,
 ): Promise<Answer> {
@@ -169,8 +169,8 @@ const TOO_LONG = "Upstream's answer is longer than this mirror looks through: as
  */
 export async function forwardKept(
   cache: ForwardCache,
-  asked: Asked,
-  asking: Pick<Asking, "question" | "viewer" | "home" | "isFresh" | "send">,
+  asked: CallersRequest,
+  asking: Pick<CacheRequest, "question" | "viewer" | "home" | "isFresh" | "send">,
   fault: (error: UpstreamUnavailableError) => unknown,
 ): Promise<Answer> {
   const { method, headers, gone } = asked;
@@ -189,7 +189,11 @@ export async function forwardKept(
 }
 
 /** 304 where the caller has it already. */
-function wholeAnswer(asked: Asked, { status, headers, body }: WholeAnswer, extra: Record<string, string>): Answer {
+function wholeAnswer(
+  asked: CallersRequest,
+  { status, headers, body }: WholeAnswer,
+  extra: Record<string, string>,
+): Answer {
   const { shown, isDocument } = shownHeaders(asked, headers);
   const { upstreamUrl, api, method } = asked;
   const all = { ...shown, ...extra };
@@ -206,7 +210,7 @@ function wholeAnswer(asked: Asked, { status, headers, body }: WholeAnswer, extra
 }
 
 function shownHeaders(
-  { api, upstreamUrl }: Asked,
+  { api, upstreamUrl }: CallersRequest,
   headers: Opened["headers"],
 ): { shown: Record<string, string>; isDocument: boolean } {
   const one = (name: string) => [headers[name.toLowerCase()]].flat()[0];

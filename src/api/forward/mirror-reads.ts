@@ -10,7 +10,7 @@ import { restrictRead } from "../view.ts";
 import type { Home } from "./cache/cache.ts";
 import type { Viewer } from "./cache/proofs.ts";
 import { questionOf } from "./cache/question.ts";
-import { type Asked, askedBy, forwardKept, restrictedAnswerOf } from "./forwarding.ts";
+import { askedBy, type CallersRequest, forwardKept, restrictedAnswerOf } from "./forwarding.ts";
 import { readFault } from "./upstream-for-callers.ts";
 
 /**
@@ -77,7 +77,7 @@ export async function shownToMirror(call: Call, home: Home, rest: string): Promi
     const shown = restrictRead(text, call, home.id);
     return shown === text ? document : Buffer.from(shown);
   };
-  const asked: Asked = { ...askedBy(call, below), ...(OF_GIT.test(rest) ? {} : { restrict }) };
+  const asked: CallersRequest = { ...askedBy(call, below), ...(OF_GIT.test(rest) ? {} : { restrict }) };
   const send = (conditional?: Conditional) =>
     ctx.upstream.open(caller, below, { headers: headersOf(call), gone, ...(conditional && { conditional }) });
   const question = ctx.forwarded && questionOf({ ...call, path });

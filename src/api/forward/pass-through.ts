@@ -5,7 +5,7 @@ import type { Conditional } from "../../upstream/client/opened.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
 import type { Caller, User } from "../callers/caller.ts";
 import type { Home } from "./cache/cache.ts";
-import type { Question } from "./cache/kept-answers.ts";
+import type { CacheableRead } from "./cache/kept-answers.ts";
 import { questionOf } from "./cache/question.ts";
 import { answerOf, askedBy, forward, forwardKept, opened, unanswered } from "./forwarding.ts";
 import { sentOn } from "./sent-on.ts";
@@ -42,7 +42,7 @@ async function read(call: Call, { forward: send, fingerprint, known }: OfUpstrea
 }
 
 /** The mirrored repository that the question leads to, if the caller sees it. */
-async function homeOf({ ctx, sight, reading }: Call, { fullName, id }: Question): Promise<Home | null> {
+async function homeOf({ ctx, sight, reading }: Call, { fullName, id }: CacheableRead): Promise<Home | null> {
   const { repositories } = ctx.mirror;
   try {
     return fullName === null

@@ -1,8 +1,8 @@
-interface Node {
-  readonly fixed: Map<string, Node>;
-  any: Node | null;
+interface PathNode {
+  readonly fixed: Map<string, PathNode>;
+  any: PathNode | null;
   /** Behind any number of segments. */
-  many: Node | null;
+  many: PathNode | null;
   methods: readonly string[];
   form: string;
 }
@@ -34,7 +34,7 @@ export class PathTree {
   hasWord(method: string, path: string): boolean {
     const segments = path.split("/").slice(1);
     const word = segments.pop() ?? "";
-    const node = segments.reduce<Node | null>((at, one) => at && (at.fixed.get(one) ?? at.any), this.#root);
+    const node = segments.reduce<PathNode | null>((at, one) => at && (at.fixed.get(one) ?? at.any), this.#root);
     return node?.fixed.get(word)?.methods.includes(nameOf(method)) ?? false;
   }
 }
@@ -44,7 +44,7 @@ function nameOf(method: string): string {
 }
 
 /** A form has one `**` at most, so this takes no more steps than a few for each segment. */
-function formOf(node: Node, segments: readonly string[], at: number, method: string): string | null {
+function formOf(node: PathNode, segments: readonly string[], at: number, method: string): string | null {
   const segment = segments[at];
   const { many } = node;
   if (segment === undefined) return [node, many].find((one) => one?.methods.includes(method))?.form ?? null;
@@ -60,6 +60,6 @@ function formOf(node: Node, segments: readonly string[], at: number, method: str
   return null;
 }
 
-function newNode(): Node {
+function newNode(): PathNode {
   return { fixed: new Map(), any: null, many: null, methods: [], form: "" };
 }

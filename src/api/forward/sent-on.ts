@@ -11,7 +11,7 @@ import type { Opened } from "../../upstream/client/opened.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
 import type { Writer } from "../rest/writes/pass-on.ts";
 import { askAgain, isSuccess, settle, type Write } from "../rest/writes/write.ts";
-import type { Read } from "../rest/writes/write-reads.ts";
+import type { FollowUpRead } from "../rest/writes/write-reads.ts";
 import { beginTrace, type Trace, type TracedWrite } from "../trace/trace.ts";
 import { hold } from "./hold.ts";
 
@@ -165,7 +165,7 @@ async function mark(writer: Writer, things: readonly Thing[]): Promise<void> {
   if (single.length > 0 && (await writer.ctx.upstream.mayRaiseDoubt(writer.caller))) await askAgain(writer, single);
 }
 
-function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | undefined): Read[] {
+function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | undefined): FollowUpRead[] {
   if (path === null) return [];
   // Of a list nobody knows what should be new in it.
   if (key === 0) return [{ kind, key, path }];
@@ -176,7 +176,7 @@ function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | und
     seenAt: new Date(0),
     read: true,
   };
-  const awaits: Read["awaits"] = (body) => {
+  const awaits: FollowUpRead["awaits"] = (body) => {
     const fields = observe(kind, body, at).seen.find((one) => one.kind === kind && one.key === key)?.fields ?? {};
     return before === undefined || Object.entries(before.fields).some(([name, was]) => !isSame(fields, name, was));
   };

@@ -1,14 +1,14 @@
 import { decoded } from "../../http/router.ts";
 import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import type { ApiContext, Call } from "../call.ts";
-import { type IssuePlace, issuePlace, readOf, sides } from "../rest/writes/issue-writes.ts";
+import { type IssueAddress, issuePlace, readOf, sides } from "../rest/writes/issue-writes.ts";
 import { objectIn } from "./body-values.ts";
 import { refsMovedBy } from "./ref-writes.ts";
 import { releasesAt } from "./release-writes.ts";
 import type { Thing, Touched } from "./sent-on.ts";
 
 /** An issue, or both sides of a pull request. */
-export function issueThings(place: IssuePlace): Thing[] {
+export function issueThings(place: IssueAddress): Thing[] {
   return sides(place).map((key) => ({ ...key, path: readOf(key.kind, place).path }));
 }
 

@@ -26,7 +26,7 @@ import type { StreamPlaces } from "../streams/places.ts";
 import { type Count, GraphqlCall } from "./call.ts";
 import { cursorsOf, namesUnmirrored } from "./forward/beyond.ts";
 import { forwardWhole, knowsAllNamed, mayBeForwarded } from "./forward/forward.ts";
-import { notAskedOfUpstream, perhapsUpstreams, type Whole } from "./forward/unknown.ts";
+import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument } from "./forward/unknown.ts";
 import { MissingValues } from "./missing-values.ts";
 import { parseQuery, type Query } from "./parse.ts";
 import { bugIn, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
@@ -34,7 +34,7 @@ import { Documents, openValidation } from "./run/documents.ts";
 import { executePlan } from "./run/execution.ts";
 import { freshnessOf } from "./run/freshness.ts";
 import { type IssueTexts, openIssueTexts } from "./run/issue-texts.ts";
-import { answerKey, confirmationOfKept, type KeptAnswer, openAnswers } from "./run/kept-answers.ts";
+import { answerKey, confirmationOfKept, type KeptResult, openAnswers } from "./run/kept-answers.ts";
 import { Plans } from "./run/plan.ts";
 import { apiSchema } from "./schema.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
@@ -69,7 +69,7 @@ export interface GraphqlParts {
 }
 
 /** What is known of a request so far. */
-interface Progress {
+interface GraphqlProgress {
   exchange: Exchange;
   requestId: string;
   metered: Metered;
@@ -81,7 +81,7 @@ interface Progress {
 }
 
 /** What a caller asks, and as what. */
-interface Question {
+interface CallersQuery {
   caller: User;
   api: string;
   /** The request's body. */
@@ -103,7 +103,7 @@ export class Graphql {
   readonly #validation = openValidation();
   readonly #documents = new Documents(this.#schema, this.#validation);
   readonly #plans = new Plans(this.#schema);
-  readonly #answers: Kept<KeptAnswer>;
+  readonly #answers: Kept<KeptResult>;
   readonly #texts: Kept<IssueTexts>;
   readonly #counts = new Kept<Count>({ maxBytes: MAX_COUNT_BYTES, bytesOf: () => BYTES_PER_COUNT });
   readonly #missing: MissingValues;
@@ -135,7 +135,15 @@ export class Graphql {
     const text = await bodyText(exchange, MAX_BODY_BYTES);
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
     const server = serverHeaders(ctx.config, exchange.path.startsWith("/api/"));
-    const progress: Progress = { exchange, requestId, metered, server, figures: null, freshness: {}, limit: null };
+    const progress: GraphqlProgress = {
+      exchange,
+      requestId,
+      metered,
+      server,
+      figures: null,
+      freshness: {},
+      limit: null,
+    };
     try {
       return await this.#answer(progress, text);
     } catch (error) {
@@ -149,7 +157,7 @@ export class Graphql {
     }
   }
 
-  async #answer(progress: Progress, text: string): Promise<Reply> {
+  async #answer(progress: GraphqlProgress, text: string): Promise<Reply> {
     const { ctx, quota } = this.#parts;
     const { exchange } = progress;
     const caller = await this.#identify(exchange);
@@ -161,7 +169,7 @@ export class Graphql {
     const reading = new Reading(ctx.mirror.standings);
     const again = await this.#again(progress, { key, caller, reading });
     if (again) return again;
-    const question: Question = { caller, api, text, key, reading, before: reading.soFar() };
+    const question: CallersQuery = { caller, api, text, key, reading, before: reading.soFar() };
 
     const query = await parseQuery(text, {
       schema: this.#schema,
@@ -175,7 +183,11 @@ export class Graphql {
   }
 
   /** For a document that our schema does not allow: upstream's may. */
-  async #answerUnknown(progress: Progress, question: Question, errors: readonly GraphQLError[]): Promise<Reply> {
+  async #answerUnknown(
+    progress: GraphqlProgress,
+    question: CallersQuery,
+    errors: readonly GraphQLError[],
+  ): Promise<Reply> {
     const { ctx } = this.#parts;
     const whole = perhapsUpstreams(this.#schema, question.text, errors);
     if (!whole) return this.#reply(progress, { errors });
@@ -196,7 +208,7 @@ export class Graphql {
     return "either";
   }
 
-  async #answerHere(progress: Progress, question: Question, query: Query, side: Side): Promise<Reply> {
+  async #answerHere(progress: GraphqlProgress, question: CallersQuery, query: Query, side: Side): Promise<Reply> {
     const { timeoutMs } = this.#parts;
     const { exchange } = progress;
     const { caller } = question;
@@ -223,8 +235,8 @@ export class Graphql {
 
   /** @param beyond aborted once the query turns out to be upstream's to answer; null: it never is */
   #callsOf(
-    { exchange, requestId }: Progress,
-    { api, reading }: Question,
+    { exchange, requestId }: GraphqlProgress,
+    { api, reading }: CallersQuery,
     { operation, cost }: Query,
     { signal, beyond }: { signal: AbortSignal; beyond: AbortController | null },
   ): Subscriber["callFor"] {
@@ -251,7 +263,12 @@ export class Graphql {
   }
 
   /** Upstream's own answer to the whole. @param points what it costs here */
-  async #forward(progress: Progress, { caller, api, text }: Question, whole: Whole, points: number): Promise<Reply> {
+  async #forward(
+    progress: GraphqlProgress,
+    { caller, api, text }: CallersQuery,
+    whole: WholeDocument,
+    points: number,
+  ): Promise<Reply> {
     const { exchange, requestId } = progress;
     progress.limit?.lift();
     progress.limit = null;
@@ -274,7 +291,7 @@ export class Graphql {
 
   /** The answer that the same question had, while it is unchanged; null: it has to be made. */
   async #again(
-    progress: Progress,
+    progress: GraphqlProgress,
     { key, caller, reading }: { key: string; caller: User; reading: Reading },
   ): Promise<Reply | null> {
     const { clock, config } = this.#parts.ctx;
@@ -291,7 +308,7 @@ export class Graphql {
   }
 
   /** Whether the caller's quota does not allow that. */
-  async #spend(progress: Progress, caller: User, points: number): Promise<boolean> {
+  async #spend(progress: GraphqlProgress, caller: User, points: number): Promise<boolean> {
     const { figures, isSpent } = await this.#parts.quota.spend(caller, "graphql", points);
     progress.figures = figures;
     return isSpent;
@@ -299,9 +316,9 @@ export class Graphql {
 
   /** Null: it is upstream's to answer. */
   async #run(
-    progress: Progress,
+    progress: GraphqlProgress,
     { asked, document, operation, variables, cost, priced }: Query,
-    { call, signal, question: { key, before } }: { call: GraphqlCall; signal: AbortSignal; question: Question },
+    { call, signal, question: { key, before } }: { call: GraphqlCall; signal: AbortSignal; question: CallersQuery },
   ): Promise<Reply | null> {
     const { ctx } = this.#parts;
     const { pace } = ctx.mirror;
@@ -333,7 +350,7 @@ export class Graphql {
   }
 
   async #subscribe(
-    progress: Progress,
+    progress: GraphqlProgress,
     query: Query,
     { caller, callFor }: Pick<Subscriber, "caller" | "callFor">,
   ): Promise<Reply> {
@@ -357,7 +374,7 @@ export class Graphql {
   }
 
   /** Nothing is known of a query that ran out of time. */
-  #late(progress: Progress): Reply {
+  #late(progress: GraphqlProgress): Reply {
     const { ctx, timeoutMs } = this.#parts;
     const { requestId } = progress;
     ctx.log.warn({ requestId, timeoutMs }, "A GraphQL query ran out of time");
@@ -366,7 +383,7 @@ export class Graphql {
   }
 
   /** What a query came to, unless a bug of ours is in it. @throws what Postgres refused */
-  #reply(progress: Progress, result: Result, body: string | Buffer = resultText(result)): Reply {
+  #reply(progress: GraphqlProgress, result: Result, body: string | Buffer = resultText(result)): Reply {
     const bug = bugIn(result.errors);
     if (!bug) return reply(progress, 200, body);
     if (isPostgresOutage(bug.originalError)) throw bug.originalError;
@@ -378,12 +395,12 @@ export class Graphql {
   }
 }
 
-function wholeOf({ document, operation, variables }: Query): Whole {
+function wholeOf({ document, operation, variables }: Query): WholeDocument {
   return { document, operation, variables: variables.coerced };
 }
 
 function reply(
-  { requestId, server, figures, freshness }: Progress,
+  { requestId, server, figures, freshness }: GraphqlProgress,
   status: number,
   body: string | Buffer,
   headers: Record<string, string> = {},

@@ -18,7 +18,7 @@ import type { Documents } from "./run/documents.ts";
 const MAX_ITEMS = 1_000;
 
 /** What the body of a request asks. */
-interface Asked {
+interface GraphqlRequest {
   query: string;
   variables: Record<string, unknown>;
   operationName: string | undefined;
@@ -26,7 +26,7 @@ interface Asked {
 
 /** A request's operation, valid and priced. */
 export interface Query {
-  asked: Asked;
+  asked: GraphqlRequest;
   document: DocumentNode;
   operation: OperationDefinitionNode;
   variables: VariableValues;
@@ -94,7 +94,7 @@ export function isWithinBounds(
 }
 
 /** @throws ApiFault 400 if the body is no JSON object */
-export function readRequest(text: string): Asked | GraphQLError {
+export function readRequest(text: string): GraphqlRequest | GraphQLError {
   let body: Json;
   try {
     body = parseSent(text);

@@ -29,9 +29,9 @@ import { mayBePassed, passThrough } from "../forward/pass-through.ts";
 import { isServiceWord, serviceRoute } from "../forward/service-routes.ts";
 import { type ApiMeter, kindOf, type Metered, type Source } from "../metering.ts";
 import type { Match, Operation } from "../operation.ts";
-import type { Page } from "../page.ts";
+import type { RenderedPage } from "../page.ts";
 import { keptOrRendered } from "./kept-pages.ts";
-import { isOurJson, type Progress, passedReply, refused, replyTo } from "./respond.ts";
+import { isOurJson, passedReply, type RestProgress, refused, replyTo } from "./respond.ts";
 import { run } from "./run.ts";
 
 const DOCS = "https://docs.github.com/rest";
@@ -52,7 +52,7 @@ export interface RestParts {
   forms: ReadonlyMap<Operation, string>;
   callers: Callers;
   quota: CallerQuota;
-  pages: Kept<Page>;
+  pages: Kept<RenderedPage>;
   again: Again;
   requestIds: RequestIds;
   /** The names of the query parameters that each operation knows. */
@@ -95,7 +95,7 @@ export class Rest {
     if (exchange.method === "OPTIONS") return dialectReply(requestId, { status: 204, headers: PREFLIGHT, body: null });
     const body = await bodyText(exchange);
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
-    const progress: Progress = {
+    const progress: RestProgress = {
       requestId,
       metered,
       identity: serverHeaders(this.#parts.ctx.config, pathInApi(exchange).isEnterprise),
@@ -125,7 +125,7 @@ export class Rest {
     }
   }
 
-  #refused({ headers }: Exchange, fault: ApiFault, progress: Progress): Promise<Reply> {
+  #refused({ headers }: Exchange, fault: ApiFault, progress: RestProgress): Promise<Reply> {
     return refused(fault, progress, { agent: headers["user-agent"], pace: this.#parts.ctx.mirror.pace });
   }
 
@@ -149,7 +149,7 @@ export class Rest {
   async #open(
     exchange: Exchange,
     match: Match | null,
-    { progress, body, learnt }: { progress: Progress; body: string; learnt: Standings | undefined },
+    { progress, body, learnt }: { progress: RestProgress; body: string; learnt: Standings | undefined },
   ): Promise<{ call: Call; served: Match | null; asked: URLSearchParams }> {
     const { ctx, quota } = this.#parts;
     const { method, headers } = exchange;
@@ -203,7 +203,7 @@ export class Rest {
   }
 
   /** A caller whose credential is none is shown a stranger's figures, of which that takes nothing. */
-  async #identify({ headers: { authorization }, address }: Exchange, progress: Progress): Promise<Caller> {
+  async #identify({ headers: { authorization }, address }: Exchange, progress: RestProgress): Promise<Caller> {
     const { callers, quota } = this.#parts;
     try {
       return await callers.identify({ authorization, address });
@@ -213,7 +213,7 @@ export class Rest {
     }
   }
 
-  async #pay(caller: Caller, match: Match | null, progress: Progress): Promise<void> {
+  async #pay(caller: Caller, match: Match | null, progress: RestProgress): Promise<void> {
     const { ctx, quota } = this.#parts;
     if (match?.route.isFree) {
       progress.figures = await quota.figures(caller, "core");

@@ -43,9 +43,9 @@ export async function listOrganizationIssues(call: Call): Promise<Answer> {
   );
 }
 
-type Part = Pick<AcrossFilter, "ownerId" | "ownedBy" | "isOrganizations" | "hasPulls" | "type">;
+type AcrossScope = Pick<AcrossFilter, "ownerId" | "ownedBy" | "isOrganizations" | "hasPulls" | "type">;
 
-async function listed(call: Call, part: Part): Promise<Answer> {
+async function listed(call: Call, part: AcrossScope): Promise<Answer> {
   const { query, ctx } = call;
   const order: IssueOrder = {
     sort: choice(query, "sort", "Issue", ["created", "updated", "comments"]),

@@ -4,7 +4,7 @@ import type { Answer, Call } from "../call.ts";
 import { classOf } from "../callers/caller.ts";
 import { learnPublicRights } from "../callers/permissions.ts";
 import type { Match } from "../operation.ts";
-import { homeOf, ownBytes, type Page, type PublicRight } from "../page.ts";
+import { homeOf, ownBytes, type PublicRight, type RenderedPage } from "../page.ts";
 import { numberParam } from "./page.ts";
 
 /**
@@ -12,7 +12,7 @@ import { numberParam } from "./page.ts";
  * repositories that it shows.
  */
 export async function keptOrRendered(
-  pages: Kept<Page>,
+  pages: Kept<RenderedPage>,
   call: Call,
   match: Match,
   render: () => Promise<Answer>,
@@ -32,7 +32,7 @@ export async function keptOrRendered(
   const { body, link = null, lastModified = null } = answer;
   const [repositoryId] = call.met;
   if (!isPage(answer) || body === null || repositoryId === undefined) return answer;
-  const make = (): Page => ({
+  const make = (): RenderedPage => ({
     id: Symbol(),
     key,
     right,
@@ -88,7 +88,7 @@ function isPage({ status, contentType, headers, isUncached, notFresh }: Answer):
   return status === 200 && contentType === undefined && headers === undefined && !isUncached && !notFresh;
 }
 
-function answerOf(page: Page, confirmedAt: Date | null): Answer {
+function answerOf(page: RenderedPage, confirmedAt: Date | null): Answer {
   const { link, lastModified } = page;
   return { status: 200, body: null, page, link, lastModified, confirmedAt, isKept: true };
 }

@@ -21,10 +21,10 @@ import {
 } from "../dialect/reply.ts";
 import type { ApiVersion } from "../dialect/version.ts";
 import type { Metered } from "../metering.ts";
-import { encoded, type Page } from "../page.ts";
+import { encoded, type RenderedPage } from "../page.ts";
 
 /** What is known of a request so far. A fault is answered with as much of it as there is. */
-export interface Progress {
+export interface RestProgress {
   requestId: string;
   metered: Metered;
   version: ApiVersion;
@@ -43,7 +43,7 @@ interface AnsweredCall {
   signature: string | null;
   call: Call;
   answer: Answer;
-  progress: Progress;
+  progress: RestProgress;
 }
 
 /** An operation's answer with all its headers; 304 where the caller has it already. */
@@ -111,7 +111,7 @@ export function passedReply(requestId: string, { status, headers = {}, stream }:
 /** What is wrong with a request, with what is known of it. */
 export async function refused(
   fault: ApiFault,
-  progress: Progress,
+  progress: RestProgress,
   { agent, pace }: { agent: string | undefined; pace: Pace },
 ): Promise<Reply> {
   const headers = {
@@ -132,7 +132,7 @@ export function isOurJson(answer: Answer): answer is Answer & { body: string | B
 
 /** How a page's bytes travel to this caller: in an encoding that is kept with them, or as they are. */
 function keptForm(
-  page: Page,
+  page: RenderedPage,
   { headers }: Exchange,
 ): { encoding: Encoding | null; bodyHeaders: Record<string, string> } {
   const isAsked = headers["x-no-compression"] === undefined;

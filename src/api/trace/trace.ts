@@ -6,7 +6,7 @@ import type { Call } from "../call.ts";
 import type { User } from "../callers/caller.ts";
 
 /** Who had it written, and by which request. */
-export interface Tracing extends Pick<Call, "requestId"> {
+export interface WriteContext extends Pick<Call, "requestId"> {
   ctx: Pick<Call["ctx"], "db" | "clock" | "log">;
   caller: User;
 }
@@ -24,12 +24,12 @@ export interface TracedWrite {
 
 /** One row of `writes`. It stands before anything is sent, so that a crash leaves it behind as unknown. */
 export class Trace {
-  readonly #tracing: Tracing;
+  readonly #tracing: WriteContext;
   readonly #id: string;
   #answer: { status: number; requestId: string | null } | null = null;
   #isUnsent = false;
 
-  constructor(tracing: Tracing, id: string) {
+  constructor(tracing: WriteContext, id: string) {
     this.#tracing = tracing;
     this.#id = id;
   }
@@ -65,7 +65,10 @@ export class Trace {
 }
 
 /** Records a write that is about to be sent. While that cannot be done, nothing is sent. */
-export async function beginTrace(tracing: Tracing, { method, route, path, repositoryId }: TracedWrite): Promise<Trace> {
+export async function beginTrace(
+  tracing: WriteContext,
+  { method, route, path, repositoryId }: TracedWrite,
+): Promise<Trace> {
   const { ctx, caller, requestId } = tracing;
   const [bare = ""] = path.split("?");
   const token = caller.by.of === "own" ? caller.by.token.id : caller.by.fingerprint;

@@ -6,7 +6,7 @@ import { CommandError } from "../command.ts";
 import { findMatches } from "../repositories/patterns.ts";
 import { APP_TARGET } from "./targets.ts";
 
-type Asking = Pick<Context, "config" | "db" | "upstream">;
+type SecretContext = Pick<Context, "config" | "db" | "upstream">;
 
 /**
  * The secret for hooks of one repository, mirrored or not; of `app`; of a whole organisation by `owner/*`.
@@ -14,14 +14,14 @@ type Asking = Pick<Context, "config" | "db" | "upstream">;
  * @throws UpstreamRefusedError when upstream shows none of that name; CommandError when there is no App
  */
 export async function ownSecret(
-  ctx: Asking,
+  ctx: SecretContext,
   word: string,
   webhookSecret = ctx.config.webhookSecrets[0] ?? "",
 ): Promise<string> {
   return hookSecret(webhookSecret, await targetOf(ctx, word));
 }
 
-async function targetOf(ctx: Asking, word: string): Promise<HookTarget> {
+async function targetOf(ctx: SecretContext, word: string): Promise<HookTarget> {
   if (word === APP_TARGET) {
     if (ctx.config.appId === null)
       throw new CommandError("There is no App: set APP_ID and APP_PRIVATE_KEY, or name a repository");

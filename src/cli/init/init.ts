@@ -47,7 +47,7 @@ async function runInit({ values, streams, env }: Given, output: Output): Promise
     return 1;
   }
   const settings: Settings = {};
-  const asking: Asking = { questions, output, settings, before: parseEnv(before ?? ""), env };
+  const asking: Interview = { questions, output, settings, before: parseEnv(before ?? ""), env };
   await askUpstream(asking);
   await askStores(asking);
   await askPublicUrl(asking);
@@ -62,7 +62,7 @@ async function runInit({ values, streams, env }: Given, output: Output): Promise
 }
 
 /** The answers so far, and whom to ask for more. */
-interface Asking extends Pick<Given, "env"> {
+interface Interview extends Pick<Given, "env"> {
   questions: Questions;
   output: Output;
   settings: Settings;
@@ -70,7 +70,7 @@ interface Asking extends Pick<Given, "env"> {
   before: Settings;
 }
 
-async function askUpstream(asking: Asking): Promise<void> {
+async function askUpstream(asking: Interview): Promise<void> {
   const { questions, settings, output } = asking;
   settings.UPSTREAM_URL = await questions.ask(
     "The service's REST address:",
@@ -118,7 +118,7 @@ const LATER = warning(
 );
 
 /** Upstream judges the id and the key together. Either may be the wrong one, so both are asked for again, with what they were. */
-async function askApp(asking: Asking): Promise<void> {
+async function askApp(asking: Interview): Promise<void> {
   const { questions, settings, output } = asking;
   for (;;) {
     settings.APP_ID = await questions.ask("The App's id:", (answer) => answer, { otherwise: settings.APP_ID });
@@ -144,7 +144,7 @@ async function askApp(asking: Asking): Promise<void> {
 /** Nothing: `npm start` brings the store. */
 const EMBEDDED = "embedded";
 
-async function askStores(asking: Asking): Promise<void> {
+async function askStores(asking: Interview): Promise<void> {
   const { questions, settings, output } = asking;
   settings.DATABASE_URL = await questions.ask(
     "Postgres, as postgres://user:password@host:5432/database (not shown):",
@@ -173,7 +173,7 @@ async function askStores(asking: Asking): Promise<void> {
   );
 }
 
-async function askPublicUrl({ questions, settings, output, env }: Asking): Promise<void> {
+async function askPublicUrl({ questions, settings, output, env }: Interview): Promise<void> {
   settings.PUBLIC_URL = await questions.ask(
     "The address by which the service and callers reach Tain, e.g. https://tain.example.com:",
     async (answer) => {
@@ -199,7 +199,7 @@ function tell(output: Output, findings: readonly Finding[]): void {
 
 /** What an examination finds by the answers so far, and by nothing of the environment; what was not answered yet leads nowhere. */
 async function examined(
-  { settings, env }: Asking,
+  { settings, env }: Interview,
   answer: Settings,
   examine: (ctx: Context) => Promise<Finding[]>,
 ): Promise<Finding[]> {

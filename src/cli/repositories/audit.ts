@@ -77,7 +77,7 @@ async function auditOne(
   { repair, signal }: { repair: boolean; signal: AbortSignal },
   output: Output,
 ): Promise<AuditReport> {
-  const view = new View(output, fullName);
+  const view = new AuditProgress(output, fullName);
   const untilQuota = async ({ message, resetAt }: QuotaSpentError) => {
     view.clear();
     output.note(`tain: ${message}; the audit goes on then`);
@@ -104,7 +104,7 @@ async function auditOne(
 }
 
 /** How far it has come: a line that is drawn over, or one now and then; with --json a document now and then. */
-class View {
+class AuditProgress {
   readonly #output: Output;
   readonly #fullName: string;
   #isDrawn = false;

@@ -1,5 +1,5 @@
 import { JsonObject } from "../json.ts";
-import type { Part, ProcessTree } from "./process-tree.ts";
+import type { ProcessTree, TreeProgram } from "./process-tree.ts";
 
 /**
  * The upstream of the demonstration: the simulator as a process of its own. Its world is the same at each start and
@@ -27,7 +27,7 @@ const HAPPENINGS = [
 /** Starts the simulator and answers once it listens. */
 export async function startDemonstration(
   tree: ProcessTree,
-  { stopWithinMs }: Pick<Part, "stopWithinMs">,
+  { stopWithinMs }: Pick<TreeProgram, "stopWithinMs">,
 ): Promise<Demonstration> {
   const { promise: ready, resolve, reject } = Promise.withResolvers<Pick<Demonstration, "url" | "token">>();
   tree.start({

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { REFUSED_STATUS } from "../../operations/shutdown.ts";
 
 /** One program of the tree. */
-export interface Part {
+export interface TreeProgram {
   name: string;
   entry: URL;
   args?: readonly string[];
@@ -20,7 +20,7 @@ export interface Part {
 }
 
 interface Running {
-  part: Part;
+  part: TreeProgram;
   child: ChildProcess;
   exited: Promise<Ending>;
   /** When it ended by itself, lately. */
@@ -62,7 +62,7 @@ export class ProcessTree {
     this.#fail = resolve;
   }
 
-  start(part: Part): void {
+  start(part: TreeProgram): void {
     if (this.#stopping.signal.aborted) return;
     this.#spawn(part, []);
   }
@@ -85,7 +85,7 @@ export class ProcessTree {
     return killed;
   }
 
-  #spawn(part: Part, endings: number[]): void {
+  #spawn(part: TreeProgram, endings: number[]): void {
     const child = spawn(process.execPath, [fileURLToPath(part.entry), ...(part.args ?? [])], {
       env: part.env,
       // Our stdout is for what we say ourselves; their logs go beside it.
@@ -100,7 +100,7 @@ export class ProcessTree {
     void exited.then((ending) => this.#ended(part, endings, ending));
   }
 
-  async #ended(part: Part, before: number[], { how, isFinal }: Ending): Promise<void> {
+  async #ended(part: TreeProgram, before: number[], { how, isFinal }: Ending): Promise<void> {
     if (this.#stopping.signal.aborted) return;
     if (isFinal) return this.#fail(`The ${part.name} has ended (${how}); what it said of the reason stands above`);
     if (part.fatal) return this.#fail(`The ${part.name} has ended (${how}): ${part.fatal}`);

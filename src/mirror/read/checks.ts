@@ -9,19 +9,19 @@ export interface CheckedHead {
   suites: boolean;
 }
 
-interface Stored {
+interface StoredCheck {
   id: number;
   document: string;
 }
 
 /** A stored check run, as far as its state counts. */
-interface RunState extends Stored {
+interface RunState extends StoredCheck {
   status: string;
   conclusion: string | null;
 }
 
 /** A stored status, the same. */
-interface StatusState extends Stored {
+interface StatusState extends StoredCheck {
   state: string;
 }
 
@@ -76,7 +76,7 @@ export async function findCheckRuns(
   repositoryId: number,
   of: { sha: string } | { suiteId: number },
   { name, status, appId, filter }: RunFilter,
-): Promise<Stored[]> {
+): Promise<StoredCheck[]> {
   const where = [
     sql`t.repository_id = ${repositoryId}`,
     sql`t.deleted_at is null`,
@@ -86,7 +86,7 @@ export async function findCheckRuns(
   if (appId !== null) where.push(sql`t.app_id = ${appId}`);
   const latest = filter === "latest" ? sql`distinct on (t.check_suite_id, t.name)` : sql``;
   const order = filter === "latest" ? sql`t.check_suite_id, t.name, t.id desc` : sql`t.id desc`;
-  return await db.prepared<Stored>(sql`
+  return await db.prepared<StoredCheck>(sql`
     select id::float8 as id, document::text as document from (
         select ${latest} t.id, t.document, t.status from check_runs t where ${sql.and(where)} order by ${order}) t
       where ${status === null ? sql`true` : sql`t.status = ${status}`} order by t.id desc`);
@@ -98,19 +98,19 @@ export async function findCheckSuites(
   repositoryId: number,
   sha: string,
   { appId, runName }: { appId: number | null; runName: string | null },
-): Promise<Stored[]> {
+): Promise<StoredCheck[]> {
   const where = [sql`t.repository_id = ${repositoryId}`, sql`t.head_sha = ${sha}`, sql`t.deleted_at is null`];
   if (appId !== null) where.push(sql`t.app_id = ${appId}`);
   if (runName !== null)
     where.push(sql`exists (select from check_runs u where u.repository_id = t.repository_id and u.check_suite_id = t.id
       and u.name = ${runName} and u.deleted_at is null)`);
-  return await db.prepared<Stored>(sql`
+  return await db.prepared<StoredCheck>(sql`
     select t.id::float8 as id, t.document::text as document from check_suites t where ${sql.and(where)} order by t.id`);
 }
 
 /** All statuses of a commit, the newest first. */
-export async function findStatuses(db: Database, repositoryId: number, sha: string): Promise<Stored[]> {
-  return await db.prepared<Stored>(sql`
+export async function findStatuses(db: Database, repositoryId: number, sha: string): Promise<StoredCheck[]> {
+  return await db.prepared<StoredCheck>(sql`
     select t.id::float8 as id, t.document::text as document from commit_statuses t
       where t.repository_id = ${repositoryId} and t.sha = ${sha} and t.deleted_at is null
       order by t.created_at desc, t.id desc`);
@@ -122,8 +122,8 @@ export async function findCheck(
   of: "check_runs" | "check_suites",
   repositoryId: number,
   id: number,
-): Promise<(Stored & { sha: string }) | null> {
-  const [row] = await db.prepared<Stored & { sha: string }>(sql`
+): Promise<(StoredCheck & { sha: string }) | null> {
+  const [row] = await db.prepared<StoredCheck & { sha: string }>(sql`
     select t.id::float8 as id, t.document::text as document, t.head_sha as sha from ${sql.identifier(of)} t
       where t.repository_id = ${repositoryId} and t.id = ${id} and t.deleted_at is null`);
   return row ?? null;

@@ -26,7 +26,7 @@ interface Key {
   number: number;
 }
 
-interface Row {
+interface IssueRow {
   repository_id: string;
   number: number;
   /** Null: there is no row. */
@@ -62,7 +62,7 @@ async function findIssues(db: Database, keys: readonly Key[]): Promise<IssueLook
   // As text: to write an array of numbers out is several times as quick as to have it written.
   const repositories = `{${keys.map((key) => key.repositoryId).join(",")}}`;
   const numbers = `{${keys.map((key) => key.number).join(",")}}`;
-  const rows = await db.prepared<Row>(
+  const rows = await db.prepared<IssueRow>(
     sql`select x.r as repository_id, i.number, i.is_pull_request as pull, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
         (extract(epoch from i.updated_at) * 1000)::float8 as updated,
         (select ${COMPARED_REVISION} from (select) one left join revisions v on v.repository_id = ${PEOPLE}) as people,
@@ -74,7 +74,7 @@ async function findIssues(db: Database, keys: readonly Key[]): Promise<IssueLook
   return rows.map((row) => lookupOf(row));
 }
 
-function lookupOf(row: Row): IssueLookup {
+function lookupOf(row: IssueRow): IssueLookup {
   const confirmedAt = row.confirmed === null ? null : new Date(Math.floor(row.confirmed));
   return {
     issue: row.deleted ? "deleted" : foundIssue(row),
@@ -86,6 +86,6 @@ function lookupOf(row: Row): IssueLookup {
   };
 }
 
-function foundIssue({ id, number, document, body, updated }: Row): FoundIssue | null {
+function foundIssue({ id, number, document, body, updated }: IssueRow): FoundIssue | null {
   return id === null || updated === null ? null : { number, document, body, updatedAt: new Date(updated) };
 }

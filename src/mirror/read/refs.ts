@@ -99,7 +99,7 @@ export function refSource(kind: RefKind, direction: "asc" | "desc"): PageSource 
   };
 }
 
-interface Page {
+interface PageRange {
   offset: number;
   limit: number;
 }
@@ -108,7 +108,7 @@ interface Page {
 export async function findBranches(
   db: Database,
   repositoryId: number,
-  { isProtected, offset, limit }: Page & { isProtected: boolean | null },
+  { isProtected, offset, limit }: PageRange & { isProtected: boolean | null },
 ): Promise<{ rows: StoredDocument[]; total: number }> {
   const matching = sql`from refs f where f.repository_id = ${repositoryId} and f.kind = 'heads' and f.deleted_at is null
     and (${isProtected}::boolean is null or f.protected = ${isProtected}::boolean)`;
@@ -127,7 +127,7 @@ export async function findBranches(
 export async function findTags(
   db: Database,
   repositoryId: number,
-  { offset, limit }: Page,
+  { offset, limit }: PageRange,
 ): Promise<{ rows: StoredDocument[]; total: number }> {
   const matching = sql`from refs f where f.repository_id = ${repositoryId} and f.kind = 'tags' and f.deleted_at is null`;
   const [[counted], rows] = await Promise.all([

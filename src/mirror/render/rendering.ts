@@ -168,7 +168,12 @@ function append(
   appendPieces(parts, shown, place, body == null ? null : inForm(body, form));
 }
 
-function appendPieces(parts: string[], pieces: readonly Piece<Mention>[], place: Place, body: string | null): void {
+function appendPieces(
+  parts: string[],
+  pieces: readonly Piece<Mention>[],
+  place: RepositoryRendering,
+  body: string | null,
+): void {
   for (const piece of pieces) {
     if (typeof piece === "string") parts.push(piece);
     else if (typeof piece === "object") {
@@ -191,13 +196,13 @@ interface Rendering extends Apart {
   rows: ShownRows;
   audience: Audience;
   /** By repository. */
-  places: Map<number, Place>;
+  places: Map<number, RepositoryRendering>;
   /** By shape: there is nothing of a repository in the text of a user. Many are looked up, so each name is made once. */
   userVariants: Map<string, string>;
 }
 
 /** The addresses under which one repository's documents are served, and the rows embedded in them. */
-interface Place {
+interface RepositoryRendering {
   repositoryId: number;
   answer: Rendering;
   mentions: Mentions;
@@ -210,7 +215,7 @@ interface Place {
   hasDeletedLabels: boolean;
 }
 
-function placeOf(repositoryId: number, answer: Rendering): Place {
+function placeOf(repositoryId: number, answer: Rendering): RepositoryRendering {
   const known = answer.places.get(repositoryId);
   if (known) return known;
   const { rows, audience, form } = answer;
@@ -218,7 +223,7 @@ function placeOf(repositoryId: number, answer: Rendering): Place {
   const row = rows.repository(repositoryId);
   const [fullName, htmlUrl] = [row?.fullName ?? "", row?.htmlUrl ?? ""];
   const prefix = `l${repositoryId}/`;
-  const place: Place = {
+  const place: RepositoryRendering = {
     repositoryId,
     answer,
     mentions: answer.mentions.get(repositoryId) ?? new Map(),
@@ -235,7 +240,7 @@ function placeOf(repositoryId: number, answer: Rendering): Place {
   return place;
 }
 
-function renderShared({ found, name }: Mention, place: Place): string {
+function renderShared({ found, name }: Mention, place: RepositoryRendering): string {
   const { shared, rows } = place.answer;
   const row = rows.row(name);
   // It is gone, or was never stored.
@@ -268,7 +273,10 @@ function withoutOnesOwn(picked: Fields, fields: Fields): void {
 }
 
 /** Names what a row is rendered as. */
-function variantOf({ kind, shape }: Reference, { variant, answer: { form, audience, userVariants } }: Place): string {
+function variantOf(
+  { kind, shape }: Reference,
+  { variant, answer: { form, audience, userVariants } }: RepositoryRendering,
+): string {
   if (kind !== "u") return `${shape}\n${variant}`;
   let known = userVariants.get(shape);
   if (known === undefined) {
@@ -279,7 +287,7 @@ function variantOf({ kind, shape }: Reference, { variant, answer: { form, audien
 }
 
 /** Deleting a label takes it off its issues without a word about them, so it is left out here. */
-function withoutDeleted(document: string, { hasDeletedLabels, repositoryId, answer }: Place): string {
+function withoutDeleted(document: string, { hasDeletedLabels, repositoryId, answer }: RepositoryRendering): string {
   if (!hasDeletedLabels) return document;
   const isDeleted = (value: Json) => {
     const found = reference(value);

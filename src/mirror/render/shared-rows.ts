@@ -46,7 +46,7 @@ export interface Wanted {
   recalled: Recalled<SharedRow> | undefined;
 }
 
-interface Question {
+interface RowsQuestion {
   wanted: readonly Wanted[];
   before: Standings | undefined;
 }
@@ -60,7 +60,7 @@ type Rows = ReadonlyMap<string, SharedRow | null>;
 export class SharedRows {
   readonly #db: Queries;
   readonly #kept: Kept<SharedRow>;
-  readonly #changed: Gather<Question, Rows>;
+  readonly #changed: Gather<RowsQuestion, Rows>;
   readonly #shapes = new LRUCache<string, readonly string[]>({ max: MAX_SHAPES });
   /** The account that was met last of all that share a place here. */
   readonly #met: Float64Array;
@@ -111,7 +111,7 @@ export class SharedRows {
   }
 
   /** One statement, however many there are. */
-  async #load(questions: readonly Question[]): Promise<Rows> {
+  async #load(questions: readonly RowsQuestion[]): Promise<Rows> {
     const loaded = new Map<string, SharedRow | null>();
     const asked: Record<SharedKind, Wanted[]> = { u: [], r: [], l: [], m: [] };
     const befores = new Map<string, Standings | undefined>();

@@ -7,7 +7,7 @@ import type { SharedRows } from "./shared-rows.ts";
 import { ShownRows } from "./shown-rows.ts";
 
 /** What one repository's documents refer to, by the references' marks; 0: documents outside repositories. */
-interface Place {
+interface RepositoryUnfolding {
   repositoryId: number;
   resolved: Map<string, Json>;
 }
@@ -19,7 +19,7 @@ interface Slot {
 }
 
 /** The slots that wait for their mark's resource. */
-type Waiting = Map<string, Slot[]>;
+type PendingSlots = Map<string, Slot[]>;
 
 /**
  * Unfolds stored documents to the objects of upstream's REST JSON. Documents that refer to the same row share one
@@ -31,7 +31,7 @@ export class Unfolding {
   readonly #api: string;
   readonly #shared: SharedRows;
   readonly #rows: ShownRows;
-  readonly #places = new Map<number, Place>();
+  readonly #places = new Map<number, RepositoryUnfolding>();
   readonly #pace: Pace;
 
   constructor(shared: SharedRows, { api, reading }: Omit<Audience, "met">, pace: Pace) {
@@ -62,7 +62,7 @@ export class Unfolding {
     const homes = new Set(documents.map(({ repositoryId }) => repositoryId));
     homes.delete(0);
     await this.#rows.load(Array.from(homes, wholeRepository));
-    const places = new Map<Place, Waiting>();
+    const places = new Map<RepositoryUnfolding, PendingSlots>();
     const unfolded: Fields[] = [];
     for (const { document, detail, body, repositoryId } of documents) {
       // One level of a query may ask for thousands of documents.
@@ -83,19 +83,19 @@ export class Unfolding {
     return unfolded;
   }
 
-  #place(repositoryId: number): Place {
+  #place(repositoryId: number): RepositoryUnfolding {
     return this.#places.getOrInsertComputed(repositoryId, newPlace);
   }
 
   /** All that is referred to was loaded, whatever the depth. */
-  #fill(place: Place, waiting: Waiting): void {
+  #fill(place: RepositoryUnfolding, waiting: PendingSlots): void {
     for (const [mark, slots] of waiting) {
       const value = this.#resolve(mark, place);
       for (const { holder, key } of slots) put(holder, key, value);
     }
   }
 
-  #resolve(mark: string, place: Place): Json {
+  #resolve(mark: string, place: RepositoryUnfolding): Json {
     const known = place.resolved.get(mark);
     if (known !== undefined) return known;
     const mentioned = mentionedBy(referenceIn(mark), place.repositoryId);
@@ -122,19 +122,19 @@ export class Unfolding {
   }
 
   /** Gives `fields` what the row has in this shape; null: all that is known of it. */
-  #fillFrom(row: SharedRow, fields: Fields, shape: string | null, place: Place): void {
+  #fillFrom(row: SharedRow, fields: Fields, shape: string | null, place: RepositoryUnfolding): void {
     const stored = parseStored<Fields>(row.document);
     for (const key of (shape !== null && this.#rows.keys(shape)) || Object.keys(stored)) {
       const value = stored[key];
       if (value !== undefined) fields[key] = value;
     }
-    const waiting: Waiting = new Map();
+    const waiting: PendingSlots = new Map();
     this.#unfoldIn(fields, place, null, waiting);
     this.#fill(place, waiting);
   }
 
   /** Puts back in place what was cut out, except references: `waiting` gets their slots. */
-  #unfoldIn(holder: Fields | Json[], place: Place, body: string | null, waiting: Waiting): void {
+  #unfoldIn(holder: Fields | Json[], place: RepositoryUnfolding, body: string | null, waiting: PendingSlots): void {
     if (Array.isArray(holder)) {
       for (let at = 0; at < holder.length; at++) this.#unfoldAt(holder, at, holder[at], place, body, waiting);
     } else for (const key in holder) this.#unfoldAt(holder, key, holder[key], place, body, waiting);
@@ -144,9 +144,9 @@ export class Unfolding {
     holder: Fields | Json[],
     key: string | number,
     value: Json | undefined,
-    place: Place,
+    place: RepositoryUnfolding,
     body: string | null,
-    waiting: Waiting,
+    waiting: PendingSlots,
   ): void {
     if (typeof value === "string") {
       const code = value.charCodeAt(0);
@@ -177,7 +177,7 @@ export class Unfolding {
   }
 }
 
-function* mentionedIn(places: ReadonlyMap<Place, Waiting>): Iterable<Mentioned> {
+function* mentionedIn(places: ReadonlyMap<RepositoryUnfolding, PendingSlots>): Iterable<Mentioned> {
   for (const [{ repositoryId }, waiting] of places)
     for (const mark of waiting.keys()) yield mentionedBy(referenceIn(mark), repositoryId);
 }
@@ -187,7 +187,7 @@ function referenceIn(mark: string): Reference {
   return referenceOf(mark.slice(1));
 }
 
-function newPlace(repositoryId: number): Place {
+function newPlace(repositoryId: number): RepositoryUnfolding {
   return { repositoryId, resolved: new Map() };
 }
 

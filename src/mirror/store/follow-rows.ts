@@ -3,11 +3,11 @@ import { PEOPLE } from "../../../db/revisions.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Stored } from "./merge-rule.ts";
 import { type Kind, type Resource, resources } from "./resource.ts";
-import { layoutFor, type Row } from "./rows.ts";
+import { layoutFor, type RowWrite } from "./rows.ts";
 import { referenceId } from "./template.ts";
 
 /** Updates what other tables hold of these rows: labels of issues, assignees, former names of repositories. */
-export async function followRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
+export async function followRows(tx: Transaction, resource: Resource, rows: RowWrite[]): Promise<void> {
   if (rows.length === 0) return;
   touchRows(tx, resource, rows);
   if (resource.kind === "issue") {
@@ -19,7 +19,7 @@ export async function followRows(tx: Transaction, resource: Resource, rows: Row[
 }
 
 /** A new person is shown only by rows that are stored along with them. */
-function touchRows(tx: Transaction, { kind }: Resource, rows: Row[]): void {
+function touchRows(tx: Transaction, { kind }: Resource, rows: RowWrite[]): void {
   if (kind === "user") {
     if (rows.some(({ before }) => before)) tx.touch([PEOPLE]);
   } else if (kind === "repository") {
@@ -61,7 +61,7 @@ const ASSIGNEES: Listed = { table: sql`issue_assignees`, column: sql`user_id` };
 /** The issues' own rows were written and are locked. */
 async function followList(
   tx: Transaction,
-  rows: Row[],
+  rows: RowWrite[],
   key: string,
   { table, column, repeated }: Listed,
 ): Promise<void> {
@@ -69,11 +69,11 @@ async function followList(
     const list = stored?.fields[key];
     return Array.isArray(list) ? [...new Set(list.map(referenceId).filter((id) => id !== null))] : [];
   };
-  const gone: Place[] = [];
-  const come: Place[] = [];
+  const gone: FollowKey[] = [];
+  const come: FollowKey[] = [];
   for (const { seen, stored, before } of rows) {
     const [was, is] = [idsOf(before?.stored), idsOf(stored)];
-    const place = (id: number): Place => [seen.repositoryId, id, seen.key];
+    const place = (id: number): FollowKey => [seen.repositoryId, id, seen.key];
     gone.push(...was.filter((id) => !is.includes(id)).map(place));
     come.push(...is.filter((id) => !was.includes(id)).map(place));
   }
@@ -90,10 +90,10 @@ async function followList(
   }
 }
 
-type Place = [repositoryId: number, id: number, number: number];
+type FollowKey = [repositoryId: number, id: number, number: number];
 
 /** The places as a table `x` of `r`, `i` and `n`. */
-function placesTable(places: readonly Place[]): Sql {
+function placesTable(places: readonly FollowKey[]): Sql {
   const repositoryIds = places.map(([repositoryId]) => repositoryId);
   const ids = places.map(([, id]) => id);
   const numbers = places.map(([, , number]) => number);
@@ -102,7 +102,7 @@ function placesTable(places: readonly Place[]): Sql {
 }
 
 /** Upstream deletes what was said under an issue with it, and says so of the issue alone. Numbers are not used again. */
-async function buryChildren(tx: Transaction, rows: Row[]): Promise<void> {
+async function buryChildren(tx: Transaction, rows: RowWrite[]): Promise<void> {
   const buried = rows.flatMap(({ seen, before, stored: { deletedAt } }) => {
     if (deletedAt === null || (before && before.stored.deletedAt !== null)) return [];
     return [{ r: seen.repositoryId, n: seen.key, at: new Date(deletedAt) }];
@@ -119,7 +119,7 @@ async function buryChildren(tx: Transaction, rows: Row[]): Promise<void> {
   }
 }
 
-async function rememberFormerNames(tx: Transaction, rows: Row[]): Promise<void> {
+async function rememberFormerNames(tx: Transaction, rows: RowWrite[]): Promise<void> {
   // Between the stored name and the newest there may have been others.
   const names = rows.flatMap(({ seen, group, stored, before }) =>
     [before?.stored, ...group].flatMap((one) => {

@@ -4,14 +4,14 @@ import { sql } from "../../../db/sql.ts";
 import { type Fields, type Json, numberOf, objectOf, textOf } from "../../json.ts";
 import type { Stored } from "./merge-rule.ts";
 import type { Kind, ResourceKey } from "./resource.ts";
-import type { Row } from "./rows.ts";
+import type { RowWrite } from "./rows.ts";
 import { literalOf, referenceId } from "./template.ts";
 
 /**
  * What upstream sends an event of when it changes: keys, and lists by the name of a member. "exists" is told of all of them. An
  * aspect is one of these of one resource: `exists`, `title`, `label 7`.
  */
-interface Heard {
+interface EventAspects {
   keys: readonly string[];
   lists?: Readonly<Record<string, string>>;
 }
@@ -21,7 +21,7 @@ const ISSUE = {
   lists: { labels: "label", assignees: "assignee" },
 };
 
-const HEARD: Partial<Record<Kind, Heard>> = {
+const HEARD: Partial<Record<Kind, EventAspects>> = {
   label: { keys: ["name", "color", "description"] },
   milestone: { keys: ["title", "description", "due_on", "state"] },
   issue: ISSUE,
@@ -53,7 +53,7 @@ export function aspectName({ kind, repositoryId, key, aspect }: Aspect): string 
 }
 
 /** The last that webhooks say of aspects, by `aspectName`. */
-export type Said = ReadonlyMap<string, Json>;
+export type LastSaid = ReadonlyMap<string, Json>;
 
 /** Whether two values of an aspect are the same: texts, numbers, truths and null. Pure. */
 export function sameAspect(a: Json | undefined, b: Json | undefined): boolean {
@@ -168,7 +168,7 @@ function sinceBirth(kind: Kind, { fields }: Stored): [aspect: string, was: Json]
   ];
 }
 
-interface Found extends Aspect {
+interface FoundChange extends Aspect {
   was: Json;
   foundAt: Date;
   /** When upstream made it, as it says; null: it is not new, or does not say so. */
@@ -186,10 +186,10 @@ export const BELIEVED_WITHIN = sql`interval '1 hour'`;
  * change, and neither is what is older than the wish to mirror the repository.
  * @param told what webhooks tell that are applied in this transaction, by `aspectName`
  */
-export async function noteFound(tx: Transaction, kind: Kind, rows: readonly Row[], told: Said): Promise<void> {
+export async function noteFound(tx: Transaction, kind: Kind, rows: readonly RowWrite[], told: LastSaid): Promise<void> {
   const found = rows.flatMap((row) => foundIn(kind, row, told));
   if (found.length === 0) return;
-  const of = <Key extends keyof Found>(key: Key) => found.map((one) => one[key]);
+  const of = <Key extends keyof FoundChange>(key: Key) => found.map((one) => one[key]);
   await tx.prepared(sql`
     insert into found_changes as f (repository_id, kind, key, aspect, was, found_at)
       select x.r, x.kind, x.k, x.aspect, x.was::json, x.found_at
@@ -230,7 +230,7 @@ function madeAt(kind: Kind, fields: Fields): string | null {
   }
 }
 
-function foundIn(kind: Kind, { seen, stored, before }: Row, told: Said): Found[] {
+function foundIn(kind: Kind, { seen, stored, before }: RowWrite, told: LastSaid): FoundChange[] {
   const { key } = seen;
   const repositoryId = homeOf(seen);
   const foundAt = new Date(stored.deletedAt ?? stored.stamp.seenAt);

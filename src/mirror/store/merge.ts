@@ -2,11 +2,11 @@ import type { Transaction } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import { childNumberColumns, followRows } from "./follow-rows.ts";
-import { noteFound, type Said } from "./found.ts";
+import { type LastSaid, noteFound } from "./found.ts";
 import { type Folded, fold, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
 import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
-import { type Known, type KnownRow, knownOf, layoutFor, type Row, recordset, selectKnown } from "./rows.ts";
+import { type Known, type KnownRow, knownOf, layoutFor, type RowWrite, recordset, selectKnown } from "./rows.ts";
 
 export interface Merged extends ResourceKey {
   outcome: Folded["outcome"];
@@ -31,7 +31,7 @@ const MAX_ROUNDS = 10;
 export async function mergeObserved(
   tx: Transaction,
   { seen, shapes }: Observed,
-  told: Said = NOTHING,
+  told: LastSaid = NOTHING,
 ): Promise<Merged[]> {
   const merged = new Map<string, Merged>();
   let left = groupByKind(seen);
@@ -52,7 +52,7 @@ export async function mergeObserved(
   return [...merged.values()];
 }
 
-const NOTHING: Said = new Map();
+const NOTHING: LastSaid = new Map();
 
 /** What is stored of these resources of one kind, by `repositoryId/key`; tombstones are among them. */
 export async function findStored(
@@ -76,7 +76,7 @@ async function storeShapes(tx: Transaction, shapes: Map<string, string>): Promis
 /** The rows of one kind that are to be written. */
 interface RowsOfKind {
   resource: Resource;
-  rows: Row[];
+  rows: RowWrite[];
 }
 
 /** Notes each outcome in `merged`. Answers the rows to write, in the order of their locks. */
@@ -86,7 +86,7 @@ function foldKnown(
   merged: Map<string, Merged>,
 ): RowsOfKind[] {
   return resources.map((resource) => {
-    const rows: Row[] = [];
+    const rows: RowWrite[] = [];
     for (const [key, group] of groups.get(resource.kind) ?? []) {
       const before = known.get(resource.kind)?.get(key);
       const { outcome, next, tied } = foldAll(before?.stored, group);
@@ -124,9 +124,9 @@ async function takeRows(
       // could deadlock.
       lockRows(tx, resource, rows),
     ]);
-    const isLost = ({ key }: Row) => !inserted.has(key) && !locked.has(key);
-    const isChanged = ({ key, before }: Row) => !inserted.has(key) && locked.get(key) !== before?.revision;
-    const among = (some: Row[]): Groups => new Map(some.map(({ key, group }) => [key, group]));
+    const isLost = ({ key }: RowWrite) => !inserted.has(key) && !locked.has(key);
+    const isChanged = ({ key, before }: RowWrite) => !inserted.has(key) && locked.get(key) !== before?.revision;
+    const among = (some: RowWrite[]): Groups => new Map(some.map(({ key, group }) => [key, group]));
     const [gone, moved] = [rows.filter(isLost), rows.filter((row) => !isLost(row) && isChanged(row))];
     if (gone.length > 0) lost.set(resource.kind, among(gone));
     if (moved.length > 0) changed.set(resource.kind, among(moved));
@@ -192,7 +192,7 @@ async function readKnown(
 }
 
 /** Answers the keys of the rows that it inserted. */
-async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Set<string>> {
+async function insertRows(tx: Transaction, resource: Resource, rows: RowWrite[]): Promise<Set<string>> {
   if (rows.length === 0) return new Set();
   const { table, repositoryId, key, keyColumns } = layoutFor(resource);
   const { table: x, columns } = recordset(resource, rows);
@@ -215,7 +215,7 @@ async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
  * Locks the rows that were not inserted just before, and answers their revisions. A second worker that does the same
  * waits here. It then finds a new revision on each row that the first worker wrote.
  */
-async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Map<string, string>> {
+async function lockRows(tx: Transaction, resource: Resource, rows: RowWrite[]): Promise<Map<string, string>> {
   if (rows.length === 0) return new Map();
   const { table, repositoryId, key, isRow, keyColumns } = layoutFor(resource);
   const repositoryIds = rows.map(({ seen }) => seen.repositoryId);
@@ -235,9 +235,9 @@ async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promi
 const TEXTS = ["title", "body"];
 
 /** Updates rows that existed before; they are locked. */
-async function updateRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
+async function updateRows(tx: Transaction, resource: Resource, rows: RowWrite[]): Promise<void> {
   const texts = TEXTS.filter((name) => name in layoutFor(resource).types);
-  const isReworded = ({ stored, before }: Row) =>
+  const isReworded = ({ stored, before }: RowWrite) =>
     texts.some((name) => stored.fields[name] !== before?.stored.fields[name]);
   const updates = rows.filter(({ before }) => before);
   await together([
@@ -254,7 +254,7 @@ async function updateRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
 async function update(
   tx: Transaction,
   resource: Resource,
-  rows: Row[],
+  rows: RowWrite[],
   without: readonly string[] = [],
 ): Promise<void> {
   if (rows.length === 0) return;

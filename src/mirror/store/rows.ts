@@ -12,7 +12,7 @@ export interface Known {
 }
 
 /** A row that is to be written. */
-export interface Row {
+export interface RowWrite {
   key: string;
   seen: Seen;
   /** All that was observed of it in this transaction. */
@@ -115,7 +115,7 @@ export function knownOf(row: KnownRow): Known {
 /** The rows as a table `x` of a statement: an array for each column, so that the text does not depend on their number. */
 export function recordset(
   resource: Resource,
-  rows: readonly Row[],
+  rows: readonly RowWrite[],
   { without = [] }: { without?: readonly string[] } = {},
 ): { table: Sql; columns: string[] } {
   const written = rows.map((row) => columnsOf(resource, row));
@@ -143,7 +143,7 @@ function columnValue(value: Json | undefined): Value {
   return typeof value === "object" && value !== null ? JSON.stringify(value) : (value ?? null);
 }
 
-function columnsOf(resource: Resource, { seen, stored }: Row): Record<string, Json> {
+function columnsOf(resource: Resource, { seen, stored }: RowWrite): Record<string, Json> {
   const document: Fields = {};
   const detail: Fields = {};
   for (const [key, value] of Object.entries(stored.fields)) {

@@ -42,7 +42,7 @@ const FIND_POSITION = `select ${STANDINGS}, h.era, h.lsn, pg_current_snapshot():
   ) h ${OF}`;
 
 /** The last three only where the position was asked for. */
-type Row = [
+type StandingRow = [
   id: string,
   revision: string | null,
   isMirrored: boolean | null,
@@ -52,7 +52,7 @@ type Row = [
   snapshot?: string,
 ];
 
-interface Question {
+interface StandingsQuestion {
   ids: Iterable<number>;
   /**
    * Is told where the primary was then: who has replayed as much shows no less. Null: nobody asked. It is asked only for replicas'
@@ -72,16 +72,16 @@ const ANSWER_TIMEOUT_MS = 10_000;
  * that asking before each answer costs little. The connections are its own: no slow read holds it up.
  */
 export class StandingsReader implements AsyncDisposable {
-  readonly #connections: readonly Connection[];
+  readonly #connections: readonly StandingsConnection[];
   readonly #isNamed: boolean;
-  readonly #questions: Gather<Question, Standings>;
+  readonly #questions: Gather<StandingsQuestion, Standings>;
   /** The last position, and which transactions were over then. */
   #last: { position: Position; snapshot: string } | null = null;
 
   constructor({ databaseUrl, databaseDirectUrl }: Pick<Config, "databaseUrl" | "databaseDirectUrl">) {
     // A pooler knows no names of statements, since it gives the session to others.
     this.#isNamed = databaseDirectUrl === null;
-    this.#connections = Array.from({ length: CONNECTIONS }, () => new Connection(databaseUrl));
+    this.#connections = Array.from({ length: CONNECTIONS }, () => new StandingsConnection(databaseUrl));
     // One round at a time, unless it is late: the more requests share a statement, the less each of them costs.
     this.#questions = new Gather(async (questions) => {
       const asked = new Set<number>();
@@ -114,7 +114,7 @@ export class StandingsReader implements AsyncDisposable {
    * While no transaction ends, the position stays. Readers write to the log as well, to note which transactions are over. That shows
    * nobody anything, and may reach the replicas late.
    */
-  #positionOf(rows: readonly Row[]): Position {
+  #positionOf(rows: readonly StandingRow[]): Position {
     const [, , , , era, lsn, snapshot = ""] = rows[0] ?? [];
     const position = { era: era ?? "", lsn: BigInt(lsn ?? 0) };
     const last = this.#last;
@@ -127,10 +127,10 @@ export class StandingsReader implements AsyncDisposable {
     const connection = this.#connections.reduce((one, other) => (other.underWay < one.underWay ? other : one));
     const [name, text] = tellPosition.length > 0 ? ["position", FIND_POSITION] : ["standings", FIND_STANDINGS];
     const statement = { ...(this.#isNamed && { name }), text, values: [`{${[...ids].join(",")}}`] };
-    let rows = await connection.rows<Row>(statement);
+    let rows = await connection.rows<StandingRow>(statement);
     if (rows.some(([, revision]) => revision === null)) {
       await connection.rows({ text: "select begin_era()" });
-      rows = await connection.rows<Row>(statement);
+      rows = await connection.rows<StandingRow>(statement);
     }
     if (tellPosition.length > 0) {
       const position = this.#positionOf(rows);
@@ -140,13 +140,13 @@ export class StandingsReader implements AsyncDisposable {
   }
 }
 
-function standingOf([id, revision, isMirrored, confirmedMs]: Row): [number, Standing] {
+function standingOf([id, revision, isMirrored, confirmedMs]: StandingRow): [number, Standing] {
   const confirmedAt = confirmedMs === null ? null : new Date(Number(confirmedMs));
   return [Number(id), { revision, isMirrored: isMirrored === true, confirmedAt }];
 }
 
 /** One connection, made when it is needed, and again after it broke. A pool would cost a tenth of an answer that is a 304. */
-class Connection {
+class StandingsConnection {
   readonly #databaseUrl: string;
   #client: pg.Client | null = null;
   #connecting: Promise<pg.Client> | null = null;

@@ -61,7 +61,7 @@ export interface AuditInput {
 }
 
 /** A run of an audit: where it stands, as it is stored. */
-interface Run {
+interface AuditRun {
   repository: MirroredRepository;
   startedAt: Date;
   repair: boolean;
@@ -121,8 +121,8 @@ async function beginOrResume(
   ctx: Context,
   repository: MirroredRepository,
   { repair, anew = false }: Pick<AuditInput, "repair" | "anew">,
-): Promise<Run> {
-  const [stopped] = await ctx.db.query<Omit<Run, "repository">>(sql`
+): Promise<AuditRun> {
+  const [stopped] = await ctx.db.query<Omit<AuditRun, "repository">>(sql`
     select started_at as "startedAt", repair, phase, cursor, report from audits
       where repository_id = ${repository.id} and finished_at is null and repair = ${repair}`);
   if (!anew && stopped) return { repository, ...stopped };
@@ -140,7 +140,7 @@ async function beginOrResume(
 }
 
 /** One page, or for reviews as many pull requests as a point buys. At a list's end also the rows that were on none of its pages. */
-async function step(ctx: Context, run: Run, signal: AbortSignal): Promise<void> {
+async function step(ctx: Context, run: AuditRun, signal: AbortSignal): Promise<void> {
   const { repository, repair, phase } = run;
   if (phase === "reviews") {
     const seen = await auditReviews(ctx, repository, { ...run, signal });
@@ -161,7 +161,7 @@ async function step(ctx: Context, run: Run, signal: AbortSignal): Promise<void> 
 }
 
 /** The rows of a kind that were on no page. */
-async function auditRest(ctx: Context, run: Run, kind: Kind, signal: AbortSignal): Promise<Drift[]> {
+async function auditRest(ctx: Context, run: AuditRun, kind: Kind, signal: AbortSignal): Promise<Drift[]> {
   const { repository, repair, startedAt } = run;
   await ctx.db.query(sql`
     delete from audit_pages where repository_id = ${repository.id} and kind = ${kind} and walked_at < ${startedAt}`);
@@ -185,7 +185,7 @@ async function auditRest(ctx: Context, run: Run, kind: Kind, signal: AbortSignal
 }
 
 /** Stores how far the run has come, unless another run has taken its place. */
-async function advance(ctx: Context, tx: Transaction, run: Run, seen: AuditedPage, pages = 1): Promise<void> {
+async function advance(ctx: Context, tx: Transaction, run: AuditRun, seen: AuditedPage, pages = 1): Promise<void> {
   const { report, cursor: before, phase: phaseBefore } = run;
   report.pages += pages;
   if (seen.isUnchanged) report.unchangedPages += pages;

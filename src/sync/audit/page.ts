@@ -22,7 +22,7 @@ export interface AuditedPage {
   drift: Drift[];
 }
 
-interface Question {
+interface PageCheck {
   kind: Kind;
   path: string;
   repair: boolean;
@@ -39,7 +39,7 @@ interface Question {
 export async function auditPage(
   ctx: Context,
   repository: MirroredRepository,
-  { kind, path, repair, signal }: Question,
+  { kind, path, repair, signal }: PageCheck,
   remember: (tx: Transaction, page: AuditedPage) => Promise<void>,
 ): Promise<AuditedPage> {
   const proven = await findProven(ctx, repository, kind, path);
@@ -71,7 +71,7 @@ export async function auditPage(
 async function storeCompared(
   ctx: Context,
   repository: MirroredRepository,
-  { kind, path, repair }: Omit<Question, "signal">,
+  { kind, path, repair }: Omit<PageCheck, "signal">,
   answer: Extract<Answer, { kind: "ok" }>,
   remember: (tx: Transaction, page: AuditedPage) => Promise<void>,
 ): Promise<AuditedPage> {

@@ -19,7 +19,7 @@ import {
   RepositoryUnavailableError,
   type StoredPage,
 } from "../reads/pages.ts";
-import { leavePart, PARTS, type Part, refuseNothing, tryPart } from "../reads/parts.ts";
+import { leavePart, PARTS, type RepositoryPart, refuseNothing, tryPart } from "../reads/parts.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { copyReviews, placeOfChanges } from "./reviews.ts";
 
@@ -29,7 +29,7 @@ import { copyReviews, placeOfChanges } from "./reviews.ts";
  * holds one page of any repository.
  */
 const PHASES = PARTS;
-type BackfillPhase = Part;
+type BackfillPhase = RepositoryPart;
 const JOB = "backfill";
 
 const PER_PAGE = `per_page=${PAGE_SIZE}`;

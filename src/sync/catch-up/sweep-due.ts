@@ -5,7 +5,7 @@ import { MADE_HOOK } from "../../inbox/delivery.ts";
 import type { End } from "./list-ends.ts";
 
 /** What moves when a repository does. */
-export interface Shown {
+export interface RepositoryFigures {
   nameWithOwner: string;
   updatedAt: string;
   pushedAt: string | null;

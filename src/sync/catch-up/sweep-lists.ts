@@ -4,14 +4,14 @@ import { parseStored } from "../../json.ts";
 import { enqueueAudit } from "../../queues/enqueue.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
-import type { Waiting } from "../problems/causes.ts";
+import type { CredentialWait } from "../problems/causes.ts";
 import { groupsOf } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests } from "../problems/problems.ts";
 import { isIn } from "../shards.ts";
 import { type Ends, hasMoved, type List, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
 import { countOurs, keptCounts } from "./our-counts.ts";
-import { isAuditUnderWay, isDue, noteUntold, type Shown } from "./sweep-due.ts";
+import { isAuditUnderWay, isDue, noteUntold, type RepositoryFigures } from "./sweep-due.ts";
 
 /** A repository whose lists are to be asked for. */
 export interface DueLists {
@@ -21,7 +21,7 @@ export interface DueLists {
   /** null: they were never asked for. */
   ends: Ends | null;
   sweptAt: Date | null;
-  shown: Shown;
+  shown: RepositoryFigures;
   isAuditUnderWay: boolean;
 }
 
@@ -39,7 +39,7 @@ export async function findListsDue(ctx: Context, shard: Shard): Promise<DueLists
     ...row,
     ours: ours === null ? null : parseStored<OurCounts>(ours),
     ends: lists === null ? null : parseStored<Ends>(lists),
-    shown: parseStored<Shown>(shown),
+    shown: parseStored<RepositoryFigures>(shown),
   }));
 }
 
@@ -54,7 +54,7 @@ export async function sweepLists(
   ctx: Context,
   due: readonly DueLists[],
   { changed, signal }: { changed: Set<number>; signal?: AbortSignal | undefined },
-): Promise<{ swept: number; waiting: Waiting | null }> {
+): Promise<{ swept: number; waiting: CredentialWait | null }> {
   let swept = 0;
   let askedAt = ctx.clock.now();
   const groupOf = await groupsOf(

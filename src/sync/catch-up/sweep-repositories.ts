@@ -6,12 +6,12 @@ import { enqueueAudit } from "../../queues/enqueue.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
-import type { Waiting } from "../problems/causes.ts";
+import type { CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { isIn } from "../shards.ts";
 import { digestOf, type End, judge } from "./list-ends.ts";
 import { keptCounts } from "./our-counts.ts";
-import { isAuditUnderWay, isDue, noteUntold, type Shown } from "./sweep-due.ts";
+import { isAuditUnderWay, isDue, noteUntold, type RepositoryFigures } from "./sweep-due.ts";
 
 /** GitHub docs: `nodes` takes a hundred ids; without connections a query is a point, however many of them it has. */
 const IDS_A_FIELD = 100;
@@ -25,7 +25,7 @@ interface DueRepository {
   id: number;
   nodeId: string;
   /** As it was stored; null: never asked for, or not shown. */
-  shown: Shown | null;
+  shown: RepositoryFigures | null;
   shownAt: Date | null;
   /** How many we have; 0 when nobody asks. */
   milestones: number;
@@ -40,7 +40,7 @@ export async function sweepRepositories(
   ctx: Context,
   changed: Set<number>,
   { shard, withMilestones }: { shard: Shard; withMilestones: boolean },
-): Promise<Waiting | null> {
+): Promise<CredentialWait | null> {
   const due = await findDue(ctx, shard, withMilestones);
   const byId = new Map(due.map((one) => [one.id, one]));
   // Each group is asked about by who sees all of it: an App's installations see only their own.
@@ -64,10 +64,10 @@ export async function sweepRepositories(
 async function storeShown(
   ctx: Context,
   some: readonly DueRepository[],
-  { shown, unclear, askedAt }: { shown: Map<number, Shown>; unclear: boolean; askedAt: Date },
+  { shown, unclear, askedAt }: { shown: Map<number, RepositoryFigures>; unclear: boolean; askedAt: Date },
 ): Promise<number[]> {
   const seenAt = ctx.clock.now();
-  const rows: { one: DueRepository; shown: Shown | null }[] = [];
+  const rows: { one: DueRepository; shown: RepositoryFigures | null }[] = [];
   const amiss: number[] = [];
   for (const one of some) {
     const answer = shown.get(one.id);
@@ -102,7 +102,7 @@ async function storeShown(
 }
 
 /** A text that stays the same while upstream shows no change. Pure. */
-function signOf(shown: Shown | null): string {
+function signOf(shown: RepositoryFigures | null): string {
   return JSON.stringify(shown && { ...shown, milestones: shown.milestones?.digest });
 }
 
@@ -122,10 +122,10 @@ async function findDue(ctx: Context, shard: Shard, withMilestones: boolean): Pro
       from repository_syncs s join repositories r on r.id = s.repository_id
       left join sweeps w on w.repository_id = s.repository_id left join audits a on a.repository_id = s.repository_id
       where ${isIn(sql`s.repository_id`, shard)} and s.state = 'live' and r.node_id is not null and ${due} order by r.id`);
-  return rows.map((row) => ({ ...row, shown: row.shown === null ? null : parseStored<Shown>(row.shown) }));
+  return rows.map((row) => ({ ...row, shown: row.shown === null ? null : parseStored<RepositoryFigures>(row.shown) }));
 }
 
-interface RepositoryNode extends Omit<Shown, "milestones"> {
+interface RepositoryNode extends Omit<RepositoryFigures, "milestones"> {
   databaseId: number;
   milestones?: { totalCount: number; nodes: unknown[] } | null;
 }
@@ -135,7 +135,7 @@ async function readShown(
   ctx: Context,
   some: DueRepository[],
   withMilestones: boolean,
-): Promise<{ shown: Map<number, Shown>; unclear: boolean }> {
+): Promise<{ shown: Map<number, RepositoryFigures>; unclear: boolean }> {
   try {
     return await readShownAtOnce(ctx, some, withMilestones);
   } catch (error) {
@@ -156,7 +156,7 @@ async function readShownAtOnce(
   ctx: Context,
   some: DueRepository[],
   withMilestones: boolean,
-): Promise<{ shown: Map<number, Shown>; unclear: boolean }> {
+): Promise<{ shown: Map<number, RepositoryFigures>; unclear: boolean }> {
   const groups = batches(some, IDS_A_FIELD);
   const document = `query(${groups.map((_, index) => `$i${index}: [ID!]!`).join(", ")}) {
     ${RATE_LIMIT}
@@ -170,7 +170,7 @@ async function readShownAtOnce(
       ...(some[0] ? { repository: some[0].id } : {}),
     },
   );
-  const shown = new Map<number, Shown>();
+  const shown = new Map<number, RepositoryFigures>();
   let unclear = errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN");
   for (const index of groups.keys()) {
     for (const one of data[`n${index}`] ?? []) {

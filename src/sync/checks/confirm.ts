@@ -48,7 +48,7 @@ export async function confirmHeads(ctx: Context, repository: MirroredRepository)
   return differing;
 }
 
-interface Asked {
+interface HeadsRead {
   heads: ReadonlyMap<string, Sums | null>;
   startedAt: Date;
   /** They are those of all open pull requests. */
@@ -59,7 +59,7 @@ interface Asked {
 export async function settleHeads(
   ctx: Context,
   repository: MirroredRepository,
-  { heads, startedAt, areAll }: Asked,
+  { heads, startedAt, areAll }: HeadsRead,
 ): Promise<string[]> {
   return await whileMirrored(ctx, repository, async (tx) => {
     const ours = await countOurs(tx, repository.id, [...heads.keys()]);
@@ -82,15 +82,15 @@ export async function settleHeads(
   });
 }
 
-type Tally = { runs: ReadonlyMap<string, number>; statuses: ReadonlyMap<string, number> };
-const NONE: Tally = { runs: new Map(), statuses: new Map() };
+type StateCounts = { runs: ReadonlyMap<string, number>; statuses: ReadonlyMap<string, number> };
+const NONE: StateCounts = { runs: new Map(), statuses: new Map() };
 
 /** Of each suite and name the last run, and of each context the last status, by state: as upstream counts them. */
 async function countOurs(
   tx: Pick<Context["db"], "query">,
   repositoryId: number,
   shas: readonly string[],
-): Promise<Map<string, Tally>> {
+): Promise<Map<string, StateCounts>> {
   const rows = await tx.query<{ sha: string; kind: "runs" | "statuses"; state: string; count: number }>(sql`
     select sha, 'runs' as kind, state, count(*)::integer as count from (
         select distinct on (t.head_sha, t.check_suite_id, t.name) t.head_sha as sha,
@@ -101,7 +101,7 @@ async function countOurs(
         select distinct on (t.sha, lower(t.context)) t.sha, upper(t.state) as state
           from commit_statuses t where t.repository_id = ${repositoryId} and t.sha = any(${shas}::text[]) and t.deleted_at is null
           order by t.sha, lower(t.context), t.id desc) statuses group by 1, 3`);
-  const ours = new Map<string, Tally>();
+  const ours = new Map<string, StateCounts>();
   for (const [sha, some] of Map.groupBy(rows, (row) => row.sha)) {
     const tally = (kind: "runs" | "statuses") =>
       new Map(some.filter((row) => row.kind === kind).map(({ state, count }) => [state, count]));
@@ -111,7 +111,7 @@ async function countOurs(
 }
 
 /** Whether upstream's counts are ours. What it does not count by state may be anything, unless there is none. Pure. */
-function saysSame(theirs: Sums | null, ours: Tally): boolean {
+function saysSame(theirs: Sums | null, ours: StateCounts): boolean {
   const isSame = (total: number, states: Sums["checkRunCountsByState"], own: ReadonlyMap<string, number>) => {
     if (total === 0) return own.size === 0;
     const shown = (states ?? []).filter(({ count }) => count > 0);

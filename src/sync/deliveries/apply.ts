@@ -25,18 +25,18 @@ import { noteInstallation } from "../following/installation.ts";
 import { findParts } from "../following/parts.ts";
 import { pauseWithin } from "../following/pause.ts";
 import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
-import { type Heard, heardAnew, lastSaid } from "../found/heard.ts";
+import { type HeardDelivery, heardAnew, lastSaid } from "../found/heard.ts";
 import { tellingsOf } from "../found/tellings.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { hearChecks } from "./checks-heard.ts";
 import { FOLLOWED_EVENTS } from "./events.ts";
-import type { Ask } from "./followed-event.ts";
+import type { RefreshAsk } from "./followed-event.ts";
 import { marksForCounting } from "./linked-issues.ts";
 import { hearLists } from "./lists-heard.ts";
 import { meterSettled, traceSettled } from "./metering.ts";
 import { aboutOf, InvalidPayloadError, ownerOf } from "./payload.ts";
-import { type Parsed, parse, read, type Shown } from "./read.ts";
+import { type DeliveryContent, type Parsed, parse, read } from "./read.ts";
 import { hearRefs } from "./refs-heard.ts";
 import { hearReleases } from "./releases-heard.ts";
 import { observeCounts } from "./review-comment-counts.ts";
@@ -106,8 +106,8 @@ export async function applyDeliveries(
 /** What upstream is to be asked, since the deliveries leave it open. */
 async function marksLeft(
   tx: Transaction,
-  heard: { seen: readonly Seen[]; shown: readonly Shown[]; parts: Parts; askedAt: Date },
-  { merged, asks }: { merged: readonly Merged[]; asks: readonly Ask[] },
+  heard: { seen: readonly Seen[]; shown: readonly DeliveryContent[]; parts: MirroredParts; askedAt: Date },
+  { merged, asks }: { merged: readonly Merged[]; asks: readonly RefreshAsk[] },
 ): Promise<Mark[]> {
   const { seen, shown, askedAt } = heard;
   const counting = shown.flatMap((one) => one.counting);
@@ -125,7 +125,7 @@ async function marksLeft(
   ];
 }
 
-function toldDeleted(shown: readonly Shown[]): number[] {
+function toldDeleted(shown: readonly DeliveryContent[]): number[] {
   return shown.flatMap(({ deletedRepositoryId: id }) => id ?? []);
 }
 
@@ -134,7 +134,7 @@ async function followLife(
   ctx: Context,
   tx: Transaction,
   applied: Readings["applied"],
-  shown: readonly Shown[],
+  shown: readonly DeliveryContent[],
 ): Promise<void> {
   for (const { transfer } of shown) if (transfer) await storeTransfer(tx, transfer.from, transfer.to);
   const changed = applied.flatMap(({ taken, shown: { repositoryId } }) =>
@@ -154,8 +154,9 @@ async function followLife(
  * What deliveries show, short of what they say of other repositories that are followed themselves: one embedded as the head of a
  * pull request, one that an issue came from. Each has a secret of its own, so who can sign for one does not speak for another.
  */
-async function ownOf(tx: Transaction, shown: readonly Shown[]): Promise<Shown[]> {
-  const isOther = ({ kind, key }: Seen, { repositoryId }: Shown) => kind === "repository" && key !== repositoryId;
+async function ownOf(tx: Transaction, shown: readonly DeliveryContent[]): Promise<DeliveryContent[]> {
+  const isOther = ({ kind, key }: Seen, { repositoryId }: DeliveryContent) =>
+    kind === "repository" && key !== repositoryId;
   const others = shown.flatMap((one) => [
     ...one.observed.flatMap(({ seen }) => seen.filter((each) => isOther(each, one)).map(({ key }) => key)),
     ...(one.transfer && one.transfer.from.repositoryId !== one.repositoryId ? [one.transfer.from.repositoryId] : []),
@@ -174,20 +175,25 @@ async function ownOf(tx: Transaction, shown: readonly Shown[]): Promise<Shown[]>
 }
 
 /** What is mirrored of repositories beside issues and pull requests, by their ids. */
-type Parts = ReadonlyMap<number, readonly MirrorPart[]>;
+type MirroredParts = ReadonlyMap<number, readonly MirrorPart[]>;
 
 /** What was read of deliveries. Deliveries with an impossible payload are left as they are. */
 interface Readings {
-  applied: { id: string; taken: Taken; shown: Shown }[];
+  applied: { id: string; taken: Taken; shown: DeliveryContent }[];
   ignored: { id: string; ignored: string }[];
   invalid: { id: string; error: InvalidPayloadError }[];
   /** What others are told of: all that was applied, and what the mirror does not follow. In the order of receipt. */
-  told: Heard[];
-  parts: Parts;
+  told: HeardDelivery[];
+  parts: MirroredParts;
 }
 
 /** @param named the mirrored repositories among those that the receiver read in the payloads */
-async function readAll({ config }: Context, tx: Transaction, open: readonly Taken[], named: Parts): Promise<Readings> {
+async function readAll(
+  { config }: Context,
+  tx: Transaction,
+  open: readonly Taken[],
+  named: MirroredParts,
+): Promise<Readings> {
   const readings: Omit<Readings, "parts"> = { applied: [], ignored: [], invalid: [], told: [] };
   const collect = <One>(id: string, make: () => One): One | undefined => {
     try {
@@ -226,7 +232,7 @@ function isUnfollowed({ taken: { event } }: Parsed): boolean {
 }
 
 /** The mirrored repositories that only the parsed payloads name: the receiver does not parse every payload. */
-async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<Parts> {
+async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<MirroredParts> {
   const ids = parsed.flatMap(({ taken, repository }) =>
     repository && repository.id !== taken.repositoryId ? [Number(repository.id)] : [],
   );
@@ -234,7 +240,7 @@ async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<
 }
 
 /** The mirrored repositories among those that the receiver read in the payloads. */
-async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promise<Parts> {
+async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promise<MirroredParts> {
   const rows = await tx.prepared<{ id: number; mirrors: MirrorPart[] }>(sql`
     select repository_id::float8 as id, mirrors from repository_syncs s where ${MIRRORED}
       and repository_id in (select repository_id from deliveries where id = any(${sql.array(deliveryIds, "uuid")}::uuid[]))`);
@@ -242,7 +248,7 @@ async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promi
 }
 
 /** Those that are to be asked. To be called before what was observed is merged. */
-async function openAsks(tx: Transaction, asks: readonly Ask[]): Promise<Ask[]> {
+async function openAsks(tx: Transaction, asks: readonly RefreshAsk[]): Promise<RefreshAsk[]> {
   const doubtful = asks.filter(({ ifPlainIssue }) => ifPlainIssue);
   if (doubtful.length === 0) return [...asks];
   const repositoryIds = doubtful.map(({ repositoryId }) => repositoryId);

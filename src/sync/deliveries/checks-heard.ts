@@ -5,12 +5,12 @@ import { type Mark, repositoryMark } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { HAS_UNREAD_CHECKS } from "../checks/heads.ts";
-import type { Shown } from "./read.ts";
+import type { DeliveryContent } from "./read.ts";
 
 /** What deliveries have shown, once it is merged. */
-export interface Heard {
+export interface MergedDeliveries {
   seen: readonly Seen[];
-  shown: readonly Shown[];
+  shown: readonly DeliveryContent[];
   parts: ReadonlyMap<number, readonly MirrorPart[]>;
   askedAt: Date;
 }
@@ -19,7 +19,7 @@ export interface Heard {
 const BORN_MS = 60_000;
 
 /** Notes the commits that deliveries call heads, or whose checks they leave open. Answers a mark for each repository to read. */
-export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt }: Heard): Promise<Mark[]> {
+export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt }: MergedDeliveries): Promise<Mark[]> {
   const own = (repositoryId: number | null) =>
     repositoryId !== null && (parts.get(repositoryId)?.includes("checks") ?? false);
   const moved = shown.flatMap(({ repositoryId, movedRef }) =>

@@ -4,7 +4,7 @@ import type { ToldRef } from "../../mirror/store/refs.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
 import type { Payload } from "./payload.ts";
 
-export interface Ask extends ResourceKey {
+export interface RefreshAsk extends ResourceKey {
   /** Only if the mirror knows it as an issue that is no pull request. */
   ifPlainIssue?: boolean;
 }
@@ -27,7 +27,7 @@ export interface BornHead {
  */
 export interface FollowedEvent {
   observe: (payload: Payload, at: Sighting) => Observed[];
-  ask?: (payload: Payload) => Omit<Ask, "repositoryId">[];
+  ask?: (payload: Payload) => Omit<RefreshAsk, "repositoryId">[];
   /** It is read only where one of these is mirrored. */
   parts?: readonly MirrorPart[];
   /** Its repository has keys and values that no other representation has: it is not observed. */

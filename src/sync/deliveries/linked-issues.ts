@@ -6,7 +6,7 @@ import { type Mark, nextRound } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
 import { keyIn } from "../../mirror/store/representation.ts";
-import type { Ask, Counting } from "./followed-event.ts";
+import type { Counting, RefreshAsk } from "./followed-event.ts";
 import type { Payload } from "./payload.ts";
 
 /**
@@ -27,7 +27,7 @@ export function observeLinked(payload: Payload, at: Sighting, names: readonly st
 }
 
 /** An issue without a parent lacks a key, and only a read shows that. */
-export function askLinked(payload: Payload): Omit<Ask, "repositoryId">[] {
+export function askLinked(payload: Payload): Omit<RefreshAsk, "repositoryId">[] {
   return isOwn(payload, "sub_issue") && isOrphan(payload, "sub_issue")
     ? [{ kind: "issue", key: keyIn("issue", payload.sub_issue) }]
     : [];
@@ -62,7 +62,7 @@ export function isBlocking(issue: Json | undefined): boolean {
 }
 
 /** Closed or opened again while others wait for it: a read of it is followed by one of those (`blocked-issues.ts`). */
-export function askBlocking({ action = "", issue }: Payload): Omit<Ask, "repositoryId">[] {
+export function askBlocking({ action = "", issue }: Payload): Omit<RefreshAsk, "repositoryId">[] {
   const isMoved = action === "closed" || action === "reopened";
   return isMoved && isBlocking(issue) ? [{ kind: "issue", key: keyIn("issue", issue) }] : [];
 }

@@ -2,10 +2,10 @@ import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { HAS_LISTS, LISTS, VERSION } from "../../mirror/store/lists.ts";
 import { type Mark, repositoryMark } from "../../mirror/store/marks.ts";
-import type { Heard } from "./checks-heard.ts";
+import type { MergedDeliveries } from "./checks-heard.ts";
 
 /** Notes the pull requests whose lists are new, or have become others. Answers a mark for each repository to read. */
-export async function hearLists(tx: Transaction, { seen, shown, parts, askedAt }: Heard): Promise<Mark[]> {
+export async function hearLists(tx: Transaction, { seen, shown, parts, askedAt }: MergedDeliveries): Promise<Mark[]> {
   const own = (repositoryId: number | null) =>
     repositoryId !== null && (parts.get(repositoryId)?.includes("commits") ?? false);
   const pushed = shown.flatMap(({ repositoryId, movedRef }) =>

@@ -9,16 +9,16 @@ import { InvalidRepresentationError, keyIn } from "../../mirror/store/representa
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
 import { FOLLOWED_EVENTS } from "./events.ts";
-import type { Ask, BornHead, Counting } from "./followed-event.ts";
+import type { BornHead, Counting, RefreshAsk } from "./followed-event.ts";
 import { InvalidPayloadError, type Payload, type PayloadRepository, parsePayload, repositoryOf } from "./payload.ts";
 import { mismatch } from "./shapes.ts";
 
 /** What a delivery shows, and what it leaves open. */
-export interface Shown {
+export interface DeliveryContent {
   /** The repository that it is about; null: none. */
   repositoryId: number | null;
   observed: Observed[];
-  asks: Ask[];
+  asks: RefreshAsk[];
   /** Issues in whose summary something has changed. */
   counting: Counting[];
   /** A repository that is said to be deleted. */
@@ -62,7 +62,7 @@ export function read(
   config: Config,
   parsed: Parsed,
   mirrored: ReadonlyMap<number, readonly MirrorPart[]>,
-): Shown | string {
+): DeliveryContent | string {
   const { event } = parsed.taken;
   try {
     return event === "installation" || event === "installation_repositories"
@@ -74,7 +74,7 @@ export function read(
   }
 }
 
-const NOTHING: Shown = {
+const NOTHING: DeliveryContent = {
   repositoryId: null,
   observed: [],
   asks: [],
@@ -87,7 +87,7 @@ const NOTHING: Shown = {
   toldRef: null,
 };
 
-function readInstallation({ appId }: Config, { taken: { event }, payload }: Parsed): Shown | string {
+function readInstallation({ appId }: Config, { taken: { event }, payload }: Parsed): DeliveryContent | string {
   if (appId === null) return `${event} is followed only by an App, and APP_ID is not set`;
   const installed = installedBy(payload.installation);
   return installed === null ? "it names no installation" : { ...NOTHING, installed };
@@ -97,7 +97,7 @@ function readFollowed(
   config: Config,
   parsed: Parsed,
   mirrored: ReadonlyMap<number, readonly MirrorPart[]>,
-): Shown | string {
+): DeliveryContent | string {
   const { taken, payload, repository } = parsed;
   const followed = FOLLOWED_EVENTS[taken.event];
   if (!followed) return `the mirror does not follow ${taken.event} events`;
@@ -145,7 +145,7 @@ function readFollowed(
 }
 
 /** From where to where the issue went; null: nowhere, or the payload does not say so. Both repositories are told. */
-function transferOf({ action, issue, changes }: Payload, repositoryId: number): Shown["transfer"] {
+function transferOf({ action, issue, changes }: Payload, repositoryId: number): DeliveryContent["transfer"] {
   if (!isObject(changes)) return null;
   const { new_issue, new_repository, old_issue, old_repository } = changes;
   const to = action === "transferred" ? placeOf(new_issue, new_repository) : null;

@@ -3,10 +3,10 @@ import { sql } from "../../../db/sql.ts";
 import { IS_UNSURE } from "../../mirror/read/refs.ts";
 import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts";
 import { lockRefs, storeTold } from "../../mirror/store/refs.ts";
-import type { Heard } from "./checks-heard.ts";
+import type { MergedDeliveries } from "./checks-heard.ts";
 
 /** Moves the branches and tags of which deliveries tell. Answers a mark for each repository of which upstream has to be asked. */
-export async function hearRefs(tx: Transaction, { shown, parts, askedAt }: Heard): Promise<Mark[]> {
+export async function hearRefs(tx: Transaction, { shown, parts, askedAt }: MergedDeliveries): Promise<Mark[]> {
   const told = shown.flatMap(({ repositoryId, toldRef }) =>
     toldRef !== null && repositoryId !== null && parts.get(repositoryId)?.includes("refs")
       ? [{ repositoryId, toldRef }]

@@ -1,13 +1,13 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts";
-import type { Heard } from "./checks-heard.ts";
+import type { MergedDeliveries } from "./checks-heard.ts";
 
 /**
  * Notes that releases were told of. What was told is merged, and the list is as good as before; which is the latest, upstream has to
  * say once no replica lags. Answers a mark for each repository to ask about.
  */
-export async function hearReleases(tx: Transaction, { seen, parts, askedAt }: Heard): Promise<Mark[]> {
+export async function hearReleases(tx: Transaction, { seen, parts, askedAt }: MergedDeliveries): Promise<Mark[]> {
   const told = seen.filter(
     ({ kind, repositoryId }) => kind === "release" && parts.get(repositoryId)?.includes("releases"),
   );

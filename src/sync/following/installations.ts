@@ -16,7 +16,7 @@ import {
   installationCredential,
   loadInstallations,
 } from "../../upstream/credentials/installations.ts";
-import type { Waiting } from "../problems/causes.ts";
+import type { CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { installedBy } from "./installation.ts";
@@ -52,7 +52,7 @@ export interface Beginning {
  * reason. Nothing is deleted. If another process does this already, this one waits and then does it again, because it
  * may know of more. An installation that fails delays no other. Answers why some have to wait.
  */
-export async function followInstallations(ctx: Context, beginning: Beginning): Promise<Waiting | null> {
+export async function followInstallations(ctx: Context, beginning: Beginning): Promise<CredentialWait | null> {
   const subjectOf = (key: string) => ({ task: "installation", key, repositoryId: null }) as const;
   const follow = async (signal: AbortSignal) => {
     const list = await eachAlone(ctx, ["app"], { subjectOf, signal, work: () => readInstallations(ctx) });
@@ -245,7 +245,7 @@ async function uncover(
 }
 
 /** Begins covered repositories that were not wanted when their page was read, and are by now. */
-async function beginWanted(ctx: Context, beginning: Beginning): Promise<Waiting | null> {
+async function beginWanted(ctx: Context, beginning: Beginning): Promise<CredentialWait | null> {
   type Row = { repository_id: string; full_name: string; installation_id: string };
   const rows = await ctx.db.query<Row>(sql`
     select c.repository_id, c.full_name, c.installation_id from installation_repositories c

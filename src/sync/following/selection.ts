@@ -6,7 +6,7 @@ import { requireList } from "../../mirror/store/representation.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { learnOwner, tokenOf, tokensWithoutOwner } from "../../upstream/credentials/token-owners.ts";
-import { AbsentError, type Waiting } from "../problems/causes.ts";
+import { AbsentError, type CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { forgetProblems } from "../problems/problems.ts";
 import { beginMirroring, type Reason } from "./begin.ts";
@@ -93,7 +93,7 @@ async function learnOwners(ctx: Context): Promise<void> {
  * Mirrors the repositories that the App is installed on: all of them if REPOSITORIES is empty, otherwise those that the
  * selections name. A failure of the App or of an installation does not fail the others. Answers why some have to wait.
  */
-async function mirrorInstalled(ctx: Context): Promise<Waiting | null> {
+async function mirrorInstalled(ctx: Context): Promise<CredentialWait | null> {
   const rows = await ctx.db.query<{ pattern: string }>(sql`select pattern from selections`);
   const patterns = new Set(rows.map(({ pattern }) => pattern));
   const wantsAll = ctx.config.repositories.length === 0;

@@ -7,12 +7,12 @@ import type { Merged } from "../../mirror/store/merge.ts";
 import type { Telling } from "./tellings.ts";
 
 /** A delivery that is to be told, with what it tells of. */
-export interface Heard extends Told {
+export interface HeardDelivery extends Told {
   tellings: readonly Telling[];
 }
 
 /** The last that these deliveries say of each aspect. What one only shows beside something else counts where nothing else is said. */
-export function lastSaid(heard: readonly Heard[]): Map<string, Json> {
+export function lastSaid(heard: readonly HeardDelivery[]): Map<string, Json> {
   const said = new Map<string, Json>();
   for (const isBeside of [true, false])
     for (const each of heard.flatMap(({ tellings }) => tellings))
@@ -21,7 +21,7 @@ export function lastSaid(heard: readonly Heard[]): Map<string, Json> {
 }
 
 /** A row of `found_changes`. */
-interface Row extends Aspect {
+interface FoundChangeRow extends Aspect {
   foundAt: Date | null;
   heardAt: Date | null;
   made: Json[] | null;
@@ -36,10 +36,10 @@ interface Row extends Aspect {
  */
 export async function heardAnew(
   tx: Transaction,
-  heard: readonly Heard[],
+  heard: readonly HeardDelivery[],
   merged: readonly Merged[],
   at: Date,
-): Promise<readonly Heard[]> {
+): Promise<readonly HeardDelivery[]> {
   const tied = new Set(merged.filter(({ outcome }) => outcome === "tied").map((one) => resourceName(one)));
   const tellings = heard.flatMap((one) => one.tellings);
   if (tellings.length === 0) return heard;
@@ -53,7 +53,7 @@ export async function heardAnew(
     return now !== undefined && !sameAspect(now, value);
   };
   const said = new Map<string, NotedTelling>();
-  const anew: Heard[] = [];
+  const anew: HeardDelivery[] = [];
   for (const one of heard) {
     const own = one.tellings.filter(({ isBeside }) => !isBeside);
     if (own.length > 0 && own.every((each) => wasMade(rows.get(aspectName(each)), each))) continue;
@@ -78,7 +78,7 @@ function resourceName(one: Omit<Aspect, "aspect">): string {
 }
 
 /** Whether an event was made that says the same, or something newer. Once a webhook has told of more, the same may come again. */
-function wasMade(row: Row | undefined, { aspect, value, updatedAt }: Telling): boolean {
+function wasMade(row: FoundChangeRow | undefined, { aspect, value, updatedAt }: Telling): boolean {
   if (!row) return false;
   const { made, madeUntil, overtaken } = row;
   if (made === null) return false;
@@ -90,9 +90,9 @@ function wasMade(row: Row | undefined, { aspect, value, updatedAt }: Telling): b
 }
 
 /** What is found of all that they tell of, and whether that was told to be there. Mostly there is nothing. */
-async function lockFound(tx: Transaction, tellings: readonly Telling[]): Promise<Map<string, Row>> {
+async function lockFound(tx: Transaction, tellings: readonly Telling[]): Promise<Map<string, FoundChangeRow>> {
   const x = table(tellings);
-  const rows = await tx.prepared<Row>(sql`
+  const rows = await tx.prepared<FoundChangeRow>(sql`
     select f.kind, f.repository_id::float8 as "repositoryId", f.key::float8 as key, f.aspect, f.made, f.found_at as "foundAt", f.heard_at as "heardAt", f.made_until as "madeUntil", f.overtaken
       from (select r, kind, k, aspect from ${x} union select r, kind, k, 'exists' from ${x}) x
         join found_changes f on f.repository_id = x.r and f.kind = x.kind and f.key = x.k and f.aspect = x.aspect

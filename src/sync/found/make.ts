@@ -21,7 +21,7 @@ const MOST_REPOSITORIES = 100;
 
 type Making = Pick<Context, "db" | "clock" | "config" | "random" | "log" | "queues" | "redis" | "metrics">;
 
-interface Found {
+interface StoredChange {
   kind: Kind;
   key: number;
   aspect: string;
@@ -124,8 +124,8 @@ const ORDER: readonly Kind[] = [
 ];
 
 /** Locks what waits of the resources of which something is due. What another process has locked is left to it. */
-async function takeFound(tx: Transaction, repositoryId: number, until: Date): Promise<Found[]> {
-  const found = await tx.query<Found>(sql`
+async function takeFound(tx: Transaction, repositoryId: number, until: Date): Promise<StoredChange[]> {
+  const found = await tx.query<StoredChange>(sql`
     select kind, key::float8 as key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue" from found_changes
       where repository_id = ${repositoryId} and found_at is not null and (kind, key) in (
         select kind, key from found_changes where repository_id = ${repositoryId} and found_at <= ${until}
@@ -138,7 +138,7 @@ async function takeFound(tx: Transaction, repositoryId: number, until: Date): Pr
  * With when it was found what they tell of: so they come before webhooks that have arrived since then and wait to be applied, which
  * may tell of something newer. None is earlier than the one before it. Pure.
  */
-function withTimes(events: readonly MadeOf[], found: readonly Found[]): (MadeOf & { foundAt: Date })[] {
+function withTimes(events: readonly MadeOf[], found: readonly StoredChange[]): (MadeOf & { foundAt: Date })[] {
   let lastMs = 0;
   return events.map((one) => {
     const { kind, key } = one.subject;
@@ -150,7 +150,7 @@ function withTimes(events: readonly MadeOf[], found: readonly Found[]): (MadeOf 
 }
 
 /** The events for one resource. What is again as it was needs none; what says that it is there says all of it. */
-function makingsFor(found: readonly Found[], all: ReadonlyMap<string, Stored>): MakingOf[] {
+function makingsFor(found: readonly StoredChange[], all: ReadonlyMap<string, Stored>): MakingOf[] {
   const [first] = found;
   const stored = first && all.get(`${first.kind} ${first.key}`);
   if (!first || !stored) return [];
@@ -170,7 +170,7 @@ function makingsFor(found: readonly Found[], all: ReadonlyMap<string, Stored>): 
 async function settle(
   tx: Transaction,
   repositoryId: number,
-  found: readonly Found[],
+  found: readonly StoredChange[],
   events: readonly MadeOf[],
   now: Date,
 ): Promise<void> {
@@ -195,7 +195,7 @@ async function settle(
 }
 
 /** Nothing is to be made of these any more. What an event has told of before is kept. */
-async function forget(tx: Transaction, repositoryId: number, over: readonly Found[]): Promise<void> {
+async function forget(tx: Transaction, repositoryId: number, over: readonly StoredChange[]): Promise<void> {
   if (over.length === 0) return;
   const [kinds, keys, aspects] = [
     over.map((one) => one.kind),

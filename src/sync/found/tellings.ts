@@ -41,7 +41,7 @@ export function tellingsOf(event: string, payload: Fields, repositoryId: number 
   if (key === null) return [];
   const moved = Date.parse(textOf(subject.updated_at) ?? "");
   const updatedAt = Number.isNaN(moved) ? null : new Date(moved);
-  const telling = ([aspect, value]: Said[number], isBeside: boolean): Telling => ({
+  const telling = ([aspect, value]: AspectValues[number], isBeside: boolean): Telling => ({
     ...{ kind: about.kind, repositoryId, key, aspect, value, updatedAt, isBeside },
   });
   const isBorn = payload.action === "opened" && event !== "milestone";
@@ -51,30 +51,30 @@ export function tellingsOf(event: string, payload: Fields, repositoryId: number 
   ];
 }
 
-type Said = [aspect: string, value: Json][];
+type AspectValues = [aspect: string, value: Json][];
 
 const KEYS = ["title", "body", "state", "locked", "draft", "head", "base"];
 const LISTS = { labels: "label", assignees: "assignee", requested_reviewers: "requested_reviewer" };
 
 /** What is told of as of changes, too. */
-function shownAtBirth(subject: Fields): Said {
+function shownAtBirth(subject: Fields): AspectValues {
   const members = Object.entries(LISTS).flatMap(([list, name]) =>
-    rowsOf(subject[list]).map(({ id }): Said[number] => [`${name} ${id}`, true]),
+    rowsOf(subject[list]).map(({ id }): AspectValues[number] => [`${name} ${id}`, true]),
   );
   const milestone = numberOf(objectOf(subject.milestone).id);
-  const values = KEYS.flatMap((key): Said => {
+  const values = KEYS.flatMap((key): AspectValues => {
     const value = aspectValue(key, subject[key]);
     return value === undefined ? [] : [[key, value]];
   });
   return [...members, ["milestone", milestone], ...values];
 }
 
-function said(payload: Fields, subject: Fields, event: string): Said {
-  const now = (aspect: string): Said => {
+function said(payload: Fields, subject: Fields, event: string): AspectValues {
+  const now = (aspect: string): AspectValues => {
     const value = aspectValue(aspect, subject[aspect]);
     return value === undefined ? [] : [[aspect, value]];
   };
-  const member = (name: string, isOne: boolean): Said => {
+  const member = (name: string, isOne: boolean): AspectValues => {
     const id = numberOf(objectOf(payload[name]).id);
     return id === null ? [] : [[`${name} ${id}`, isOne]];
   };
@@ -129,7 +129,7 @@ function said(payload: Fields, subject: Fields, event: string): Said {
   }
 }
 
-function saidOfRepository({ action, changes }: Fields, now: (aspect: string) => Said): Said {
+function saidOfRepository({ action, changes }: Fields, now: (aspect: string) => AspectValues): AspectValues {
   switch (action) {
     case "renamed":
       return now("name");

@@ -16,7 +16,7 @@ export function isConfirmationDue(now: Date): Sql {
     or (s.base_pushed_at >= s.lists_confirmed_at and s.lists_confirmed_at <= ${before(PUSHED_MS)}))`;
 }
 
-interface Shown {
+interface ListLengths {
   number: number;
   headRefOid: string;
   commits: { totalCount: number };
@@ -24,7 +24,7 @@ interface Shown {
 }
 
 /** How GraphQL says how long a list is. */
-const LENGTHS: Record<ListName, (pull: Shown) => number> = {
+const LENGTHS: Record<ListName, (pull: ListLengths) => number> = {
   commits: ({ commits }) => commits.totalCount,
   files: ({ changedFiles }) => changedFiles,
 };
@@ -36,7 +36,11 @@ const LENGTHS: Record<ListName, (pull: Shown) => number> = {
  */
 export async function confirmLists(ctx: Context, repository: MirroredRepository): Promise<void> {
   const startedAt = ctx.clock.now();
-  const pulls = await readOpenPulls<Shown>(ctx, repository, "number headRefOid commits { totalCount } changedFiles");
+  const pulls = await readOpenPulls<ListLengths>(
+    ctx,
+    repository,
+    "number headRefOid commits { totalCount } changedFiles",
+  );
   await whileMirrored(ctx, repository, async (tx) => {
     for (const list of LISTS) {
       const lengths = pulls.map((pull) => ({

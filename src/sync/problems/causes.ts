@@ -20,12 +20,12 @@ export class AbsentError extends Error {
 }
 
 /** The credential may not ask, for now. All that the same credential is needed for has to wait. */
-export type Waiting = QuotaSpentError | CredentialRejectedError;
+export type CredentialWait = QuotaSpentError | CredentialRejectedError;
 
 type Diagnosis =
   /** The one thing that was being done is to blame. `isFinal`: to do it again cannot help. */
   | { kind: "failed"; cause: Cause; isFinal?: true }
-  | { kind: "waits"; error: Waiting }
+  | { kind: "waits"; error: CredentialWait }
   /** Nothing can be done until it is back: the one thing has nothing to do with it. */
   | { kind: "away"; what: "upstream" | "queues" | "postgres" | "inbox" }
   /** The work was ended from outside, or its repository was removed. */

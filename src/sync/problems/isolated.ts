@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import { reasonOf } from "../../failure.ts";
 import { QuotaSpentError } from "../../upstream/client/errors.ts";
-import { diagnose, type Waiting } from "./causes.ts";
+import { type CredentialWait, diagnose } from "./causes.ts";
 import { type Cause, endProblem, findProblems, nameOf, noteFailure, type Problem, type Subject } from "./problems.ts";
 
 type Isolating = Pick<Context, "db" | "clock" | "config" | "random" | "log">;
@@ -31,10 +31,10 @@ export async function eachAlone<Item, Value>(
   ctx: Isolating,
   items: readonly Item[],
   { subjectOf, groupOf = () => null, atOnce = 1, signal, work, store }: Each<Item, Value>,
-): Promise<Waiting | null> {
+): Promise<CredentialWait | null> {
   const problems = await findProblems(ctx, items.map(subjectOf));
   const problemOf = (item: Item) => problems.get(nameOf(subjectOf(item)));
-  const waiting = new Map<unknown, Waiting>();
+  const waiting = new Map<unknown, CredentialWait>();
   const open = items.filter((item) => !problemOf(item)?.isResting);
   for (let start = 0; start < open.length && !signal?.aborted; start += atOnce) {
     const some = open.slice(start, start + atOnce).filter((item) => !waiting.has(groupOf(item)));
@@ -126,7 +126,7 @@ async function note(
 }
 
 /** What ends first. */
-function soonest(waiting: readonly Waiting[]): Waiting | null {
+function soonest(waiting: readonly CredentialWait[]): CredentialWait | null {
   const spent = waiting.filter((error) => error instanceof QuotaSpentError);
   const first = spent.toSorted((a, b) => a.resetAt.getTime() - b.resetAt.getTime())[0];
   return first ?? waiting[0] ?? null;

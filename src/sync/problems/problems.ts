@@ -67,10 +67,10 @@ function waitsOf(task: Task, cause: Cause): Backoff {
 /** What began to fail within this time of one another probably failed for one reason: upstream was down. */
 const TOGETHER = `${5 * MINUTE} milliseconds`;
 
-type Asking = Pick<Context, "db" | "clock" | "config">;
+type ProblemContext = Pick<Context, "db" | "clock" | "config">;
 
 /** The subjects' problems, by `nameOf`. */
-export async function findProblems(ctx: Asking, subjects: readonly Subject[]): Promise<Map<string, Problem>> {
+export async function findProblems(ctx: ProblemContext, subjects: readonly Subject[]): Promise<Map<string, Problem>> {
   if (subjects.length === 0) return new Map();
   const tasks = sql.array([...new Set(subjects.map(({ task }) => task))], "text");
   const keys = sql.array(
@@ -105,7 +105,7 @@ function credentialsOf({ upstreamTokens, appId, appPrivateKey }: Context["config
 
 /** Notes one more failure, and answers until when the subject is left alone. */
 export async function noteFailure(
-  ctx: Asking & Pick<Context, "random">,
+  ctx: ProblemContext & Pick<Context, "random">,
   { task, key, repositoryId }: Subject,
   { cause, problem, failures }: { cause: Cause; problem: string; failures: number },
 ): Promise<Date> {
@@ -120,7 +120,11 @@ export async function noteFailure(
 }
 
 /** It went well. What began to fail with it, when upstream was down, need not wait any longer either. */
-export async function endProblem(ctx: Asking, { task, key }: Subject, { cause, since }: Problem): Promise<void> {
+export async function endProblem(
+  ctx: ProblemContext,
+  { task, key }: Subject,
+  { cause, since }: Problem,
+): Promise<void> {
   await ctx.db.query(sql`delete from problems where task = ${task} and key = ${key}`);
   if (cause !== "unavailable") return;
   const now = ctx.clock.now();

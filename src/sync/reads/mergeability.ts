@@ -13,7 +13,7 @@ import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts
 import { fetchAndStorePull } from "./pulls-by-rest.ts";
 
 /** Which open pull requests to ask about, and how. */
-interface Asking {
+interface MergeabilityScope {
   /** Only pull requests seen since then; null: all. */
   heardSince: Date | null;
   priority: Priority;
@@ -24,7 +24,7 @@ interface Asking {
 export async function fetchAndStoreMergeability(
   ctx: Context,
   repository: MirroredRepository,
-  asking: Asking,
+  asking: MergeabilityScope,
 ): Promise<void> {
   for (let after: number | null = 0; after !== null; )
     after = await fetchAndStoreMergeabilityAfter(ctx, repository, { ...asking, after }, async () => {});
@@ -47,7 +47,7 @@ export async function isMergeabilityKnown(db: Queries, repositoryId: number): Pr
 export async function fetchAndStoreMergeabilityAfter(
   ctx: Context,
   repository: MirroredRepository,
-  { after, heardSince, ...read }: Asking & { after: number },
+  { after, heardSince, ...read }: MergeabilityScope & { after: number },
   remember: (tx: Transaction, last: number) => Promise<void>,
 ): Promise<number | null> {
   const unknown = await findUnknown(ctx, repository, { after, heardSince });

@@ -4,7 +4,7 @@ import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { PullsNotShownError } from "./graphql-pulls.ts";
 
-interface Page<Pull> {
+interface PullsPage<Pull> {
   pullRequests: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: (Pull | null)[] };
 }
 
@@ -23,7 +23,7 @@ export async function readOpenPulls<Pull>(
 ): Promise<Pull[]> {
   const found: Pull[] = [];
   for (let after: string | null = null, most = MOST, isLast = false; !isLast; ) {
-    let page: Page<Pull>;
+    let page: PullsPage<Pull>;
     try {
       page = await ask<Pull>(ctx, repository, { selection, first: most, after });
     } catch (error) {
@@ -42,10 +42,10 @@ async function ask<Pull>(
   ctx: Context,
   repository: MirroredRepository,
   { selection, first, after }: { selection: string; first: number; after: string | null },
-): Promise<Page<Pull>> {
+): Promise<PullsPage<Pull>> {
   const query = `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node(id: $id) { ... on Repository {
     pullRequests(states: OPEN, first: $first, after: $after) { pageInfo { hasNextPage endCursor } nodes { ${selection} } } } } }`;
-  const { data, errors } = await ctx.upstream.graphql<{ node: Page<Pull> | null }>(
+  const { data, errors } = await ctx.upstream.graphql<{ node: PullsPage<Pull> | null }>(
     query,
     { id: repository.nodeId, first, after },
     { priority: "catch-up", repository: repository.id, isBelieved: true },

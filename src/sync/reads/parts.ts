@@ -21,14 +21,14 @@ export const PARTS = [
   "review comments",
   "reviews",
 ] as const;
-export type Part = (typeof PARTS)[number];
+export type RepositoryPart = (typeof PARTS)[number];
 
 /** Upstream shows neither issues nor pull requests, so there is nothing to follow. */
 class NothingShownError extends AbsentError {
   override name = "NothingShownError";
 }
 
-function subjectOf({ id }: MirroredRepository, part: Part): Subject {
+function subjectOf({ id }: MirroredRepository, part: RepositoryPart): Subject {
   return { task: "part", key: `${id} ${part}`, repositoryId: id };
 }
 
@@ -40,7 +40,7 @@ function subjectOf({ id }: MirroredRepository, part: Part): Subject {
 export async function tryPart(
   ctx: Context,
   repository: MirroredRepository,
-  { part, priority }: { part: Part; priority: Priority },
+  { part, priority }: { part: RepositoryPart; priority: Priority },
   work: () => Promise<unknown>,
 ): Promise<boolean> {
   const found: { gone?: RepositoryUnavailableError } = {};
@@ -64,7 +64,11 @@ async function isRepositoryShown(ctx: Context, repository: MirroredRepository, p
 }
 
 /** The part is not tried, since it depends on another one that is missing. */
-export async function leavePart(ctx: Pick<Context, "db">, repository: MirroredRepository, part: Part): Promise<void> {
+export async function leavePart(
+  ctx: Pick<Context, "db">,
+  repository: MirroredRepository,
+  part: RepositoryPart,
+): Promise<void> {
   await forgetProblems(ctx.db, { task: "part", keys: [subjectOf(repository, part).key] });
 }
 
@@ -72,7 +76,7 @@ export async function leavePart(ctx: Pick<Context, "db">, repository: MirroredRe
 export async function refuseNothing(
   ctx: Pick<Context, "db">,
   repository: MirroredRepository,
-  missing: readonly Part[],
+  missing: readonly RepositoryPart[],
 ): Promise<void> {
   if (!missing.includes("issues") || !missing.includes("pulls")) return;
   const [row] = await ctx.db.query<{ problem: string }>(sql`

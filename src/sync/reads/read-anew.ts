@@ -11,7 +11,7 @@ import type { Answer, Priority } from "../../upstream/client/upstream.ts";
 import { isIssuesOff } from "../../upstream/client/wording.ts";
 import { PAGE_SIZE, sightingOf } from "./pages.ts";
 
-interface Read {
+interface ReadOutcome {
   observed: Observed;
   outcome: "merged" | "deleted" | "kept";
   /** "deleted" follows only from absence. A replica that has not heard of the resource yet answers the same. */
@@ -24,7 +24,7 @@ interface Read {
   isDoubtful?: boolean;
 }
 
-const DOUBTFUL: Read = { observed: joinObserved([]), outcome: "kept", isDoubtful: true };
+const DOUBTFUL: ReadOutcome = { observed: joinObserved([]), outcome: "kept", isDoubtful: true };
 
 /** Reads one resource. "deleted": upstream says so; `observed` has the tombstones. "kept": nothing is proved. */
 export async function readAnew(
@@ -33,7 +33,7 @@ export async function readAnew(
   repository: MirroredRepository | null,
   path: string,
   priority: Priority,
-): Promise<Read> {
+): Promise<ReadOutcome> {
   if (wanted.kind === "label" && repository) return readLabels(ctx, repository, wanted, path, priority);
   const answer = await ctx.upstream.get(path, { priority });
   if (isDoubtful(answer.doubts, wanted)) return DOUBTFUL;
@@ -73,7 +73,7 @@ async function readLabels(
   wanted: ResourceKey,
   first: string,
   priority: Priority,
-): Promise<Read> {
+): Promise<ReadOutcome> {
   const observed: Observed[] = [];
   for await (const page of pages(ctx.upstream, first, { priority })) {
     if (isDoubtful(page.doubts, wanted)) return DOUBTFUL;

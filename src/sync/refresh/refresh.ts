@@ -39,7 +39,7 @@ import { type NodeQuestion, NodeQuestions } from "./node-questions.ts";
 import { observeValues } from "./node-values.ts";
 
 /** "unknown": the mirror does not know where to ask; "kept": upstream says nothing from which anything could be concluded. */
-type Outcome = "merged" | "deleted" | "kept" | "unknown";
+type RefreshOutcome = "merged" | "deleted" | "kept" | "unknown";
 
 /** How many a process reads at once. Most of that time upstream, Postgres and a fair share of the processor are waited for. */
 export const REFRESHES_AT_ONCE = 32;
@@ -72,7 +72,7 @@ export class Refreshes {
     this.#problems = new Gather((keys) => findTroubles(ctx, keys));
   }
 
-  async refresh(wanted: MarkKey): Promise<Outcome> {
+  async refresh(wanted: MarkKey): Promise<RefreshOutcome> {
     const ctx = this.#ctx;
     const { own, whole } = await this.#problems.ask(wanted);
     // A new reason to ask has brought the mark's time forward.
@@ -97,7 +97,7 @@ export class Refreshes {
     }
   }
 
-  #refreshWhole(kind: WholeKind, repositoryId: number): Promise<Outcome> {
+  #refreshWhole(kind: WholeKind, repositoryId: number): Promise<RefreshOutcome> {
     switch (kind) {
       case "mergeability":
         return refreshMergeability(this.#ctx, this.#nodes, repositoryId);
@@ -119,7 +119,7 @@ export class Refreshes {
     return mark !== null && mark.notBefore > this.#ctx.clock.now();
   }
 
-  async #refreshResource(wanted: ResourceKey): Promise<Outcome> {
+  async #refreshResource(wanted: ResourceKey): Promise<RefreshOutcome> {
     const ctx = this.#ctx;
     const repositoryId = wanted.kind === "repository" ? wanted.key : wanted.repositoryId;
     const { mark, known, path, question } = await this.#nodes.prepare(async () => {

@@ -54,7 +54,7 @@ function requireShown({ fullName }: MirroredRepository, { kind }: Pick<Page, "ki
   if (kind === "moved" || kind === "missing") throw new AbsentError(`Upstream does not show the refs of ${fullName}`);
 }
 
-interface Asked {
+interface RefsRead {
   kind: RefKind;
   startedAt: Date;
   conditional: boolean;
@@ -62,7 +62,7 @@ interface Asked {
 }
 
 /** GitHub docs: "List matching references" has no pages. */
-async function readObjects(ctx: Context, repository: MirroredRepository, asked: Asked): Promise<void> {
+async function readObjects(ctx: Context, repository: MirroredRepository, asked: RefsRead): Promise<void> {
   const { kind, startedAt, conditional, anew } = asked;
   const path = `/repositories/${repository.id}/git/matching-refs/${kind}`;
   try {

@@ -6,7 +6,7 @@ import { limitOf } from "../quota/headers.ts";
 import { messageOf } from "./answer.ts";
 import { type AttemptContext, askRepeatedly } from "./attempts.ts";
 import { SETTLED } from "./doubts.ts";
-import type { Ask, Attempt } from "./exchange.ts";
+import type { Attempt, UpstreamRequest } from "./exchange.ts";
 import type { GetOptions } from "./upstream.ts";
 
 export interface AskingContext extends AttemptContext {
@@ -57,7 +57,7 @@ export async function askFor(
 export async function writersOf(
   { keyring }: Pick<AskingContext, "keyring">,
   path: string,
-): Promise<Pick<Ask, "credentials" | "preferred">> {
+): Promise<Pick<UpstreamRequest, "credentials" | "preferred">> {
   await keyring.prepare(path);
   const { all, preferred } = await keyring.candidates(path, { writes: true });
   return { credentials: all, preferred };
@@ -70,7 +70,7 @@ export async function writersOf(
 export async function seersOf(
   { keyring, visibility }: Pick<AskingContext, "keyring" | "visibility">,
   repository: number | undefined,
-): Promise<Pick<Ask, "credentials" | "preferred">> {
+): Promise<Pick<UpstreamRequest, "credentials" | "preferred">> {
   const path = repository === undefined ? "/graphql" : `/repositories/${repository}`;
   const { all, preferred } = await candidatesFor({ keyring }, path, undefined);
   if (preferred.length === 0) return { credentials: visibility.mayBeAsked(path, all) };
@@ -92,7 +92,7 @@ function getAsk(
   path: string,
   { priority, caller, accept, signal, opening, isBelieved = priority === "refresh" }: AskingOptions,
   conditions: PageConditions | null,
-): Ask {
+): UpstreamRequest {
   return {
     credentials: all,
     preferred,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { waitAfterMs } from "../../operations/backoff.ts";
 import type { Stores } from "../../stores.ts";
 import { CredentialUnusableError, UpstreamUnavailableError } from "./errors.ts";
-import { type Ask, type Attempt, type ExchangeContext, exchange } from "./exchange.ts";
+import { type Attempt, type ExchangeContext, exchange, type UpstreamRequest } from "./exchange.ts";
 import type { Gate } from "./gate.ts";
 
 /** How often a passing failure is met with a repetition. */
@@ -16,13 +16,13 @@ export interface AttemptContext extends ExchangeContext, Pick<Stores, "random"> 
 }
 
 /** Asks once, as a write has to be. */
-export async function askOnce(ctx: AttemptContext, ask: Ask): Promise<Attempt> {
+export async function askOnce(ctx: AttemptContext, ask: UpstreamRequest): Promise<Attempt> {
   using _place = ask.isWithin ? null : await ctx.gate.enter(ask.demand.priority, ask.demand.signal);
   return await exchange(ctx, ask);
 }
 
 /** Asks what may be asked twice: a passing failure is repeated, at most twice. */
-export async function askRepeatedly(ctx: AttemptContext, ask: Ask): Promise<Attempt> {
+export async function askRepeatedly(ctx: AttemptContext, ask: UpstreamRequest): Promise<Attempt> {
   const backoff = { firstMs: ctx.repeatAfterMs, longestMs: LONGEST_WAIT_MS };
   const { bucket, signal } = ask.demand;
   for (let attempts = 1; ; attempts++) {
@@ -39,7 +39,7 @@ export async function askRepeatedly(ctx: AttemptContext, ask: Ask): Promise<Atte
 }
 
 /** A credential that is refused gives way: the next lease goes to another one, or says when one may be used again. */
-async function askAny(ctx: AttemptContext, ask: Ask): Promise<Attempt> {
+async function askAny(ctx: AttemptContext, ask: UpstreamRequest): Promise<Attempt> {
   for (let refusals = 1; ; refusals++) {
     const made = await askOnce(ctx, ask).catch((error: unknown) => {
       if (error instanceof CredentialUnusableError) return { refusal: error };

@@ -17,7 +17,7 @@ import { OWN_HEADERS, type Received, type Transport, type TransportRequest } fro
 import { isSuspension } from "./wording.ts";
 
 /** One question to upstream, before a credential is chosen for it. */
-export interface Ask {
+export interface UpstreamRequest {
   request: Omit<TransportRequest, "signal">;
   demand: Demand;
   /** The credentials that may be asked. */
@@ -56,14 +56,14 @@ export interface ExchangeContext extends Pick<Stores, "clock" | "log"> {
  * Sends one request under one lease, and tells the budget the outcome before the caller sees the answer. If upstream
  * refuses an expired token or a wrong clock, a second request follows.
  */
-export async function exchange(ctx: ExchangeContext, ask: Ask): Promise<Attempt> {
+export async function exchange(ctx: ExchangeContext, ask: UpstreamRequest): Promise<Attempt> {
   const first = await send(ctx, ask);
   if (first.received.status !== 401 || !(await renew(ctx, first))) return await settle(ctx, ask, first);
   // Upstream has done nothing, so even a write may be sent again.
   return await settle(ctx, ask, await send(ctx, { ...ask, credentials: [first.lease.credential] }));
 }
 
-async function send(ctx: ExchangeContext, ask: Ask): Promise<AnsweredRequest> {
+async function send(ctx: ExchangeContext, ask: UpstreamRequest): Promise<AnsweredRequest> {
   const { request, demand, credentials, preferred, conditions } = ask;
   const first = preferred && preferred.length > 0 ? preferred : conditions?.preferred;
   const lease = await ctx.quota.lease(credentials, demand, first);
@@ -89,7 +89,7 @@ async function send(ctx: ExchangeContext, ask: Ask): Promise<AnsweredRequest> {
   }
 }
 
-function meteredOf({ request, demand }: Ask): Metered {
+function meteredOf({ request, demand }: UpstreamRequest): Metered {
   return { path: request.path, bucket: demand.bucket, class: demand.priority, caller: demand.caller };
 }
 
@@ -119,7 +119,7 @@ async function renew({ keyring, quota }: ExchangeContext, answered: AnsweredRequ
 /** Tells the budget what the answer means for it. */
 async function settle(
   { keyring, quota, meter, clock, log }: ExchangeContext,
-  ask: Ask,
+  ask: UpstreamRequest,
   { lease, ...answered }: AnsweredRequest,
 ): Promise<Attempt> {
   const { judge } = ask;

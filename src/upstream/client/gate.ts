@@ -12,14 +12,14 @@ export const MOST_UNDER_WAY = ADMISSION.caller;
 /** The most answers that are being passed on at once. They have left the gate, and need connections of their own. */
 export const MOST_OPENED = 6;
 
-interface Waiting {
+interface Waiter {
   admit: () => void;
 }
 
 /** Bounds the requests under way. Those that wait are let in by class, and within a class in order of arrival. */
 export class Gate {
   #underWay = 0;
-  readonly #waiting = new Map<Priority, Set<Waiting>>(PRIORITIES.map((priority) => [priority, new Set()]));
+  readonly #waiting = new Map<Priority, Set<Waiter>>(PRIORITIES.map((priority) => [priority, new Set()]));
 
   /**
    * Waits for its turn. Dispose of the answer when the request is over.
@@ -31,7 +31,7 @@ export class Gate {
       this.#underWay += 1;
     } else {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const waiting: Waiting = { admit: resolve };
+      const waiting: Waiter = { admit: resolve };
       const queue = this.#waiting.get(priority);
       const leave = () => {
         if (queue?.delete(waiting)) reject(signal?.reason);

@@ -5,7 +5,7 @@ import { graphqlPath } from "./address.ts";
 import { type AskingContext, seersOf } from "./asking.ts";
 import { askOnce, askRepeatedly } from "./attempts.ts";
 import { doubtsIn, SETTLED } from "./doubts.ts";
-import type { Ask } from "./exchange.ts";
+import type { UpstreamRequest } from "./exchange.ts";
 import { graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql.ts";
 import type { GraphqlAnswer, GraphqlOptions } from "./upstream.ts";
 
@@ -23,7 +23,7 @@ export async function askGraphql<T>(
 ): Promise<GraphqlAnswer<T>> {
   const mutates = isMutation(document);
   const cost = ctx.costs.get(document) ?? 1;
-  const ask: Ask = {
+  const ask: UpstreamRequest = {
     ...(await seersOf(ctx, repository)),
     request: {
       method: "POST",

@@ -1,4 +1,4 @@
-interface Waiting {
+interface Waiter {
   name: string;
   admit: () => void;
 }
@@ -9,7 +9,7 @@ export class Places {
   readonly #perName: number;
   #taken = 0;
   readonly #takenBy = new Map<string, number>();
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Set<Waiter>();
 
   constructor({ inAll, perName }: { inAll: number; perName: number }) {
     this.#inAll = inAll;
@@ -25,7 +25,7 @@ export class Places {
     if (this.#isFree(name)) this.#take(name);
     else {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const waiting: Waiting = { name, admit: resolve };
+      const waiting: Waiter = { name, admit: resolve };
       const giveUp = () => {
         if (this.#waiting.delete(waiting)) reject(signal.reason);
       };

@@ -134,10 +134,10 @@ export class Transport {
     const route = formOf(path);
     const attributes = { "http.request.method": method, "url.template": route, "server.address": this.#host };
     const about = () => ({ kind: "client", attributes }) as const;
-    return await this.#tracing.within(`${method} ${route}`, about, (telling) =>
+    return await this.#tracing.within(`${method} ${route}`, about, (span) =>
       this.#sent({ ...request, headers: { ...headers, ...traceHeaders(this.#tracing) } }, encoding, (answer) => {
-        telling.tell({ "http.response.status_code": answer.statusCode });
-        if (answer.statusCode >= 500) telling.failed(String(answer.statusCode));
+        span.setAttributes({ "http.response.status_code": answer.statusCode });
+        if (answer.statusCode >= 500) span.failed(String(answer.statusCode));
         return read(answer);
       }),
     );

@@ -5,13 +5,13 @@ import { UpstreamRefusedError } from "../client/errors.ts";
 import type { Upstream } from "../client/upstream.ts";
 import { parseTokens } from "./credentials.ts";
 
-type Asking = Pick<Stores, "config" | "db">;
+type TokenStores = Pick<Stores, "config" | "db">;
 
 /**
  * The tokens, by fingerprint, of which it matters whose they are, and is not known: the tokens of one user share one quota, and a
  * user's own token sees what no other does.
  */
-export async function tokensWithoutOwner({ config, db }: Asking): Promise<string[]> {
+export async function tokensWithoutOwner({ config, db }: TokenStores): Promise<string[]> {
   const tokens = [...parseTokens(config.upstreamTokens).keys()];
   const wished = await db.count(sql`select from selections where account_type = 'User' limit 1`);
   if (tokens.length < 2 && wished === 0) return [];
@@ -33,7 +33,7 @@ export async function learnOwner(ctx: Pick<Stores, "db"> & { upstream: Upstream 
 }
 
 /** One of our tokens that is the user's own, by fingerprint; null: none is known to be. */
-export async function tokenOf({ config, db }: Asking, login: string): Promise<string | null> {
+export async function tokenOf({ config, db }: TokenStores, login: string): Promise<string | null> {
   const ours = [...parseTokens(config.upstreamTokens).keys()];
   const [row] = await db.query<{ fingerprint: string }>(sql`
     select fingerprint from token_owners where lower(login) = ${login.toLowerCase()} and fingerprint = any(${ours}::text[])

@@ -104,9 +104,9 @@ function readLimits(text: string): TokenReport["quota"] {
   });
 }
 
-type Asking = ReturnType<typeof openUpstream>;
+type OpenUpstream = ReturnType<typeof openUpstream>;
 
-async function askUser(upstream: Asking): Promise<Pick<TokenReport, "login"> & Partial<TokenReport>> {
+async function askUser(upstream: OpenUpstream): Promise<Pick<TokenReport, "login"> & Partial<TokenReport>> {
   try {
     const answer = await upstream.get("/user", { priority: "caller" });
     return { login: answer.kind === "ok" ? textOf(objectOf(answer.body).login) : null };
@@ -121,7 +121,7 @@ async function askUser(upstream: Asking): Promise<Pick<TokenReport, "login"> & P
 }
 
 async function askVisible(
-  upstream: Asking,
+  upstream: OpenUpstream,
   repositories: readonly { nodeId: string; fullName: string }[],
 ): Promise<Pick<TokenReport, "unseen" | "unseenUnknown">> {
   const unseen: string[] = [];

@@ -21,7 +21,7 @@ export interface RepositoryHook {
 const OUR_ADDRESSES = "rewrite-urls";
 
 /** What is done to hooks at upstream. */
-type Asking = Pick<Upstream, "get" | "write">;
+type HookClient = Pick<Upstream, "get" | "write">;
 
 /**
  * Makes the repository's hook at upstream be as given, and answers its id. A hook with the same address is updated with
@@ -29,13 +29,13 @@ type Asking = Pick<Upstream, "get" | "write">;
  * @throws UpstreamRefusedError when the token may not manage hooks (upstream says 404 to that) or upstream refuses the
  *   hook; no error carries the secret
  */
-export async function ensureRepositoryHook(upstream: Asking, hook: RepositoryHook): Promise<number> {
+export async function ensureRepositoryHook(upstream: HookClient, hook: RepositoryHook): Promise<number> {
   return (await placeRepositoryHook(upstream, hook)).id;
 }
 
 /** The same; answers also the hook's path, which is elsewhere than its name says once the repository was renamed. */
 export async function placeRepositoryHook(
-  upstream: Asking,
+  upstream: HookClient,
   hook: RepositoryHook,
 ): Promise<{ id: number; path: string }> {
   const found = await findHook(upstream, hook);

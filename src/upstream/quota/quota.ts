@@ -43,7 +43,7 @@ export interface GrantedLease {
 }
 
 /** How a request ended. `headers` is null when no answer came, or none of upstream's own. */
-export interface Outcome {
+export interface RequestOutcome {
   headers: Headers | null;
   /** What upstream charged, if not the lease's cost: 0 for a 304 and for what never reached upstream. */
   charged?: number | undefined;
@@ -158,7 +158,7 @@ export class Quota {
   }
 
   /** Corrects the budget by how a request ended. Any answer but a 401 also shows that the token is accepted. */
-  async settle(lease: GrantedLease, { headers, charged = lease.cost, alsoSeen }: Outcome): Promise<void> {
+  async settle(lease: GrantedLease, { headers, charged = lease.cost, alsoSeen }: RequestOutcome): Promise<void> {
     const seen = headers && least(readQuotaHeaders(headers, this.#now()), alsoSeen);
     const named = headers && bucketName(headers);
     const answered = headers !== null;

@@ -5,17 +5,17 @@ import { UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
 import type { Conditional, Opened } from "../../../upstream/client/opened.ts";
 import { collected } from "../body.ts";
 import { keptOf, MOST_KEPT_BYTES, tagOf, type WholeAnswer } from "./keeping.ts";
-import { below, type KeptAnswer, KeptAnswers, type Question } from "./kept-answers.ts";
+import { below, type CacheableRead, type KeptAnswer, KeptAnswers } from "./kept-answers.ts";
 import { Proofs, type Viewer } from "./proofs.ts";
 
 /** One read, and how it is asked. */
-export interface Asking {
+export interface CacheRequest {
   method: string;
   /** Of the caller's request. */
   headers: Readonly<Record<string, string | string[] | undefined>>;
   /** Fires once the caller has gone away. */
   gone: AbortSignal;
-  question: Question;
+  question: CacheableRead;
   viewer: Viewer;
   /** The mirrored repository that the question leads to and the caller sees; null: none, or that cannot be told. */
   home: () => Promise<Home | null>;
@@ -32,7 +32,7 @@ export interface Home {
 }
 
 /** An answer that is there as a whole. */
-interface Whole extends WholeAnswer {
+interface CachedAnswer extends WholeAnswer {
   /** "hit": upstream was not asked. "revalidated": it has just confirmed what was kept. "miss": it has answered. */
   outcome: "hit" | "revalidated" | "miss";
   /** Whole seconds since upstream last showed it to this token. */
@@ -40,7 +40,7 @@ interface Whole extends WholeAnswer {
 }
 
 /** `pieces`: of the body, whose beginning was read. */
-type Found = Whole | { opened: Opened; pieces: AsyncIterable<Buffer> };
+type Fetched = CachedAnswer | { opened: Opened; pieces: AsyncIterable<Buffer> };
 
 /**
  * Upstream's answers to what is only passed on, kept for all who ask. Each caller is shown one only after upstream has shown the
@@ -52,7 +52,7 @@ export class ForwardCache {
   readonly #kept: KeptAnswers;
   readonly #proofs: Proofs;
   /** What is being answered, by question and token. Null: it cannot be shared. They never fail. */
-  readonly #underWay = new Map<string, { known: Viewer["known"]; found: Promise<Whole | null> }>();
+  readonly #underWay = new Map<string, { known: Viewer["known"]; found: Promise<CachedAnswer | null> }>();
   /** What is being asked while nothing is kept, by question. They never fail. */
   readonly #firsts = new Map<string, Promise<KeptAnswer | null>>();
 
@@ -63,7 +63,7 @@ export class ForwardCache {
   }
 
   /** @throws as `send`; UpstreamUnavailableError when the answer breaks off; the signal's reason */
-  async answer(asking: Asking): Promise<Found> {
+  async answer(asking: CacheRequest): Promise<Fetched> {
     const { method, headers, question, viewer, isFresh } = asking;
     const isPlain = method === "GET" && !isFresh && !headers["if-none-match"] && !headers["if-modified-since"];
     if (!isPlain) return await this.#find(asking, isPlain);
@@ -73,7 +73,7 @@ export class ForwardCache {
     if (shared) return shared;
     // What could not be shared once is not waited for again.
     if (other) return await this.#find(asking, isPlain);
-    const { promise, resolve } = Promise.withResolvers<Whole | null>();
+    const { promise, resolve } = Promise.withResolvers<CachedAnswer | null>();
     this.#underWay.set(name, { known: viewer.known, found: promise });
     try {
       const found = await this.#find(asking, isPlain);
@@ -90,7 +90,7 @@ export class ForwardCache {
     await this.#kept.close();
   }
 
-  async #find(asking: Asking, isPlain: boolean): Promise<Found> {
+  async #find(asking: CacheRequest, isPlain: boolean): Promise<Fetched> {
     const { viewer, isFresh } = asking;
     const home = await asking.home();
     // By sha, or by a file's own tag, a document stays the same while the repository's name and visibility in it change.
@@ -122,10 +122,10 @@ export class ForwardCache {
   }
 
   async #ask(
-    asking: Asking,
+    asking: CacheRequest,
     kept: KeptAnswer | null,
     home: Home | null,
-  ): Promise<{ found: Found; made: KeptAnswer | null }> {
+  ): Promise<{ found: Fetched; made: KeptAnswer | null }> {
     const { method, question, viewer } = asking;
     const at = this.#ctx.clock.now();
     const provedIn = question.isImmutable && home ? home.id : null;
@@ -152,7 +152,7 @@ export class ForwardCache {
     if (method === "HEAD" || Number(headers["content-length"] ?? 0) > MOST_KEPT_BYTES) return asItArrives;
     const read = await wholeOf(asking, opened);
     if ("pieces" in read) return { found: { opened, pieces: read.pieces }, made: null };
-    const whole: Whole = { status, headers, body: read.whole, outcome: "miss", age: 0 };
+    const whole: CachedAnswer = { status, headers, body: read.whole, outcome: "miss", age: 0 };
     const recomputes = this.#ctx.config.recomputeEtags;
     const made = keptOf(question, whole, { sent, viewer: viewer.name, at, recomputes, isHomeKnown: home !== null });
     if (!made) return { found: whole, made };
@@ -171,7 +171,7 @@ function confirmedHeaders(kept: IncomingHttpHeaders, fresh: IncomingHttpHeaders,
 }
 
 async function wholeOf(
-  { gone, method }: Asking,
+  { gone, method }: CacheRequest,
   { body }: Opened,
 ): Promise<{ whole: Buffer } | { pieces: AsyncIterable<Buffer> }> {
   try {

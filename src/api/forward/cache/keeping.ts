@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Opened } from "../../../upstream/client/opened.ts";
 import { isPredicted, predictEtag, variesBy } from "../../../upstream/conditional/etag.ts";
-import type { KeptAnswer, Question } from "./kept-answers.ts";
+import type { CacheableRead, KeptAnswer } from "./kept-answers.ts";
 
 /** One of upstream's answers that is there as a whole. */
 export interface WholeAnswer extends Omit<Opened, "body"> {
@@ -50,7 +50,7 @@ interface Keeping {
  * The answer as it is kept; null: it is not. Without a tag nobody could be asked whether it still holds.
  */
 export function keptOf(
-  { key: question, perPage }: Question,
+  { key: question, perPage }: CacheableRead,
   { status, headers, body }: WholeAnswer,
   { sent, viewer, at, recomputes, isHomeKnown }: Keeping,
 ): KeptAnswer | null {

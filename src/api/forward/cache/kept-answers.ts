@@ -7,7 +7,7 @@ import { reasonOf } from "../../../failure.ts";
 import { parseStored } from "../../../json.ts";
 
 /** A read below a repository whose answer may be kept. */
-export interface Question {
+export interface CacheableRead {
   /** A digest of all that decides the answer, but for who asks. */
   key: string;
   /** As the path names it; one of the two is null. */
@@ -20,7 +20,10 @@ export interface Question {
 }
 
 /** The question as it is asked while its repository is called so and as visible. Pure. */
-export function below(question: Question, { fullName, isPrivate }: { fullName: string; isPrivate: boolean }): Question {
+export function below(
+  question: CacheableRead,
+  { fullName, isPrivate }: { fullName: string; isPrivate: boolean },
+): CacheableRead {
   return { ...question, key: digest([question.key, fullName, isPrivate]) };
 }
 
@@ -56,7 +59,7 @@ const NOTED_AGAIN_AFTER_MS = 3_600_000;
 /** After so much of the whole was added by this process, it looks whether something has to go. */
 const PART = 1 / 16;
 
-interface Row {
+interface KeptAnswerRow {
   id: string;
   shown_to: string;
   made_at: Date;
@@ -89,14 +92,14 @@ export class KeptAnswers {
   }
 
   /** The newest answer that may be shown to this token, once upstream has confirmed it. Null also while Postgres is away. */
-  async find({ key: question, isImmutable }: Question, token: string): Promise<KeptAnswer | null> {
+  async find({ key: question, isImmutable }: CacheableRead, token: string): Promise<KeptAnswer | null> {
     for (const shownTo of ["", token]) {
       const name = nameOf({ question, shownTo });
       const known = this.#underWay.get(name) ?? this.#unchanging.get(name);
       if (known) return known;
     }
     try {
-      const [row] = await this.#ctx.db.prepared<Row>(sql`
+      const [row] = await this.#ctx.db.prepared<KeptAnswerRow>(sql`
         select id, shown_to, made_at, used_at, headers::text, body, varies_by, mirror_repository_id, mirror_shown_at
           from forwarded_answers where question = ${question} and shown_to in ('', ${token}) order by made_at desc limit 1`);
       if (!row) return null;
@@ -109,7 +112,7 @@ export class KeptAnswers {
     }
   }
 
-  keep(answer: KeptAnswer, { isImmutable }: Question): void {
+  keep(answer: KeptAnswer, { isImmutable }: CacheableRead): void {
     const { id, question, shownTo, headers, body, variesBy, madeAt, usedAt, mirrors } = answer;
     const name = nameOf(answer);
     const bytes = body.length + ROW_BYTES;
@@ -178,7 +181,7 @@ function nameOf({ question, shownTo }: Pick<KeptAnswer, "question" | "shownTo">)
   return `${question} ${shownTo}`;
 }
 
-function answerOf(question: string, row: Row): KeptAnswer {
+function answerOf(question: string, row: KeptAnswerRow): KeptAnswer {
   const { mirror_repository_id: repositoryId, mirror_shown_at: at } = row;
   return {
     id: row.id,

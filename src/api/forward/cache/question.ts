@@ -1,7 +1,7 @@
 import { decoded } from "../../../http/router.ts";
 import { type Call, isRead } from "../../call.ts";
 import { isLaidOut } from "../../dialect/reply.ts";
-import { digest, type Question } from "./kept-answers.ts";
+import { type CacheableRead, digest } from "./kept-answers.ts";
 
 const BELOW = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.+)$/;
 
@@ -38,7 +38,7 @@ const JSON_TYPES = /^(\*\/\*|application\/(json|\*|vnd\.github(\.v3)?(\.json)?(\
  */
 export function questionOf(
   call: Pick<Call, "method" | "path" | "query" | "headers" | "version" | "ctx">,
-): Question | null {
+): CacheableRead | null {
   const { method, path, query, headers, version, ctx } = call;
   const [, name, id, rest = ""] = BELOW.exec(path) ?? [];
   const plain = decoded(rest);

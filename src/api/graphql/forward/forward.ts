@@ -6,14 +6,14 @@ import type { UpstreamUnavailableError } from "../../../upstream/client/errors.t
 import type { Answer, ApiContext } from "../../call.ts";
 import { type ForwardOwn, sightOf, type User } from "../../callers/caller.ts";
 import { ApiFault } from "../../dialect/fault.ts";
-import { type Asked, answerOf, opened } from "../../forward/forwarding.ts";
+import { answerOf, type CallersRequest, opened } from "../../forward/forwarding.ts";
 import { mayBePassed } from "../../forward/pass-through.ts";
 import { sentOn } from "../../forward/sent-on.ts";
 import { readFault } from "../../forward/upstream-for-callers.ts";
 import { decodeId } from "../resolve/node-id.ts";
 import { textsGiven } from "./given.ts";
 import { mutationNames, touchedBy } from "./touched.ts";
-import type { Whole } from "./unknown.ts";
+import type { WholeDocument } from "./unknown.ts";
 
 /** Whether whole documents of this caller may go to upstream: with one of Tain's tokens nobody could say what they may read. */
 export function mayBeForwarded({ config }: Pick<ApiContext, "config">, caller: User): boolean {
@@ -24,15 +24,15 @@ export function mayBeForwarded({ config }: Pick<ApiContext, "config">, caller: U
 export async function forwardWhole(
   ctx: ApiContext,
   caller: User,
-  { document, operation, variables }: Whole,
-  { requestId, ...request }: Pick<Asked, "headers" | "body" | "api" | "gone"> & { requestId: string },
+  { document, operation, variables }: WholeDocument,
+  { requestId, ...request }: Pick<CallersRequest, "headers" | "body" | "api" | "gone"> & { requestId: string },
 ): Promise<Answer> {
   if (caller.by.of !== "upstream")
     throw new Error("A document of a caller without a token of upstream's was forwarded");
   const { upstreamUrl } = ctx.config;
   const path = graphqlPath(upstreamUrl);
   const headers = { ...request.headers, "content-type": request.headers["content-type"] ?? "application/json" };
-  const asked: Asked = { ...request, headers, method: "POST", path, upstreamUrl, log: ctx.log };
+  const asked: CallersRequest = { ...request, headers, method: "POST", path, upstreamUrl, log: ctx.log };
   const own = caller.by.forward;
   const isMutation = operation.operation === "mutation";
   let send: ForwardOwn = (sent) => own({ ...sent, isAbsolute: true, ...(isMutation ? {} : { signal: request.gone }) });
@@ -68,7 +68,11 @@ function unanswered(error: UpstreamUnavailableError, now: Date, isMutation: bool
 const ID = /^(?!clientMutationId$|headRepositoryId$)(id|\w+Ids?)$/;
 
 /** Whether the mirror knows everything that a mutation of ours names. @throws what Postgres refuses */
-export async function knowsAllNamed(ctx: ApiContext, caller: User, { operation, variables }: Whole): Promise<boolean> {
+export async function knowsAllNamed(
+  ctx: ApiContext,
+  caller: User,
+  { operation, variables }: WholeDocument,
+): Promise<boolean> {
   const sight = sightOf(caller);
   for (const { name, text } of inputsOf({ operation, variables })) {
     if (!ID.test(name)) continue;
@@ -84,7 +88,10 @@ export async function knowsAllNamed(ctx: ApiContext, caller: User, { operation, 
   return true;
 }
 
-function inputsOf({ operation, variables }: Pick<Whole, "operation" | "variables">): ReturnType<typeof textsGiven> {
+function inputsOf({
+  operation,
+  variables,
+}: Pick<WholeDocument, "operation" | "variables">): ReturnType<typeof textsGiven> {
   // What lies below the payload names nothing that is changed.
   const selections = operation.selectionSet.selections.map(bare);
   const definition = { ...operation, selectionSet: { ...operation.selectionSet, selections } };

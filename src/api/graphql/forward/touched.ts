@@ -7,7 +7,7 @@ import type { ApiContext } from "../../call.ts";
 import { refsOfPull } from "../../forward/ref-writes.ts";
 import type { Thing, Touched } from "../../forward/sent-on.ts";
 import { commentThing, issueThings, repositoryThing } from "../../forward/touched.ts";
-import { type IssuePlace, issuePlace } from "../../rest/writes/issue-writes.ts";
+import { type IssueAddress, issuePlace } from "../../rest/writes/issue-writes.ts";
 import { type DecodedId, decodeId } from "../resolve/node-id.ts";
 
 /** More ids than these are not looked for. */
@@ -18,7 +18,7 @@ const PAGE = "per_page=100";
 const MOVING: ReadonlySet<string> = new Set(["mergePullRequest", "updatePullRequestBranch"]);
 
 /** Something that an answer shows: what it is, and its number as far as the answer tells. */
-interface Shown extends DecodedId {
+interface ShownResource extends DecodedId {
   number: number | null;
 }
 
@@ -46,14 +46,14 @@ export async function touchedBy(ctx: ApiContext, { sight, ids, names, answer }: 
   const pulls = new Map<number, Set<number>>();
   const put = (repositoryId: number, ...some: Thing[]) =>
     things.getOrInsertComputed(repositoryId, () => []).push(...some);
-  const putIssue = async (given: Pick<IssuePlace, "id" | "number" | "isPull">) => {
+  const putIssue = async (given: Pick<IssueAddress, "id" | "number" | "isPull">) => {
     const { id, number } = given;
     const place = await issuePlace(ctx, { id, fullName: "" }, number);
     if (given.isPull) place.isPull = true;
     put(id, ...issueThings(place));
     if (place.isPull) pulls.getOrInsertComputed(place.id, () => new Set()).add(place.number);
   };
-  const unknown: Shown[] = [];
+  const unknown: ShownResource[] = [];
   for (const [type, found] of Map.groupBy(all, (one) => one.type)) {
     const known = await placesOf(
       ctx,
@@ -142,8 +142,8 @@ function reviewLists(repositoryId: number, number: number): Thing[] {
   ];
 }
 
-function shownIn(value: Json): Shown[] {
-  const found: Shown[] = [];
+function shownIn(value: Json): ShownResource[] {
+  const found: ShownResource[] = [];
   const look = (one: Json | undefined): void => {
     if (Array.isArray(one)) for (const inner of one) look(inner);
     if (!isObject(one)) return;

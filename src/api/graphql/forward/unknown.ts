@@ -10,7 +10,7 @@ import { isWithinBounds, readRequest } from "../parse.ts";
 import { isTooDeep, parsed } from "../run/validation.ts";
 
 /** A document that is answered as a whole by upstream, or by nobody. */
-export interface Whole {
+export interface WholeDocument {
   document: DocumentNode;
   operation: OperationDefinitionNode;
   /** With what the caller gave, coerced or not. */
@@ -22,7 +22,11 @@ export interface Whole {
  * for its size, cannot be read, or names no operation is nobody's to answer, and so is null. Pure.
  * @param errors why it is refused
  */
-export function perhapsUpstreams(schema: GraphQLSchema, text: string, errors: readonly GraphQLError[]): Whole | null {
+export function perhapsUpstreams(
+  schema: GraphQLSchema,
+  text: string,
+  errors: readonly GraphQLError[],
+): WholeDocument | null {
   // Only errors about bounds have a type.
   if (errors.some(({ extensions }) => extensions.type !== undefined)) return null;
   const asked = readRequest(text);

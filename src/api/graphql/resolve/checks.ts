@@ -21,7 +21,7 @@ import {
 import { readsCodeOf } from "./rights.ts";
 
 /** A commit that is asked about. */
-interface Place {
+interface CommitKey {
   repositoryId: number;
   sha: string;
 }
@@ -50,14 +50,14 @@ export async function rollupOf(
   const sha = String(oid);
   const place = { repositoryId, sha };
   const head = await call
-    .loader<Place, Awaited<ReturnType<typeof findCheckedHeads>>[number]>("checked heads", (places) =>
+    .loader<CommitKey, Awaited<ReturnType<typeof findCheckedHeads>>[number]>("checked heads", (places) =>
       findCheckedHeads(call.db, places),
     )
     .load(place);
   if (!head?.runs) return lacking(call, repositoryId);
   const withDocuments = selects(info, ({ name }) => name.value === "nodes" || name.value === "edges");
   const rollup = await call
-    .loader<Place, Rollup>(`rollups ${withDocuments}`, (places) => findRollups(call.db, places, { withDocuments }))
+    .loader<CommitKey, Rollup>(`rollups ${withDocuments}`, (places) => findRollups(call.db, places, { withDocuments }))
     .load(place);
   if (rollup.runs.length + rollup.statuses.length === 0) return null;
   const node: RollupNode = { kind: "StatusCheckRollup", repositoryId, rest: {}, sha, rollup };

@@ -14,7 +14,7 @@ import { readCursor, writeCursor } from "../../dialect/cursor.ts";
 import type { Count, GraphqlCall, Node, NodeKind, WrittenIssues } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { MAX_PAGE } from "../run/cost.ts";
-import { Written } from "../run/execution.ts";
+import { WrittenResource } from "../run/execution.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { selects } from "../run/selections.ts";
 
@@ -26,11 +26,11 @@ export interface PageArguments {
 }
 
 /** Null: it is stored no more since it was found. */
-type Shown = Node | Written | null;
+type ShownNode = Node | WrittenResource | null;
 
-interface Page {
+interface ConnectionPage {
   /** As the field shows them that has this info. */
-  nodes: (info?: FieldInfo) => Shown[] | Promise<Shown[]>;
+  nodes: (info?: FieldInfo) => ShownNode[] | Promise<ShownNode[]>;
   positions: Position[];
   hasNextPage: boolean;
   hasPreviousPage: boolean;
@@ -38,7 +38,7 @@ interface Page {
 
 /** What a connection's fields ask for; each is computed when it is selected. */
 export interface Connection {
-  nodes: (args?: unknown, call?: unknown, info?: FieldInfo) => ReturnType<Page["nodes"]>;
+  nodes: (args?: unknown, call?: unknown, info?: FieldInfo) => ReturnType<ConnectionPage["nodes"]>;
   edges: () => Edge[] | Promise<Edge[]>;
   pageInfo: () => PageInfo | Promise<PageInfo>;
   totalCount: () => number | Promise<number>;
@@ -46,7 +46,7 @@ export interface Connection {
 
 interface Edge {
   cursor: string;
-  node: Shown;
+  node: ShownNode;
 }
 
 interface PageInfo {
@@ -98,7 +98,7 @@ export function storedConnection(
     kind === "Issue" && info.parentType.name === "Repository" && shownBy?.view
       ? call.issueTexts(parent.r, shownBy.view)
       : null;
-  const load = async (wanted: PageRequest, loadedFor: FieldInfo | undefined): Promise<Page> => {
+  const load = async (wanted: PageRequest, loadedFor: FieldInfo | undefined): Promise<ConnectionPage> => {
     const first = await writtenIn(loadedFor);
     const withoutDocuments = first !== null && !first.isEmpty;
     const found = await find({ ...wanted, withoutDocuments });
@@ -151,7 +151,7 @@ export function heldConnection(
   const order = (a: Position, b: Position) =>
     (a.key < b.key ? -1 : a.key > b.key ? 1 : a.tie - b.tie) * (direction === "asc" ? 1 : -1);
   rows.sort(order);
-  const load = (wanted: PageRequest): Page => {
+  const load = (wanted: PageRequest): ConnectionPage => {
     const { after, before } = wanted;
     const between = rows.filter((row) => (!after || order(row, after) > 0) && (!before || order(row, before) < 0));
     const found = wanted.fromEnd ? between.slice(-wanted.limit - 1) : between.slice(0, wanted.limit + 1);
@@ -167,11 +167,11 @@ async function writtenOr(
   written: WrittenIssues,
   rows: readonly PageRow[],
   load: (rows: readonly PageRow[]) => Promise<(Node | null)[]>,
-): Promise<Shown[]> {
-  const shown = new Map<number, Shown>();
+): Promise<ShownNode[]> {
+  const shown = new Map<number, ShownNode>();
   for (const { tie: number } of rows) {
     const text = written.get(number);
-    if (text !== undefined) shown.set(number, new Written(text));
+    if (text !== undefined) shown.set(number, new WrittenResource(text));
   }
   const missing = rows.filter(({ tie }) => !shown.has(tie));
   const loaded = missing.length > 0 ? await load(missing) : [];
@@ -183,13 +183,13 @@ async function writtenOr(
 }
 
 /** What waits for nothing is answered at once. */
-function connection<Loaded extends Page | Promise<Page>>(
+function connection<Loaded extends ConnectionPage | Promise<ConnectionPage>>(
   request: PageRequest | null,
   load: (request: PageRequest, shownBy: FieldInfo | undefined) => Loaded,
   totalCount: Connection["totalCount"],
 ): Connection {
   let loading: Loaded | null = null;
-  const ofPage = <T>(show: (page: Page) => T | Promise<T>, shownBy?: FieldInfo): T | Promise<T> => {
+  const ofPage = <T>(show: (page: ConnectionPage) => T | Promise<T>, shownBy?: FieldInfo): T | Promise<T> => {
     if (!request) throw new Error("A page was asked for without its bounds, which is refused before");
     loading ??= load(request, shownBy);
     return loading instanceof Promise ? loading.then(show) : show(loading);
@@ -200,7 +200,7 @@ function connection<Loaded extends Page | Promise<Page>>(
     nodes: (_args, _call, info) => ofPage(({ nodes }) => nodes(info), info),
     edges: () =>
       ofPage((page) => {
-        const edgesOf = (nodes: Shown[]) =>
+        const edgesOf = (nodes: ShownNode[]) =>
           page.positions.map((position, at) => ({ node: nodes[at] ?? null, cursor: cursor(position) }));
         const nodes = page.nodes();
         return nodes instanceof Promise ? nodes.then(edgesOf) : edgesOf(nodes);
@@ -229,7 +229,7 @@ function cut<Row>(rows: Row[], { limit, fromEnd }: PageRequest): { page: Row[]; 
 function neighbours(
   more: boolean,
   { fromEnd, after, before }: PageRequest,
-): Pick<Page, "hasNextPage" | "hasPreviousPage"> {
+): Pick<ConnectionPage, "hasNextPage" | "hasPreviousPage"> {
   return fromEnd
     ? { hasNextPage: before !== null, hasPreviousPage: more }
     : { hasNextPage: more, hasPreviousPage: after !== null };

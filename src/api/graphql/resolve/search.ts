@@ -9,9 +9,9 @@ import { type PageArguments, pageRequest } from "./connection.ts";
 /** GitHub docs: a search shows this many results at most. */
 const MAX_RESULTS = 1_000;
 
-type Found = { nodes: (Node | null)[]; total: number };
+type SearchResults = { nodes: (Node | null)[]; total: number };
 /** So many of the results, after so many. */
-type Find = (limit: number, offset: number) => Promise<Found>;
+type FindResults = (limit: number, offset: number) => Promise<SearchResults>;
 
 /** The service's cursors of searches count results: `cursor:30` stands behind the thirtieth. */
 export function search(
@@ -53,7 +53,7 @@ export function search(
 }
 
 /** @throws GraphQLError for what is not mirrored */
-function finderOf(call: GraphqlCall, query: string, type: string): Find {
+function finderOf(call: GraphqlCall, query: string, type: string): FindResults {
   const wanted = type === "ISSUE" ? issues : type === "REPOSITORY" ? repositories : null;
   if (!wanted) {
     call.lacks();
@@ -84,7 +84,7 @@ interface SearchPage {
 }
 
 /** @param request null: only how many there are */
-async function loadPage(find: Find, request: ReturnType<typeof pageRequest<number>>): Promise<SearchPage> {
+async function loadPage(find: FindResults, request: ReturnType<typeof pageRequest<number>>): Promise<SearchPage> {
   if (!request) return { nodes: [], from: 0, end: 0, total: (await find(0, 0)).total };
   const after = request.after ?? 0;
   // `last` without `before` counts from the best result too: `gh` asks so for its pages, and gets the first of them.
@@ -110,7 +110,11 @@ async function isOfMirrored(call: GraphqlCall, query: string, type: string): Pro
 
 const searcherOf = ({ sight, caller }: GraphqlCall) => ({ sight, userId: caller.userId });
 
-async function issues(call: GraphqlCall, query: string, page: { limit: number; offset: number }): Promise<Found> {
+async function issues(
+  call: GraphqlCall,
+  query: string,
+  page: { limit: number; offset: number },
+): Promise<SearchResults> {
   const { found, total } = await searchIssues(call.db, query, searcherOf(call), page);
   const nodes = await Promise.all(
     found.map(({ repositoryId, number, isPullRequest }) =>
@@ -120,7 +124,11 @@ async function issues(call: GraphqlCall, query: string, page: { limit: number; o
   return { nodes, total };
 }
 
-async function repositories(call: GraphqlCall, query: string, page: { limit: number; offset: number }): Promise<Found> {
+async function repositories(
+  call: GraphqlCall,
+  query: string,
+  page: { limit: number; offset: number },
+): Promise<SearchResults> {
   const { found, total } = await searchRepositories(call.db, query, searcherOf(call), page);
   return { nodes: await Promise.all(found.map((id) => call.repository(id))), total };
 }

@@ -23,7 +23,7 @@ export interface Fault {
 }
 
 type Threaded = Pick<Threads<string, Fault[]>, "run">;
-type Read = DocumentNode | readonly GraphQLError[];
+type ParsedDocument = DocumentNode | readonly GraphQLError[];
 
 /** The thread that validates long documents of the schema that is served. */
 export function openValidation(): Threads<string, Fault[]> {
@@ -42,7 +42,7 @@ export class Documents {
   /** By the digest of their texts. */
   readonly #tooMuch = new LRUCache<string, true>({ max: 10_000 });
   /** The same text may be sent by many at once. */
-  readonly #underWay = new Map<string, Promise<Read>>();
+  readonly #underWay = new Map<string, Promise<ParsedDocument>>();
 
   /** @param validation validates long documents; null: that is done here */
   constructor(schema: GraphQLSchema, validation: Threaded | null = null) {
@@ -51,7 +51,7 @@ export class Documents {
   }
 
   /** The document, or what is wrong with it. */
-  async read(text: string): Promise<Read> {
+  async read(text: string): Promise<ParsedDocument> {
     const known = this.#known.get(text);
     if (known) return known;
     const validation = text.length > MAX_CHARACTERS_AT_ONCE ? this.#validation : null;
@@ -60,7 +60,7 @@ export class Documents {
     return document;
   }
 
-  #readLong(text: string, validation: Threaded): Promise<Read> {
+  #readLong(text: string, validation: Threaded): Promise<ParsedDocument> {
     const underWay = this.#underWay.get(text);
     if (underWay) return underWay;
     const reading = this.#validated(text, validation).finally(() => this.#underWay.delete(text));
@@ -68,7 +68,7 @@ export class Documents {
     return reading;
   }
 
-  async #validated(text: string, validation: Threaded): Promise<Read> {
+  async #validated(text: string, validation: Threaded): Promise<ParsedDocument> {
     const document = parsed(text);
     if (!("kind" in document)) return document;
     const digest = createHash("sha256").update(text).digest("base64");

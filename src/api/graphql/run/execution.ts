@@ -30,7 +30,7 @@ export interface Executed {
 }
 
 /** A resource as it was written in an answer before, in the same view. */
-export class Written {
+export class WrittenResource {
   readonly text: string;
 
   constructor(text: string) {
@@ -39,8 +39,8 @@ export class Written {
 }
 
 /** Where something stands in the answer. */
-interface Place {
-  above: Place | undefined;
+interface ResponsePath {
+  above: ResponsePath | undefined;
   key: string | number;
 }
 
@@ -57,14 +57,14 @@ interface Begun {
 interface BegunFields extends Begun {
   selection: PlannedSelection;
   source: unknown;
-  at: Place | undefined;
+  at: ResponsePath | undefined;
 }
 
 interface BegunItems extends Begun {
   item: Form;
   field: PlannedField;
   items: unknown[];
-  place: Place;
+  place: ResponsePath;
 }
 
 export interface ExecutionParts {
@@ -151,7 +151,7 @@ class Execution {
     return `${text}}`;
   }
 
-  #fields(selection: PlannedSelection, source: unknown, at: Place | undefined): Text {
+  #fields(selection: PlannedSelection, source: unknown, at: ResponsePath | undefined): Text {
     this.#values += selection.fields.length;
     if (this.#values > MAX_VALUES || this.refusal) this.#refuse();
     return this.#fieldsFrom(0, { selection, source, at, text: "{", parts: null });
@@ -189,7 +189,7 @@ class Execution {
     return parts ? this.#joined(parts, text) : text;
   }
 
-  #field(field: PlannedField, source: unknown, at: Place | undefined): Text {
+  #field(field: PlannedField, source: unknown, at: ResponsePath | undefined): Text {
     const { form, resolve, info } = field;
     try {
       const args = this.#argumentsOf(field);
@@ -217,7 +217,7 @@ class Execution {
     return args;
   }
 
-  async #later(form: Form, field: PlannedField, value: PromiseLike<unknown>, place: Place): Promise<string> {
+  async #later(form: Form, field: PlannedField, value: PromiseLike<unknown>, place: ResponsePath): Promise<string> {
     try {
       const resolved = await value;
       // Thousands of values may come from one statement, and all of them go on in one turn of the loop.
@@ -230,10 +230,10 @@ class Execution {
     }
   }
 
-  #value(form: Form, field: PlannedField, value: unknown, place: Place): Text {
+  #value(form: Form, field: PlannedField, value: unknown, place: ResponsePath): Text {
     if (value === null || value === undefined) return nothing(form, field);
     if (value instanceof Error) throw value;
-    if (value instanceof Written) return value.text;
+    if (value instanceof WrittenResource) return value.text;
     switch (form.of) {
       case "leaf":
         return leafText(form.type, value);
@@ -248,7 +248,7 @@ class Execution {
     }
   }
 
-  #list(item: Form, field: PlannedField, value: unknown, place: Place): Text {
+  #list(item: Form, field: PlannedField, value: unknown, place: ResponsePath): Text {
     if (!isIterable(value)) {
       const { parentType, fieldName } = field.info;
       throw new GraphQLError(`Expected Iterable, but did not find one for field "${parentType}.${fieldName}".`);
@@ -327,7 +327,7 @@ class Execution {
     throw this.refusal;
   }
 
-  #item(form: Form, field: PlannedField, item: unknown, place: Place): Text {
+  #item(form: Form, field: PlannedField, item: unknown, place: ResponsePath): Text {
     try {
       if (isPromise(item)) return this.#later(form, field, item, place);
       const text = this.#value(form, field, item, place);
@@ -344,7 +344,7 @@ class Execution {
     return known ?? this.#plan.inner(field, concreteType(this.#plan.schema, type, name, field));
   }
 
-  #selection(selection: PlannedSelection, value: unknown, place: Place): Text {
+  #selection(selection: PlannedSelection, value: unknown, place: ResponsePath): Text {
     if (!isShared(value)) return this.#fields(selection, value, place);
     let written = this.#written.get(selection);
     if (!written) {
@@ -363,7 +363,7 @@ class Execution {
   }
 
   /** Null if the field may be null; otherwise the error goes to the parent. */
-  #failed(form: Form, field: PlannedField, error: unknown, place: Place): string {
+  #failed(form: Form, field: PlannedField, error: unknown, place: ResponsePath): string {
     if (this.refusal) throw this.refusal;
     const path = pathOf(place);
     const located = locatedError(error, field.nodes, path);
@@ -392,8 +392,8 @@ function abandon(values: readonly unknown[]): void {
   for (const value of values) if (isPromise(value)) value.then(undefined, () => {});
 }
 
-function pathOf(place: Place): (string | number)[] {
+function pathOf(place: ResponsePath): (string | number)[] {
   const path: (string | number)[] = [];
-  for (let at: Place | undefined = place; at; at = at.above) path.push(at.key);
+  for (let at: ResponsePath | undefined = place; at; at = at.above) path.push(at.key);
   return path.reverse();
 }

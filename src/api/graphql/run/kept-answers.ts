@@ -6,7 +6,7 @@ import { classOf, type User } from "../../callers/caller.ts";
 import { COMPRESSED } from "../../page.ts";
 
 /** An answer without errors, which may be given again while nothing that it depends on has changed. */
-export interface KeptAnswer {
+export interface KeptResult {
   bytes: Buffer;
   /** The same, compressed for callers who asked for it so. */
   encoded: Map<Encoding, Buffer>;
@@ -17,7 +17,7 @@ export interface KeptAnswer {
 }
 
 /** @param maxBytes 0: nothing is kept */
-export function openAnswers(maxBytes: number): Kept<KeptAnswer> {
+export function openAnswers(maxBytes: number): Kept<KeptResult> {
   return new Kept({ maxBytes, bytesOf: ({ bytes }) => bytes.length * COMPRESSED });
 }
 
@@ -48,7 +48,7 @@ export function isKeepable(definitions: readonly DefinitionNode[], operation: Op
 }
 
 /** When upstream confirmed what is shown, the longest ago of all; undefined: some of it may not be shown any more. */
-export function confirmationOfKept({ shown }: KeptAnswer, standings: Standings): Date | null | undefined {
+export function confirmationOfKept({ shown }: KeptResult, standings: Standings): Date | null | undefined {
   let oldest: Date | null | undefined;
   for (const id of shown) {
     const standing = standings.get(id);

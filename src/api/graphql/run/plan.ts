@@ -94,7 +94,7 @@ const MAX_CHOICES = 16;
 const MAX_FIELDS = 100_000;
 
 /** Counts the fields that were planned. */
-interface Tally {
+interface FieldCount {
   fields: number;
 }
 
@@ -103,7 +103,7 @@ interface PlanParts {
   name: string;
   prepared: Prepared;
   chosen: Readonly<Record<string, boolean>>;
-  tally: Tally;
+  tally: FieldCount;
 }
 
 /** The plan of a query under one choice of what is skipped and included. */
@@ -117,7 +117,7 @@ export class Plan {
   readonly isSerial: boolean;
   readonly #name: string;
   readonly #chosen: Readonly<Record<string, boolean>>;
-  readonly #tally: Tally;
+  readonly #tally: FieldCount;
   #slots = 0;
 
   constructor(
@@ -243,7 +243,7 @@ export class Plans {
   readonly #schema: GraphQLSchema;
   #known = new WeakMap<OperationDefinitionNode, Planned>();
   /** Of the plans that are kept, as far as they were needed. */
-  #tally: Tally = { fields: 0 };
+  #tally: FieldCount = { fields: 0 };
   #made = 0;
 
   constructor(schema: GraphQLSchema) {

@@ -8,16 +8,16 @@ import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
 import { referenceId, strip } from "../../../mirror/store/template.ts";
 import type { ApiContext } from "../../call.ts";
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
-import type { Read } from "./write-reads.ts";
+import type { FollowUpRead } from "./write-reads.ts";
 
 /** Where a write is to go. */
-export interface Place {
+export interface RepositoryAddress {
   id: number;
   fullName: string;
 }
 
 /** An issue, or a pull request by its issue's side. */
-export interface IssuePlace extends Place {
+export interface IssueAddress extends RepositoryAddress {
   number: number;
   /** As far as the mirror knows. */
   isPull: boolean;
@@ -25,7 +25,7 @@ export interface IssuePlace extends Place {
 
 /** The answers to these show the whole issue. */
 function writesIssue(
-  place: IssuePlace,
+  place: IssueAddress,
   { method, below, body }: { method: Write["method"]; below: string; body: string },
 ): Write {
   return {
@@ -38,7 +38,7 @@ function writesIssue(
   };
 }
 
-export function createIssue({ fullName }: Place, body: string): Write {
+export function createIssue({ fullName }: RepositoryAddress, body: string): Write {
   return {
     method: "POST",
     path: `/repos/${fullName}/issues`,
@@ -48,11 +48,11 @@ export function createIssue({ fullName }: Place, body: string): Write {
   };
 }
 
-export function editIssue(place: IssuePlace, body: string): Write {
+export function editIssue(place: IssueAddress, body: string): Write {
   return writesIssue(place, { method: "PATCH", below: "", body });
 }
 
-export function changeAssignees(place: IssuePlace, method: "POST" | "DELETE", body: string): Write {
+export function changeAssignees(place: IssueAddress, method: "POST" | "DELETE", body: string): Write {
   return writesIssue(place, { method, below: "/assignees", body });
 }
 
@@ -101,7 +101,7 @@ async function formerMilestone(find: Find, before: Fields | undefined, after: Fi
 
 /** Adds labels (POST), puts others in their place (PUT), or takes one (`below`: `/name`) or all of them off. */
 export function changeLabels(
-  place: IssuePlace,
+  place: IssueAddress,
   { method, below = "", body }: { method: "POST" | "PUT" | "DELETE"; below?: string; body: string | null },
 ): Write {
   return {
@@ -125,7 +125,7 @@ export function changeLabels(
 
 /** `labels` as they are stored. Labels that were there already move nothing. */
 export async function saysLabels(
-  place: IssuePlace,
+  place: IssueAddress,
   find: Find,
   labels: Json,
   { movedAt, shown = [] }: { movedAt: string | null; shown?: Sayings["shown"] },
@@ -144,7 +144,7 @@ function idsOf(labels: Json | undefined): (number | null)[] {
 }
 
 /** Locks (PUT) or unlocks (DELETE). Whether that moves `updated_at` is not documented. */
-export function lock(place: IssuePlace, method: "PUT" | "DELETE", body: string | null): Write {
+export function lock(place: IssueAddress, method: "PUT" | "DELETE", body: string | null): Write {
   const reason = method === "PUT" && body !== null ? objectOf(JSON.parse(body)).lock_reason : null;
   const fields: Fields = { locked: method === "PUT", active_lock_reason: reason ?? null };
   return {
@@ -157,7 +157,7 @@ export function lock(place: IssuePlace, method: "PUT" | "DELETE", body: string |
   };
 }
 
-export function createComment(place: IssuePlace, body: string): Write {
+export function createComment(place: IssueAddress, body: string): Write {
   return {
     method: "POST",
     path: `/repos/${place.fullName}/issues/${place.number}/comments`,
@@ -172,7 +172,7 @@ export function createComment(place: IssuePlace, body: string): Write {
   };
 }
 
-export function editComment({ id, fullName }: Place, commentId: number, body: string): Write {
+export function editComment({ id, fullName }: RepositoryAddress, commentId: number, body: string): Write {
   return {
     method: "PATCH",
     path: `/repos/${fullName}/issues/comments/${commentId}`,
@@ -183,7 +183,11 @@ export function editComment({ id, fullName }: Place, commentId: number, body: st
 }
 
 /** `place`: the issue that it stands under; null where the mirror does not know the comment. */
-export function deleteComment({ id, fullName }: Place, commentId: number, place: IssuePlace | null): Write {
+export function deleteComment(
+  { id, fullName }: RepositoryAddress,
+  commentId: number,
+  place: IssueAddress | null,
+): Write {
   const comment: ResourceKey = { kind: "issue_comment", repositoryId: id, key: commentId };
   return {
     method: "DELETE",
@@ -241,20 +245,20 @@ function notEarlier(movedAt: string | null, before: Fields | undefined): string 
 }
 
 /** The sides from which it is seen. */
-export function sides({ id, number, isPull }: IssuePlace): ResourceKey[] {
+export function sides({ id, number, isPull }: IssueAddress): ResourceKey[] {
   const key = (kind: Kind): ResourceKey => ({ kind, repositoryId: id, key: number });
   return isPull ? [key("issue"), key("pull_request")] : [key("issue")];
 }
 
-export function readOf(kind: Kind, { id, number }: Pick<IssuePlace, "id" | "number">): Read {
+export function readOf(kind: Kind, { id, number }: Pick<IssueAddress, "id" | "number">): FollowUpRead {
   return { kind, key: number, path: `/repositories/${id}/${kind === "issue" ? "issues" : "pulls"}/${number}` };
 }
 
 /** An issue or pull request to write to. The mirror need not have heard of it: upstream decides. */
 export async function issuePlace(
   { db }: Pick<ApiContext, "db">,
-  { id, fullName }: Place,
+  { id, fullName }: RepositoryAddress,
   number: number,
-): Promise<IssuePlace> {
+): Promise<IssueAddress> {
   return { id, fullName, number, isPull: await isMirroredPull(db, id, number) };
 }

@@ -3,14 +3,14 @@
  * change at once.
  */
 import { observe } from "../../../mirror/store/observation.ts";
-import type { Place } from "./issue-writes.ts";
+import type { RepositoryAddress } from "./issue-writes.ts";
 import type { Write } from "./write.ts";
 
 type LabelKind = "label" | "milestone";
 const COLLECTIONS: Record<LabelKind, string> = { label: "labels", milestone: "milestones" };
 
 /** Creates it, or edits the one that `below` (`/name`, `/number`) names. */
-export function put(kind: LabelKind, { fullName }: Place, below: string, body: string): Write {
+export function put(kind: LabelKind, { fullName }: RepositoryAddress, below: string, body: string): Write {
   return {
     method: below === "" ? "POST" : "PATCH",
     path: `/repos/${fullName}/${COLLECTIONS[kind]}${below}`,
@@ -21,7 +21,7 @@ export function put(kind: LabelKind, { fullName }: Place, below: string, body: s
 }
 
 /** `key`: its id; null where the mirror does not know it. */
-export function remove(kind: LabelKind, { id, fullName }: Place, below: string, key: number | null): Write {
+export function remove(kind: LabelKind, { id, fullName }: RepositoryAddress, below: string, key: number | null): Write {
   const gone = key === null ? [] : [{ kind, repositoryId: id, key }];
   const path = `/repos/${fullName}/${COLLECTIONS[kind]}${below}`;
   return { method: "DELETE", path, body: null, about: gone, says: () => ({ gone }) };

@@ -4,12 +4,12 @@ import { observe } from "../../../mirror/store/observation.ts";
 import { keyIn } from "../../../mirror/store/representation.ts";
 import type { ResourceKey } from "../../../mirror/store/resource.ts";
 import { referenceId } from "../../../mirror/store/template.ts";
-import { counts, type IssuePlace, openCount, type Place, readOf, sides } from "./issue-writes.ts";
+import { counts, type IssueAddress, openCount, type RepositoryAddress, readOf, sides } from "./issue-writes.ts";
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
-import type { Read } from "./write-reads.ts";
+import type { FollowUpRead } from "./write-reads.ts";
 
 /** A pull request is listed among the issues too, under an id that only its issue's side tells. */
-export function createPull({ id, fullName }: Place, body: string): Write {
+export function createPull({ id, fullName }: RepositoryAddress, body: string): Write {
   return {
     method: "POST",
     path: `/repos/${fullName}/pulls`,
@@ -25,7 +25,7 @@ export function createPull({ id, fullName }: Place, body: string): Write {
   };
 }
 
-export function editPull(place: IssuePlace, body: string): Write {
+export function editPull(place: IssueAddress, body: string): Write {
   return {
     method: "PATCH",
     path: `/repos/${place.fullName}/pulls/${place.number}`,
@@ -53,21 +53,21 @@ async function saysPull(answer: Json, at: Written["at"], find: Find): Promise<Sa
   return { shown: [observed], implied };
 }
 
-export function createReview(place: IssuePlace, body: string): Write {
+export function createReview(place: IssueAddress, body: string): Write {
   return writesReview(place, { method: "POST", below: "", body, sent: commentsOf(body) });
 }
 
 /** Ends a pending review; its comments are shown from then on. */
-export function submitReview(place: IssuePlace, reviewId: number, body: string): Write {
+export function submitReview(place: IssueAddress, reviewId: number, body: string): Write {
   return writesReview(place, { method: "POST", below: `/${reviewId}/events`, body, sent: null });
 }
 
-export function dismissReview(place: IssuePlace, reviewId: number, body: string): Write {
+export function dismissReview(place: IssueAddress, reviewId: number, body: string): Write {
   return writesReview(place, { method: "PUT", below: `/${reviewId}/dismissals`, body, sent: 0 });
 }
 
 /** Moves nothing but the text. */
-export function editReview(place: IssuePlace, reviewId: number, body: string): Write {
+export function editReview(place: IssueAddress, reviewId: number, body: string): Write {
   return {
     method: "PUT",
     path: `/repos/${place.fullName}/pulls/${place.number}/reviews/${reviewId}`,
@@ -78,7 +78,7 @@ export function editReview(place: IssuePlace, reviewId: number, body: string): W
 }
 
 /** Upstream lets only pending ones be deleted. */
-export function deleteReview(place: IssuePlace, reviewId: number): Write {
+export function deleteReview(place: IssueAddress, reviewId: number): Write {
   const review: ResourceKey = { kind: "review", repositoryId: place.id, key: reviewId };
   const path = `/repos/${place.fullName}/pulls/${place.number}/reviews/${reviewId}`;
   return { method: "DELETE", path, body: null, about: [review], says: () => ({ gone: [review] }) };
@@ -86,7 +86,7 @@ export function deleteReview(place: IssuePlace, reviewId: number): Write {
 
 /** `sent`: how many comments come with it; null: as many as it had before. */
 function writesReview(
-  place: IssuePlace,
+  place: IssueAddress,
   { method, below, body, sent }: { method: "POST" | "PUT"; below: string; body: string; sent: number | null },
 ): Write {
   const pull = sides({ ...place, isPull: true });
@@ -134,7 +134,7 @@ function isPending(answer: Json): boolean {
 }
 
 /** A review's comments belong to the write, but its answer does not show them. */
-function reviewComments({ id, number }: IssuePlace, answer: Json, sent: number | null): Read[] {
+function reviewComments({ id, number }: IssueAddress, answer: Json, sent: number | null): FollowUpRead[] {
   if (sent === 0) return [];
   const path = `/repositories/${id}/pulls/${number}/reviews/${objectOf(answer).id}/comments?per_page=100`;
   return [
@@ -148,7 +148,7 @@ function commentsOf(body: string): number {
 }
 
 /** `below`: empty, or `/id/replies`. Upstream makes a review around a comment that stands alone. */
-export function createReviewComment(place: IssuePlace, below: string, body: string): Write {
+export function createReviewComment(place: IssueAddress, below: string, body: string): Write {
   const pull = { ...place, isPull: true };
   return {
     method: "POST",
@@ -171,7 +171,7 @@ export function createReviewComment(place: IssuePlace, below: string, body: stri
   };
 }
 
-export function editReviewComment({ id, fullName }: Place, commentId: number, body: string): Write {
+export function editReviewComment({ id, fullName }: RepositoryAddress, commentId: number, body: string): Write {
   return {
     method: "PATCH",
     path: `/repos/${fullName}/pulls/comments/${commentId}`,
@@ -182,7 +182,11 @@ export function editReviewComment({ id, fullName }: Place, commentId: number, bo
 }
 
 /** `number`: the pull request that it stands under; null where the mirror does not know the comment. */
-export function deleteReviewComment({ id, fullName }: Place, commentId: number, number: number | null): Write {
+export function deleteReviewComment(
+  { id, fullName }: RepositoryAddress,
+  commentId: number,
+  number: number | null,
+): Write {
   const comment: ResourceKey = { kind: "review_comment", repositoryId: id, key: commentId };
   return {
     method: "DELETE",

@@ -185,7 +185,7 @@ async function deleteReviewComment({ ctx, repository, params }: RepositoryCall):
   return pulls.deleteReviewComment(repository, id, await findParentNumber(ctx.db, "review_comment", repository.id, id));
 }
 
-async function placeOf(call: RepositoryCall): Promise<issues.IssuePlace> {
+async function placeOf(call: RepositoryCall): Promise<issues.IssueAddress> {
   return issues.issuePlace(call.ctx, call.repository, numberOf(call));
 }
 

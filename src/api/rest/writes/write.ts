@@ -13,7 +13,7 @@ import { type Backoff, waitAfterMs } from "../../../operations/backoff.ts";
 import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.ts";
 import { beginTrace, type Trace } from "../../trace/trace.ts";
 import { OutcomeUnknownFault, passOn, type Writer } from "./pass-on.ts";
-import { awaitShown, type Read, type Reading, readNow } from "./write-reads.ts";
+import { awaitShown, type FollowUpRead, type Reading, readNow } from "./write-reads.ts";
 
 /**
  * One write of the service: the request to upstream, and the effects of its success.
@@ -27,7 +27,7 @@ export interface Write extends WriteRequest {
   /** Its subject: upstream is asked about it when the outcome of the write is unknown. */
   about: ResourceKey[];
   /** What is read after a success, because the answer shows too little of it. */
-  reads?: (answer: Json) => Read[];
+  reads?: (answer: Json) => FollowUpRead[];
   /** What a success says. `find` looks up what was stored before. */
   says: (written: Written, find: Find) => Promise<Sayings> | Sayings;
 }

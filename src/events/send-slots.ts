@@ -1,31 +1,31 @@
 /** More at once would bring nothing to a process that is busy: each would take longer. */
-const PLACES = 16;
-/** A target that takes longer to answer gives its place to others until it does: it holds nobody up. */
+const SLOTS = 16;
+/** A target that takes longer to answer gives its slot to others until it does: it holds nobody up. */
 const QUICK_MS = 50;
 
 /** For one request, from before it is sent until what came of it is noted. */
-export interface Place extends Disposable {
+export interface SendSlot extends Disposable {
   /** From now on it counts again, however long the answer took. */
   answered(): void;
 }
 
 /**
- * Bounds the requests of a process of which nothing is noted yet: if it is killed, they are sent again. Requests get their places
+ * Bounds the requests of a process of which nothing is noted yet: if it is killed, they are sent again. Requests get their slots
  * in the order in which they ask. While answers wait to be noted, few requests are sent.
  */
-export class Places {
-  readonly #places: number;
+export class SendSlots {
+  readonly #slots: number;
   readonly #quickMs: number;
   #taken = 0;
   readonly #waiting: (() => void)[] = [];
 
-  constructor({ places = PLACES, quickMs = QUICK_MS } = {}) {
-    this.#places = places;
+  constructor({ slots = SLOTS, quickMs = QUICK_MS } = {}) {
+    this.#slots = slots;
     this.#quickMs = quickMs;
   }
 
-  async take(): Promise<Place> {
-    if (this.#taken < this.#places) this.#taken += 1;
+  async take(): Promise<SendSlot> {
+    if (this.#taken < this.#slots) this.#taken += 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     let isCounted = true;
     const leave = () => {
@@ -49,7 +49,7 @@ export class Places {
   }
 
   #admit(): void {
-    while (this.#taken < this.#places && this.#waiting.length > 0) {
+    while (this.#taken < this.#slots && this.#waiting.length > 0) {
       // Counted before it goes on, so that nobody comes in between.
       this.#taken += 1;
       this.#waiting.shift()?.();
