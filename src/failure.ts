@@ -15,6 +15,12 @@ export function rootReasonOf(error: unknown): string {
   return error instanceof Error && error.cause instanceof Error ? rootReasonOf(error.cause) : reasonOf(error);
 }
 
+/** Both, for a person who can mend what lies at the root: "upstream cannot be reached (self-signed certificate)". */
+export function wholeReasonOf(error: unknown): string {
+  const [reason, root] = [reasonOf(error), rootReasonOf(error)];
+  return reason === root ? reason : `${reason} (${root})`;
+}
+
 /** The system's own name for a failure, such as `ENOENT`; undefined for a failure of another kind. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;

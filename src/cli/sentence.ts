@@ -1,5 +1,5 @@
 import { ConfigError } from "../config.ts";
-import { rootReasonOf } from "../failure.ts";
+import { rootReasonOf, wholeReasonOf } from "../failure.ts";
 import { OriginMismatchError } from "../sync/following/origin.ts";
 import {
   CredentialRejectedError,
@@ -20,7 +20,7 @@ export function sentenceOf(error: unknown, env: NodeJS.ProcessEnv): string {
   )
     return error.message;
   if (error instanceof UpstreamUnavailableError)
-    return `Upstream does not answer (${error.message}): see that UPSTREAM_URL is right and reachable, then try again`;
+    return `Upstream does not answer (${wholeReasonOf(error)}): see that UPSTREAM_URL is right and reachable, then try again`;
   if (error instanceof CredentialUnusableError) return error.message;
   if (error instanceof CredentialRejectedError) return `${error.message}: set UPSTREAM_TOKEN to one that is valid`;
   if (error instanceof QuotaSpentError || error instanceof UpstreamRefusedError) return error.message;

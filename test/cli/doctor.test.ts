@@ -3,7 +3,7 @@ import { Worker } from "bullmq";
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { installationFindings } from "../../src/cli/doctor/app.ts";
-import { clockFinding, type Finding } from "../../src/cli/doctor/finding.ts";
+import { clockFinding, type Finding, upstreamAway } from "../../src/cli/doctor/finding.ts";
 import { examinePostgres, postgresFindings } from "../../src/cli/doctor/postgres.ts";
 import { redisFindings } from "../../src/cli/doctor/redis.ts";
 import { examineSettings } from "../../src/cli/doctor/settings.ts";
@@ -12,6 +12,7 @@ import { redisFacts } from "../../src/operations/redis-disk.ts";
 import { QUEUE_NAMES } from "../../src/queues/queues.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { UpstreamUnavailableError } from "../../src/upstream/client/errors.ts";
 import { VERSION } from "../../src/version.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -78,7 +79,9 @@ test("stores that are away, and an upstream that is, are problems each; what can
   expect(worse((await tainOn(world, ["doctor", "--json"], nowhere)).json.findings)).toContain("problem upstream-away");
   const alone = await tainOn(world, ["doctor"], nowhere);
   expect(alone.code).toBe(1);
-  expect(alone.stdout).toMatch(/^problem +upstream +http:\/\/127.0.0.1:1 does not answer as it should: /m);
+  expect(alone.stdout).toMatch(
+    /^problem +upstream +http:\/\/127.0.0.1:1 does not answer as it should: GET .*cannot be reached \(.*ECONNREFUSED.*\)$/m,
+  );
   expect(alone.stdout).toMatch(/^ok +postgres +Postgres \d/m);
   expect(alone.stdout).toMatch(/^1 problem, \d+ warnings?$/m);
 });
@@ -252,6 +255,15 @@ test.each([
   [{ connections: 95 }, ["warning postgres-connections"]],
 ])("Postgres with %j is judged %j", (facts, expected) => {
   expect(worse(postgresFindings({ ...postgres, ...facts }))).toEqual(expected);
+});
+
+test("a certificate that does not hold is said to be one, and who else may vouch for it", () => {
+  const cause = Object.assign(new Error("self-signed certificate"), { code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
+  const error = new UpstreamUnavailableError("GET /user: upstream cannot be reached", "unreachable", { cause });
+  expect(upstreamAway("It does not answer", error, "See that UPSTREAM_URL is right")).toMatchObject({
+    says: "It does not answer: GET /user: upstream cannot be reached (self-signed certificate)",
+    todo: expect.stringContaining("NODE_EXTRA_CA_CERTS"),
+  });
 });
 
 test("clocks that differ by seconds are a warning, by half a minute a problem, and it is said which is ahead", () => {

@@ -42,7 +42,10 @@ test("init says of each answer what is wrong with it, asks again, and writes wha
   const { code, shown } = await atPipe(["init"], place, [
     ["REST address:", "https://github.com"],
     ["It is the website, not the API", "http://127.0.0.1:1"],
-    ["http://127.0.0.1:1 does not answer", website.url],
+    [
+      "http://127.0.0.1:1 does not answer: GET /rate_limit: upstream cannot be reached (connect ECONNREFUSED",
+      website.url,
+    ],
     ["is no API's address", world.simulator.url],
     ["A token for it", "no-such-token"],
     ["is rejected: it is revoked, expired or wrong", UPSTREAM_TOKEN],

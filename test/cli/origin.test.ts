@@ -81,6 +81,18 @@ test("a demonstration's database is emptied at each start; its tokens outlive th
   expect(await findOrigin(mirror.db)).toBe(GITHUB);
 });
 
+test("an address that never answered is corrected where the database is ours alone and holds nothing yet", async () => {
+  await using mirror = await openMirror();
+  const wrong = "https://api.githbu.com";
+  expect(await claimOrigin(mirror.db, wrong)).toBe("claimed");
+  await expect(claimOrigin(mirror.db, GITHUB)).rejects.toThrow(OriginMismatchError);
+  expect(await claimOrigin(mirror.db, GITHUB, { isOurs: true })).toBe("claimed");
+  expect(await findOrigin(mirror.db)).toBe(GITHUB);
+  await mirror.fill();
+  await expect(claimOrigin(mirror.db, wrong, { isOurs: true })).rejects.toThrow(OriginMismatchError);
+  expect(await findOrigin(mirror.db)).toBe(GITHUB);
+});
+
 test("of two starts at once on a fresh database one is refused when they name two upstreams", async () => {
   await using mirror = await openMirror();
   const outcomes = await Promise.allSettled([

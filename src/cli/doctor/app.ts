@@ -9,7 +9,7 @@ import { type Installation, loadInstallations } from "../../upstream/credentials
 import { inWords, NEEDED_PERMISSIONS } from "../hooks/app-diagnosis.ts";
 import { JsonObject } from "../json.ts";
 import { counted } from "../output.ts";
-import { clockFinding, type Finding, Findings, named, ok, problem } from "./finding.ts";
+import { clockFinding, type Finding, Findings, named, ok, problem, upstreamAway } from "./finding.ts";
 
 /** The App that we mirror with: whether upstream accepts its key, whether the clocks agree, and its installations. */
 export async function examineAppCredentials(ctx: Context, hasMirror: boolean): Promise<Finding[]> {
@@ -19,13 +19,7 @@ export async function examineAppCredentials(ctx: Context, hasMirror: boolean): P
     answer = await ctx.upstream.get("/app", { priority: "caller" });
   } catch (error) {
     if (error instanceof UpstreamUnavailableError || error instanceof UpstreamRefusedError)
-      return [
-        problem(
-          "upstream-away",
-          `The GitHub App cannot be asked for: ${error.message}`,
-          "See that UPSTREAM_URL is right",
-        ),
-      ];
+      return [upstreamAway("The GitHub App cannot be asked for", error, "See that UPSTREAM_URL is right")];
     if (!(error instanceof CredentialRejectedError)) throw error;
     return [
       problem(

@@ -1,4 +1,5 @@
 import type { UnfitStoreError } from "../../../db/unfit.ts";
+import { rootReasonOf, wholeReasonOf } from "../../failure.ts";
 import { listOf } from "../command.ts";
 
 /** Everything that can be found amiss, with the part that it concerns. docs/operations.md has each in its place. */
@@ -70,6 +71,13 @@ export function warning(check: Check, says: string, todo: string): Finding {
 
 export function problem(check: Check, says: string, todo: string): Finding {
   return { part: CHECKS[check], level: "problem", check, says, todo };
+}
+
+/** Upstream does not answer: why, down to the root, and what to do. @param otherwise what to do where it is no certificate */
+export function upstreamAway(says: string, error: unknown, otherwise: string): Finding {
+  const isCertificate = /\bcertificate/i.test(rootReasonOf(error));
+  const todo = isCertificate ? "Mend it, or name its authority's certificate in NODE_EXTRA_CA_CERTS" : otherwise;
+  return problem("upstream-away", `${says}: ${wholeReasonOf(error)}`, todo);
 }
 
 /** A store that must not be used. */

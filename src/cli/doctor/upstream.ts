@@ -5,7 +5,7 @@ import { UpstreamRefusedError, UpstreamUnavailableError } from "../../upstream/c
 import { reportToken, type TokenReport } from "../../upstream/credentials/token-report.ts";
 import { counted } from "../output.ts";
 import { examineAppCredentials } from "./app.ts";
-import { clockFinding, type Finding, ok, problem, warning } from "./finding.ts";
+import { clockFinding, type Finding, ok, upstreamAway, warning } from "./finding.ts";
 import { tokenFindings } from "./token.ts";
 
 /** The most repositories that each token is asked about: ten points a token. */
@@ -22,9 +22,7 @@ export async function examineUpstream(ctx: Context, hasMirror: boolean): Promise
     } catch (error) {
       if (!(error instanceof UpstreamUnavailableError || error instanceof UpstreamRefusedError)) throw error;
       const todo = "See that UPSTREAM_URL is right and reachable from here";
-      return [
-        problem("upstream-away", `${ctx.config.upstreamUrl} does not answer as it should: ${error.message}`, todo),
-      ];
+      return [upstreamAway(`${ctx.config.upstreamUrl} does not answer as it should`, error, todo)];
     }
   }
   const now = ctx.clock.now().getTime();

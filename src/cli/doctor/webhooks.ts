@@ -1,3 +1,4 @@
+import { wholeReasonOf } from "../../failure.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { checkTarget } from "../hooks/check.ts";
 import type { HookFinding } from "../hooks/diagnosis.ts";
@@ -36,7 +37,7 @@ export async function examineHooks(opened: OpenedInstance): Promise<Finding[]> {
         !(error instanceof CredentialRejectedError)
       )
         throw error;
-      return [warning("hook", `The hooks cannot be checked: ${error.message}`, "Ask again later")];
+      return [warning("hook", `The hooks cannot be checked: ${wholeReasonOf(error)}`, "Ask again later")];
     }
     if (findings.length === 0) well += 1;
     for (const { kind, level, says } of findings) {

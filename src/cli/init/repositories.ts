@@ -1,4 +1,5 @@
 import type { Context } from "../../context.ts";
+import { wholeReasonOf } from "../../failure.ts";
 import {
   CredentialRejectedError,
   QuotaSpentError,
@@ -24,7 +25,11 @@ export async function examinePatterns(ctx: Pick<Context, "upstream">, patterns: 
         error instanceof CredentialRejectedError
       )
         return [
-          warning("token-sight", `It is not known whether upstream shows them: ${error.message}`, "Ask again later"),
+          warning(
+            "token-sight",
+            `It is not known whether upstream shows them: ${wholeReasonOf(error)}`,
+            "Ask again later",
+          ),
         ];
       else throw error;
     }

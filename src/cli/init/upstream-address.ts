@@ -1,6 +1,6 @@
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { ONE_REQUEST, OWN_HEADERS, Transport } from "../../upstream/client/transport.ts";
-import { type Finding, ok, problem } from "../doctor/finding.ts";
+import { type Finding, ok, problem, upstreamAway } from "../doctor/finding.ts";
 
 /** Whether an API answers at the address. It speaks JSON to strangers too, also where it only refuses them. */
 export async function upstreamAddressFinding(upstreamUrl: string): Promise<Finding> {
@@ -13,7 +13,7 @@ export async function upstreamAddressFinding(upstreamUrl: string): Promise<Findi
     return problem("upstream-away", `${upstreamUrl} is no API's address: it answers ${status}, and not in JSON`, todo);
   } catch (error) {
     if (!(error instanceof UpstreamUnavailableError)) throw error;
-    return problem("upstream-away", `${upstreamUrl} does not answer: ${error.message}`, todo);
+    return upstreamAway(`${upstreamUrl} does not answer`, error, todo);
   } finally {
     await transport.close(1_000);
   }

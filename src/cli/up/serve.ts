@@ -36,11 +36,12 @@ export async function serve({ env: given, demonstrating, tree, output, signal }:
   await using resources = new AsyncDisposableStack();
   // Log lines would stand among the documents.
   const ctx = await openContext(output.json ? { ...config, logLevel: "silent" } : config, resources, { name: "up" });
-  await beginOrGoOn(ctx, output, demonstration !== null);
+  const isEmbedded = given.TAIN_POSTGRES === "embedded";
+  await beginOrGoOn(ctx, output, { isDemonstration: demonstration !== null, isEmbedded });
   signal.throwIfAborted();
 
   // A database that we were given may be anybody's else as well: its owner gives out logins.
-  const logins = given.TAIN_POSTGRES === "embedded" ? await openLogins(config.databaseUrl) : null;
+  const logins = isEmbedded ? await openLogins(config.databaseUrl) : null;
   const start = (name: "web" | "worker" | "scheduler", entry: string) => {
     const databaseUrl = logins?.[name === "web" ? "web" : "worker"];
     const stopWithinMs = Math.round(config.shutdownMs * STOP_SHARES[name]);
@@ -80,8 +81,13 @@ async function migrateTo(databaseUrl: string): Promise<void> {
 }
 
 /** Makes sure that this database is a mirror of this upstream. If the mirror begins anew, so do the queues. */
-async function beginOrGoOn(ctx: Context, output: Output, isDemonstration: boolean): Promise<void> {
-  const claim = await claimOrigin(ctx.db, isDemonstration ? SIMULATOR : ctx.config.upstreamUrl);
+async function beginOrGoOn(
+  ctx: Context,
+  output: Output,
+  { isDemonstration, isEmbedded }: { isDemonstration: boolean; isEmbedded: boolean },
+): Promise<void> {
+  const upstream = isDemonstration ? SIMULATOR : ctx.config.upstreamUrl;
+  const claim = await claimOrigin(ctx.db, upstream, { isOurs: isEmbedded });
   if (isDemonstration)
     output.line("Without UPSTREAM_URL Tain mirrors a simulated upstream, whose world begins anew at each start.");
   if (claim === "emptied") {

@@ -3,7 +3,7 @@ import { writesAll } from "../../api/callers/kinds.ts";
 import { ApiTokens, createApiToken } from "../../api/callers/tokens.ts";
 import { instanceFile } from "../../config.ts";
 import type { Context } from "../../context.ts";
-import { rootReasonOf } from "../../failure.ts";
+import { rootReasonOf, wholeReasonOf } from "../../failure.ts";
 import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { readViewer } from "../../sync/following/viewer.ts";
@@ -96,7 +96,7 @@ async function askOnce<T>({ output }: Pick<Tending, "output">, ask: () => Promis
     return await ask();
   } catch (error) {
     if (!isAway(error)) throw error;
-    output.note(`tain: ${error.message}; serving what is mirrored`);
+    output.note(`tain: ${wholeReasonOf(error)}; serving what is mirrored`);
     return null;
   }
 }
@@ -108,7 +108,7 @@ async function askUntilAnswered<T>({ output, signal }: Tending, ask: () => Promi
       return await ask();
     } catch (error) {
       if (!isAway(error) || error instanceof CredentialRejectedError) throw error;
-      output.note(`tain: ${error.message}; trying again in ${waitMs / 1_000} s`);
+      output.note(`tain: ${wholeReasonOf(error)}; trying again in ${waitMs / 1_000} s`);
       await delay(waitMs, undefined, { signal });
     }
   }

@@ -74,22 +74,26 @@ const LOCK_TIMEOUT = "10s";
 /**
  * Notes that this database mirrors `upstream`: a REST address or `SIMULATOR`.
  *
- * - claimed: the database had no upstream.
+ * - claimed: the database had no upstream, or one that never answered: an address that was mistyped. For the latter the database
+ *   has to be `isOurs` alone, as an embedded one is: beside a given one another process may be about to fill it.
  * - continued: it mirrors the same upstream already.
  * - emptied: it held a simulated world, which is gone; the mirror begins anew. The queues should be emptied likewise.
  *
  * Call it before anything else works on the database.
  * @throws OriginMismatchError when the database belongs to another upstream; nothing was changed
  */
-export async function claimOrigin(db: Database, upstream: string): Promise<"claimed" | "continued" | "emptied"> {
+export async function claimOrigin(
+  db: Database,
+  upstream: string,
+  { isOurs = false }: { isOurs?: boolean } = {},
+): Promise<"claimed" | "continued" | "emptied"> {
   return await db.transaction(async (tx) => {
     await tx.query(sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`);
     // Two starts at once: the second waits here, and then finds what the first has said.
     await tx.query(sql`lock table origin in exclusive mode`);
     const known = await findOrigin(tx);
     if (known === null) {
-      if (upstream === SIMULATOR && (await holdsRepositories(tx)))
-        throw new OriginMismatchError(mismatch(null, upstream));
+      if (upstream === SIMULATOR && (await holdsAnything(tx))) throw new OriginMismatchError(mismatch(null, upstream));
       await tx.query(sql`insert into origin (upstream, claimed_at) values (${upstream}, ${new Date()})`);
       return "claimed";
     }
@@ -100,8 +104,11 @@ export async function claimOrigin(db: Database, upstream: string): Promise<"clai
       await tx.query(sql`update origin set upstream = ${upstream}, claimed_at = ${new Date()}`);
       return "emptied";
     }
-    if (known !== upstream) throw new OriginMismatchError(mismatch(known, upstream));
-    return "continued";
+    if (known === upstream) return "continued";
+    if (!isOurs || (await holdsAnything(tx))) throw new OriginMismatchError(mismatch(known, upstream));
+    await tx.query(sql`update origin set upstream = ${upstream}, claimed_at = ${new Date()}`);
+    await tx.query(sql`delete from problems`);
+    return "claimed";
   });
 }
 
@@ -111,8 +118,12 @@ export async function findOrigin(queries: Queries): Promise<string | null> {
   return row?.upstream ?? null;
 }
 
-async function holdsRepositories(queries: Queries): Promise<boolean> {
-  return (await queries.count(sql`select from repositories limit 1`)) > 0;
+/** Whether upstream has ever shown anything: the first is a user, whose token it is, or a repository. */
+async function holdsAnything(queries: Queries): Promise<boolean> {
+  const [row] = await queries.query<{ holds: boolean }>(
+    sql`select exists (select from repositories) or exists (select from users) as holds`,
+  );
+  return row?.holds === true;
 }
 
 function mismatch(known: string | null, upstream: string): string {
