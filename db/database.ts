@@ -9,14 +9,14 @@ import { piecesQuery } from "./wire.ts";
 /** Where statements run: the pool, a connection of it, or a transaction. */
 export interface Queries {
   /** The rows that the statement answers. It is planned for its values. */
-  query<Row = Record<string, unknown>>(statement: Sql, limits?: Limits): Promise<Row[]>;
+  query<Row = Record<string, unknown>>(statement: Sql, limits?: StatementLimits): Promise<Row[]>;
   /** The same, planned once per connection. For statements that run often and need the same plan for all values. */
-  prepared<Row = Record<string, unknown>>(statement: Sql, limits?: Limits): Promise<Row[]>;
+  prepared<Row = Record<string, unknown>>(statement: Sql, limits?: StatementLimits): Promise<Row[]>;
   /** How many rows the statement answers or changes. */
-  count(statement: Sql, limits?: Limits): Promise<number>;
+  count(statement: Sql, limits?: StatementLimits): Promise<number>;
 }
 
-export interface Limits {
+export interface StatementLimits {
   /** A connection that has not answered by then is given up. */
   timeoutMs?: number;
 }
@@ -32,22 +32,22 @@ class Runner implements Queries {
     this.#tracing = tracing;
   }
 
-  async query<Row = Record<string, unknown>>(statement: Sql, limits?: Limits): Promise<Row[]> {
+  async query<Row = Record<string, unknown>>(statement: Sql, limits?: StatementLimits): Promise<Row[]> {
     return (await this.#run<Row>(statement, null, limits)).rows;
   }
 
-  async prepared<Row = Record<string, unknown>>(statement: Sql, limits?: Limits): Promise<Row[]> {
+  async prepared<Row = Record<string, unknown>>(statement: Sql, limits?: StatementLimits): Promise<Row[]> {
     return (await this.#run<Row>(statement, this.#names, limits)).rows;
   }
 
-  async count(statement: Sql, limits?: Limits): Promise<number> {
+  async count(statement: Sql, limits?: StatementLimits): Promise<number> {
     return (await this.#run(statement, null, limits)).rowCount ?? 0;
   }
 
   #run<Row>(
     statement: Sql,
     names: StatementNames | null,
-    limits?: Limits,
+    limits?: StatementLimits,
   ): Promise<pg.QueryResult<Row & pg.QueryResultRow>> {
     const compiled = statement.compiled();
     if (!this.#tracing?.isOn) return this.#send<Row>(compiled, names, limits);
@@ -59,7 +59,11 @@ class Runner implements Queries {
     );
   }
 
-  #send<Row>({ text, values }: ReturnType<Sql["compiled"]>, names: StatementNames | null, { timeoutMs }: Limits = {}) {
+  #send<Row>(
+    { text, values }: ReturnType<Sql["compiled"]>,
+    names: StatementNames | null,
+    { timeoutMs }: StatementLimits = {},
+  ) {
     // The driver's types do not know the last of these.
     const config: pg.QueryConfig & { query_timeout?: number | undefined } = {
       name: names?.of(text),

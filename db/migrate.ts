@@ -5,7 +5,7 @@ import pg from "pg";
 import { applyMigration, TableHeldError } from "./apply.ts";
 import { MIGRATIONS, readMigration } from "./migrations.ts";
 import { grantRoles } from "./roles.ts";
-import { APPLIED, type Applied, fitOf, SchemaTooNewError } from "./schema-fit.ts";
+import { APPLIED, type AppliedMigration, fitOf, SchemaTooNewError } from "./schema-fit.ts";
 import { postgresTooOld, UnfitStoreError } from "./unfit.ts";
 
 /** Any constant will do; it names the lock among the other advisory locks of the database. */
@@ -41,7 +41,7 @@ export async function migrate(databaseUrl: string): Promise<string | null> {
     await lock(client);
     await prepareServer(client);
     await client.query(RECORD);
-    const { rows: applied } = await client.query<Applied>(APPLIED.compiled().text);
+    const { rows: applied } = await client.query<AppliedMigration>(APPLIED.compiled().text);
     const fit = fitOf(applied);
     if (fit instanceof SchemaTooNewError) throw fit;
     for (const migration of migrations) {

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { stepsOf } from "./apply.ts";
 import { MIGRATIONS, type ReadMigration, readMigration } from "./migrations.ts";
-import { APPLIED, type Applied, fitOf } from "./schema-fit.ts";
+import { APPLIED, type AppliedMigration, fitOf } from "./schema-fit.ts";
 import { UnfitStoreError } from "./unfit.ts";
 
 /** A migration that the database has not yet, and what it will be like. */
@@ -39,7 +39,7 @@ export async function planMigrations(databaseUrl: string): Promise<Planned[]> {
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "tain migrate" });
   await client.connect();
   try {
-    const applied = await client.query<Applied>(APPLIED.compiled().text).then(
+    const applied = await client.query<AppliedMigration>(APPLIED.compiled().text).then(
       ({ rows }) => rows,
       (error: { code?: string }) => {
         if (error.code === "42P01") return []; // No such table: nothing was ever migrated.

@@ -4,14 +4,14 @@ import { reasonOf } from "../src/failure.ts";
 import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement } from "./lending.ts";
 
 /** How far a server has got: which history of the database it follows, and where in that one's log it is. */
-export interface Position {
+export interface LogPosition {
   /** Empty: the history has no name yet. */
   era: string;
   lsn: bigint;
 }
 
 /** What a replica says of itself. */
-interface Seen extends Position {
+interface Seen extends LogPosition {
   /** False: it takes writes, and so is none. */
   isReplica: boolean;
 }
@@ -34,7 +34,7 @@ export interface ReplicaOptions {
   /** How long a read waits for it to get as far as the primary. */
   waitMs: number;
   /** Where the primary is now. */
-  position: () => Promise<Position>;
+  position: () => Promise<LogPosition>;
   /** It is left out from now on, or read again. */
   changed: (standing: ReplicaStanding) => void;
 }
@@ -77,10 +77,10 @@ export class Replica {
   readonly #reads: Pool;
   /** One connection: asks where the replica is, and cancels. No read holds it up. */
   readonly #watch: pg.Pool;
-  readonly #positions = new WeakMap<pg.QueryConfig, Position>();
+  readonly #positions = new WeakMap<pg.QueryConfig, LogPosition>();
   #seen: Seen | null = null;
   /** The latest position of the primary that was asked for here. */
-  #wanted: Position | null = null;
+  #wanted: LogPosition | null = null;
   #looking: Promise<Seen> | null = null;
   #leftOut: string | null = "not asked yet";
   #readSince = Number.NEGATIVE_INFINITY;
@@ -124,7 +124,7 @@ export class Replica {
   }
 
   /** The statement, which is to be answered from where the position is. */
-  at(position: Position, config: pg.QueryConfig): pg.QueryConfig {
+  at(position: LogPosition, config: pg.QueryConfig): pg.QueryConfig {
     const late = { query_timeout: this.#options.statementTimeoutMs + LATE_MS };
     const asked = { ...late, ...config };
     this.#positions.set(asked, position);
@@ -132,7 +132,7 @@ export class Replica {
   }
 
   /** Whether it gets there in the time that a read waits. If not, it is left out. @throws what the replica's connection does */
-  async reaches(position: Position): Promise<boolean> {
+  async reaches(position: LogPosition): Promise<boolean> {
     this.#wanted = position;
     if (isThere(this.#seen, position)) return true;
     const end = performance.now() + this.#options.waitMs;
@@ -206,7 +206,7 @@ export class Replica {
     return this.#looking;
   }
 
-  #shortfall({ era }: Position): string {
+  #shortfall({ era }: LogPosition): string {
     const { waitMs } = this.#options;
     const seen = this.#seen;
     if (seen && !seen.isReplica) return "it takes writes itself, and so is no replica";
@@ -257,7 +257,7 @@ export class Replica {
   }
 }
 
-function isThere(seen: Seen | null, { era, lsn }: Position): boolean {
+function isThere(seen: Seen | null, { era, lsn }: LogPosition): boolean {
   return seen?.isReplica === true && era !== "" && seen.era === era && seen.lsn >= lsn;
 }
 

@@ -2,7 +2,7 @@ import type pg from "pg";
 import { reasonOf } from "../src/failure.ts";
 import type { Client } from "./lending.ts";
 import { isPostgresCancelled, isPostgresOutage } from "./outage.ts";
-import { type Position, Replica, type ReplicaOptions, type ReplicaStanding } from "./replica.ts";
+import { type LogPosition, Replica, type ReplicaOptions, type ReplicaStanding } from "./replica.ts";
 
 interface ReplicasOptions extends ReplicaOptions {
   /** A statement was answered: by the replica of this name, or by "primary". */
@@ -41,7 +41,7 @@ export class Replicas {
   }
 
   /** Where the primary is, asked after this call; null: that cannot be told, and the primary will say why. */
-  position(): Promise<Position | null> {
+  position(): Promise<LogPosition | null> {
     return this.#options.position().catch(() => null);
   }
 

@@ -1,5 +1,5 @@
 import { isOlder, VERSION } from "../src/version.ts";
-import type { Limits, Queries } from "./database.ts";
+import type { Queries, StatementLimits } from "./database.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { sql } from "./sql.ts";
 import { postgresTooOld, UnfitStoreError } from "./unfit.ts";
@@ -16,7 +16,7 @@ export class SchemaTooNewError extends UnfitStoreError {
 export type SchemaFit = "same" | "newer" | "missing" | UnfitStoreError;
 
 /** A row of `schema_migrations`, as far as every Tain reads it. */
-export interface Applied {
+export interface AppliedMigration {
   version: number;
   /** The oldest Tain that works beside the schema after it; null: it was applied before Tain recorded that. */
   oldestTain: string | null;
@@ -36,8 +36,8 @@ export const APPLIED = sql`
     current_setting('server_version_num')::integer as "onServer" from schema_migrations m`;
 
 /** How the database and its schema fit this code now. @throws what the database throws when it cannot be asked */
-export async function schemaFit(db: Queries, limits?: Limits): Promise<SchemaFit> {
-  const applied = await db.query<Applied & OnServer>(APPLIED, limits).catch((error: { code?: string }) => {
+export async function schemaFit(db: Queries, limits?: StatementLimits): Promise<SchemaFit> {
+  const applied = await db.query<AppliedMigration & OnServer>(APPLIED, limits).catch((error: { code?: string }) => {
     if (error.code === "42P01") return []; // No such table: nothing was ever migrated.
     throw error;
   });
@@ -47,7 +47,7 @@ export async function schemaFit(db: Queries, limits?: Limits): Promise<SchemaFit
 
 /** Pure. `known` are the numbers of the migrations that the Tain of this `version` has. */
 export function fitOf(
-  applied: readonly Applied[],
+  applied: readonly AppliedMigration[],
   known: readonly number[] = MIGRATIONS.map(({ version }) => version),
   version: string = VERSION,
 ): SchemaFit {

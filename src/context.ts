@@ -1,7 +1,7 @@
 import type { Config } from "./config.ts";
 import { JobReads } from "./mirror/read/job-reads.ts";
 import { closeQueues, openQueues, type Queues } from "./queues/queues.ts";
-import { type OpenOptions, openStores, type Stores } from "./stores.ts";
+import { openStores, type StoreOptions, type Stores } from "./stores.ts";
 import { openUpstream } from "./upstream/client/client.ts";
 import type { Upstream } from "./upstream/client/upstream.ts";
 
@@ -17,7 +17,11 @@ export interface Local extends Stores {
 }
 
 /** Opens everything but upstream, for processes that ask it nothing. The rest is as for `openContext`. */
-export async function openLocal(config: Config, resources: AsyncDisposableStack, options: OpenOptions): Promise<Local> {
+export async function openLocal(
+  config: Config,
+  resources: AsyncDisposableStack,
+  options: StoreOptions,
+): Promise<Local> {
   const stores = await openStores(config, resources, options);
   const queues = openQueues(stores);
   resources.defer(() => closeQueues(queues));
@@ -31,7 +35,7 @@ export async function openLocal(config: Config, resources: AsyncDisposableStack,
 export async function openContext(
   config: Config,
   resources: AsyncDisposableStack,
-  options: OpenOptions,
+  options: StoreOptions,
 ): Promise<Context> {
   const local = await openLocal(config, resources, options);
   const upstream = openUpstream(local);

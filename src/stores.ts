@@ -21,7 +21,7 @@ export interface Stores {
   tracing: Tracing;
 }
 
-export interface OpenOptions {
+export interface StoreOptions {
   /** The process's name, as it shows in the log and in the stores' lists of connections. */
   name: string;
   clock?: Clock;
@@ -46,7 +46,7 @@ const QUIT_MS = 1_000;
 export async function openStores(
   config: Config,
   resources: AsyncDisposableStack,
-  { name, clock = { now: () => new Date() }, isTraced = false }: OpenOptions,
+  { name, clock = { now: () => new Date() }, isTraced = false }: StoreOptions,
 ): Promise<Stores> {
   const log = openLog(config, { name });
   const tracing = isTraced ? await openTracing({ config, log }, resources, { name }) : UNTRACED;

@@ -2,7 +2,7 @@ import { DelayedError, type Job, UnrecoverableError, WaitingError } from "bullmq
 import type { Context } from "../src/context.ts";
 import { reasonOf, withoutContents } from "../src/failure.ts";
 import { type Backoff, jittered, waitAfterMs } from "../src/operations/backoff.ts";
-import { type CredentialWait, diagnose } from "../src/sync/problems/causes.ts";
+import { type CredentialWait, classifyFailure } from "../src/sync/problems/causes.ts";
 import { CredentialRejectedError } from "../src/upstream/client/errors.ts";
 
 /** Which of BullMQ's words an error becomes. */
@@ -66,21 +66,21 @@ export function verdictOn(
   error: unknown,
   { random, attempts = 1, nowMs = Date.now() }: { random: () => number; attempts?: number; nowMs?: number },
 ): Verdict {
-  const diagnosis = diagnose(error);
-  switch (diagnosis.kind) {
+  const failure = classifyFailure(error);
+  switch (failure.kind) {
     case "waits":
-      return { kind: "delay", delayMs: untilMayAsk(diagnosis.error, random, nowMs) };
+      return { kind: "delay", delayMs: untilMayAsk(failure.error, random, nowMs) };
     case "away":
       // The delivery was acknowledged and stands in Redis alone, so no number of attempts ends this.
-      if (diagnosis.what === "inbox") return { kind: "delay", delayMs: waitAfterMs(attempts, INBOX_BACKOFF, random) };
-      if (diagnosis.what === "postgres") return { kind: "delay", delayMs: jittered(OUTAGE_DELAY_MS, random) };
+      if (failure.what === "inbox") return { kind: "delay", delayMs: waitAfterMs(attempts, INBOX_BACKOFF, random) };
+      if (failure.what === "postgres") return { kind: "delay", delayMs: jittered(OUTAGE_DELAY_MS, random) };
       return { kind: "retry" };
     case "failed":
-      return { kind: diagnosis.isFinal ? "give up" : "retry" };
+      return { kind: failure.isFinal ? "give up" : "retry" };
     case "ended":
       return { kind: "retry" };
     default:
-      return diagnosis satisfies never;
+      return failure satisfies never;
   }
 }
 

@@ -12,13 +12,13 @@ import type { Bucket, CallerQuota, TakenQuota } from "./callers/quota.ts";
 import { freshnessHeaders, wantsNoCache } from "./dialect/freshness.ts";
 import { isUnchanged, quotaLines } from "./dialect/reply.ts";
 import type { RequestIds } from "./dialect/request-id.ts";
-import type { ApiMeter, Metered, Tally } from "./metering.ts";
-import { homeOf, type RenderedPage } from "./page.ts";
+import type { ApiMeter, RequestFigures, Tally } from "./metering.ts";
+import { type RenderedPage, shownStanding } from "./page.ts";
 
 /** How a request was answered that may come again as it is. */
 export interface AnsweredRequest {
   exchange: Exchange;
-  metered: Metered;
+  metered: RequestFigures;
   caller: Caller;
   page: RenderedPage;
   bucket: Bucket;
@@ -28,7 +28,7 @@ export interface AnsweredRequest {
   bodyHeaders: Record<string, string>;
 }
 
-interface Remembered {
+interface RepeatableAnswer {
   /** Null: anonymous. */
   credential: Credential | null;
   callerClass: string;
@@ -43,7 +43,7 @@ interface Remembered {
   bodyHeaders: readonly string[];
   bytes: number;
   /** As it is counted when it is answered again, and what counts it, by status; null: it has not been. */
-  metered: Metered;
+  metered: RequestFigures;
   tallies: Record<200 | 304, Tally | null>;
   /** What says how fresh it is, for this second. */
   freshness: { confirmedMs: number | null; second: number; headers: readonly string[] };
@@ -51,7 +51,7 @@ interface Remembered {
 
 /** A remembered request that may be answered, once it is known that its page is unchanged. */
 interface Ready {
-  way: Remembered;
+  way: RepeatableAnswer;
   page: Recalled<RenderedPage>;
   body: Buffer;
   taken: TakenQuota;
@@ -75,7 +75,7 @@ export class Again {
   readonly #pages: Kept<RenderedPage>;
   readonly #requestIds: RequestIds;
   readonly #meter: ApiMeter;
-  readonly #ways: LRUCache<string, Remembered> | null;
+  readonly #ways: LRUCache<string, RepeatableAnswer> | null;
 
   constructor(
     ctx: ApiContext,
@@ -88,7 +88,8 @@ export class Again {
     this.#requestIds = parts.requestIds;
     this.#meter = parts.meter;
     const maxSize = Math.floor(ctx.config.pageCacheBytes * PART);
-    const sizeCalculation = ({ bytes }: Remembered, signature: string) => signature.length + bytes + OVERHEAD_BYTES;
+    const sizeCalculation = ({ bytes }: RepeatableAnswer, signature: string) =>
+      signature.length + bytes + OVERHEAD_BYTES;
     this.#ways = maxSize === 0 ? null : new LRUCache({ maxSize, sizeCalculation });
   }
 
@@ -140,7 +141,7 @@ export class Again {
     const { page, taken } = ready;
     return this.#ctx.mirror.standings.now(page.shown).then(
       (standings) => {
-        const home = this.#pages.stands(page, standings) ? homeOf(page.value, standings) : null;
+        const home = this.#pages.stands(page, standings) ? shownStanding(page.value, standings) : null;
         if (home) return this.#reply(exchange, ready, home);
         this.#quota.undo(taken);
         return usual(standings, signature);
@@ -165,7 +166,7 @@ export class Again {
   }
 
   #callerOf(
-    { credential, callerClass, scopes }: Remembered,
+    { credential, callerClass, scopes }: RepeatableAnswer,
     { right }: RenderedPage,
     exchange: Exchange,
   ): Recognised | Stranger | null {
@@ -189,7 +190,7 @@ export class Again {
     return { status, headers: head, body: unchanged ? null : body };
   }
 
-  #freshness(way: Remembered, { confirmedAt }: Standing): readonly string[] {
+  #freshness(way: RepeatableAnswer, { confirmedAt }: Standing): readonly string[] {
     const now = this.#ctx.clock.now();
     const second = Math.floor(now.getTime() / 1_000);
     const confirmedMs = confirmedAt?.getTime() ?? null;

@@ -27,7 +27,7 @@ export interface Tally {
 }
 
 /** What is known of a request so far, for the figures. */
-export interface Metered {
+export interface RequestFigures {
   /** The form of its path. */
   route: string;
   method: string;
@@ -82,13 +82,13 @@ export class ApiMeter {
     });
   }
 
-  begin(route: string, method: string, userAgent: string | undefined): Metered {
+  begin(route: string, method: string, userAgent: string | undefined): RequestFigures {
     const agent = this.#agents.of(PROGRAM.exec(userAgent ?? "")?.[0] ?? "unnamed");
     return { route, method, agent, caller: "unknown", source: "mirror", startedAt: performance.now() };
   }
 
   /** Counts what comes of a request, a failure by the status that its caller is told. */
-  async around(exchange: Exchange, metered: Metered, answer: () => Promise<Reply>): Promise<Reply> {
+  async around(exchange: Exchange, metered: RequestFigures, answer: () => Promise<Reply>): Promise<Reply> {
     try {
       const reply = await answer();
       this.end(metered, reply.status);
@@ -104,13 +104,13 @@ export class ApiMeter {
     }
   }
 
-  end(metered: Metered, status: number): void {
+  end(metered: RequestFigures, status: number): void {
     const { route, method, source, startedAt } = metered;
     this.tally(metered, status).count += 1;
     if (source !== "kept") this.#seconds.observe({ route, method }, (performance.now() - startedAt) / 1_000);
   }
 
-  tally({ route, method, agent, caller, source }: Metered, status: number): Tally {
+  tally({ route, method, agent, caller, source }: RequestFigures, status: number): Tally {
     const key = `${route} ${method} ${status} ${caller} ${source} ${agent}`;
     const known = this.#tallies.get(key);
     if (known) return known;
@@ -122,6 +122,6 @@ export class ApiMeter {
   }
 }
 
-export function kindOf(caller: Caller): Metered["caller"] {
+export function kindOf(caller: Caller): RequestFigures["caller"] {
   return caller.kind === "anonymous" ? "anonymous" : caller.by.of;
 }

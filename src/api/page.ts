@@ -40,7 +40,7 @@ export function openPages(maxBytes: number): Kept<RenderedPage> {
 }
 
 /** How the page's repository stands; null: the page may not be shown. */
-export function homeOf({ repositoryId }: RenderedPage, standings: Standings): Standing | null {
+export function shownStanding({ repositoryId }: RenderedPage, standings: Standings): Standing | null {
   const home = standings.get(repositoryId);
   return home?.isMirrored ? home : null;
 }

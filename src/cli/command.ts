@@ -1,6 +1,6 @@
 import { type ParseArgsOptionDescriptor, parseArgs } from "node:util";
 import type { Context } from "../context.ts";
-import type { Output, Streams } from "./output.ts";
+import type { Output, OutputStreams } from "./output.ts";
 
 /** One subcommand of `tain`. */
 export interface Command {
@@ -36,7 +36,7 @@ export interface Given {
   values: ReadonlyMap<string, string>;
   env: NodeJS.ProcessEnv;
   /** For commands that ask. Undefined: there is nobody to ask. */
-  streams?: Streams;
+  streams?: OutputStreams;
   /** Closed when the command ends. */
   resources: AsyncDisposableStack;
   /** Set where an operator asked a worker for it: what that worker has open, and when it has to stop. */

@@ -10,7 +10,7 @@ import {
   parseArguments,
   UsageError,
 } from "./command.ts";
-import { openOutput, type Streams } from "./output.ts";
+import { type OutputStreams, openOutput } from "./output.ts";
 
 /** In the order that a person meets them. Each is loaded when it is asked for. */
 const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
@@ -37,7 +37,7 @@ const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
 if (import.meta.main) process.exitCode = await main(process.argv.slice(2), process.env, process);
 
 /** Runs a command as a person typed it, and answers its exit code. */
-export async function main(argv: readonly string[], env: NodeJS.ProcessEnv, streams: Streams): Promise<number> {
+export async function main(argv: readonly string[], env: NodeJS.ProcessEnv, streams: OutputStreams): Promise<number> {
   try {
     return await runCommand(argv, env, streams);
   } catch (error) {
@@ -49,7 +49,7 @@ export async function main(argv: readonly string[], env: NodeJS.ProcessEnv, stre
   }
 }
 
-async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv, streams: Streams): Promise<number> {
+async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv, streams: OutputStreams): Promise<number> {
   const [name, ...args] = argv;
   const { stdout } = streams;
   if (name === undefined || name === "--help" || name === "-h") {

@@ -23,14 +23,14 @@ export interface Output {
 }
 
 /** Where the text of a command goes: those of the process, or what a test reads. */
-export interface Streams {
+export interface OutputStreams {
   /** What a person types. Undefined: there is nobody to ask. */
   stdin?: NodeJS.ReadableStream & { isTTY?: boolean };
   stdout: { write(text: string): unknown; isTTY?: boolean; columns?: number };
   stderr: { write(text: string): unknown };
 }
 
-export function openOutput({ json }: { json: boolean }, { stdout, stderr }: Streams): Output {
+export function openOutput({ json }: { json: boolean }, { stdout, stderr }: OutputStreams): Output {
   const write = (text: string) => {
     stdout.write(text);
   };
@@ -57,7 +57,7 @@ export function styled(style: Style, text: string): string {
 }
 
 /** Aligned columns, two spaces apart, headings above. Pure but for the colours' dependence on stdout. */
-export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+export function tableLines(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [headings.map((heading) => styled("dim", heading)), ...rows];
   const widths = headings.map((_, at) => Math.max(...all.map((row) => shownLength(row[at] ?? ""))));
   return all

@@ -5,7 +5,7 @@ import { type QuotaReport, quotaReport } from "../upstream/quota/report.ts";
 import { type Command, type Given, listOf } from "./command.ts";
 import { LIMIT, readLimit } from "./listing.ts";
 import { openInstance } from "./open-instance.ts";
-import { grouped, type Output, plain, spanOf, styled, table } from "./output.ts";
+import { grouped, type Output, plain, spanOf, styled, tableLines } from "./output.ts";
 
 export const quota: Command = {
   name: "quota",
@@ -42,7 +42,7 @@ function spentText(spent: readonly Spender[] | null): string {
     each.bucket,
     grouped(each.cost),
   ]);
-  return table(["SPENT BY", "ON", "FOR", "BUCKET", "WITHIN AN HOUR"], rows);
+  return tableLines(["SPENT BY", "ON", "FOR", "BUCKET", "WITHIN AN HOUR"], rows);
 }
 
 /** What is left, credential by credential; empty where nothing is known. Pure but for colours. */
@@ -66,7 +66,7 @@ export function quotaText(reports: readonly (QuotaReport & { outlook?: Outlook |
       notes.filter((note) => note !== null).join("; "),
     ];
   });
-  const tables = rows.length > 0 ? [table(["UPSTREAM CREDENTIAL", "BUCKET", "LEFT", "RESETS", "NOTE"], rows)] : [];
+  const tables = rows.length > 0 ? [tableLines(["UPSTREAM CREDENTIAL", "BUCKET", "LEFT", "RESETS", "NOTE"], rows)] : [];
   // Once for each credential: its buckets share the problem.
   const problems = new Map(reports.flatMap(({ name, problem }) => (problem === null ? [] : [[name, problem]])));
   const words = [...problems].map(([name, problem]) => `${styled("red", `The ${name} cannot be used`)}: ${problem}.`);

@@ -5,9 +5,9 @@ import { loadStatus, type RepositoryStatus, type Status } from "../health/status
 import { type QuotaReport, quotaReport } from "../upstream/quota/report.ts";
 import type { Command, Given } from "./command.ts";
 import { openInstance } from "./open-instance.ts";
-import { grouped, type Output, spanOf, styled, table } from "./output.ts";
+import { grouped, type Output, spanOf, styled, tableLines } from "./output.ts";
 import { quotaText } from "./quota.ts";
-import { loadPaces, type Pace } from "./repositories/backfill-pace.ts";
+import { type BackfillPace, loadPaces } from "./repositories/backfill-pace.ts";
 
 export const status: Command = {
   name: "status",
@@ -38,14 +38,17 @@ async function runStatus({ env, resources, within }: Given, output: Output): Pro
   return 0;
 }
 
-function paceOf({ owner, name, state }: RepositoryStatus, paces: ReadonlyMap<string, Pace>): Pace | null {
+function paceOf(
+  { owner, name, state }: RepositoryStatus,
+  paces: ReadonlyMap<string, BackfillPace>,
+): BackfillPace | null {
   return state === "backfilling" ? (paces.get(`${owner}/${name}`) ?? null) : null;
 }
 
 /** Pure but for colours. */
 function text(
   report: Status<QuotaReport>,
-  paces: ReadonlyMap<string, Pace>,
+  paces: ReadonlyMap<string, BackfillPace>,
   { clock }: Pick<Context, "clock">,
 ): string {
   const now = clock.now().getTime();
@@ -66,7 +69,7 @@ function text(
 
 const COLOURS = { live: "green", backfilling: "cyan", paused: "yellow", gone: "dim" } as const;
 
-function repositoriesText(repositories: readonly RepositoryStatus[], paces: ReadonlyMap<string, Pace>): string {
+function repositoriesText(repositories: readonly RepositoryStatus[], paces: ReadonlyMap<string, BackfillPace>): string {
   if (repositories.length === 0)
     return "Nothing is mirrored yet: name something in REPOSITORIES, or with `tain add owner/name`.";
   const rows = repositories.map((repository) => {
@@ -91,7 +94,7 @@ function repositoriesText(repositories: readonly RepositoryStatus[], paces: Read
       problem === null ? "" : styled("yellow", problem),
     ];
   });
-  return table(["REPOSITORY", "STATE", "PROGRESS", "TO GO", "COPIED", "CONFIRMED", "PROBLEM"], rows);
+  return tableLines(["REPOSITORY", "STATE", "PROGRESS", "TO GO", "COPIED", "CONFIRMED", "PROBLEM"], rows);
 }
 
 function forecastText(forecast: Status["forecast"], now: number): string[] {
@@ -107,7 +110,7 @@ function queuesText(queues: Status["queues"]): string {
     ...[waiting, active, delayed].map(grouped),
     failed > 0 ? styled("red", grouped(failed)) : "0",
   ]);
-  return table(["QUEUE", "WAITING", "ACTIVE", "DELAYED", "FAILED"], rows);
+  return tableLines(["QUEUE", "WAITING", "ACTIVE", "DELAYED", "FAILED"], rows);
 }
 
 function replicasText(replicas: Status["replicas"]): string {
@@ -117,5 +120,5 @@ function replicasText(replicas: Status["replicas"]): string {
     bytesBehind === null ? "?" : grouped(bytesBehind),
     leftOut ?? "",
   ]);
-  return table(["REPLICA", "STATE", "BYTES BEHIND", "WHY"], rows);
+  return tableLines(["REPLICA", "STATE", "BYTES BEHIND", "WHY"], rows);
 }

@@ -13,7 +13,7 @@ import type { Context } from "../context.ts";
 import { readViewer } from "../sync/following/viewer.ts";
 import { type Command, CommandError, type CommandGroup, type Given, listOf, UsageError } from "./command.ts";
 import { openInstance } from "./open-instance.ts";
-import { counted, type Output, spanOf, styled, table } from "./output.ts";
+import { counted, type Output, spanOf, styled, tableLines } from "./output.ts";
 import { findMatches, readPatterns } from "./repositories/patterns.ts";
 
 const create: Command = {
@@ -253,5 +253,5 @@ function tokensTable(tokens: readonly ListedToken[], { clock }: Pick<Context, "c
       stateOf(each),
     ];
   });
-  return table(["ID", "ANSWERS AS", "MAY", "REPOSITORIES", "LIMIT", "MADE", "LAST USED", "STATE"], rows);
+  return tableLines(["ID", "ANSWERS AS", "MAY", "REPOSITORIES", "LIMIT", "MADE", "LAST USED", "STATE"], rows);
 }

@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import type { Command, CommandGroup, Given } from "./command.ts";
 import { LIMIT, readLimit, readSince } from "./listing.ts";
 import { openInstance } from "./open-instance.ts";
-import { type Output, plain, spanOf, styled, table } from "./output.ts";
+import { type Output, plain, spanOf, styled, tableLines } from "./output.ts";
 import { readNames } from "./repositories/patterns.ts";
 
 const list: Command = {
@@ -59,7 +59,7 @@ function writesTable(found: readonly ListedWrite[], { clock }: Pick<Context, "cl
     write.route?.startsWith("mutation ") ? write.route : write.route === null ? "passed on" : "REST",
     outcomeOf(write),
   ]);
-  return table(["BEGUN", "WHO", "TOKEN", "WROTE", "ASKED BY", "ANSWER"], rows);
+  return tableLines(["BEGUN", "WHO", "TOKEN", "WROTE", "ASKED BY", "ANSWER"], rows);
 }
 
 function outcomeOf({ outcome, status, endedAt }: ListedWrite): string {

@@ -27,7 +27,7 @@ export interface Ask {
  * Asks for something to be sent to a target: a document of our own making, or what a delivery holds. False: there is no such target.
  * Its row is locked first, since it may be removed at this moment.
  */
-export async function askFor(
+export async function askForSending(
   { db, clock }: Pick<Context, "db" | "clock">,
   targetId: number,
   { event, payload, deliveryId, repositoryId }: Pick<Ask, "event" | "payload" | "deliveryId" | "repositoryId">,
@@ -41,7 +41,7 @@ export async function askFor(
 }
 
 /** Asks for a request to be made once more, with the same GUID. False: there was none, or its payload is no longer kept. */
-export async function askAgain(
+export async function askForRedelivery(
   { db, clock }: Pick<Context, "db" | "clock">,
   targetId: number,
   sentId: number,

@@ -9,19 +9,19 @@ import { serverOf } from "../operations/redis.ts";
 const CHECK_TIMEOUT_MS = 2_000;
 
 /** What keeps the process from doing its work. */
-export interface Missing {
+export interface UnreadyPart {
   part: "postgres" | "schema" | "redis";
   /** Names hosts, ports and roles as the drivers do. */
   reason: string;
 }
 
 /** Empty when the process is ready. */
-export async function missingParts(ctx: Pick<Context, "config" | "db" | "redis">): Promise<Missing[]> {
+export async function missingParts(ctx: Pick<Context, "config" | "db" | "redis">): Promise<UnreadyPart[]> {
   const found = await Promise.all([bounded("postgres", checkPostgres(ctx)), bounded("redis", checkRedis(ctx))]);
   return found.filter((one) => one !== null);
 }
 
-async function checkPostgres({ db }: Pick<Context, "db">): Promise<Missing | null> {
+async function checkPostgres({ db }: Pick<Context, "db">): Promise<UnreadyPart | null> {
   const fit = await schemaFit(db, { timeoutMs: CHECK_TIMEOUT_MS });
   if (fit instanceof UnfitStoreError) return { part: "schema", reason: fit.message };
   switch (fit) {
@@ -35,7 +35,7 @@ async function checkPostgres({ db }: Pick<Context, "db">): Promise<Missing | nul
   }
 }
 
-async function checkRedis(ctx: Pick<Context, "config" | "redis">): Promise<Missing | null> {
+async function checkRedis(ctx: Pick<Context, "config" | "redis">): Promise<UnreadyPart | null> {
   if (ctx.redis.status !== "ready") return { part: "redis", reason: "cannot be reached" };
   const redis = await serverOf(ctx.redis, ctx.config);
   await redis.ping();
@@ -47,9 +47,9 @@ async function checkRedis(ctx: Pick<Context, "config" | "redis">): Promise<Missi
   return { part: "redis", reason };
 }
 
-async function bounded(part: Missing["part"], check: Promise<Missing | null>): Promise<Missing | null> {
+async function bounded(part: UnreadyPart["part"], check: Promise<UnreadyPart | null>): Promise<UnreadyPart | null> {
   const timer = new AbortController();
-  const silent: Missing = { part, reason: `no answer within ${CHECK_TIMEOUT_MS} ms` };
+  const silent: UnreadyPart = { part, reason: `no answer within ${CHECK_TIMEOUT_MS} ms` };
   const late = delay(CHECK_TIMEOUT_MS, silent, { signal: timer.signal });
   late.catch(() => {}); // Cancelled because the check was quicker.
   try {

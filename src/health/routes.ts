@@ -4,7 +4,7 @@ import { json, type Reply } from "../http/reply.ts";
 import type { Handler, Route } from "../http/router.ts";
 import { metricsRoute } from "./metrics.ts";
 import { isOperator } from "./operator.ts";
-import { type Missing, missingParts } from "./readiness.ts";
+import { missingParts, type UnreadyPart } from "./readiness.ts";
 import { loadStatus } from "./status.ts";
 
 type Watched = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log" | "metrics">;
@@ -55,7 +55,7 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
 }
 
 /** Says in the log why the process is not ready, when that has changed. */
-function teller({ log }: Pick<Watched, "log">): (found: readonly Missing[]) => void {
+function teller({ log }: Pick<Watched, "log">): (found: readonly UnreadyPart[]) => void {
   let last = "";
   return (found) => {
     const missing = found.map(inWords);
@@ -68,7 +68,7 @@ function leftOutText({ name, leftOut }: ReplicaStanding): string {
   return `${name}: ${leftOut}`;
 }
 
-function inWords({ part, reason }: Missing): string {
+function inWords({ part, reason }: UnreadyPart): string {
   return `${part}: ${reason}`;
 }
 

@@ -1,10 +1,10 @@
 /** By their names; or names and values in turn, which take less time to send: the reply's own, to which `send` adds. */
-export type Headers = Readonly<Record<string, string>> | string[];
+export type ReplyHeaders = Readonly<Record<string, string>> | string[];
 
 /** What a request is answered with. */
 export interface Reply {
   status: number;
-  headers: Headers;
+  headers: ReplyHeaders;
   /** A HEAD gets its length alone. Null: there is none. */
   body: string | Buffer | null;
   /** The body travels in the encoding that the caller likes best. The headers name `Accept-Encoding` in `Vary` then. */
@@ -25,7 +25,7 @@ export interface Outlet {
   drop(): void;
 }
 
-export function isFlat(headers: Headers): headers is string[] {
+export function isFlat(headers: ReplyHeaders): headers is string[] {
   return Array.isArray(headers);
 }
 

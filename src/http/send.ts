@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { compressed, type Encoding, encodingOf } from "./encoding.ts";
 import type { Exchange } from "./exchange.ts";
-import { type Headers, isFlat, type Outlet, type Reply } from "./reply.ts";
+import { isFlat, type Outlet, type Reply, type ReplyHeaders } from "./reply.ts";
 
 /** Writes a reply to the socket; a promise, where that takes time. @param isLast the connection is closed behind it */
 export function send(
@@ -68,7 +68,7 @@ function encodingFor({ headers }: Exchange, { body, isEncodable }: Reply): Encod
 }
 
 /** Names and values in turn, to which more can be added. */
-function flat(headers: Headers): string[] {
+function flat(headers: ReplyHeaders): string[] {
   if (isFlat(headers)) return headers;
   const lines: string[] = [];
   for (const name in headers) lines.push(name, headers[name] ?? "");

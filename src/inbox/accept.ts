@@ -20,7 +20,7 @@ export class UnstorableDeliveryError extends Error {
   override name = "UnstorableDeliveryError";
 }
 
-export interface Accepted {
+export interface Acceptance {
   /** "accepted": it can no longer be lost and will be applied. "known": it was applied or ignored before; nothing more happens. */
   status: "accepted" | "known";
   /** Why it waits in Redis, when it does not stand in Postgres. */
@@ -43,7 +43,7 @@ export async function acceptDelivery(
   ctx: Pick<Context, "redis" | "queues">,
   { inbox, dispatch, disk }: Ways,
   delivery: Delivery,
-): Promise<Accepted> {
+): Promise<Acceptance> {
   let stored: string | null;
   try {
     stored = await within(STORE_TIMEOUT_MS, "Postgres", inbox.add(delivery));

@@ -84,7 +84,7 @@ export async function findDeliveries({ db }: Pick<Context, "db">, names: readonl
 }
 
 /** The JSON document as upstream sent it; null when the delivery is no longer there. */
-export async function readPayload({ db }: Pick<Context, "db">, id: string): Promise<string | null> {
+export async function loadPayload({ db }: Pick<Context, "db">, id: string): Promise<string | null> {
   const [row] = await db.query<{ payload: Buffer }>(sql`select payload from deliveries where id = ${id}`);
   return row?.payload.toString("utf8") ?? null;
 }

@@ -11,7 +11,7 @@ interface QueuedItem<Item, Outcome> {
   enter: ReturnType<Tracing["snapshot"]>;
 }
 
-export interface Limits<Item> {
+export interface BatchLimits<Item> {
   /** So many items make a batch at most. */
   size: number;
   /** So many bytes make a batch at most. A single item may be larger. */
@@ -33,7 +33,7 @@ export class Batches<Item, Outcome> {
   readonly #log: Logger;
   readonly #tracing: Pick<Tracing, "snapshot">;
   readonly #run: (items: readonly Item[]) => Promise<readonly Come<Outcome>[]>;
-  readonly #limits: Limits<Item>;
+  readonly #limits: BatchLimits<Item>;
   readonly #waiting: QueuedItem<Item, Outcome>[] = [];
   #isAwaited = false;
   #underWay = 0;
@@ -41,7 +41,7 @@ export class Batches<Item, Outcome> {
   /** @param run answers what came of each item, in their order. When it throws, each item of the batch is tried alone. */
   constructor(
     { log, tracing }: { log: Logger; tracing: Pick<Tracing, "snapshot"> },
-    limits: Limits<Item>,
+    limits: BatchLimits<Item>,
     run: (items: readonly Item[]) => Promise<readonly Come<Outcome>[]>,
   ) {
     this.#log = log;

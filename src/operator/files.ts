@@ -63,11 +63,11 @@ function read(name: (typeof FILES)[number]): File {
   const body = readFileSync(new URL(`browser/${name}`, import.meta.url));
   // Each name ends in one of the three.
   const type = TYPES[name.slice(name.lastIndexOf(".") + 1) as keyof typeof TYPES];
-  return { body, type, tag: tagOf(body) };
+  return { body, type, tag: fileTagOf(body) };
 }
 
 /** Of what is answered once more. Weak: a body travels in several encodings. */
-export function tagOf(body: string | Buffer): string {
+export function fileTagOf(body: string | Buffer): string {
   return `W/"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
 }
 

@@ -10,7 +10,7 @@ import { json, type Reply } from "../http/reply.ts";
 import type { Handler, Route } from "../http/router.ts";
 import type { Json } from "../json.ts";
 import { ask, look } from "./commands.ts";
-import { files, tagOf, withTag } from "./files.ts";
+import { files, fileTagOf, withTag } from "./files.ts";
 import { GUARDS, refusedPage, shell, signInPage, unsetPage } from "./pages.ts";
 import { isFromHere, isSecure, type Session, Sessions } from "./session.ts";
 import { VIEWS } from "./views.ts";
@@ -92,7 +92,7 @@ export function operatorPage(ctx: Context, { logins }: Parts): Route[] {
         const load = Object.hasOwn(VIEWS, view) ? VIEWS[view] : undefined;
         if (!load) throw new HttpError(404, "There is no such view");
         const body = JSON.stringify(await load(ctx, new URLSearchParams(search)));
-        return withTag(tagOf(body), headers["if-none-match"], {
+        return withTag(fileTagOf(body), headers["if-none-match"], {
           status: 200,
           headers: { ...GUARDS, "Content-Type": JSON_TYPE, "Cache-Control": "private, no-cache", Vary: VARIES },
           body,

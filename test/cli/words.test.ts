@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { type Command, chooseAction, listOf, parseArguments, UsageError } from "../../src/cli/command.ts";
 import { deliveries } from "../../src/cli/deliveries/deliveries.ts";
 import { completed, type Instance } from "../../src/cli/instance.ts";
-import { counted, openOutput, spanOf, table } from "../../src/cli/output.ts";
+import { counted, openOutput, spanOf, tableLines } from "../../src/cli/output.ts";
 import { paceBetween, paceLine } from "../../src/cli/repositories/backfill-pace.ts";
 import { readNames, readPatterns } from "../../src/cli/repositories/patterns.ts";
 import { token } from "../../src/cli/token.ts";
@@ -291,7 +291,7 @@ test("spans, counts, lists and tables read as a person writes them", () => {
   ]);
   expect([listOf(["a"]), listOf(["a", "b"]), listOf(["a", "b", "c"])]).toEqual(["a", "a and b", "a, b and c"]);
   expect(
-    table(
+    tableLines(
       ["A", "LONG"],
       [
         ["xxx", "1"],

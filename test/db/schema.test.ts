@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { migrate } from "../../db/migrate.ts";
 import { MIGRATIONS, oldestTainOf, readMigration } from "../../db/migrations.ts";
 import * as schema from "../../db/schema/tables.ts";
-import { type Applied, fitOf, SchemaTooNewError } from "../../db/schema-fit.ts";
+import { type AppliedMigration, fitOf, SchemaTooNewError } from "../../db/schema-fit.ts";
 import { isOlder, VERSION } from "../../src/version.ts";
 import { openTestDatabase } from "../support/database.ts";
 
@@ -98,7 +98,7 @@ test("the database keeps what each migration said, also of those that were appli
 describe("how the schema fits a Tain 0.3.0 that knows two migrations", () => {
   const judged = (...applied: [version: number, oldestTain: string | null][]) =>
     fitOf(
-      applied.map(([version, oldestTain]): Applied => ({ version, oldestTain })),
+      applied.map(([version, oldestTain]): AppliedMigration => ({ version, oldestTain })),
       [1, 2],
       "0.3.0",
     );

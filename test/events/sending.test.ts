@@ -3,7 +3,7 @@ import { verify } from "@octokit/webhooks-methods";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
-import { askFor } from "../../src/events/asks.ts";
+import { askForSending } from "../../src/events/asks.ts";
 import { TargetClient } from "../../src/events/post.ts";
 import { listSent } from "../../src/events/sent.ts";
 import { targetsAsTheyStand } from "../../src/events/standing.ts";
@@ -167,7 +167,7 @@ test("a turn that stalls once it holds what was asked for sends nothing: another
       return slots;
     };
     Object.defineProperty(client, "slots", { get: stall, configurable: true });
-    await askFor(ctx, id, { event: "ping", payload: Buffer.from("{}"), deliveryId: null, repositoryId: null });
+    await askForSending(ctx, id, { event: "ping", payload: Buffer.from("{}"), deliveryId: null, repositoryId: null });
     await sendTo(ctx, client, id, new AbortController().signal);
     expect(server.pings).toHaveLength(0);
     Object.defineProperty(client, "slots", { value: slots });
@@ -216,7 +216,7 @@ test("a secret that an older WEBHOOK_SECRET sealed is only read by who looks, an
   expect(await found()).toEqual(before);
   const client = new TargetClient(ctx);
   try {
-    await askFor(ctx, id, { event: "ping", payload: Buffer.from("{}"), deliveryId: null, repositoryId: null });
+    await askForSending(ctx, id, { event: "ping", payload: Buffer.from("{}"), deliveryId: null, repositoryId: null });
     await sendTo(ctx, client, id, new AbortController().signal);
   } finally {
     await client.close();

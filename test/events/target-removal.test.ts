@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Transaction } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
-import { askAgain, askFor } from "../../src/events/asks.ts";
+import { askForRedelivery, askForSending } from "../../src/events/asks.ts";
 import { postpone, pruneCursors } from "../../src/events/cursors.ts";
 import { recordEvents } from "../../src/events/log.ts";
 import { TargetClient } from "../../src/events/post.ts";
@@ -105,7 +105,12 @@ test("a target is removed while it is being asked, and the turn ends well", asyn
   const { db } = world.ctx;
   await using server = await openTargetServer();
   const id = await addTarget(server.url);
-  await askFor(world.ctx, id, { event: "star", payload: Buffer.from("{}"), deliveryId: null, repositoryId: null });
+  await askForSending(world.ctx, id, {
+    event: "star",
+    payload: Buffer.from("{}"),
+    deliveryId: null,
+    repositoryId: null,
+  });
   // It is removed as soon as the request has arrived.
   server.answer = (_heard, reply) => removeTarget(world.ctx, id).then(() => reply.end());
   const client = new TargetClient(world.ctx);
@@ -120,14 +125,14 @@ test("what is asked of a target that is removed at that moment is not asked, and
   await using server = await openTargetServer();
   const id = await addTarget(server.url);
   const ask = { event: "star", payload: Buffer.from("{}"), deliveryId: null, repositoryId: null };
-  expect(await askFor(world.ctx, id, ask)).toBe(true);
+  expect(await askForSending(world.ctx, id, ask)).toBe(true);
   const client = new TargetClient(world.ctx);
   await sendTo(world.ctx, client, id, AbortSignal.timeout(60_000));
   await client.close();
   const [sent] = await listSent(world.ctx, id, { limit: 1 });
   const { asking } = await db.transaction(async (tx) => {
     await tx.query(sql`delete from targets where id = ${id}`);
-    const asking = [askFor(world.ctx, id, ask), askAgain(world.ctx, id, sent?.id ?? 0)];
+    const asking = [askForSending(world.ctx, id, ask), askForRedelivery(world.ctx, id, sent?.id ?? 0)];
     // Not to be left alone until they are awaited below.
     for (const one of asking) one.catch(() => {});
     await until(
@@ -140,7 +145,7 @@ test("what is asked of a target that is removed at that moment is not asked, and
   });
   expect(await Promise.all(asking)).toEqual([false, false]);
   // Nor later.
-  expect(await askFor(world.ctx, id, ask)).toBe(false);
+  expect(await askForSending(world.ctx, id, ask)).toBe(false);
   expect(await db.count(sql`select from target_asks where target_id = ${id}`)).toBe(0);
 });
 
@@ -151,7 +156,7 @@ test("a target is removed while a ping to it is being noted", async () => {
   const scope = { kind: "everything", id: 0 } as const;
   const { id } = await createTarget(world.ctx, { ...given, active: true, rewriteTo: null, scope, madeBy: "operator" });
   const ping = { event: "ping", payload: Buffer.from("{}"), deliveryId: null, repositoryId: null };
-  await askFor(world.ctx, id, ping);
+  await askForSending(world.ctx, id, ping);
   // Whoever notes a request waits here: it has dropped the ask, and has not locked the target.
   await db.query(sql`create function wait_in_test() returns trigger language plpgsql as
     $$ begin perform pg_advisory_xact_lock(41); return null; end $$`);

@@ -242,7 +242,7 @@ export const plants: readonly Plant[] = [
     does: "A job that waits for quota loses an attempt.",
     file: "workers/retry-policy.ts",
     replaces: [
-      ['return { kind: "delay", delayMs: untilMayAsk(diagnosis.error, random, nowMs) };', 'return { kind: "retry" };'],
+      ['return { kind: "delay", delayMs: untilMayAsk(failure.error, random, nowMs) };', 'return { kind: "retry" };'],
     ],
     tests: ["test/workers/retry-policy.test.ts"],
   },

@@ -16,7 +16,7 @@ import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { remove } from "../../src/sync/following/state.ts";
-import type { Answer } from "../../src/upstream/client/upstream.ts";
+import type { ReadAnswer } from "../../src/upstream/client/upstream.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
 import { printFigures } from "../support/figures.ts";
@@ -109,7 +109,7 @@ async function openTown(): Promise<Town & AsyncDisposable> {
   };
 }
 
-const MISSING: Answer = { kind: "missing", status: 404, message: "Not Found" };
+const MISSING: ReadAnswer = { kind: "missing", status: 404, message: "Not Found" };
 
 /**
  * Runs the job and removes the repository behind upstream's `nth` answer. Answers what was asked of upstream after that, and

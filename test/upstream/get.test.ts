@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { pages } from "../../src/upstream/client/pagination.ts";
-import type { Answer, GetOptions, Upstream } from "../../src/upstream/client/upstream.ts";
+import type { GetOptions, ReadAnswer, Upstream } from "../../src/upstream/client/upstream.ts";
 import { saveValidator } from "../../src/upstream/conditional/validators.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
@@ -16,7 +16,7 @@ async function getAndSave(
   path: string,
   options: GetOptions = caller,
   upstream: Upstream = world.upstream,
-): Promise<Answer> {
+): Promise<ReadAnswer> {
   const answer = await upstream.get(path, options);
   if (answer.kind === "ok" && answer.validator) await saveValidator(world.ctx.db, answer.validator);
   return answer;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Metrics } from "../../src/operations/metrics.ts";
-import { formOf, UpstreamMeter } from "../../src/upstream/client/metering.ts";
+import { pathFormOf, UpstreamMeter } from "../../src/upstream/client/metering.ts";
 
 test.each([
   ["/repos/octo/demo/issues/12/comments?page=2", "/repos/*/*/issues/*/comments"],
@@ -14,7 +14,7 @@ test.each([
   ["/search/issues?q=secret", "/search/issues"],
   ["/graphql", "/graphql"],
 ])("the form of %s is %s", (path, form) => {
-  expect(formOf(path)).toBe(form);
+  expect(pathFormOf(path)).toBe(form);
 });
 
 test("callers who ask for paths without end add no series without end", async () => {

@@ -4,7 +4,7 @@ import { type Sight, wholeSight } from "../../mirror/read/sight.ts";
 import type { Forward } from "../../upstream/client/on-behalf.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { Received } from "../../upstream/client/transport.ts";
-import type { Answer, Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
+import type { ReadAnswer, Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
 import { fingerprint } from "../../upstream/credentials/credentials.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { isAppsQuestion, judged } from "./apps.ts";
@@ -32,7 +32,7 @@ export interface User extends Recognised {
         /** One request with their own token, at the cost of their own quota, answered as upstream answers it. */
         forward: ForwardOwn;
         /** One page, read with their own token. Nothing that only they are shown may be kept. */
-        get: (path: string) => Promise<Answer>;
+        get: (path: string) => Promise<ReadAnswer>;
         mutate: (query: string, variables: Fields) => Promise<Received>;
         /** What upstream permits them in public repositories, as far as it can be asked. */
         publicRights: (repositories: readonly AskedRepository[]) => Promise<ReadonlyMap<number, RepositoryPermission>>;

@@ -16,7 +16,7 @@ interface RightsQuestion {
 }
 
 /** Of one token. */
-interface Remembered {
+interface RememberedRights {
   /** Null: upstream does not show the repository to the token. */
   levels: Map<number, AskedRepository & { level: RepositoryPermission | null }>;
   /** When upstream was asked about the first of them. */
@@ -37,7 +37,7 @@ export class PublicRights {
   readonly #parts: Parts;
   readonly #graceMs: number;
   readonly #askAgainMs: number;
-  readonly #known = new LRUCache<string, Remembered>({
+  readonly #known = new LRUCache<string, RememberedRights>({
     maxSize: REMEMBERED,
     sizeCalculation: ({ levels }) => levels.size + 1,
   });
@@ -75,8 +75,8 @@ export class PublicRights {
     return found;
   }
 
-  #remember(hash: string): Remembered {
-    const one: Remembered = {
+  #remember(hash: string): RememberedRights {
+    const one: RememberedRights = {
       levels: new Map(),
       askedAt: Number.NEGATIVE_INFINITY,
       askAgainAt: 0,
@@ -91,7 +91,7 @@ export class PublicRights {
 
   async #answer(
     hash: string,
-    one: Remembered,
+    one: RememberedRights,
     questions: readonly RightsQuestion[],
   ): Promise<(RepositoryPermission | null)[]> {
     const now = this.#parts.clock.now().getTime();
@@ -118,13 +118,13 @@ export class PublicRights {
     return questions.map(({ repository: { id } }) => (isBelieved ? (one.levels.get(id)?.level ?? null) : null));
   }
 
-  #isRecent({ askedAt }: Remembered): boolean {
+  #isRecent({ askedAt }: RememberedRights): boolean {
     return this.#parts.clock.now().getTime() - askedAt < this.#parts.config.upstreamCallerTtlMs;
   }
 }
 
 /** Adds those of which the caller was told last, as far as one question holds them. */
-function withLatest(asked: Map<number, AskedRepository>, levels: Remembered["levels"]): void {
+function withLatest(asked: Map<number, AskedRepository>, levels: RememberedRights["levels"]): void {
   for (const { id, nodeId } of [...levels.values()].reverse()) {
     if (asked.size >= ASKED_AT_ONCE) return;
     asked.set(id, { id, nodeId });

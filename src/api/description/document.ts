@@ -2,7 +2,7 @@ import type { Config } from "../../config.ts";
 import { VERSION } from "../../version.ts";
 import { API_VERSIONS } from "../dialect/version.ts";
 import type { ServedOperation } from "../operation.ts";
-import { type Operation, type Parameter, type Published, resolved, wholePath } from "./published.ts";
+import { type Parameter, type Published, type PublishedOperation, resolved, wholePath } from "./published.ts";
 
 /** An OpenAPI 3.1 document, as far as it is looked into. */
 export interface Description {
@@ -11,7 +11,7 @@ export interface Description {
   servers: { url: string; description?: string }[];
   security: object[];
   tags: { name: string; description?: string }[];
-  paths: Record<string, Record<string, Operation | object>>;
+  paths: Record<string, Record<string, PublishedOperation | object>>;
   components: Published["components"] & { securitySchemes: object };
 }
 
@@ -159,10 +159,10 @@ const OF_READS = ["fresh", ...OF_ANSWERS];
  * @param options.own the names among PARAMETERS that it takes
  */
 function operationOf(
-  published: Operation,
+  published: PublishedOperation,
   components: Published["components"],
   { names, own: taken }: { names: string[] | null; own: readonly string[] },
-): Operation {
+): PublishedOperation {
   const parameters = (published.parameters ?? []).filter((parameter) => {
     const { in: where, name } = resolved<Parameter>(parameter, components);
     return !NOT_MIRRORED.has(name) && (names === null || where !== "path");

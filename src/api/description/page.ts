@@ -4,7 +4,7 @@ import { type GraphQLSchema, isIntrospectionType, isSpecifiedScalarType, printTy
 import type { Config } from "../../config.ts";
 import { type Description, elsewhere, TOKENS } from "./document.ts";
 import { escaped, inline } from "./prose.ts";
-import { type Operation, type Parameter, resolved, type Schema } from "./published.ts";
+import { type Parameter, type PublishedOperation, resolved, type Schema } from "./published.ts";
 
 const STYLE = readFileSync(new URL("./page.css", import.meta.url), "utf8");
 
@@ -151,13 +151,13 @@ ${rows.map(([term, about]) => `<dt>${escaped(term)}</dt><dd>${inline(about)}</dd
 
 interface Group {
   tag: string;
-  operations: { method: string; path: string; operation: Operation }[];
+  operations: { method: string; path: string; operation: PublishedOperation }[];
 }
 
 function groupsOf({ tags, paths }: Description): Group[] {
   const all = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods)
-      .filter((entry): entry is [string, Operation] => "operationId" in entry[1])
+      .filter((entry): entry is [string, PublishedOperation] => "operationId" in entry[1])
       .map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   );
   return tags

@@ -34,7 +34,7 @@ interface Body {
   content?: Record<string, { schema?: Schema }>;
 }
 
-export interface Operation {
+export interface PublishedOperation {
   summary: string;
   description?: string;
   operationId: string;
@@ -53,7 +53,7 @@ type Components = Record<"schemas" | "parameters" | "responses" | "headers", Rec
  */
 export interface Published {
   source: string;
-  operations: Record<string, { path: string; operation: Operation }>;
+  operations: Record<string, { path: string; operation: PublishedOperation }>;
   components: Components;
 }
 

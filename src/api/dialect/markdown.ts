@@ -23,14 +23,14 @@ export class BoundedMarkdown {
   /** Null: it would take longer. */
   render(text: string, home: TextHome | null, budgetMs: number): Rendered | null {
     const html = this.#work.inTime(() => htmlOf(text, home), budgetMs);
-    return html === null ? null : { html, text: textOf(html) };
+    return html === null ? null : { html, text: plainTextOf(html) };
   }
 }
 
 /** A text as it was written, where its marks are not read. */
 export function unformatted(text: string): Rendered {
   const html = `<pre>${escaped(text)}</pre>`;
-  return { html, text: textOf(html) };
+  return { html, text: plainTextOf(html) };
 }
 
 /** Does work that blocks, and stops it in the middle when it takes too long. Only a script of its own can be stopped so. */
@@ -156,7 +156,7 @@ const BLOCK_END = /<br \/>\n?|<hr \/>|<\/(?:p|h[1-6]|li|tr|pre|blockquote|div|dt
 const ENTITIES: Record<string, string> = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
 
 /** The text that the HTML shows. Only for HTML that was rendered here: in it `<` and `>` stand for nothing but tags. */
-export function textOf(html: string): string {
+export function plainTextOf(html: string): string {
   return html
     .replace(BLOCK_END, "\n")
     .replace(/<[^>]*>/g, "")

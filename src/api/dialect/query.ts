@@ -47,7 +47,7 @@ export function choice<T extends string>(
 }
 
 /** `asc` or `desc`; null when absent. @throws ApiFault 422 for anything else */
-export function direction(query: URLSearchParams, resource: string): "asc" | "desc" | null {
+export function directionParameter(query: URLSearchParams, resource: string): "asc" | "desc" | null {
   return query.get("direction") ? choice<"asc" | "desc">(query, "direction", resource, ["desc", "asc"]) : null;
 }
 

@@ -10,7 +10,7 @@ export const CONTENT_TYPES: Readonly<Record<FeedForm, string>> = {
 };
 
 /** Which form an `Accept` header asks for; null: none of the two. Pure. */
-export function formOf(accept: string | undefined): FeedForm | null {
+export function feedFormOf(accept: string | undefined): FeedForm | null {
   if (accept === undefined || /\btext\/event-stream\b/.test(accept)) return "sse";
   if (/\bapplication\/(x-ndjson|ndjson|jsonl)\b/.test(accept)) return "ndjson";
   return /\*\/\*|\btext\/\*/.test(accept) ? "sse" : null;

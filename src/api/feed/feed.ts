@@ -12,7 +12,7 @@ import { faultReply } from "../dialect/failure.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { commonHeaders, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
-import { type ApiMeter, kindOf, type Metered } from "../metering.ts";
+import { type ApiMeter, kindOf, type RequestFigures } from "../metering.ts";
 import type { Announcements } from "../streams/announcements.ts";
 import { Bell } from "../streams/bell.ts";
 import { lasting } from "../streams/lasting.ts";
@@ -64,7 +64,7 @@ export class Feed {
     });
   }
 
-  async #answer(exchange: Exchange, requestId: string, metered: Metered): Promise<Reply> {
+  async #answer(exchange: Exchange, requestId: string, metered: RequestFigures): Promise<Reply> {
     const { quota, places } = this.#parts;
     const caller = await this.#identify(exchange);
     metered.caller = kindOf(caller);

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { ApiFault } from "../dialect/fault.ts";
-import { type FeedForm, formOf } from "./envelope.ts";
+import { type FeedForm, feedFormOf } from "./envelope.ts";
 
 /** What a reader asks of the feed. */
 export interface FeedQuestion {
@@ -20,7 +20,7 @@ const MOST_NAMED = 100;
 
 /** Pure. @throws ApiFault 406, 400 */
 export function readQuestion(headers: IncomingHttpHeaders, query: URLSearchParams): FeedQuestion {
-  const form = formOf(headers.accept);
+  const form = feedFormOf(headers.accept);
   if (!form) throw new ApiFault(406, "The feed is served as text/event-stream and as application/x-ndjson.");
   // A filter that is misspelt would let through what nobody asked for.
   const unknown = [...query.keys()].find((name) => !KNOWN.includes(name));

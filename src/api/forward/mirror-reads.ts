@@ -7,8 +7,8 @@ import type { Caller } from "../callers/caller.ts";
 import { readsRest } from "../callers/kinds.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { restrictRead } from "../view.ts";
-import type { Home } from "./cache/cache.ts";
-import type { Viewer } from "./cache/proofs.ts";
+import type { SeenRepository } from "./cache/cache.ts";
+import type { TokenViewer } from "./cache/proofs.ts";
 import { questionOf } from "./cache/question.ts";
 import { askedBy, type CallersRequest, forwardKept, restrictedAnswerOf } from "./forwarding.ts";
 import { readFault } from "./upstream-for-callers.ts";
@@ -68,7 +68,7 @@ export async function readByMirror(call: Call): Promise<Answer | null> {
  * @param rest behind the repository's name
  * @throws ApiFault as `UpstreamForCallers.open`
  */
-export async function shownToMirror(call: Call, home: Home, rest: string): Promise<Answer> {
+export async function shownToMirror(call: Call, home: SeenRepository, rest: string): Promise<Answer> {
   const { ctx, query, gone, caller } = call;
   const path = `/repositories/${home.id}${rest}`;
   const below = `${path}${query.size > 0 ? `?${query}` : ""}`;
@@ -98,7 +98,7 @@ export async function shownToMirror(call: Call, home: Home, rest: string): Promi
 }
 
 /** Whoever sees the repository here is shown what it is shown. */
-const MIRROR: Viewer = { name: "mirror", known: null };
+const MIRROR: TokenViewer = { name: "mirror", known: null };
 
 /** A token that was given some kinds alone reads the others where everybody does. */
 function mayReadRest(caller: Caller): boolean {

@@ -4,7 +4,7 @@ import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
 import type { Caller, User } from "../callers/caller.ts";
-import type { Home } from "./cache/cache.ts";
+import type { SeenRepository } from "./cache/cache.ts";
 import type { CacheableRead } from "./cache/kept-answers.ts";
 import { questionOf } from "./cache/question.ts";
 import { answerOf, askedBy, forward, forwardKept, opened, unanswered } from "./forwarding.ts";
@@ -42,7 +42,7 @@ async function read(call: Call, { forward: send, fingerprint, known }: OfUpstrea
 }
 
 /** The mirrored repository that the question leads to, if the caller sees it. */
-async function homeOf({ ctx, sight, reading }: Call, { fullName, id }: CacheableRead): Promise<Home | null> {
+async function homeOf({ ctx, sight, reading }: Call, { fullName, id }: CacheableRead): Promise<SeenRepository | null> {
   const { repositories } = ctx.mirror;
   try {
     return fullName === null

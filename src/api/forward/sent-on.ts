@@ -10,7 +10,7 @@ import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
 import type { Writer } from "../rest/writes/pass-on.ts";
-import { askAgain, isSuccess, settle, type Write } from "../rest/writes/write.ts";
+import { isSuccess, markForRefresh, settle, type Write } from "../rest/writes/write.ts";
 import type { FollowUpRead } from "../rest/writes/write-reads.ts";
 import { beginTrace, type Trace, type TracedWrite } from "../trace/trace.ts";
 import { hold } from "./hold.ts";
@@ -162,7 +162,8 @@ async function readBack(
 /** What the mirror asks for later is out of the caller's share: most such writes can be repeated at will. */
 async function mark(writer: Writer, things: readonly Thing[]): Promise<void> {
   const single = things.filter(({ key }) => key !== 0);
-  if (single.length > 0 && (await writer.ctx.upstream.mayRaiseDoubt(writer.caller))) await askAgain(writer, single);
+  if (single.length > 0 && (await writer.ctx.upstream.mayRaiseDoubt(writer.caller)))
+    await markForRefresh(writer, single);
 }
 
 function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | undefined): FollowUpRead[] {

@@ -1,7 +1,7 @@
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../../mirror/store/observation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
-import type { Answer as UpstreamAnswer } from "../../upstream/client/upstream.ts";
+import type { ReadAnswer as UpstreamAnswer } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import type { ApiContext } from "../call.ts";
 

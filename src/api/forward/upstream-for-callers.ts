@@ -15,7 +15,7 @@ import type {
   GraphqlAnswer,
   GraphqlOptions,
   Upstream,
-  Answer as UpstreamAnswer,
+  ReadAnswer as UpstreamAnswer,
 } from "../../upstream/client/upstream.ts";
 import type { Caller } from "../callers/caller.ts";
 import type { Payer } from "../callers/payer.ts";

@@ -19,7 +19,7 @@ import { serverHeaders } from "../dialect/identity.ts";
 import { doubtHeaders, prefers } from "../dialect/prefer.ts";
 import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
-import { type ApiMeter, kindOf, type Metered } from "../metering.ts";
+import { type ApiMeter, kindOf, type RequestFigures } from "../metering.ts";
 import { encoded, ownBytes } from "../page.ts";
 import { passedReply } from "../rest/respond.ts";
 import type { StreamPlaces } from "../streams/places.ts";
@@ -72,7 +72,7 @@ export interface GraphqlParts {
 interface GraphqlProgress {
   exchange: Exchange;
   requestId: string;
-  metered: Metered;
+  metered: RequestFigures;
   /** Which server this is. */
   server: Record<string, string>;
   figures: QuotaFigures | null;
@@ -129,7 +129,7 @@ export class Graphql {
     return await meter.around(exchange, metered, () => this.#handle(exchange, metered));
   }
 
-  async #handle(exchange: Exchange, metered: Metered): Promise<Reply> {
+  async #handle(exchange: Exchange, metered: RequestFigures): Promise<Reply> {
     const { ctx, requestIds } = this.#parts;
     const requestId = requestIds.next();
     const text = await bodyText(exchange, MAX_BODY_BYTES);

@@ -4,7 +4,7 @@ import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users
 import { ONES_OWN } from "../../mirror/render/public-keys.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
 import { ApiFault, type FieldFault, notFound, unmirrored } from "../dialect/fault.ts";
-import { choice, direction } from "../dialect/query.ts";
+import { choice, directionParameter } from "../dialect/query.ts";
 import { shownByUpstream } from "../forward/pass-through.ts";
 import { storeShown } from "../forward/store-shown.ts";
 import { showFields } from "../view.ts";
@@ -207,7 +207,7 @@ async function listed(
     { only, sight: call.sight },
     {
       sort,
-      direction: direction(call.query, "Repository") ?? (sort === "full_name" ? "asc" : "desc"),
+      direction: directionParameter(call.query, "Repository") ?? (sort === "full_name" ? "asc" : "desc"),
       ...askedPage(call.query),
     },
   );

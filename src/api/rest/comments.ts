@@ -9,7 +9,7 @@ import {
 import { isMirroredPull } from "../../mirror/read/pulls.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { notFound } from "../dialect/fault.ts";
-import { choice, direction, moment } from "../dialect/query.ts";
+import { choice, directionParameter, moment } from "../dialect/query.ts";
 import { showOne } from "../view.ts";
 import { requireIssue } from "./issues.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
@@ -82,7 +82,7 @@ const byAge: Order = { sort: "created", direction: "asc" };
 function asked({ query }: RepositoryCall, resource: string): Order {
   const sort =
     choice(query, "sort", resource, ["created", "updated", "created_at"]) === "updated" ? "updated" : "created";
-  return { sort, direction: query.get("sort") ? (direction(query, resource) ?? "asc") : "asc" };
+  return { sort, direction: query.get("sort") ? (directionParameter(query, resource) ?? "asc") : "asc" };
 }
 
 async function listed(

@@ -27,7 +27,7 @@ import { readByMirror } from "../forward/mirror-reads.ts";
 import { notServed } from "../forward/not-served.ts";
 import { mayBePassed, passThrough } from "../forward/pass-through.ts";
 import { isServiceWord, serviceRoute } from "../forward/service-routes.ts";
-import { type ApiMeter, kindOf, type Metered, type Source } from "../metering.ts";
+import { type ApiMeter, kindOf, type RequestFigures, type Source } from "../metering.ts";
 import type { Match, Operation } from "../operation.ts";
 import type { RenderedPage } from "../page.ts";
 import { keptOrRendered } from "./kept-pages.ts";
@@ -89,7 +89,11 @@ export class Rest {
   async #answer(
     exchange: Exchange,
     match: Match | null,
-    { metered, learnt, signature }: { metered: Metered; learnt: Standings | undefined; signature: string | null },
+    {
+      metered,
+      learnt,
+      signature,
+    }: { metered: RequestFigures; learnt: Standings | undefined; signature: string | null },
   ): Promise<Reply> {
     const requestId = this.#parts.requestIds.next();
     if (exchange.method === "OPTIONS") return dialectReply(requestId, { status: 204, headers: PREFLIGHT, body: null });

@@ -4,7 +4,7 @@ import { findUser } from "../../mirror/read/users.ts";
 import { type Answer, type Call, ok, requireUser } from "../call.ts";
 import { notFound, unmirrored } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/link.ts";
-import { choice, direction, moment } from "../dialect/query.ts";
+import { choice, directionParameter, moment } from "../dialect/query.ts";
 import { showEach } from "../view.ts";
 import { requireAccount } from "./accounts.ts";
 import { askedNames, askedType } from "./issues.ts";
@@ -49,7 +49,7 @@ async function listed(call: Call, part: AcrossScope): Promise<Answer> {
   const { query, ctx } = call;
   const order: IssueOrder = {
     sort: choice(query, "sort", "Issue", ["created", "updated", "comments"]),
-    direction: direction(query, "Issue") ?? "desc",
+    direction: directionParameter(query, "Issue") ?? "desc",
   };
   const filter: AcrossFilter = {
     ...part,

@@ -14,7 +14,7 @@ import { type Answer, moved, ok, type RepositoryCall } from "../call.ts";
 import { readCursor, writeCursor } from "../dialect/cursor.ts";
 import { ApiFault, invalid, notFound, unmirrored } from "../dialect/fault.ts";
 import { cursorLink, numberedLink } from "../dialect/link.ts";
-import { choice, direction, moment, pageNumber, pageSize } from "../dialect/query.ts";
+import { choice, directionParameter, moment, pageNumber, pageSize } from "../dialect/query.ts";
 import { showFields, showList, showOne } from "../view.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
 import { requireRight, seenIn } from "./rights.ts";
@@ -27,7 +27,7 @@ export async function listIssues(call: RepositoryCall): Promise<Answer> {
   const filter = await issueFilter(call);
   const order: IssueOrder = {
     sort: choice(query, "sort", "Issue", ["created", "updated", "comments"]),
-    direction: direction(query, "Issue") ?? "desc",
+    direction: directionParameter(query, "Issue") ?? "desc",
   };
   const limit = pageSize(query);
   const position = issuePosition(query, limit);

@@ -4,7 +4,7 @@ import type { Answer, Call } from "../call.ts";
 import { classOf } from "../callers/caller.ts";
 import { learnPublicRights } from "../callers/permissions.ts";
 import type { Match } from "../operation.ts";
-import { homeOf, ownBytes, type PublicRight, type RenderedPage } from "../page.ts";
+import { ownBytes, type PublicRight, type RenderedPage, shownStanding } from "../page.ts";
 import { numberParam } from "./page.ts";
 
 /**
@@ -25,7 +25,7 @@ export async function keptOrRendered(
   const learnsLater = match.route.learnsStanding === true && match.repository?.fullName != null;
   const known = await pages.get(key, call.reading, { learnsLater });
   const soFar = call.reading.soFar();
-  const home = known && homeOf(known, soFar);
+  const home = known && shownStanding(known, soFar);
   if (known && home) return answerOf(known, home.confirmedAt);
   const { stood, ...answer } = await render();
   const before = (isAskedAgain ? stood : undefined) ?? soFar;

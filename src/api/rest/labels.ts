@@ -2,7 +2,7 @@ import { findLabel, findLabels } from "../../mirror/read/labels.ts";
 import { findMilestone, findMilestones, type MilestoneRow } from "../../mirror/read/milestones.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { notFound } from "../dialect/fault.ts";
-import { choice, direction } from "../dialect/query.ts";
+import { choice, directionParameter } from "../dialect/query.ts";
 import { showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 
@@ -34,7 +34,7 @@ export async function listMilestones(call: RepositoryCall): Promise<Answer> {
   const { rows, total } = await findMilestones(call.ctx.db, id, {
     state: choice(call.query, "state", "Milestone", ["open", "closed", "all"]),
     sort: choice(call.query, "sort", "Milestone", ["due_on", "completeness"]),
-    direction: direction(call.query, "Milestone") ?? "asc",
+    direction: directionParameter(call.query, "Milestone") ?? "asc",
     ...askedPage(call.query),
   });
   const documents = rows.map(({ document }) => ({ repositoryId: id, document }));

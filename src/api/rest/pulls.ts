@@ -2,7 +2,7 @@ import { type Fields, parseStored } from "../../json.ts";
 import { findPull, findPulls, type PullRow } from "../../mirror/read/pulls.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
-import { choice, direction } from "../dialect/query.ts";
+import { choice, directionParameter } from "../dialect/query.ts";
 import { shownToMirror } from "../forward/mirror-reads.ts";
 import { showFields, showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
@@ -22,7 +22,7 @@ export async function listPulls(call: RepositoryCall): Promise<Answer> {
     },
     {
       sort,
-      direction: direction(query, "PullRequest") ?? (sort === "created" ? "desc" : "asc"),
+      direction: directionParameter(query, "PullRequest") ?? (sort === "created" ? "desc" : "asc"),
       now: ctx.clock.now(),
       ...askedPage(query),
     },

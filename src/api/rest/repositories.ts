@@ -5,7 +5,7 @@ import { findUser } from "../../mirror/read/users.ts";
 import { type Answer, type Call, ok, type RepositoryCall, requireUser } from "../call.ts";
 import { learnPublicRights } from "../callers/permissions.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
-import { choice, direction, moment } from "../dialect/query.ts";
+import { choice, directionParameter, moment } from "../dialect/query.ts";
 import { showOne } from "../view.ts";
 import { readWhole, showToAll } from "./accounts.ts";
 import { askedPage, repositoryPage } from "./page.ts";
@@ -61,7 +61,7 @@ export async function listViewerRepositories(call: Call): Promise<Answer> {
       updatedAfter: moment(query, "since", "Repository"),
       updatedBefore: moment(query, "before", "Repository"),
     },
-    { sort, direction: direction(query, "Repository") ?? (sort === "full_name" ? "asc" : "desc"), ...page },
+    { sort, direction: directionParameter(query, "Repository") ?? (sort === "full_name" ? "asc" : "desc"), ...page },
   );
   return repositoryPage(call, rows, total);
 }

@@ -20,13 +20,13 @@ import {
   versionHeaders,
 } from "../dialect/reply.ts";
 import type { ApiVersion } from "../dialect/version.ts";
-import type { Metered } from "../metering.ts";
+import type { RequestFigures } from "../metering.ts";
 import { encoded, type RenderedPage } from "../page.ts";
 
 /** What is known of a request so far. A fault is answered with as much of it as there is. */
 export interface RestProgress {
   requestId: string;
-  metered: Metered;
+  metered: RequestFigures;
   version: ApiVersion;
   media: MediaType;
   /** Which server this is, and what the caller's token is good for. */

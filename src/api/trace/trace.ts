@@ -1,7 +1,7 @@
 import type { Queries } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import { decoded } from "../../http/router.ts";
-import type { Headers } from "../../upstream/quota/headers.ts";
+import type { UpstreamHeaders } from "../../upstream/quota/headers.ts";
 import type { Call } from "../call.ts";
 import type { User } from "../callers/caller.ts";
 
@@ -35,7 +35,7 @@ export class Trace {
   }
 
   /** Upstream has answered; of several answers the last one counts. */
-  heard({ status, headers }: { status: number; headers: Headers }): void {
+  heard({ status, headers }: { status: number; headers: UpstreamHeaders }): void {
     this.#answer = { status, requestId: [headers["x-github-request-id"]].flat()[0] ?? null };
   }
 

@@ -3,7 +3,7 @@ import {
   type DeliveryFilter,
   findDeliveries,
   listDeliveries,
-  readPayload,
+  loadPayload,
   type StoredDelivery,
 } from "../../inbox/deliveries.ts";
 import { type Command, type CommandGroup, type Given, listOf, UsageError } from "../command.ts";
@@ -86,7 +86,7 @@ async function runShow({ words, flags, env, resources, within }: Given, output: 
 
   const shown: (StoredDelivery & { payload?: unknown })[] = [];
   for (const delivery of found) {
-    const payload = flags.has("payload") ? await readPayload(ctx, delivery.id) : null;
+    const payload = flags.has("payload") ? await loadPayload(ctx, delivery.id) : null;
     shown.push(payload === null ? delivery : { ...delivery, payload: JSON.parse(payload) });
   }
   output.document({ deliveries: shown });

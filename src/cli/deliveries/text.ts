@@ -2,7 +2,7 @@ import type { Context } from "../../context.ts";
 import type { StoredDelivery } from "../../inbox/deliveries.ts";
 import { MADE_HOOK } from "../../inbox/delivery.ts";
 import { CommandError, listOf } from "../command.ts";
-import { grouped, plain, spanOf, styled, table } from "../output.ts";
+import { grouped, plain, spanOf, styled, tableLines } from "../output.ts";
 
 /** These deliveries are not in the inbox, or no longer. */
 export function unknownDelivery(names: readonly string[], { config }: Pick<Context, "config">): CommandError {
@@ -24,7 +24,7 @@ export function deliveriesTable(found: readonly StoredDelivery[], { clock }: Pic
     delivery.guid,
     plain(delivery.reason ?? ""),
   ]);
-  return table(["RECEIVED", "EVENT", "REPOSITORY", "STATUS", "GUID", "REASON"], rows);
+  return tableLines(["RECEIVED", "EVENT", "REPOSITORY", "STATUS", "GUID", "REASON"], rows);
 }
 
 function subjectOf({ event, action }: StoredDelivery): string {

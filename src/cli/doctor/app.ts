@@ -4,7 +4,7 @@ import {
   UpstreamRefusedError,
   UpstreamUnavailableError,
 } from "../../upstream/client/errors.ts";
-import type { Answer } from "../../upstream/client/upstream.ts";
+import type { ReadAnswer } from "../../upstream/client/upstream.ts";
 import { type Installation, loadInstallations } from "../../upstream/credentials/installations.ts";
 import { inWords, NEEDED_PERMISSIONS } from "../hooks/app-diagnosis.ts";
 import { JsonObject } from "../json.ts";
@@ -14,7 +14,7 @@ import { clockFinding, type Finding, Findings, named, ok, problem, upstreamAway 
 /** The App that we mirror with: whether upstream accepts its key, whether the clocks agree, and its installations. */
 export async function examineAppCredentials(ctx: Context, hasMirror: boolean): Promise<Finding[]> {
   const askedAt = ctx.clock.now().getTime();
-  let answer: Answer;
+  let answer: ReadAnswer;
   try {
     answer = await ctx.upstream.get("/app", { priority: "caller" });
   } catch (error) {

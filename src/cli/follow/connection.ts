@@ -7,7 +7,7 @@ import { type FeedLine, readLine } from "./lines.ts";
 /** Three signs of life are missing. */
 const SILENT_MS = 45_000;
 
-export interface Feed {
+export interface FeedAddress {
   url: string;
   token: string;
   query: URLSearchParams;
@@ -24,7 +24,7 @@ export interface Interrupted {
  * @throws CommandError for what does not change by itself
  */
 export async function* connect(
-  { url, token, query }: Feed,
+  { url, token, query }: FeedAddress,
   since: string | null,
   leaving: AbortSignal,
 ): AsyncGenerator<FeedLine, Interrupted> {

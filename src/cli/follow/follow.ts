@@ -5,7 +5,7 @@ import { type Command, CommandError, type Given, UsageError } from "../command.t
 import { readInstance } from "../instance.ts";
 import { type Output, spanOf } from "../output.ts";
 import { readNames } from "../repositories/patterns.ts";
-import { connect, type Feed, type Interrupted } from "./connection.ts";
+import { connect, type FeedAddress, type Interrupted } from "./connection.ts";
 import { endReason, eventLine, type FeedLine } from "./lines.ts";
 
 export const follow: Command = {
@@ -90,7 +90,11 @@ function tell(line: FeedLine, output: Output): void {
 }
 
 /** @throws UsageError, CommandError */
-async function readFeed(words: readonly string[], values: Given["values"], env: NodeJS.ProcessEnv): Promise<Feed> {
+async function readFeed(
+  words: readonly string[],
+  values: Given["values"],
+  env: NodeJS.ProcessEnv,
+): Promise<FeedAddress> {
   const query = new URLSearchParams();
   for (const name of words.length > 0 ? readNames(words) : []) query.append("repository", name);
   for (const name of ["event", "action"]) if (values.has(name)) query.append(name, values.get(name) ?? "");

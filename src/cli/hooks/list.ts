@@ -3,7 +3,7 @@ import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
 import { type HookAtUpstream, listRepositoryHooks, recentDeliveries } from "../../upstream/hooks/hooks.ts";
 import type { Command, Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
-import { type Output, styled, table } from "../output.ts";
+import { type Output, styled, tableLines } from "../output.ts";
 import { examineApp } from "./app-diagnosis.ts";
 import { orRefusal, reachableAddress } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
@@ -47,7 +47,7 @@ async function runList({ words, env, resources, within }: Given, output: Output)
         ]),
   );
   if (rows.length === 0) output.line("Nothing is mirrored yet, so there are no hooks to ask for");
-  else output.line(table(["REPOSITORY", "HOOK", "WHOSE", "SENDS TO", "STATE", "LAST ANSWER", "EVENTS"], rows));
+  else output.line(tableLines(["REPOSITORY", "HOOK", "WHOSE", "SENDS TO", "STATE", "LAST ANSWER", "EVENTS"], rows));
   return listed.every(({ problem }) => problem === null) ? 0 : 1;
 }
 

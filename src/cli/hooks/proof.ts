@@ -15,7 +15,7 @@ const LOOK_MS = 200;
 const ASK_MS = 3_000;
 
 /** What became of a ping. */
-export interface Proof {
+export interface HookProof {
   /** null: none was sent. */
   ping: "arrived" | "failed" | "not seen" | null;
   /** What is wrong, if anything is. */
@@ -27,7 +27,7 @@ export async function provePing(
   ctx: Context,
   hook: { id: number; path: string },
   { repository, address }: { repository: string; address: string },
-): Promise<Proof> {
+): Promise<HookProof> {
   const here = await pingsFrom(ctx, hook.id);
   const there = (await recentDeliveries(ctx.upstream, `${hook.path}/deliveries`))?.map(({ guid }) => guid) ?? [];
   await pingRepositoryHook(ctx.upstream, hook);
@@ -44,7 +44,7 @@ export async function provePing(
 }
 
 /** Has the App's newest delivery sent again, and waits for what comes of it. */
-export async function proveAppHook(ctx: Context, address: string): Promise<Proof> {
+export async function proveAppHook(ctx: Context, address: string): Promise<HookProof> {
   const before = (await recentDeliveries(ctx.upstream, APP_DELIVERIES)) ?? [];
   const newest = before.find(({ event }) => event === "ping") ?? before[0];
   if (!newest) return { ping: null, finding: UNPROVEN_APP };

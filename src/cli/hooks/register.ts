@@ -9,7 +9,7 @@ import { findMatches } from "../repositories/patterns.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { type HookFinding, permissionFinding, problem } from "./diagnosis.ts";
 import { ownSecret } from "./own-secret.ts";
-import { PING_WAIT_MS, type Proof, proveAppHook, provePing } from "./proof.ts";
+import { type HookProof, PING_WAIT_MS, proveAppHook, provePing } from "./proof.ts";
 import { needAddress } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
@@ -25,7 +25,7 @@ most; what keeps it away is said in words. Exit code 1 when a hook is refused or
   run: runRegister,
 };
 
-export interface Registered extends Proof {
+export interface Registered extends HookProof {
   /** `owner/name`, or `app`. */
   repository: string;
   hookId: number | null;

@@ -9,7 +9,7 @@ import { tryAgain } from "../../sync/problems/problems.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { reachableAddress, registerHook } from "../hooks/repository-hooks.ts";
 import { openInstance } from "../open-instance.ts";
-import { type Output, styled, table } from "../output.ts";
+import { type Output, styled, tableLines } from "../output.ts";
 import { findMatches, readPatterns } from "./patterns.ts";
 
 export const add: Command = {
@@ -63,7 +63,7 @@ async function runAdd({ words, values, env, resources, within }: Given, output: 
     webhook,
     problem ?? "",
   ]);
-  output.line(table(["REPOSITORY", "ID", "STATE", "WEBHOOK", "PROBLEM"], rows));
+  output.line(tableLines(["REPOSITORY", "ID", "STATE", "WEBHOOK", "PROBLEM"], rows));
   return added.every(({ repository }) => repository !== null) ? 0 : 1;
 }
 

@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import { type ListedAudit, listAudits } from "../../sync/audit/list.ts";
 import type { Drift } from "../../sync/audit/report.ts";
-import { counted, grouped, type Output, spanOf, styled, table } from "../output.ts";
+import { counted, grouped, type Output, spanOf, styled, tableLines } from "../output.ts";
 
 const MOST_LISTED = 1_000;
 /** Of each audit. */
@@ -33,7 +33,7 @@ function auditsTable(audits: readonly ListedAudit[], { clock }: Pick<Context, "c
     grouped(resources),
     [...drift.slice(0, SHOWN).map(driftText), ...(found > SHOWN ? ["…"] : [])].join("; "),
   ]);
-  return table(["REPOSITORY", "FOUND", "ENDED", "COMPARED", "IN WHAT"], rows);
+  return tableLines(["REPOSITORY", "FOUND", "ENDED", "COMPARED", "IN WHAT"], rows);
 }
 
 /** `issue 5 differs in body, updated_at`. Pure. */

@@ -24,14 +24,14 @@ export function sampleOf(repositories: readonly RepositoryStatus[], at: number):
   };
 }
 
-export interface Pace {
+export interface BackfillPace {
   resourcesPerSecond: number;
   /** How long the rest will take at this pace; null while that is unknown. */
   remainingMs: number | null;
 }
 
 /** The pace between two samples; null when nothing was read between them. Pure. */
-export function paceBetween(before: Sample, now: Sample): Pace | null {
+export function paceBetween(before: Sample, now: Sample): BackfillPace | null {
   const ms = now.at - before.at;
   const pages = now.pages - before.pages;
   if (ms <= 0 || pages <= 0) return null;
@@ -48,7 +48,7 @@ const PACE_WINDOW_MS = 30_000;
 export class Pacer {
   readonly #samples: Sample[] = [];
 
-  add(sample: Sample): Pace | null {
+  add(sample: Sample): BackfillPace | null {
     this.#samples.push(sample);
     // The oldest sample that is kept is the last one from before the window.
     const begin = this.#samples.findLastIndex(({ at }) => sample.at - at > PACE_WINDOW_MS);
@@ -58,7 +58,7 @@ export class Pacer {
 }
 
 /** Each repository's pace since its copy began, for a reader who has not watched the copy. */
-export async function loadPaces({ db, clock }: Pick<Context, "db" | "clock">): Promise<Map<string, Pace>> {
+export async function loadPaces({ db, clock }: Pick<Context, "db" | "clock">): Promise<Map<string, BackfillPace>> {
   const rows = await db.query<{
     full_name: string;
     started_at: Date;
@@ -76,7 +76,7 @@ export async function loadPaces({ db, clock }: Pick<Context, "db" | "clock">): P
     const begun = { at: startedAt.getTime(), pages: 0, expectedPages: null, resources: 0 };
     return [name, paceBetween(begun, { at, pages, expectedPages: expected, resources })] as const;
   });
-  return new Map(paces.filter((entry): entry is [string, Pace] => entry[1] !== null));
+  return new Map(paces.filter((entry): entry is [string, BackfillPace] => entry[1] !== null));
 }
 
 /** `octo/demo  ████████░░░░  66 %  pulls`. Pure but for colours. */
@@ -105,7 +105,7 @@ function standingOf(state: RepositoryStatus["state"], progress: RepositoryStatus
 }
 
 /** `2,412 resources in 38 of 44 pages, 1,250/s, about 2s to go`. Pure. */
-export function paceLine({ pages, expectedPages, resources }: Sample, pace: Pace | null): string {
+export function paceLine({ pages, expectedPages, resources }: Sample, pace: BackfillPace | null): string {
   const of = expectedPages === null ? "" : ` of ${grouped(expectedPages)}`;
   const parts = [`${counted(resources, "resource")} in ${grouped(pages)}${of} pages`];
   if (pace) parts.push(`${grouped(pace.resourcesPerSecond)}/s`);

@@ -1,4 +1,4 @@
-import { askAgain } from "../../events/asks.ts";
+import { askForRedelivery } from "../../events/asks.ts";
 import { changeTarget, removeTarget } from "../../events/target.ts";
 import { wake, wantsChanged } from "../../events/wake.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
@@ -50,7 +50,7 @@ DELIVERY is the id that \`tain targets deliveries ID\` lists, and the hooks API 
   async run({ words, env, resources, within }: Given, output: Output): Promise<number> {
     const [id = 0, delivery = 0] = readIds("targets resend", words, 2);
     const { ctx } = await openInstance(env, resources, within);
-    if (!(await askAgain(ctx, id, delivery)))
+    if (!(await askForRedelivery(ctx, id, delivery)))
       throw new CommandError(`Target ${id} was sent no delivery ${delivery}, or its payload is no longer kept`);
     await wake(ctx, [id]);
     output.document({ id, delivery });

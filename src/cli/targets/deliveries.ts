@@ -3,7 +3,7 @@ import { findTarget } from "../../events/target.ts";
 import type { Command, Given } from "../command.ts";
 import { LIMIT, readLimit } from "../listing.ts";
 import { openInstance } from "../open-instance.ts";
-import { type Output, plain, spanOf, styled, table } from "../output.ts";
+import { type Output, plain, spanOf, styled, tableLines } from "../output.ts";
 import { missing, readIds } from "./ids.ts";
 
 export const deliveries: Command = {
@@ -43,5 +43,5 @@ function sentTable(sent: readonly Sent[], now: Date): string {
       `${durationMs} ms`,
     ],
   );
-  return table(["ID", "SENT", "EVENT", "GUID", "ATTEMPT", "ANSWER", "TOOK"], rows);
+  return tableLines(["ID", "SENT", "EVENT", "GUID", "ATTEMPT", "ANSWER", "TOOK"], rows);
 }

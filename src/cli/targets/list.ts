@@ -1,7 +1,7 @@
 import { type StandingTarget, targetsAsTheyStand } from "../../events/standing.ts";
 import type { Command, Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
-import { counted, type Output, plain, spanOf, styled, table } from "../output.ts";
+import { counted, type Output, plain, spanOf, styled, tableLines } from "../output.ts";
 
 export const list: Command = {
   name: "targets list",
@@ -42,7 +42,7 @@ function targetsTable(listed: readonly StandingTarget[], now: Date): string {
     lastStatus ?? "unused",
     waiting?.oldestAt ? spanOf(now.getTime() - waiting.oldestAt.getTime()) : "-",
   ]);
-  return table(["ID", "FOR", "SENDS TO", "EVENTS", "MADE BY", "STATE", "LAST ANSWER", "WAITS"], rows);
+  return tableLines(["ID", "FOR", "SENDS TO", "EVENTS", "MADE BY", "STATE", "LAST ANSWER", "WAITS"], rows);
 }
 
 async function runCheck({ env, resources, within }: Given, output: Output): Promise<number> {

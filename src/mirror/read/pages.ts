@@ -33,8 +33,8 @@ export interface Parent {
 
 /** Which page, in the source's order. `after` and `before` are positions: sort key and tie-break. */
 export interface PageRequest {
-  after: Position | null;
-  before: Position | null;
+  after: ListPosition | null;
+  before: ListPosition | null;
   /** From the end, towards the beginning. */
   fromEnd: boolean;
   limit: number;
@@ -44,12 +44,12 @@ export interface PageRequest {
   withoutDocuments?: boolean;
 }
 
-export interface Position {
+export interface ListPosition {
   key: string;
   tie: number;
 }
 
-export type PageRow = Position & { stored: StoredDocument };
+export type PageRow = ListPosition & { stored: StoredDocument };
 
 /** A position that no row of this order can have. */
 export class InvalidPositionError extends Error {

@@ -1,7 +1,15 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import { joinedBytes } from "../../operations/joining.ts";
 import type { Pace } from "../../operations/pace.ts";
-import { CUT, type Cut, type Piece, type Reference, reference, referenceOf, takeApart } from "../store/template.ts";
+import {
+  CUT,
+  type Cut,
+  type Piece,
+  reference,
+  referenceOf,
+  type TemplateReference,
+  takeApart,
+} from "../store/template.ts";
 import type { Reading } from "../unchanged/reading.ts";
 import { type Closeness, ONES_OWN, shownOf, withShown } from "./public-keys.ts";
 import { keyOf, type Mentioned, mentionedBy, sharedName, wholeRepository } from "./shared-row.ts";
@@ -34,7 +42,7 @@ export interface Audience {
 
 /** A reference that any number of documents of one repository have. */
 interface Mention extends Mentioned {
-  found: Reference;
+  found: TemplateReference;
   /** Once it is rendered. */
   text: string | undefined;
 }
@@ -274,7 +282,7 @@ function withoutOnesOwn(picked: Fields, fields: Fields): void {
 
 /** Names what a row is rendered as. */
 function variantOf(
-  { kind, shape }: Reference,
+  { kind, shape }: TemplateReference,
   { variant, answer: { form, audience, userVariants } }: RepositoryRendering,
 ): string {
   if (kind !== "u") return `${shape}\n${variant}`;

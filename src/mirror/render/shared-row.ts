@@ -1,6 +1,6 @@
 import { PEOPLE } from "../../../db/revisions.ts";
 import type { Fields } from "../../json.ts";
-import type { Reference, SharedKind } from "../store/template.ts";
+import type { SharedKind, TemplateReference } from "../store/template.ts";
 
 /** Which row: labels and milestones belong to a repository, users and repositories to none (0). */
 export interface SharedKey {
@@ -39,7 +39,7 @@ export interface Mentioned {
   shape: string | null;
 }
 
-export function mentionedBy(reference: Reference, repositoryId: number): Mentioned {
+export function mentionedBy(reference: TemplateReference, repositoryId: number): Mentioned {
   const key = keyOf(reference, repositoryId);
   return { key, name: sharedName(key), shape: reference.shape };
 }
@@ -53,7 +53,7 @@ export function wholeUser(id: number): Mentioned {
 }
 
 /** Which row a reference in a document of this repository stands for. */
-export function keyOf({ kind, id }: Reference, repositoryId: number): SharedKey {
+export function keyOf({ kind, id }: TemplateReference, repositoryId: number): SharedKey {
   return { kind, repositoryId: kind === "l" || kind === "m" ? repositoryId : 0, id };
 }
 
@@ -63,7 +63,7 @@ export function domainOf({ kind, repositoryId, id }: SharedKey): number {
 }
 
 /** The repository whose labels and milestones a row of this key refers to. */
-export function homeOf({ kind, repositoryId, id }: SharedKey): number {
+export function labelsHomeOf({ kind, repositoryId, id }: SharedKey): number {
   return kind === "r" ? id : repositoryId;
 }
 

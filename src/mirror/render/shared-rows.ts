@@ -7,7 +7,7 @@ import { references, type SharedKind } from "../store/template.ts";
 import { Kept, type Recalled } from "../unchanged/kept.ts";
 import type { Standings } from "../unchanged/standings.ts";
 import { hasPublicKeysOnly } from "./public-keys.ts";
-import { domainOf, homeOf, mentionedBy, type SharedKey, type SharedRow } from "./shared-row.ts";
+import { domainOf, labelsHomeOf, mentionedBy, type SharedKey, type SharedRow } from "./shared-row.ts";
 
 const MAX_SHAPES = 5_000;
 /** Places for accounts that were met; see `#isMetAgain`. */
@@ -204,7 +204,7 @@ function sharedRow(
   return {
     revision,
     document: whole,
-    refersTo: references(whole).map((one) => mentionedBy(one, homeOf(key))),
+    refersTo: references(whole).map((one) => mentionedBy(one, labelsHomeOf(key))),
     // Users are shown as they were when upstream deletes them.
     isGone: deleted && kind !== "u",
     isPublic: hasPublicKeysOnly(whole),

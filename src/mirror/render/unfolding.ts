@@ -1,8 +1,8 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import type { Pace } from "../../operations/pace.ts";
-import { literalOf, type Reference, referenceOf } from "../store/template.ts";
+import { literalOf, referenceOf, type TemplateReference } from "../store/template.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
-import { homeOf, type Mentioned, mentionedBy, type SharedRow, wholeRepository, wholeUser } from "./shared-row.ts";
+import { labelsHomeOf, type Mentioned, mentionedBy, type SharedRow, wholeRepository, wholeUser } from "./shared-row.ts";
 import type { SharedRows } from "./shared-rows.ts";
 import { ShownRows } from "./shown-rows.ts";
 
@@ -116,7 +116,7 @@ export class Unfolding {
     const fields = kept ?? {};
     onMade(fields);
     if (kept) return kept;
-    this.#fillFrom(row, fields, shape, this.#place(homeOf(key)));
+    this.#fillFrom(row, fields, shape, this.#place(labelsHomeOf(key)));
     this.#shared.keepObject(name, row, variant, fields);
     return fields;
   }
@@ -183,7 +183,7 @@ function* mentionedIn(places: ReadonlyMap<RepositoryUnfolding, PendingSlots>): I
 }
 
 /** A slot's mark is one of a reference, by how slots are made. */
-function referenceIn(mark: string): Reference {
+function referenceIn(mark: string): TemplateReference {
   return referenceOf(mark.slice(1));
 }
 

@@ -16,7 +16,7 @@ import {
 import { findSearchNames, isScope, loginOf, type Searcher } from "./names.ts";
 import { type Clause, InvalidSearchError, parseSearch, qualifiersIn } from "./query.ts";
 
-export interface FoundIssue {
+export interface IssueHit {
   repositoryId: number;
   number: number;
   isPullRequest: boolean;
@@ -71,7 +71,7 @@ export async function searchIssues(
   searcher: Searcher,
   { limit, offset }: { limit: number; offset: number },
   order: SearchOrder | null = null,
-): Promise<{ found: FoundIssue[]; total: number }> {
+): Promise<{ found: IssueHit[]; total: number }> {
   const { clauses, sort, within } = parseSearch(text, (name) => isScope(name) || ISSUE_QUALIFIERS.has(name));
   const odd = within.find((place) => !TEXT_PLACES.has(place));
   if (odd !== undefined) throw new InvalidSearchError(`"in:${odd}" is not one of ${[...TEXT_PLACES].join(", ")}.`);

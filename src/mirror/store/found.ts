@@ -39,7 +39,7 @@ const HEARD: Partial<Record<Kind, EventAspects>> = {
 };
 
 /** The repository to which a resource's events belong. Pure. */
-export function homeOf({ kind, repositoryId, key }: ResourceKey): number {
+export function eventsRepositoryOf({ kind, repositoryId, key }: ResourceKey): number {
   return kind === "repository" ? key : repositoryId;
 }
 
@@ -232,7 +232,7 @@ function madeAt(kind: Kind, fields: Fields): string | null {
 
 function foundIn(kind: Kind, { seen, stored, before }: RowWrite, told: LastSaid): FoundChange[] {
   const { key } = seen;
-  const repositoryId = homeOf(seen);
+  const repositoryId = eventsRepositoryOf(seen);
   const foundAt = new Date(stored.deletedAt ?? stored.stamp.seenAt);
   const isNew = !isThere(before?.stored);
   const changed = changedAspects(kind, before?.stored, stored);

@@ -2,7 +2,7 @@ import { type Fields, isObject, type Json } from "../../json.ts";
 import type { Observation, Stamp } from "./merge-rule.ts";
 import { InvalidRepresentationError, keyIn, requireNumberIn, requireObject, requireString } from "./representation.ts";
 import { isPullRequest, type Kind, type ResourceKey, resourceOf } from "./resource.ts";
-import { type Home, type Shared, type SharedKind, strip } from "./template.ts";
+import { type DocumentHome, type Shared, type SharedKind, strip } from "./template.ts";
 
 /** One observation of one resource, ready to be merged. */
 export interface Seen extends ResourceKey, Observation {}
@@ -37,7 +37,7 @@ const SHARED_KINDS: Record<SharedKind, Kind> = { u: "user", r: "repository", l: 
  */
 export function observe(kind: Kind, representation: Json, at: Sighting): Observed {
   const resource = requireObject(kind, representation);
-  const home: Home =
+  const home: DocumentHome =
     kind === "repository"
       ? { api: at.api, fullName: requireString(kind, resource, "full_name") }
       : homeOf(resource, at);
@@ -72,7 +72,7 @@ export function observeListed(row: Fields, at: Sighting): { fields: Fields; embe
  * A webhook names its repository. A read may show it under another name than ours: it was renamed and we have not
  * heard, or the replica lags behind. So the name comes from the URL in the answer.
  */
-function homeOf({ url, pull_request_url: pullUrl }: Fields, { api, repository, read }: Sighting): Home {
+function homeOf({ url, pull_request_url: pullUrl }: Fields, { api, repository, read }: Sighting): DocumentHome {
   if (!repository) return { api };
   const { fullName } = repository;
   const htmlUrl = repository.htmlUrl ?? undefined;

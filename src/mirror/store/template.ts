@@ -13,7 +13,7 @@ export interface Shared {
 }
 
 /** Whose addresses are cut out. `fullName` and `htmlUrl` are those of the repository that the document belongs to. */
-export interface Home {
+export interface DocumentHome {
   /** Upstream's REST address without a trailing slash. */
   api: string;
   fullName?: string | undefined;
@@ -45,7 +45,7 @@ export interface Stripped {
  *
  * So a rename shows everywhere at once, answers carry the caller's own address, and no user is stored twice.
  */
-export function strip(resource: Fields, home: Home): Stripped {
+export function strip(resource: Fields, home: DocumentHome): Stripped {
   const shared: Shared[] = [];
   const shapes = new Map<string, string>();
 
@@ -81,7 +81,7 @@ interface Addresses {
   page: string | null;
 }
 
-function addressesOf({ api, fullName, htmlUrl }: Home): Addresses {
+function addressesOf({ api, fullName, htmlUrl }: DocumentHome): Addresses {
   return { api, repository: fullName === undefined ? null : `${api}/repos/${fullName}`, page: htmlUrl ?? null };
 }
 
@@ -156,19 +156,19 @@ function shapeOf(keyNames: string[]): { id: string; keys: string } {
 }
 
 /** A mark that stands for a shared resource. */
-export interface Reference {
+export interface TemplateReference {
   kind: SharedKind;
   id: number;
   shape: string;
 }
 
 /** Reads a stripped value as a reference; null when it is something else. */
-export function reference(value: Json | undefined): Reference | null {
+export function reference(value: Json | undefined): TemplateReference | null {
   return typeof value === "string" && value.charCodeAt(0) === 5 ? referenceOf(value.slice(1)) : null;
 }
 
 /** `u583231:5f3a9c01` as a reference. */
-export function referenceOf(mark: string): Reference {
+export function referenceOf(mark: string): TemplateReference {
   const colon = mark.indexOf(":");
   // No type can say that a mark begins with a kind: `strip` writes it so.
   return { kind: mark.charAt(0) as SharedKind, id: Number(mark.slice(1, colon)), shape: mark.slice(colon + 1) };
@@ -268,7 +268,7 @@ export function takeApart<Found extends object>(document: string, found: (mark: 
 }
 
 /** All references in a stored document's text, each once. */
-export function references(document: string): Reference[] {
+export function references(document: string): TemplateReference[] {
   const marks = new Set<string>();
   takeApart(document, (mark) => marks.add(mark));
   return [...marks].map(referenceOf);

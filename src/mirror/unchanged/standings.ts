@@ -1,5 +1,5 @@
 import pg from "pg";
-import type { Position } from "../../../db/replica.ts";
+import type { LogPosition } from "../../../db/replica.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import type { Config } from "../../config.ts";
@@ -58,7 +58,7 @@ interface StandingsQuestion {
    * Is told where the primary was then: who has replayed as much shows no less. Null: nobody asked. It is asked only for replicas'
    * sake, since it makes each row wider.
    */
-  tell: ((position: Position) => void) | null;
+  tell: ((position: LogPosition) => void) | null;
 }
 
 /** The second takes what comes while an answer of the first is late. */
@@ -76,7 +76,7 @@ export class StandingsReader implements AsyncDisposable {
   readonly #isNamed: boolean;
   readonly #questions: Gather<StandingsQuestion, Standings>;
   /** The last position, and which transactions were over then. */
-  #last: { position: Position; snapshot: string } | null = null;
+  #last: { position: LogPosition; snapshot: string } | null = null;
 
   constructor({ databaseUrl, databaseDirectUrl }: Pick<Config, "databaseUrl" | "databaseDirectUrl">) {
     // A pooler knows no names of statements, since it gives the session to others.
@@ -100,7 +100,7 @@ export class StandingsReader implements AsyncDisposable {
   }
 
   /** Where the primary is now. @throws whatever Postgres refuses */
-  position(): Promise<Position> {
+  position(): Promise<LogPosition> {
     return new Promise((resolve, reject) => {
       this.#questions.ask({ ids: [PEOPLE], tell: resolve }).catch(reject);
     });
@@ -114,7 +114,7 @@ export class StandingsReader implements AsyncDisposable {
    * While no transaction ends, the position stays. Readers write to the log as well, to note which transactions are over. That shows
    * nobody anything, and may reach the replicas late.
    */
-  #positionOf(rows: readonly StandingRow[]): Position {
+  #positionOf(rows: readonly StandingRow[]): LogPosition {
     const [, , , , era, lsn, snapshot = ""] = rows[0] ?? [];
     const position = { era: era ?? "", lsn: BigInt(lsn ?? 0) };
     const last = this.#last;
@@ -123,7 +123,7 @@ export class StandingsReader implements AsyncDisposable {
     return position;
   }
 
-  async #find(ids: Iterable<number>, tellPosition: readonly ((position: Position) => void)[]): Promise<Standings> {
+  async #find(ids: Iterable<number>, tellPosition: readonly ((position: LogPosition) => void)[]): Promise<Standings> {
     const connection = this.#connections.reduce((one, other) => (other.underWay < one.underWay ? other : one));
     const [name, text] = tellPosition.length > 0 ? ["position", FIND_POSITION] : ["standings", FIND_STANDINGS];
     const statement = { ...(this.#isNamed && { name }), text, values: [`{${[...ids].join(",")}}`] };

@@ -9,7 +9,7 @@ import { type Kind, resourceOf } from "../../mirror/store/resource.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
-import { pathOf, readAnew } from "../reads/read-anew.ts";
+import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { compareWithStored, overruling, withoutMergeability } from "./comparison.ts";
 import type { Drift } from "./report.ts";
 
@@ -49,7 +49,7 @@ export async function auditUnmet(
   repair: boolean,
 ): Promise<Drift[] | "off"> {
   const wanted = { kind, repositoryId: repository.id, key };
-  const path = await pathOf(ctx, wanted);
+  const path = await upstreamPathOf(ctx, wanted);
   if (path === null) return [];
   const { observed, outcome, isOff } = await readAnew(ctx, wanted, repository, path, "audit");
   if (isOff) return "off";

@@ -7,7 +7,7 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe } from "../../mirror/store/observation.ts";
 import { requireList } from "../../mirror/store/representation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
-import type { Answer } from "../../upstream/client/upstream.ts";
+import type { ReadAnswer } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { RepositoryUnavailableError, requireCopied, sightingOf } from "../reads/pages.ts";
@@ -72,7 +72,7 @@ async function storeCompared(
   ctx: Context,
   repository: MirroredRepository,
   { kind, path, repair }: Omit<PageCheck, "signal">,
-  answer: Extract<Answer, { kind: "ok" }>,
+  answer: Extract<ReadAnswer, { kind: "ok" }>,
   remember: (tx: Transaction, page: AuditedPage) => Promise<void>,
 ): Promise<AuditedPage> {
   const isSingle = kind === "repository";

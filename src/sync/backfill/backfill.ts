@@ -8,7 +8,7 @@ import { endOrPause } from "../following/pause.ts";
 import { FOLLOWED, move } from "../following/state.ts";
 import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWay } from "../give-way.ts";
-import { diagnose } from "../problems/causes.ts";
+import { classifyFailure } from "../problems/causes.ts";
 import { tryAlone } from "../problems/isolated.ts";
 import {
   BY_CHANGE,
@@ -19,7 +19,7 @@ import {
   RepositoryUnavailableError,
   type StoredPage,
 } from "../reads/pages.ts";
-import { leavePart, PARTS, type RepositoryPart, refuseNothing, tryPart } from "../reads/parts.ts";
+import { type CopiedPart, leavePart, PARTS, refuseNothing, tryPart } from "../reads/parts.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { copyReviews, placeOfChanges } from "./reviews.ts";
 
@@ -29,7 +29,7 @@ import { copyReviews, placeOfChanges } from "./reviews.ts";
  * holds one page of any repository.
  */
 const PHASES = PARTS;
-type BackfillPhase = RepositoryPart;
+type BackfillPhase = CopiedPart;
 const JOB = "backfill";
 
 const PER_PAGE = `per_page=${PAGE_SIZE}`;
@@ -190,7 +190,7 @@ async function countAll(ctx: Context, { id, nodeId }: MirroredRepository): Promi
     return (await ctx.upstream.graphql<{ node: Counts | null }>(COUNTS, { id: nodeId }, read)).data.node ?? {};
   } catch (error) {
     // The lists will say what is wrong, if they are refused as well. Without points they need not wait for their number.
-    const { kind } = diagnose(error);
+    const { kind } = classifyFailure(error);
     if (kind === "away" || kind === "ended") throw error;
     return {};
   }

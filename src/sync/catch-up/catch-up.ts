@@ -26,7 +26,7 @@ import {
   RepositoryUnavailableError,
   type StoredPage,
 } from "../reads/pages.ts";
-import { partsNotCopied, type RepositoryPart, refuseNothing, tryPart } from "../reads/parts.ts";
+import { type CopiedPart, partsNotCopied, refuseNothing, tryPart } from "../reads/parts.ts";
 import { fetchAndStorePullDetails } from "../reads/pull-details.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { readMissingComments } from "../refresh/refresh.ts";
@@ -97,7 +97,7 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
     const lacking = await partsNotCopied(ctx, repositoryId);
     if (lacking.due) return await copyMissing(ctx, repositoryId);
     const heardSince = new Date(startedAt.getTime() - HEARD_MS);
-    const works: Record<Exclude<RepositoryPart, "reviews">, () => Promise<void>> = {
+    const works: Record<Exclude<CopiedPart, "reviews">, () => Promise<void>> = {
       labels: () =>
         readWhole(ctx, repository, { kind: "label", list: `labels?${PER_PAGE}`, conditional: true }, signal),
       milestones: async () => {
@@ -113,7 +113,7 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
         await fetchAndStoreMergeability(ctx, repository, { heardSince, priority: "catch-up", signal });
       },
     };
-    const missing: RepositoryPart[] = [];
+    const missing: CopiedPart[] = [];
     for (const part of FOLLOWED) {
       // What was not copied is not followed either.
       const isFollowed =

@@ -26,7 +26,7 @@ export function confirmationDue(now: Date) {
     or (s.checks_confirmed_at <= ${new Date(now.getTime() - WAITING_MS)} and ${waiting}))`;
 }
 
-export async function isConfirmationDue(ctx: Pick<Context, "db" | "clock">, repositoryId: number): Promise<boolean> {
+export async function areChecksDue(ctx: Pick<Context, "db" | "clock">, repositoryId: number): Promise<boolean> {
   return (
     (await ctx.db.count(sql`
       select from repositories r join repository_syncs s on s.repository_id = r.id

@@ -10,7 +10,7 @@ import { whileMirrored } from "../following/while-mirrored.ts";
 import { settleMarks, settleOrWait } from "../refresh/marks.ts";
 import type { NodeQuestions } from "../refresh/node-questions.ts";
 import { askAboutHeads } from "./ask-heads.ts";
-import { confirmHeads, isConfirmationDue } from "./confirm.ts";
+import { areChecksDue, confirmHeads } from "./confirm.ts";
 import { areChecksRead, findDueHeads, type UnreadHead } from "./heads.ts";
 import { type CheckList, readCheckList } from "./lists.ts";
 
@@ -36,7 +36,7 @@ export async function refreshChecks(
     return "unknown";
   }
   const isDue =
-    (await isConfirmationDue(ctx, repositoryId)) || (await findDueHeads(ctx.db, repositoryId, now)).length > MANY;
+    (await areChecksDue(ctx, repositoryId)) || (await findDueHeads(ctx.db, repositoryId, now)).length > MANY;
   const defaultHead = await findDefaultHead(ctx, repository, { again: isDue });
   const differing = new Set(isDue ? await confirmHeads(ctx, repository) : []);
   const due = await nodes.prepare(() => findDueHeads(ctx.db, repositoryId, now));

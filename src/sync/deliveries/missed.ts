@@ -171,7 +171,7 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries | 
   if (read === "unchanged") return { missed: 0, asked: 0 };
   const { attempts, beyond, upstreamNow, isSettled, validator, isTooOld } = read;
   const hopeful = attempts.filter((tries) => tries.length < MAX_ATTEMPTS).slice(0, MAX_ASKED);
-  const asked = await askAgain(ctx, hook, hopeful);
+  const asked = await askForRedelivery(ctx, hook, hopeful);
   const hopeless = attempts.filter((tries) => !asked.has(tries));
   const named = new Set([...namedIn(hopeless), ...beyond.named]);
   const isLost = hopeless.length + beyond.count > 0;
@@ -206,7 +206,7 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries | 
 }
 
 /** Answers which of them upstream will send again. A token that may see the deliveries may not be allowed to ask for them. */
-async function askAgain(ctx: Context, { list }: Hook, missing: SentDelivery[][]): Promise<Set<SentDelivery[]>> {
+async function askForRedelivery(ctx: Context, { list }: Hook, missing: SentDelivery[][]): Promise<Set<SentDelivery[]>> {
   const asked = new Set<SentDelivery[]>();
   try {
     for (const tries of missing) {

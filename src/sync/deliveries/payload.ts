@@ -26,7 +26,7 @@ export function parsePayload(text: string): Payload {
 export type PayloadRepository = NonNullable<Sighting["repository"]>;
 
 /** Null for an event that concerns no repository. */
-export function repositoryOf({ repository }: Payload): PayloadRepository | null {
+export function repositoryInPayload({ repository }: Payload): PayloadRepository | null {
   const { id, full_name: fullName, html_url: htmlUrl } = objectOf(repository);
   return typeof id === "number" && typeof fullName === "string" ? { id, fullName, htmlUrl: textOf(htmlUrl) } : null;
 }

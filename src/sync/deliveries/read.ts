@@ -10,7 +10,13 @@ import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
 import { FOLLOWED_EVENTS } from "./events.ts";
 import type { BornHead, Counting, RefreshAsk } from "./followed-event.ts";
-import { InvalidPayloadError, type Payload, type PayloadRepository, parsePayload, repositoryOf } from "./payload.ts";
+import {
+  InvalidPayloadError,
+  type Payload,
+  type PayloadRepository,
+  parsePayload,
+  repositoryInPayload,
+} from "./payload.ts";
 import { mismatch } from "./shapes.ts";
 
 /** What a delivery shows, and what it leaves open. */
@@ -46,7 +52,7 @@ export interface Parsed {
 /** @throws InvalidPayloadError when it is no JSON object, or names another repository than the receiver read in it */
 export function parse(taken: Taken): Parsed {
   const payload = parsePayload(taken.payload ?? "");
-  const repository = repositoryOf(payload);
+  const repository = repositoryInPayload(payload);
   // The signature was checked for the repository that the receiver read.
   if (repository && taken.repositoryId !== null && repository.id !== taken.repositoryId)
     throw new InvalidPayloadError("The payload names two repositories, and was received as of another one");

@@ -2,7 +2,7 @@ import type { Context } from "../../context.ts";
 import { arrivedFrom } from "../../inbox/arrivals.ts";
 import { requireList } from "../../mirror/store/representation.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
-import type { Answer } from "../../upstream/client/upstream.ts";
+import type { ReadAnswer } from "../../upstream/client/upstream.ts";
 import type { Validator } from "../../upstream/conditional/validators.ts";
 import { type SentDelivery, sentDeliveries } from "../../upstream/hooks/hooks.ts";
 
@@ -30,7 +30,7 @@ export interface Hook {
 }
 
 /** What the inbox lacks of what upstream sent. */
-export interface Missing {
+export interface MissingDeliveries {
   /** The attempts at each delivery, newest first; at most `MAX_KEPT` deliveries. */
   attempts: SentDelivery[][];
   /** Attempts at more, and which repositories they name. */
@@ -48,14 +48,14 @@ export interface Missing {
  * Reads upstream's list of deliveries down to the last check, a page in memory at a time. "unchanged": all of it was in the
  * inbox. "hidden": the hook is gone, or the token may not see it.
  */
-export async function readMissing(ctx: Context, hook: Hook): Promise<Missing | "unchanged" | "hidden"> {
+export async function readMissing(ctx: Context, hook: Hook): Promise<MissingDeliveries | "unchanged" | "hidden"> {
   const missing = new Map<string, SentDelivery[]>();
   const beyond = { count: 0, named: new Set<number>() };
-  let read: Missing | null = null;
+  let read: MissingDeliveries | null = null;
   let path: string | null = `${hook.list}?per_page=100`;
   for (let page = 0; path !== null; page++) {
     if (read && page === MAX_PAGES) return { ...read, attempts: [...missing.values()], isTooOld: true };
-    const answer: Answer | null = await askOrNull(ctx, path, read === null);
+    const answer: ReadAnswer | null = await askOrNull(ctx, path, read === null);
     if (answer?.kind === "unchanged") return "unchanged";
     if (answer?.kind !== "ok") return "hidden";
     const { upstreamNow, validator } = answer;
@@ -96,7 +96,7 @@ export async function askOrNull(
   ctx: Pick<Context, "upstream">,
   path: string,
   conditional: boolean,
-): Promise<Answer | null> {
+): Promise<ReadAnswer | null> {
   try {
     return await ctx.upstream.get(path, { priority: "catch-up", conditional });
   } catch (error) {

@@ -2,7 +2,7 @@ import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Told } from "../../events/log.ts";
 import type { Json } from "../../json.ts";
-import { type Aspect, aspectName, aspectOf, homeOf, sameAspect } from "../../mirror/store/found.ts";
+import { type Aspect, aspectName, aspectOf, eventsRepositoryOf, sameAspect } from "../../mirror/store/found.ts";
 import type { Merged } from "../../mirror/store/merge.ts";
 import type { Telling } from "./tellings.ts";
 
@@ -74,7 +74,7 @@ export async function heardAnew(
 }
 
 function resourceName(one: Omit<Aspect, "aspect">): string {
-  return `${one.kind} ${homeOf(one)}/${one.key}`;
+  return `${one.kind} ${eventsRepositoryOf(one)}/${one.key}`;
 }
 
 /** Whether an event was made that says the same, or something newer. Once a webhook has told of more, the same may come again. */

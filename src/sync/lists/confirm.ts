@@ -10,7 +10,7 @@ const QUIET_MS = 60 * 60_000;
 const PUSHED_MS = 5 * 60_000;
 
 /** Of a row `s` of `repository_syncs`: upstream has to be asked again how long its lists are. */
-export function isConfirmationDue(now: Date): Sql {
+export function areListsDue(now: Date): Sql {
   const before = (ms: number) => new Date(now.getTime() - ms);
   return sql`(s.lists_confirmed_at is null or s.lists_confirmed_at <= ${before(QUIET_MS)}
     or (s.base_pushed_at >= s.lists_confirmed_at and s.lists_confirmed_at <= ${before(PUSHED_MS)}))`;

@@ -1,14 +1,14 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { markRepositoriesDue } from "../refresh/due.ts";
-import { isConfirmationDue } from "./confirm.ts";
+import { areListsDue } from "./confirm.ts";
 
 /** Asks for the lists of repositories that were not confirmed for a while. So a lost webhook is made up for. */
 export async function markListsDue(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
 ): Promise<void> {
   await markRepositoriesDue(ctx, "lists", {
-    isDue: sql`'commits' = any(s.mirrors) and ${isConfirmationDue(ctx.clock.now())}`,
+    isDue: sql`'commits' = any(s.mirrors) and ${areListsDue(ctx.clock.now())}`,
     confirmedAt: sql`s.lists_confirmed_at`,
   });
 }

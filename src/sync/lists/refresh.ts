@@ -5,7 +5,7 @@ import { repositoryMark } from "../../mirror/store/marks.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests, type Subject } from "../problems/problems.ts";
 import { settleMarks, settleOrWait } from "../refresh/marks.ts";
-import { confirmLists, isConfirmationDue } from "./confirm.ts";
+import { areListsDue, confirmLists } from "./confirm.ts";
 import { readList, type UnreadList } from "./read.ts";
 
 /** So many a turn, so that a long first copy can be stopped between two. */
@@ -26,7 +26,7 @@ export async function refreshLists(ctx: Context, repositoryId: number): Promise<
     await settleMarks(ctx.db, [mark]);
     return "unknown";
   }
-  const isDue = sql`select from repository_syncs s where s.repository_id = ${repositoryId} and ${isConfirmationDue(now)}`;
+  const isDue = sql`select from repository_syncs s where s.repository_id = ${repositoryId} and ${areListsDue(now)}`;
   if ((await ctx.db.count(isDue)) > 0) await confirmLists(ctx, repository);
   const unread = await findUnreadLists(ctx, repositoryId, AT_ONCE);
   let read = 0;

@@ -22,7 +22,7 @@ export class AbsentError extends Error {
 /** The credential may not ask, for now. All that the same credential is needed for has to wait. */
 export type CredentialWait = QuotaSpentError | CredentialRejectedError;
 
-type Diagnosis =
+type FailureClass =
   /** The one thing that was being done is to blame. `isFinal`: to do it again cannot help. */
   | { kind: "failed"; cause: Cause; isFinal?: true }
   | { kind: "waits"; error: CredentialWait }
@@ -35,7 +35,7 @@ type Diagnosis =
  * What an error says of the work that threw it. Pure. All that is decided about failed work follows from this: whether a job is
  * tried again (`workers/retry-policy.ts`), and whether one thing of several is left alone (`isolated.ts`).
  */
-export function diagnose(error: unknown): Diagnosis {
+export function classifyFailure(error: unknown): FailureClass {
   if (error instanceof QuotaSpentError || error instanceof CredentialRejectedError) return { kind: "waits", error };
   if (error instanceof NotYetError) return { kind: "failed", cause: "unread" };
   if (error instanceof AbsentError) return { kind: "failed", cause: "absent" };

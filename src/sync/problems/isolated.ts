@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import { reasonOf } from "../../failure.ts";
 import { QuotaSpentError } from "../../upstream/client/errors.ts";
-import { type CredentialWait, diagnose } from "./causes.ts";
+import { type CredentialWait, classifyFailure } from "./causes.ts";
 import { type Cause, endProblem, findProblems, nameOf, noteFailure, type Problem, type Subject } from "./problems.ts";
 
 type Isolating = Pick<Context, "db" | "clock" | "config" | "random" | "log">;
@@ -46,9 +46,9 @@ export async function eachAlone<Item, Value>(
       const outcome = settled[at];
       if (outcome?.status === "fulfilled") done.push({ item, value: outcome.value });
       if (outcome?.status !== "rejected") continue;
-      const diagnosis = diagnose(outcome.reason);
-      if (diagnosis.kind === "waits") waiting.set(groupOf(item), diagnosis.error);
-      else if (diagnosis.kind === "failed") failed.push({ item, cause: diagnosis.cause, error: outcome.reason });
+      const failure = classifyFailure(outcome.reason);
+      if (failure.kind === "waits") waiting.set(groupOf(item), failure.error);
+      else if (failure.kind === "failed") failed.push({ item, cause: failure.cause, error: outcome.reason });
       else notTheirs.push(outcome.reason);
     }
     await store?.(
@@ -96,10 +96,10 @@ export async function failAlone(
   error: unknown,
   problem: Problem | null,
 ): Promise<Date> {
-  const diagnosis = diagnose(error);
-  if (diagnosis.kind !== "failed") throw error;
-  const nextAt = await note(ctx, subject, diagnosis.cause, error, problem);
-  if (isQuick(diagnosis.cause, (problem?.failures ?? 0) + 1)) throw error;
+  const failure = classifyFailure(error);
+  if (failure.kind !== "failed") throw error;
+  const nextAt = await note(ctx, subject, failure.cause, error, problem);
+  if (isQuick(failure.cause, (problem?.failures ?? 0) + 1)) throw error;
   return nextAt;
 }
 

@@ -10,7 +10,7 @@ import type { Kind } from "../../mirror/store/resource.ts";
 import { NEVER } from "../../upstream/client/answer.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { pagesLeft } from "../../upstream/client/pagination.ts";
-import type { Answer, Priority } from "../../upstream/client/upstream.ts";
+import type { Priority, ReadAnswer } from "../../upstream/client/upstream.ts";
 import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { AbsentError } from "../problems/causes.ts";
@@ -30,7 +30,7 @@ export class RepositoryUnavailableError extends AbsentError {
  * @throws UpstreamUnavailableError
  */
 export function requireCopied(
-  { asOf }: Pick<Extract<Answer, { kind: "ok" }>, "asOf">,
+  { asOf }: Pick<Extract<ReadAnswer, { kind: "ok" }>, "asOf">,
   { fullName }: Pick<MirroredRepository, "fullName">,
 ): void {
   if (asOf?.getTime() !== NEVER.getTime()) return;
@@ -47,7 +47,7 @@ export interface StoredPage {
   pagesLeft: number | null;
   /** What stood on the page; empty for an unchanged one. `updatedAt` is null where upstream sends none. */
   rows: { key: number; updatedAt: Date | null }[];
-  /** As in `Answer`. */
+  /** As in `ReadAnswer`. */
   asOf: Date | null;
   /** The validator for a conditional request. Null: the request was conditional already, or upstream gives none. */
   validator: Validator | null;
@@ -67,7 +67,7 @@ const DOUBTS_MS = 120_000;
 /**
  * How far a list is known once it has been read up to `newest`. A mirror may get an older change later than a newer one, if
  * a webhook was lost on the way to it. So its list may have gaps beyond what it has confirmed. Pure.
- * @param asOf as in `Answer`
+ * @param asOf as in `ReadAnswer`
  */
 export function knownUpTo<Newest extends Date | null>(newest: Newest, asOf: Date | null): Newest | Date {
   return newest && earlier(newest, asOf && new Date(asOf.getTime() - DOUBTS_MS));
@@ -127,7 +127,7 @@ async function readPage(
   repository: MirroredRepository,
   kind: Kind,
   path: string,
-  answer: Answer,
+  answer: ReadAnswer,
 ): Promise<StoredPage & { observed: Observed }> {
   switch (answer.kind) {
     case "unchanged":

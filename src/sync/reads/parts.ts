@@ -21,14 +21,14 @@ export const PARTS = [
   "review comments",
   "reviews",
 ] as const;
-export type RepositoryPart = (typeof PARTS)[number];
+export type CopiedPart = (typeof PARTS)[number];
 
 /** Upstream shows neither issues nor pull requests, so there is nothing to follow. */
 class NothingShownError extends AbsentError {
   override name = "NothingShownError";
 }
 
-function subjectOf({ id }: MirroredRepository, part: RepositoryPart): Subject {
+function subjectOf({ id }: MirroredRepository, part: CopiedPart): Subject {
   return { task: "part", key: `${id} ${part}`, repositoryId: id };
 }
 
@@ -40,7 +40,7 @@ function subjectOf({ id }: MirroredRepository, part: RepositoryPart): Subject {
 export async function tryPart(
   ctx: Context,
   repository: MirroredRepository,
-  { part, priority }: { part: RepositoryPart; priority: Priority },
+  { part, priority }: { part: CopiedPart; priority: Priority },
   work: () => Promise<unknown>,
 ): Promise<boolean> {
   const found: { gone?: RepositoryUnavailableError } = {};
@@ -67,7 +67,7 @@ async function isRepositoryShown(ctx: Context, repository: MirroredRepository, p
 export async function leavePart(
   ctx: Pick<Context, "db">,
   repository: MirroredRepository,
-  part: RepositoryPart,
+  part: CopiedPart,
 ): Promise<void> {
   await forgetProblems(ctx.db, { task: "part", keys: [subjectOf(repository, part).key] });
 }
@@ -76,7 +76,7 @@ export async function leavePart(
 export async function refuseNothing(
   ctx: Pick<Context, "db">,
   repository: MirroredRepository,
-  missing: readonly RepositoryPart[],
+  missing: readonly CopiedPart[],
 ): Promise<void> {
   if (!missing.includes("issues") || !missing.includes("pulls")) return;
   const [row] = await ctx.db.query<{ problem: string }>(sql`

@@ -4,7 +4,7 @@ import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { diagnose } from "../problems/causes.ts";
+import { classifyFailure } from "../problems/causes.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { readReviewLists } from "./pages.ts";
 import { readAnew } from "./read-anew.ts";
@@ -24,8 +24,8 @@ export async function fetchAndStorePullsByRest(
       const outcome = await fetchAndStorePull(ctx, repository, number, priority);
       if (outcome === "merged") await readReviewLists(ctx, repository, [number], priority);
     } catch (error) {
-      const diagnosis = diagnose(error);
-      if (diagnosis.kind !== "failed" || diagnosis.cause !== "unavailable") throw error;
+      const failure = classifyFailure(error);
+      if (failure.kind !== "failed" || failure.cause !== "unavailable") throw error;
       ctx.log.warn({ repository: repository.fullName, number, err: error }, "A pull request is read later");
       const now = ctx.clock.now();
       const mark: Mark = {

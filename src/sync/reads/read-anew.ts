@@ -7,7 +7,7 @@ import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import { placeIn, storeTransfer } from "../../mirror/store/transfers.ts";
 import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { pages } from "../../upstream/client/pagination.ts";
-import type { Answer, Priority } from "../../upstream/client/upstream.ts";
+import type { Priority, ReadAnswer } from "../../upstream/client/upstream.ts";
 import { isIssuesOff } from "../../upstream/client/wording.ts";
 import { PAGE_SIZE, sightingOf } from "./pages.ts";
 
@@ -94,7 +94,7 @@ async function readLabels(
 async function isDeletion(
   ctx: Context,
   repository: MirroredRepository,
-  answer: Exclude<Answer, { kind: "ok" }>,
+  answer: Exclude<ReadAnswer, { kind: "ok" }>,
   priority: Priority,
 ): Promise<boolean> {
   switch (answer.kind) {
@@ -144,7 +144,7 @@ export function tombstonesOf(ctx: Pick<Context, "clock">, { kind, repositoryId, 
 }
 
 /** The resource's path at upstream; null if the mirror knows too little of it. */
-export async function pathOf(
+export async function upstreamPathOf(
   ctx: Pick<Context, "db">,
   { kind, repositoryId, key }: ResourceKey,
 ): Promise<string | null> {

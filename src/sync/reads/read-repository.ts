@@ -11,7 +11,7 @@ import { RepositoryUnavailableError, requireCopied } from "./pages.ts";
 
 /**
  * Reads a repository itself, by its id, which no rename changes.
- * `upstreamNow` is upstream's clock at the answer, from which watermarks are taken; `asOf` as in `Answer`.
+ * `upstreamNow` is upstream's clock at the answer, from which watermarks are taken; `asOf` as in `ReadAnswer`.
  * @throws RepositoryUnavailableError when upstream does not show it
  * @throws UpstreamUnavailableError when upstream is a mirror that is still copying it
  */

@@ -29,7 +29,7 @@ import { refreshLists } from "../lists/refresh.ts";
 import { failAlone } from "../problems/isolated.ts";
 import { endProblem, findProblems, nameOf, type Problem, type Subject, tryAgain } from "../problems/problems.ts";
 import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
-import { pathOf, readAnew } from "../reads/read-anew.ts";
+import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { refreshRefs } from "../refs/refresh.ts";
 import { refreshReleases } from "../releases/refresh.ts";
 import { readBlocked } from "./blocked-issues.ts";
@@ -127,7 +127,7 @@ export class Refreshes {
         ctx.reads.mark(wanted),
         repositoryId === 0 ? null : ctx.reads.repository(repositoryId),
       ]);
-      const path = known?.state === "gone" ? null : await pathOf(ctx, wanted);
+      const path = known?.state === "gone" ? null : await upstreamPathOf(ctx, wanted);
       return { mark, known, path, question: path === null ? null : await questionOf(ctx, wanted, mark) };
     });
     const repository = wanted.kind === "repository" ? null : known;

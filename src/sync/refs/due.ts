@@ -8,7 +8,7 @@ import { markRepositoriesDue } from "../refresh/due.ts";
 const QUIET_MS = 60 * 60_000;
 
 /** Of a row `l` of `ref_lists`: it has to be read again. Unchanged that costs nothing. */
-export function isListDue(now: Date): Sql {
+export function isRefListDue(now: Date): Sql {
   const lag = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;
   return sql`(l.read_at is null or l.read_at <= ${new Date(now.getTime() - QUIET_MS)}
     or exists (select from refs f where f.repository_id = l.repository_id and f.kind = l.kind and ${IS_UNSURE}
@@ -21,7 +21,7 @@ export async function markRefsDue(
 ): Promise<void> {
   const lists = sql`from ref_lists l where l.repository_id = r.id`;
   await markRepositoriesDue(ctx, "refs", {
-    isDue: sql`'refs' = any(s.mirrors) and (select count(*) ${lists} and not ${isListDue(ctx.clock.now())}) < 2`,
+    isDue: sql`'refs' = any(s.mirrors) and (select count(*) ${lists} and not ${isRefListDue(ctx.clock.now())}) < 2`,
     confirmedAt: sql`(select min(l.read_at) ${lists})`,
   });
 }

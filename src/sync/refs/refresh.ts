@@ -4,7 +4,7 @@ import { IS_UNSURE } from "../../mirror/read/refs.ts";
 import { repositoryMark } from "../../mirror/store/marks.ts";
 import { lockRefs, type RefKind } from "../../mirror/store/refs.ts";
 import { settleMarks, settleOrWait } from "../refresh/marks.ts";
-import { isListDue } from "./due.ts";
+import { isRefListDue } from "./due.ts";
 import { readRefs } from "./read.ts";
 
 /** Reads the branches and tags of a repository where they are due, or not all known. */
@@ -20,7 +20,7 @@ export async function refreshRefs(ctx: Context, repositoryId: number): Promise<"
   }
   await ctx.db.transaction((tx) => lockRefs(tx, [repositoryId]));
   const due = await ctx.db.query<{ kind: RefKind }>(sql`
-    select l.kind from ref_lists l where l.repository_id = ${repositoryId} and (${isListDue(now)}
+    select l.kind from ref_lists l where l.repository_id = ${repositoryId} and (${isRefListDue(now)}
       or exists (select from refs f where f.repository_id = l.repository_id and f.kind = l.kind and ${IS_UNSURE}))
       order by l.kind`);
   for (const { kind } of due) await readRefs(ctx, repository, kind);

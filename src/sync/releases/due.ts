@@ -11,7 +11,7 @@ const QUIET_MS = 60 * 60_000;
 const MOVING_MS = 5 * 60_000;
 
 /** Of a row `l` of `release_lists`: upstream has to be asked for the list again. Unchanged that costs nothing. */
-export function isListDue(now: Date): Sql {
+export function isReleaseListDue(now: Date): Sql {
   const before = (ms: number) => new Date(now.getTime() - ms);
   return sql`(l.read_at is null or l.read_at <= ${before(QUIET_MS)} or (l.read_at <= ${before(MOVING_MS)}
     and (l.heard_at > ${before(QUIET_MS)} or exists (select from releases t where t.repository_id = l.repository_id and t.draft
@@ -25,7 +25,7 @@ export async function markReleasesDue(
   const list = sql`from release_lists l where l.repository_id = r.id`;
   await markRepositoriesDue(ctx, "releases", {
     isDue: sql`'releases' = any(s.mirrors)
-      and not exists (select ${list} and not ${isListDue(ctx.clock.now())} and ${IS_LATEST_KNOWN})`,
+      and not exists (select ${list} and not ${isReleaseListDue(ctx.clock.now())} and ${IS_LATEST_KNOWN})`,
     confirmedAt: sql`(select l.read_at ${list})`,
   });
 }

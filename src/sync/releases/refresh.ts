@@ -14,7 +14,7 @@ import { forgetValidators, saveValidator } from "../../upstream/conditional/vali
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { fetchAndStorePage, PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 import { enqueueMarks, settleMarks, settleOrWait } from "../refresh/marks.ts";
-import { isListDue } from "./due.ts";
+import { isReleaseListDue } from "./due.ts";
 
 /** Reads the list of a repository's releases where it is due, and which of them is the latest where that is not known. */
 export async function refreshReleases(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
@@ -29,7 +29,7 @@ export async function refreshReleases(ctx: Context, repositoryId: number): Promi
   }
   await ctx.db.query(sql`insert into release_lists (repository_id) values (${repositoryId}) on conflict do nothing`);
   const [row] = await ctx.db.query<{ isDue: boolean; isHalfStored: boolean }>(sql`
-    select ${isListDue(now)} as "isDue", l.is_half_stored as "isHalfStored" from release_lists l
+    select ${isReleaseListDue(now)} as "isDue", l.is_half_stored as "isHalfStored" from release_lists l
       where l.repository_id = ${repositoryId}`);
   if (row?.isDue) await readList(ctx, repository, { isHalfStored: row.isHalfStored });
   const [before] = await findHeldReleases(ctx.db, [repositoryId]);

@@ -1,12 +1,12 @@
 import { reasonOf } from "../../failure.ts";
 import { type Fields, isObject, type Json, objectOf, parseExactly, textsOf } from "../../json.ts";
-import type { Headers } from "../quota/headers.ts";
+import type { UpstreamHeaders } from "../quota/headers.ts";
 import { pathBelow } from "./address.ts";
 import { doubtsIn, isNotYet } from "./doubts.ts";
 import { CredentialRejectedError, NotYetError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
 import { isFullPage, parseLinks } from "./pagination.ts";
 import type { Received } from "./transport.ts";
-import type { Answer } from "./upstream.ts";
+import type { ReadAnswer } from "./upstream.ts";
 
 /** What was asked, as far as it decides how the answer is read. */
 interface AskedPage {
@@ -27,11 +27,11 @@ interface AskedPage {
  * What an answer to a GET says, limits and rejected credentials aside. Pure.
  * @throws UpstreamUnavailableError, UpstreamRefusedError
  */
-export function readAnswer(asked: AskedPage, received: Received): Answer {
+export function readAnswer(asked: AskedPage, received: Received): ReadAnswer {
   return { ...readStatus(asked, received), doubts: doubtsIn(received.headers) };
 }
 
-function readStatus(asked: AskedPage, received: Received): Answer {
+function readStatus(asked: AskedPage, received: Received): ReadAnswer {
   const { base, path, seenAt, validator } = asked;
   const { status, headers, text } = received;
   switch (status) {
@@ -56,7 +56,7 @@ function readStatus(asked: AskedPage, received: Received): Answer {
   }
 }
 
-function readPage({ base, path, key, accept, credential, madeFor, seenAt }: AskedPage, received: Received): Answer {
+function readPage({ base, path, key, accept, credential, madeFor, seenAt }: AskedPage, received: Received): ReadAnswer {
   const { status, headers } = received;
   const body = readBody(path, accept, received);
   const links = parseLinks(one(headers.link), (url) => {
@@ -160,13 +160,16 @@ function parseJson(text: string): Json | undefined {
 export const NEVER = new Date(0);
 
 /** Upstream's clock by its `Date` header; without one, ours at the request. */
-function timesOf(headers: Headers, seenAt: Date): Pick<Extract<Answer, { kind: "ok" }>, "upstreamNow" | "asOf"> {
+function timesOf(
+  headers: UpstreamHeaders,
+  seenAt: Date,
+): Pick<Extract<ReadAnswer, { kind: "ok" }>, "upstreamNow" | "asOf"> {
   const time = Date.parse(one(headers.date) ?? "");
   return { upstreamNow: Number.isNaN(time) ? seenAt : new Date(time), asOf: asOfMirror(headers) };
 }
 
 /** As `freshnessHeaders` writes it. */
-function asOfMirror(headers: Headers): Date | null {
+function asOfMirror(headers: UpstreamHeaders): Date | null {
   const time = Date.parse(one(headers["x-tain-confirmed-at"]) ?? "");
   if (!Number.isNaN(time)) return new Date(time);
   return one(headers.warning)?.startsWith("110 tain ") ? NEVER : null;

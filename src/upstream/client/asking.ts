@@ -1,7 +1,7 @@
 import type { PageConditions } from "../conditional/conditions.ts";
 import { installationOf } from "../credentials/installations.ts";
 import type { Candidates, Keyring } from "../credentials/keyring.ts";
-import { repositoryOf, type Visibility } from "../credentials/visibility.ts";
+import { repositoryPathIn, type Visibility } from "../credentials/visibility.ts";
 import { limitOf } from "../quota/headers.ts";
 import { messageOf } from "./answer.ts";
 import { type AttemptContext, askRepeatedly } from "./attempts.ts";
@@ -22,7 +22,7 @@ interface AskingOptions extends GetOptions {
  * Sends a GET by a credential that sees the repository, as far as that is known. Upstream's 404 also means "not for this
  * token": when a credential has never seen the repository, its 404 is checked with the others.
  */
-export async function askFor(
+export async function askByCredentials(
   ctx: AskingContext,
   path: string,
   options: AskingOptions,
@@ -47,7 +47,7 @@ export async function askFor(
     credentials = credentials.filter(
       (other) => other !== credential && !(isStranger && installationOf(other) !== null),
     );
-    const isCertain = repositoryOf(path) === null || visibility.sees(path, credential);
+    const isCertain = repositoryPathIn(path) === null || visibility.sees(path, credential);
     // If none sees it, each has been asked. That is not remembered: the resource may exist tomorrow.
     if (isCertain || credentials.length === 0) return attempt;
     blind.push(credential);

@@ -14,7 +14,7 @@ import { Quota } from "../quota/quota.ts";
 import { Spending } from "../quota/spending.ts";
 import { pathBelow } from "./address.ts";
 import { readAnswer } from "./answer.ts";
-import { type AskingContext, askFor, bucketOf, writersOf } from "./asking.ts";
+import { type AskingContext, askByCredentials, bucketOf, writersOf } from "./asking.ts";
 import { askOnce } from "./attempts.ts";
 import { CredentialRejectedError } from "./errors.ts";
 import type { Attempt } from "./exchange.ts";
@@ -24,13 +24,13 @@ import { UpstreamMeter } from "./metering.ts";
 import type { Conditional, Opened } from "./opened.ts";
 import { type Received, Transport, type TransportLimits } from "./transport.ts";
 import type {
-  Answer,
   GetOptions,
   GraphqlAnswer,
   GraphqlOptions,
-  OpenOptions,
   RawAnswer,
+  ReadAnswer,
   Upstream,
+  UpstreamOptions,
   WriteRequest,
 } from "./upstream.ts";
 import { rawAnswer, writeRequest } from "./write.ts";
@@ -79,10 +79,10 @@ class UpstreamClient implements Upstream {
     this.#conditions = new Conditions(stores);
   }
 
-  async get(address: string, options: GetOptions): Promise<Answer> {
+  async get(address: string, options: GetOptions): Promise<ReadAnswer> {
     const path = pathBelow(this.#ctx.config.upstreamUrl, address);
     const conditions = options.conditional ? await this.#conditions.of(validatorPath(path, options)) : null;
-    const attempt = await askFor(this.#ctx, path, options, conditions);
+    const attempt = await askByCredentials(this.#ctx, path, options, conditions);
     const { received, condition } = attempt;
     if (received.status !== 304 || !condition) return this.#read(path, options, attempt);
     if (condition.kind === "empty") {
@@ -93,21 +93,21 @@ class UpstreamClient implements Upstream {
     // The ETag does not cover the Link header: a full last page may have got a successor without changing itself.
     if (!validator?.isFull || validator.next !== null) return this.#read(path, options, attempt);
     const next = await this.#successorOf(path, options, validator);
-    if (next === undefined) return this.#read(path, options, await askFor(this.#ctx, path, options, null));
+    if (next === undefined) return this.#read(path, options, await askByCredentials(this.#ctx, path, options, null));
     return this.#read(path, options, { ...attempt, condition: { ...condition, validator: { ...validator, next } } });
   }
 
-  async open(address: string, { headers, conditional, ...options }: OpenOptions): Promise<Opened> {
+  async open(address: string, { headers, conditional, ...options }: UpstreamOptions): Promise<Opened> {
     const path = pathBelow(this.#ctx.config.upstreamUrl, address);
     const conditions = conditional ? conditionsBy(conditional) : null;
-    const { received } = await askFor(this.#ctx, path, { ...options, opening: headers }, conditions);
+    const { received } = await askByCredentials(this.#ctx, path, { ...options, opening: headers }, conditions);
     const { status, headers: answered, text, body = Readable.from(text === "" ? [] : [Buffer.from(text)]) } = received;
     // What was unpacked here is not as long as it was, nor packed.
     const { "content-encoding": _, "content-length": __, ...unpacked } = answered;
     return { status, headers: received.body ? answered : unpacked, body };
   }
 
-  async #read(path: string, options: GetOptions, attempt: Attempt): Promise<Answer> {
+  async #read(path: string, options: GetOptions, attempt: Attempt): Promise<ReadAnswer> {
     const { received, credential, seenAt, sent, condition } = attempt;
     const { accept, conditional, anew } = options;
     const key = validatorPath(path, options);
@@ -132,7 +132,7 @@ class UpstreamClient implements Upstream {
     if (question.kind === "newest") {
       const lastRow = await this.#conditions.lastRow(validator);
       if (!lastRow) return undefined;
-      const attempt = await askFor(this.#ctx, question.path, options, lastRow.conditions);
+      const attempt = await askByCredentials(this.#ctx, question.path, options, lastRow.conditions);
       if (attempt.received.status === 304) return null;
       const newest = await this.#read(question.path, { ...options, conditional: false, anew: false }, attempt);
       return newest.kind === "ok" && firstId(newest.body) === lastRow.id ? null : undefined;

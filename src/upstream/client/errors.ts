@@ -29,15 +29,15 @@ export class QuotaUnknownError extends QuotaSpentError {
  * - failed: upstream answered with a 5xx status.
  * - unreadable: a complete answer that cannot be read (cut JSON, a page of HTML, too large).
  */
-export type Outage = "unreachable" | "interrupted" | "timed-out" | "failed" | "unreadable";
+export type OutageKind = "unreachable" | "interrupted" | "timed-out" | "failed" | "unreadable";
 
 /** Upstream could not answer. Trying again later may help; whether a write took effect is unknown unless `unreachable`. */
 export class UpstreamUnavailableError extends Error {
   override name = "UpstreamUnavailableError";
-  readonly outage: Outage;
+  readonly outage: OutageKind;
   /** Upstream's status, when there was one. */
   readonly status: number | null;
-  constructor(message: string, outage: Outage, options: ErrorOptions & { status?: number } = {}) {
+  constructor(message: string, outage: OutageKind, options: ErrorOptions & { status?: number } = {}) {
     super(message, options);
     this.outage = outage;
     this.status = options.status ?? null;

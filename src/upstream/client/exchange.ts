@@ -12,7 +12,7 @@ import {
   QuotaSpentError,
   UpstreamUnavailableError,
 } from "./errors.ts";
-import type { Metered, UpstreamMeter } from "./metering.ts";
+import type { MeteredRequest, UpstreamMeter } from "./metering.ts";
 import { OWN_HEADERS, type Received, type Transport, type TransportRequest } from "./transport.ts";
 import { isSuspension } from "./wording.ts";
 
@@ -89,7 +89,7 @@ async function send(ctx: ExchangeContext, ask: UpstreamRequest): Promise<Answere
   }
 }
 
-function meteredOf({ request, demand }: UpstreamRequest): Metered {
+function meteredOf({ request, demand }: UpstreamRequest): MeteredRequest {
   return { path: request.path, bucket: demand.bucket, class: demand.priority, caller: demand.caller };
 }
 

@@ -6,7 +6,7 @@ const SECONDS = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const MOST_ROUTES = 200;
 
 /** A request to upstream, as the figures name it. */
-export interface Metered {
+export interface MeteredRequest {
   path: string;
   bucket: string;
   /** Who pays: a class of the mirror's own quota, or "own" for a caller's token. */
@@ -45,13 +45,13 @@ export class UpstreamMeter {
     );
   }
 
-  answered(of: Metered, status: number, startedAt: number): void {
+  answered(of: MeteredRequest, status: number, startedAt: number): void {
     const { bucket, class: name } = of;
     this.#requests.inc({ route: this.#routeOf(of.path), bucket, class: name, status });
     this.#seconds.observe({ bucket, class: name }, (performance.now() - startedAt) / 1_000);
   }
 
-  charged(of: Metered, cost: number): void {
+  charged(of: MeteredRequest, cost: number): void {
     if (!(cost > 0)) return;
     const { bucket, class: name, caller = "" } = of;
     const route = this.#routeOf(of.path);
@@ -60,7 +60,7 @@ export class UpstreamMeter {
   }
 
   #routeOf(path: string): string {
-    return this.#routes.of(formOf(path));
+    return this.#routes.of(pathFormOf(path));
   }
 }
 
@@ -71,7 +71,7 @@ const NAMED = /\/(labels|branches|refs|ref|tags|contents|commits|compare|assigne
 const NO_WORD = /(?<=\/)(?![a-z][a-z_-]*(?:\/|$))[^/]+/g;
 
 /** The path with a star for each name and number in it. Pure. */
-export function formOf(path: string): string {
+export function pathFormOf(path: string): string {
   return path
     .replace(/\?.*$/s, "")
     .replace(/^\/repos\/[^/]+\/[^/]+/, "/repos/*/*")

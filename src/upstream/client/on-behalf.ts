@@ -6,7 +6,7 @@ import { UpstreamMeter } from "./metering.ts";
 import type { Conditional, Opened } from "./opened.ts";
 import { Places } from "./places.ts";
 import { OWN_HEADERS, type Received, Transport, type TransportLimits, type TransportRequest } from "./transport.ts";
-import type { Answer, RawAnswer, WriteRequest } from "./upstream.ts";
+import type { RawAnswer, ReadAnswer, WriteRequest } from "./upstream.ts";
 import { rawAnswer, writeRequest } from "./write.ts";
 
 const LIMITS = {
@@ -148,7 +148,7 @@ export class OnBehalf {
    * One page, read as `Upstream.get` reads it, and asked for once. It has no validator: it is what this token is shown.
    * @throws CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
    */
-  async get(token: string, path: string): Promise<Answer> {
+  async get(token: string, path: string): Promise<ReadAnswer> {
     const base = this.#ctx.config.upstreamUrl;
     const seenAt = this.#ctx.clock.now();
     const received = await this.#asking.send({ token, method: "GET", path });

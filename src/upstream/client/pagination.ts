@@ -1,4 +1,4 @@
-import type { Answer, GetOptions, Links, Upstream } from "./upstream.ts";
+import type { GetOptions, Links, ReadAnswer, Upstream } from "./upstream.ts";
 
 /**
  * Reads a Link header. Pure.
@@ -50,7 +50,7 @@ export function isFullPage(path: string, body: unknown): boolean {
 }
 
 /** One answer of a walk, with its path: the walk can be resumed there. */
-export type Page = { path: string } & Answer;
+export type Page = { path: string } & ReadAnswer;
 
 /**
  * Walks a list from `path` along `rel="next"`, with one page in memory at a time. A moved or missing page ends the
@@ -60,7 +60,7 @@ export type Page = { path: string } & Answer;
  */
 export async function* pages(upstream: Pick<Upstream, "get">, path: string, options: GetOptions): AsyncGenerator<Page> {
   for (let at: string | null = path; at !== null; ) {
-    const answer: Answer = await upstream.get(at, options);
+    const answer: ReadAnswer = await upstream.get(at, options);
     yield { path: at, ...answer };
     const next: string | null =
       answer.kind === "ok" ? (answer.links.next ?? null) : answer.kind === "unchanged" ? answer.next : null;

@@ -5,9 +5,9 @@ import { type Dispatcher, Pool } from "undici";
 import { codeOf } from "../../failure.ts";
 import { type Tracing, traceHeaders, UNTRACED } from "../../operations/tracing.ts";
 import { VERSION } from "../../version.ts";
-import type { Headers } from "../quota/headers.ts";
-import { type Outage, UpstreamUnavailableError } from "./errors.ts";
-import { formOf } from "./metering.ts";
+import type { UpstreamHeaders } from "../quota/headers.ts";
+import { type OutageKind, UpstreamUnavailableError } from "./errors.ts";
+import { pathFormOf } from "./metering.ts";
 import type { Opened } from "./opened.ts";
 import { isSafePath, UnsafePathError } from "./paths.ts";
 
@@ -57,7 +57,7 @@ export interface TransportRequest {
 export interface Received {
   status: number;
   /** Names in lower case. */
-  headers: Headers;
+  headers: UpstreamHeaders;
   text: string;
   /** The body as it came, if that was gzipped. */
   packed?: Buffer;
@@ -131,7 +131,7 @@ export class Transport {
   ): Promise<T> {
     if (!this.#tracing.isOn) return await this.#sent(request, encoding, read);
     const { method, path, headers } = request;
-    const route = formOf(path);
+    const route = pathFormOf(path);
     const attributes = { "http.request.method": method, "url.template": route, "server.address": this.#host };
     const about = () => ({ kind: "client", attributes }) as const;
     return await this.#tracing.within(`${method} ${route}`, about, (span) =>
@@ -178,7 +178,7 @@ export class Transport {
   }
 }
 
-const OUTAGE_TEXTS: Record<Outage, string> = {
+const OUTAGE_TEXTS: Record<OutageKind, string> = {
   unreachable: "upstream cannot be reached",
   interrupted: "the connection to upstream broke off",
   "timed-out": "upstream did not answer in time",
@@ -187,7 +187,7 @@ const OUTAGE_TEXTS: Record<Outage, string> = {
 };
 
 /** The meaning of a network failure for the request; null if it is another kind of failure. */
-function outageOf(error: unknown): Outage | null {
+function outageOf(error: unknown): OutageKind | null {
   if (!(error instanceof Error)) return null;
   if (error.name === "TimeoutError") return "timed-out";
   const code = codeOf(error) ?? "";

@@ -27,7 +27,7 @@ export interface GetOptions {
   signal?: AbortSignal;
 }
 
-export interface OpenOptions extends Pick<GetOptions, "priority" | "caller" | "signal"> {
+export interface UpstreamOptions extends Pick<GetOptions, "priority" | "caller" | "signal"> {
   headers: Record<string, string>;
   conditional?: Conditional;
 }
@@ -37,7 +37,7 @@ export interface OpenOptions extends Pick<GetOptions, "priority" | "caller" | "s
  * `upstreamNow` is upstream's clock at the answer, in whole seconds.
  * `asOf`: upstream is a mirror itself, and shows at least what its own upstream showed then. Null: it is none.
  */
-export type Answer = AnswerOfSource & {
+export type ReadAnswer = AnswerOfSource & {
   /** What a refresh must not believe of it; see `isDoubtful`. */
   doubts?: Doubts | undefined;
 };
@@ -86,7 +86,7 @@ export interface GraphqlAnswer<T> {
   seenAt: Date;
   /** Points, when the document asked for `rateLimit { cost }`. */
   cost: number | null;
-  /** As in `Answer`. */
+  /** As in `ReadAnswer`. */
   doubts?: Doubts | undefined;
 }
 
@@ -107,13 +107,13 @@ export interface Upstream {
    * at most twice, and a credential that is rejected or spent gives way to another.
    * @throws QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
    */
-  get(path: string, options: GetOptions): Promise<Answer>;
+  get(path: string, options: GetOptions): Promise<ReadAnswer>;
   /**
    * One GET that is only passed on: asked as `get` asks, and answered as upstream answers, while the body of a success
    * arrives. The signal ends the body, too.
    * @throws QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError
    */
-  open(path: string, options: OpenOptions): Promise<Opened>;
+  open(path: string, options: UpstreamOptions): Promise<Opened>;
   /**
    * One GraphQL document. It should select `RATE_LIMIT`, which corrects the budget. Fields that could not be resolved
    * are in `errors`: look there before taking a null for a fact.

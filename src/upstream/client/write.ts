@@ -1,4 +1,4 @@
-import type { Headers } from "../quota/headers.ts";
+import type { UpstreamHeaders } from "../quota/headers.ts";
 import type { Received, TransportRequest } from "./transport.ts";
 import type { RawAnswer, WriteRequest } from "./upstream.ts";
 
@@ -21,7 +21,7 @@ export function rawAnswer({ status, headers, text }: Received, seenAt: Date): Ra
 
 const HOP_BY_HOP = new Set(["connection", "keep-alive", "transfer-encoding", "content-encoding", "content-length"]);
 
-function endToEnd(headers: Headers): Record<string, string | string[]> {
+function endToEnd(headers: UpstreamHeaders): Record<string, string | string[]> {
   return Object.fromEntries(
     Object.entries(headers).filter(
       (entry): entry is [string, string | string[]] => entry[1] !== undefined && !HOP_BY_HOP.has(entry[0]),

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Headers } from "../quota/headers.ts";
+import type { UpstreamHeaders } from "../quota/headers.ts";
 
 /**
  * How upstream makes its ETags. Others found out and published it; upstream promises nothing
@@ -10,7 +10,7 @@ import type { Headers } from "../quota/headers.ts";
 const COVERED = ["accept", "authorization", "cookie"];
 
 /** Which request headers an answer's ETag covers, in order, with a blank between them. Pure. */
-export function variesBy(answered: Headers, sent: Record<string, string>): string {
+export function variesBy(answered: UpstreamHeaders, sent: Record<string, string>): string {
   const vary = [answered.vary ?? []]
     .flat()
     .join(",")

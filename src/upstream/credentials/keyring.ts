@@ -8,7 +8,7 @@ import { AppSignature } from "./app-signature.ts";
 import { APP, type KnownCredential, loadCredentials, parseTokens } from "./credentials.ts";
 import { type InstallationToken, InstallationTokens } from "./installation-tokens.ts";
 import { findInstallations, type Installation, installationCredential, installationOf } from "./installations.ts";
-import { repositoryOf } from "./visibility.ts";
+import { repositoryPathIn } from "./visibility.ts";
 
 /** How long we believe which installations there are, and which of them covers a repository. */
 const KNOWN_MS = 5_000;
@@ -185,7 +185,7 @@ export class Keyring {
    * installation covered it and no longer does. Its owner may have meant that, so no other installation is asked.
    */
   async #coveringOf(path: string, installations: readonly Installation[]): Promise<Installation | "lost" | null> {
-    const [, id] = /^\/repositories\/(\d+)/.exec(repositoryOf(path) ?? "") ?? [];
+    const [, id] = /^\/repositories\/(\d+)/.exec(repositoryPathIn(path) ?? "") ?? [];
     if (id !== undefined) {
       const installationId = await this.#coveringId(Number(id));
       if (installationId === 0) return "lost";

@@ -20,22 +20,24 @@ export class Visibility {
 
   /** Notes whether an answer shows the repository to the credential. */
   note(path: string, credential: string, sees: boolean): void {
-    const repository = repositoryOf(path);
+    const repository = repositoryPathIn(path);
     if (repository !== null) this.#seen.set(`${credential} ${repository}`, sees);
   }
 
   sees(path: string, credential: string): boolean {
-    return this.#seen.get(`${credential} ${repositoryOf(path)}`) === true;
+    return this.#seen.get(`${credential} ${repositoryPathIn(path)}`) === true;
   }
 
   /** The credentials to ask: those that see the repository or may see it; all when none is left. */
   mayBeAsked(path: string, credentials: readonly string[]): readonly string[] {
-    const rest = credentials.filter((credential) => this.#seen.get(`${credential} ${repositoryOf(path)}`) !== false);
+    const rest = credentials.filter(
+      (credential) => this.#seen.get(`${credential} ${repositoryPathIn(path)}`) !== false,
+    );
     return rest.length > 0 ? rest : credentials;
   }
 }
 
 /** `/repositories/7/issues` → `/repositories/7`; null when the path is in no repository. Pure. */
-export function repositoryOf(path: string): string | null {
+export function repositoryPathIn(path: string): string | null {
   return /^\/(?:repositories\/\d+|repos\/[^/?]+\/[^/?]+)(?=[/?]|$)/.exec(path)?.[0].toLowerCase() ?? null;
 }

@@ -3,7 +3,7 @@ import { isSecondaryMessage, isSpentMessage } from "../client/wording.ts";
 import type { BucketState } from "./bucket.ts";
 
 /** Names in lower case. */
-export type Headers = Record<string, string | string[] | undefined>;
+export type UpstreamHeaders = Record<string, string | string[] | undefined>;
 
 /** What an answer says of the quota, apart from its figures. */
 export type Limit = { kind: "primary" } | { kind: "secondary" };
@@ -15,7 +15,7 @@ const LONGEST_WAIT_MS = 24 * 3_600_000;
  * What the headers say of the window, its end translated to our clock by the answer's Date. Pure.
  * Date counts whole seconds, so the translation is up to a second late and never early.
  */
-export function readQuotaHeaders(headers: Headers, now: number): BucketState | null {
+export function readQuotaHeaders(headers: UpstreamHeaders, now: number): BucketState | null {
   const [limit, remaining, reset] = ["limit", "remaining", "reset"].map((name) =>
     integer(headers[`x-ratelimit-${name}`]),
   );
@@ -26,7 +26,7 @@ export function readQuotaHeaders(headers: Headers, now: number): BucketState | n
 }
 
 /** The moment that Retry-After names, in seconds or as a date, by our clock. Pure. */
-export function readRetryAfter(headers: Headers, now: number): number | null {
+export function readRetryAfter(headers: UpstreamHeaders, now: number): number | null {
   const text = single(headers["retry-after"])?.trim();
   if (!text) return null;
   const seconds = integer(text);
@@ -36,7 +36,7 @@ export function readRetryAfter(headers: Headers, now: number): number | null {
 }
 
 /** Whether an answer means a limit, and which. A 403 that means none is a matter of permissions. Pure. */
-export function limitOf(status: number, headers: Headers, message: string): Limit | null {
+export function limitOf(status: number, headers: UpstreamHeaders, message: string): Limit | null {
   // A mirror that has others' requests still to answer by its own upstream may be asked everything else.
   if (isNotYet(headers)) return null;
   // "Come back later" in so many words; without the header a 503 is a passing failure.
@@ -52,7 +52,7 @@ export function least(a: BucketState | null, b: BucketState | undefined): Bucket
   return { ...a, remaining: Math.min(a.remaining, b.remaining) };
 }
 
-export function bucketName(headers: Headers): string | null {
+export function bucketName(headers: UpstreamHeaders): string | null {
   const name = single(headers["x-ratelimit-resource"]);
   return name && /^[a-z_]{1,40}$/.test(name) ? name : null;
 }
@@ -70,5 +70,5 @@ function single(value: string | string[] | undefined): string | undefined {
 export interface Judgement {
   limit: Limit | null;
   charged?: number;
-  alsoSeen?: Headers;
+  alsoSeen?: UpstreamHeaders;
 }

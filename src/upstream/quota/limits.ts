@@ -4,12 +4,12 @@
  */
 
 /** Which of upstream's interfaces a request goes to: each has points of its own. */
-export type Api = "rest" | "graphql";
+export type UpstreamApi = "rest" | "graphql";
 
 /** GitHub docs: no more than 100 at once, REST and GraphQL together. */
 export const MOST_UNDER_WAY = 100;
 /** GitHub docs: points a minute. */
-export const POINTS_PER_MINUTE: Record<Api, number> = { rest: 900, graphql: 2_000 };
+export const POINTS_PER_MINUTE: Record<UpstreamApi, number> = { rest: 900, graphql: 2_000 };
 /** GitHub docs: 1 for a request that reads, 5 for one that changes something. */
 export const READ_POINTS = 1;
 export const WRITE_POINTS = 5;

@@ -4,8 +4,8 @@ import type { Stores } from "../../stores.ts";
 import { CredentialRejectedError, QuotaSpentError, QuotaUnknownError } from "../client/errors.ts";
 import type { Priority } from "../client/upstream.ts";
 import { type BucketState, FLOORS, leftOf } from "./bucket.ts";
-import { bucketName, type Headers, type Limit, least, readQuotaHeaders, readRetryAfter } from "./headers.ts";
-import { type Api, FIRST_BLOCK_MS, READ_POINTS, WRITE_POINTS } from "./limits.ts";
+import { bucketName, type Limit, least, readQuotaHeaders, readRetryAfter, type UpstreamHeaders } from "./headers.ts";
+import { FIRST_BLOCK_MS, READ_POINTS, type UpstreamApi, WRITE_POINTS } from "./limits.ts";
 import { OwnBudget } from "./own-budget.ts";
 import { type Counted, type Lease, type LeaseRequest, SharedBudget } from "./shared-budget.ts";
 
@@ -21,7 +21,7 @@ const REDIS_WAIT_MS = 2_000;
 
 export interface Demand {
   bucket: string;
-  api: Api;
+  api: UpstreamApi;
   cost: number;
   isWrite: boolean;
   /** Set if the method does not decide it: a POST that creates nothing visible need not wait in the line of writes. */
@@ -44,7 +44,7 @@ export interface GrantedLease {
 
 /** How a request ended. `headers` is null when no answer came, or none of upstream's own. */
 export interface RequestOutcome {
-  headers: Headers | null;
+  headers: UpstreamHeaders | null;
   /** What upstream charged, if not the lease's cost: 0 for a 304 and for what never reached upstream. */
   charged?: number | undefined;
   /** Figures that stand in the body. */
@@ -179,7 +179,7 @@ export class Quota {
   async refuse(
     lease: GrantedLease,
     limit: Limit,
-    headers: Headers,
+    headers: UpstreamHeaders,
     startedAt: Date,
     alsoSeen?: BucketState,
   ): Promise<Date> {

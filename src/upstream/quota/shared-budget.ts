@@ -1,7 +1,7 @@
 import { withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 import type { BucketState, SharedBucketState } from "./bucket.ts";
-import { type Api, POINTS_PER_MINUTE } from "./limits.ts";
+import { POINTS_PER_MINUTE, type UpstreamApi } from "./limits.ts";
 import { BLOCK, LEASE, REJECT, type Script, SETTLE } from "./scripts.ts";
 
 /** How long Redis is not asked again after it did not answer. */
@@ -11,7 +11,7 @@ export interface LeaseRequest {
   /** Names the request among all processes. */
   id: string;
   bucket: string;
-  api: Api;
+  api: UpstreamApi;
   cost: number;
   points: number;
   isWrite: boolean;
@@ -76,7 +76,7 @@ export class BudgetKeys {
     return `${this.#space}:${ledger}:under-way`;
   }
 
-  points(ledger: string, api: Api): string {
+  points(ledger: string, api: UpstreamApi): string {
     return `${this.#space}:${ledger}:points:${api}`;
   }
 }

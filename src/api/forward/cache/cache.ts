@@ -4,9 +4,9 @@ import { namesTag } from "../../../http/entity-tag.ts";
 import { UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
 import type { Conditional, Opened } from "../../../upstream/client/opened.ts";
 import { collected } from "../body.ts";
-import { keptOf, MOST_KEPT_BYTES, tagOf, type WholeAnswer } from "./keeping.ts";
+import { keptOf, MOST_KEPT_BYTES, upstreamTagOf, type WholeAnswer } from "./keeping.ts";
 import { below, type CacheableRead, type KeptAnswer, KeptAnswers } from "./kept-answers.ts";
-import { Proofs, type Viewer } from "./proofs.ts";
+import { Proofs, type TokenViewer } from "./proofs.ts";
 
 /** One read, and how it is asked. */
 export interface CacheRequest {
@@ -16,16 +16,16 @@ export interface CacheRequest {
   /** Fires once the caller has gone away. */
   gone: AbortSignal;
   question: CacheableRead;
-  viewer: Viewer;
+  viewer: TokenViewer;
   /** The mirrored repository that the question leads to and the caller sees; null: none, or that cannot be told. */
-  home: () => Promise<Home | null>;
+  home: () => Promise<SeenRepository | null>;
   /** The caller wants upstream's word of this moment. */
   isFresh: boolean;
   send: (conditional: Conditional) => Promise<Opened>;
 }
 
 /** A mirrored repository, as it is now. */
-export interface Home {
+export interface SeenRepository {
   id: number;
   fullName: string;
   isPrivate: boolean;
@@ -52,7 +52,7 @@ export class ForwardCache {
   readonly #kept: KeptAnswers;
   readonly #proofs: Proofs;
   /** What is being answered, by question and token. Null: it cannot be shared. They never fail. */
-  readonly #underWay = new Map<string, { known: Viewer["known"]; found: Promise<CachedAnswer | null> }>();
+  readonly #underWay = new Map<string, { known: TokenViewer["known"]; found: Promise<CachedAnswer | null> }>();
   /** What is being asked while nothing is kept, by question. They never fail. */
   readonly #firsts = new Map<string, Promise<KeptAnswer | null>>();
 
@@ -124,7 +124,7 @@ export class ForwardCache {
   async #ask(
     asking: CacheRequest,
     kept: KeptAnswer | null,
-    home: Home | null,
+    home: SeenRepository | null,
   ): Promise<{ found: Fetched; made: KeptAnswer | null }> {
     const { method, question, viewer } = asking;
     const at = this.#ctx.clock.now();
@@ -133,7 +133,7 @@ export class ForwardCache {
     let tag: string | null = null;
     const opened = await asking.send((headers) => {
       sent = headers;
-      tag = kept && tagOf(kept, headers);
+      tag = kept && upstreamTagOf(kept, headers);
       // Who has another answer than the one that is kept asks about their own.
       const theirs = headers["if-none-match"];
       if (tag !== null && theirs !== undefined && !namesTag(theirs, tag)) tag = null;

@@ -89,6 +89,9 @@ function mayGrowUnseen({ link }: IncomingHttpHeaders, body: Buffer, perPage: num
 }
 
 /** The tag that upstream would give the kept answer in return for these headers. */
-export function tagOf({ headers, body, variesBy: varies }: KeptAnswer, sent: Readonly<Record<string, string>>): string {
+export function upstreamTagOf(
+  { headers, body, variesBy: varies }: KeptAnswer,
+  sent: Readonly<Record<string, string>>,
+): string {
   return varies === null ? (headers.etag ?? "") : `"${predictEtag(varies, sent, body)}"`;
 }

@@ -8,7 +8,7 @@ const REMEMBERED = 20_000;
 const MIRRORS_MS = 24 * 3_600_000;
 
 /** Who asks: a token of upstream's, or the mirror's own credential. */
-export interface Viewer {
+export interface TokenViewer {
   /** Names the token, and does not tell it. */
   name: string;
   /** What upstream has said of the token; null: it is the mirror's own. */
@@ -41,12 +41,16 @@ export class Proofs {
   }
 
   /** @param at when upstream was asked */
-  note({ name, known }: Viewer, { question, id }: KeptAnswer, repositoryId: number, { etag, at }: Proof): void {
+  note({ name, known }: TokenViewer, { question, id }: KeptAnswer, repositoryId: number, { etag, at }: Proof): void {
     if (known) this.#noted.set(`${question} ${name}`, { known, answerId: id, repositoryId, etag, at });
   }
 
   /** @param repositoryId the mirrored repository that the question leads to now, which the caller sees */
-  find({ name, known }: Viewer, { question, id, headers, mirrors }: KeptAnswer, repositoryId: number): Proof | null {
+  find(
+    { name, known }: TokenViewer,
+    { question, id, headers, mirrors }: KeptAnswer,
+    repositoryId: number,
+  ): Proof | null {
     const now = this.#ctx.clock.now().getTime();
     if (!known) {
       const isShown = mirrors?.repositoryId === repositoryId && now - mirrors.at.getTime() < MIRRORS_MS;

@@ -38,9 +38,9 @@ export async function resolved(
   if (projectIds && projectIds.length > 0)
     throw typedError("UNPROCESSABLE", "`projectIds` is not written through this mirror: leave it out, or empty.");
   const [labels, assignees, milestone] = await Promise.all([
-    labelIds && Promise.all(labelIds.map((id) => typed(call, id, "Label"))),
-    assigneeIds && Promise.all(assigneeIds.map((id) => typed(call, id, "User", "Bot"))),
-    milestoneId && typed(call, milestoneId, "Milestone"),
+    labelIds && Promise.all(labelIds.map((id) => nodeOfKind(call, id, "Label"))),
+    assigneeIds && Promise.all(assigneeIds.map((id) => nodeOfKind(call, id, "User", "Bot"))),
+    milestoneId && nodeOfKind(call, milestoneId, "Milestone"),
   ]);
   return {
     ...(labels ? { labels } : {}),
@@ -62,19 +62,19 @@ export function setsOf({ title, body, state }: Sets, { labels, assignees, milest
 }
 
 export async function placed(call: GraphqlCall, subject: Node) {
-  const writer = writerOf(call, await repositoryOf(call, subject), await rightFor(call, subject));
+  const writer = writerOf(call, await repositoryOfNode(call, subject), await rightFor(call, subject));
   const place = await issuePlace(call.ctx, writer.repository, Number(subject.rest.number));
   return { writer, place };
 }
 export type Placed = Awaited<ReturnType<typeof placed>>;
 
-export async function typed(call: GraphqlCall, id: string, ...kinds: Node["kind"][]): Promise<Node> {
+export async function nodeOfKind(call: GraphqlCall, id: string, ...kinds: Node["kind"][]): Promise<Node> {
   const node = await nodeOf(call, id);
   if (kinds.includes(node.kind)) return node;
   throw typedError("NOT_FOUND", `Could not resolve to ${kinds.join(" or ")} node with the global id of '${id}'.`);
 }
 
-export async function repositoryOf(call: GraphqlCall, { repositoryId }: Node): Promise<Node> {
+export async function repositoryOfNode(call: GraphqlCall, { repositoryId }: Node): Promise<Node> {
   const repository = await call.repository(repositoryId);
   if (!repository) throw typedError("NOT_FOUND", "Could not resolve to a Repository.");
   return repository;

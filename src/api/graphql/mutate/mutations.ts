@@ -10,7 +10,7 @@ import { typedError } from "../errors.ts";
 import { decodeId } from "../resolve/node-id.ts";
 import { rightFor } from "../resolve/rights.ts";
 import type { FieldInfo } from "../run/plan.ts";
-import { type Input, placed, repositoryOf, resolved, type Sets, setsOf, typed } from "./input.ts";
+import { type Input, nodeOfKind, placed, repositoryOfNode, resolved, type Sets, setsOf } from "./input.ts";
 import { type Done, inOurWords, mutated, performed, writerOf } from "./pass-on.ts";
 import { updatePull } from "./update-pull.ts";
 
@@ -30,7 +30,7 @@ function mutation<In extends Input>(run: (call: GraphqlCall, input: In) => Promi
 
 export const mutationResolvers: Record<string, Mutation> = {
   createIssue: mutation<Sets & { repositoryId: string }>(async (call, { repositoryId, ...input }) => {
-    const repository = await typed(call, repositoryId, "Repository");
+    const repository = await nodeOfKind(call, repositoryId, "Repository");
     const writer = writerOf(call, repository, "issues");
     const { milestone, ...wanted } = setsOf(input, await resolved(call, input));
     const body = JSON.stringify({ ...wanted, ...(milestone == null ? {} : { milestone }) });
@@ -39,21 +39,23 @@ export const mutationResolvers: Record<string, Mutation> = {
     };
   }),
   updateIssue: mutation<Sets & { id: string }>(async (call, { id, ...input }) => {
-    const issue = await typed(call, id, "Issue");
+    const issue = await nodeOfKind(call, id, "Issue");
     const wanted = setsOf(input, await resolved(call, input));
     return { actor: await viewer(call), issue: await editIssue(call, issue, wanted) };
   }),
   closeIssue: mutation<Input & { issueId: string; stateReason?: string | null }>(
     async (call, { issueId, stateReason }) => {
       const state_reason = (stateReason ?? "COMPLETED").toLowerCase();
-      return { issue: await editIssue(call, await typed(call, issueId, "Issue"), { state: "closed", state_reason }) };
+      return {
+        issue: await editIssue(call, await nodeOfKind(call, issueId, "Issue"), { state: "closed", state_reason }),
+      };
     },
   ),
   reopenIssue: mutation<Input & { issueId: string }>(async (call, { issueId }) => ({
-    issue: await editIssue(call, await typed(call, issueId, "Issue"), { state: "open" }),
+    issue: await editIssue(call, await nodeOfKind(call, issueId, "Issue"), { state: "open" }),
   })),
   addComment: mutation<Input & { subjectId: string; body: string }>(async (call, { subjectId, body }) => {
-    const subject = await typed(call, subjectId, "Issue", "PullRequest");
+    const subject = await nodeOfKind(call, subjectId, "Issue", "PullRequest");
     const { writer, place } = await placed(call, subject);
     const done = await performed(call, writer, issues.createComment(place, JSON.stringify({ body })));
     const node = await shownComment(call, subject.repositoryId, done);
@@ -61,14 +63,14 @@ export const mutationResolvers: Record<string, Mutation> = {
     return { commentEdge: { cursor: writeCursor([String(id), id]), node }, subject: await again(call, subject) };
   }),
   updateIssueComment: mutation<Input & { id: string; body: string }>(async (call, { id, body }) => {
-    const comment = await typed(call, id, "IssueComment");
-    const writer = writerOf(call, await repositoryOf(call, comment), await rightFor(call, comment));
+    const comment = await nodeOfKind(call, id, "IssueComment");
+    const writer = writerOf(call, await repositoryOfNode(call, comment), await rightFor(call, comment));
     const write = issues.editComment(writer.repository, Number(comment.rest.id), JSON.stringify({ body }));
     return { issueComment: await shownComment(call, comment.repositoryId, await performed(call, writer, write)) };
   }),
   deleteIssueComment: mutation<Input & { id: string }>(async (call, { id }) => {
-    const comment = await typed(call, id, "IssueComment");
-    const writer = writerOf(call, await repositoryOf(call, comment), await rightFor(call, comment));
+    const comment = await nodeOfKind(call, id, "IssueComment");
+    const writer = writerOf(call, await repositoryOfNode(call, comment), await rightFor(call, comment));
     const commentId = Number(comment.rest.id);
     const number = await findParentNumber(call.ctx.db, "issue_comment", comment.repositoryId, commentId);
     const place = number === null ? null : await issues.issuePlace(call.ctx, writer.repository, number);
@@ -76,7 +78,7 @@ export const mutationResolvers: Record<string, Mutation> = {
     return {};
   }),
   createPullRequest: mutation<NewPull>(async (call, input) => {
-    const repository = await typed(call, input.repositoryId, "Repository");
+    const repository = await nodeOfKind(call, input.repositoryId, "Repository");
     const writer = writerOf(call, repository, "pulls");
     const wanted: Fields = {
       title: input.title,
@@ -90,19 +92,19 @@ export const mutationResolvers: Record<string, Mutation> = {
     return { pullRequest: await shown(call, repository, done, "PullRequest") };
   }),
   updatePullRequest: mutation<Sets & { pullRequestId: string }>(async (call, input) => {
-    const pull = await typed(call, input.pullRequestId, "PullRequest");
+    const pull = await nodeOfKind(call, input.pullRequestId, "PullRequest");
     const done = await updatePull(call, pull, input, await placed(call, pull), await resolved(call, input));
     return { actor: await viewer(call), pullRequest: await again(call, pull, done) };
   }),
   closePullRequest: mutation<Input & { pullRequestId: string }>(async (call, { pullRequestId }) => ({
-    pullRequest: await editPull(call, await typed(call, pullRequestId, "PullRequest"), { state: "closed" }),
+    pullRequest: await editPull(call, await nodeOfKind(call, pullRequestId, "PullRequest"), { state: "closed" }),
   })),
   reopenPullRequest: mutation<Input & { pullRequestId: string }>(async (call, { pullRequestId }) => ({
-    pullRequest: await editPull(call, await typed(call, pullRequestId, "PullRequest"), { state: "open" }),
+    pullRequest: await editPull(call, await nodeOfKind(call, pullRequestId, "PullRequest"), { state: "open" }),
   })),
   addLabelsToLabelable: mutation<Input & { labelableId: string; labelIds: string[] }>(
     async (call, { labelableId, labelIds }) => {
-      const labelable = await typed(call, labelableId, "Issue", "PullRequest");
+      const labelable = await nodeOfKind(call, labelableId, "Issue", "PullRequest");
       const { writer, place } = await placed(call, labelable);
       const { labels } = setsOf({ labelIds }, await resolved(call, { labelIds }));
       const body = JSON.stringify({ labels });
@@ -113,7 +115,7 @@ export const mutationResolvers: Record<string, Mutation> = {
   removeLabelsFromLabelable: mutation<Input & { labelableId: string; labelIds: string[] }>(removeLabels),
   addAssigneesToAssignable: mutation<Input & { assignableId: string; assigneeIds: string[] }>(
     async (call, { assignableId, assigneeIds }) => {
-      const assignable = await typed(call, assignableId, "Issue", "PullRequest");
+      const assignable = await nodeOfKind(call, assignableId, "Issue", "PullRequest");
       const { writer, place } = await placed(call, assignable);
       const { assignees } = setsOf({ assigneeIds }, await resolved(call, { assigneeIds }));
       await performed(call, writer, issues.changeAssignees(place, "POST", JSON.stringify({ assignees })));
@@ -138,7 +140,7 @@ async function removeLabels(
   call: GraphqlCall,
   { labelableId, labelIds }: { labelableId: string; labelIds: string[] },
 ): Promise<object> {
-  const labelable = await typed(call, labelableId, "Issue", "PullRequest");
+  const labelable = await nodeOfKind(call, labelableId, "Issue", "PullRequest");
   const { writer, place } = await placed(call, labelable);
   const { labels = [] } = await resolved(call, { labelIds });
   const gone = labels.map(({ rest: { id } }) => id);

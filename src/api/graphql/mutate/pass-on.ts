@@ -8,7 +8,7 @@ import { mayWrite, notAccessible } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { ShareSpentFault } from "../../forward/upstream-for-callers.ts";
 import { known, OutcomeUnknownFault, type Writer } from "../../rest/writes/pass-on.ts";
-import { askAgain, isSuccess, perform, settle, type Write } from "../../rest/writes/write.ts";
+import { isSuccess, markForRefresh, perform, settle, type Write } from "../../rest/writes/write.ts";
 import { beginTrace, type Trace } from "../../trace/trace.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError, upstreamsError } from "../errors.ts";
@@ -85,7 +85,7 @@ async function send(
       return graphqlAnswer(received, parseGraphql(received.text), { seenAt, mutates: true });
     });
   } catch (error) {
-    if (error instanceof OutcomeUnknownFault) await askAgain(writer, about);
+    if (error instanceof OutcomeUnknownFault) await markForRefresh(writer, about);
     if (!(error instanceof UpstreamRefusedError)) throw error;
     const [first] = rowsOf(objectOf(error.body).errors);
     throw upstreamsError(textOf(first?.type), textOf(first?.message) || error.message);

@@ -14,9 +14,9 @@ import {
   enumValue,
   ofRepository,
   onceRead,
-  pathOf,
+  pathnameOf,
   type Resolver,
-  requireRepository,
+  requireShownRepository,
   rest,
   type TypeResolvers,
 } from "./fields.ts";
@@ -88,7 +88,7 @@ export const pullFiles: Resolver = async (node, args: PageArguments, call: Graph
 async function whole(node: Node, call: GraphqlCall): Promise<Fields> {
   const { repositoryId, rest: known } = node;
   if (known.sha !== undefined) return known;
-  const { rest: repository } = await requireRepository(call, repositoryId);
+  const { rest: repository } = await requireShownRepository(call, repositoryId);
   const maySee = sees(call.sight, { id: repositoryId, isPrivate: repository.private === true }, "pulls");
   type Place = { repositoryId: number; sha: string };
   const found = maySee
@@ -135,7 +135,7 @@ const gitActor =
   };
 
 const pageOf = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCall) =>
-  `${(await requireRepository(call, repositoryId)).rest.html_url}/commit/${oid}`;
+  `${(await requireShownRepository(call, repositoryId)).rest.html_url}/commit/${oid}`;
 
 /** Git's letters as GraphQL spells them. What REST calls unchanged it has no word for. */
 const CHANGES: Readonly<Record<string, string>> = { removed: "DELETED" };
@@ -149,7 +149,7 @@ export const commitResolvers: Record<string, TypeResolvers> = {
     abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
     url: (node, _args, call) => pageOf(node, call),
     commitUrl: (node, _args, call) => pageOf(node, call),
-    resourcePath: async (node, _args, call) => pathOf(await pageOf(node, call)),
+    resourcePath: async (node, _args, call) => pathnameOf(await pageOf(node, call)),
     message: ofWhole((commit) => git(commit).message),
     messageHeadline: ofWhole((commit, call) => wordsOf(commit, call).headline),
     messageBody: ofWhole((commit, call) => wordsOf(commit, call).body),

@@ -4,11 +4,11 @@ import {
   findIssueDocuments,
   findPages,
   InvalidPositionError,
+  type ListPosition,
   type PageRequest,
   type PageRow,
   type PageSource,
   type Parent,
-  type Position,
 } from "../../../mirror/read/pages.ts";
 import { readCursor, writeCursor } from "../../dialect/cursor.ts";
 import type { Count, GraphqlCall, Node, NodeKind, WrittenIssues } from "../call.ts";
@@ -31,7 +31,7 @@ type ShownNode = Node | WrittenResource | null;
 interface ConnectionPage {
   /** As the field shows them that has this info. */
   nodes: (info?: FieldInfo) => ShownNode[] | Promise<ShownNode[]>;
-  positions: Position[];
+  positions: ListPosition[];
   hasNextPage: boolean;
   hasPreviousPage: boolean;
 }
@@ -148,7 +148,7 @@ export function heldConnection(
 ): Connection {
   const request = pageRequest(info, args, position);
   const rows = held.map((node, at) => ({ node, key: keyOf(node, at), tie: Number(node.rest.id) }));
-  const order = (a: Position, b: Position) =>
+  const order = (a: ListPosition, b: ListPosition) =>
     (a.key < b.key ? -1 : a.key > b.key ? 1 : a.tie - b.tie) * (direction === "asc" ? 1 : -1);
   rows.sort(order);
   const load = (wanted: PageRequest): ConnectionPage => {
@@ -194,7 +194,7 @@ function connection<Loaded extends ConnectionPage | Promise<ConnectionPage>>(
     loading ??= load(request, shownBy);
     return loading instanceof Promise ? loading.then(show) : show(loading);
   };
-  const cursor = ({ key, tie }: Position) => writeCursor([key, tie]);
+  const cursor = ({ key, tie }: ListPosition) => writeCursor([key, tie]);
   return {
     totalCount,
     nodes: (_args, _call, info) => ofPage(({ nodes }) => nodes(info), info),
@@ -281,7 +281,7 @@ export function pageRequest<Place>(
 }
 
 /** Null for what is no cursor of a list. */
-function position(text: string): Position | null {
+function position(text: string): ListPosition | null {
   const [key, tie] = readCursor(text) ?? [];
   return typeof key === "string" && tie !== undefined ? { key, tie } : null;
 }

@@ -21,7 +21,7 @@ export const account =
   (key: string): Resolver =>
   (node) =>
     actorOf(node.rest[key]);
-export const path: Resolver = (node) => pathOf(node.rest.html_url);
+export const path: Resolver = (node) => pathnameOf(node.rest.html_url);
 
 /** For fields that only a read of the single resource shows. Without that read the mirror cannot answer. */
 export const onceRead =
@@ -41,7 +41,7 @@ export function enumValue(value: Json | undefined): string | null {
   return typeof value === "string" ? value.toUpperCase().replaceAll(/[ -]/g, "_") : null;
 }
 
-export function pathOf(address: Json | undefined): string | null {
+export function pathnameOf(address: Json | undefined): string | null {
   return (typeof address === "string" && URL.parse(address)?.pathname) || null;
 }
 
@@ -60,10 +60,10 @@ export function commitNode(repositoryId: number, oid: Json | undefined): Node | 
 }
 
 export const ofRepository: TypeResolvers = {
-  repository: (node, _args, call) => requireRepository(call, node.repositoryId),
+  repository: (node, _args, call) => requireShownRepository(call, node.repositoryId),
 };
 
-export async function requireRepository(call: GraphqlCall, id: number): Promise<Node> {
+export async function requireShownRepository(call: GraphqlCall, id: number): Promise<Node> {
   const repository = await call.repository(id);
   if (repository) return repository;
   call.lacks();

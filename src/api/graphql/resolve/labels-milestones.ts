@@ -8,9 +8,9 @@ import {
   notMirrored,
   ofRepository,
   path,
-  pathOf,
+  pathnameOf,
   type Resolver,
-  requireRepository,
+  requireShownRepository,
   rest,
   type TypeResolvers,
   upper,
@@ -42,8 +42,9 @@ export const label: TypeResolvers = {
   isDefault: rest("default"),
   createdAt: notMirrored,
   updatedAt: notMirrored,
-  url: async (node, _args, call) => labelPage(node, await requireRepository(call, node.repositoryId)),
-  resourcePath: async (node, _args, call) => pathOf(labelPage(node, await requireRepository(call, node.repositoryId))),
+  url: async (node, _args, call) => labelPage(node, await requireShownRepository(call, node.repositoryId)),
+  resourcePath: async (node, _args, call) =>
+    pathnameOf(labelPage(node, await requireShownRepository(call, node.repositoryId))),
 };
 
 function labelPage(node: Node, { rest: { html_url } }: Node): string {

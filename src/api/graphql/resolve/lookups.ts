@@ -4,7 +4,7 @@ import { decodeId } from "./node-id.ts";
 import { given } from "./rights.ts";
 
 /** @throws GraphQLError NOT_FOUND, also for what the caller may not see */
-export async function repositoryOf(
+export async function requireRepositoryNamed(
   call: GraphqlCall,
   owner: string,
   name: string,

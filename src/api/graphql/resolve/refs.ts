@@ -11,7 +11,7 @@ import {
   notMirrored,
   ofRepository,
   type Resolver,
-  requireRepository,
+  requireShownRepository,
   type TypeResolvers,
 } from "./fields.ts";
 import { readsCodeOf } from "./rights.ts";
@@ -86,7 +86,7 @@ export const refResolvers: Record<string, TypeResolvers> = {
     ...ofRepository,
     abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
     commitUrl: async ({ repositoryId, rest: { oid } }, _args, call) =>
-      `${(await requireRepository(call, repositoryId)).rest.html_url}/commit/${oid}`,
+      `${(await requireShownRepository(call, repositoryId)).rest.html_url}/commit/${oid}`,
     id: (_node, _args, call) => lacking(call),
     name: ({ rest: { name } }) => name,
     oid: ({ rest: { oid } }) => oid,

@@ -12,7 +12,7 @@ import {
   onceRead,
   path,
   type Resolver,
-  requireRepository,
+  requireShownRepository,
   rest,
   type TypeResolvers,
 } from "./fields.ts";
@@ -48,7 +48,7 @@ type ReleaseArguments = PageArguments & { orderBy?: Order | null };
 /** Names as upstream sorts them are not known. */
 const releases: Resolver = async ({ repositoryId }, args: ReleaseArguments, call, info) => {
   const held = await heldOf(call, repositoryId);
-  const { rest: repository } = await requireRepository(call, repositoryId);
+  const { rest: repository } = await requireShownRepository(call, repositoryId);
   const withDrafts = seesDrafts(call.caller, { id: repositoryId, isPrivate: repository.private === true }, held);
   const { orderBy } = args;
   if (withDrafts === null || (orderBy && orderBy.field !== "CREATED_AT")) return lacking(call);

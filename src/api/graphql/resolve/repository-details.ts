@@ -8,7 +8,7 @@ import type { RepositoryPermission } from "../../callers/upstream-rights.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
-import { onceRead, type Resolver, requireRepository, type TypeResolvers } from "./fields.ts";
+import { onceRead, type Resolver, requireShownRepository, type TypeResolvers } from "./fields.ts";
 import { withRight } from "./rights.ts";
 
 async function rightsOf({ repositoryId, rest }: Node, call: GraphqlCall): Promise<Rights | null> {
@@ -80,7 +80,7 @@ export const repositoryDetails: TypeResolvers = {
     return { totalCount, nodes: refused, edges: refused, pageInfo: refused };
   },
   assignableUsers: async (node, args: PageArguments & { query?: string | null }, call, info) => {
-    await requireRepository(call, node.repositoryId);
+    await requireShownRepository(call, node.repositoryId);
     const parent = { r: node.repositoryId, n: 0 };
     return withRight(call, { repositoryId: node.repositoryId, right: "issues or pulls" }, () =>
       storedConnection(call, info, args, { kind: "User", source: assignableUsers(args), parent }),

@@ -13,7 +13,7 @@ import {
   enumValue,
   path,
   type Resolver,
-  requireRepository,
+  requireShownRepository,
   rest,
   type TypeResolvers,
 } from "./fields.ts";
@@ -25,7 +25,7 @@ import { given, withRight } from "./rights.ts";
 /** A list of what belongs to a repository; one that is only known as the head of a pull request has none to show. */
 function listed<Args extends object>(kind: Node["kind"], right: Right, source: (args: Args) => PageSource): Resolver {
   return async ({ repositoryId }, args: Args & PageArguments, call, info) => {
-    await requireRepository(call, repositoryId);
+    await requireShownRepository(call, repositoryId);
     const parent = { r: repositoryId, n: 0 };
     return withRight(call, { repositoryId, right }, () =>
       storedConnection(call, info, args, { kind, source: source(args), parent }),

@@ -9,7 +9,7 @@ import { commitResolvers } from "./commits.ts";
 import type { TypeResolvers } from "./fields.ts";
 import { issue, pullRequest } from "./issues.ts";
 import { label, milestone } from "./labels-milestones.ts";
-import { nodeOf, repositoryOf, resourceAt } from "./lookups.ts";
+import { nodeOf, requireRepositoryNamed, resourceAt } from "./lookups.ts";
 import { refResolvers } from "./refs.ts";
 import { releaseResolvers } from "./releases.ts";
 import { repository } from "./repository.ts";
@@ -58,7 +58,7 @@ export const queryResolvers: Record<string, RootResolver> = {
     _root,
     { owner, name: repo, followRenames }: { owner: string; name: string; followRenames?: boolean | null },
     call,
-  ) => repositoryOf(call, owner, repo, followRenames ?? true),
+  ) => requireRepositoryNamed(call, owner, repo, followRenames ?? true),
   node: (_root, { id }: { id: string }, call) => nodeOf(call, id),
   nodes: (_root, { ids }: { ids: string[] }, call) => {
     if (ids.length > MAX_IDS) {

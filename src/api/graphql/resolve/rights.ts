@@ -3,11 +3,11 @@ import { hasWhereSeen, type Right, sees } from "../../../mirror/read/sight.ts";
 import { type CodeRight, notAccessible, readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { notGiven, typedError } from "../errors.ts";
-import { requireRepository } from "./fields.ts";
+import { requireShownRepository } from "./fields.ts";
 
 /** @throws GraphQLError FORBIDDEN; NOT_FOUND for a repository that the caller does not see */
 async function requireRight(call: GraphqlCall, repositoryId: number, right: Right): Promise<void> {
-  const { rest } = await requireRepository(call, repositoryId);
+  const { rest } = await requireShownRepository(call, repositoryId);
   const isSeen = sees(call.sight, { id: repositoryId, isPrivate: rest.private === true }, right);
   if (!isSeen) throw notGiven(notAccessible(call.caller));
 }
@@ -21,7 +21,7 @@ export async function readsCodeOf(
   repositoryId: number,
   ...rights: readonly CodeRight[]
 ): Promise<boolean> {
-  const { rest } = await requireRepository(call, repositoryId);
+  const { rest } = await requireShownRepository(call, repositoryId);
   const { caller, sight } = call;
   const repository = { id: repositoryId, isPrivate: rest.private === true };
   if (rights.every((right) => readsCode(caller, sight, repository, right))) return true;

@@ -1,4 +1,4 @@
-import { askAgain } from "../../../events/asks.ts";
+import { askForRedelivery } from "../../../events/asks.ts";
 import { rewritten } from "../../../events/request.ts";
 import { findSent, listSent, pageBefore } from "../../../events/sent.ts";
 import { wake } from "../../../events/wake.ts";
@@ -54,7 +54,7 @@ export const getDelivery: HookOperation = async (call, place) => {
 
 export const resendDelivery: HookOperation = async (call, place) => {
   const { id } = await requireTarget(call, place);
-  if (!(await askAgain(call.ctx, id, deliveryIn(call.params.delivery)))) throw notFound();
+  if (!(await askForRedelivery(call.ctx, id, deliveryIn(call.params.delivery)))) throw notFound();
   await wake(call.ctx, [id]);
   return { status: 202, body: "{}", isUncached: true };
 };

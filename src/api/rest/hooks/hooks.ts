@@ -1,4 +1,4 @@
-import { askFor } from "../../../events/asks.ts";
+import { askForSending } from "../../../events/asks.ts";
 import { latestDelivery } from "../../../events/latest.ts";
 import { lastSent } from "../../../events/sent.ts";
 import {
@@ -134,7 +134,7 @@ export const testHook: HookOperation = async (call, place) => {
   const push = wants ? await latestDelivery(call.ctx, place.scope.id, "push") : null;
   if (push !== null) {
     const ask = { event: "push", deliveryId: push, payload: null, repositoryId: place.scope.id };
-    if (!(await askFor(call.ctx, target.id, ask))) throw notFound();
+    if (!(await askForSending(call.ctx, target.id, ask))) throw notFound();
     await wake(call.ctx, [target.id]);
   }
   return NO_CONTENT;
@@ -160,7 +160,7 @@ async function ping(call: Call, place: HookPlace, target: Target): Promise<boole
   });
   const repositoryId = place.login === null ? place.scope.id : null;
   const ask = { event: "ping", payload: Buffer.from(payload), deliveryId: null, repositoryId };
-  const isAsked = await askFor(call.ctx, target.id, ask);
+  const isAsked = await askForSending(call.ctx, target.id, ask);
   if (isAsked) await wake(call.ctx, [target.id]);
   return isAsked;
 }

@@ -21,7 +21,12 @@ export function put(kind: LabelKind, { fullName }: RepositoryAddress, below: str
 }
 
 /** `key`: its id; null where the mirror does not know it. */
-export function remove(kind: LabelKind, { id, fullName }: RepositoryAddress, below: string, key: number | null): Write {
+export function removeLabel(
+  kind: LabelKind,
+  { id, fullName }: RepositoryAddress,
+  below: string,
+  key: number | null,
+): Write {
   const gone = key === null ? [] : [{ kind, repositoryId: id, key }];
   const path = `/repos/${fullName}/${COLLECTIONS[kind]}${below}`;
   return { method: "DELETE", path, body: null, about: gone, says: () => ({ gone }) };

@@ -152,7 +152,7 @@ export const WRITE_OPERATIONS: readonly ServedOperation[] = [
     takes: "nothing",
     write: async ({ ctx, repository, params }) => {
       const known = await findLabel(ctx.db, repository.id, params.name ?? "");
-      return labels.remove("label", repository, below(params.name), known?.id ?? null);
+      return labels.removeLabel("label", repository, below(params.name), known?.id ?? null);
     },
   }),
   post("/milestones", "issues or pulls", "issues/milestones#create-a-milestone", {
@@ -168,7 +168,7 @@ export const WRITE_OPERATIONS: readonly ServedOperation[] = [
     write: async (call) => {
       const number = numberOf(call);
       const known = await findMilestone(call.ctx.db, call.repository.id, number);
-      return labels.remove("milestone", call.repository, `/${number}`, known?.id ?? null);
+      return labels.removeLabel("milestone", call.repository, `/${number}`, known?.id ?? null);
     },
   }),
 ];

@@ -18,7 +18,7 @@ export interface FollowUpRead {
 }
 
 /** `body` is null where upstream shows nothing. */
-export interface Reading extends Pick<FollowUpRead, "kind" | "key"> {
+export interface ReadBack extends Pick<FollowUpRead, "kind" | "key"> {
   body: Json;
   seenAt: Date;
   /** Read with a caller's own token, to which upstream may show less than to the mirror. */
@@ -30,14 +30,14 @@ export interface Reading extends Pick<FollowUpRead, "kind" | "key"> {
 type Reader = Pick<Writer, "ctx" | "caller">;
 
 /** Reads once. A failed read does not fail the write: what was implied stands, and upstream is asked again later. */
-export async function readNow(reader: Reader, read: FollowUpRead): Promise<Reading> {
+export async function readNow(reader: Reader, read: FollowUpRead): Promise<ReadBack> {
   return (await tryRead(reader, read)) ?? nothing(reader, read);
 }
 
 const UNTIL_SHOWN: Backoff = { firstMs: 200, longestMs: 4_000 };
 
 /** Reads until upstream shows what was just made there, or fails. The last read is when the patience ends. */
-export async function awaitShown(reader: Reader, read: FollowUpRead): Promise<Reading> {
+export async function awaitShown(reader: Reader, read: FollowUpRead): Promise<ReadBack> {
   let leftMs = read.patienceMs ?? REPLICA_LAG_MS;
   for (let attempt = 1; ; attempt++) {
     const reading = await tryRead(reader, read);
@@ -52,7 +52,7 @@ export async function awaitShown(reader: Reader, read: FollowUpRead): Promise<Re
 }
 
 /** Null: upstream could not be asked. */
-async function tryRead(reader: Reader, read: FollowUpRead): Promise<Reading | null> {
+async function tryRead(reader: Reader, read: FollowUpRead): Promise<ReadBack | null> {
   const { upstream, log } = reader.ctx;
   try {
     const answer = await upstream.getWritten(reader.caller, read.path);
@@ -65,7 +65,7 @@ async function tryRead(reader: Reader, read: FollowUpRead): Promise<Reading | nu
   }
 }
 
-function nothing({ ctx: { clock }, caller }: Reader, { kind, key }: FollowUpRead): Reading {
+function nothing({ ctx: { clock }, caller }: Reader, { kind, key }: FollowUpRead): ReadBack {
   const isCallers = caller.kind === "user" && caller.by.of === "upstream";
   return { kind, key, body: null, seenAt: clock.now(), isCallers };
 }

@@ -13,7 +13,7 @@ import { type Backoff, waitAfterMs } from "../../../operations/backoff.ts";
 import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.ts";
 import { beginTrace, type Trace } from "../../trace/trace.ts";
 import { OutcomeUnknownFault, passOn, type Writer } from "./pass-on.ts";
-import { awaitShown, type FollowUpRead, type Reading, readNow } from "./write-reads.ts";
+import { awaitShown, type FollowUpRead, type ReadBack, readNow } from "./write-reads.ts";
 
 /**
  * One write of the service: the request to upstream, and the effects of its success.
@@ -46,7 +46,7 @@ export interface Written {
    */
   doneBy: string | null;
   /** What was read after it. */
-  readings: readonly Reading[];
+  readings: readonly ReadBack[];
 }
 
 export type Find = (kind: Kind, key: number) => Promise<Stored | undefined>;
@@ -92,14 +92,14 @@ export async function perform(writer: Writer, write: Write): Promise<Performed> 
   try {
     answer = await passOn(writer, write, trace);
   } catch (error) {
-    if (error instanceof OutcomeUnknownFault) await askAgain(writer, write.about);
+    if (error instanceof OutcomeUnknownFault) await markForRefresh(writer, write.about);
     throw error;
   }
   if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, { ...answer, sentAt, trace }) };
   await trace.end();
   // The mirror may still show a resource that upstream calls missing or moved.
   const isInDoubt = [301, 307, 404, 410].includes(answer.status);
-  if (isInDoubt && (await writer.ctx.upstream.mayRaiseDoubt(writer.caller))) await askAgain(writer, write.about);
+  if (isInDoubt && (await writer.ctx.upstream.mayRaiseDoubt(writer.caller))) await markForRefresh(writer, write.about);
   return { answer, isStored: false };
 }
 
@@ -184,14 +184,14 @@ async function findOne(tx: Transaction, repositoryId: number, kind: Kind, key: n
  */
 async function fold(
   { shown = [], implied = [] }: Sayings,
-  readings: Reading[],
+  readings: ReadBack[],
   at: Sighting,
   find: Find,
 ): Promise<{ observed: Observed[]; doubts: ResourceKey[] }> {
   const repositoryId = at.repository?.id ?? 0;
   const observed = [...shown];
   const doubts: ResourceKey[] = [];
-  const confirmed = new Set<Reading>();
+  const confirmed = new Set<ReadBack>();
   for (const one of implied) {
     const key = { kind: one.kind, repositoryId: one.kind === "repository" ? 0 : repositoryId, key: one.key };
     const stored = await find(one.kind, one.key);
@@ -213,14 +213,14 @@ async function fold(
   return { observed, doubts };
 }
 
-function observeReading({ kind, body, seenAt, isCallers }: Reading, at: Sighting): Observed {
+function observeReading({ kind, body, seenAt, isCallers }: ReadBack, at: Sighting): Observed {
   const bodies = Array.isArray(body) ? body : [body];
   // What a caller's token is not shown is not gone.
   const isSingle = !isCallers && (kind === "issue" || kind === "pull_request");
   return joinObserved(bodies.map((one) => observe(kind, one, { ...at, seenAt, isSingle })));
 }
 
-function mainOf({ kind, key }: Reading, { seen }: Observed): Fields {
+function mainOf({ kind, key }: ReadBack, { seen }: Observed): Fields {
   return seen.find((one) => one.kind === kind && one.key === key && one.extent !== "part")?.fields ?? {};
 }
 
@@ -262,7 +262,7 @@ function marksFor(keys: ResourceKey[], answeredAt: Date) {
 }
 
 /** Marks these to be asked about once no replica can lag behind. */
-export async function askAgain({ ctx, requestId }: Writer, about: ResourceKey[]): Promise<void> {
+export async function markForRefresh({ ctx, requestId }: Writer, about: ResourceKey[]): Promise<void> {
   try {
     await storeMarks(ctx.db, marksFor(about, ctx.clock.now()));
   } catch (error) {
