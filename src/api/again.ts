@@ -12,8 +12,13 @@ import type { Bucket, CallerQuota, TakenQuota } from "./callers/quota.ts";
 import { freshnessHeaders, wantsNoCache } from "./dialect/freshness.ts";
 import { isUnchanged, quotaLines } from "./dialect/reply.ts";
 import type { RequestIds } from "./dialect/request-id.ts";
+<<<<<<< HEAD
 import type { ApiMeter, RequestFigures, Tally } from "./metering.ts";
 import { type RenderedPage, shownStanding } from "./page.ts";
+=======
+import type { ApiMeter, Metered } from "./metering.ts";
+import { homeOf, type RenderedPage } from "./page.ts";
+>>>>>>> 65275345 (Tell what each caller asked, and what that spared their quota)
 
 /** How a request was answered that may come again as it is. */
 export interface AnsweredRequest {
@@ -43,8 +48,13 @@ interface RepeatableAnswer {
   bodyHeaders: readonly string[];
   bytes: number;
   /** As it is counted when it is answered again, and what counts it, by status; null: it has not been. */
+<<<<<<< HEAD
   metered: RequestFigures;
   tallies: Record<200 | 304, Tally | null>;
+=======
+  metered: Metered;
+  counters: Record<200 | 304, (() => void) | null>;
+>>>>>>> 65275345 (Tell what each caller asked, and what that spared their quota)
   /** What says how fresh it is, for this second. */
   freshness: { confirmedMs: number | null; second: number; headers: readonly string[] };
 }
@@ -122,7 +132,7 @@ export class Again {
       bodyHeaders: Object.entries(bodyHeaders).flat(),
       bytes,
       metered: { ...metered, source: "kept" },
-      tallies: { 200: null, 304: null },
+      counters: { 200: null, 304: null },
       freshness: { confirmedMs: 0, second: 0, headers: [] },
     });
   }
@@ -181,8 +191,8 @@ export class Again {
     // GitHub docs: a 304 is free to those who are authorised.
     if (unchanged && way.credential !== null) this.#quota.undo(taken);
     const status = unchanged ? 304 : 200;
-    way.tallies[status] ??= this.#meter.tally(way.metered, status);
-    way.tallies[status].count += 1;
+    way.counters[status] ??= this.#meter.counter(way.metered, status);
+    way.counters[status]();
     const quota = quotaLines(this.#quota.figuresOf(taken), way.bucket);
     const id = ["X-GitHub-Request-Id", this.#requestIds.next()];
     const own = unchanged ? [] : way.bodyHeaders;

@@ -1,18 +1,15 @@
 import type { Histogram } from "prom-client";
+import type { Context } from "../context.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
-import { BoundedLabel, type Metrics } from "../operations/metrics.ts";
+import { BoundedLabel } from "../operations/metrics.ts";
+import { isRead } from "./call.ts";
 import type { Caller } from "./callers/caller.ts";
+import { type Served, type Source, Sparing } from "./callers/spared.ts";
 import { failureStatus } from "./dialect/failure.ts";
 
-/**
- * Where an answer comes from: rows of the mirror; an answer that was kept and still stands; upstream, on the caller's behalf; an
- * answer of upstream's that was kept.
- */
-export type Source = "mirror" | "kept" | "forwarded" | "cache";
-
 /** Requests that have all of this in common. */
-export interface Tally {
+interface Tally {
   readonly labels: {
     route: string;
     method: string;
@@ -34,8 +31,20 @@ export interface RequestFigures {
   agent: string;
   caller: "unknown" | "anonymous" | "own" | "upstream";
   source: Source;
+  /** Whose quota it is, by name; empty: nobody's that is known. */
+  payer: string;
+  /** What upstream would charge for it: requests, or points of GraphQL; 0: it is asked all the same. */
+  price: number;
   /** By the monotonic clock. */
   startedAt: number;
+}
+
+/** What is counted of one kind of answer. */
+interface Counted {
+  tally: Tally;
+  served: Served | null;
+  /** Of `served`, not noted yet. */
+  waiting: number;
 }
 
 /** Enough for every operation with each kind of caller and a dozen programs; what comes after counts as another program's. */
@@ -46,13 +55,23 @@ const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 /** What stands before a version, or the whole of a short name. */
 const PROGRAM = /^[\w.-]+(?: (?:CLI|Ruby Gem|Desktop))?(?=[/ ]|$)/;
 
+/** What is answered from memory is noted as often. */
+const NOTED_MS = 2_000;
+/** What upstream charges nobody for, or what is the mirror's own refusal. */
+const SPARES_NOTHING: ReadonlySet<number> = new Set([304, 401, 403, 429]);
+
 /** Counts callers' requests. */
 export class ApiMeter {
+  readonly #sparing: Sparing;
+  readonly #timer: NodeJS.Timeout;
+  #waiting: Counted[] = [];
   readonly #tallies = new Map<string, Tally>();
   readonly #agents = new BoundedLabel(MOST_AGENTS);
   readonly #seconds: Histogram<"route" | "method">;
 
-  constructor(metrics: Metrics) {
+  constructor({ metrics, ...ctx }: Pick<Context, "metrics" | "redis" | "config" | "clock" | "log">) {
+    this.#sparing = new Sparing(ctx);
+    this.#timer = setInterval(() => this.#note(), NOTED_MS).unref();
     this.#seconds = metrics.histogram(
       "tain_api_request_duration_seconds",
       "From a request's arrival to the beginning of its answer, for what was not kept.",
@@ -84,7 +103,30 @@ export class ApiMeter {
 
   begin(route: string, method: string, userAgent: string | undefined): RequestFigures {
     const agent = this.#agents.of(PROGRAM.exec(userAgent ?? "")?.[0] ?? "unnamed");
-    return { route, method, agent, caller: "unknown", source: "mirror", startedAt: performance.now() };
+    // What a document costs is known once it is read.
+    const price = route === "/graphql" || !isRead(method) ? 0 : 1;
+    const startedAt = performance.now();
+    return { route, method, agent, caller: "unknown", source: "mirror", payer: "", price, startedAt };
+  }
+
+  /** Notes what is known of the caller. */
+  identified(metered: Metered, caller: Caller): void {
+    metered.caller = kindOf(caller);
+    metered.payer = caller.kind === "anonymous" ? "strangers" : caller.quotaName;
+  }
+
+  /** Stores what is to be noted. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#note();
+    await this.#sparing.flush();
+  }
+
+  #note(): void {
+    for (const counted of this.#waiting.splice(0)) {
+      if (counted.served) this.#sparing.note(counted.served, counted.waiting);
+      counted.waiting = 0;
+    }
   }
 
   /** Counts what comes of a request, a failure by the status that its caller is told. */
@@ -106,22 +148,46 @@ export class ApiMeter {
 
   end(metered: RequestFigures, status: number): void {
     const { route, method, source, startedAt } = metered;
-    this.tally(metered, status).count += 1;
+    this.counter(metered, status)();
     if (source !== "kept") this.#seconds.observe({ route, method }, (performance.now() - startedAt) / 1_000);
   }
 
+<<<<<<< HEAD
   tally({ route, method, agent, caller, source }: RequestFigures, status: number): Tally {
+=======
+  /** What counts such an answer each time that it is given. */
+  counter(metered: Metered, status: number): () => void {
+    const counted: Counted = { tally: this.#tally(metered, status), served: servedAs(metered, status), waiting: 0 };
+    return () => {
+      counted.tally.count += 1;
+      if (counted.served && counted.waiting++ === 0) this.#waiting.push(counted);
+    };
+  }
+
+  #tally({ route, method, agent, caller, source }: Omit<Metered, "payer" | "price">, status: number): Tally {
+>>>>>>> 65275345 (Tell what each caller asked, and what that spared their quota)
     const key = `${route} ${method} ${status} ${caller} ${source} ${agent}`;
     const known = this.#tallies.get(key);
     if (known) return known;
     if (this.#tallies.size >= MOST_TALLIES && agent !== "other")
-      return this.tally({ route, method, agent: "other", caller, source, startedAt: 0 }, status);
+      return this.#tally({ route, method, agent: "other", caller, source, startedAt: 0 }, status);
     const made = { labels: { route, method, status, caller, source, agent }, count: 0, told: 0 };
     this.#tallies.set(key, made);
     return made;
   }
 }
 
+<<<<<<< HEAD
 export function kindOf(caller: Caller): RequestFigures["caller"] {
+=======
+function servedAs({ route, payer, price, source }: Metered, status: number): Served | null {
+  if (payer === "") return null;
+  const isSpared = source !== "forwarded" && status < 500 && !SPARES_NOTHING.has(status);
+  const bucket = route === "/graphql" ? "points" : "requests";
+  return { caller: payer, bucket, source, spared: isSpared ? price : 0 };
+}
+
+export function kindOf(caller: Caller): Metered["caller"] {
+>>>>>>> 65275345 (Tell what each caller asked, and what that spared their quota)
   return caller.kind === "anonymous" ? "anonymous" : caller.by.of;
 }

@@ -98,7 +98,7 @@ export function openApi(
   const changes = new ChangeStreams({ reads: primaryReads, end }, announcements);
   const places = new StreamPlaces(ctx.config);
   const pages = openPages(ctx.config.pageCacheBytes);
-  const meter = new ApiMeter(ctx.metrics);
+  const meter = new ApiMeter(ctx);
   ctx.metrics.watchPool("reads", primaryReads);
   const again = new Again(ctx, { callers, quota, pages, requestIds, meter });
   const forms = new Map(REST_OPERATIONS.map(({ path, route }) => [route, formOf(path, route)]));
@@ -136,6 +136,7 @@ export function openApi(
       await forwarded?.close();
       await graphql.close();
       await quota.close();
+      await meter.close();
       await callers.close();
       await replicas?.close();
       await mirror[Symbol.asyncDispose]();

@@ -1,3 +1,4 @@
+import { type Asked, askedLately } from "../api/callers/spared.ts";
 import { type Spender, spenders } from "../api/callers/spenders.ts";
 import { quotaHistory } from "../upstream/quota/history.ts";
 import { type Outlook, withOutlooks } from "../upstream/quota/outlook.ts";
@@ -13,21 +14,32 @@ export const quota: Command = {
   values: { limit: LIMIT },
   about: `
 Shows what is left of each credential's quota, when it will be spent at the pace of the last
-minutes, and what took it within the last hour: by class, route and caller. Upstream is not
-asked. With --json the hour is there as well, by fifteen seconds.`,
+minutes, and what took it within the last hour: by class, route and caller. Then who asked the
+API most, where their answers came from, and how much of their own quota that spared: requests,
+and points of GraphQL. Upstream is not asked. With --json the hour is there as well, by fifteen
+seconds.`,
   run: runQuota,
 };
 
 async function runQuota({ values, env, resources, within }: Given, output: Output): Promise<number> {
   const limit = readLimit(values);
   const { ctx } = await openInstance(env, resources, within);
-  const [reports, history, spent] = await Promise.all([quotaReport(ctx), quotaHistory(ctx), spenders(ctx, limit)]);
+  const [reports, history, spent, asked] = await Promise.all([
+    quotaReport(ctx),
+    quotaHistory(ctx),
+    spenders(ctx, limit),
+    askedLately(ctx, limit),
+  ]);
   const ahead = withOutlooks(reports, history ?? []);
-  output.document({ quota: ahead, spent, history });
+  output.document({ quota: ahead, spent, asked, history });
   const now = ctx.clock.now().getTime();
   output.line(quotaText(ahead, now) || "No answer of upstream's has told a quota yet.");
   output.line();
   output.line(spentText(spent));
+  if (asked && asked.length > 0) {
+    output.line();
+    output.line(askedText(asked));
+  }
   return 0;
 }
 
@@ -43,6 +55,29 @@ function spentText(spent: readonly Spender[] | null): string {
     grouped(each.cost),
   ]);
   return tableLines(["SPENT BY", "ON", "FOR", "BUCKET", "WITHIN AN HOUR"], rows);
+}
+
+/** Pure. */
+function askedText(asked: readonly Asked[]): string {
+  const rows = asked.map(({ who, asked: all, answers: { mirror, kept, cache, forwarded }, spared }) => [
+    plain(who),
+    grouped(all),
+    grouped(mirror + kept),
+    grouped(cache),
+    grouped(forwarded),
+    grouped(spared.requests),
+    grouped(spared.points),
+  ]);
+  const columns = [
+    "ASKED WITHIN AN HOUR BY",
+    "IN ALL",
+    "MIRROR",
+    "CACHE",
+    "FORWARDED",
+    "REQUESTS SPARED",
+    "POINTS SPARED",
+  ];
+  return table(columns, rows);
 }
 
 /** What is left, credential by credential; empty where nothing is known. Pure but for colours. */

@@ -484,9 +484,9 @@ describe("what can be done", () => {
     expect({ code, error }).toEqual({ code: 0, error: null });
     expect(document.findings).toEqual(
       expect.arrayContaining([
-        { part: "postgres", level: "ok", says: "The schema is this version's", todo: null },
-        { part: "processes", level: "ok", says: expect.stringContaining("running"), todo: null },
-        { part: "hooks", level: "warning", says: expect.any(String), todo: expect.stringContaining("PUBLIC_URL") },
+        expect.objectContaining({ part: "postgres", level: "ok", says: "The schema is this version's", todo: null }),
+        expect.objectContaining({ part: "processes", level: "ok", says: expect.stringContaining("running") }),
+        expect.objectContaining({ part: "hooks", level: "warning", todo: expect.stringContaining("PUBLIC_URL") }),
       ]),
     );
   });

@@ -19,7 +19,11 @@ import { serverHeaders } from "../dialect/identity.ts";
 import { doubtHeaders, prefers } from "../dialect/prefer.ts";
 import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
+<<<<<<< HEAD
 import { type ApiMeter, kindOf, type RequestFigures } from "../metering.ts";
+=======
+import type { ApiMeter, Metered } from "../metering.ts";
+>>>>>>> 65275345 (Tell what each caller asked, and what that spared their quota)
 import { encoded, ownBytes } from "../page.ts";
 import { passedReply } from "../rest/respond.ts";
 import type { StreamPlaces } from "../streams/places.ts";
@@ -161,7 +165,7 @@ export class Graphql {
     const { ctx, quota } = this.#parts;
     const { exchange } = progress;
     const caller = await this.#identify(exchange);
-    progress.metered.caller = kindOf(caller);
+    this.#parts.meter.identified(progress.metered, caller);
     const api = apiAddress(ctx.config, exchange, { isEnterprise: exchange.path.startsWith("/api/") });
     Object.assign(progress.server, await doubtHeaders(ctx, sightOf(caller), exchange.headers));
     progress.figures = await quota.figures(caller, "graphql");
@@ -217,6 +221,7 @@ export class Graphql {
       return this.#reply(progress, { errors: [eventStreamOnly()] });
     const isSpent = query.priced === null && (await this.#spend(progress, caller, query.cost.points));
     if (isSpent) return reply(progress, 200, quotaSpentText(caller.userId));
+    if (kind === "query") progress.metered.price = query.cost.points;
     // A write that is broken off here may have taken effect. Its own limits end in an answer that says what is known.
     const limit =
       kind === "mutation" ? new TimeLimit(timeoutMs + MUTATION_MS, null) : new TimeLimit(timeoutMs, exchange.gone);
@@ -299,7 +304,7 @@ export class Graphql {
     const confirmedAt = kept && confirmationOfKept(kept, reading.soFar());
     if (!kept || confirmedAt === undefined) return null;
     if (await this.#spend(progress, caller, kept.points)) return reply(progress, 200, quotaSpentText(caller.userId));
-    progress.metered.source = "kept";
+    Object.assign(progress.metered, { source: "kept", price: kept.points } satisfies Partial<Metered>);
     progress.freshness = freshnessHeaders({ confirmedAt }, { now: clock.now(), staleAfterMs: config.staleAfterMs });
     const { headers } = progress.exchange;
     const encoding = encodingOf(kept.bytes, headers["accept-encoding"]);

@@ -8,6 +8,7 @@ import type { Again } from "../again.ts";
 import { type Answer, type ApiContext, type Call, isRead } from "../call.ts";
 import { type Caller, type Callers, sightOf } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
+import type { Source } from "../callers/spared.ts";
 import { apiAddress, pathInApi } from "../dialect/addresses.ts";
 import { bodyText } from "../dialect/body.ts";
 import { inForm } from "../dialect/body-form.ts";
@@ -27,7 +28,11 @@ import { readByMirror } from "../forward/mirror-reads.ts";
 import { notServed } from "../forward/not-served.ts";
 import { mayBePassed, passThrough } from "../forward/pass-through.ts";
 import { isServiceWord, serviceRoute } from "../forward/service-routes.ts";
+<<<<<<< HEAD
 import { type ApiMeter, kindOf, type RequestFigures, type Source } from "../metering.ts";
+=======
+import type { ApiMeter, Metered } from "../metering.ts";
+>>>>>>> 65275345 (Tell what each caller asked, and what that spared their quota)
 import type { Match, Operation } from "../operation.ts";
 import type { RenderedPage } from "../page.ts";
 import { keptOrRendered } from "./kept-pages.ts";
@@ -160,7 +165,7 @@ export class Rest {
     const version = apiVersion(headers["x-github-api-version"]);
     progress.version = version;
     const caller = await this.#identify(exchange, progress);
-    progress.metered.caller = kindOf(caller);
+    this.#parts.meter.identified(progress.metered, caller);
     if (caller.kind === "user") Object.assign(progress.identity, scopeHeaders(caller.scopes, match?.route ?? null));
     if (headers.prefer !== undefined)
       Object.assign(progress.identity, await doubtHeaders(ctx, sightOf(caller), headers));
@@ -179,6 +184,7 @@ export class Rest {
     const isFresh = asked.get("fresh") === "true" || wantsNoCache(headers);
     // This one is ours, and no part of what is passed on or of what `Link` repeats.
     asked.delete("fresh");
+    if (isFresh || match?.route.isFree || match?.route.isOurs) progress.metered.price = 0;
     const query = served ? knownQuery(asked, this.#parts.parameters.get(served.route) ?? NONE) : asked;
     const onlyReads = isRead(method) && !isFresh;
     const call: Call = {
