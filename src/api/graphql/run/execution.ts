@@ -262,8 +262,11 @@ class Execution {
     let { text, parts } = begun;
     try {
       for (let index = first; index < items.length; index++) {
-        if (index > first && this.#isOver(text))
+        if (index > first && this.#isOver(text)) {
+          // Those to come may be under way.
+          abandon(items);
           return this.#afterTurn(parts, text, (part) => this.#itemsFrom(index, { ...begun, text: "", parts: [part] }));
+        }
         const shown = this.#item(item, field, items[index], { above: place, key: index });
         if (index > 0) text += ",";
         if (typeof shown === "string") text += shown;
@@ -387,7 +390,7 @@ function nothing({ isRequired }: Form, { info: { parentType, fieldName } }: Plan
   throw new MissingValueError(`${parentType}.${fieldName}`);
 }
 
-/** Nobody waits for these any more; that one of them fails is no news. */
+/** Nobody waits for these any more, or not yet: that one of them fails meanwhile is no news. */
 function abandon(values: readonly unknown[]): void {
   for (const value of values) if (isPromise(value)) value.then(undefined, () => {});
 }
