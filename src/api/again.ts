@@ -12,13 +12,8 @@ import type { Bucket, CallerQuota, TakenQuota } from "./callers/quota.ts";
 import { freshnessHeaders, wantsNoCache } from "./dialect/freshness.ts";
 import { isUnchanged, quotaLines } from "./dialect/reply.ts";
 import type { RequestIds } from "./dialect/request-id.ts";
-<<<<<<< HEAD
-import type { ApiMeter, RequestFigures, Tally } from "./metering.ts";
+import type { ApiMeter, RequestFigures } from "./metering.ts";
 import { type RenderedPage, shownStanding } from "./page.ts";
-=======
-import type { ApiMeter, Metered } from "./metering.ts";
-import { homeOf, type RenderedPage } from "./page.ts";
->>>>>>> 65275345 (Tell what each caller asked, and what that spared their quota)
 
 /** How a request was answered that may come again as it is. */
 export interface AnsweredRequest {
@@ -48,13 +43,8 @@ interface RepeatableAnswer {
   bodyHeaders: readonly string[];
   bytes: number;
   /** As it is counted when it is answered again, and what counts it, by status; null: it has not been. */
-<<<<<<< HEAD
   metered: RequestFigures;
-  tallies: Record<200 | 304, Tally | null>;
-=======
-  metered: Metered;
   counters: Record<200 | 304, (() => void) | null>;
->>>>>>> 65275345 (Tell what each caller asked, and what that spared their quota)
   /** What says how fresh it is, for this second. */
   freshness: { confirmedMs: number | null; second: number; headers: readonly string[] };
 }

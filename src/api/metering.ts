@@ -110,7 +110,7 @@ export class ApiMeter {
   }
 
   /** Notes what is known of the caller. */
-  identified(metered: Metered, caller: Caller): void {
+  identified(metered: RequestFigures, caller: Caller): void {
     metered.caller = kindOf(caller);
     metered.payer = caller.kind === "anonymous" ? "strangers" : caller.quotaName;
   }
@@ -152,11 +152,8 @@ export class ApiMeter {
     if (source !== "kept") this.#seconds.observe({ route, method }, (performance.now() - startedAt) / 1_000);
   }
 
-<<<<<<< HEAD
-  tally({ route, method, agent, caller, source }: RequestFigures, status: number): Tally {
-=======
   /** What counts such an answer each time that it is given. */
-  counter(metered: Metered, status: number): () => void {
+  counter(metered: RequestFigures, status: number): () => void {
     const counted: Counted = { tally: this.#tally(metered, status), served: servedAs(metered, status), waiting: 0 };
     return () => {
       counted.tally.count += 1;
@@ -164,8 +161,7 @@ export class ApiMeter {
     };
   }
 
-  #tally({ route, method, agent, caller, source }: Omit<Metered, "payer" | "price">, status: number): Tally {
->>>>>>> 65275345 (Tell what each caller asked, and what that spared their quota)
+  #tally({ route, method, agent, caller, source }: Omit<RequestFigures, "payer" | "price">, status: number): Tally {
     const key = `${route} ${method} ${status} ${caller} ${source} ${agent}`;
     const known = this.#tallies.get(key);
     if (known) return known;
@@ -177,17 +173,13 @@ export class ApiMeter {
   }
 }
 
-<<<<<<< HEAD
-export function kindOf(caller: Caller): RequestFigures["caller"] {
-=======
-function servedAs({ route, payer, price, source }: Metered, status: number): Served | null {
+function servedAs({ route, payer, price, source }: RequestFigures, status: number): Served | null {
   if (payer === "") return null;
   const isSpared = source !== "forwarded" && status < 500 && !SPARES_NOTHING.has(status);
   const bucket = route === "/graphql" ? "points" : "requests";
   return { caller: payer, bucket, source, spared: isSpared ? price : 0 };
 }
 
-export function kindOf(caller: Caller): Metered["caller"] {
->>>>>>> 65275345 (Tell what each caller asked, and what that spared their quota)
+export function kindOf(caller: Caller): RequestFigures["caller"] {
   return caller.kind === "anonymous" ? "anonymous" : caller.by.of;
 }

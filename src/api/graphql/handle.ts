@@ -19,11 +19,7 @@ import { serverHeaders } from "../dialect/identity.ts";
 import { doubtHeaders, prefers } from "../dialect/prefer.ts";
 import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
-<<<<<<< HEAD
-import { type ApiMeter, kindOf, type RequestFigures } from "../metering.ts";
-=======
-import type { ApiMeter, Metered } from "../metering.ts";
->>>>>>> 65275345 (Tell what each caller asked, and what that spared their quota)
+import type { ApiMeter, RequestFigures } from "../metering.ts";
 import { encoded, ownBytes } from "../page.ts";
 import { passedReply } from "../rest/respond.ts";
 import type { StreamPlaces } from "../streams/places.ts";
@@ -304,7 +300,7 @@ export class Graphql {
     const confirmedAt = kept && confirmationOfKept(kept, reading.soFar());
     if (!kept || confirmedAt === undefined) return null;
     if (await this.#spend(progress, caller, kept.points)) return reply(progress, 200, quotaSpentText(caller.userId));
-    Object.assign(progress.metered, { source: "kept", price: kept.points } satisfies Partial<Metered>);
+    Object.assign(progress.metered, { source: "kept", price: kept.points } satisfies Partial<RequestFigures>);
     progress.freshness = freshnessHeaders({ confirmedAt }, { now: clock.now(), staleAfterMs: config.staleAfterMs });
     const { headers } = progress.exchange;
     const encoding = encodingOf(kept.bytes, headers["accept-encoding"]);

@@ -28,11 +28,7 @@ import { readByMirror } from "../forward/mirror-reads.ts";
 import { notServed } from "../forward/not-served.ts";
 import { mayBePassed, passThrough } from "../forward/pass-through.ts";
 import { isServiceWord, serviceRoute } from "../forward/service-routes.ts";
-<<<<<<< HEAD
-import { type ApiMeter, kindOf, type RequestFigures, type Source } from "../metering.ts";
-=======
-import type { ApiMeter, Metered } from "../metering.ts";
->>>>>>> 65275345 (Tell what each caller asked, and what that spared their quota)
+import type { ApiMeter, RequestFigures } from "../metering.ts";
 import type { Match, Operation } from "../operation.ts";
 import type { RenderedPage } from "../page.ts";
 import { keptOrRendered } from "./kept-pages.ts";
