@@ -77,7 +77,7 @@ function askedText(asked: readonly Asked[]): string {
     "REQUESTS SPARED",
     "POINTS SPARED",
   ];
-  return table(columns, rows);
+  return tableLines(columns, rows);
 }
 
 /** What is left, credential by credential; empty where nothing is known. Pure but for colours. */
