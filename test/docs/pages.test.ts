@@ -44,6 +44,7 @@ describe.each(pages)("%s", (page) => {
       "METRICS_MINUTES",
       "NODE_COMPILE_CACHE",
       "NODE_ENV",
+      "NODE_EXTRA_CA_CERTS",
       // OpenTelemetry's own.
       "OTEL_EXPORTER_OTLP_HEADERS",
       "OTEL_RESOURCE_ATTRIBUTES",
