@@ -107,7 +107,6 @@ export async function claimOrigin(
     if (known === upstream) return "continued";
     if (!isOurs || (await holdsAnything(tx))) throw new OriginMismatchError(mismatch(known, upstream));
     await tx.query(sql`update origin set upstream = ${upstream}, claimed_at = ${new Date()}`);
-    await tx.query(sql`delete from problems`);
     return "claimed";
   });
 }
