@@ -35,7 +35,7 @@ export async function alone<T>(
 ): Promise<T | null> {
   const holder = randomUUID();
   const until = sql`clock_timestamp() + ${heldMs} * interval '1 ms'`;
-  // Of two at once, the second waits for the first's commit, and then sees its hold.
+  // Where two ask at once, the second waits for the first's commit, and then sees its hold.
   const held = await db.count(sql`
     insert into exclusive_work as w (name, holder, held_until) values (${name}, ${holder}, ${until})
       on conflict (name) do update set holder = excluded.holder, held_until = excluded.held_until

@@ -48,7 +48,7 @@ export async function listen(
   try {
     await client.query(`listen ${CHANNEL}`);
     await client.query("select pg_advisory_lock_shared($1)", [LISTENING]);
-    // Who has looked before sees nobody, and commits before this is granted. Who looks meanwhile finds it taken.
+    // A transaction that looked before saw no listener, and commits before this lock is granted. One that looks meanwhile finds it taken.
     await client.query("select pg_advisory_lock($1), pg_advisory_unlock($1)", [WRITING]);
   } catch (error) {
     isOver = true;

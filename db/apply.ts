@@ -4,7 +4,7 @@ import { codeOf } from "../src/failure.ts";
 import type { ReadMigration } from "./migrations.ts";
 
 /**
- * What waits for a lock holds up all that come after it. So a migration waits this long at most, gives way, and comes again.
+ * A statement that waits for a lock holds up all statements behind it. So a migration waits this long at most, gives way, and comes again.
  * Each statement of it may wait as long once more.
  */
 const LOCK_MS = 400;

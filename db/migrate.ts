@@ -10,7 +10,7 @@ import { postgresTooOld, UnfitStoreError } from "./unfit.ts";
 
 /** Any constant will do; it names the lock among the other advisory locks of the database. */
 const LOCK = 7_241_946;
-/** Who waits in a statement would hold up an index that is built meanwhile: it waits for all statements that began before. */
+/** An index that is built concurrently waits for all statements that began before. So nobody may wait for the lock within one. */
 const LOCK_ASKED_MS = 200;
 
 /** Makes the table of what was applied, or brings it from before it recorded the oldest Tain. */

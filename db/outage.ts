@@ -11,7 +11,7 @@ export function isPostgresConflict(error: unknown): boolean {
   return hasCause(error, ({ code }) => code === "40001" || code === "40P01"); // serialization_failure, deadlock_detected
 }
 
-/** Whether Postgres gave a statement up: it took too long, or whoever asked has gone away. */
+/** Whether Postgres gave a statement up: it took too long, or its caller has gone away. */
 export function isPostgresCancelled(error: unknown): boolean {
   return hasCause(error, ({ code }) => code === "57014"); // query_canceled
 }

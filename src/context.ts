@@ -5,7 +5,7 @@ import { openStores, type StoreOptions, type Stores } from "./stores.ts";
 import { openUpstream } from "./upstream/client/client.ts";
 import type { Upstream } from "./upstream/client/upstream.ts";
 
-/** What functions are given of the world outside. Each names the part it uses. */
+/** The world outside, as functions are given it. Each names the part it uses. */
 export interface Context extends Local {
   upstream: Upstream;
 }

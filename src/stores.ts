@@ -7,7 +7,7 @@ import { openTracing } from "./operations/open-tracing.ts";
 import { openRedis, type RedisClient, redisReady } from "./operations/redis.ts";
 import { type Tracing, UNTRACED } from "./operations/tracing.ts";
 
-/** What a process keeps open, short of what stands on it: the queues and upstream. */
+/** The stores that a process keeps open. Queues and upstream stand on these, and are not among them. */
 export interface Stores {
   config: Config;
   db: Database;

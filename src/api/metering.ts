@@ -136,7 +136,7 @@ export class ApiMeter {
       this.end(metered, reply.status);
       return reply;
     } catch (error) {
-      // Who has gone away is told nothing; what was read for them has been cancelled.
+      // A caller who has gone away gets no answer, and their reads were cancelled.
       if (!exchange.gone.aborted) this.end(metered, failureStatus(error));
       throw error;
     } finally {

@@ -15,7 +15,7 @@ export interface Operation {
   learnsStanding?: true;
   /** It shows what the caller may do in the repository. */
   showsRights?: true;
-  /** What it shows is not upstream's but our own, and no page of it is kept. */
+  /** It shows our own data, not upstream's, and no page of it is kept. */
   isOurs?: true;
   /** It is served only where this is mirrored; elsewhere the request is passed on as if we served no such operation. */
   part?: MirrorPart;
@@ -30,7 +30,7 @@ export interface Match {
   route: Operation;
   /** Values of the path, decoded. */
   params: Params;
-  /** What names the repository, and the path below it as it was sent; null for other operations. */
+  /** The repository's name in the path, and the rest of the path as it was sent; null for other operations. */
   repository: { fullName: string | null; id: string | null; rest: string } | null;
 }
 

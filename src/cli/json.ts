@@ -1,4 +1,4 @@
-/** What another process wrote lacks a field, or holds something else in it. The message names the field. */
+/** Another process' JSON lacks a field, or holds something else in it. The message names the field. */
 export class JsonError extends Error {
   override name = "JsonError";
 }

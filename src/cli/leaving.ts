@@ -1,6 +1,6 @@
 import type { Within } from "./command.ts";
 
-/** Aborts when whoever runs a long command stops it: a person by Ctrl-C, or the worker that runs it for one. */
+/** Aborts when a long command is stopped: by a person's Ctrl-C, or by the worker that runs it for an operator. */
 export function leavingSignal(resources: AsyncDisposableStack, within: Within | undefined): AbortSignal {
   if (within) return within.signal;
   const leaving = new AbortController();

@@ -94,7 +94,7 @@ export function guardedLookup(allowed: AllowedTargets, resolve: Resolve = resolv
   };
 }
 
-/** @throws TargetRefusedError for an address without a name, of which no connect would ask */
+/** Checks an address that is a bare IP: no connect looks it up. @throws TargetRefusedError when it is refused */
 export function requireAdmitted(allowed: AllowedTargets, url: string): void {
   if (faultOf(allowed, url) !== null) throw refusalOf(URL.parse(url)?.host ?? "");
 }

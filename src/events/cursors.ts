@@ -135,7 +135,7 @@ export async function postpone(
       for update skip locked)`);
 }
 
-/** Forgets how far a target has come. In the order in which who writes the log locks its cursors: so nobody waits in a circle. */
+/** Forgets how far a target has come. It locks cursors in the same order as the writer of the log, so there is no deadlock. */
 export async function forgetCursors(tx: Queries, targetId: number): Promise<void> {
   await tx.query(sql`with locked as materialized (select repository_id from target_cursors where target_id = ${targetId}
       order by repository_id for update)
@@ -147,7 +147,7 @@ export async function pruneCursors({ db }: Pick<Context, "db">): Promise<void> {
   await db.query(sql`delete from target_cursors c where not exists (select from targets t where t.id = c.target_id)`);
 }
 
-/** The targets for which something waits that may be tried now, and that nobody is at. */
+/** The targets that have something to send now and are held by no turn. */
 export async function dueTargets({ db, clock }: Pick<Context, "db" | "clock">): Promise<number[]> {
   const now = clock.now();
   const rows = await db.query<{ id: number }>(sql`

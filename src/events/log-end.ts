@@ -3,7 +3,7 @@ import type { Queries } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import { PLACING } from "./log.ts";
 
-/** What gives out places is looked at again after so long: at first, and at most. Such a transaction ends within ms. */
+/** How long to wait before looking again at transactions that give out places: at first, and at most. They end within ms. */
 const FIRST_WAIT_MS = 2;
 const LONGEST_WAIT_MS = 200;
 /** After some three seconds the end is said to be where it was. */
@@ -66,7 +66,7 @@ export class LogEnd {
           (select case when is_called then last_value else 0 end from event_place)::float8 as given
         from (select id from events where id > ${known} order by id limit ${MOST_COUNTED}) e`);
     if (!row || row.count === MOST_COUNTED) return null;
-    // What was given out and is not to be seen may be committed any moment.
+    // A place that was given out and is not to be seen may be committed any moment.
     return row.last === known + row.count && row.given <= row.last ? row.last : null;
   }
 

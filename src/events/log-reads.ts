@@ -52,7 +52,7 @@ export async function readPayloads(
   return new Map(rows.map(({ id, payload }) => [id, payload]));
 }
 
-/** Who has read up to there has missed nothing: every later event is still kept. */
+/** A reader that has come so far has missed nothing: every later event is still kept. */
 export async function keptAfter(db: Queries): Promise<number> {
   const [row] = await db.prepared<{ id: number }>(sql`
     select coalesce((select pruned_id from event_log), (select min(id) - 1 from events),

@@ -96,9 +96,9 @@ async function lock(tx: Transaction, repositoryIds: readonly number[]): Promise<
 }
 
 /**
- * Gives events their places in the order of receipt, and answers whom to wake: not a target that a turn holds, which looks again,
- * nor one that waits to try again. While we have a cursor locked, turns pass over it. So something may wait there without a
- * turn that is at it.
+ * Gives events their places in the order of receipt, and answers which targets to wake. A target that a turn holds is not among
+ * them, since the turn looks again; nor is one that waits to try again. While we have a cursor locked, turns pass over it, so
+ * an event may wait there with no turn at work on it.
  *
  * Deliveries are applied in batches, side by side, so a later one may be settled first: it waits for those that came before it. A
  * statement of its own: it has to see what the lock's holder before us has written.

@@ -42,7 +42,7 @@ export class TargetClient {
   readonly #unchecked: Agent;
   /** For the payloads of this process that are under way. */
   readonly room = new PayloadRoom();
-  /** For the requests of this process of which nothing is noted yet. */
+  /** For the requests of this process that have no noted outcome yet. */
   readonly slots = new SendSlots();
 
   constructor(ctx: Pick<Context, "config" | "clock">, resolve?: Resolve) {

@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import { VERSION } from "../version.ts";
 import type { Target } from "./target.ts";
 
-/** What is told, whatever of. */
+/** What every request to a target carries. */
 export interface Message {
   event: string;
   /** Upstream's, the same in each attempt. */

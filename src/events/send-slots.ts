@@ -10,8 +10,8 @@ export interface SendSlot extends Disposable {
 }
 
 /**
- * Bounds the requests of a process of which nothing is noted yet: if it is killed, they are sent again. Requests get their slots
- * in the order in which they ask. While answers wait to be noted, few requests are sent.
+ * Bounds how many requests of a process have no noted outcome yet: if the process is killed, they are sent again. Slots are given
+ * in the order of asking. While answers wait to be noted, few requests are sent.
  */
 export class SendSlots {
   readonly #slots: number;

@@ -124,7 +124,7 @@ export async function removeTarget({ db }: Pick<Context, "db">, id: number): Pro
   // From now on nothing is written for it.
   await db.query(sql`update targets set active = false where id = ${id}`);
   return await db.transaction(async (tx) => {
-    // First, as above, and as whoever notes a request locks them.
+    // First, as above: a turn that notes a request locks them in this order.
     await forgetCursors(tx, id);
     await tx.query(sql`with locked as materialized (select id from target_asks where target_id = ${id} order by id for update)
       delete from target_asks where id in (select id from locked)`);
@@ -181,7 +181,7 @@ function tryUnseal(webhookSecret: string, sealedSecret: Buffer): string | null {
   try {
     return unseal(sealingKey(webhookSecret, PURPOSE), PURPOSE, sealedSecret);
   } catch {
-    // Another key's: whoever asks tries the next one, and says so when none is left.
+    // Another key's: `secretOf` tries the next one, and throws when none is left.
     return null;
   }
 }

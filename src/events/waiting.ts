@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 
 /** How much waits for a target. */
 export interface Backlog {
-  /** Repositories of which it has not heard all. */
+  /** How many repositories have events that it was not sent yet. */
   repositories: number;
   /** When the oldest event that waits was received; null: none waits. */
   oldestAt: Date | null;
@@ -11,7 +11,7 @@ export interface Backlog {
   retryAt: Date | null;
 }
 
-/** By the targets' ids; only those for which something waits. */
+/** By the targets' ids. A target without a backlog is left out. */
 export async function waitingFor({ db }: Pick<Context, "db">): Promise<Map<number, Backlog>> {
   const rows = await db.query<Backlog & { id: number }>(sql`
     select c.target_id::float8 as id, count(*)::int as repositories, min(e.received_at) as "oldestAt",

@@ -19,7 +19,7 @@ export async function wake(
   }
 }
 
-/** Wakes every target for which something waits that may be tried now. Answers how many. */
+/** Wakes every target that has something to send now. Answers how many. */
 export async function wakeDue(ctx: Pick<Context, "db" | "clock" | "queues" | "redis">): Promise<number> {
   await placeHeld(ctx);
   const due = await dueTargets(ctx);

@@ -36,7 +36,7 @@ const UNTOLD_MS = 3_600_000;
 
 /** Gauges of one store, and how to set them. */
 interface Figures {
-  /** What has gone, such as a state that no repository is in, goes from the figures too. */
+  /** Takes out figures of what is gone, such as a state that no repository is in. */
   reset(): void;
   /** @throws whatever the store answers instead */
   read(): Promise<void>;

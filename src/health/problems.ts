@@ -23,7 +23,7 @@ export async function loadRepositoryProblems(db: Queries): Promise<Map<string, s
   return new Map([...sentences].map(([id, of]) => [id, of.map(sentenceOf).join("; ")]));
 }
 
-/** What fails and is no repository's. A wish shows its problem itself. */
+/** Failures that belong to no repository. A wish shows its problem itself. */
 export async function loadCommonProblems({ db }: { db: Queries }): Promise<string[]> {
   const rows = await db.query<ProblemRow>(sql`
     select task, key, repository_id, problem, 1 as things from problems

@@ -2,7 +2,7 @@ import { HttpError } from "./errors.ts";
 import type { Exchange } from "./exchange.ts";
 
 /**
- * What a piece of a body takes beside its bytes, roughly: each is an object with memory of its own. A body that is sent
+ * The rough size of a piece of a body beside its bytes: each is an object with memory of its own. A body that is sent
  * byte by byte would else hold a hundred times what is counted.
  */
 const PIECE_BYTES = 256;
@@ -27,7 +27,7 @@ export class BodyBudget {
   readonly #maxBytes: number;
   readonly #patienceMs: number;
   #heldBytes = 0;
-  /** Those of which a part has arrived, the oldest first. */
+  /** Bodies that have arrived in part, the oldest first. */
   readonly #arriving = new Set<Body>();
 
   constructor({ maxBytes, patienceMs }: { maxBytes: number; patienceMs: number }) {

@@ -1,4 +1,4 @@
-/** By their names; or names and values in turn, which take less time to send: the reply's own, to which `send` adds. */
+/** By their names, or as names and values in turn, which take less time to send. `send` adds to the reply's own. */
 export type ReplyHeaders = Readonly<Record<string, string>> | string[];
 
 /** What a request is answered with. */

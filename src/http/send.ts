@@ -67,7 +67,7 @@ function encodingFor({ headers }: Exchange, { body, isEncodable }: Reply): Encod
   return encodingOf(body, headers["accept-encoding"]);
 }
 
-/** Names and values in turn, to which more can be added. */
+/** Names and values in turn, as a list that can grow. */
 function flat(headers: ReplyHeaders): string[] {
   if (isFlat(headers)) return headers;
   const lines: string[] = [];

@@ -3,7 +3,7 @@ import { type Fields, objectOf } from "../json.ts";
 /** Stands in `deliveries.hook_id` for what we made ourselves, of a change that no webhook told of. */
 export const MADE_HOOK = -1;
 
-/** What the receiver knows of a delivery. What its payload means is for others to say. */
+/** A delivery as the receiver knows it. The payload's meaning is not its business. */
 export interface Delivery {
   /** Upstream's hook; 0 when the request names none. */
   hookId: number;

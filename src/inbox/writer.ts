@@ -6,7 +6,7 @@ import type { Delivery } from "./delivery.ts";
 // Upstream gives up after 10 s. Two stores are tried one after the other, so each may take this long.
 export const STORE_TIMEOUT_MS = 3_000;
 
-/** What one statement stores at most. More saves little, and takes the socket to Postgres several turns. */
+/** The most that one statement stores. More saves little, and takes the socket to Postgres several turns. */
 const BATCH_SIZE = 16;
 const BATCH_BYTES = 4_000_000;
 /** While one batch waits for the disk, the next is on its way. */

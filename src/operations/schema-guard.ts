@@ -35,7 +35,7 @@ export async function guardSchema(
       outage.met();
       return fit;
     } catch (error) {
-      // What is asked while the process stops may find the database closed.
+      // While the process stops, the database may be closed already.
       if (!signal.aborted) outage.missed(error);
       return "unknown";
     }

@@ -54,7 +54,7 @@ export const UNTRACED: Tracing = {
   snapshot: () => null,
 };
 
-/** What a request of ours carries, so that whom it reaches goes on with the trace. Nothing where nothing is told. */
+/** The headers of a request of ours that let its receiver go on with the trace. None where nothing is traced. */
 export function traceHeaders(tracing: Tracing): { traceparent?: string } {
   const traceparent = tracing.here();
   return traceparent === null ? {} : { traceparent };

@@ -66,7 +66,7 @@ function read(name: (typeof FILES)[number]): File {
   return { body, type, tag: fileTagOf(body) };
 }
 
-/** Of what is answered once more. Weak: a body travels in several encodings. */
+/** The ETag of an answer. Weak: a body travels in several encodings. */
 export function fileTagOf(body: string | Buffer): string {
   return `W/"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
 }

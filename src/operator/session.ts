@@ -16,7 +16,7 @@ export interface Session {
   nonce: string;
   /** Epoch milliseconds, by our clock. */
   expiresAt: number;
-  /** What each changing request has to repeat. It is derived of the cookie, which scripts cannot read. */
+  /** A word that each changing request has to repeat. It is derived from the cookie, which scripts cannot read. */
   word: string;
 }
 

@@ -6,9 +6,9 @@ import type { CommandJob } from "./jobs.ts";
 import { askQueues, type QueueAccess } from "./queues.ts";
 
 /**
- * Commands of `tain` that an operator asks for on the page. The web process may not do them itself, so a worker does. What is
- * asked and what is told is sealed by a key made of WEBHOOK_SECRET: Redis keeps no secret in the open, and whoever can only
- * write to Redis can ask for nothing.
+ * Commands of `tain` that an operator asks for on the page. The web process may not do them itself, so a worker does. Commands
+ * and their reports are sealed by a key made of WEBHOOK_SECRET: Redis keeps no secret in the open, and write access to Redis
+ * alone is not enough to ask for a command.
  */
 export interface AskedCommand {
   /** As it is typed, such as `deliveries replay`. */
@@ -51,7 +51,7 @@ export async function askCommand(
   return id;
 }
 
-/** What a job asks for; null: none of our processes sealed it, or it waited too long. */
+/** The command of a job; null: none of our processes sealed it, or it waited too long. */
 export function openCommand(ctx: Sealing & Pick<Stores, "clock">, job: CommandJob): AskedCommand | null {
   // Only `askCommand` has the key.
   const asked = unsealed(ctx, `asked ${job.id}`, job.sealed) as AskedCommand | null;

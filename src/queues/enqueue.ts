@@ -139,8 +139,8 @@ export async function enqueueRefreshes(ctx: QueueAccess, asks: { job: RefreshJob
 }
 
 /**
- * Wakes targets for which something waits. Woken during its turn, a target has another turn after it: what was just written
- * may have come too late for the running one.
+ * Wakes targets that have something waiting. A target that is woken during its turn has another turn after it: the running one
+ * may have begun too early to see what was just written.
  */
 export async function enqueueTargets(ctx: QueueAccess, targetIds: readonly number[]): Promise<void> {
   const jobs: { name: string; data: TargetJob; opts: JobsOptions }[] = targetIds.map((targetId) => ({

@@ -1,8 +1,8 @@
 import type { BurstJob, RefreshJob } from "./jobs.ts";
 import { askQueues, type QueueAccess, type Queues } from "./queues.ts";
 
-// What a queue holds of these it need not be given again. Asking takes a third of the work of adding a job in vain. Each of
-// these throws QueueUnavailableError when Redis cannot be reached.
+// Finds the jobs that a queue holds already and need not be given again. To ask takes a third of the work of adding a job in vain.
+// Each function throws QueueUnavailableError when Redis cannot be reached.
 
 /** The deliveries among these that have no job of their own, waiting or running. */
 export async function deliveriesWithoutJob(ctx: QueueAccess, deliveryIds: readonly string[]): Promise<string[]> {

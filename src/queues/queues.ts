@@ -72,7 +72,7 @@ const OPTIONS: Record<keyof Queues, JobsOptions> = {
   catchUp: { ...KEPT, attempts: 8, backoff: BACKOFF },
   audit: { ...KEPT, attempts: 3, backoff: BACKOFF },
   refresh: { ...KEPT, attempts: 8, backoff: BACKOFF },
-  // What waits for a target stands in Postgres, and is looked for there every two seconds.
+  // Events that wait for a target stand in Postgres, and are looked for there every two seconds.
   targets: { ...KEPT, attempts: 1, removeOnComplete: true },
   // A person waits for it, and is told how it ended by its own key.
   commands: { ...KEPT, attempts: 1, removeOnComplete: true },

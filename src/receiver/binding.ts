@@ -47,7 +47,7 @@ function concerns({ type, id }: HookTarget, repositoryId: number, payload: Buffe
     case "organization":
       return isOfOwner(parsedObject(payload.toString("utf8")), id);
     case "integration":
-      // What upstream sends to an App names the installation. In what people wrote, quotes are escaped.
+      // Deliveries to an App name the installation. In people's texts quotes are escaped, so they cannot look like it.
       return payload.includes('"installation":{') || isObject(parsedObject(payload.toString("utf8")).installation);
     default:
       return type satisfies never;

@@ -1,7 +1,7 @@
 import type { Logger } from "../operations/log.ts";
 import type { Envelope } from "./envelope.ts";
 
-/** More hooks than these are not told apart; whoever mends those meets the others at the next start. */
+/** Further hooks are not told apart. Once these are mended, the next start names the others. */
 const MOST_HOOKS = 1_000;
 
 /** Says once of each hook that it signs with WEBHOOK_SECRET itself, as hooks did that were made before each had its own. */

@@ -2,7 +2,7 @@ import type { Logger } from "../operations/log.ts";
 import type { DeliveryFault } from "./fault.ts";
 
 const WINDOW_MS = 60_000;
-/** So many addresses are told apart at a time; what comes from others shares a line. */
+/** So many addresses are told apart at a time; all others share a line. */
 const MOST_ADDRESSES = 100;
 
 /**

@@ -9,9 +9,9 @@ export interface Signed {
   groups: readonly (readonly string[])[];
 }
 
-/** The group that has the secret by which exactly these bytes were signed; -1: none has. */
+/** The group whose secret signed exactly these bytes; -1: none. */
 export async function signedBy({ body, signature, groups }: Signed): Promise<number> {
-  // What is UTF-8 gives the same bytes again when it is written as such: the text stands for exactly these.
+  // UTF-8 gives the same bytes when it is decoded and encoded again: the text stands for exactly these.
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8");
   for (const [at, [first, ...others]] of groups.entries()) {
     if (first !== undefined && (await verifyWithFallback(first, text, signature, others))) return at;

@@ -67,7 +67,7 @@ async function areDeliveriesLate(ctx: Inbox): Promise<boolean> {
   return (await countWaiting(ctx, before, BACKLOG)) >= BACKLOG;
 }
 
-/** A refresh for which upstream's pace leaves no room is delayed, and so not due. "unknown": Redis does not say. */
+/** A refresh that upstream's pace leaves no room for is delayed, and so not due. "unknown": Redis does not say. */
 async function areRefreshesBehind(ctx: Inboxes): Promise<boolean | "unknown"> {
   try {
     return (await askQueues(ctx, () => ctx.queues.refresh.getWaitingCount())) >= BACKLOG;

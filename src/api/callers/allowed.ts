@@ -11,7 +11,7 @@ interface Rule {
 }
 
 /**
- * Lets those in whom the operator has named, and the members of organizations that were named. Where none is named everybody may.
+ * Admits the users that the operator has named, and the members of named organizations. Without names it admits everybody.
  * @param login of the token's owner; an App's with its `[bot]`
  * @throws ApiFault 403 for all others
  * @throws UpstreamUnavailableError when the answer says nothing of the token

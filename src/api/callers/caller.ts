@@ -48,7 +48,7 @@ export type Caller = User | Stranger;
 export class Callers {
   readonly #mode: Context["config"]["authMode"];
   readonly #upstreamUrl: string;
-  /** What attempts with unknown credentials may cost, whoever is asked about them. */
+  /** Bounds what attempts with unknown credentials cost. */
   readonly logins: Logins;
   readonly #tokens: ApiTokens;
   readonly #upstream: UpstreamCallers;
@@ -66,8 +66,8 @@ export class Callers {
 
   /**
    * Knows a caller by `Authorization: Bearer T`, `token T` or Basic with the token as the password.
-   * @throws ApiFault 401 for an unknown or malformed credential, 403 for an unknown one from an address of which too many
-   *   were shown, 503 when upstream cannot be asked about it
+   * @throws ApiFault 401 for an unknown or malformed credential; 403 for an unknown one, where its address has shown too
+   *   many; 503 when upstream cannot be asked about it
    */
   async identify({ authorization, address }: { authorization: string | undefined; address: string }): Promise<Caller> {
     if (authorization === undefined) return { kind: "anonymous", address };

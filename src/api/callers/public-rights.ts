@@ -55,7 +55,7 @@ export class PublicRights {
     return known && this.#isRecent(known) ? (known.levels.get(repositoryId)?.level ?? null) : null;
   }
 
-  /** Of those that are missing upstream has said nothing, or cannot be asked. */
+  /** A repository is missing where upstream has said nothing, or cannot be asked. */
   async find(
     token: string,
     repositories: readonly AskedRepository[],
@@ -104,7 +104,7 @@ export class PublicRights {
       try {
         const levels = await askPermissions(this.#parts.upstream, first.token, [...asked.values()]);
         if (!isRecent) [one.levels, one.askedAt] = [new Map(), now];
-        // What was asked for now comes last. And the size has to be worked out anew.
+        // The repositories just asked for come last. The cache has to work the size out anew.
         for (const [id, repository] of [...asked].reverse())
           one.levels.set(id, { ...repository, level: levels.get(id) ?? null });
         this.#known.set(hash, one);
@@ -123,7 +123,7 @@ export class PublicRights {
   }
 }
 
-/** Adds those of which the caller was told last, as far as one question holds them. */
+/** Adds the repositories that the caller was shown last, as many as one question holds. */
 function withLatest(asked: Map<number, AskedRepository>, levels: RememberedRights["levels"]): void {
   for (const { id, nodeId } of [...levels.values()].reverse()) {
     if (asked.size >= ASKED_AT_ONCE) return;

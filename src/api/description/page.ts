@@ -29,8 +29,8 @@ type Settings = Pick<
 >;
 
 /**
- * What is served, for people to read: the description and GraphQL's schema as one page of HTML. Pure. In pieces, each of which
- * is made in a few milliseconds.
+ * One page of HTML for people: the description, and GraphQL's schema. Pure. It comes in pieces, and each takes a few
+ * milliseconds to make.
  */
 export function* descriptionPage(
   description: Description,

@@ -10,7 +10,7 @@ const HEAD_BYTES = 100;
 
 const [QUOTE, COMMA, BACKSLASH, OPEN_LIST, CLOSE_LIST, OPEN, CLOSE] = Buffer.from('",\\[]{}');
 
-/** What stands before, between and behind the elements of a list. */
+/** The text before, between and behind the elements of a list. */
 export interface Frame {
   before: string;
   between: string;

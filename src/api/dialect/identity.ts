@@ -10,7 +10,7 @@ export function serverHeaders(
 }
 
 /**
- * What a classic token or an OAuth App's is good for, and what the operation takes.
+ * The scopes that a classic token or an OAuth App's has, and those that the operation takes.
  * @param scopes as upstream names them; null: the token is of another kind, which has none
  * @param operation null: it is not served here, and what it takes is not known
  */

@@ -6,7 +6,7 @@ import { type Rendered, type TextHome, unformatted } from "./markdown.ts";
 
 /** The processor time for all bodies of one answer together; 100 bodies of 64 KiB of plain prose take a fraction of it. */
 const BUDGET_MS = 1_000;
-/** An answer waits no longer for its bodies, whoever else has the thread or the processor. */
+/** An answer waits no longer for its bodies, however busy the thread and the processor are. */
 const PATIENCE_MS = 10_000;
 /** A thread that is late by this much is ended. */
 const GRACE_MS = 2_000;

@@ -37,7 +37,7 @@ export function envelopeOf(
   return `${head.slice(0, -1)},"data":${data.replaceAll(/[\r\n]+/g, " ")}}`;
 }
 
-/** What of the repository an event is about, below its address; null: the repository. Pure. */
+/** The path of an event's subject below its repository's address; null: the repository itself. Pure. */
 function subjectOf(payload: Fields): string | null {
   const numbered = (key: string) => numberOf(objectOf(payload[key]).number);
   const pull = numbered("pull_request");

@@ -6,7 +6,7 @@ import { associationFor, type Closeness, withShown } from "../../mirror/render/p
 import { type Caller, sightOf } from "../callers/caller.ts";
 import { closenessOf, hasMirrorsRights, mayHook, readsCode } from "../callers/permissions.ts";
 
-/** What an event takes to be shown. "code": all that hangs on commits. "talk": the right of the issue or pull request that is talked about. */
+/** The right that an event takes to be shown. "code": all that hangs on commits. "talk": the right of the issue or pull request that is talked about. */
 type EventRight = Right | "code" | "talk";
 
 const CODE = ["checks", "statuses", "contents"] as const;

@@ -13,7 +13,7 @@ import { EventReader } from "./shown-payload.ts";
 
 /** Events of one look into the log. Each is judged anew, and costs its reader a request. */
 const PAGE = 100;
-/** Of payloads that are in memory for one reader; a single one may be larger. */
+/** The most bytes of payloads in memory for one reader; a single payload may be larger. */
 const MOST_BYTES = 1_000_000;
 /** A longer payload takes too long to parse, and is shown only to those who are shown all of it. */
 const MOST_PARSED_BYTES = 1_000_000;
@@ -66,7 +66,7 @@ export class FeedStream {
       const { place: end, isCertain } = await this.#parts.end.now();
       const outcome = end > this.place ? await this.#tellUpTo(line, end) : "told";
       if (outcome !== "told") return outcome;
-      // What is behind an end that is not certain may be there already, and nothing more tells of it.
+      // Behind an end that is not certain an event may stand already, and no announcement will come for it.
       if (this.place >= end && isCertain) await woken();
     }
   }

@@ -220,7 +220,7 @@ function shownHeaders(
     if (value !== undefined) shown[name] = value;
   }
   if (shown.Link) shown.Link = shown.Link.replaceAll(`<${upstreamUrl}/`, `<${api}/`);
-  // What leads off upstream's API is signed, or not ours: it stays as it is.
+  // An address outside upstream's API is signed, or not ours: it stays as it is.
   if (shown.Location?.startsWith(`${upstreamUrl}/`)) shown.Location = api + shown.Location.slice(upstreamUrl.length);
   const type = one("Content-Type");
   const isDocument = type !== undefined && DOCUMENT.test(type) && shown["Content-Encoding"] === undefined;

@@ -32,11 +32,11 @@ const READ_BY_MIRROR = [
   /^\/rules\/branches\/.+$/,
 ];
 
-/** Of these, which may be long, the service says what Git holds and nothing of who asks. */
+/** Answers that may be long: they show what Git holds, and nothing of the credential. */
 const OF_GIT =
   /^\/(contents|readme|tarball|zipball|git|compare|license|languages)(\/|$)|^\/(commits\/[^/]+|pulls\/\d+\/(commits|files))$/;
 
-/** Of such an answer nothing is shown that tells what the mirror's credential may, or has left. */
+/** Headers that tell what the mirror's credential may do, or has left: callers are not shown them. */
 const MIRRORS_OWN = /^X-(RateLimit-|OAuth-|Accepted-|GitHub-(SSO|OTP)$)/;
 const CLOSED = "private, no-cache";
 

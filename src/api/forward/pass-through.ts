@@ -75,7 +75,7 @@ export async function shownByUpstream(
   const isShown = (status >= 200 && status <= 299) || status === 304;
   if (isShown) {
     const answer = answerOf(asked, received);
-    // Of the mirror's own routes callers are shown what is left here: some stop at the first 0 that they see.
+    // On the mirror's own routes callers are shown the quota left here: some clients stop at the first 0 that they see.
     const headers = Object.entries(answer.headers ?? {}).filter(([name]) => !name.startsWith("X-RateLimit-"));
     return { shown: { ...answer, headers: Object.fromEntries(headers), confirmedAt } };
   }

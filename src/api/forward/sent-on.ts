@@ -31,7 +31,7 @@ export interface Touched {
   shows?: Kind;
 }
 
-/** What the answer to a success tells of what it touched. @param answer null: it is no JSON, or too long to be read */
+/** Learns from the answer what a write touched. @param answer null: it is no JSON, or too long to be read */
 type Learn = (answer: Json) => readonly Touched[] | Promise<readonly Touched[]>;
 
 /** More than these are not read while the caller waits for one write, and asked about later. */
@@ -133,7 +133,7 @@ function shownOf(touched: readonly Touched[]): Learn {
   };
 }
 
-/** The same, of which no more than MOST_READ things are to be read while the caller waits. */
+/** The same, with at most MOST_READ things to be read while the caller waits. */
 function withFewReads(touched: readonly Touched[]): Touched[] {
   let left = MOST_READ;
   return touched.map((one) => ({
@@ -159,7 +159,7 @@ async function readBack(
   await mark(writer, things);
 }
 
-/** What the mirror asks for later is out of the caller's share: most such writes can be repeated at will. */
+/** The mirror's later reads come out of the caller's share: most such writes can be repeated at will. */
 async function mark(writer: Writer, things: readonly Thing[]): Promise<void> {
   const single = things.filter(({ key }) => key !== 0);
   if (single.length > 0 && (await writer.ctx.upstream.mayRaiseDoubt(writer.caller)))

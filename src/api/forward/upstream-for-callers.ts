@@ -25,14 +25,13 @@ import { ApiFault } from "../dialect/fault.ts";
 /** A caller waits for the answer: no longer than the service itself would take. */
 const PATIENCE_MS = 10_000;
 
-/** What callers' reads may cost the mirror is spent. The message says by whom, and until when. */
+/** The share for callers' reads is spent. The message says whose share it is, and when it is filled again. */
 export class ShareSpentFault extends ApiFault {
   override name = "ShareSpentFault";
 }
 
 /**
- * The one way by which callers' requests have upstream asked. The rest of the API holds no other, so that none of it can
- * spend the mirror's quota unseen.
+ * Asks upstream for callers. The API has no other way to upstream, so nothing in it can spend the mirror's quota unseen.
  *
  * A caller with a token of upstream's reads with it, at the cost of their own quota there. All others read with the
  * mirror's credentials, in the class of audits, and out of a share that is taken before upstream is asked: each caller's

@@ -162,7 +162,7 @@ export class GraphqlCall {
     return this.#isOfNow ? null : this.#unfolding.met;
   }
 
-  /** The answer shows what upstream permits the caller, of which no revision tells: it is not kept. */
+  /** The answer shows what upstream permits the caller. No revision tells of that, so the answer is not kept. */
   showsRights(): void {
     if (this.caller.by.of === "upstream") this.#isOfNow = true;
   }

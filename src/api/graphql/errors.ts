@@ -45,7 +45,7 @@ export function resourceLimit(): GraphQLError {
   return typedError("RESOURCE_LIMITS_EXCEEDED", "Resource limits for this query exceeded.");
 }
 
-/** An error in upstream's own words. `type` is one of the service's, of which there are more than we know. */
+/** An error in upstream's own words. `type` is one of the service's, and it has more than we know. */
 export function upstreamsError(type: string | null | undefined, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { type: type ?? "UNPROCESSABLE" } });
 }

@@ -93,7 +93,7 @@ interface CallersQuery {
   before: Standings;
 }
 
-/** Who answers. What either may answer begins here, and is asked of upstream once the mirror turns out to lack something. */
+/** Decides who answers. A query that either may answer begins here, and goes to upstream once the mirror turns out to lack something. */
 type Side = "ours" | "upstream's" | "either";
 
 /** Answers `POST /graphql`. */
@@ -383,7 +383,7 @@ export class Graphql {
     return reply(progress, 502, wentWrongText(requestId, ctx.clock.now(), guess));
   }
 
-  /** What a query came to, unless a bug of ours is in it. @throws what Postgres refused */
+  /** A query's result. @throws a bug of ours, or Postgres' refusal */
   #reply(progress: GraphqlProgress, result: Result, body: string | Buffer = resultText(result)): Reply {
     const bug = bugIn(result.errors);
     if (!bug) return reply(progress, 200, body);

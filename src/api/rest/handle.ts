@@ -208,7 +208,7 @@ export class Rest {
     return { call, served, asked };
   }
 
-  /** A caller whose credential is none is shown a stranger's figures, of which that takes nothing. */
+  /** A caller with an invalid credential is shown a stranger's figures. The request takes nothing of them. */
   async #identify({ headers: { authorization }, address }: Exchange, progress: RestProgress): Promise<Caller> {
     const { callers, quota } = this.#parts;
     try {
@@ -230,7 +230,7 @@ export class Rest {
     if (isSpent) throw quotaSpent(caller, progress.requestId, ctx.clock.now());
   }
 
-  /** @param asked the whole query, of which a call has what its operation knows */
+  /** @param asked the whole query; a call holds only the parameters that its operation knows */
   async #run(call: Call, match: Match | null, asked: URLSearchParams): Promise<Answer> {
     const { ctx, pages } = this.#parts;
     const { passThrough: passes } = ctx.config;

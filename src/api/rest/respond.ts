@@ -36,7 +36,7 @@ export interface RestProgress {
   docs: string;
 }
 
-/** What an operation answered, and to whom. */
+/** An operation's answer, and its caller. */
 interface AnsweredCall {
   exchange: Exchange;
   /** By which the request may be remembered; null: by none. */

@@ -1,6 +1,6 @@
 import type { Outlet } from "../../http/reply.ts";
 
-/** What lies between us and a caller closes an idle connection; a sign of life keeps it open. */
+/** Proxies between us and a caller close an idle connection; a sign of life keeps it open. */
 const KEEP_ALIVE_MS = 15_000;
 
 export interface LastingParts {

@@ -5,7 +5,7 @@ import type { UpstreamHeaders } from "../../upstream/quota/headers.ts";
 import type { Call } from "../call.ts";
 import type { User } from "../callers/caller.ts";
 
-/** Who had it written, and by which request. */
+/** The caller who writes, and the request. */
 export interface WriteContext extends Pick<Call, "requestId"> {
   ctx: Pick<Call["ctx"], "db" | "clock" | "log">;
   caller: User;

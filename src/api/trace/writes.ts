@@ -30,7 +30,7 @@ export interface ListedWrite {
 
 export interface WriteFilter {
   since?: Date;
-  /** The name of a token, an account's login, or a token itself, of which only the name is looked for. */
+  /** The name of a token, an account's login, or a token itself, which stands for its name. */
   token?: string;
   /** `owner/name` as it is called now, or was when it was written to. */
   repository?: string;

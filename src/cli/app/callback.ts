@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { page, pageOf } from "./manifest.ts";
 
-/** Our two pages on this machine: the one with the button, and the one to which upstream sends the browser back. */
+/** Our two pages on this machine: one with the button, and one that upstream sends the browser back to. */
 export class CallbackServer implements AsyncDisposable {
   readonly #server: Server;
   /** Only the browser that has our first page knows it. */

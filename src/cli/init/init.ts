@@ -197,7 +197,7 @@ function tell(output: Output, findings: readonly Finding[]): void {
     throw new AnswerError(problems.map(({ says, todo }) => (todo === null ? says : `${says}. ${todo}`)).join("\n    "));
 }
 
-/** What an examination finds by the answers so far, and by nothing of the environment; what was not answered yet leads nowhere. */
+/** Examines the answers so far, without the environment. Settings that were not answered yet lead nowhere. */
 async function examined(
   { settings, env }: Interview,
   answer: Settings,

@@ -8,7 +8,7 @@ import type { PageSource } from "./pages.ts";
 export const IS_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and (f.sha is null or f.document is null
   or case f.kind when 'heads' then f.protected is null else f.listed is null end)))`;
 
-/** The list of this kind is all here, and so is each of those `f` for which the condition holds. An empty repository has none. */
+/** The list of this kind is all here, and so is each `f` that meets the condition. An empty repository has none. */
 function isListHeld(repositoryId: Sql, kind: Sql, areSure: Sql): Sql {
   return sql`exists (select from ref_lists l where l.repository_id = ${repositoryId} and l.kind = ${kind}
     and l.read_at is not null and ${areSure}

@@ -92,7 +92,7 @@ export function releaseSource({
   direction: "asc" | "desc";
 }): PageSource {
   return {
-    // What names the list says whether drafts are among it: its length is kept for all who may see as much.
+    // The list's name says whether it has drafts, since its length is kept for all callers who may see as much.
     from: withDrafts ? sql`releases t` : sql`(select * from releases where not draft) t`,
     repositoryId: sql`t.repository_id`,
     document: sql`t.document`,

@@ -37,7 +37,7 @@ export const MIRRORED_REPOSITORIES = {
   isMirrored: sql`r.deleted_at is null`,
 };
 
-/** The mirrored repositories `r` for which the conditions hold. */
+/** The mirrored repositories `r` that meet the conditions. */
 export function mirroredWhere(...conditions: readonly Sql[]): Sql {
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
   return sql`from ${tables} where ${sql.and([isMirrored, ...conditions])}`;

@@ -10,7 +10,7 @@ export type Right = "metadata" | "issues" | "pulls" | "issues or pulls" | "check
 type Ids = "all" | readonly number[];
 
 /**
- * Whose eyes look: the private repositories in which they have each right. Every caller sees all of a public one.
+ * The private repositories in which a caller has each right. Every caller sees all of a public one.
  * Upstream shows it to callers without a token; on which routes it refuses it to a token without the permission is not
  * known.
  */

@@ -273,7 +273,7 @@ function renderShared({ found, name }: Mention, place: RepositoryRendering): str
   return text;
 }
 
-/** What upstream tells an account of itself is shown nowhere else, nor the address that it may hide from others. */
+/** Keys that upstream shows an account of itself alone, and the address that it may hide from others: shown nowhere else. */
 function withoutOnesOwn(picked: Fields, fields: Fields): void {
   const own = Object.keys(fields).filter((key) => ONES_OWN.test(key));
   for (const key of own) delete picked[key];

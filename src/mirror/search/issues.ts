@@ -47,7 +47,7 @@ function reactions(key: string): Sql {
   return sql`coalesce(substring(i.document::text from ${`"reactions":\\{[^{}]*"${key}":(\\d+)`})::integer, 0)`;
 }
 
-/** The repositories to which a search is confined by their names; none: it is not, or not by names alone. Pure. */
+/** The repositories that a search names; none: it is confined to no repository, or not by names alone. Pure. */
 export function namedScope(text: string): string[] {
   const isQualifier = (name: string) => isScope(name) || ISSUE_QUALIFIERS.has(name);
   try {
@@ -114,7 +114,7 @@ function sortKey(order: SearchOrder | null, clauses: Clause[]): { key: Sql; dire
 class Conditions {
   readonly #context: TermContext;
   readonly #places: readonly string[];
-  /** The repositories to which the whole search is confined; null: to none. */
+  /** The whole search is confined to these repositories; null: to none. */
   #scope: Sql | null = null;
 
   constructor(context: TermContext, places: readonly string[]) {

@@ -44,7 +44,7 @@ export const childNumberColumns: Partial<Record<Kind, string>> = {
 interface Listed {
   table: Sql;
   column: Sql;
-  /** What the table repeats of the issue `i`: columns, and where they come from. */
+  /** Columns that the table repeats of the issue `i`, and where they come from. */
   repeated?: { columns: Sql; values: Sql };
 }
 

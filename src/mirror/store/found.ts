@@ -38,7 +38,7 @@ const HEARD: Partial<Record<Kind, EventAspects>> = {
   check_run: { keys: ["status"] },
 };
 
-/** The repository to which a resource's events belong. Pure. */
+/** The repository that a resource's events belong to. Pure. */
 export function eventsRepositoryOf({ kind, repositoryId, key }: ResourceKey): number {
   return kind === "repository" ? key : repositoryId;
 }
@@ -100,7 +100,7 @@ function isThere(stored: Stored | undefined): stored is Stored {
   );
 }
 
-/** What an aspect is now; undefined: it is not known, or there is no such resource. Pure. */
+/** An aspect's value now; undefined: it is not known, or there is no such resource. Pure. */
 export function aspectOf(kind: Kind, stored: Stored | undefined, aspect: string): Json | undefined {
   if (aspect === "exists") return isThere(stored);
   if (!stored) return undefined;
@@ -147,7 +147,7 @@ function changedAspects(kind: Kind, before: Stored | undefined, after: Stored): 
   return changed;
 }
 
-/** What something that was just opened does not have yet. Upstream tells of each as of a change. */
+/** Values that a resource gets only after it is opened. Upstream tells of each as of a change. */
 function sinceBirth(kind: Kind, { fields }: Stored): [aspect: string, was: Json][] {
   if (kind === "release")
     return fields.draft === true

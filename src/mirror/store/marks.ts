@@ -58,7 +58,7 @@ export function roundAfter(moment: Sql): Sql {
 export const IS_MERGEABILITY_UNKNOWN = sql`id is not null and state = 'open' and deleted_at is null
   and (mergeable is null or (mergeable and merge_commit_sha is null))`;
 
-/** Of a representation, whatever its state: it shows that upstream has not said all of that yet. */
+/** Whether a representation shows that upstream has not worked everything out yet. */
 function lacksMergeability({ mergeable, merge_commit_sha }: Fields): boolean {
   return mergeable === null || merge_commit_sha === null;
 }
@@ -93,7 +93,7 @@ export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {
 /** The parts of a repository that are marked as a whole. */
 export type RepositoryPart = Exclude<WholeKind, "mergeability">;
 
-/** Of what hangs on a whole repository. Asked at once: until then callers are answered by upstream. */
+/** A mark for a part of a whole repository. It is due at once: until it is settled, upstream answers callers. */
 export function repositoryMark(kind: RepositoryPart, repositoryId: number, askedAt: Date): Mark {
   return { kind, repositoryId, key: repositoryId, askedAt, notBefore: askedAt };
 }

@@ -39,7 +39,7 @@ export async function mergeObserved(
     if (round === MAX_ROUNDS) throw new Error(`Rows came and went ${MAX_ROUNDS} times over`);
     const folded = foldKnown(left, await readKnown(tx, left), merged);
     const { own, lost } = await takeRows(tx, folded, merged);
-    // What is deleted buries what lies under it only once that was written, too.
+    // A deletion buries the rows below it only once these are written, too.
     await together([
       ...own.map(({ resource, rows }) => updateRows(tx, resource, rows)),
       ...own.map(({ resource, rows }) => followRows(tx, resource, rows)),

@@ -143,5 +143,5 @@ export async function endDoubt(
   tx.touch([repositoryId]);
 }
 
-/** Of a row `f` and what is told of it, `x`: it is the same ref as before. */
+/** Whether the row `f` is the same ref as the told one, `x`. */
 const STAYS = sql`not x.w and not x.g and f.deleted_at is null and f.sha is not null`;

@@ -85,7 +85,7 @@ function addressesOf({ api, fullName, htmlUrl }: DocumentHome): Addresses {
   return { api, repository: fullName === undefined ? null : `${api}/repos/${fullName}`, page: htmlUrl ?? null };
 }
 
-/** A repository's own document keeps the address of its page, from which those of its resources are made. */
+/** A repository's own document keeps the address of its page: the addresses of its resources are made of it. */
 function repositoryAddresses(repository: Fields, api: string): Addresses {
   return addressesOf({ api, fullName: textOf(repository.full_name) ?? undefined });
 }

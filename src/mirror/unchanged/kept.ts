@@ -14,7 +14,7 @@ interface Entry<Value> {
 /** A value as it was kept, when nobody has said yet that it still stands. */
 export type Recalled<Value> = Entry<Value> & { value: Value };
 
-/** Of an entry, beside its value's bytes and its key: the entry itself, its place, how everything stood. */
+/** The size of an entry beside its value and its key: the entry itself, its place, how everything stood. */
 const OVERHEAD_BYTES = 500;
 /** A value that would push out all others is not kept. */
 const LARGEST_PART = 1 / 8;

@@ -43,7 +43,7 @@ export class Reading {
     return this.#only(ids);
   }
 
-  /** What is read from now on is at least as new as these standings, and may be kept with them. */
+  /** Rows that are read from now on are at least as new as these standings, and may be kept with them. */
   soFar(): Standings {
     return new Map(this.#learnt);
   }

@@ -25,7 +25,7 @@ export function withoutMergeability(seen: Seen): Seen {
 }
 
 export interface Comparison {
-  /** What the merge rule would correct. Changes seen here after the read began are no drift. */
+  /** The differences that the merge rule would correct. Changes seen here after the read began are no drift. */
   drift: Drift[];
   /** Every value that was read is stored just so. */
   isEqual: boolean;

@@ -187,8 +187,8 @@ async function beingComputed(ctx: Context, repository: MirroredRepository, seen:
 }
 
 /**
- * Keeps those of which REST has not said yet what it shows for an account that is gone: those that it never read alone, and those
- * of which we still show an account. Such a read has said all: upstream may show nowhere who merged.
+ * Keeps the pull requests where REST has not said yet what it shows for a deleted account: those that were never read alone, and
+ * those that still show an account here. One such read settles it: upstream may show nowhere who merged.
  */
 async function notYetClear(ctx: Context, repository: MirroredRepository, numbers: number[]): Promise<number[]> {
   const rows = await ctx.db.query<{ number: number }>(sql`

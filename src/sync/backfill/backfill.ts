@@ -256,7 +256,7 @@ async function endBackfill(
   missing: readonly BackfillPhase[],
 ): Promise<void> {
   await whileMirrored(ctx, repository, async (tx) => {
-    // What changed meanwhile is read by the first catch-up: until then upstream has confirmed what there was at the beginning.
+    // The first catch-up reads what changed meanwhile. Until then upstream has confirmed the state at the beginning.
     const [copied] = await tx.query<{ finished: number; since: Date }>(sql`
       select count(p.finished_at)::int as finished,
           least(min(p.started_at), min(s.issues_synced_at) filter (where s.backfilled_at is null)) as since

@@ -164,7 +164,7 @@ export async function scheduleCatchUps(ctx: Context): Promise<void> {
   }
 }
 
-/** What upstream did not show when the repository was copied may be tried again: the copy goes on with it. */
+/** A part that upstream did not show during the copy may be tried again: the copy goes on with it. */
 async function copyMissing(ctx: Context, repositoryId: number): Promise<void> {
   if (!(await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "backfilling" }))) return;
   // Details of pull requests that changed meanwhile were not read.

@@ -7,7 +7,7 @@ import { HEAD, type Head, type Sums } from "../reads/head-sums.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
 import { headsOf } from "./heads.ts";
 
-/** Nothing says that a check run has begun, or of those of which webhooks were lost: heads that wait are asked about so often. */
+/** No webhook says that a check run has begun, and webhooks get lost. So heads that wait are asked about this often. */
 const WAITING_MS = 5 * 60_000;
 /** The others. */
 const QUIET_MS = 60 * 60_000;

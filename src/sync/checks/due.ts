@@ -4,7 +4,7 @@ import { markRepositoriesDue } from "../refresh/due.ts";
 import { confirmationDue } from "./confirm.ts";
 import { HAS_UNREAD_CHECKS } from "./heads.ts";
 
-/** What upstream does not show is asked for again with the confirmation of all heads, and not before. */
+/** Heads that upstream does not show are asked for again when all heads are confirmed, and not before. */
 const UNREAD_MS = 15 * 60_000;
 
 /** Asks for checks that were not read or not confirmed for a while. So a lost webhook is made up for. */

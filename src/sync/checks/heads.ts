@@ -10,7 +10,7 @@ export interface UnreadHead {
   runs: boolean;
   statuses: boolean;
   suites: boolean;
-  /** An open pull request of which it is the head; null: it is the default branch's alone. */
+  /** An open pull request that has it as its head; null: it is the default branch's alone. */
   pull: { key: number; nodeId: string } | null;
 }
 

@@ -89,9 +89,9 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
 const NOBODY = "ghost";
 
 /**
- * Payloads leave out who closed an issue or pull request, and are sent because that person did it: the sender. Who has
- * reopened it is nowhere, and what `closed_by` says then is left to the next catch-up. So is it where the sender stands for nobody: another
- * Tain makes events of changes of which it does not know who did them.
+ * Payloads leave out who closed an issue or pull request, and are sent because that person did it: the sender. No payload
+ * says who reopened it, so `closed_by` is left to the next catch-up. The same holds where the sender stands for nobody: another
+ * Tain makes events of changes without knowing who made them.
  */
 function withCloser(observed: Observed[], { action, sender }: Payload, { api }: Sighting): Observed[] {
   if (action !== "closed" || !isObject(sender) || sender.login === NOBODY) return observed;

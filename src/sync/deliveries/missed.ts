@@ -63,7 +63,7 @@ export async function checkDeliveries(ctx: Context, asked: Checking = {}): Promi
 
 async function checkHooks(ctx: Context, shard: Shard, signal: AbortSignal | undefined): Promise<CheckedDeliveries> {
   const total = { missed: 0, asked: 0 };
-  // What is the App's or all repositories' is done with the first shard.
+  // The first shard also does the App's hook, and all that is for all repositories.
   const ofAll = shard.at === 0 ? await findAppHook(ctx) : [];
   if (shard.at === 0) await noteHooks(ctx);
   const open = [...ofAll, ...(await findOpen(ctx, shard))];

@@ -57,7 +57,7 @@ function pointedAt(sha: Payload[string] | undefined): string | null {
   return /^0+$/.test(sha) ? null : sha;
 }
 
-/** What upstream does not call distinct was there before. */
+/** Commits that upstream does not call distinct were there before. */
 function bornHead({ after, commits, repository }: Payload): BornHead | null {
   const isNew =
     Array.isArray(commits) && commits.some((one) => objectOf(one).id === after && objectOf(one).distinct === true);

@@ -60,7 +60,7 @@ export function parse(taken: Taken): Parsed {
 }
 
 /**
- * What a delivery shows; a text: why nothing is done with it. Pure.
+ * Reads a delivery. A text says why nothing is done with it. Pure.
  * @param mirrored what is mirrored of repositories by their ids, among them the delivery's if it is mirrored
  * @throws InvalidPayloadError when the payload cannot be what its event says
  */
@@ -139,7 +139,7 @@ function readFollowed(
     ...NOTHING,
     repositoryId,
     observed,
-    // What is said to be deleted is hidden at once, and comes back if upstream shows it still.
+    // A resource that is said to be deleted is hidden at once, and comes back if upstream shows it still.
     asks: [...asks, ...gone.map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key }))],
     counting: followed.counting?.(payload) ?? [],
     deletedRepositoryId: taken.event === "repository" && payload.action === "deleted" ? repositoryId : null,

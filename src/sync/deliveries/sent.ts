@@ -12,9 +12,9 @@ export const SETTLED_MS = 60_000;
 const OVERLAP_MS = 5 * 60_000;
 /** GitHub docs: deliveries are listed, and can be sent again, for three days. */
 const LISTED_MS = 3 * 24 * 3_600_000;
-/** Of more missing deliveries only their repositories are remembered: catch-ups cost less than so many redeliveries. */
+/** Beyond these, only the repositories of missing deliveries are remembered: catch-ups cost less than so many redeliveries. */
 const MAX_KEPT = 1_000;
-/** What lies further back, such as a busy weekend of an App, is left to catch-ups of everything. */
+/** Deliveries further back, such as a busy weekend of an App, are left to catch-ups of everything. */
 const MAX_PAGES = 200;
 
 /** Stands for the repository, and for the hook, of the App's one webhook: it serves all that the App is installed on. */
@@ -84,7 +84,7 @@ export async function readMissing(ctx: Context, hook: Hook): Promise<MissingDeli
 
 /** The attempts at deliveries that the inbox does not have, or has and could not apply. */
 async function withoutArrived(ctx: Context, hook: Hook, sent: readonly SentDelivery[]): Promise<SentDelivery[]> {
-  // What the App's hook was to tell may as well have come from any other.
+  // A delivery of the App's hook counts as arrived from any hook.
   const from = hook.hookId === APP_HOOK ? null : hook.hookId;
   const guids = [...new Set(sent.map(({ guid }) => guid))];
   const known = new Set(await arrivedFrom(ctx, from, guids, { isSound: true }));

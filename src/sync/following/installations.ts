@@ -178,7 +178,7 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
     for (const { validator } of read.pages) if (validator) await saveValidator(tx, validator);
   });
   if (!read.isUnchanged) ctx.upstream.credentialsChanged();
-  // Only now, since whoever reads a private repository has to know as which installation.
+  // Only now: a read of a private repository has to know which installation to use.
   for (const { fullName, shown, seenAt } of covered(read)) {
     if (beginning.isWanted(fullName)) await beginning.begin(shown, seenAt);
   }

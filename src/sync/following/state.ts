@@ -20,7 +20,7 @@ export type FollowedState = Exclude<SyncState, "gone">;
 
 export const FOLLOWED: readonly FollowedState[] = ["backfilling", "live", "paused"];
 
-/** Why a repository is paused of which a webhook said that it was deleted. Only a read says so for certain. */
+/** Why a repository is paused once a webhook said that it was deleted. Only a read says so for certain. */
 export const TOLD_DELETED = "a webhook says that it was deleted, and upstream is being asked";
 
 /** Why a repository that was removed here is gone. A wish for all of its owner does not bring it back. */
@@ -52,7 +52,7 @@ export async function moveAll(queries: Queries, repositoryIds: readonly number[]
   return rows.map(({ repository_id }) => Number(repository_id));
 }
 
-/** What a webhook said was true: upstream does not show the repository. False: no webhook said that it was deleted. */
+/** Confirms a webhook: upstream does not show the repository. False: no webhook said that it was deleted. */
 export async function confirmDeletion(queries: Queries, repositoryId: number): Promise<boolean> {
   const confirmed = await queries.count(sql`
     update repository_syncs set state = 'gone', problem = 'upstream says it was deleted'

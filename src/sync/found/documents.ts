@@ -47,7 +47,7 @@ export interface MadeOf extends MakingOf {
 
 const EVENTS = new Map<Kind, string>(Object.entries(SUBJECTS).map(([event, { kind }]) => [kind, event]));
 
-/** What is said under an issue or a pull request: of which kind that is, and where its number stands. */
+/** Comments and the like: the kind that they stand under, and the key that holds its number. */
 const PARENTS: Partial<Record<Kind, { kind: Kind; address: string; as: string }>> = {
   issue_comment: { kind: "issue", address: "issue_url", as: "issue" },
   review: { kind: "pull_request", address: "pull_request_url", as: "pull_request" },
@@ -185,7 +185,7 @@ function valueIn(document: Fields, key: string): [string, Json][] {
   return value === undefined ? [] : [[key, value]];
 }
 
-/** Who did it, where the resource says so. Else the account that stands at upstream for nobody: no right may be read from it. */
+/** The account that did it, where the resource says so. Otherwise upstream's account for nobody, which gives nobody a right. */
 function senderOf({ subject, making }: MakingOf, document: Fields, at: { api: string; page: string }): Json {
   const isBorn = making.tells.some(({ aspect, value }) => aspect === "exists" && value === true);
   const did = isBorn

@@ -89,7 +89,7 @@ function wasMade(row: FoundChangeRow | undefined, { aspect, value, updatedAt }: 
   return (!overtaken || laterMs === 0) && made.some((one) => sameAspect(one, value));
 }
 
-/** What is found of all that they tell of, and whether that was told to be there. Mostly there is nothing. */
+/** The found changes that these reports are about. Mostly there are none. */
 async function lockFound(tx: Transaction, tellings: readonly Telling[]): Promise<Map<string, FoundChangeRow>> {
   const x = table(tellings);
   const rows = await tx.prepared<FoundChangeRow>(sql`

@@ -31,7 +31,7 @@ interface StoredChange {
 }
 
 /**
- * Makes the events of changes that were found and of which no webhook has told for `EVENTS_MADE_AFTER`. They stand in the log as
+ * Makes events of the changes that were found and that no webhook has told of within `EVENTS_MADE_AFTER`. They stand in the log as
  * upstream's do, with a webhook that we wrote ourselves. Answers how many were made.
  */
 export async function makeEvents(ctx: Making): Promise<number> {
@@ -123,7 +123,7 @@ const ORDER: readonly Kind[] = [
   "check_run",
 ];
 
-/** Locks what waits of the resources of which something is due. What another process has locked is left to it. */
+/** Locks all waiting changes of the resources that have one due. Changes that another process has locked are left to it. */
 async function takeFound(tx: Transaction, repositoryId: number, until: Date): Promise<StoredChange[]> {
   const found = await tx.query<StoredChange>(sql`
     select kind, key::float8 as key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue" from found_changes
@@ -135,8 +135,8 @@ async function takeFound(tx: Transaction, repositoryId: number, until: Date): Pr
 }
 
 /**
- * With when it was found what they tell of: so they come before webhooks that have arrived since then and wait to be applied, which
- * may tell of something newer. None is earlier than the one before it. Pure.
+ * Gives each event the time when its change was found. So it comes before webhooks that arrived since then and may tell of
+ * something newer. No event is earlier than the one before it. Pure.
  */
 function withTimes(events: readonly MadeOf[], found: readonly StoredChange[]): (MadeOf & { foundAt: Date })[] {
   let lastMs = 0;

@@ -11,7 +11,7 @@ export interface Changed {
 /** An event that is to be made: its action, and what it tells. */
 export interface Making {
   action: string;
-  /** The aspects of which it tells, and what it says of each. */
+  /** The aspects that it tells of, and what it says of each. */
   tells: readonly { aspect: string; value: Json }[];
   /** The label, milestone or account that its payload shows beside its subject. */
   beside?: Pick<ResourceKey, "kind" | "key"> & { as: string };

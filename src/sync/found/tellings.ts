@@ -32,7 +32,7 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
   check_run: { kind: "check_run", in: "check_run", by: "id" },
 };
 
-/** The aspects of which a webhook tells by its action. What else its payload shows has an event of its own. Pure. */
+/** The aspects that a webhook tells of by its action. What else its payload shows has an event of its own. Pure. */
 export function tellingsOf(event: string, payload: Fields, repositoryId: number | null): Telling[] {
   const about = SUBJECTS[event];
   const subject = about && payload[about.in];

@@ -4,7 +4,7 @@ import { GraphqlTooHeavyError, UpstreamRefusedError } from "../../upstream/clien
 import { isLackInSchema } from "../../upstream/client/wording.ts";
 import { PullsNotShownError } from "./graphql-pulls.ts";
 
-/** What was learnt of a server is believed for so long: it may have been upgraded since. */
+/** How long to believe what was learnt of a server: it may have been upgraded since. */
 const BELIEVED = "24 hours";
 /** What a server that is old, or has its GraphQL switched off, cannot tell of pull requests. */
 const PULL_DETAILS = "details of pull requests by GraphQL";

@@ -64,8 +64,8 @@ export function afterAnswer(known: Learnt | null, size: number, most: number): L
 }
 
 /**
- * Asks for as many as upstream can bear, and at most `atMost`. If that is too heavy, it asks for half as many. What is
- * learnt is kept for whoever asks this next.
+ * Asks for as many as upstream can bear, and at most `atMost`. If that is too heavy, it asks for half as many. The size
+ * that it learns is kept for the next question.
  * @throws GraphqlTooHeavyError when even one is too much
  */
 export async function inBearableSize<Value>(

@@ -9,7 +9,7 @@ import { forgetProblems, rests, type Subject } from "../problems/problems.ts";
 import { RepositoryUnavailableError } from "./pages.ts";
 
 /**
- * The parts of which a mirrored repository consists, in the order in which they are copied. Upstream may show some and not
+ * The parts of a mirrored repository, in the order in which they are copied. Upstream may show some and not
  * others: a permission is missing, issues are off, one page always fails. Then the others are followed without them.
  */
 export const PARTS = [

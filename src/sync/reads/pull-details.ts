@@ -47,7 +47,7 @@ export interface PullDetails {
 }
 
 const PAGE = pageOf(PULL_FIELDS);
-/** What numbers a pull request, and leads past it, if the rest of it is too heavy. */
+/** A pull request's number and cursor: enough to go on past it, if the rest of it is too heavy. */
 const NUMBERS = pageOf("number");
 
 function pageOf(fields: string): string {

@@ -7,7 +7,7 @@ import { enqueueMarks } from "./marks.ts";
 const AT_ONCE = 1_000;
 
 /**
- * Marks repositories of which a part is due, those first that were confirmed longest ago.
+ * Marks repositories that have a part due. Those that were confirmed longest ago come first.
  * `isDue` and `confirmedAt` are of a repository `r` with its row `s` of `repository_syncs`.
  */
 export async function markRepositoriesDue(

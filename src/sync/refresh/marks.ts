@@ -96,13 +96,13 @@ export function nextAsk({ askedAt }: Mark, now: Date, leastMs: number): Date {
   return new Date(now.getTime() + Math.max(leastMs, Math.min(now.getTime() - askedAt.getTime(), LONGEST_WAIT_MS)));
 }
 
-/** What upstream does not show for so long is asked for again only when the whole repository is confirmed. */
+/** A resource that upstream does not show for so long is asked for again only when the whole repository is confirmed. */
 const PATIENCE_MS = 5 * 60_000;
 
 /**
- * Settles the mark of a repository of which everything is read. Else it is asked about again: at once where there is more to read
- * (`goesOn`), otherwise after a while, which `notBefore` may choose, until upstream has had its time, or for as long as it takes another
- * mirror to read it (`isUnread`). What has arisen meanwhile has a time of its own.
+ * Settles the mark of a repository once everything is read. Otherwise the repository is asked about again: at once where there
+ * is more to read (`goesOn`), else after a while, which `notBefore` may choose. That ends when upstream has had its time, or, where
+ * upstream is a mirror that still has to read it (`isUnread`), when it has. A mark that arose meanwhile keeps its own time.
  */
 export async function settleOrWait(
   ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">,

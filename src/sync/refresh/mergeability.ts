@@ -26,7 +26,7 @@ const MOST_OF_ONE = 100;
  * `PATIENCE_MS` is over.
  *
  * Marks become due at common moments. The first job of such a moment takes them all, and the others find nothing to do. Of jobs that
- * come at once each may take some, and not its own: whoever takes a mark sees it through.
+ * come at once each may take some marks, and not its own: the job that takes a mark sees it through.
  */
 export async function refreshMergeability(
   ctx: Context,
@@ -86,7 +86,7 @@ async function prepare(ctx: Context, now: Date) {
   return { taken, open, gone, unknown: await findUnknown(ctx, open) };
 }
 
-/** Of two jobs that do this at once, one takes each mark. What is left alone for a while is left out. */
+/** Of two jobs at once, each mark goes to one. Marks that rest for a while are left out. */
 async function takeDue(ctx: Context, now: Date): Promise<Mark[]> {
   const key = sql`m.repository_id::text`;
   return await ctx.db.query<Mark>(sql`

@@ -38,7 +38,7 @@ import { refreshMergeability } from "./mergeability.ts";
 import { type NodeQuestion, NodeQuestions } from "./node-questions.ts";
 import { observeValues } from "./node-values.ts";
 
-/** "unknown": the mirror does not know where to ask; "kept": upstream says nothing from which anything could be concluded. */
+/** "unknown": the mirror does not know where to ask; "kept": upstream's answer proves nothing. */
 type RefreshOutcome = "merged" | "deleted" | "kept" | "unknown";
 
 /** How many a process reads at once. Most of that time upstream, Postgres and a fair share of the processor are waited for. */
@@ -231,8 +231,8 @@ async function findTroubles(ctx: Context, keys: readonly MarkKey[]): Promise<Tro
 }
 
 /**
- * What GraphQL can be asked for, together with all others: whether it shows what was said to be deleted, and the values of which
- * two observations contradict each other. Null: REST alone tells.
+ * The question that GraphQL can answer together with all others: does the resource still exist, or what are the values on which
+ * two observations disagree? Null: only REST can tell.
  */
 async function questionOf(
   { db }: Pick<Context, "db">,
@@ -287,7 +287,7 @@ export async function readMissingComments(
   for (const number of lacking) {
     const first = `/repositories/${repository.id}/issues/${number}/comments?per_page=${PAGE_SIZE}`;
     for (let path: string | null = first; path !== null; )
-      // That the page is unchanged does not say that its rows are: a delivery may have hidden them since.
+      // An unchanged page does not prove that its rows are unchanged: a delivery may have hidden them since.
       path = (await fetchAndStorePage(ctx, repository, "issue_comment", path, priority, { conditional: false })).next;
   }
 }

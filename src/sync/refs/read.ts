@@ -28,7 +28,7 @@ export async function readRefs(ctx: Context, repository: MirroredRepository, kin
           and (f.told_at >= l.read_at or l.read_at is null)) as "hasMoved",
         exists (select from refs f where f.repository_id = ${id} and f.kind = ${kind} and ${IS_UNSURE}) as "isUnsure"
       from ref_lists l where l.repository_id = ${id} and l.kind = ${kind}`);
-  // That a page is as it was says nothing of what is here where webhooks have changed it since, or where it lacks something.
+  // An unchanged page proves nothing where webhooks have changed our rows since, or where a row lacks something.
   const isUnsure = known?.isUnsure ?? false;
   const objects = askingFor((known?.hasMoved ?? false) || isUnsure);
   await readObjects(ctx, repository, { kind, startedAt, ...objects });

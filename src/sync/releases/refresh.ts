@@ -58,7 +58,7 @@ async function readList(
   const startedAt = ctx.clock.now();
   const showsDrafts = await mayPush(ctx, repository);
   let walk = await walkList(ctx, repository, { conditional: !isHalfStored });
-  // What stands on the pages that have not changed is not known, and so not what is missing on all of them.
+  // The contents of unchanged pages are not known here. So nobody can tell what is missing on all of them.
   if (walk.changed > 0 && walk.unchanged > 0) walk = await walkList(ctx, repository, { conditional: false });
   const marks = await whileMirrored(ctx, repository, async (tx) => {
     const unlisted =

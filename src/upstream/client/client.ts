@@ -102,7 +102,7 @@ class UpstreamClient implements Upstream {
     const conditions = conditional ? conditionsBy(conditional) : null;
     const { received } = await askByCredentials(this.#ctx, path, { ...options, opening: headers }, conditions);
     const { status, headers: answered, text, body = Readable.from(text === "" ? [] : [Buffer.from(text)]) } = received;
-    // What was unpacked here is not as long as it was, nor packed.
+    // The body was unpacked here, so neither its length nor its encoding holds any more.
     const { "content-encoding": _, "content-length": __, ...unpacked } = answered;
     return { status, headers: received.body ? answered : unpacked, body };
   }

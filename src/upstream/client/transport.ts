@@ -118,7 +118,7 @@ export class Transport {
    */
   async open(request: TransportRequest): Promise<Opened> {
     return await this.#ask(request, "identity", async ({ statusCode, headers, body }) => {
-      // Who reads it meets its error; who destroys it wants none.
+      // A reader of the body meets its error; one that destroys it wants none.
       body.on("error", () => {});
       return { status: statusCode, headers, body };
     });

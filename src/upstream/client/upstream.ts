@@ -79,7 +79,7 @@ export type GraphqlError = {
 };
 
 export interface GraphqlAnswer<T> {
-  /** What could be resolved. A null that `errors` has the path of is unknown, and not a fact. */
+  /** The part that could be resolved. A null whose path stands in `errors` is unknown, and not a fact. */
   data: T;
   errors: GraphqlError[];
   /** Our clock when the request began. */

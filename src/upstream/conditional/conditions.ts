@@ -184,7 +184,7 @@ export interface PageConditions {
   for(credential: string, sent: Record<string, string>): Promise<Condition | null>;
 }
 
-/** The answer that a 304 stands for which confirms an empty list: nothing of it was stored yet. */
+/** The answer behind a 304 that confirms an empty list, where nothing of it was stored yet. */
 export function emptyPage({ headers }: Condition, { headers: answered }: Received): Received {
   const etag = headers["if-none-match"];
   return { status: 200, headers: { ...answered, vary: EMPTY_VARIES_BY.replace(" ", ", "), etag }, text: "[]" };

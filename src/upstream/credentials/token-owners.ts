@@ -8,8 +8,8 @@ import { parseTokens } from "./credentials.ts";
 type TokenStores = Pick<Stores, "config" | "db">;
 
 /**
- * The tokens, by fingerprint, of which it matters whose they are, and is not known: the tokens of one user share one quota, and a
- * user's own token sees what no other does.
+ * The fingerprints of tokens whose owner matters and is not known. The tokens of one user share one quota, and a user's own
+ * token sees what no other does.
  */
 export async function tokensWithoutOwner({ config, db }: TokenStores): Promise<string[]> {
   const tokens = [...parseTokens(config.upstreamTokens).keys()];

@@ -125,7 +125,7 @@ export async function deleteRepositoryHook(
 
 /** One request that upstream made of a hook, and what came of it. */
 export interface SentDelivery {
-  /** Of this attempt, in digits: each has an id of its own, and the event's GUID. */
+  /** The attempt's id, in digits. Each attempt has one of its own, and all have the event's GUID. */
   id: string;
   guid: string;
   event: string;

@@ -45,7 +45,7 @@ export interface GrantedLease {
 /** How a request ended. `headers` is null when no answer came, or none of upstream's own. */
 export interface RequestOutcome {
   headers: UpstreamHeaders | null;
-  /** What upstream charged, if not the lease's cost: 0 for a 304 and for what never reached upstream. */
+  /** The charge, if not the lease's cost: 0 for a 304, and for a request that never reached upstream. */
   charged?: number | undefined;
   /** Figures that stand in the body. */
   alsoSeen?: BucketState | undefined;

@@ -31,7 +31,7 @@ import {
  *   full: very few requests may be under way ("probes") until the headers of one of them say what is left.
  *
  * A bucket's `remaining` is less the leases given out, and its `spent` is what we ourselves have taken from the window.
- * What a lease left in a past window is not given back to the next one.
+ * The rest of a lease from a past window is not given back to the next one.
  */
 const HOUR_MS = 3_600_000;
 

@@ -51,9 +51,9 @@ export class ForwardCache {
   readonly #ctx: Pick<Context, "config" | "clock">;
   readonly #kept: KeptAnswers;
   readonly #proofs: Proofs;
-  /** What is being answered, by question and token. Null: it cannot be shared. They never fail. */
+  /** Answers under way, by question and token. Null: it cannot be shared. They never fail. */
   readonly #underWay = new Map<string, { known: TokenViewer["known"]; found: Promise<CachedAnswer | null> }>();
-  /** What is being asked while nothing is kept, by question. They never fail. */
+  /** First requests under way, while nothing is kept, by question. They never fail. */
   readonly #firsts = new Map<string, Promise<KeptAnswer | null>>();
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log" | "random">) {
@@ -134,7 +134,7 @@ export class ForwardCache {
     const opened = await asking.send((headers) => {
       sent = headers;
       tag = kept && upstreamTagOf(kept, headers);
-      // Who has another answer than the one that is kept asks about their own.
+      // A caller that holds another answer than the kept one asks about its own.
       const theirs = headers["if-none-match"];
       if (tag !== null && theirs !== undefined && !namesTag(theirs, tag)) tag = null;
       return tag === null ? {} : { "if-none-match": tag };

@@ -13,7 +13,7 @@ export interface WholeAnswer extends Omit<Opened, "body"> {
 /** The largest body that is kept, and that is read before it is passed on. */
 export const MOST_KEPT_BYTES = 1024 * 1024;
 
-/** What belongs to the body, and to nobody who asked for it. */
+/** Headers that belong to the body, and not to the caller. */
 const OF_THE_BODY = [
   "cache-control",
   "content-disposition",

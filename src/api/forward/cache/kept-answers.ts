@@ -50,13 +50,13 @@ export interface KeptAnswer {
   mirrors: { repositoryId: number; at: Date } | null;
 }
 
-/** What a process holds in memory of what cannot change. */
+/** The memory of a process for answers that cannot change. */
 const MEMORY_BYTES = 16 * 1024 * 1024;
-/** What a row counts for beside its body. */
+/** The room that a row takes beside its body. */
 const ROW_BYTES = 1_500;
 /** `used_at` is written at most this often. */
 const NOTED_AGAIN_AFTER_MS = 3_600_000;
-/** After so much of the whole was added by this process, it looks whether something has to go. */
+/** A process looks whether something has to go once it has added this part of FORWARD_CACHE_BYTES. */
 const PART = 1 / 16;
 
 interface KeptAnswerRow {

@@ -7,7 +7,7 @@ const REMEMBERED = 20_000;
 /** Beside a sha an answer has names of people and counts of comments. */
 const MIRRORS_MS = 24 * 3_600_000;
 
-/** Who asks: a token of upstream's, or the mirror's own credential. */
+/** A token of upstream's, or the mirror's own credential. */
 export interface TokenViewer {
   /** Names the token, and does not tell it. */
   name: string;
@@ -28,9 +28,9 @@ interface Noted extends Proof {
 }
 
 /**
- * What upstream has shown to whom. A proof is about one answer, below one repository, for one token. It ends with what upstream
- * has said of the token's rights, and after as long as that is believed. In this process alone: nothing that is kept says who
- * asked.
+ * Remembers which token was shown which answer. A proof is about one answer, below one repository, for one token. It ends when
+ * upstream says something new of the token's rights, or when what it said is too old to be believed. Proofs live in this
+ * process alone: nothing in the store says who asked.
  */
 export class Proofs {
   readonly #ctx: Pick<Context, "config" | "clock">;

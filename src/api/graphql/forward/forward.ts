@@ -92,7 +92,7 @@ function inputsOf({
   operation,
   variables,
 }: Pick<WholeDocument, "operation" | "variables">): ReturnType<typeof textsGiven> {
-  // What lies below the payload names nothing that is changed.
+  // Fields below the payload name no resource that changes.
   const selections = operation.selectionSet.selections.map(bare);
   const definition = { ...operation, selectionSet: { ...operation.selectionSet, selections } };
   return textsGiven({ kind: Kind.DOCUMENT, definitions: [definition] }, variables);

@@ -70,7 +70,7 @@ export async function touchedBy(ctx: ApiContext, { sight, ids, names, answer }: 
     const isKnown = new Set(known.map(({ id }) => id));
     unknown.push(...shown.filter((one) => one.type === type && !isKnown.has(one.id)));
   }
-  // What is new stands in the repository that the mutation names.
+  // A new resource stands in the repository that the mutation names.
   const [home, ...others] = things.keys();
   if (home !== undefined && others.length === 0)
     for (const { type, id, number } of unknown) {
@@ -133,7 +133,7 @@ function thingOf(
   }
 }
 
-/** Of a review the answer may show nothing, and its comments come with it. */
+/** The answer may show nothing of a review, and a review brings its comments. */
 function reviewLists(repositoryId: number, number: number): Thing[] {
   const at = `/repositories/${repositoryId}/pulls/${number}`;
   return [

@@ -39,7 +39,7 @@ export function perhapsUpstreams(
   return isWithinBounds(schema, document, operation, variables) ? { document, operation, variables } : null;
 }
 
-/** Said beside what is wrong with a document, to callers for whom nobody else is asked. */
+/** Said beside a document's faults to callers whose documents are never forwarded. */
 export function notAskedOfUpstream(isPassedThrough: boolean): GraphQLError {
   const help = isPassedThrough
     ? "It sends whole documents to the service for those who show a token of the service's own."

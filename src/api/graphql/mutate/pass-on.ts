@@ -13,7 +13,7 @@ import { beginTrace, type Trace } from "../../trace/trace.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError, upstreamsError } from "../errors.ts";
 
-/** What came of a write. `answer` is upstream's own, null where it says nothing; `isStored`: the mirror shows it. */
+/** The outcome of a write. `answer` is upstream's own, null where it says nothing; `isStored`: the mirror shows it. */
 export interface Done {
   answer: Json;
   isStored: boolean;
@@ -92,7 +92,7 @@ async function send(
   }
 }
 
-/** What upstream could not be asked, or not be asked for the caller, in GraphQL's form. */
+/** Why upstream could not be asked, or not for this caller, in GraphQL's form. */
 export async function inOurWords<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();

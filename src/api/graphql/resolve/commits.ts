@@ -60,7 +60,7 @@ function lastCommit(node: Node, args: PageArguments, call: GraphqlCall, info: Fi
   return { ...connection, totalCount, pageInfo };
 }
 
-/** The rows of a list do not say of which pull request they are. */
+/** The rows of a list do not name their pull request. */
 function ofPull(connection: Connection, { rest: pull }: Node): Connection {
   const withPull = (node: Connected) => (isNode(node) ? { ...node, rest: { commit: node.rest, pull } } : node);
   return {

@@ -236,7 +236,7 @@ function neighbours(
 }
 
 /**
- * `read` reads a cursor. Null: only the count is selected, for which the service asks no bounds.
+ * `read` reads a cursor. Null: only the count is selected, and the service asks no bounds for it.
  * @throws GraphQLError for bounds that the service refuses
  */
 export function pageRequest<Place>(

@@ -54,7 +54,7 @@ const identity: TypeResolvers = {
   fullDatabaseId: (node) => String(node.rest.id),
 };
 
-/** A commit of which the hash is known. */
+/** A commit whose hash is known. */
 export function commitNode(repositoryId: number, oid: Json | undefined): Node | null {
   return typeof oid === "string" ? { kind: "Commit", repositoryId, rest: { oid } } : null;
 }

@@ -38,7 +38,7 @@ export function withRight<Shown>(
   return hasWhereSeen(call.sight, right) ? show() : requireRight(call, repositoryId, right).then(show);
 }
 
-/** A node of which it is known that the caller sees its repository. @throws GraphQLError FORBIDDEN */
+/** A node whose repository the caller sees. @throws GraphQLError FORBIDDEN */
 export async function given(call: GraphqlCall, node: Node): Promise<Node> {
   if (hasWhereSeen(call.sight, "issues") && hasWhereSeen(call.sight, "pulls")) return node;
   const right = await rightFor(call, node);

@@ -50,7 +50,7 @@ type Text = string | Promise<string>;
 /** What is written of something so far. */
 interface Begun {
   text: string;
-  /** What stands before the text, if some of it comes later. */
+  /** The text before a part that comes later. */
   parts: Text[] | null;
 }
 
@@ -143,7 +143,7 @@ class Execution {
     for (const [at, field] of fields.entries()) {
       if (this.#isOver(text)) await this.#pace.turn();
       this.#goOn();
-      // What was written before may show something that this field changes.
+      // A text that was written before may show something that this field changes.
       this.#written.clear();
       const shown = field.definition ? await this.#field(field, this.#root, undefined) : `"${type.name}"`;
       text += (at === 0 ? "" : ",") + field.label + shown;

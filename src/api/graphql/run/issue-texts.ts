@@ -5,7 +5,7 @@ const OVERHEAD_BYTES = 80;
 /** A large repository in the one view that everybody asks for may take most of the room. */
 const LARGEST_PART = 3 / 4;
 
-/** What the issues of one repository were written as in one view, by their numbers. */
+/** The JSON text of one repository's issues in one view, by their numbers. */
 export class IssueTexts {
   readonly #texts = new Map<number, string>();
   #bytes = 0;

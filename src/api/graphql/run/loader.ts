@@ -3,7 +3,7 @@ import { Gather } from "../../../operations/gather.ts";
 /** All fields of a level are asked before the event loop turns, and none waits for another level. */
 const OF_A_LEVEL = { atOnce: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY, patienceMs: null };
 
-/** What is asked by the fields of one level, and answered at once. */
+/** Questions of the fields of one level, which are answered together. */
 export function openLevel<Key, Value>(answer: (keys: Key[]) => Promise<readonly Value[]>): Gather<Key, Value> {
   return new Gather(answer, OF_A_LEVEL);
 }

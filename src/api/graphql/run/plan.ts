@@ -50,7 +50,7 @@ export interface PlannedField {
   /** Its name as it stands in the answer, quoted, with the colon. */
   label: string;
   nodes: FieldNodes;
-  /** Null: `__typename`, of which the type is the answer. */
+  /** Null: `__typename`, which the type itself answers. */
   definition: GraphQLField<unknown, unknown> | null;
   form: Form;
   resolve: Resolve | null;
@@ -83,7 +83,7 @@ function formOf(type: GraphQLOutputType): Form {
   return isAbstractType(type) ? { of: "abstract", isRequired: false, type } : { of: "object", isRequired: false, type };
 }
 
-/** The root's own fields, of which its type does not tell. */
+/** The root's own fields, which its type does not list. */
 const META_FIELDS: ReadonlyMap<string, GraphQLField<unknown, unknown>> = new Map(
   [SchemaMetaFieldDef, TypeMetaFieldDef].map((field) => [field.name, field]),
 );

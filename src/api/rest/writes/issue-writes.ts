@@ -244,7 +244,7 @@ function notEarlier(movedAt: string | null, before: Fields | undefined): string 
     : movedAt;
 }
 
-/** The sides from which it is seen. */
+/** The kinds that it is seen as: a pull request is an issue, too. */
 export function sides({ id, number, isPull }: IssueAddress): ResourceKey[] {
   const key = (kind: Kind): ResourceKey => ({ kind, repositoryId: id, key: number });
   return isPull ? [key("issue"), key("pull_request")] : [key("issue")];
