@@ -63,6 +63,7 @@ async function run(): Promise<Measured[]> {
   const web = resources.use(await startServer("web-server.ts", env));
   const worker = resources.use(startProgram("../workers/main.ts", env));
   const cpuSeconds = async () => ({
+    web: await cpuSecondsOf([web.pid]),
     worker: await cpuSecondsOf([worker.pid]),
     postgres: await postgresCpuSeconds(ctx),
   });
@@ -94,12 +95,14 @@ async function run(): Promise<Measured[]> {
 
   const rounds: [number, number][] = [];
   const loaded: number[] = [];
-  for (let round = -1; round < ROUNDS; round++) {
+  await underLoad(() => target.after(webhooks.next()));
+  const unloaded = await cpuSeconds();
+  for (let round = 0; round < ROUNDS; round++) {
     const took = await underLoad(() => target.after(webhooks.next()));
-    if (round < 0) continue;
     rounds.push([percentile(took, 0.99), restMs]);
     loaded.push(...took);
   }
+  const busyCpu = microsOf(unloaded, await cpuSeconds(), loaded.length);
   const busy = comparison(rounds, { part: "busy", unit: "ms", goal: { atMost: 16.7 } });
 
   // Every target hears of everything: what the worker can send at most.
@@ -111,9 +114,7 @@ async function run(): Promise<Measured[]> {
     await sleep(5);
   }
   const sentPerSecond = (BURST * (TARGETS + 1)) / ((performance.now() - begunAt) / 1_000);
-  const cpu = await cpuSeconds();
-  const microsOf = (process: keyof typeof cpu) =>
-    Math.round(((cpu[process] - cpuBefore[process]) * 1e6) / (BURST * (TARGETS + 1)));
+  const sentCpu = microsOf(cpuBefore, await cpuSeconds(), BURST * (TARGETS + 1));
   await db.close();
   return [
     { ...idle, notes: { p50: restMs, p99: restP99, goalMs: 60, ...told } },
@@ -122,10 +123,18 @@ async function run(): Promise<Measured[]> {
       notes: {
         ...{ p50: median(loaded), p99: percentile(loaded, 0.99), goalMs: 1_000 },
         ...{ perSecond: PER_SECOND, targets: TARGETS, mostSentPerSecond: Math.round(sentPerSecond) },
-        ...{ workerMicros: microsOf("worker"), postgresMicros: microsOf("postgres") },
+        ...{ workerMicros: sentCpu.worker, postgresMicros: sentCpu.postgres, busyMicros: busyCpu },
       },
     },
   ];
+}
+
+type Cpu = Record<"web" | "worker" | "postgres", number>;
+
+/** CPU time for each of so many, in microseconds. */
+function microsOf(before: Cpu, after: Cpu, count: number): Cpu {
+  const of = (process: keyof Cpu) => Math.round(((after[process] - before[process]) * 1e6) / count);
+  return { web: of("web"), worker: of("worker"), postgres: of("postgres") };
 }
 
 /** So many at a steady pace, whatever becomes of those before. Answers what each took. */
