@@ -35,8 +35,12 @@ export function readsCode(
   repository: { id: number; isPrivate: boolean },
   right: CodeRight,
 ): boolean {
-  const isUnknown = caller.kind === "user" && caller.by.of === "upstream" && caller.by.known.code === "unknown";
-  return !isUnknown && sees(sight, repository, right);
+  return isCodeSightKnown(caller) && sees(sight, repository, right);
+}
+
+/** Whether it is known which of what hangs on commits upstream shows the caller. */
+export function isCodeSightKnown(caller: Caller): boolean {
+  return caller.kind === "anonymous" || caller.by.of === "own" || caller.by.known.code !== "unknown";
 }
 
 /** What upstream says to a token that was not given what a request takes. */

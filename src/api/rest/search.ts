@@ -5,7 +5,7 @@ import type { Searcher } from "../../mirror/search/names.ts";
 import { InvalidSearchError, UnmirroredSearchError } from "../../mirror/search/query.ts";
 import { searchRepositories } from "../../mirror/search/repositories.ts";
 import { type Answer, type Call, ok } from "../call.ts";
-import { learnPublicRights } from "../callers/permissions.ts";
+import { isCodeSightKnown, learnPublicRights } from "../callers/permissions.ts";
 import { joined } from "../dialect/elements.ts";
 import { ApiFault, type FieldFault, notFound, UnmirroredFault } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/link.ts";
@@ -54,7 +54,7 @@ export async function getSearchedLabels(call: Call): Promise<Answer> {
 }
 
 function searcherOf({ sight, caller }: Call): Searcher {
-  return { sight, userId: caller.kind === "user" ? caller.userId : null };
+  return { sight, userId: caller.kind === "user" ? caller.userId : null, readsCode: isCodeSightKnown(caller) };
 }
 
 /** @throws ApiFault 422 for a search that cannot be made, and for pages beyond the results that are shown */

@@ -1,6 +1,18 @@
 import type { Database } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 
+/** Of check runs and statuses: failures of any kind. */
+export const FAILED_STATES: ReadonlySet<string> = new Set([
+  "FAILURE",
+  "CANCELLED",
+  "TIMED_OUT",
+  "ACTION_REQUIRED",
+  "STARTUP_FAILURE",
+  "STALE",
+]);
+/** Neutral and skipped runs pass what depends on them. */
+export const PASSED_STATES: ReadonlySet<string> = new Set(["SUCCESS", "NEUTRAL", "SKIPPED"]);
+
 /** A commit whose checks are followed, and which of them are all here. */
 export interface CheckedHead {
   sha: string;

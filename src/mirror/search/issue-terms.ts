@@ -2,6 +2,7 @@
 
 import { Sql, sql } from "../../../db/sql.ts";
 import { mentionOf, typeConditions } from "../read/issues.ts";
+import { ROLLED_UP_PULLS, standsIn } from "./check-states.ts";
 import { loginOf, type SearchNames } from "./names.ts";
 import { InvalidSearchError, UnmirroredSearchError } from "./query.ts";
 import { numberRange, type Range, timeRange } from "./range.ts";
@@ -265,7 +266,9 @@ export const ISSUE_QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, 
   ],
   ["archived", worded("archived", { true: sql`r.archived is true`, false: sql`r.archived is not true` })],
   ["language", (values) => sql`lower(r.language) = any(${values.map((value) => value.toLowerCase())}::text[])`],
-  ...["linked", "status", "team", "team-review-requested", "project", "sha", "app", "parent-issue", "sub-issue"].map(
+  // Whether it is known of each of them is asked before: `requireCheckStates`.
+  ["status", (values) => [{ from: ROLLED_UP_PULLS, number: sql`t.number`, where: standsIn(values) }]],
+  ...["linked", "team", "team-review-requested", "project", "sha", "app", "parent-issue", "sub-issue"].map(
     (name): [string, Qualifier] => [name, notMirrored(name)],
   ),
 ]);

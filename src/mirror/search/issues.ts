@@ -4,6 +4,7 @@ import type { Database } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { DIRECTIONS, Sql, sql } from "../../../db/sql.ts";
 import { visibleIssue } from "../read/sight.ts";
+import { requireCheckStates } from "./check-states.ts";
 import {
   ISSUE_QUALIFIERS,
   type KeySet,
@@ -76,6 +77,7 @@ export async function searchIssues(
   const odd = within.find((place) => !TEXT_PLACES.has(place));
   if (odd !== undefined) throw new InvalidSearchError(`"in:${odd}" is not one of ${[...TEXT_PLACES].join(", ")}.`);
   const names = await findSearchNames(db, clauses, searcher);
+  await requireCheckStates(db, clauses, names, searcher);
   const conditions = [
     sql`i.id is not null and i.deleted_at is null`,
     visibleIssue(sql`r`, sql`i`, searcher.sight),

@@ -9,6 +9,8 @@ import { type Clause, qualifiersIn, UnknownScopeError } from "./query.ts";
 export interface Searcher {
   sight: Sight;
   userId: number | null;
+  /** Whether it is known what they see of what hangs on commits. */
+  readsCode: boolean;
 }
 
 /** Ids by name in lower case. An unknown name has none. */

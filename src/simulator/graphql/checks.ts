@@ -43,7 +43,7 @@ export function rollupOf(call: Call, head: Head): Rollup | null {
 }
 
 /** Unconfirmed: that an `error` of a status shows as such, and what each conclusion but a failure's counts as. */
-function stateOf({ runs, statuses }: Rollup): string {
+export function stateOf({ runs, statuses }: Rollup): string {
   if (runs.some((run) => FAILED.includes(run.conclusion)) || statuses.some(({ state }) => state === "failure"))
     return "FAILURE";
   if (statuses.some(({ state }) => state === "error")) return "ERROR";

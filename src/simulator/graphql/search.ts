@@ -4,6 +4,7 @@ import { kindOf } from "../access.ts";
 import type { Issue, Repository, Seconds } from "../records.ts";
 import { commentCount, isPull } from "../world.ts";
 import { type Call, mayRead, readable } from "./call.ts";
+import { rollupOf, stateOf } from "./checks.ts";
 import { mentionOf } from "./issue-lists.ts";
 
 /** GitHub docs: a search answers at most 1,000 results. */
@@ -153,6 +154,13 @@ function issueTest(call: Call, term: Term): ((issue: Issue) => boolean) | undefi
       if (value === "label") return (issue) => issue.labelIds.length === 0;
       if (value === "assignee") return (issue) => issue.assigneeIds.length === 0;
       return value === "milestone" ? (issue) => issue.milestoneId === null : undefined;
+    // Unconfirmed: that it is the rollup that counts, and for what an error does.
+    case "status":
+      return (issue) => {
+        if (!isPull(issue)) return false;
+        const rollup = rollupOf(call, { oid: issue.pull.head.sha, repository: issue.repository });
+        return rollup !== null && stateOf(rollup).toLowerCase() === value;
+      };
     case "comments":
       return (issue) => inRange(commentCount(issue), value, Number);
     case "created":

@@ -1,7 +1,13 @@
 /** What commits show of their checks and statuses. */
 
 import { type Json, objectOf } from "../../../json.ts";
-import { findCheckedHeads, findRollups, type Rollup } from "../../../mirror/read/checks.ts";
+import {
+  FAILED_STATES,
+  findCheckedHeads,
+  findRollups,
+  PASSED_STATES,
+  type Rollup,
+} from "../../../mirror/read/checks.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
 import { actorOf, type GraphqlCall, type Node } from "../call.ts";
 import { typedError } from "../errors.ts";
@@ -31,10 +37,6 @@ interface RollupNode extends Node {
   sha: string;
   rollup: Rollup;
 }
-
-/** Failures of any kind. Neutral and skipped runs pass what depends on them. */
-const FAILED = new Set(["FAILURE", "CANCELLED", "TIMED_OUT", "ACTION_REQUIRED", "STARTUP_FAILURE", "STALE"]);
-const PASSED = new Set(["SUCCESS", "NEUTRAL", "SKIPPED"]);
 
 /**
  * The rollup of a commit; null: it has neither check runs nor statuses. Upstream answers of commits whose checks are not followed.
@@ -81,9 +83,9 @@ const statusStates = ({ statuses }: Rollup): string[] => statuses.map(({ state }
 /** Failure beats pending beats success. What an error of a status counts for is not known. Pure. */
 function stateOf(rollup: Rollup): "FAILURE" | "PENDING" | "SUCCESS" | "ERROR" {
   const states = [...runStates(rollup), ...statusStates(rollup)];
-  if (states.some((state) => FAILED.has(state))) return "FAILURE";
+  if (states.some((state) => FAILED_STATES.has(state))) return "FAILURE";
   if (states.includes("ERROR")) return "ERROR";
-  return states.every((state) => PASSED.has(state)) ? "SUCCESS" : "PENDING";
+  return states.every((state) => PASSED_STATES.has(state)) ? "SUCCESS" : "PENDING";
 }
 
 function countsOf(states: readonly string[]): { state: string; count: number }[] {

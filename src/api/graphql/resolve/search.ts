@@ -1,6 +1,8 @@
 import { namedScope, searchIssues } from "../../../mirror/search/issues.ts";
+import type { Searcher } from "../../../mirror/search/names.ts";
 import { InvalidSearchError, UnknownScopeError } from "../../../mirror/search/query.ts";
 import { searchRepositories } from "../../../mirror/search/repositories.ts";
+import { isCodeSightKnown } from "../../callers/permissions.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
@@ -108,7 +110,11 @@ async function isOfMirrored(call: GraphqlCall, query: string, type: string): Pro
   return names.length > 0 && !found.includes(null);
 }
 
-const searcherOf = ({ sight, caller }: GraphqlCall) => ({ sight, userId: caller.userId });
+const searcherOf = ({ sight, caller }: GraphqlCall): Searcher => ({
+  sight,
+  userId: caller.userId,
+  readsCode: isCodeSightKnown(caller),
+});
 
 async function issues(
   call: GraphqlCall,
