@@ -1,12 +1,14 @@
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import pg from "pg";
-import { applyMigration, TableHeldError } from "./apply.ts";
+import type pg from "pg";
+import { isBug, wholeReasonOf } from "../src/failure.ts";
+import { applyMigration } from "./apply.ts";
 import { MIGRATIONS, readMigration } from "./migrations.ts";
+import { openMigrator } from "./migrator.ts";
 import { grantRoles } from "./roles.ts";
 import { APPLIED, type AppliedMigration, fitOf, SchemaTooNewError } from "./schema-fit.ts";
-import { postgresTooOld, UnfitStoreError } from "./unfit.ts";
+import { postgresTooOld } from "./unfit.ts";
 
 /** Any constant will do; it names the lock among the other advisory locks of the database. */
 const LOCK = 7_241_946;
@@ -31,12 +33,11 @@ const RECORD = `
  * transaction, or stepwise. Many processes may call it at once: an advisory lock lets one work, and the others find it done. If a newer
  * Tain has migrated the database and this one may work beside it, there is nothing to do. Then the roles are granted what
  * they need of it. Answers what an operator should know: what is missing of the roles, or null.
- * @throws UnfitStoreError when this Tain must not work with the database
+ * @throws UnfitStoreError when this Tain must not work with the database, NoPostgresError, TableHeldError
  */
 export async function migrate(databaseUrl: string): Promise<string | null> {
   const migrations = await Promise.all(MIGRATIONS.map(readMigration));
-  const client = new pg.Client({ connectionString: databaseUrl, application_name: "tain migrate" });
-  await client.connect();
+  const client = await openMigrator(databaseUrl);
   try {
     await lock(client);
     await prepareServer(client);
@@ -94,8 +95,8 @@ if (import.meta.main) {
     const missing = await migrate(url);
     if (missing !== null) console.error(missing);
   } catch (error) {
-    if (!(error instanceof UnfitStoreError || error instanceof TableHeldError)) throw error;
-    console.error(error.message);
+    if (isBug(error)) throw error;
+    console.error(wholeReasonOf(error));
     process.exitCode = 1;
   }
 }

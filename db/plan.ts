@@ -1,6 +1,6 @@
-import pg from "pg";
 import { stepsOf } from "./apply.ts";
 import { MIGRATIONS, type ReadMigration, readMigration } from "./migrations.ts";
+import { openMigrator } from "./migrator.ts";
 import { APPLIED, type AppliedMigration, fitOf } from "./schema-fit.ts";
 import { UnfitStoreError } from "./unfit.ts";
 
@@ -36,8 +36,7 @@ const REWRITES: Record<string, string[]> = {
 /** What `migrate` would do now. It changes nothing. @throws UnfitStoreError as `migrate` does */
 export async function planMigrations(databaseUrl: string): Promise<Planned[]> {
   const migrations = await Promise.all(MIGRATIONS.map(readMigration));
-  const client = new pg.Client({ connectionString: databaseUrl, application_name: "tain migrate" });
-  await client.connect();
+  const client = await openMigrator(databaseUrl);
   try {
     const applied = await client.query<AppliedMigration>(APPLIED.compiled().text).then(
       ({ rows }) => rows,

@@ -1,5 +1,6 @@
 import { migrate as migrateDatabase } from "../../db/migrate.ts";
 import { type Planned, planMigrations } from "../../db/plan.ts";
+import { isBug, wholeReasonOf } from "../failure.ts";
 import { VERSION } from "../version.ts";
 import { type Command, CommandError, type Given, listOf } from "./command.ts";
 import type { Output } from "./output.ts";
@@ -20,17 +21,24 @@ async function runMigrate({ flags, env }: Given, output: Output): Promise<number
   const url = env.DATABASE_DIRECT_URL || env.DATABASE_URL;
   if (!url)
     throw new CommandError("DATABASE_URL is not set, and no instance runs here: set it to the database to migrate");
-  const planned = await planMigrations(url);
+  const planned = await inSentences(planMigrations(url));
   if (flags.has("plan")) {
     output.document({ migrations: planned });
     for (const line of planLines(planned)) output.line(line);
     return 0;
   }
-  const missing = await migrateDatabase(url);
+  const missing = await inSentences(migrateDatabase(url));
   if (missing !== null) output.note(missing);
   output.document({ migrated: planned.map(({ name }) => name) });
   output.line(planned.length === 0 ? "Nothing to do" : `${listOf(planned.map(({ name }) => name))}: done`);
   return 0;
+}
+
+/** What fails of a migration is told with its name, and not by its root alone. @throws CommandError */
+export async function inSentences<T>(work: Promise<T>): Promise<T> {
+  return await work.catch((error: unknown) => {
+    throw isBug(error) ? error : new CommandError(wholeReasonOf(error), { cause: error });
+  });
 }
 
 /** Pure. */

@@ -1,10 +1,14 @@
 /** How the schema changes while others work with it. */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { applyMigration, stepsOf, TableHeldError } from "../../db/apply.ts";
 import { MIGRATIONS, type ReadMigration, readMigration } from "../../db/migrations.ts";
 import { planMigrations, plannedOf } from "../../db/plan.ts";
 import { tain } from "../cli/tain-on.ts";
+import { projectRoot } from "../docs/markdown.ts";
+import { inherited } from "../support/config.ts";
 import { connectTo, openTestDatabase, type TestDatabase } from "../support/database.ts";
 import { until } from "../support/patience.ts";
 
@@ -155,4 +159,26 @@ test("`tain migrate --plan` changes nothing and lists what `tain migrate` then d
     code: 1,
     stderr: expect.stringContaining("DATABASE_URL is not set"),
   });
+});
+
+test("a migration that cannot be made is told by its name and the reason, and a Postgres that is away in a sentence", async () => {
+  await using spoilt = await openTestDatabase("template0");
+  const client = await connectTo(spoilt.url);
+  await client.query("create table labels ()");
+  await client.end();
+  expect(await tain(["migrate"], { DATABASE_URL: spoilt.url })).toMatchObject({
+    code: 1,
+    stderr: 'tain: Migration 0001_mirror.sql failed and was rolled back (relation "labels" already exists)\n',
+  });
+
+  const away =
+    "Postgres cannot be used (connect ECONNREFUSED 127.0.0.1:1): see that DATABASE_URL is right and the server runs";
+  const env = { DATABASE_URL: "postgres://me:s3cret-word@127.0.0.1:1/x" };
+  for (const args of [["migrate"], ["migrate", "--plan"]])
+    expect(await tain(args, env)).toMatchObject({ code: 1, stderr: `tain: ${away}\n` });
+  const release = promisify(execFile)(process.execPath, ["db/migrate.ts"], {
+    cwd: projectRoot,
+    env: { ...inherited, ...env },
+  });
+  await expect(release).rejects.toMatchObject({ code: 1, stderr: `${away}\n` });
 });

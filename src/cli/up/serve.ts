@@ -1,13 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { migrate } from "../../../db/migrate.ts";
 import { openLogins } from "../../../db/roles.ts";
-import { UnfitStoreError } from "../../../db/unfit.ts";
 import { type Config, parseConfig } from "../../config.ts";
 import { type Context, openContext } from "../../context.ts";
-import { codeOf, rootReasonOf } from "../../failure.ts";
 import { claimOrigin, SIMULATOR } from "../../sync/following/origin.ts";
 import { CommandError } from "../command.ts";
 import { JsonObject } from "../json.ts";
+import { inSentences } from "../migrate.ts";
 import type { Output } from "../output.ts";
 import type { Demonstration } from "./demonstration.ts";
 import { type ProcessTree, STOP_SHARES } from "./process-tree.ts";
@@ -27,7 +26,7 @@ export interface Serving {
 
 /** Migrates the database, starts the processes and tends the mirror, until the signal aborts. */
 export async function serve({ env: given, demonstrating, tree, output, signal }: Serving): Promise<void> {
-  await migrateTo(given.DATABASE_DIRECT_URL ?? given.DATABASE_URL ?? "");
+  await inSentences(migrate(given.DATABASE_DIRECT_URL ?? given.DATABASE_URL ?? ""));
   const demonstration = await demonstrating;
   const env = demonstration
     ? { ...given, UPSTREAM_URL: demonstration.url, UPSTREAM_TOKEN: demonstration.token }
@@ -63,21 +62,6 @@ export async function serve({ env: given, demonstrating, tree, output, signal }:
   start("worker", "../../../workers/main.ts");
   start("scheduler", "../../../workers/scheduler.ts");
   await tend(ctx, { output, signal, apiUrl, demonstration });
-}
-
-async function migrateTo(databaseUrl: string): Promise<void> {
-  try {
-    await migrate(databaseUrl);
-  } catch (error) {
-    if (error instanceof UnfitStoreError) throw new CommandError(error.message);
-    // The reason may say which server it is, never its password.
-    if (codeOf(error))
-      throw new CommandError(
-        `Postgres cannot be used (${rootReasonOf(error)}): see that DATABASE_URL is right and the server runs`,
-        { cause: error },
-      );
-    throw error;
-  }
 }
 
 /** Makes sure that this database is a mirror of this upstream. If the mirror begins anew, so do the queues. */
