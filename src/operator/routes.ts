@@ -20,85 +20,37 @@ const FORM_BYTES = 4_096;
 const COMMAND_BYTES = 256 * 1024;
 const NOT_SENT_HERE = "This form was not sent by a page of this host, so nothing was done.";
 
-interface Parts {
+/** What the page stands on where an operator's token is set. */
+interface Door {
+  ctx: Context;
+  sessions: Sessions;
+  operatorToken: string;
   logins: Pick<Logins, "own">;
 }
 
-/** An operator who is signed in. */
-interface Signed {
-  session: Session;
-  sessions: Sessions;
-}
+/** A handler for an operator who is signed in. */
+type SignedHandler = (
+  exchange: Exchange,
+  signed: { session: Session; sessions: Sessions },
+  params: Record<string, string>,
+) => Promise<Reply>;
 
 /** The page for the operator at `/-/`, and what its scripts ask for. */
-export function operatorPage(ctx: Context, { logins }: Parts): Route[] {
+export function operatorPage(ctx: Context, { logins }: Pick<Door, "logins">): Route[] {
   const { operatorToken } = ctx.config;
-  const sessions = operatorToken === null ? null : new Sessions(ctx, operatorToken);
+  const door = operatorToken && { ctx, sessions: new Sessions(ctx, operatorToken), operatorToken, logins };
   const get = (path: string, handle: Handler): Route => ({ method: "GET", path, handle });
   const post = (path: string, handle: Handler): Route => ({ method: "POST", path, handle });
-  /** To anybody but a signed-in operator the page says nothing. */
-  const asOperator =
-    (handle: (exchange: Exchange, signed: Signed, params: Record<string, string>) => Promise<Reply>): Handler =>
-    async (exchange, params) => {
-      const session = (await sessions?.find(exchange)) ?? null;
-      if (!sessions || !session) return said(401, "You are not signed in, or the session is over: sign in again");
-      try {
-        return await handle(exchange, { session, sessions }, params);
-      } catch (error) {
-        return await failed(ctx, error);
-      }
-    };
+  const asOperator = (handle: SignedHandler): Handler => (door ? behind(door, handle) : async () => notSignedIn());
   return [
     files(),
     get("/-", () => seeOther("/-/")),
-    get("/-/", async (exchange) => {
-      if (!sessions) return unsetPage();
-      const session = await sessions.find(exchange);
-      return session ? shell({ word: session.word, upstream: ctx.config.upstreamUrl }) : signInPage(200, null);
-    }),
-    post("/-/session", async (exchange) => {
-      if (!sessions || operatorToken === null) return unsetPage();
-      if (!isFromHere(exchange, ctx.config.publicUrl)) return refusedPage(403, NOT_SENT_HERE);
-      const given = (await formOf(exchange)).get("token")?.trim() ?? "";
-      try {
-        const isRight = async () => (isOperatorToken(given, operatorToken) ? true : null);
-        if (await logins.own(exchange.address, isRight))
-          return seeOther("/-/", { "Set-Cookie": sessions.begin(isSecure(exchange)) });
-      } catch (error) {
-        if (!(error instanceof ApiFault)) throw error;
-        const { "Retry-After": seconds = "60" } = error.headers;
-        const says = `Too many wrong tokens came from your address. Try again in ${seconds} seconds.`;
-        return signInPage(error.status, says, { "Retry-After": seconds });
-      }
-      ctx.log.warn({ address: exchange.address }, "Somebody failed to sign in as the operator");
-      return signInPage(401, "That is not the operator's token. Compare it with OPERATOR_TOKEN, and try again.");
-    }),
-    post("/-/session/end", async (exchange) => {
-      const session = (await sessions?.find(exchange)) ?? null;
-      if (!sessions || !session) return seeOther("/-/");
-      const word = (await formOf(exchange)).get("word") ?? "";
-      if (!isFromHere(exchange, ctx.config.publicUrl) || !sessions.isOurs(exchange, session, word))
-        return refusedPage(403, NOT_SENT_HERE);
-      try {
-        return seeOther("/-/", { "Set-Cookie": await sessions.end(session, isSecure(exchange)) });
-      } catch (error) {
-        ctx.log.warn({ reason: reasonOf(error) }, "A session could not be ended");
-        return refusedPage(503, "Redis does not answer, so the session goes on. Close the browser, or try again soon.");
-      }
-    }),
+    get("/-/", async (exchange) => (door ? await home(door, exchange) : unsetPage())),
+    post("/-/session", async (exchange) => (door ? await signIn(door, exchange) : unsetPage())),
+    post("/-/session/end", async (exchange) => (door ? await signOut(door, exchange) : seeOther("/-/"))),
     get(
       "/-/operator/:view",
-      asOperator(async ({ search, headers }, _signed, { view = "" }) => {
-        const load = Object.hasOwn(VIEWS, view) ? VIEWS[view] : undefined;
-        if (!load) throw new HttpError(404, "There is no such view");
-        const body = JSON.stringify(await load(ctx, new URLSearchParams(search)));
-        return withTag(fileTagOf(body), headers["if-none-match"], {
-          status: 200,
-          headers: { ...GUARDS, "Content-Type": JSON_TYPE, "Cache-Control": "private, no-cache", Vary: VARIES },
-          body,
-          isEncodable: true,
-        });
-      }),
+      asOperator((exchange, _signed, { view = "" }) => show(ctx, exchange, view)),
     ),
     post(
       "/-/operator/commands",
@@ -116,14 +68,84 @@ export function operatorPage(ctx: Context, { logins }: Parts): Route[] {
   ];
 }
 
+/** To anybody but a signed-in operator the page says nothing. */
+function behind({ ctx, sessions }: Door, handle: SignedHandler): Handler {
+  return async (exchange, params) => {
+    const session = await sessions.find(exchange);
+    if (!session) return notSignedIn();
+    try {
+      return await handle(exchange, { session, sessions }, params);
+    } catch (error) {
+      return await failed(ctx, error);
+    }
+  };
+}
+
+async function home({ ctx, sessions }: Door, exchange: Exchange): Promise<Reply> {
+  const session = await sessions.find(exchange);
+  return session ? shell({ word: session.word, upstream: ctx.config.upstreamUrl }) : signInPage(200, null);
+}
+
+async function signIn({ ctx, sessions, operatorToken, logins }: Door, exchange: Exchange): Promise<Reply> {
+  if (!isFromHere(exchange, ctx.config.publicUrl)) return refusedPage(403, NOT_SENT_HERE);
+  const given = (await formOf(exchange)).get("token")?.trim() ?? "";
+  try {
+    const isRight = async () => (isOperatorToken(given, operatorToken) ? true : null);
+    if (await logins.own(exchange.address, isRight))
+      return seeOther("/-/", { "Set-Cookie": sessions.begin(isSecure(exchange)) });
+  } catch (error) {
+    if (!(error instanceof ApiFault)) throw error;
+    const { "Retry-After": seconds = "60" } = error.headers;
+    const says = `Too many wrong tokens came from your address. Try again in ${seconds} seconds.`;
+    return signInPage(error.status, says, { "Retry-After": seconds });
+  }
+  ctx.log.warn({ address: exchange.address }, "Somebody failed to sign in as the operator");
+  return signInPage(401, "That is not the operator's token. Compare it with OPERATOR_TOKEN, and try again.");
+}
+
+async function signOut({ ctx, sessions }: Door, exchange: Exchange): Promise<Reply> {
+  const session = await sessions.find(exchange);
+  if (!session) return seeOther("/-/");
+  const word = (await formOf(exchange)).get("word") ?? "";
+  if (!isFromHere(exchange, ctx.config.publicUrl) || !sessions.isOurs(exchange, session, word))
+    return refusedPage(403, NOT_SENT_HERE);
+  try {
+    return seeOther("/-/", { "Set-Cookie": await sessions.end(session, isSecure(exchange)) });
+  } catch (error) {
+    ctx.log.warn({ reason: reasonOf(error) }, "A session could not be ended");
+    return refusedPage(503, "Redis does not answer, so the session goes on. Close the browser, or try again soon.");
+  }
+}
+
+/** @throws HttpError when there is no such view */
+async function show(ctx: Context, { search, headers }: Exchange, view: string): Promise<Reply> {
+  const load = Object.hasOwn(VIEWS, view) ? VIEWS[view] : undefined;
+  if (!load) throw new HttpError(404, "There is no such view");
+  const body = JSON.stringify(await load(ctx, new URLSearchParams(search)));
+  return withTag(fileTagOf(body), headers["if-none-match"], {
+    status: 200,
+    headers: { ...GUARDS, "Content-Type": JSON_TYPE, "Cache-Control": "private, no-cache", Vary: VARIES },
+    body,
+    isEncodable: true,
+  });
+}
+
 /** A changing request of the page's scripts. @throws HttpError for one that another page, or a program, made */
-function refuseStrangers(exchange: Exchange, { session, sessions }: Signed, publicUrl: string | null): void {
+function refuseStrangers(
+  exchange: Exchange,
+  { session, sessions }: Parameters<SignedHandler>[1],
+  publicUrl: string | null,
+): void {
   if (!isFromHere(exchange, publicUrl) || !sessions.isOurs(exchange, session))
     throw new HttpError(403, "This request was not made by the page, so nothing was done. Reload it, and try again");
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";
 const VARIES = "Cookie, Accept-Encoding";
+
+function notSignedIn(): Reply {
+  return said(401, "You are not signed in, or the session is over: sign in again");
+}
 
 function said(status: number, message: string): Reply {
   return json(status, { message }, { ...GUARDS, "Cache-Control": "no-store" });

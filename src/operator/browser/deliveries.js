@@ -8,88 +8,124 @@ import { badge, counted, grouped, moment } from "./words.js";
 const MOST_SHOWN = 200_000;
 const TONES = /** @type {const} */ ({ pending: "busy", applied: "good", ignored: "off", failed: "bad" });
 
-export function create(/** @type {{ refresh: () => void }} */ page) {
+/** @typedef {{ refresh: () => void }} Page */
+
+export function create(/** @type {Page} */ page) {
   const asked = { status: "", search: "", limit: "50" };
-  const outcome = h("div", { class: "outcome", role: "status" });
-  /** @type {ReturnType<typeof setTimeout>} */
-  let typing;
   const change = (/** @type {Partial<typeof asked>} */ to) => {
     Object.assign(asked, { limit: "50" }, to);
     page.refresh();
   };
-  /** @type {Table<any>} */
-  const table = new Table({
+  const table = tableOf(page);
+  const more = button("Look further back", () => change({ limit: "500" }));
+  return {
+    element: h(
+      "div",
+      {},
+      h("h1", { tabindex: "-1" }, "Deliveries"),
+      h("div", { class: "bar" }, ...filters(change), replayFailed(page)),
+      table.element,
+      more,
+    ),
+    asked: () => /** @type {const} */ (["deliveries", asked]),
+    /** @param {any} data */
+    show({ deliveries }) {
+      table.show(deliveries);
+      more.hidden = deliveries.length < 50 || asked.limit !== "50";
+    },
+  };
+}
+
+/** @param {Page} page @returns {Table<any>} */
+function tableOf(page) {
+  return new Table({
     caption: "The newest deliveries, and what became of them",
     keyOf: (/** @type {any} */ { id }) => id,
     empty: "No delivery in the inbox is like that.",
     most: 500,
     columns: [
-      {
-        title: "Event",
-        cell: ({ event, action, guid }) =>
-          h(
-            "span",
-            { class: "stack" },
-            h("span", { class: "name" }, action === null ? event : `${event}.${action}`),
-            h("code", { class: "muted guid", title: "The GUID, upstream's name for it" }, guid),
-          ),
-        sort: ({ event, action }) => `${event}.${action}`,
-      },
-      {
-        title: "Status",
-        cell: ({ status }) => badge(TONES[/** @type {keyof typeof TONES} */ (status)], status),
-        sort: ({ status }) => status,
-      },
-      {
-        title: "Received",
-        cell: ({ receivedAt }) => moment(receivedAt),
-        sort: ({ receivedAt }) => -Date.parse(receivedAt),
-      },
-      {
-        title: "Repository",
-        cell: ({ repository, repositoryId }) =>
-          repository ?? (repositoryId === null ? h("span", { class: "muted" }, "none") : `id ${repositoryId}`),
-        sort: ({ repository }) => repository ?? "",
-      },
-      {
-        title: "Reason",
-        isWide: true,
-        cell: ({ reason, attempts, status }) =>
-          reason &&
-          h(
-            "span",
-            { class: status === "failed" ? "trouble" : null },
-            reason,
-            attempts > 1 && h("span", { class: "muted" }, ` (${grouped(attempts)} attempts)`),
-          ),
-        sort: ({ reason }) => reason ?? "\uffff",
-      },
-      { title: "What can be done", isActions: true, cell: actions },
+      ...COLUMNS,
+      { title: "What can be done", isActions: true, cell: (row, outcome) => actions(row, outcome, page) },
     ],
   });
+}
 
-  /** @param {any} row @param {HTMLElement} outcome */
-  function actions(row, outcome) {
-    const about = `${row.event} ${row.guid}`;
-    return h(
-      "span",
-      { class: "buttons" },
-      button("Payload", (event) => showPayload(row, event.currentTarget, outcome), { label: `Payload of ${about}` }),
-      button(
-        "Replay",
-        async (event) => {
-          await run(
-            { command: "deliveries replay", words: [row.id] },
-            { button: event.currentTarget, outcome, begins: "Applying it once more …", ends: replayed },
-          );
-          page.refresh();
-        },
-        { label: `Replay ${about}` },
+/** @type {import("./table.js").Column<any>[]} */
+const COLUMNS = [
+  {
+    title: "Event",
+    cell: ({ event, action, guid }) =>
+      h(
+        "span",
+        { class: "stack" },
+        h("span", { class: "name" }, action === null ? event : `${event}.${action}`),
+        h("code", { class: "muted guid", title: "The GUID, upstream's name for it" }, guid),
       ),
-    );
-  }
+    sort: ({ event, action }) => `${event}.${action}`,
+  },
+  {
+    title: "Status",
+    cell: ({ status }) => badge(TONES[/** @type {keyof typeof TONES} */ (status)], status),
+    sort: ({ status }) => status,
+  },
+  {
+    title: "Received",
+    cell: ({ receivedAt }) => moment(receivedAt),
+    sort: ({ receivedAt }) => -Date.parse(receivedAt),
+  },
+  {
+    title: "Repository",
+    cell: ({ repository, repositoryId }) =>
+      repository ?? (repositoryId === null ? h("span", { class: "muted" }, "none") : `id ${repositoryId}`),
+    sort: ({ repository }) => repository ?? "",
+  },
+  {
+    title: "Reason",
+    isWide: true,
+    cell: ({ reason, attempts, status }) =>
+      reason &&
+      h(
+        "span",
+        { class: status === "failed" ? "trouble" : null },
+        reason,
+        attempts > 1 && h("span", { class: "muted" }, ` (${grouped(attempts)} attempts)`),
+      ),
+    sort: ({ reason }) => reason ?? "\uffff",
+  },
+];
 
-  const more = button("Look further back", () => change({ limit: "500" }));
+/** @param {(to: { search?: string, status?: string }) => void} change */
+function filters(change) {
+  /** @type {ReturnType<typeof setTimeout>} */
+  let typing;
+  return [
+    searchField({
+      id: "deliveries-search",
+      label: "Search",
+      placeholder: "GUID, event, repository or reason",
+      change: (search) => {
+        clearTimeout(typing);
+        typing = setTimeout(() => change({ search }), 250);
+      },
+    }),
+    choice({
+      id: "deliveries-status",
+      label: "Status",
+      options: [
+        ["", "All"],
+        ["failed", "Failed"],
+        ["pending", "Pending"],
+        ["applied", "Applied"],
+        ["ignored", "Ignored"],
+      ],
+      change: (status) => change({ status }),
+    }),
+  ];
+}
+
+/** @param {Page} page */
+function replayFailed(page) {
+  const outcome = h("div", { class: "outcome", role: "status" });
   const failed = button("Replay all that failed", async (event) => {
     const pressed = event.currentTarget;
     const question = {
@@ -104,47 +140,28 @@ export function create(/** @type {{ refresh: () => void }} */ page) {
     );
     page.refresh();
   });
-  return {
-    element: h(
-      "div",
-      {},
-      h("h1", { tabindex: "-1" }, "Deliveries"),
-      h(
-        "div",
-        { class: "bar" },
-        searchField({
-          id: "deliveries-search",
-          label: "Search",
-          placeholder: "GUID, event, repository or reason",
-          change: (search) => {
-            clearTimeout(typing);
-            typing = setTimeout(() => change({ search }), 250);
-          },
-        }),
-        choice({
-          id: "deliveries-status",
-          label: "Status",
-          options: [
-            ["", "All"],
-            ["failed", "Failed"],
-            ["pending", "Pending"],
-            ["applied", "Applied"],
-            ["ignored", "Ignored"],
-          ],
-          change: (status) => change({ status }),
-        }),
-        h("div", { class: "end" }, failed, outcome),
-      ),
-      table.element,
-      more,
+  return h("div", { class: "end" }, failed, outcome);
+}
+
+/** @param {any} row @param {HTMLElement} outcome @param {Page} page */
+function actions(row, outcome, page) {
+  const about = `${row.event} ${row.guid}`;
+  return h(
+    "span",
+    { class: "buttons" },
+    button("Payload", (event) => showPayload(row, event.currentTarget, outcome), { label: `Payload of ${about}` }),
+    button(
+      "Replay",
+      async (event) => {
+        await run(
+          { command: "deliveries replay", words: [row.id] },
+          { button: event.currentTarget, outcome, begins: "Applying it once more …", ends: replayed },
+        );
+        page.refresh();
+      },
+      { label: `Replay ${about}` },
     ),
-    asked: () => /** @type {const} */ (["deliveries", asked]),
-    /** @param {any} data */
-    show({ deliveries }) {
-      table.show(deliveries);
-      more.hidden = deliveries.length < 50 || asked.limit !== "50";
-    },
-  };
+  );
 }
 
 /** @param {import("./commands.js").Told} told */

@@ -9,169 +9,169 @@ const LATE_MS = 15 * 60_000;
 
 /** @typedef {{ owner: string, name: string, state: "live" | "backfilling" | "paused" | "gone", progress: any, confirmedAt: string | null, problem: string | null }} Repository */
 
+const COMPARING = "Comparing with upstream …";
+
 /** @param {Repository} repository */
-const nameOf = ({ owner, name }) => `${owner}/${name}`;
+function nameOf({ owner, name }) {
+  return `${owner}/${name}`;
+}
 
 export function create() {
-  let search = "";
-  let state = "";
+  const wanted = { text: "", state: "" };
   /** @type {Repository[]} */
   let all = [];
-  const adding = addForm();
-  const copying = h("div", { class: "outcome", role: "status" });
-  const tryAll = button("Try all copies now", (event) =>
-    run({ command: "backfill", flags: ["no-wait"] }, { button: event.currentTarget, outcome: copying }),
-  );
-  const copies = h("div", { class: "end", hidden: true }, tryAll, copying);
+  const table = new Table(TABLE);
+  const filter = (/** @type {Partial<typeof wanted>} */ to) => {
+    Object.assign(wanted, to);
+    table.show(all.filter((row) => isWanted(row, wanted)));
+  };
+  const copies = copiesUnderWay();
   const figures = h("dl", { class: "figures" });
   const problems = h("section", { class: "problems", "aria-label": "Problems of no single repository", hidden: true });
-  /** @type {Table<any>} */
-  const table = new Table({
-    caption: "The mirrored repositories, how each stands, and when upstream last confirmed what is held",
-    keyOf: nameOf,
-    empty: "No repository is like that.",
-    columns: [
-      {
-        title: "Repository",
-        isWide: true,
-        cell: (row) => h("span", { class: "name" }, nameOf(row)),
-        sort: (row) => nameOf(row).toLowerCase(),
-      },
-      { title: "State", cell: stateOf, sort: (row) => wordOf(row) },
-      { title: "Copied", isFigure: true, cell: copied, sort: (row) => row.progress?.resources ?? 0 },
-      {
-        title: "Confirmed",
-        cell: ({ confirmedAt }) => moment(confirmedAt),
-        sort: ({ confirmedAt }) => (confirmedAt ? -Date.parse(confirmedAt) : 0),
-      },
-      {
-        title: "Problem",
-        isWide: true,
-        cell: ({ problem }) => problem && h("span", { class: "trouble" }, inWords(problem)),
-        sort: ({ problem }) => problem ?? "\uffff",
-      },
-      { title: "What can be done", isActions: true, cell: actions },
-    ],
-  });
-  const show = () => {
-    const wanted = search.toLowerCase();
-    table.show(
-      all.filter(
-        (row) =>
-          (nameOf(row).toLowerCase().includes(wanted) || (row.problem ?? "").toLowerCase().includes(wanted)) &&
-          (state === "" || (state === "problem" ? row.problem !== null : wordOf(row) === state)),
-      ),
-    );
-  };
-
-  /** @param {Repository} row @param {HTMLElement} outcome */
-  function actions(row, outcome) {
-    const name = nameOf(row);
-    const words = [name];
-    return menu(
-      name,
-      ...[
-        ["Compare", []],
-        ["Compare and repair", ["repair"]],
-      ].map(([text, flags]) =>
-        button(/** @type {string} */ (text), (event) =>
-          run(
-            { command: "audit", words, flags: /** @type {string[]} */ (flags) },
-            { button: event.currentTarget, outcome, begins: "Comparing with upstream …" },
-          ),
-        ),
-      ),
-      row.state === "live"
-        ? button("Copy again", (event) =>
-            run({ command: "backfill", words, flags: ["again", "no-wait"] }, { button: event.currentTarget, outcome }),
-          )
-        : button("Try the copy now", (event) =>
-            run({ command: "backfill", words, flags: ["no-wait"] }, { button: event.currentTarget, outcome }),
-          ),
-      button(
-        "Stop mirroring",
-        async (event) => {
-          const question = {
-            title: `Stop mirroring ${name}?`,
-            text: "It is served no more. What was copied stays in the database, and adding it again brings it back.",
-            yes: "Stop mirroring",
-          };
-          if (await ask(question)) await run({ command: "remove", words }, { button: event.target, outcome });
-        },
-        { kind: "danger" },
-      ),
-      button(
-        "Remove and delete the copy",
-        async (event) => {
-          const question = {
-            title: `Delete the copy of ${name}?`,
-            text: "It is served no more, and everything that was copied of it is deleted. Upstream keeps its own.",
-            yes: "Delete the copy",
-          };
-          if (await ask(question))
-            await run({ command: "remove", words, flags: ["purge"] }, { button: event.target, outcome });
-        },
-        { kind: "danger" },
-      ),
-    );
-  }
-
-  const element = h(
-    "div",
-    {},
-    h("h1", { tabindex: "-1" }, "Repositories"),
-    figures,
-    problems,
-    h(
-      "div",
-      { class: "bar" },
-      searchField({
-        id: "fleet-search",
-        label: "Search",
-        placeholder: "owner/name, or a problem",
-        change: (value) => {
-          search = value;
-          show();
-        },
-      }),
-      choice({
-        id: "fleet-state",
-        label: "State",
-        options: [
-          ["", "All"],
-          ["problem", "With a problem"],
-          ["live", "Live"],
-          ["copying", "Copying"],
-          ["waiting", "Waiting"],
-          ["paused", "Paused"],
-          ["gone", "Gone"],
-        ],
-        change: (value) => {
-          state = value;
-          show();
-        },
-      }),
-      adding.form,
-      adding.outcome,
-    ),
-    copies,
-    table.element,
-  );
   return {
-    element,
+    element: h(
+      "div",
+      {},
+      h("h1", { tabindex: "-1" }, "Repositories"),
+      figures,
+      problems,
+      h("div", { class: "bar" }, ...filters(filter), ...addForm()),
+      copies,
+      table.element,
+    ),
     asked: () => /** @type {const} */ (["fleet", {}]),
     /** @param {any} data */
     show(data) {
       all = data.repositories;
-      table.none.textContent =
-        all.length === 0 ? "Nothing is mirrored yet. Name a repository above to begin." : "No repository is like that.";
+      table.none.textContent = all.length === 0 ? "Nothing is mirrored yet. Name a repository above to begin." : NONE;
       copies.hidden = all.every((each) => each.state !== "backfilling");
       fill(figures, ...summary(data));
       problems.hidden = data.problems.length === 0;
       fill(problems, ...data.problems.map((/** @type {string} */ text) => h("p", { class: "trouble" }, inWords(text))));
-      show();
+      filter({});
     },
   };
+}
+
+const NONE = "No repository is like that.";
+
+/** @type {import("./table.js").Shape<any>} */
+const TABLE = {
+  caption: "The mirrored repositories, how each stands, and when upstream last confirmed what is held",
+  keyOf: nameOf,
+  empty: NONE,
+  columns: [
+    {
+      title: "Repository",
+      isWide: true,
+      cell: (row) => h("span", { class: "name" }, nameOf(row)),
+      sort: (row) => nameOf(row).toLowerCase(),
+    },
+    { title: "State", cell: stateOf, sort: (row) => wordOf(row) },
+    { title: "Copied", isFigure: true, cell: copied, sort: (row) => row.progress?.resources ?? 0 },
+    {
+      title: "Confirmed",
+      cell: ({ confirmedAt }) => moment(confirmedAt),
+      sort: ({ confirmedAt }) => (confirmedAt ? -Date.parse(confirmedAt) : 0),
+    },
+    {
+      title: "Problem",
+      isWide: true,
+      cell: ({ problem }) => problem && h("span", { class: "trouble" }, inWords(problem)),
+      sort: ({ problem }) => problem ?? "\uffff",
+    },
+    { title: "What can be done", isActions: true, cell: actions },
+  ],
+};
+
+/** @param {Repository} row @param {{ text: string, state: string }} wanted */
+function isWanted(row, { text, state }) {
+  const isNamed = [nameOf(row), row.problem ?? ""].some((each) => each.toLowerCase().includes(text));
+  return isNamed && (state === "" || (state === "problem" ? row.problem !== null : wordOf(row) === state));
+}
+
+/** @param {(to: { text?: string, state?: string }) => void} change */
+function filters(change) {
+  return [
+    searchField({
+      id: "fleet-search",
+      label: "Search",
+      placeholder: "owner/name, or a problem",
+      change: (value) => change({ text: value.toLowerCase() }),
+    }),
+    choice({
+      id: "fleet-state",
+      label: "State",
+      options: [
+        ["", "All"],
+        ["problem", "With a problem"],
+        ["live", "Live"],
+        ["copying", "Copying"],
+        ["waiting", "Waiting"],
+        ["paused", "Paused"],
+        ["gone", "Gone"],
+      ],
+      change: (state) => change({ state }),
+    }),
+  ];
+}
+
+function copiesUnderWay() {
+  const outcome = h("div", { class: "outcome", role: "status" });
+  const tryAll = button("Try all copies now", (event) =>
+    run({ command: "backfill", flags: ["no-wait"] }, { button: event.currentTarget, outcome }),
+  );
+  return h("div", { class: "end", hidden: true }, tryAll, outcome);
+}
+
+/** @param {Repository} row @param {HTMLElement} outcome */
+function actions(row, outcome) {
+  const name = nameOf(row);
+  /**
+   * @param {string} text
+   * @param {string} command
+   * @param {string[]} flags
+   * @param {string} [begins]
+   */
+  const doing = (text, command, flags, begins) =>
+    button(text, (event) =>
+      run(
+        { command, words: [name], flags },
+        { button: event.currentTarget, outcome, ...(begins === undefined ? {} : { begins }) },
+      ),
+    );
+  /**
+   * @param {string} text
+   * @param {string[]} flags
+   * @param {{ title: string, text: string, yes: string }} question
+   */
+  const removing = (text, flags, question) =>
+    button(
+      text,
+      async (event) => {
+        if (await ask(question))
+          await run({ command: "remove", words: [name], flags }, { button: event.target, outcome });
+      },
+      { kind: "danger" },
+    );
+  return menu(
+    name,
+    doing("Compare", "audit", [], COMPARING),
+    doing("Compare and repair", "audit", ["repair"], COMPARING),
+    row.state === "live"
+      ? doing("Copy again", "backfill", ["again", "no-wait"])
+      : doing("Try the copy now", "backfill", ["no-wait"]),
+    removing("Stop mirroring", [], {
+      title: `Stop mirroring ${name}?`,
+      text: "It is served no more. What was copied stays in the database, and adding it again brings it back.",
+      yes: "Stop mirroring",
+    }),
+    removing("Remove and delete the copy", ["purge"], {
+      title: `Delete the copy of ${name}?`,
+      text: "It is served no more, and everything that was copied of it is deleted. Upstream keeps its own.",
+      yes: "Delete the copy",
+    }),
+  );
 }
 
 function addForm() {
@@ -212,7 +212,7 @@ function addForm() {
     h("div", { class: "field" }, h("label", { for: "add-parts" }, "With"), parts),
     submit,
   );
-  return { form, outcome };
+  return [form, outcome];
 }
 
 /** @param {import("./commands.js").Told} told */

@@ -14,123 +14,27 @@ const DELETED = { level: "problem", says: "It was deleted at upstream", todo: "`
 const UNKNOWN = { hookId: null, checkedUntil: null, missed: 0, deliveredAt: null, problem: null };
 
 export function create() {
-  /** What checks found, by repository. It is as old as this page. @type {Map<string, Finding[]>} */
-  const found = new Map();
-  /** @type {Omit<Hook, "findings">[]} */
-  let hooks = [];
-  let search = "";
-  const outcome = h("div", { class: "outcome", role: "status" });
-  /** @type {Table<any>} */
-  const table = new Table({
-    caption: "Our webhook of each mirrored repository, and what is wrong with it",
-    keyOf: (/** @type {Hook} */ { repository }) => repository,
-    empty: "Nothing is mirrored yet, so there are no hooks.",
-    columns: [
-      {
-        title: "Repository",
-        cell: ({ repository }) => h("span", { class: "name" }, repository),
-        sort: ({ repository }) => repository.toLowerCase(),
-      },
-      { title: "State", cell: stateOf, sort: (row) => stateOf(row).textContent ?? "" },
-      {
-        title: "Last delivery",
-        cell: ({ deliveredAt }) => moment(deliveredAt, "none yet"),
-        sort: ({ deliveredAt }) => (deliveredAt ? -Date.parse(deliveredAt) : 0),
-      },
-      { title: "Missed", isFigure: true, cell: ({ missed }) => grouped(missed), sort: ({ missed }) => missed },
-      { title: "What is wrong", isWide: true, cell: wrongOf },
-      { title: "What can be done", isActions: true, cell: actions },
-    ],
-  });
-  const show = () => {
-    // The App's own webhook is no repository's: a check tells of it.
-    const app = found.has(APP) ? [{ ...UNKNOWN, repository: APP }] : [];
-    table.show(
-      [...app, ...hooks]
-        .filter(({ repository }) => repository.toLowerCase().includes(search))
-        .map((hook) => ({ ...hook, findings: found.get(hook.repository) ?? null })),
-    );
-  };
+  return new HooksView();
+}
 
-  /**
-   * @param {string[]} words none: all
-   * @param {EventTarget | null} pressed
-   * @param {HTMLElement} place
-   */
-  async function check(words, pressed, place) {
-    const told = await run(
-      { command: "hooks check", words },
-      { button: pressed, outcome: place, begins: "Asking upstream …", ends: checked },
-    );
-    for (const one of told?.document.repositories ?? []) found.set(one.repository, one.findings);
-    show();
-  }
-
-  /**
-   * @param {string[]} words
-   * @param {EventTarget | null} pressed
-   * @param {HTMLElement} place
-   */
-  async function register(words, pressed, place) {
-    const told = await run(
-      { command: "hooks register", words },
-      { button: pressed, outcome: place, begins: "Registering it, and waiting for its ping …", ends: registered },
-    );
-    for (const one of told?.document.registered ?? []) found.set(one.repository, one.finding ? [one.finding] : []);
-    show();
-  }
-
-  /**
-   * @param {string[]} words
-   * @param {EventTarget | null} pressed
-   * @param {HTMLElement} place
-   */
-  async function rotate(words, pressed, place) {
-    const told = await run(
-      { command: "hooks rotate", words },
-      { button: pressed, outcome: place, begins: "Changing the secret, and waiting for the ping …" },
-    );
-    for (const one of told?.document.rotated ?? []) found.set(one.repository, one.finding ? [one.finding] : []);
-    show();
-  }
-
-  /** @param {Hook} row @param {HTMLElement} place */
-  function actions(row, place) {
-    const words = [row.repository];
-    const all = button("All hooks at upstream", (event) =>
-      run(
-        { command: "hooks list", words },
-        { button: event.target, outcome: place, begins: "Asking upstream …", ends: listed },
-      ),
-    );
-    const secret = button("Change its secret", (event) => rotate(words, event.target, place));
-    const remove = button(
-      "Delete it at upstream",
-      async (event) => {
-        const text = "Changes are found by catch-up only, minutes later, until it is registered again.";
-        if (!(await ask({ title: `Delete the hook of ${row.repository}?`, text, yes: "Delete it" }))) return;
-        const told = await run({ command: "hooks remove", words }, { button: event.target, outcome: place });
-        for (const { repository, problem } of told?.document.removed ?? [])
-          if (problem === null) found.set(repository, [DELETED]);
-        show();
-      },
-      { kind: "danger" },
-    );
-    return h(
-      "span",
-      { class: "buttons" },
-      button("Check", (event) => check(words, event.currentTarget, place), {
-        label: `Check the hook of ${row.repository}`,
-      }),
-      button("Repair", (event) => register(words, event.currentTarget, place), {
-        label: `Repair the hook of ${row.repository}`,
-      }),
-      menu(`the hook of ${row.repository}`, ...(row.repository === APP ? [all, secret] : [all, secret, remove])),
-    );
-  }
-
-  return {
-    element: h(
+class HooksView {
+  constructor() {
+    /** What checks found, by repository. It is as old as this page. @type {Map<string, Finding[]>} */
+    this.found = new Map();
+    /** @type {Omit<Hook, "findings">[]} */
+    this.hooks = [];
+    this.search = "";
+    /** @type {Table<any>} */
+    this.table = new Table({
+      caption: "Our webhook of each mirrored repository, and what is wrong with it",
+      keyOf: (/** @type {Hook} */ { repository }) => repository,
+      empty: "Nothing is mirrored yet, so there are no hooks.",
+      columns: [
+        ...COLUMNS,
+        { title: "What can be done", isActions: true, cell: (row, outcome) => this.#actions(row, outcome) },
+      ],
+    });
+    this.element = h(
       "div",
       {},
       h("h1", { tabindex: "-1" }, "Hooks"),
@@ -139,41 +43,162 @@ export function create() {
         { class: "muted" },
         "Upstream's webhooks make changes arrive within a second. A check asks upstream, and costs about two requests for each hook.",
       ),
+      this.#bar(),
+      this.table.element,
+    );
+  }
+
+  asked() {
+    return /** @type {const} */ (["hooks", {}]);
+  }
+
+  /** @param {any} data */
+  show(data) {
+    this.hooks = data.hooks;
+    this.#showFound();
+  }
+
+  #showFound() {
+    // The App's own webhook is no repository's: a check tells of it.
+    const app = this.found.has(APP) ? [{ ...UNKNOWN, repository: APP }] : [];
+    this.table.show(
+      [...app, ...this.hooks]
+        .filter(({ repository }) => repository.toLowerCase().includes(this.search))
+        .map((hook) => ({ ...hook, findings: this.found.get(hook.repository) ?? null })),
+    );
+  }
+
+  #bar() {
+    const outcome = h("div", { class: "outcome", role: "status" });
+    return h(
+      "div",
+      { class: "bar" },
+      searchField({
+        id: "hooks-search",
+        label: "Search",
+        placeholder: "owner/name",
+        change: (value) => {
+          this.search = value.toLowerCase();
+          this.#showFound();
+        },
+      }),
       h(
         "div",
-        { class: "bar" },
-        searchField({
-          id: "hooks-search",
-          label: "Search",
-          placeholder: "owner/name",
-          change: (value) => {
-            search = value.toLowerCase();
-            show();
-          },
-        }),
+        { class: "end" },
         h(
-          "div",
-          { class: "end" },
-          h(
-            "span",
-            { class: "buttons" },
-            button("Check all", (event) => check([], event.currentTarget, outcome), { kind: "primary" }),
-            button("Register all", (event) => register([], event.currentTarget, outcome)),
-            button("Change all secrets", (event) => rotate([], event.currentTarget, outcome)),
-          ),
-          outcome,
+          "span",
+          { class: "buttons" },
+          button("Check all", (event) => this.#check([], event.currentTarget, outcome), { kind: "primary" }),
+          button("Register all", (event) => this.#register([], event.currentTarget, outcome)),
+          button("Change all secrets", (event) => this.#rotate([], event.currentTarget, outcome)),
         ),
+        outcome,
       ),
-      table.element,
-    ),
-    asked: () => /** @type {const} */ (["hooks", {}]),
-    /** @param {any} data */
-    show(data) {
-      hooks = data.hooks;
-      show();
-    },
-  };
+    );
+  }
+
+  /** @param {Hook} row @param {HTMLElement} outcome */
+  #actions({ repository }, outcome) {
+    const words = [repository];
+    const all = button("All hooks at upstream", (event) =>
+      run(
+        { command: "hooks list", words },
+        { button: event.target, outcome, begins: "Asking upstream …", ends: listed },
+      ),
+    );
+    const secret = button("Change its secret", (event) => this.#rotate(words, event.target, outcome));
+    const remove = button("Delete it at upstream", (event) => this.#remove(repository, event.target, outcome), {
+      kind: "danger",
+    });
+    return h(
+      "span",
+      { class: "buttons" },
+      button("Check", (event) => this.#check(words, event.currentTarget, outcome), {
+        label: `Check the hook of ${repository}`,
+      }),
+      button("Repair", (event) => this.#register(words, event.currentTarget, outcome), {
+        label: `Repair the hook of ${repository}`,
+      }),
+      menu(`the hook of ${repository}`, ...(repository === APP ? [all, secret] : [all, secret, remove])),
+    );
+  }
+
+  /**
+   * @param {string[]} words none: all
+   * @param {EventTarget | null} pressed
+   * @param {HTMLElement} outcome
+   */
+  async #check(words, pressed, outcome) {
+    const told = await run(
+      { command: "hooks check", words },
+      { button: pressed, outcome, begins: "Asking upstream …", ends: checked },
+    );
+    for (const one of told?.document.repositories ?? []) this.found.set(one.repository, one.findings);
+    this.#showFound();
+  }
+
+  /**
+   * @param {string[]} words
+   * @param {EventTarget | null} pressed
+   * @param {HTMLElement} outcome
+   */
+  async #register(words, pressed, outcome) {
+    const told = await run(
+      { command: "hooks register", words },
+      { button: pressed, outcome, begins: "Registering it, and waiting for its ping …", ends: registered },
+    );
+    this.#keep(told?.document.registered ?? []);
+  }
+
+  /**
+   * @param {string[]} words
+   * @param {EventTarget | null} pressed
+   * @param {HTMLElement} outcome
+   */
+  async #rotate(words, pressed, outcome) {
+    const told = await run(
+      { command: "hooks rotate", words },
+      { button: pressed, outcome, begins: "Changing the secret, and waiting for the ping …" },
+    );
+    this.#keep(told?.document.rotated ?? []);
+  }
+
+  /** @param {{ repository: string, finding: Finding | null }[]} changed */
+  #keep(changed) {
+    for (const { repository, finding } of changed) this.found.set(repository, finding ? [finding] : []);
+    this.#showFound();
+  }
+
+  /**
+   * @param {string} repository
+   * @param {EventTarget | null} pressed
+   * @param {HTMLElement} outcome
+   */
+  async #remove(repository, pressed, outcome) {
+    const text = "Changes are found by catch-up only, minutes later, until it is registered again.";
+    if (!(await ask({ title: `Delete the hook of ${repository}?`, text, yes: "Delete it" }))) return;
+    const told = await run({ command: "hooks remove", words: [repository] }, { button: pressed, outcome });
+    for (const one of told?.document.removed ?? []) if (one.problem === null) this.found.set(one.repository, [DELETED]);
+    this.#showFound();
+  }
 }
+
+/** @type {import("./table.js").Column<any>[]} */
+const COLUMNS = [
+  {
+    title: "Repository",
+    cell: ({ repository }) => h("span", { class: "name" }, repository),
+    sort: ({ repository }) => repository.toLowerCase(),
+  },
+  { title: "State", cell: stateOf, sort: (row) => stateOf(row).textContent ?? "" },
+  {
+    title: "Last delivery",
+    cell: ({ deliveredAt }) => moment(deliveredAt, "none yet"),
+    sort: ({ deliveredAt }) => (deliveredAt ? -Date.parse(deliveredAt) : 0),
+  },
+  { title: "Missed", isFigure: true, cell: ({ missed }) => grouped(missed), sort: ({ missed }) => missed },
+  { title: "What is wrong", isWide: true, cell: wrongOf },
+];
 
 /** @param {Hook} hook */
 function stateOf({ findings, problem, hookId, deliveredAt }) {

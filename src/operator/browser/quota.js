@@ -25,34 +25,12 @@ export function create() {
     { class: "trouble", hidden: true },
     "Redis does not answer, so it is not known how the last hour went.",
   );
-  let most = 1;
   /** @type {Table<any>} */
   const table = new Table({
     caption: "What took the mirror's quota within the last hour, the most first",
     keyOf: (/** @type {any} */ row) => [row.class, row.bucket, row.route, row.caller].join(" "),
     empty: "Nothing was spent within the last hour.",
-    columns: [
-      { title: "Spent by", cell: (row) => CLASSES[row.class] ?? row.class, sort: (row) => row.class },
-      { title: "On", isWide: true, cell: ({ route }) => h("code", {}, route), sort: ({ route }) => route },
-      {
-        title: "For",
-        cell: ({ who }) => who ?? h("span", { class: "muted" }, "the mirror"),
-        sort: ({ who }) => who ?? "",
-      },
-      { title: "Bucket", cell: ({ bucket }) => bucketOf(bucket), sort: ({ bucket }) => bucket },
-      {
-        title: "Spent",
-        isFigure: true,
-        cell: ({ cost }) =>
-          h(
-            "span",
-            { class: "spent" },
-            h("meter", { min: 0, max: most, value: cost, "aria-hidden": "true" }),
-            ` ${grouped(cost)}`,
-          ),
-        sort: ({ cost }) => cost,
-      },
-    ],
+    columns: COLUMNS,
   });
   return {
     element: h(
@@ -92,11 +70,35 @@ export function create() {
         known.length === 0 && h("p", { class: "empty" }, "No answer of upstream's has told a quota yet."),
       );
       const rows = spent ?? [];
-      most = Math.max(1, ...rows.map((/** @type {any} */ { cost }) => cost));
+      const most = Math.max(1, ...rows.map((/** @type {any} */ { cost }) => cost));
       table.show(rows.map((/** @type {any} */ row) => ({ ...row, most })));
     },
   };
 }
+
+/** @type {import("./table.js").Column<any>[]} */
+const COLUMNS = [
+  { title: "Spent by", cell: (row) => CLASSES[row.class] ?? row.class, sort: (row) => row.class },
+  { title: "On", isWide: true, cell: ({ route }) => h("code", {}, route), sort: ({ route }) => route },
+  {
+    title: "For",
+    cell: ({ who }) => who ?? h("span", { class: "muted" }, "the mirror"),
+    sort: ({ who }) => who ?? "",
+  },
+  { title: "Bucket", cell: ({ bucket }) => bucketOf(bucket), sort: ({ bucket }) => bucket },
+  {
+    title: "Spent",
+    isFigure: true,
+    cell: ({ cost, most }) =>
+      h(
+        "span",
+        { class: "spent" },
+        h("meter", { min: 0, max: most, value: cost, "aria-hidden": "true" }),
+        ` ${grouped(cost)}`,
+      ),
+    sort: ({ cost }) => cost,
+  },
+];
 
 /**
  * @param {any} one

@@ -12,68 +12,10 @@ export function create(/** @type {{ refresh: () => void }} */ page) {
     keyOf: (/** @type {any} */ { id }) => String(id),
     empty: "There are no targets. One is made below, or registered by a caller with the hooks API.",
     columns: [
-      {
-        title: "Sends to",
-        isWide: true,
-        cell: ({ id, url }) =>
-          h(
-            "span",
-            { class: "stack" },
-            h("span", { class: "name url" }, url),
-            h("span", { class: "muted" }, `target ${id}`),
-          ),
-        sort: ({ url }) => url,
-      },
-      { title: "For", cell: ({ for: scope }) => scope, sort: ({ for: scope }) => scope },
-      { title: "Events", cell: ({ events }) => (events.includes("*") ? "all" : events.join(", ")) },
-      { title: "State", cell: stateOf, sort: ({ state }) => state },
-      {
-        title: "Oldest waits",
-        isFigure: true,
-        cell: ({ waiting }) => (waiting?.oldestAt ? spanOf(now() - Date.parse(waiting.oldestAt)) : "–"),
-        sort: ({ waiting }) => (waiting?.oldestAt ? now() - Date.parse(waiting.oldestAt) : 0),
-      },
-      {
-        title: "What is wrong",
-        isWide: true,
-        cell: ({ problem }) => problem && h("span", { class: "trouble" }, inWords(problem)),
-      },
-      { title: "What can be done", isActions: true, cell: actions },
+      ...COLUMNS,
+      { title: "What can be done", isActions: true, cell: (row, outcome) => actions(row, outcome, page) },
     ],
   });
-
-  /** @param {any} row @param {HTMLElement} outcome */
-  function actions(row, outcome) {
-    const words = [String(row.id)];
-    return h(
-      "span",
-      { class: "buttons" },
-      button("Requests", () => showSent(row), { label: `Requests of target ${row.id}` }),
-      menu(
-        `target ${row.id}`,
-        button("Send to it again", async (event) => {
-          await run({ command: "targets enable", words }, { button: event.target, outcome });
-          page.refresh();
-        }),
-        button(
-          "Remove",
-          async (event) => {
-            if (
-              !(await ask({
-                title: `Remove target ${row.id}?`,
-                text: `Nothing is sent to ${row.url} any more, and the record of what was sent is deleted.`,
-                yes: "Remove it",
-              }))
-            )
-              return;
-            await run({ command: "targets remove", words }, { button: event.target, outcome });
-            page.refresh();
-          },
-          { kind: "danger" },
-        ),
-      ),
-    );
-  }
 
   return {
     element: h(
@@ -88,6 +30,69 @@ export function create(/** @type {{ refresh: () => void }} */ page) {
     /** @param {any} data */
     show: ({ targets }) => table.show(targets),
   };
+}
+
+/** @type {import("./table.js").Column<any>[]} */
+const COLUMNS = [
+  {
+    title: "Sends to",
+    isWide: true,
+    cell: ({ id, url }) =>
+      h(
+        "span",
+        { class: "stack" },
+        h("span", { class: "name url" }, url),
+        h("span", { class: "muted" }, `target ${id}`),
+      ),
+    sort: ({ url }) => url,
+  },
+  { title: "For", cell: ({ for: scope }) => scope, sort: ({ for: scope }) => scope },
+  { title: "Events", cell: ({ events }) => (events.includes("*") ? "all" : events.join(", ")) },
+  { title: "State", cell: stateOf, sort: ({ state }) => state },
+  {
+    title: "Oldest waits",
+    isFigure: true,
+    cell: ({ waiting }) => (waiting?.oldestAt ? spanOf(now() - Date.parse(waiting.oldestAt)) : "–"),
+    sort: ({ waiting }) => (waiting?.oldestAt ? now() - Date.parse(waiting.oldestAt) : 0),
+  },
+  {
+    title: "What is wrong",
+    isWide: true,
+    cell: ({ problem }) => problem && h("span", { class: "trouble" }, inWords(problem)),
+  },
+];
+
+/** @param {any} row @param {HTMLElement} outcome @param {{ refresh: () => void }} page */
+function actions(row, outcome, page) {
+  const words = [String(row.id)];
+  return h(
+    "span",
+    { class: "buttons" },
+    button("Requests", () => showSent(row), { label: `Requests of target ${row.id}` }),
+    menu(
+      `target ${row.id}`,
+      button("Send to it again", async (event) => {
+        await run({ command: "targets enable", words }, { button: event.target, outcome });
+        page.refresh();
+      }),
+      button(
+        "Remove",
+        async (event) => {
+          if (
+            !(await ask({
+              title: `Remove target ${row.id}?`,
+              text: `Nothing is sent to ${row.url} any more, and the record of what was sent is deleted.`,
+              yes: "Remove it",
+            }))
+          )
+            return;
+          await run({ command: "targets remove", words }, { button: event.target, outcome });
+          page.refresh();
+        },
+        { kind: "danger" },
+      ),
+    ),
+  );
 }
 
 /** @param {any} target */

@@ -11,68 +11,12 @@ export function create(/** @type {{ refresh: () => void }} */ page) {
     keyOf: (/** @type {any} */ { id }) => id,
     empty: "There is no token yet. One is made below.",
     columns: [
-      { title: "Token", cell: ({ id }) => h("code", { class: "name" }, id), sort: ({ id }) => id },
-      { title: "Answers as", cell: ({ login, userId }) => login ?? `user ${userId}`, sort: ({ login }) => login ?? "" },
-      { title: "May", isWide: true, cell: mayOf },
-      { title: "Repositories", isWide: true, cell: ({ repositories }) => repositories?.join(", ") ?? "all" },
-      {
-        title: "Limit",
-        isFigure: true,
-        cell: ({ hourlyLimit }) =>
-          hourlyLimit === null ? "its user's" : hourlyLimit === 0 ? "none" : `${grouped(hourlyLimit)} an hour`,
-      },
-      {
-        title: "Last used",
-        cell: ({ lastUsedAt }) => moment(lastUsedAt),
-        sort: ({ lastUsedAt }) => (lastUsedAt ? -Date.parse(lastUsedAt) : 0),
-      },
-      { title: "State", cell: stateOf, sort: (row) => stateOf(row).textContent ?? "" },
-      { title: "What can be done", isActions: true, cell: actions },
+      ...COLUMNS,
+      { title: "What can be done", isActions: true, cell: (row, outcome) => actions(row, outcome, page) },
     ],
   });
 
-  /** @param {any} row @param {HTMLElement} outcome */
-  function actions(row, outcome) {
-    if (row.revokedAt !== null) return null;
-    return button(
-      "Revoke",
-      async (event) => {
-        const pressed = event.currentTarget;
-        const used = row.lastUsedAt === null ? "It was never used." : `It was last used ${agoOf(row.lastUsedAt)}.`;
-        if (
-          !(await ask({
-            title: `Revoke token ${row.id}?`,
-            text: `${used} Every process refuses it within ten seconds, for good.`,
-            yes: "Revoke it",
-          }))
-        )
-          return;
-        await run(
-          { command: "token revoke", words: [row.id] },
-          { button: pressed, outcome: outcome, ends: () => "Revoked." },
-        );
-        page.refresh();
-      },
-      { kind: "danger", label: `Revoke token ${row.id}` },
-    );
-  }
-
-  const outcome = h("div", { class: "outcome", role: "status" });
-  const all = button(
-    "Revoke all",
-    async (event) => {
-      const pressed = event.currentTarget;
-      const text =
-        "Every process refuses each of them within ten seconds, for good. The next npm start makes itself a new one.";
-      if (!(await ask({ title: "Revoke all tokens?", text, yes: "Revoke all" }))) return;
-      const ends = (/** @type {import("./commands.js").Told} */ { document }) =>
-        `${counted(document.revoked.length, "token")} revoked.`;
-      await run({ command: "token revoke", flags: ["all"] }, { button: pressed, outcome, ends });
-      page.refresh();
-    },
-    { kind: "danger" },
-  );
-
+  const [all, outcome] = revokeAll(page);
   return {
     element: h(
       "div",
@@ -90,6 +34,72 @@ export function create(/** @type {{ refresh: () => void }} */ page) {
       all.hidden = tokens.every((/** @type {any} */ { revokedAt }) => revokedAt !== null);
     },
   };
+}
+
+/** @type {import("./table.js").Column<any>[]} */
+const COLUMNS = [
+  { title: "Token", cell: ({ id }) => h("code", { class: "name" }, id), sort: ({ id }) => id },
+  { title: "Answers as", cell: ({ login, userId }) => login ?? `user ${userId}`, sort: ({ login }) => login ?? "" },
+  { title: "May", isWide: true, cell: mayOf },
+  { title: "Repositories", isWide: true, cell: ({ repositories }) => repositories?.join(", ") ?? "all" },
+  {
+    title: "Limit",
+    isFigure: true,
+    cell: ({ hourlyLimit }) =>
+      hourlyLimit === null ? "its user's" : hourlyLimit === 0 ? "none" : `${grouped(hourlyLimit)} an hour`,
+  },
+  {
+    title: "Last used",
+    cell: ({ lastUsedAt }) => moment(lastUsedAt),
+    sort: ({ lastUsedAt }) => (lastUsedAt ? -Date.parse(lastUsedAt) : 0),
+  },
+  { title: "State", cell: stateOf, sort: (row) => stateOf(row).textContent ?? "" },
+];
+
+/** @param {any} row @param {HTMLElement} outcome @param {{ refresh: () => void }} page */
+function actions(row, outcome, page) {
+  if (row.revokedAt !== null) return null;
+  return button(
+    "Revoke",
+    async (event) => {
+      const pressed = event.currentTarget;
+      const used = row.lastUsedAt === null ? "It was never used." : `It was last used ${agoOf(row.lastUsedAt)}.`;
+      if (
+        !(await ask({
+          title: `Revoke token ${row.id}?`,
+          text: `${used} Every process refuses it within ten seconds, for good.`,
+          yes: "Revoke it",
+        }))
+      )
+        return;
+      await run(
+        { command: "token revoke", words: [row.id] },
+        { button: pressed, outcome: outcome, ends: () => "Revoked." },
+      );
+      page.refresh();
+    },
+    { kind: "danger", label: `Revoke token ${row.id}` },
+  );
+}
+
+/** @param {{ refresh: () => void }} page */
+function revokeAll(page) {
+  const outcome = h("div", { class: "outcome", role: "status" });
+  const all = button(
+    "Revoke all",
+    async (event) => {
+      const pressed = event.currentTarget;
+      const text =
+        "Every process refuses each of them within ten seconds, for good. The next npm start makes itself a new one.";
+      if (!(await ask({ title: "Revoke all tokens?", text, yes: "Revoke all" }))) return;
+      const ends = (/** @type {import("./commands.js").Told} */ { document }) =>
+        `${counted(document.revoked.length, "token")} revoked.`;
+      await run({ command: "token revoke", flags: ["all"] }, { button: pressed, outcome, ends });
+      page.refresh();
+    },
+    { kind: "danger" },
+  );
+  return /** @type {const} */ ([all, outcome]);
 }
 
 /** @param {any} token */

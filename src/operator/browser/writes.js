@@ -14,26 +14,7 @@ export function create() {
     caption: "The newest writes: which caller wrote what, and what upstream answered",
     keyOf: (/** @type {any} */ { id }) => id,
     empty: "No write in the record is like that.",
-    columns: [
-      {
-        title: "Wrote",
-        isWide: true,
-        cell: ({ method, path }) => h("span", { class: "name url" }, `${method} ${path}`),
-        sort: ({ path }) => path,
-      },
-      { title: "Answer", cell: answerOf, sort: ({ status }) => status ?? 0 },
-      { title: "Begun", cell: ({ begunAt }) => moment(begunAt), sort: ({ begunAt }) => -Date.parse(begunAt) },
-      { title: "Who", cell: ({ login, userId }) => login ?? `user ${userId}`, sort: ({ login }) => login ?? "" },
-      {
-        title: "Token",
-        cell: ({ token, tokenOf }) =>
-          h("span", {}, tokenOf === "own" ? "Tain's " : "upstream's ", h("code", {}, token)),
-      },
-      {
-        title: "Asked by",
-        cell: ({ route }) => (route === null ? "passed on" : route.startsWith("mutation ") ? route : "REST"),
-      },
-    ],
+    columns: COLUMNS,
   });
   const show = () =>
     table.show(
@@ -87,6 +68,27 @@ export function create() {
     show: () => {},
   };
 }
+
+/** @type {import("./table.js").Column<any>[]} */
+const COLUMNS = [
+  {
+    title: "Wrote",
+    isWide: true,
+    cell: ({ method, path }) => h("span", { class: "name url" }, `${method} ${path}`),
+    sort: ({ path }) => path,
+  },
+  { title: "Answer", cell: answerOf, sort: ({ status }) => status ?? 0 },
+  { title: "Begun", cell: ({ begunAt }) => moment(begunAt), sort: ({ begunAt }) => -Date.parse(begunAt) },
+  { title: "Who", cell: ({ login, userId }) => login ?? `user ${userId}`, sort: ({ login }) => login ?? "" },
+  {
+    title: "Token",
+    cell: ({ token, tokenOf }) => h("span", {}, tokenOf === "own" ? "Tain's " : "upstream's ", h("code", {}, token)),
+  },
+  {
+    title: "Asked by",
+    cell: ({ route }) => (route === null ? "passed on" : route.startsWith("mutation ") ? route : "REST"),
+  },
+];
 
 /** @param {any} write */
 function answerOf({ outcome, status, endedAt }) {
