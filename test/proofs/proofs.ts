@@ -256,7 +256,7 @@ export const proofs: readonly Proof[] = [
     proves:
       "To count, and to be read by Prometheus each second, costs a web process at most 3 % of its answers, of `list` and of `receive`.",
     minutes: 2,
-    commands: [{ args: ["bench", "--only", "metrics", "--json"], env: { ROUNDS: "15" } }],
+    commands: [{ args: ["bench", "--only", "metrics", "--json"], env: { ROUNDS: "25" } }],
     figures: ratiosOf,
   },
   {
