@@ -154,8 +154,8 @@ async function shaOf({ ctx, params, repository }: RepositoryCall): Promise<strin
 }
 
 /**
- * @param fault of one check it may be that of a commit that is nobody's head any more, and is not read again
- * @throws NotHeldFault where that of the commit is not all here
+ * @param fault what is thrown. A single check's commit may be nobody's head any more; then it is not read again, and the fault is `notHeld`
+ * @throws NotHeldFault where the mirror lacks a part of what it asks for of the commit
  */
 async function requireHead(
   { ctx, repository }: RepositoryCall,

@@ -6,7 +6,7 @@ import { whileMirrored } from "../following/while-mirrored.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
 
 const QUIET_MS = 60 * 60_000;
-/** A push to a base may have taken commits out of pull requests, and nothing says out of which ones. */
+/** After a push to a base. It may have taken commits out of pull requests, and upstream does not name them. */
 const PUSHED_MS = 5 * 60_000;
 
 /** Of a row `s` of `repository_syncs`: upstream has to be asked again how long its lists are. */
