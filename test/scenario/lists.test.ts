@@ -118,6 +118,23 @@ test("pages lead to each other", async () => {
   expect([...first.body, ...second.body]).toEqual(whole.body.slice(0, 4));
 });
 
+test.each(["commits", "files"])("pages of GraphQL lead to each other: %s", async (list) => {
+  const pull = pulls().find(({ pull: { changedFiles, commits } }) => changedFiles > 1 && commits > 1);
+  if (!pull) throw new Error("No pull request has two commits and two files");
+  const shown = async (page: string) => {
+    const nodes = list === "commits" ? "commit { oid }" : "path";
+    const { ours } = await query(
+      ON_PULL(`${list}(${page}) { pageInfo { endCursor } nodes { ${nodes} } }`),
+      pull.number,
+    );
+    expect(ours.body.errors).toBeUndefined();
+    return ours.body.data.repository.pullRequest[list];
+  };
+  const first = await shown("first: 1");
+  const second = await shown(`first: 1, after: "${first.pageInfo.endCursor}"`);
+  expect([...first.nodes, ...second.nodes]).toEqual((await shown("first: 2")).nodes);
+});
+
 test("a push leaves the lists to upstream until they are read, and one commit more is here then", async () => {
   const pull = openPull();
   const before = (await get(`/pulls/${pull.number}/commits`)).body.length;

@@ -39,8 +39,8 @@ const ofList = (call: GraphqlCall, info: FieldInfo, args: PageArguments, node: N
 export const pullCommits: Resolver = async (node, args: PageArguments, call: GraphqlCall, info: FieldInfo) => {
   const isLast = args.last === 1 && args.first == null && !args.before;
   if (isLast) return lastCommit(node, args, call, info);
-  pageRequest(info, args, () => null);
   if (await holds(call, "commits", node)) return ofPull(ofList(call, info, args, node, "commits"), node);
+  pageRequest(info, args, (cursor) => cursor);
   const refused = () => {
     call.lacks();
     throw typedError(
@@ -78,8 +78,8 @@ function isNode(shown: Connected): shown is Node {
 
 /** Upstream answers where it is not all here. */
 export const pullFiles: Resolver = async (node, args: PageArguments, call: GraphqlCall, info: FieldInfo) => {
-  pageRequest(info, args, () => null);
   if (await holds(call, "files", node)) return ofList(call, info, args, node, "files");
+  pageRequest(info, args, (cursor) => cursor);
   call.lacks();
   throw typedError("UNPROCESSABLE", "The files of this pull request are not mirrored.");
 };
