@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { deleteComment } from "../../src/simulator/changes/comments.ts";
+import { deleteComment, editComment } from "../../src/simulator/changes/comments.ts";
 import { deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { backfill } from "../../src/sync/backfill/backfill.ts";
+import { backfill, restartBackfill } from "../../src/sync/backfill/backfill.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
@@ -89,6 +89,70 @@ test("a copy that reads by change tells how many pages are left, and counts what
     { pages: 2, expected_pages: pages, resources: expect.any(Number) },
   ]);
   expect(await rowsOf(phase)).toEqual([{ pages, expected_pages: pages, resources: size }]);
+});
+
+const LONG_LIST = { issues: 60, pulls: 1, commentsPerIssue: 24 };
+
+test("a long list of comments costs a request for each page, and hardly one in ten more; again it costs nothing", async () => {
+  const { world, rowsOf, copy } = await openUncopied(LONG_LIST);
+  await using _ = world;
+  const { size } = world.simulator.world.comments;
+  const pages = Math.ceil(size / 100);
+  expect(pages).toBeGreaterThan(11);
+  const asked: string[] = [];
+  const isComments = (path: string) => path.includes("/issues/comments?");
+  const charged = () => world.simulator.meter.read().routes["GET /repos/:owner/:repo/issues/comments"]?.charged ?? 0;
+  await copy((path) => void (isComments(path) && asked.push(new URLSearchParams(path).get("page") ?? "first")));
+  expect(asked.slice(0, 12)).toEqual(["first", "10", "9", "8", "7", "6", "5", "4", "3", "2", "first", "first"]);
+  expect(charged()).toBeLessThanOrEqual(pages + 1);
+  const phase = "select pages, expected_pages, resources from backfill_phases where phase = 'issue comments'";
+  expect(await rowsOf(phase)).toEqual([
+    { pages: expect.any(Number), expected_pages: expect.any(Number), resources: size },
+  ]);
+
+  await restartBackfill(world.ctx, [...world.simulator.world.repositories.keys()][0] ?? 0);
+  world.simulator.meter.reset();
+  await copy(() => {});
+  expect(charged()).toBe(0);
+});
+
+test("comments that change or are deleted while a window of a long list is read hide none", async () => {
+  const { world, rowsOf, copy } = await openUncopied(LONG_LIST);
+  await using _ = world;
+  const upstream = world.simulator.world;
+  const there = upstream.comments;
+  let reads = 0;
+  await copy((path) => {
+    const [first, ...others] = path.includes("/issues/comments?") ? there.values() : [];
+    if (!first) return;
+    reads += 1;
+    const { ownerId } = first.issue.repository;
+    deleteComment(upstream, ownerId, first);
+    // One of any page, so that it moves to the end of the list.
+    const moved = others[(reads * 97) % others.length];
+    if (moved) editComment(upstream, ownerId, moved, `edited ${reads}`);
+  });
+  expect(reads).toBeGreaterThan(11);
+  const stored = new Set((await rowsOf<{ id: string }>("select id from issue_comments")).map(({ id }) => Number(id)));
+  expect([...there.keys()].filter((id) => !stored.has(id))).toEqual([]);
+});
+
+test("a copy that broke off in a window goes on there", async () => {
+  const { world, rowsOf, copy } = await openUncopied(LONG_LIST);
+  await using _ = world;
+  const asked: string[] = [];
+  const isComments = (path: string) => path.includes("/issues/comments?");
+  const cut = copy((path) => {
+    if (isComments(path)) asked.push(path);
+    if (asked.length === 5) throw new Error("cut off");
+  });
+  await expect(cut).rejects.toThrow("cut off");
+  const before = asked.splice(0);
+  await copy((path) => void (isComments(path) && asked.push(path)));
+  expect(asked[0]).toBe(before[4]);
+  expect(asked.filter((path) => before.slice(1, 4).includes(path))).toEqual([]);
+  const [stored] = await rowsOf<{ count: number }>("select count(*)::int as count from issue_comments");
+  expect(stored?.count).toBe(world.simulator.world.comments.size);
 });
 
 test("a copy that broke off goes on behind the last page that it stored", async () => {

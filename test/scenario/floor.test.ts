@@ -55,7 +55,7 @@ test.skipIf(!wantsLarge)(
   "10,000 issues, 5,000 pull requests, 60,000 comments, 20,000 review comments and 15,000 reviews (TAIN_LARGE=1)",
   async () => {
     await copyTwice(fullSize, false, {
-      first: { rest: 1_040, points: 55 },
+      first: { rest: 1_030, points: 55 },
       again: { rest: 0, points: 5 },
       audit: { rest: 0, points: floorOf(fullSize).points },
     });

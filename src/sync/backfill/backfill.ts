@@ -22,6 +22,7 @@ import {
 import { type CopiedPart, leavePart, PARTS, refuseNothing, tryPart } from "../reads/parts.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { copyReviews, placeOfChanges } from "./reviews.ts";
+import { addressOf, stepAfter } from "./windows.ts";
 
 /**
  * The first full copy of a repository, phase by phase and page by page. Each page is stored in one transaction with the
@@ -35,15 +36,16 @@ const JOB = "backfill";
 const PER_PAGE = `per_page=${PAGE_SIZE}`;
 /**
  * By creation where upstream lets us choose, so that rows do not move between pages while they are read. Issues may be
- * deleted, and their pages begin at a cursor. Comments may be deleted and have no cursor, so they are read by change.
+ * deleted, and their pages begin at a cursor. Comments may be deleted and have no cursor, so they are read by change. Their
+ * addresses are no catch-up's, since another page comes after a first one here: see `windows.ts`.
  */
 const LISTS: Record<Exclude<BackfillPhase, "reviews">, { kind: Kind; path: string }> = {
   labels: { kind: "label", path: `labels?${PER_PAGE}` },
   milestones: { kind: "milestone", path: `milestones?state=all&${PER_PAGE}` },
   issues: { kind: "issue", path: `issues?state=all&sort=created&direction=asc&${PER_PAGE}` },
   pulls: { kind: "pull_request", path: `pulls?state=all&sort=created&direction=asc&${PER_PAGE}` },
-  "issue comments": { kind: "issue_comment", path: `issues/comments?${BY_CHANGE}&${PER_PAGE}` },
-  "review comments": { kind: "review_comment", path: `pulls/comments?${BY_CHANGE}&${PER_PAGE}` },
+  "issue comments": { kind: "issue_comment", path: `issues/comments?${PER_PAGE}&${BY_CHANGE}` },
+  "review comments": { kind: "review_comment", path: `pulls/comments?${PER_PAGE}&${BY_CHANGE}` },
 };
 
 /**
@@ -228,10 +230,11 @@ async function copyListPage(
 ): Promise<string | null> {
   const { kind, path } = LISTS[phase];
   const at = cursor ?? `/repositories/${repository.id}/${path}`;
-  const page = await fetchAndStorePage(ctx, repository, kind, at, "backfill", {
-    remember: (tx, stored) => rememberPage(ctx, tx, repository, phase, stored),
+  const page = await fetchAndStorePage(ctx, repository, kind, addressOf(at), "backfill", {
+    inWindows: true,
+    remember: (tx, stored) => rememberPage(ctx, tx, repository, phase, stepAfter(at, stored)),
   });
-  return page.next;
+  return stepAfter(at, page).next;
 }
 
 async function rememberPage(

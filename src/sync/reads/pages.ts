@@ -9,7 +9,7 @@ import { requireList } from "../../mirror/store/representation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { NEVER } from "../../upstream/client/answer.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import { pagesLeft } from "../../upstream/client/pagination.ts";
+import { pageNumber, pagesLeft } from "../../upstream/client/pagination.ts";
 import type { Priority, ReadAnswer } from "../../upstream/client/upstream.ts";
 import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -89,6 +89,8 @@ export interface Storing {
   isDone?: boolean;
   /** Default true. False: our rows are known not to be what the page showed. */
   conditional?: boolean;
+  /** A long list in the order of changes goes on by number, at the last page of a window. Otherwise by time. */
+  inWindows?: boolean;
 }
 
 /**
@@ -104,10 +106,10 @@ export async function fetchAndStorePage(
   kind: Kind,
   path: string,
   priority: Priority,
-  { prepare, remember, isDone = true, conditional = true }: Storing = {},
+  { prepare, remember, isDone = true, conditional = true, inWindows = false }: Storing = {},
 ): Promise<StoredPage> {
   const answer = await ctx.upstream.get(path, { priority, conditional });
-  const page = await readPage(ctx, repository, kind, path, answer);
+  const page = await readPage(ctx, repository, { kind, path, inWindows }, answer);
   await prepare?.(page.observed);
   let marks: Mark[] = [];
   await whileMirrored(ctx, repository, async (tx) => {
@@ -125,8 +127,7 @@ export async function fetchAndStorePage(
 async function readPage(
   ctx: Context,
   repository: MirroredRepository,
-  kind: Kind,
-  path: string,
+  { kind, path, inWindows }: { kind: Kind; path: string; inWindows: boolean },
   answer: ReadAnswer,
 ): Promise<StoredPage & { observed: Observed }> {
   switch (answer.kind) {
@@ -152,7 +153,7 @@ async function readPage(
         asOf: answer.asOf,
       };
       const { next, resources } = path.includes(BY_CHANGE)
-        ? afterChanges(path, page)
+        ? afterChanges(path, page, inWindows)
         : { next: page.next, resources: rows.length };
       const validator = answer.validator ? { ...answer.validator, next } : null;
       return { ...page, isUnchanged: false, next, resources, validator, observed: joinObserved(observed) };
@@ -166,6 +167,9 @@ async function readPage(
       return answer satisfies never;
   }
 }
+
+/** How many pages of a long list are read by number before it goes on by time: see `windows.ts` in `backfill/`. */
+export const PAGES_A_WINDOW = 10;
 
 /** Of a list in the order of changes, the oldest first. `fetchAndStorePage` follows it by time. */
 export const BY_CHANGE = "sort=updated&direction=asc";
@@ -182,11 +186,14 @@ export function pathSince(path: string, since: Date): string {
  */
 function afterChanges(
   path: string,
-  { next, rows }: Pick<StoredPage, "next" | "rows">,
+  { next, rows, pagesLeft }: Pick<StoredPage, "next" | "rows" | "pagesLeft">,
+  inWindows: boolean,
 ): Pick<StoredPage, "next" | "resources"> {
   const asked = new URLSearchParams(path.slice(path.indexOf("?"))).get("since");
   const isNewer = (at: Date | null) => asked === null || at === null || at > new Date(asked);
   const resources = rows.filter(({ updatedAt }) => isNewer(updatedAt)).length;
+  if (inWindows && pageNumber(path) === null && pagesLeft !== null && pagesLeft > PAGES_A_WINDOW)
+    return { resources, next: `${path}&page=${PAGES_A_WINDOW}` };
   const newest = newestOf({ rows });
   // More than a page within one second: there is no later moment to go on from.
   return { resources, next: next === null || !newest || !isNewer(newest) ? next : pathSince(path, newest) };

@@ -29,7 +29,7 @@ export function pagesLeft(path: string, { last }: Links): number | null {
 }
 
 /** The `page` of a path, as a number, so that page 10 comes after page 9. */
-function pageNumber(path: string): number | null {
+export function pageNumber(path: string): number | null {
   const page = new URLSearchParams(path.slice(path.indexOf("?") + 1)).get("page");
   return page !== null && /^\d+$/.test(page) ? Number(page) : null;
 }

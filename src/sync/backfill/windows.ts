@@ -1,0 +1,57 @@
+import { parseStored } from "../../json.ts";
+import { pageNumber } from "../../upstream/client/pagination.ts";
+import { PAGES_A_WINDOW, type StoredPage } from "../reads/pages.ts";
+
+/**
+ * A long list in the order of changes is copied in windows of ten pages. A window begins at a time, and its pages have numbers.
+ * Windows save requests: where each page begins at the second in which the page before ended, rows of that second are read twice.
+ *
+ * Pages of a window are read from the last to the first. A row that changes or is deleted meanwhile leaves its place, and all
+ * rows behind it move to the front, so to pages that are still to be read. The first page says how long the list is. So it
+ * is read before the others, and again after them, which is free while it is unchanged. Only a replica that goes back in time
+ * between two pages may hide a row, if another row left within its lag. That row is left to the audit.
+ */
+interface WindowPlace {
+  /** The address of its first page. */
+  first: string;
+  /** The number of the page that is read next. */
+  page: number;
+  /** Where the list goes on behind the window; null: nowhere, or not known before the window's last page is read. */
+  next: string | null;
+}
+
+/** Where a list is copied next: an address, or a place in a window as text. */
+export function addressOf(cursor: string): string {
+  const place = placeOf(cursor);
+  if (place === null) return cursor;
+  return place.page === 1 ? place.first : `${place.first}&page=${place.page}`;
+}
+
+/** What a page has brought, and the cursor after it. Pure. */
+export function stepAfter(
+  cursor: string,
+  { next, resources, pagesLeft }: Pick<StoredPage, "next" | "resources" | "pagesLeft">,
+): Pick<StoredPage, "next" | "resources" | "pagesLeft"> & { pages: number } {
+  const place = placeOf(cursor);
+  if (place === null) {
+    const isWindow = next !== null && pageNumber(next) === PAGES_A_WINDOW && pageNumber(cursor) === null;
+    return {
+      next: isWindow ? textOf({ first: cursor, page: PAGES_A_WINDOW, next: null }) : next,
+      resources,
+      pagesLeft,
+      pages: 1,
+    };
+  }
+  const { first, page } = place;
+  if (page === 1) return { next: place.next, resources: 0, pagesLeft: null, pages: 0 };
+  const behind = page === PAGES_A_WINDOW ? next : place.next;
+  return { next: textOf({ first, page: page - 1, next: behind }), resources, pagesLeft: null, pages: 1 };
+}
+
+function placeOf(cursor: string): WindowPlace | null {
+  return cursor.startsWith("{") ? parseStored<WindowPlace>(cursor) : null;
+}
+
+function textOf(place: WindowPlace): string {
+  return JSON.stringify(place);
+}
