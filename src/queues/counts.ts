@@ -1,4 +1,4 @@
-import { deliveriesInBursts } from "./open-jobs.ts";
+import { countInBursts } from "./open-jobs.ts";
 import { askQueues, QUEUE_KEYS, QUEUE_NAMES, type QueueAccess, type Queues } from "./queues.ts";
 
 export interface QueueCounts {
@@ -27,15 +27,16 @@ async function jobCounts(queue: Queues[keyof Queues]): Promise<QueueCounts> {
 }
 
 async function withBursts(ctx: QueueAccess, own: QueueCounts): Promise<QueueCounts> {
-  const [waiting, active, delayed] = await Promise.all([
-    deliveriesInBursts(ctx, ["waiting", "prioritized"]),
-    deliveriesInBursts(ctx, ["active"]),
-    deliveriesInBursts(ctx, ["delayed"]),
+  const [waiting, prioritized, active, delayed] = await Promise.all([
+    countInBursts(ctx, "waiting"),
+    countInBursts(ctx, "prioritized"),
+    countInBursts(ctx, "active"),
+    countInBursts(ctx, "delayed"),
   ]);
   return {
-    waiting: own.waiting + waiting.length,
-    active: own.active + active.length,
-    delayed: own.delayed + delayed.length,
+    waiting: own.waiting + waiting + prioritized,
+    active: own.active + active,
+    delayed: own.delayed + delayed,
     failed: own.failed,
   };
 }

@@ -10,7 +10,7 @@ import {
   type ShardedTask,
   type TargetJob,
 } from "./jobs.ts";
-import { refreshId } from "./open-jobs.ts";
+import { burstId, refreshId } from "./open-jobs.ts";
 import { askQueues, type QueueAccess } from "./queues.ts";
 
 // Each of these throws QueueUnavailableError when Redis takes no job.
@@ -50,12 +50,13 @@ export async function enqueueBursts(
   deliveryIds: readonly string[],
   traces: Traces = UNTOLD,
 ): Promise<void> {
-  const jobs: { name: string; data: BurstJob }[] = [];
+  const jobs: NewJob<BurstJob>[] = [];
   let start = 0;
   for (; deliveryIds.length - start > 1; start += BURST_SIZE) {
     const ids = deliveryIds.slice(start, start + BURST_SIZE);
     const traceparents = ids.flatMap((id) => traces.get(id) ?? []);
-    jobs.push({ name: "apply", data: { deliveryIds: ids, ...(traceparents.length > 0 && { traceparents }) } });
+    const data: BurstJob = { deliveryIds: ids, ...(traceparents.length > 0 && { traceparents }) };
+    jobs.push({ name: "apply", data, opts: { jobId: burstId(ids.length) } });
   }
   await addAll(ctx, ctx.queues.bursts, jobs);
   await enqueueDeliveries(ctx, deliveryIds.slice(start), traces);

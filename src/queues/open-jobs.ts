@@ -1,4 +1,5 @@
-import type { BurstJob, RefreshJob } from "./jobs.ts";
+import { randomUUID } from "node:crypto";
+import { BURST_SIZE, type BurstJob, type RefreshJob } from "./jobs.ts";
 import { askQueues, type QueueAccess, type Queues } from "./queues.ts";
 
 // Finds the jobs that a queue holds already and need not be given again. To ask takes a third of the work of adding a job in vain.
@@ -31,6 +32,11 @@ export function refreshId({ kind, repositoryId, key }: RefreshJob): string {
   return `${kind}-${repositoryId}-${key}`;
 }
 
+/** A new job's id. It says how many deliveries share the job, so that nobody has to look into the job to count them. */
+export function burstId(deliveries: number): string {
+  return `${deliveries}-${randomUUID()}`;
+}
+
 async function withoutJob<Asked>(
   ctx: QueueAccess,
   queue: Queues["deliveries" | "refresh" | "backfill" | "catchUp"],
@@ -46,14 +52,30 @@ type OpenState = "waiting" | "prioritized" | "active" | "delayed";
 const OPEN_STATES: readonly OpenState[] = ["waiting", "prioritized", "active", "delayed"];
 /** How many jobs are read from Redis at once. */
 const JOBS_READ = 1_000;
+/** How many ids of jobs are. */
+const IDS_READ = 10_000;
 
-/** The deliveries that are named by the bursts in these states. Several bursts may name one delivery. */
-export async function deliveriesInBursts(
-  ctx: QueueAccess,
-  states: readonly OpenState[] = OPEN_STATES,
-): Promise<string[]> {
-  const ids = await Promise.all(states.map((state) => askQueues(ctx, () => readBursts(ctx.queues.bursts, state))));
+/** The deliveries that are named by bursts. Several bursts may name one delivery. */
+export async function deliveriesInBursts(ctx: QueueAccess): Promise<string[]> {
+  const ids = await Promise.all(OPEN_STATES.map((state) => askQueues(ctx, () => readBursts(ctx.queues.bursts, state))));
   return ids.flat();
+}
+
+/** How many deliveries the bursts in this state have. */
+export async function countInBursts(ctx: QueueAccess, state: OpenState): Promise<number> {
+  return await askQueues(ctx, async () => {
+    let count = 0;
+    for (let start = 0; ; start += IDS_READ) {
+      const ids = await ctx.queues.bursts.getRanges([state], start, start + IDS_READ - 1);
+      for (const id of ids) count += deliveriesOf(id);
+      if (ids.length < IDS_READ) return count;
+    }
+  });
+}
+
+/** Ids that older versions gave do not say it. Most of their jobs are full. */
+function deliveriesOf(id: string): number {
+  return Number(/^(\d+)-/.exec(id)?.[1] ?? BURST_SIZE);
 }
 
 async function readBursts(bursts: Queues["bursts"], state: OpenState): Promise<string[]> {

@@ -1,4 +1,5 @@
 import { Worker } from "bullmq";
+import { Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { storeWaitingDelivery } from "../../src/inbox/accept.ts";
@@ -247,6 +248,23 @@ test("what is asked for at one moment shares jobs of sixteen; a lone one has its
   const bursts = await queues.bursts.getJobs(["waiting"], 0, -1, true);
   expect(bursts.map((job) => job.data.deliveryIds)).toEqual([ids.slice(0, 16), ids.slice(16, 32)]);
   expect((await queueCounts(world.ctx)).deliveries).toMatchObject({ waiting: 33 });
+});
+
+test("deliveries of a long backlog are counted by the ids of its jobs: what is in them stays in Redis", async () => {
+  await using world = await openReceiverWorld();
+  const { redis, queues } = world.ctx;
+  if (!(redis instanceof Redis)) throw new Error("This connection goes to one server");
+  await enqueueBursts(
+    world.ctx,
+    Array.from({ length: 1_605 }, () => crypto.randomUUID()),
+  );
+  const before = redis.stream.bytesRead;
+  expect((await queueCounts(world.ctx)).deliveries).toMatchObject({ waiting: 1_605 });
+  // A job's id takes some 45 bytes, what is in it a thousand.
+  expect(redis.stream.bytesRead - before).toBeLessThan(10_000);
+  // As older versions add it.
+  await queues.bursts.add("apply", { deliveryIds: Array.from({ length: 16 }, () => crypto.randomUUID()) });
+  expect((await queueCounts(world.ctx)).deliveries).toMatchObject({ waiting: 1_621 });
 });
 
 describe("dispatching what lost its job", () => {
