@@ -10,14 +10,14 @@ import type { Standings } from "../../mirror/unchanged/standings.ts";
 import { sendable } from "../../operations/joining.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, sightOf, type User } from "../callers/caller.ts";
-import type { CallerQuota, QuotaFigures } from "../callers/quota.ts";
+import type { CallerQuota } from "../callers/quota.ts";
 import { apiAddress } from "../dialect/addresses.ts";
 import { bodyText } from "../dialect/body.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
 import { freshnessHeaders } from "../dialect/freshness.ts";
 import { serverHeaders } from "../dialect/identity.ts";
 import { doubtHeaders, prefers } from "../dialect/prefer.ts";
-import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
+import { agentMissing, commonHeaders, hasAgent, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import { encoded, ownBytes } from "../page.ts";
@@ -29,6 +29,7 @@ import { forwardWhole, knowsAllNamed, mayBeForwarded } from "./forward/forward.t
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument } from "./forward/unknown.ts";
 import { MissingValues } from "./missing-values.ts";
 import { parseQuery, type Query } from "./parse.ts";
+import { type GraphqlProgress, reply } from "./respond.ts";
 import { bugIn, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { Documents, openValidation } from "./run/documents.ts";
 import { executePlan } from "./run/execution.ts";
@@ -66,18 +67,6 @@ export interface GraphqlParts {
   changes: ChangeStreams;
   places: StreamPlaces;
   requestIds: RequestIds;
-}
-
-/** What is known of a request so far. */
-interface GraphqlProgress {
-  exchange: Exchange;
-  requestId: string;
-  metered: RequestFigures;
-  /** Which server this is. */
-  server: Record<string, string>;
-  figures: QuotaFigures | null;
-  freshness: Record<string, string>;
-  limit: TimeLimit | null;
 }
 
 /** What a caller asks, and as what. */
@@ -398,15 +387,4 @@ export class Graphql {
 
 function wholeOf({ document, operation, variables }: Query): WholeDocument {
   return { document, operation, variables: variables.coerced };
-}
-
-function reply(
-  { requestId, server, figures, freshness }: GraphqlProgress,
-  status: number,
-  body: string | Buffer,
-  headers: Record<string, string> = {},
-): Reply {
-  const media = { "Content-Type": JSON_TYPE, "X-GitHub-Media-Type": "github.v4; format=json" };
-  const all = { ...server, ...media, ...freshness, ...headers, ...quotaHeaders(figures, "graphql") };
-  return dialectReply(requestId, { status, headers: all, body });
 }

@@ -6,6 +6,7 @@
 import { type GraphQLAbstractType, GraphQLError, locatedError } from "graphql";
 import type { Pace } from "../../../operations/pace.ts";
 import { MissingValueError, resourceLimit } from "../errors.ts";
+import { Faults, pathOf, type ResponsePath } from "./faults.ts";
 import { concreteType, type Form, type Plan, type PlannedField, type PlannedSelection } from "./plan.ts";
 import { flat, isIterable, isPromise, isShared, leafText, propertyOf } from "./values.ts";
 
@@ -36,12 +37,6 @@ export class WrittenResource {
   constructor(text: string) {
     this.text = text;
   }
-}
-
-/** Where something stands in the answer. */
-interface ResponsePath {
-  above: ResponsePath | undefined;
-  key: string | number;
 }
 
 /** JSON text, perhaps later. */
@@ -89,14 +84,14 @@ export async function executePlan(parts: ExecutionParts): Promise<Executed> {
     const data = await Promise.race([run.root(), aborted]);
     return run.refusal || data.length > MAX_CHARACTERS
       ? { data: "null", errors: [resourceLimit()] }
-      : { data, errors: run.errors };
+      : { data, errors: run.faults.errors };
   } finally {
     parts.signal.removeEventListener("abort", onAbort);
   }
 }
 
 class Execution {
-  readonly errors: GraphQLError[] = [];
+  readonly faults = new Faults();
   readonly #plan: Plan;
   readonly #variables: VariableValues;
   readonly #context: unknown;
@@ -111,10 +106,6 @@ class Execution {
   readonly #args: (Record<string, unknown> | undefined)[];
   /** The text of each resource by selection, if it was written without waiting and without errors. */
   readonly #written = new Map<PlannedSelection, Map<object, string>>();
-  /** How much went wrong, told or not. */
-  #faults = 0;
-  /** The places that are null because of an error; what goes wrong below them is not told. */
-  readonly #nulled = new Set<string>();
 
   constructor({ plan, variables, context, root, signal, pace }: ExecutionParts) {
     this.#plan = plan;
@@ -131,7 +122,7 @@ class Execution {
       const { root, isSerial } = this.#plan;
       return await (isSerial ? this.#inTurn(root) : this.#fields(root, this.#root, undefined));
     } catch (error) {
-      this.#tell(error instanceof GraphQLError ? error : locatedError(error, undefined, undefined), []);
+      this.faults.add(error instanceof GraphQLError ? error : locatedError(error, undefined, undefined), []);
       return "null";
     }
   }
@@ -356,9 +347,9 @@ class Execution {
     }
     const known = written.get(value.rest);
     if (known !== undefined) return known;
-    const before = this.#faults;
+    const before = this.faults.count;
     const text = this.#fields(selection, value, place);
-    if (typeof text === "string" && this.#faults === before) {
+    if (typeof text === "string" && this.faults.count === before) {
       written.set(value.rest, text);
       value.keep?.(text);
     }
@@ -371,16 +362,8 @@ class Execution {
     const path = pathOf(place);
     const located = locatedError(error, field.nodes, path);
     if (form.isRequired) throw located;
-    this.#tell(located, path);
+    this.faults.add(located, path);
     return "null";
-  }
-
-  #tell(error: GraphQLError, path: readonly (string | number)[]): void {
-    this.#faults += 1;
-    for (let length = path.length; length >= 0; length--)
-      if (this.#nulled.has(JSON.stringify(path.slice(0, length)))) return;
-    this.#nulled.add(JSON.stringify(path));
-    this.errors.push(error);
   }
 }
 
@@ -393,10 +376,4 @@ function nothing({ isRequired }: Form, { info: { parentType, fieldName } }: Plan
 /** Nobody waits for these any more, or not yet: that one of them fails meanwhile is no news. */
 function abandon(values: readonly unknown[]): void {
   for (const value of values) if (isPromise(value)) value.then(undefined, () => {});
-}
-
-function pathOf(place: ResponsePath): (string | number)[] {
-  const path: (string | number)[] = [];
-  for (let at: ResponsePath | undefined = place; at; at = at.above) path.push(at.key);
-  return path.reverse();
 }
