@@ -34,6 +34,9 @@ export async function tain(args) {
     const { databaseUrl, redisUrl } = running;
     return await run({ DATABASE_URL: DATABASE_URL || databaseUrl, REDIS_URL: REDIS_URL || redisUrl, TAIN_HOME: home });
   }
+  // What is mistyped is refused before stores are started for it.
+  const misread = await run({ TAIN_PARSE_ONLY: "1" });
+  if (misread !== 0) return misread;
   const lock = await lockHome(home, `tain ${args[0]}`);
   try {
     const stores = await openHomeStores(home, stopping.signal);

@@ -78,6 +78,8 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv, strea
     stdout.write(helpOf(command));
     return 0;
   }
+  // The launcher asks before it starts stores for the command.
+  if (env.TAIN_PARSE_ONLY) return 0;
   await using resources = new AsyncDisposableStack();
   const { withSecretFiles } = await import("../config.ts");
   const settled = withSecretFiles(env);

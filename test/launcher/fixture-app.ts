@@ -21,6 +21,7 @@ async function answers(url: string | undefined): Promise<boolean> {
 }
 
 const [command, how] = process.argv.slice(2);
+if (process.env.TAIN_PARSE_ONLY) process.exit();
 if (command === "up") {
   const alive = setInterval(() => {}, 60_000);
   process.on("SIGTERM", async () => {

@@ -29,9 +29,10 @@ test("start gives the app its stores on Node 26 and, asked to stop, ends the app
   expect(
     await query(
       app.DATABASE_URL,
-      "select current_database() as database, datlocale as locale from pg_database where datname = current_database()",
+      "select current_database() as database, lower('ÉÖ') as lower, array(select * from unnest('{é,a,Z}'::text[]) x order by x) as sorted",
     ),
-  ).toEqual([{ database: "tain", locale: "C.UTF-8" }]);
+    // As C.UTF-8 has it, by whatever name this Postgres knows it: letters beyond ASCII are letters, and sorted by their numbers.
+  ).toEqual([{ database: "tain", lower: "éö", sorted: ["Z", "a", "é"] }]);
 
   const stores = await home.json("stores.json");
   expect(stores).toMatchObject({
@@ -239,6 +240,17 @@ test("given stores are used as they are and nothing is embedded", async () => {
   expect(await launcher.told("started")).toMatchObject(given);
   expect(await readdir(home.path)).not.toContain("postgres");
   expect(await launcher.stop()).toBe(0);
+});
+
+test.each([
+  ["a command", ["statsu"], "There is no command statsu"],
+  ["an option", ["status", "--jsno"], "no option --jsno"],
+])("%s of tain that is mistyped is no reason to start the stores", async (_, words, said) => {
+  await using home = await Home.open({ TAIN_APP_ENTRY: "" });
+  const launcher = home.run(["tain", ...words]);
+  expect(await launcher.exited).toBe(2);
+  expect(launcher.stderr).toContain(said);
+  expect(await readdir(home.path)).toEqual([]);
 });
 
 test("a command that does not exist is answered with the ones that do", async () => {
