@@ -702,6 +702,32 @@ export const proofs: readonly Proof[] = [
     figures: (lines) => outcomesOf(lines, 20),
   },
   {
+    name: "partitions",
+    proves:
+      "Eight processes at four sites, with Postgres and Redis at two more, whose links are cut and healed for ten minutes, become equal " +
+      "to upstream, spend no quota twice, and give no answer that is older than it says.",
+    minutes: 13,
+    commands: [{ args: ["simulate", "--partitions", "10", "--seed", "1", "--json"] }],
+    figures: (lines) => {
+      const [line] = lines.filter((one) => "cutPercent" in one);
+      const of = (name: string) => numberAt(line, name);
+      return [
+        atLeast("processes", of("processes"), 8),
+        atLeast("cuts", of("cuts"), 50),
+        atLeast("percent of the time in which something was cut", of("cutPercent"), 80),
+        atLeast("deliveries", of("deliveries"), 500),
+        atLeast("reads that were answered", of("answered"), 3_000),
+        atMost("of them older than they said", of("older"), 0),
+        atMost("of them of what upstream never showed", of("unknown"), 0),
+        atMost("requests that upstream refused for a limit", of("refused"), 0),
+        atMost("units of quota that the mirror had not and believed to have", of("overstated"), 0),
+        atMost("fields that differ after an audit", of("drift"), 0),
+        atMost("fields that differ before it, of those that webhooks and catch-ups tell", of("missed"), 0),
+        atMost("processes that ended by themselves", line ? listOf(line, "crashes").length : null, 0),
+      ];
+    },
+  },
+  {
     name: "workers",
     proves:
       "Fifty workers and ten schedulers behind PgBouncer do in a simulated hour what one does, on few connections, and hardly wait for locks.",

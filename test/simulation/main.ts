@@ -10,9 +10,11 @@ import pg from "pg";
 import { migrate } from "../../db/migrate.ts";
 import { openCopy } from "../plants/copy.ts";
 import { plants } from "../plants/plants.ts";
+import { whyNoNetwork } from "../support/network.ts";
 import { openOwnStores } from "../support/own-stores.ts";
 import { TOPOLOGIES, type Topology } from "../support/redis-topologies.ts";
-import { openClock } from "./clock.ts";
+import { openClock, type SharedClock } from "./clock.ts";
+import { haveFailed, playPartitions } from "./partitions.ts";
 import { type FaultKind, faultKinds } from "./schedule.ts";
 import { hasFailed, type Outcome, simulate } from "./simulation.ts";
 
@@ -24,6 +26,7 @@ const USAGE = `Usage: npm run simulate -- [options]
   --faults LIST    all (default), none, or some, comma separated: ${Object.keys(faultKinds).join(", ")}
   --redis KIND     server (default), sentinel or cluster; of the latter two the master is killed where Redis goes away
   --pooler         the processes reach Postgres through PgBouncer, in transaction mode
+  --partitions N   instead of all faults: eight processes at four sites, whose links are cut and healed for N minutes
   --plant BUG      let the mirror run with a bug in it, to see that it is found: npm run plants -- --list
   --logs DIR       where to keep the logs of seeds that failed (default: var/simulation)
   --json           one line of JSON for each seed, and nothing else`;
@@ -37,6 +40,8 @@ interface Wish {
   faults: ReadonlySet<FaultKind>;
   redis: "server" | Topology;
   pooler: boolean;
+  /** Null: not of partitions. */
+  partitionedMinutes: number | null;
   plant: string | null;
   logs: string;
   json: boolean;
@@ -55,6 +60,7 @@ function readWish(args: string[]): Wish | "help" {
       faults: text,
       redis: text,
       pooler: { type: "boolean" },
+      partitions: text,
       plant: text,
       logs: text,
       json: { type: "boolean" },
@@ -62,7 +68,7 @@ function readWish(args: string[]): Wish | "help" {
     },
   });
   if (values.help) return "help";
-  const whole = (name: "seed" | "steps" | "workers", otherwise: number, least: number) => {
+  const whole = (name: "seed" | "steps" | "workers" | "partitions", otherwise: number, least: number) => {
     const value = values[name] === undefined ? otherwise : Number(values[name]);
     if (!Number.isSafeInteger(value) || value < least)
       throw new Error(`--${name} should be a whole number from ${least} on, not "${values[name]}"`);
@@ -82,6 +88,7 @@ function readWish(args: string[]): Wish | "help" {
     faults: readFaults(values.faults ?? "all"),
     redis: readRedis(values.redis ?? "server"),
     pooler: values.pooler ?? false,
+    partitionedMinutes: values.partitions === undefined ? null : whole("partitions", 1, 1),
     plant,
     logs: values.logs ?? join(checkout, "var", "simulation"),
     json: values.json ?? false,
@@ -110,6 +117,7 @@ async function run(wish: Wish): Promise<number> {
   await using resources = new AsyncDisposableStack();
   for (const signal of ["SIGTERM", "SIGINT"] as const)
     process.once(signal, () => void resources.disposeAsync().finally(() => process.exit(1)));
+  if (wish.partitionedMinutes !== null) return await runPartitions(wish, wish.partitionedMinutes, resources);
   const stores = resources.use(await openOwnStores({ redis: wish.redis, pooler: wish.pooler }));
   const template = "simulation_template";
   await makeTemplate(stores.postgres.url, template);
@@ -118,9 +126,7 @@ async function run(wish: Wish): Promise<number> {
   if (plant) copy?.plant(plant);
   const root = copy?.root ?? checkout;
   const port = await freePort();
-  mkdirSync(wish.logs, { recursive: true });
-  const clock = resources.use(openClock(join(wish.logs, `clock-${process.pid}`)));
-  resources.defer(() => rmSync(clock.path, { force: true }));
+  const clock = openClockIn(wish, resources);
   let failed = 0;
   for (const seed of wish.seeds) {
     const directory = join(wish.logs, `seed-${seed}`);
@@ -136,6 +142,32 @@ async function run(wish: Wish): Promise<number> {
     else console.log(inWords(outcome, isBad ? directory : null, replayOf(wish, seed)));
   }
   return failed > 0 ? 1 : 0;
+}
+
+/** The same for partitions. */
+async function runPartitions(wish: Wish, minutes: number, resources: AsyncDisposableStack): Promise<number> {
+  const why = await whyNoNetwork();
+  if (why !== null) throw new Error(`Partitions cannot be played here: ${why}`);
+  const clock = openClockIn(wish, resources);
+  let failed = 0;
+  for (const seed of wish.seeds) {
+    const directory = join(wish.logs, `partitions-${seed}`);
+    rmSync(directory, { recursive: true, force: true });
+    clock.reset();
+    const outcome = await playPartitions({ seed, forMs: minutes * 60_000, clock, root: checkout, directory });
+    const isBad = haveFailed(outcome);
+    if (isBad) failed += 1;
+    else rmSync(directory, { recursive: true, force: true });
+    console.log(JSON.stringify(outcome, null, wish.json ? undefined : 2));
+  }
+  return failed > 0 ? 1 : 0;
+}
+
+function openClockIn({ logs }: Wish, resources: AsyncDisposableStack): SharedClock {
+  mkdirSync(logs, { recursive: true });
+  const clock = resources.use(openClock(join(logs, `clock-${process.pid}`)));
+  resources.defer(() => rmSync(clock.path, { force: true }));
+  return clock;
 }
 
 function replayOf({ steps, workers, faults, redis, pooler, plant }: Wish, seed: number): string {

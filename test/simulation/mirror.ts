@@ -17,12 +17,22 @@ const entries: Record<Part, string> = {
 const ready: Record<Part, string> = { web: "Listening", worker: "Working", scheduler: "Scheduling" };
 const clockModule = fileURLToPath(new URL("./clock.ts", import.meta.url));
 
+/** A machine of its own for a process, as far as the network is concerned. */
+export interface Site {
+  /** What runs a command there. */
+  within(command: string, ...args: string[]): [string, ...string[]];
+  env: NodeJS.ProcessEnv;
+}
+
 export interface MirrorOptions {
   /** Where the sources are that run: this checkout, or a copy of it. */
   root: string;
   env: NodeJS.ProcessEnv;
   clock: string;
-  workers: number;
+  /** How many there are of each part. */
+  parts: Readonly<Record<Part, number>>;
+  /** The site where a process runs, and its own settings. Default: beside this process. */
+  siteOf?: (part: Part, index: number) => Site;
   /** By how much the clock of a process is wrong, in ms. */
   skewOf: (part: Part, index: number) => number;
   /** Gets the log of every process. */
@@ -36,7 +46,7 @@ interface Running {
   exited: Promise<void>;
 }
 
-/** A mirror as it is deployed: a web process, workers and a scheduler. Each may be killed at any moment. */
+/** A mirror as it is deployed: web processes, workers and schedulers. Each may be killed at any moment. */
 export class Mirror implements AsyncDisposable {
   /** Messages of level error and above, with how often each was logged. */
   readonly errors: Record<string, number> = {};
@@ -91,9 +101,8 @@ export class Mirror implements AsyncDisposable {
   }
 
   *#parts(): Generator<[Part, number]> {
-    yield ["web", 0];
-    yield ["scheduler", 0];
-    for (let index = 0; index < this.#options.workers; index++) yield ["worker", index];
+    for (const part of ["web", "scheduler", "worker"] as const)
+      for (let index = 0; index < this.#options.parts[part]; index++) yield [part, index];
   }
 
   async #stop(part: Part, index: number): Promise<void> {
@@ -108,10 +117,14 @@ export class Mirror implements AsyncDisposable {
   #start(part: Part, index: number): void {
     const name = `${part}-${index}`;
     if (this.#running.has(name)) return;
-    const { root, clock, logDirectory, skewOf } = this.#options;
-    const child = spawn(process.execPath, ["--import", clockModule, join(root, entries[part])], {
+    const { root, clock, logDirectory, skewOf, siteOf } = this.#options;
+    const site = siteOf?.(part, index);
+    const own: [string, ...string[]] = [process.execPath, "--import", clockModule, join(root, entries[part])];
+    const [command, ...args] = site ? site.within(...own) : own;
+    const env = { ...inherited, ...this.#env, ...site?.env };
+    const child = spawn(command, args, {
       // Without what this process was given: the tests' stores, the person's own settings.
-      env: { ...inherited, ...this.#env, [CLOCK_FILE]: clock, [CLOCK_SKEW]: String(skewOf(part, index)) },
+      env: { ...env, [CLOCK_FILE]: clock, [CLOCK_SKEW]: String(skewOf(part, index)) },
       // The channel tells the process when this one has gone.
       stdio: ["ignore", "pipe", "pipe", "ipc"],
     });

@@ -10,12 +10,13 @@ export interface Balancer extends AsyncDisposable {
   drained(target: string): Promise<void>;
 }
 
-export async function openBalancer(): Promise<Balancer> {
+/** @param from the address of this machine that it asks its targets from */
+export async function openBalancer({ from: localAddress }: { from?: string } = {}): Promise<Balancer> {
   let targets: readonly string[] = [];
   let asked = 0;
   const underWay = new Map<string, number>();
   const waiting = new Set<() => void>();
-  const agent = new Agent({ keepAlive: false });
+  const agent = new Agent({ keepAlive: false, ...(localAddress === undefined ? {} : { localAddress }) });
   const pass = (from: IncomingMessage, to: ServerResponse) => {
     const target = targets[asked++ % targets.length];
     if (target === undefined) return void to.writeHead(503).end();

@@ -29,15 +29,25 @@ export interface Comparison {
   differences: string[];
 }
 
+/** What a mirror is compared with. `stateOf`: for one that does not tell its state over HTTP, since it is on no loopback address. */
+export type ComparedUpstream = Pick<Simulator, "url"> & {
+  stateOf?: (fullName: string, url: string) => string | Promise<string>;
+};
+
+async function askedState(fullName: string, url: string): Promise<string> {
+  return await (await fetch(`${url}/-/state?repository=${fullName}`)).text();
+}
+
 /** Compares everything the mirror holds of a repository with upstream's whole truth, field by field. */
 export async function compare(
   ctx: Context,
-  simulator: Pick<Simulator, "url">,
+  simulator: ComparedUpstream,
   fullName: string,
   ignore: (kind: Kind, path: string, mine: Json | undefined) => boolean = () => false,
 ): Promise<Comparison> {
-  const response = await fetch(`${simulator.url}/-/state?repository=${fullName}`);
-  const { repositories } = (await response.json()) as { repositories: Truth[] };
+  const { repositories } = JSON.parse(await (simulator.stateOf ?? askedState)(fullName, simulator.url)) as {
+    repositories: Truth[];
+  };
   const truth = repositories[0];
   if (!truth) throw new Error(`Upstream has no ${fullName}`);
   const counts: Record<string, number> = {};

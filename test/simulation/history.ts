@@ -1,0 +1,56 @@
+/** What upstream showed of each issue, and from when on: by it an answer of the mirror can be held to what it says of its age. */
+import type { Issue, Repository } from "../../src/simulator/records.ts";
+
+/** What webhooks and catch-ups tell of every issue, as REST has it. */
+export interface Shown {
+  title: string;
+  state: string;
+  updatedAt: string;
+}
+
+interface Version extends Shown {
+  /** At this moment upstream surely showed it. */
+  at: number;
+}
+
+/** Of what an answer shows: as it says, older than it says, or nothing that upstream ever showed. */
+export type Verdict = "held" | "older" | "unknown";
+
+export class History {
+  readonly #versions = new Map<Issue, Version[]>();
+
+  constructor(repositories: readonly Repository[]) {
+    for (const { rows } of repositories) for (const issue of rows.byNumber) if (issue) this.note(issue, 0);
+  }
+
+  /** To be called after each change. */
+  note(issue: Issue, at: number): void {
+    const versions = this.#versions.get(issue) ?? [];
+    this.#versions.set(issue, versions);
+    const shown = { title: issue.title, state: issue.state, updatedAt: asText(issue.updatedAt) };
+    const last = versions.at(-1);
+    if (!last || !isSame(last, shown)) versions.push({ ...shown, at });
+  }
+
+  /** @param confirmedAt the moment for which the answer says that it holds */
+  judge(issue: Issue, shown: Shown, confirmedAt: number): Verdict {
+    const versions = this.#versions.get(issue) ?? [];
+    const newest = versions.findLastIndex((version) => isSame(version, shown));
+    if (newest < 0) return "unknown";
+    const successor = versions[newest + 1];
+    return successor && successor.at < confirmedAt ? "older" : "held";
+  }
+
+  /** For a complaint. */
+  versionsOf(issue: Issue): readonly unknown[] {
+    return (this.#versions.get(issue) ?? []).map(({ at, ...shown }) => ({ at: new Date(at).toISOString(), ...shown }));
+  }
+}
+
+function isSame(one: Shown, other: Shown): boolean {
+  return one.title === other.title && one.state === other.state && one.updatedAt === other.updatedAt;
+}
+
+function asText(seconds: number): string {
+  return new Date(seconds * 1_000).toISOString().replace(".000Z", "Z");
+}

@@ -1,0 +1,105 @@
+/**
+ * A network of the test's own: each site is a network namespace, with a cable to a router that is another. What the router does
+ * not let through is lost without a word, as in a real network. Linux only, as root.
+ */
+import { randomInt } from "node:crypto";
+import { run } from "../../scripts/processes.mjs";
+
+/** Packets of a site that do not arrive at another. The way back is another one. */
+export interface Way {
+  from: string;
+  to: string;
+}
+
+export interface Network extends AsyncDisposable {
+  /** The program and the arguments that run a command in a site. */
+  within(site: string, command: string, ...args: string[]): [string, ...string[]];
+  /** Where a site is. Each of `guests` is an address of this process, which is a site as well. */
+  addressOf(site: string): string;
+  /** From now on these ways are cut, and no others. */
+  cut(ways: readonly Way[]): Promise<void>;
+}
+
+/** Why there can be no network here; null: there can. */
+export async function whyNoNetwork(): Promise<string | null> {
+  if (process.platform !== "linux") return "network namespaces are Linux's";
+  if (process.getuid?.() !== 0) return "only root may make network namespaces";
+  for (const command of ["ip", "iptables", "iptables-restore"]) {
+    const found = await run(command, ["-V"]).catch(() => null);
+    if (found?.code !== 0) return `${command} is missing (Debian: iproute2, iptables)`;
+  }
+  const name = `tain-probe-${process.pid}`;
+  const made = await run("ip", ["netns", "add", name]);
+  if (made.code !== 0) return `ip netns add: ${made.stderr.trim()}`;
+  await run("ip", ["netns", "delete", name]);
+  return null;
+}
+
+export async function openNetwork(sites: readonly string[], guests: readonly string[]): Promise<Network> {
+  await using opening = new AsyncDisposableStack();
+  // Names and addresses that no other test's network has.
+  const net = randomInt(1, 250);
+  const nameOf = (site: string) => `tain-${process.pid}-${site}`;
+  const all = [...guests, ...sites];
+  const addressOf = (site: string) => {
+    if (!all.includes(site)) throw new Error(`There is no site ${site}`);
+    return `10.77.${net}.${all.indexOf(site) + 1}`;
+  };
+  const gateway = `10.77.${net}.254`;
+  const make = async (site: string) => {
+    await succeed("ip", "netns", "add", nameOf(site));
+    opening.defer(() => succeed("ip", "netns", "delete", nameOf(site)));
+    await succeed("ip", "-n", nameOf(site), "link", "set", "lo", "up");
+  };
+  const router = nameOf("router");
+  await make("router");
+  await succeed("ip", "netns", "exec", router, "sysctl", "-qw", "net.ipv4.ip_forward=1");
+  await succeed("ip", "netns", "exec", router, "iptables", "-N", "cuts");
+  await succeed("ip", "netns", "exec", router, "iptables", "-A", "FORWARD", "-j", "cuts");
+  for (const [index, site] of sites.entries()) {
+    await make(site);
+    const place = ["-n", nameOf(site)];
+    await succeed("ip", "-n", router, "link", "add", `to${index}`, "type", "veth", "peer", "name", `from${index}`);
+    await succeed("ip", "-n", router, "link", "set", `from${index}`, "netns", nameOf(site), "name", "eth0");
+    await succeed("ip", ...place, "address", "add", `${addressOf(site)}/32`, "dev", "eth0");
+    await succeed("ip", ...place, "link", "set", "eth0", "up");
+    await succeed("ip", ...place, "route", "add", gateway, "dev", "eth0");
+    await succeed("ip", ...place, "route", "add", "default", "via", gateway);
+    await succeed("ip", "-n", router, "address", "add", `${gateway}/32`, "dev", `to${index}`);
+    await succeed("ip", "-n", router, "link", "set", `to${index}`, "up");
+    await succeed("ip", "-n", router, "route", "add", addressOf(site), "dev", `to${index}`);
+  }
+  // This process's own cable. It goes with the router.
+  const cable = `tain${process.pid}`;
+  await succeed("ip", "link", "add", cable, "type", "veth", "peer", "name", "guests");
+  opening.defer(() => succeed("ip", "link", "delete", cable));
+  await succeed("ip", "link", "set", "guests", "netns", router);
+  for (const guest of guests) await succeed("ip", "address", "add", `${addressOf(guest)}/32`, "dev", cable);
+  await succeed("ip", "link", "set", cable, "up");
+  await succeed("ip", "-n", router, "address", "add", `${gateway}/32`, "dev", "guests");
+  await succeed("ip", "-n", router, "link", "set", "guests", "up");
+  for (const guest of guests) await succeed("ip", "-n", router, "route", "add", addressOf(guest), "dev", "guests");
+  await succeed("ip", "route", "add", gateway, "dev", cable);
+  // Unless it binds another, this process is the last of its guests.
+  const last = guests.at(-1);
+  const source = last === undefined ? [] : ["src", addressOf(last)];
+  await succeed("ip", "route", "add", `10.77.${net}.0/24`, "via", gateway, "dev", cable, ...source);
+  const opened = opening.move();
+  return {
+    addressOf,
+    within: (site, command, ...args) => ["ip", "netns", "exec", nameOf(site), command, ...args],
+    async cut(ways) {
+      const rules = ways.map(({ from, to }) => `-A cuts -s ${addressOf(from)} -d ${addressOf(to)} -j DROP\n`);
+      // All at once: there is no moment at which the former ones are healed and the new ones not yet cut.
+      const input = `*filter\n:cuts - [0:0]\n${rules.join("")}COMMIT\n`;
+      const { code, stderr } = await run("ip", ["netns", "exec", router, "iptables-restore", "--noflush"], { input });
+      if (code !== 0) throw new Error(`iptables-restore ended with ${code}: ${stderr}`);
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+async function succeed(command: string, ...args: string[]): Promise<void> {
+  const { code, stderr } = await run(command, args);
+  if (code !== 0) throw new Error(`${command} ${args.join(" ")} ended with ${code}: ${stderr}`);
+}
