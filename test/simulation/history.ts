@@ -32,13 +32,20 @@ export class History {
     if (!last || !isSame(last, shown)) versions.push({ ...shown, at });
   }
 
-  /** @param confirmedAt the moment for which the answer says that it holds */
+  /**
+   * Each field by itself: one may be known earlier than another, from a webhook that tells of it alone.
+   * @param confirmedAt the moment for which the answer says that it holds
+   */
   judge(issue: Issue, shown: Shown, confirmedAt: number): Verdict {
     const versions = this.#versions.get(issue) ?? [];
-    const newest = versions.findLastIndex((version) => isSame(version, shown));
-    if (newest < 0) return "unknown";
-    const successor = versions[newest + 1];
-    return successor && successor.at < confirmedAt ? "older" : "held";
+    let verdict: Verdict = "held";
+    for (const field of ["title", "state", "updatedAt"] as const) {
+      const newest = versions.findLastIndex((version) => version[field] === shown[field]);
+      if (newest < 0) return "unknown";
+      const successor = versions[newest + 1];
+      if (successor && successor.at < confirmedAt) verdict = "older";
+    }
+    return verdict;
   }
 
   /** For a complaint. */

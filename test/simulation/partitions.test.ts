@@ -38,6 +38,7 @@ test("an answer is older than it says if upstream had changed before the moment 
   expect(history.judge(issue, before, 5_001)).toBe("older");
   expect(history.judge(issue, shown(), 9_000)).toBe("held");
   expect(history.judge(issue, { ...before, title: "never" }, 9_000)).toBe("unknown");
+  expect(history.judge(issue, { ...shown(), state: issue.state === "open" ? "closed" : "open" }, 0)).toBe("unknown");
   // Back to what it was: then the newest of the same counts.
   issue.title = before.title;
   history.note(issue, 7_000);
