@@ -139,7 +139,7 @@ export class Again {
     const ready = signature === null ? null : this.#begin(exchange, signature);
     if (!ready) return usual(undefined, signature);
     const { page, taken } = ready;
-    return this.#ctx.mirror.standings.now(page.shown).then(
+    return this.#ctx.mirror.standings.now(page.basis.shown).then(
       (standings) => {
         const home = this.#pages.stands(page, standings) ? shownStanding(page.value, standings) : null;
         if (home) return this.#reply(exchange, ready, home);

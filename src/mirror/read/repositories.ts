@@ -62,7 +62,7 @@ export class Repositories {
   recall(fullName: string, sight: Sight): RecalledRepository | undefined {
     const recalled = this.#kept.recall(fullName.toLowerCase());
     const repository = recalled && seenAmong(recalled.value, sight);
-    return recalled && repository ? { repository, ids: recalled.shown, recalled } : undefined;
+    return recalled && repository ? { repository, ids: recalled.basis.shown, recalled } : undefined;
   }
 
   /** The repository, if it is as it was recalled. What comes to bear its name changes its revision. */

@@ -205,7 +205,7 @@ interface Rendering extends Apart {
   audience: Audience;
   /** By repository. */
   places: Map<number, RepositoryRendering>;
-  /** By shape: there is nothing of a repository in the text of a user. Many are looked up, so each name is made once. */
+  /** By shape: there is nothing of a repository in the text of a user. */
   userVariants: Map<string, string>;
 }
 
@@ -218,6 +218,8 @@ interface RepositoryRendering {
   cuts: Readonly<Record<Exclude<Cut, typeof CUT.body>, string>>;
   /** Names these addresses. */
   variant: string;
+  /** By shape. Many are looked up, so each name is made once. */
+  variants: Map<string, string>;
   closeness: Closeness;
   /** Whether any label that the documents refer to was deleted. */
   hasDeletedLabels: boolean;
@@ -241,6 +243,7 @@ function placeOf(repositoryId: number, answer: Rendering): RepositoryRendering {
       [CUT.page]: escaped(htmlUrl, form),
     },
     variant: `${form}\n${api}\n${fullName}\n${htmlUrl}`,
+    variants: new Map(),
     closeness: closenessIn(audience, repositoryId),
     hasDeletedLabels: [...rows.all].some(([name, one]) => one?.isGone && name.startsWith(prefix)),
   };
@@ -283,15 +286,12 @@ function withoutOnesOwn(picked: Fields, fields: Fields): void {
 /** Names what a row is rendered as. */
 function variantOf(
   { kind, shape }: TemplateReference,
-  { variant, answer: { form, audience, userVariants } }: RepositoryRendering,
+  { variant, variants, answer: { form, audience, userVariants } }: RepositoryRendering,
 ): string {
-  if (kind !== "u") return `${shape}\n${variant}`;
-  let known = userVariants.get(shape);
-  if (known === undefined) {
-    known = `${shape}\n${form}\n${audience.api}`;
-    userVariants.set(shape, known);
-  }
-  return known;
+  const known = kind === "u" ? userVariants : variants;
+  return known.getOrInsertComputed(shape, () =>
+    kind === "u" ? `${shape}\n${form}\n${audience.api}` : `${shape}\n${variant}`,
+  );
 }
 
 /** Deleting a label takes it off its issues without a word about them, so it is left out here. */

@@ -59,7 +59,7 @@ export class ShownRows {
       if (recalled && before && this.#shared.stands(recalled, before)) this.#rows.set(name, recalled.value);
       else {
         // In another history of the database its revision may be another row's.
-        if (recalled && !isOfOneEra(recalled.stood[0]?.revision, before?.get(domainOf(key))?.revision))
+        if (recalled && !isOfOneEra(recalled.basis.stood[0]?.revision, before?.get(domainOf(key))?.revision))
           recalled = undefined;
         level.set(name, { key, name, recalled });
       }

@@ -5,6 +5,11 @@ import type { Standing, Standings } from "./standings.ts";
 interface Entry<Value> {
   /** Null: it was not known, when the value was read, how everything that it shows stood. */
   value: Value | null;
+  basis: Basis;
+}
+
+/** What a value shows, and how that stood. */
+interface Basis {
   /** The repositories that it shows, and people. */
   shown: readonly number[];
   /** How each of these stood before the value was read. */
@@ -18,6 +23,8 @@ export type Recalled<Value> = Entry<Value> & { value: Value };
 const OVERHEAD_BYTES = 500;
 /** A value that would push out all others is not kept. */
 const LARGEST_PART = 1 / 8;
+/** Of repositories whose basis is shared. */
+const MAX_BASES = 1_000;
 
 /**
  * Keeps values and gives them again while they are unchanged. Everything that the mirror keeps in memory follows this
@@ -30,6 +37,8 @@ const LARGEST_PART = 1 / 8;
  */
 export class Kept<Value extends object> {
   readonly #entries: LRUCache<string, Entry<Value>> | null;
+  /** The last one of those values that show one repository only; see `#shared`. */
+  readonly #bases = new LRUCache<number, Basis>({ max: MAX_BASES });
 
   /**
    * @param options.maxBytes 0: nothing is kept
@@ -51,7 +60,7 @@ export class Kept<Value extends object> {
         : new LRUCache({
             maxSize: maxBytes,
             maxEntrySize: Math.ceil(maxBytes * largestPart),
-            sizeCalculation: ({ value, shown }, key) =>
+            sizeCalculation: ({ value, basis: { shown } }, key) =>
               Math.ceil(value === null ? 0 : bytesOf(value)) + key.length * 2 + shown.length * 8 + OVERHEAD_BYTES,
           });
   }
@@ -63,7 +72,7 @@ export class Kept<Value extends object> {
   async get(key: string, reading: Reading, { learnsLater = false } = {}): Promise<Value | undefined> {
     const entry = this.#entries?.get(key);
     if (!entry || (learnsLater && !isWhole(entry))) return undefined;
-    const now = await reading.now(entry.shown);
+    const now = await reading.now(entry.basis.shown);
     return isWhole(entry) && stands(entry, now) ? entry.value : undefined;
   }
 
@@ -98,14 +107,27 @@ export class Kept<Value extends object> {
     for (const id of shown) {
       const standing = before.get(id);
       if (!standing) {
-        this.#entries.set(key, { value: null, shown, stood: [] });
+        this.#entries.set(key, { value: null, basis: { shown, stood: [] } });
         return undefined;
       }
       stood.push(standing);
     }
     const value = make();
-    this.#entries.set(key, { value, shown, stood });
+    this.#entries.set(key, { value, basis: this.#shared({ shown, stood }) });
     return value;
+  }
+
+  /**
+   * Thousands of values show one repository, or people, and were read while it stood the same. An answer compares the basis of
+   * hundreds of them, and where all have one it is in the processor's cache.
+   */
+  #shared(basis: Basis): Basis {
+    const [id] = basis.shown;
+    if (id === undefined || basis.shown.length > 1) return basis;
+    const last = this.#bases.get(id);
+    if (last && isSame(last.stood[0], basis.stood[0])) return last;
+    this.#bases.set(id, basis);
+    return basis;
   }
 
   /** Counts the bytes of a value anew that has grown since it was kept. */
@@ -124,7 +146,7 @@ function isWhole<Value>(entry: Entry<Value>): entry is Recalled<Value> {
   return entry.value !== null;
 }
 
-function stands<Value>({ shown, stood }: Recalled<Value>, now: Standings): boolean {
+function stands<Value>({ basis: { shown, stood } }: Recalled<Value>, now: Standings): boolean {
   for (let at = 0; at < shown.length; at++) {
     if (!isSame(stood[at], now.get(shown[at] ?? Number.NaN))) return false;
   }
