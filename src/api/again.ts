@@ -46,7 +46,7 @@ interface RepeatableAnswer {
   metered: RequestFigures;
   counters: Record<200 | 304, (() => void) | null>;
   /** What says how fresh it is, for this second. */
-  freshness: { confirmedMs: number | null; second: number; headers: readonly string[] };
+  freshness: { confirmedMs: number | null; missing: string | null; second: number; headers: readonly string[] };
 }
 
 /** A remembered request that may be answered, once it is known that its page is unchanged. */
@@ -123,7 +123,7 @@ export class Again {
       bytes,
       metered: { ...metered, source: "kept" },
       counters: { 200: null, 304: null },
-      freshness: { confirmedMs: 0, second: 0, headers: [] },
+      freshness: { confirmedMs: 0, missing: null, second: 0, headers: [] },
     });
   }
 
@@ -190,14 +190,14 @@ export class Again {
     return { status, headers: head, body: unchanged ? null : body };
   }
 
-  #freshness(way: RepeatableAnswer, { confirmedAt }: Standing): readonly string[] {
+  #freshness(way: RepeatableAnswer, { confirmedAt, missing }: Standing): readonly string[] {
     const now = this.#ctx.clock.now();
     const second = Math.floor(now.getTime() / 1_000);
     const confirmedMs = confirmedAt?.getTime() ?? null;
     const known = way.freshness;
-    if (known.second === second && known.confirmedMs === confirmedMs) return known.headers;
-    const headers = freshnessHeaders({ confirmedAt }, { now, staleAfterMs: this.#ctx.config.staleAfterMs });
-    way.freshness = { confirmedMs, second, headers: Object.entries(headers).flat() };
+    if (known.second === second && known.confirmedMs === confirmedMs && known.missing === missing) return known.headers;
+    const headers = freshnessHeaders({ confirmedAt, missing }, { now, staleAfterMs: this.#ctx.config.staleAfterMs });
+    way.freshness = { confirmedMs, missing, second, headers: Object.entries(headers).flat() };
     return way.freshness.headers;
   }
 

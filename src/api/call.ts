@@ -84,6 +84,8 @@ export interface Answer {
   link?: string | null;
   /** When upstream confirmed what is shown, by our clock; null: not yet. Absent: it does not come from upstream. */
   confirmedAt?: Date | null;
+  /** The parts of it that upstream did not show then; null or absent: none. */
+  missing?: string | null;
   /** Why what upstream says now could not be shown although it was asked for. */
   notFresh?: string;
   /** How all that is shown stood before it was read, or in the statement that read it. Absent: see the call's reading. */

@@ -61,6 +61,32 @@ describe("every answer says when upstream confirmed it", () => {
   });
 });
 
+describe("every answer names the parts that upstream does not show", () => {
+  const miss = (parts: string | null, id = repo.id) =>
+    world.ctx.db.query(sql`update repository_syncs set parts_missing = ${parts} where repository_id = ${id}`);
+  const query = `{ repository(owner: "OWNER", name: "NAME") { issues(first: 3) { totalCount } } }`;
+  const asked = () => {
+    const [owner = "", name = ""] = repo.fullName.split("/");
+    return world.query(query.replace("OWNER", owner).replace("NAME", name));
+  };
+
+  test("first, again, as a 304, of several repositories and by GraphQL; and no more once they are there", async () => {
+    const paths = ["", "/issues", "/issues/1", "/pulls"].map((below) => `/repos/${repo.fullName}${below}`);
+    for (const parts of [null, "pulls, review comments", "labels", null]) {
+      await miss(parts);
+      for (const path of [...paths, ...paths, "/user/repos"]) {
+        const { headers } = await world.get(path);
+        expect(headers.get("x-tain-missing"), path).toBe(parts);
+        const again = await world.get(path, { headers: { "if-none-match": headers.get("etag") ?? "" } });
+        expect([again.status, again.headers.get("x-tain-missing")], path).toEqual([304, parts]);
+      }
+      expect((await asked()).headers.get("x-tain-missing")).toBe(parts);
+      expect((await asked()).headers.get("x-tain-missing")).toBe(parts);
+    }
+    expect((await world.get("/rate_limit")).headers.get("x-tain-missing")).toBeNull();
+  });
+});
+
 describe("what is asked for fresh", () => {
   test.each([
     ["?fresh=true", {}],

@@ -10,7 +10,7 @@ function openStandings() {
   return {
     asked,
     set: (id: number, revision: string, isMirrored = true) =>
-      now.set(id, { revision, isMirrored, confirmedAt: new Date(0) }),
+      now.set(id, { revision, isMirrored, confirmedAt: new Date(0), missing: null }),
     now: async (ids: Iterable<number>) => {
       asked.push([...ids]);
       return new Map(now);

@@ -14,6 +14,7 @@ import { wakeRested } from "../../src/sync/problems/wake.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
+import { paced } from "../support/paced.ts";
 import { openWorld } from "../support/world.ts";
 
 const signal = new AbortController().signal;
@@ -40,7 +41,7 @@ async function openUncopied(repositories = 1) {
   const copy = async (repositoryId = ids[0] ?? 0) => {
     for (let tries = 1; ; tries++) {
       try {
-        return await backfill(ctx, { repositoryId }, signal);
+        return await paced(world, () => backfill(ctx, { repositoryId }, signal));
       } catch (error) {
         if (tries === 6) throw error;
       }
@@ -143,10 +144,15 @@ test("a token without the permission for pull requests mirrors issues, and the s
   expect(shown?.problem).toMatch(/its review comments are missing/);
   expect(await ctx.db.query(sql`select count(*)::int as count from issues`)).toEqual([{ count: 36 }]);
 
+  // Each answer names what is missing, so that an empty list is not taken for one without any.
+  const missing = async () => (await world.get(`/repos/${world.first}/pulls`)).headers.get("x-tain-missing");
+  expect(await missing()).toBe("pulls, review comments, reviews");
+
   // A catch-up asks for what is there, and confirms it.
   world.advance(20_000);
   await catchUp(ctx, { repositoryId: ids[0] ?? 0 }, signal);
   expect(await status()).toMatchObject([{ state: "live", problem: shown?.problem }]);
+  expect(await missing()).toBe("pulls, review comments, reviews");
 
   // Once the permission is there, what was missing is copied whole.
   simulator.setFaults({});
@@ -156,6 +162,7 @@ test("a token without the permission for pull requests mirrors issues, and the s
   await catchUp(ctx, { repositoryId: ids[0] ?? 0 }, signal);
   await copy();
   expect(await status()).toMatchObject([{ state: "live", problem: null }]);
+  expect(await missing()).toBeNull();
   expect((await compare(ctx, simulator, world.first)).differences).toEqual([]);
   await ctx.queues.catchUp.obliterate({ force: true });
   await wakeRested(ctx);
@@ -172,6 +179,24 @@ test("a repository that shows neither issues nor pull requests does not become l
   const [shown] = await status();
   expect(shown?.state).toBe("backfilling");
   expect(shown?.problem).toMatch(/its copy fails: Upstream shows neither issues nor pull requests: .*403/);
+});
+
+test("what another mirror names as missing is missing here, although its list is there and empty", async () => {
+  const { world, ctx, ids, status } = await openUncopied();
+  await using _ = world;
+  const mirror = withUpstream(ctx, {
+    get: async (path, options) => {
+      const answer = await ctx.upstream.get(path, options);
+      const isEmpty = answer.kind === "ok" && /\/(labels|milestones)\?/.test(path);
+      return { ...answer, ...(isEmpty ? { body: [] } : {}), missing: ["labels", "milestones"] };
+    },
+  });
+  await paced(world, () => backfill(mirror, { repositoryId: ids[0] ?? 0 }, signal));
+  const [shown] = await status();
+  expect(shown?.state).toBe("live");
+  expect(shown?.problem).toMatch(/its labels are missing: Upstream is a mirror itself/);
+  const { headers } = await world.get(`/repos/${world.first}/labels`);
+  expect(headers.get("x-tain-missing")).toBe("labels, milestones");
 });
 
 test("issues that are off leave pull requests, and a repository that is hidden meanwhile pauses", async () => {

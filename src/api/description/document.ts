@@ -24,6 +24,9 @@ const HEADERS = {
   "X-Tain-Confirmed-At": text(
     "When upstream last confirmed what is shown. Absent where it never has, and where nothing of upstream's is shown.",
   ),
+  "X-Tain-Missing": text(
+    "The parts of a repository that the mirrored service did not show then, such as `pulls, review comments`. Absent where none is missing.",
+  ),
   Age: number("Seconds since then."),
   Warning: text("110: upstream has confirmed nothing for long, or not yet. 111: it could not be asked, and why."),
   ETag: text(

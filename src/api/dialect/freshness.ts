@@ -8,7 +8,7 @@ import { ApiFault } from "./fault.ts";
 
 /** The headers by which an answer says how fresh it is. Pure. RFC 7234 has the numbers of the warnings. */
 export function freshnessHeaders(
-  { confirmedAt, notFresh }: Pick<Answer, "confirmedAt" | "notFresh">,
+  { confirmedAt, missing, notFresh }: Pick<Answer, "confirmedAt" | "missing" | "notFresh">,
   { now, staleAfterMs }: { now: Date; staleAfterMs: number },
 ): Record<string, string> {
   if (confirmedAt === undefined) return {};
@@ -21,6 +21,7 @@ export function freshnessHeaders(
     ...(confirmedAt === null || ageMs === null
       ? {}
       : { "X-Tain-Confirmed-At": confirmedAt.toISOString(), Age: String(Math.floor(ageMs / 1_000)) }),
+    ...(missing ? { "X-Tain-Missing": missing } : {}),
     ...(warnings.length > 0 ? { Warning: warnings.join(", ") } : {}),
   };
 }

@@ -16,7 +16,7 @@ type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 const COMMON_HEADERS = {
   "Access-Control-Allow-Origin": "*",
   "Access-Control-Expose-Headers":
-    "ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Used, X-RateLimit-Resource, X-RateLimit-Reset, X-OAuth-Scopes, X-Accepted-OAuth-Scopes, X-Poll-Interval, X-GitHub-Media-Type, X-GitHub-SSO, X-GitHub-Request-Id, Deprecation, Sunset, Age, Warning, X-Cache, X-Tain-Confirmed-At, X-Tain-Passed-Through",
+    "ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Used, X-RateLimit-Resource, X-RateLimit-Reset, X-OAuth-Scopes, X-Accepted-OAuth-Scopes, X-Poll-Interval, X-GitHub-Media-Type, X-GitHub-SSO, X-GitHub-Request-Id, Deprecation, Sunset, Age, Warning, X-Cache, X-Tain-Confirmed-At, X-Tain-Missing, X-Tain-Passed-Through",
   "X-Frame-Options": "deny",
   "X-Content-Type-Options": "nosniff",
   "X-XSS-Protection": "0",

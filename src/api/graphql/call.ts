@@ -1,6 +1,7 @@
 import type { Database } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import type { Fields, Json } from "../../json.ts";
+import type { Confirmation } from "../../mirror/read/confirmations.ts";
 import {
   type FoundNode,
   findById,
@@ -98,8 +99,8 @@ export class GraphqlCall {
   mutation: string | null = null;
   /** What the answer shows of them. */
   readonly shownRepositories = new Set<number>();
-  /** When upstream last confirmed repositories that are shown, so far as that is known; null: never. */
-  readonly confirmations = new Map<number, Date | null>();
+  /** What upstream has confirmed of repositories that are shown, so far as that is known. */
+  readonly confirmations = new Map<number, Confirmation>();
   readonly #loaders = new Map<string, object>();
   /** It depends on more than the revisions of what it shows. */
   #isOfNow = false;
@@ -252,7 +253,7 @@ export class GraphqlCall {
     const rest = found && (await this.#unfolding.repository(found.id));
     if (!found || !rest) return null;
     this.shownRepositories.add(found.id);
-    this.confirmations.set(found.id, found.confirmedAt);
+    this.confirmations.set(found.id, found);
     return { kind: "Repository", repositoryId: found.id, rest };
   }
 

@@ -286,11 +286,11 @@ export class Graphql {
   ): Promise<Reply | null> {
     const { clock, config } = this.#parts.ctx;
     const kept = await this.#answers.get(key, reading);
-    const confirmedAt = kept && confirmationOfKept(kept, reading.soFar());
-    if (!kept || confirmedAt === undefined) return null;
+    const confirmation = kept && confirmationOfKept(kept, reading.soFar());
+    if (!kept || !confirmation) return null;
     if (await this.#spend(progress, caller, kept.points)) return reply(progress, 200, quotaSpentText(caller.userId));
     Object.assign(progress.metered, { source: "kept", price: kept.points } satisfies Partial<RequestFigures>);
-    progress.freshness = freshnessHeaders({ confirmedAt }, { now: clock.now(), staleAfterMs: config.staleAfterMs });
+    progress.freshness = freshnessHeaders(confirmation, { now: clock.now(), staleAfterMs: config.staleAfterMs });
     const { headers } = progress.exchange;
     const encoding = encodingOf(kept.bytes, headers["accept-encoding"]);
     if (encoding === null || headers["x-no-compression"] !== undefined) return reply(progress, 200, kept.bytes);

@@ -1,5 +1,6 @@
 import { PEOPLE } from "../../../db/revisions.ts";
 import type { Kept } from "../../mirror/unchanged/kept.ts";
+import type { Standing } from "../../mirror/unchanged/standings.ts";
 import type { Answer, Call } from "../call.ts";
 import { classOf } from "../callers/caller.ts";
 import { learnPublicRights } from "../callers/permissions.ts";
@@ -26,7 +27,7 @@ export async function keptOrRendered(
   const known = await pages.get(key, call.reading, { learnsLater });
   const soFar = call.reading.soFar();
   const home = known && shownStanding(known, soFar);
-  if (known && home) return answerOf(known, home.confirmedAt);
+  if (known && home) return answerOf(known, home);
   const { stood, ...answer } = await render();
   const before = (isAskedAgain ? stood : undefined) ?? soFar;
   const { body, link = null, lastModified = null } = answer;
@@ -88,7 +89,7 @@ function isPage({ status, contentType, headers, isUncached, notFresh }: Answer):
   return status === 200 && contentType === undefined && headers === undefined && !isUncached && !notFresh;
 }
 
-function answerOf(page: RenderedPage, confirmedAt: Date | null): Answer {
+function answerOf(page: RenderedPage, { confirmedAt, missing }: Standing): Answer {
   const { link, lastModified } = page;
-  return { status: 200, body: null, page, link, lastModified, confirmedAt, isKept: true };
+  return { status: 200, body: null, page, link, lastModified, confirmedAt, missing, isKept: true };
 }

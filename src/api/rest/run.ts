@@ -20,7 +20,7 @@ export async function run(call: Call, { route, repository: named }: Match): Prom
     const answer = await route.run.with(call);
     if (OWN.has(call.path) || answer.confirmedAt !== undefined || answer.status > 299) return answer;
     const notFresh = call.isFresh ? { notFresh: "this answer cannot be refreshed by itself" } : {};
-    return { ...answer, ...notFresh, confirmedAt: await findOldestConfirmation(call.ctx.db, call.sight) };
+    return { ...answer, ...notFresh, ...(await findOldestConfirmation(call.ctx.db, call.sight)) };
   }
   if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
   const { with: answerWith, takes } = route.run;
@@ -37,7 +37,8 @@ export async function run(call: Call, { route, repository: named }: Match): Prom
   const refreshed = call.isFresh ? await refreshShown(below, named.rest) : null;
   if (refreshed && "shown" in refreshed) return refreshed.shown;
   const answer = await answerWith(below);
-  return { confirmedAt: found.repository.confirmedAt, ...refreshed, ...answer };
+  const { confirmedAt, missing } = found.repository;
+  return { confirmedAt, missing, ...refreshed, ...answer };
 }
 
 /**
@@ -73,7 +74,8 @@ async function runAhead(
   if (answer.status === "rejected") throw answer.reason;
   for (const id of met) call.met.add(id);
   const stood = learnsStanding && !isKnown ? { stood: call.reading.soFar() } : {};
-  return { confirmedAt: confirmed.value.confirmedAt, ...answer.value, ...stood };
+  const { confirmedAt, missing } = confirmed.value;
+  return { confirmedAt, missing, ...answer.value, ...stood };
 }
 
 /** @throws NotHeldFault where upstream has to be asked */
@@ -101,7 +103,8 @@ async function findUnchanged(
   known: ShownRepository,
 ): Promise<ShownRepository | null> {
   const found = await mirror.repositories.named(fullName, sight);
-  return isDeepStrictEqual({ ...found, confirmedAt: null }, { ...known, confirmedAt: null }) ? found : null;
+  const unconfirmed = { confirmedAt: null, missing: null };
+  return isDeepStrictEqual({ ...found, ...unconfirmed }, { ...known, ...unconfirmed }) ? found : null;
 }
 
 async function findNamed(

@@ -42,6 +42,7 @@ interface IssueRow {
   revision: string | null;
   mirrored: boolean | null;
   confirmed: number | null;
+  missing: string | null;
 }
 
 /** Finds single issues. Requests of one moment share a statement. */
@@ -66,7 +67,8 @@ async function findIssues(db: Database, keys: readonly Key[]): Promise<IssueLook
     sql`select x.r as repository_id, i.number, i.is_pull_request as pull, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
         (extract(epoch from i.updated_at) * 1000)::float8 as updated,
         (select ${COMPARED_REVISION} from (select) one left join revisions v on v.repository_id = ${PEOPLE}) as people,
-        ${COMPARED_REVISION} as revision, ${MIRRORED} as mirrored, (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed
+        ${COMPARED_REVISION} as revision, ${MIRRORED} as mirrored, (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed,
+        s.parts_missing as missing
       from unnest((select ${repositories}::bigint[]), (select ${numbers}::integer[])) with ordinality as x(r, n, at)
       left join issues i on i.repository_id = x.r and i.number = x.n
       left join revisions v on v.repository_id = x.r left join repository_syncs s on s.repository_id = x.r order by x.at`,
@@ -80,8 +82,11 @@ function lookupOf(row: IssueRow): IssueLookup {
     issue: row.deleted ? "deleted" : foundIssue(row),
     isPull: row.pull ?? false,
     standings: new Map([
-      [PEOPLE, { revision: row.people, isMirrored: false, confirmedAt: null }],
-      [Number(row.repository_id), { revision: row.revision, isMirrored: row.mirrored ?? false, confirmedAt }],
+      [PEOPLE, { revision: row.people, isMirrored: false, confirmedAt: null, missing: null }],
+      [
+        Number(row.repository_id),
+        { revision: row.revision, isMirrored: row.mirrored ?? false, confirmedAt, missing: row.missing },
+      ],
     ]),
   };
 }

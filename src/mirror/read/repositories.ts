@@ -68,7 +68,8 @@ export class Repositories {
   /** The repository, if it is as it was recalled. What comes to bear its name changes its revision. */
   confirm({ repository, recalled }: RecalledRepository, now: Standings): ShownRepository | null {
     if (!this.#kept.stands(recalled, now)) return null;
-    return { ...repository, confirmedAt: now.get(repository.id)?.confirmedAt ?? null };
+    const { confirmedAt = null, missing = null } = now.get(repository.id) ?? {};
+    return { ...repository, confirmedAt, missing };
   }
 
   async #findNamed(db: Database, names: readonly string[]): Promise<(readonly Bearer[])[]> {
@@ -87,7 +88,8 @@ export class Repositories {
       const stood = new Map<number, Standing>();
       for (const { asked: _, mirrored: isMirrored, revision, ...repository } of found.get(name) ?? []) {
         bearers.push({ repository, isMirrored });
-        stood.set(repository.id, { revision, isMirrored, confirmedAt: repository.confirmedAt });
+        const { confirmedAt, missing } = repository;
+        stood.set(repository.id, { revision, isMirrored, confirmedAt, missing });
       }
       if (bearers.length > 0) this.#kept.keep(name, () => bearers, { shown: [...stood.keys()], before: stood });
       return bearers;

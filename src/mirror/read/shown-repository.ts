@@ -17,6 +17,8 @@ export interface ShownRepository {
   updatedAt: Date | null;
   /** When upstream last confirmed what the mirror holds of it, by our clock; null: not since it was first copied. */
   confirmedAt: Date | null;
+  /** The parts that upstream did not show then, as answers name them; null: none. */
+  missing: string | null;
   /** What is mirrored of it beside issues and pull requests. */
   mirrors: readonly MirrorPart[];
 }
@@ -30,6 +32,7 @@ export interface RepositoryDocument extends ShownRepository {
 export const SHOWN_COLUMNS = sql`r.id::float8 as id, r.node_id as "nodeId", r.name, r.full_name as "fullName",
   r.html_url as "htmlUrl", r.owner_id::float8 as "ownerId", r.private as "isPrivate",
   r.has_issues is not false as "hasIssues", r.updated_at as "updatedAt", s.confirmed_at as "confirmedAt",
+  s.parts_missing as missing,
   coalesce(s.mirrors, '{}') as mirrors`;
 /** Repositories `r` that are mirrored and exist. */
 export const MIRRORED_REPOSITORIES = {

@@ -13,12 +13,14 @@ export interface Standing {
   isMirrored: boolean;
   /** When upstream last confirmed what the mirror holds of it, by our clock; null: not yet. */
   confirmedAt: Date | null;
+  /** The parts that upstream did not show then, as answers name them; null: none. */
+  missing: string | null;
 }
 
 export type Standings = ReadonlyMap<number, Standing>;
 
 const STANDINGS = `x.id, h.era || '/' || coalesce(v.revision, 0), ${MIRRORED.compiled().text},
-    floor(extract(epoch from s.confirmed_at) * 1000)::bigint`;
+    floor(extract(epoch from s.confirmed_at) * 1000)::bigint, s.parts_missing`;
 
 /**
  * The `era` of the history that the primary writes; null: it has no name yet. A server that takes no writes refuses it, and so is not
@@ -47,6 +49,7 @@ type StandingRow = [
   revision: string | null,
   isMirrored: boolean | null,
   confirmedMs: string | null,
+  missing: string | null,
   era?: string | null,
   lsn?: string,
   snapshot?: string,
@@ -115,7 +118,7 @@ export class StandingsReader implements AsyncDisposable {
    * nobody anything, and may reach the replicas late.
    */
   #positionOf(rows: readonly StandingRow[]): LogPosition {
-    const [, , , , era, lsn, snapshot = ""] = rows[0] ?? [];
+    const [, , , , , era, lsn, snapshot = ""] = rows[0] ?? [];
     const position = { era: era ?? "", lsn: BigInt(lsn ?? 0) };
     const last = this.#last;
     if (last?.snapshot === snapshot && last.position.era === position.era) return last.position;
@@ -140,9 +143,9 @@ export class StandingsReader implements AsyncDisposable {
   }
 }
 
-function standingOf([id, revision, isMirrored, confirmedMs]: StandingRow): [number, Standing] {
+function standingOf([id, revision, isMirrored, confirmedMs, missing]: StandingRow): [number, Standing] {
   const confirmedAt = confirmedMs === null ? null : new Date(Number(confirmedMs));
-  return [Number(id), { revision, isMirrored: isMirrored === true, confirmedAt }];
+  return [Number(id), { revision, isMirrored: isMirrored === true, confirmedAt, missing }];
 }
 
 /** One connection, made when it is needed, and again after it broke. A pool would cost a tenth of an answer that is a 304. */

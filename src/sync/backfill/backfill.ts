@@ -265,7 +265,7 @@ async function endBackfill(
           least(min(p.started_at), min(s.issues_synced_at) filter (where s.backfilled_at is null)) as since
         from backfill_phases p join repository_syncs s using (repository_id) where repository_id = ${repository.id}`);
     if (!copied || copied.finished + missing.length !== PHASES.length) throw begunAnew(repository);
-    const change = { to: "live", confirmedAt: copied.since, backfilledAt: ctx.clock.now() } as const;
+    const change = { to: "live", confirmedAt: copied.since, backfilledAt: ctx.clock.now(), missing } as const;
     await move(tx, repository.id, { from: FOLLOWED, ...change });
   });
 }

@@ -26,7 +26,7 @@ import {
   RepositoryUnavailableError,
   type StoredPage,
 } from "../reads/pages.ts";
-import { type CopiedPart, partsNotCopied, refuseNothing, tryPart } from "../reads/parts.ts";
+import { type CopiedPart, PARTS, partsNotCopied, refuseNothing, tryPart } from "../reads/parts.ts";
 import { fetchAndStorePullDetails } from "../reads/pull-details.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { readMissingComments } from "../refresh/refresh.ts";
@@ -122,7 +122,8 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
     }
     await refuseNothing(ctx, repository, missing);
     const confirmedAt = earlier(startedAt, asOf);
-    await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "live", confirmedAt });
+    const unshown = PARTS.filter((part) => missing.includes(part) || lacking.parts.has(part));
+    await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "live", confirmedAt, missing: unshown });
   } catch (error) {
     if (error instanceof RemovedError) return;
     if (error instanceof CredentialUnusableError) {

@@ -28,8 +28,8 @@ const REMOVED_HERE = "removed here";
 
 type Move = { from: readonly FollowedState[] } & (
   | { to: "backfilling" }
-  /** `confirmedAt`: when upstream confirmed what we hold, by our clock. */
-  | { to: "live"; confirmedAt: Date; backfilledAt?: Date }
+  /** `confirmedAt`: when upstream confirmed what we hold, by our clock. `missing`: the parts that it did not show. */
+  | { to: "live"; confirmedAt: Date; missing: readonly string[]; backfilledAt?: Date }
   /** `problem`: the reason, in words. */
   | { to: "paused" | "gone"; problem: string }
 );
@@ -42,11 +42,12 @@ export async function move(queries: Queries, repositoryId: number, change: Move)
 /** Moves those of the repositories that are in a state to start from, and answers them. */
 export async function moveAll(queries: Queries, repositoryIds: readonly number[], change: Move): Promise<number[]> {
   const problem = "problem" in change ? change.problem : null;
-  const { confirmedAt, backfilledAt } = change.to === "live" ? change : {};
+  const { confirmedAt, backfilledAt, missing } = change.to === "live" ? change : {};
   const rows = await queries.query<{ repository_id: string }>(sql`
     update repository_syncs set state = ${change.to}, problem = ${problem},
         confirmed_at = coalesce(${confirmedAt ?? null}::timestamptz, confirmed_at),
-        backfilled_at = coalesce(${backfilledAt ?? null}::timestamptz, backfilled_at)
+        backfilled_at = coalesce(${backfilledAt ?? null}::timestamptz, backfilled_at),
+        parts_missing = ${missing ? sql`nullif(${missing.join(", ")}::text, '')` : sql`parts_missing`}
       where repository_id = any(${repositoryIds}::bigint[]) and state = any(${change.from}::text[])
       returning repository_id`);
   return rows.map(({ repository_id }) => Number(repository_id));

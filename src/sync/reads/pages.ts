@@ -37,6 +37,17 @@ export function requireCopied(
   throw new UpstreamUnavailableError(`Upstream is a mirror itself, and is still copying ${fullName}`, "failed");
 }
 
+/** As a mirror names what it does not have: an empty list of it says nothing. */
+const PART_OF: Partial<Record<Kind, string>> = {
+  label: "labels",
+  milestone: "milestones",
+  issue: "issues",
+  pull_request: "pulls",
+  issue_comment: "issue comments",
+  review_comment: "review comments",
+  review: "reviews",
+};
+
 export interface StoredPage {
   /** Where the list goes on; null: this was the last page. */
   next: string | null;
@@ -130,6 +141,9 @@ async function readPage(
   { kind, path, inWindows }: { kind: Kind; path: string; inWindows: boolean },
   answer: ReadAnswer,
 ): Promise<StoredPage & { observed: Observed }> {
+  const part = PART_OF[kind];
+  if (part !== undefined && answer.missing?.includes(part))
+    throw new RepositoryUnavailableError(`Upstream is a mirror itself, and its ${part} are missing`);
   switch (answer.kind) {
     case "unchanged":
       return {

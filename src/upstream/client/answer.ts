@@ -28,7 +28,8 @@ interface AskedPage {
  * @throws UpstreamUnavailableError, UpstreamRefusedError
  */
 export function readAnswer(asked: AskedPage, received: Received): ReadAnswer {
-  return { ...readStatus(asked, received), doubts: doubtsIn(received.headers) };
+  const { headers } = received;
+  return { ...readStatus(asked, received), doubts: doubtsIn(headers), missing: missingIn(headers) };
 }
 
 function readStatus(asked: AskedPage, received: Received): ReadAnswer {
@@ -173,6 +174,11 @@ function asOfMirror(headers: UpstreamHeaders): Date | null {
   const time = Date.parse(one(headers["x-tain-confirmed-at"]) ?? "");
   if (!Number.isNaN(time)) return new Date(time);
   return one(headers.warning)?.startsWith("110 tain ") ? NEVER : null;
+}
+
+/** As `freshnessHeaders` writes it. */
+function missingIn(headers: UpstreamHeaders): string[] | undefined {
+  return one(headers["x-tain-missing"])?.split(", ");
 }
 
 function one(value: string | string[] | undefined): string | undefined {

@@ -40,6 +40,8 @@ export interface UpstreamOptions extends Pick<GetOptions, "priority" | "caller" 
 export type ReadAnswer = AnswerOfSource & {
   /** What a refresh must not believe of it; see `isDoubtful`. */
   doubts?: Doubts | undefined;
+  /** Upstream is a mirror itself, and its own upstream does not show it these parts: see `PARTS` in `sync/reads/parts.ts`. */
+  missing?: readonly string[] | undefined;
 };
 
 type AnswerOfSource =

@@ -1,4 +1,4 @@
-import { findConfirmation } from "../../../mirror/read/confirmations.ts";
+import { type Confirmation, findConfirmation, joinConfirmations } from "../../../mirror/read/confirmations.ts";
 import type { ApiContext } from "../../call.ts";
 import { freshnessHeaders } from "../../dialect/freshness.ts";
 import type { GraphqlCall } from "../call.ts";
@@ -15,12 +15,9 @@ export async function freshnessOf(ctx: ApiContext, call: GraphqlCall): Promise<R
 async function confirmationOf(
   ctx: ApiContext,
   { shownRepositories, confirmations }: GraphqlCall,
-): Promise<{ confirmedAt?: Date | null }> {
-  const known = [...shownRepositories].map((id) => confirmations.get(id));
-  if (!known.includes(undefined)) {
-    const times = known.filter((one) => one != null).map((one) => one.getTime());
-    return { confirmedAt: known.includes(null) ? null : new Date(Math.min(...times)) };
-  }
-  const confirmedAt = await findConfirmation(ctx.db, [...shownRepositories]);
-  return confirmedAt === undefined ? {} : { confirmedAt };
+): Promise<Partial<Confirmation>> {
+  const ids = [...shownRepositories];
+  const known = ids.map((id) => confirmations.get(id)).filter((one) => one !== undefined);
+  const all = known.length === ids.length ? joinConfirmations(known) : await findConfirmation(ctx.db, ids);
+  return all ?? {};
 }

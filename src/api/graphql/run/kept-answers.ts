@@ -1,5 +1,6 @@
 import { BREAK, type DefinitionNode, Kind, type OperationDefinitionNode, visit } from "graphql";
 import type { Encoding } from "../../../http/encoding.ts";
+import { type Confirmation, joinConfirmations } from "../../../mirror/read/confirmations.ts";
 import { Kept } from "../../../mirror/unchanged/kept.ts";
 import type { Standings } from "../../../mirror/unchanged/standings.ts";
 import { classOf, type User } from "../../callers/caller.ts";
@@ -47,14 +48,8 @@ export function isKeepable(definitions: readonly DefinitionNode[], operation: Op
   return isBound;
 }
 
-/** When upstream confirmed what is shown, the longest ago of all; undefined: some of it may not be shown any more. */
-export function confirmationOfKept({ shown }: KeptResult, standings: Standings): Date | null | undefined {
-  let oldest: Date | null | undefined;
-  for (const id of shown) {
-    const standing = standings.get(id);
-    if (!standing?.isMirrored) return undefined;
-    const { confirmedAt } = standing;
-    if (oldest === undefined || confirmedAt === null || (oldest !== null && confirmedAt < oldest)) oldest = confirmedAt;
-  }
-  return oldest;
+/** What upstream has confirmed of what is shown; undefined: some of it may not be shown any more. */
+export function confirmationOfKept({ shown }: KeptResult, standings: Standings): Confirmation | undefined {
+  const shownNow = shown.flatMap((id) => standings.get(id) ?? []).filter(({ isMirrored }) => isMirrored);
+  return shownNow.length === shown.length ? joinConfirmations(shownNow) : undefined;
 }
