@@ -23,7 +23,7 @@ grant select on
   former_names, users, labels, milestones,
   issues, issue_transfers, issue_labels, issue_assignees, issue_comments,
   pull_requests, pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses, checked_commits,
-  mirrored_lists, pull_request_commits, pull_request_files, releases, release_lists, refs, ref_lists
+  mirrored_lists, pull_request_commits, pull_request_files, pull_request_threads, releases, release_lists, refs, ref_lists
 to tain_reader;
 
 -- How the mirror stands.

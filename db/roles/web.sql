@@ -35,10 +35,13 @@ grant select, insert, update on eras to tain_web;
 
 -- How the mirror stands is for others to change.
 grant select on
-  checked_commits, mirrored_lists, pull_request_commits, pull_request_files, release_lists, ref_lists,
+  checked_commits, mirrored_lists, pull_request_commits, pull_request_files, pull_request_threads, release_lists, ref_lists,
   origin, schema_migrations, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep, exclusive_work,
   installations, installation_repositories, problems, graphql_sizes, upstream_lacks, token_owners
 to tain_web;
+
+-- After a write that it passed on, upstream answers until workers have read the list again.
+grant update (told_at, read_at) on mirrored_lists to tain_web;
 
 -- It keeps deliveries, and reads no webhook again.
 grant insert on deliveries to tain_web;

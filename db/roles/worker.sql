@@ -22,7 +22,7 @@ grant usage on sequence revision, event_place to tain_worker;
 grant select, insert, update, delete on
   repositories, former_names, users, labels, milestones, issues, issue_transfers, issue_labels, issue_assignees, issue_comments,
   pull_requests, pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses,
-  checked_commits, mirrored_lists, pull_request_commits, pull_request_files, releases, release_lists, refs, ref_lists,
+  checked_commits, mirrored_lists, pull_request_commits, pull_request_files, pull_request_threads, releases, release_lists, refs, ref_lists,
   shapes, revisions, refresh_marks, validators, exclusive_work,
   deliveries, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks, hook_subscriptions, upkeep,
   installations, installation_repositories, problems, graphql_sizes, upstream_lacks, token_owners,

@@ -253,6 +253,15 @@ export const pullRequestFiles = table("pull_request_files", {
   head_sha: "text?",
 });
 
+/** One row is one thread of review comments of one pull request, as upstream listed it. */
+export const pullRequestThreads = table("pull_request_threads", {
+  ...listed,
+  node_id: "text",
+  root_id: "bigint",
+  is_resolved: "boolean",
+  is_outdated: "boolean",
+});
+
 /** One row is one release, with its assets in the document. */
 export const releases = table("releases", {
   repository_id: "bigint",

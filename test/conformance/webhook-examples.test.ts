@@ -30,6 +30,7 @@ const subjects: Record<string, Partial<Record<string, Kind>>> = {
   release: { release: "release" },
   create: {},
   delete: {},
+  pull_request_review_thread: {},
 };
 /** Their repositories have keys of their own. */
 const WITHOUT_REPOSITORY = ["push"];
@@ -64,7 +65,7 @@ describe("GitHub's example payloads", () => {
         refresh_marks, repository_syncs`);
     await world.ctx.db.query(sql`
       insert into repository_syncs (repository_id, state, added_at, mirrors)
-        values (${repository.id as number}, 'live', now(), '{checks,releases,refs}')`);
+        values (${repository.id as number}, 'live', now(), '{checks,releases,refs,threads}')`);
     expect(await deliver(world, event, sent)).toEqual({ status: "applied", reason: null });
 
     if (!WITHOUT_REPOSITORY.includes(event))

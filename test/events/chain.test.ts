@@ -9,6 +9,8 @@ import { storeMarks } from "../../src/mirror/store/marks.ts";
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
 import { pushToPull } from "../../src/simulator/changes/pulls.ts";
 import { createRelease } from "../../src/simulator/changes/releases.ts";
+import { createReviewComment } from "../../src/simulator/changes/reviews.ts";
+import { resolveThread } from "../../src/simulator/changes/threads.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addCode } from "../../src/simulator/generate-code.ts";
@@ -159,6 +161,14 @@ function openPull(): PullIssue {
   return pull ?? expect.fail("No pull request is open");
 }
 
+async function threadsAt(base: string, token: string) {
+  const [owner, name] = world.first.split("/");
+  const query = `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) { reviewThreads(first: 100) { totalCount nodes { id isResolved path comments(first: 100) { nodes { id } } } } } } }`;
+  const body = JSON.stringify({ query, variables: { owner, name, number: openPull().number } });
+  return (await askAt(base, "POST", "/graphql", { token, body })).body;
+}
+
 /** What the leaf does not answer itself, or not as the root does. */
 async function differingParts(): Promise<{ path: string; isHeld: boolean }[]> {
   const differing: { path: string; isHeld: boolean }[] = [];
@@ -170,6 +180,12 @@ async function differingParts(): Promise<{ path: string; isHeld: boolean }[]> {
     const isSame = isDeepStrictEqual(atLeaf.body, rebased(atRoot.text, world.simulator.url, leaf.url));
     if (!isHeld || !isSame) differing.push({ path: below, isHeld });
   }
+  const [atLeaf, atRoot] = [
+    await threadsAt(leaf.url, leaf.token),
+    await threadsAt(world.simulator.url, UPSTREAM_TOKEN),
+  ];
+  if (!isDeepStrictEqual(atLeaf, atRoot))
+    differing.push({ path: "reviewThreads", isHeld: atLeaf.errors === undefined });
   return differing;
 }
 
@@ -182,7 +198,7 @@ async function untilSameParts(isWell: (left: readonly { isHeld: boolean }[]) => 
   }
 }
 
-test("checks, commits, branches, tags and releases come down to the leaf, and so do changes of them", async () => {
+test("checks, commits, threads, branches, tags and releases come down to the leaf, and so do changes of them", async () => {
   // Nothing has changed yet, so what is not known is not said to be none.
   await untilSameParts((left) => left.every(({ isHeld }) => !isHeld));
   if (!isLarge) return;
@@ -195,6 +211,8 @@ test("checks, commits, branches, tags and releases come down to the leaf, and so
   createCheckRun(upstream, by, { ...at, app: checkApp(upstream, "linter"), name: "build", conclusion: "failure" });
   createStatus(upstream, by, { repository, sha: at.headSha, state: "pending", context: "ci" });
   createRelease(upstream, by, { repository, tagName: "v7.0", name: "Seven" });
+  const { id } = createReviewComment(upstream, by, openPull(), { body: "Why?", path: "README.md", line: 1 });
+  resolveThread(upstream, by, openPull(), id, true);
   await settleChain(world.simulator, chain());
   await untilSameParts();
 });

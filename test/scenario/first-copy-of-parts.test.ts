@@ -1,10 +1,11 @@
-/** What the first copy of commits, files, checks, releases, branches and tags costs by upstream's own meter, beside the floor of docs/quota.md; and a second one. */
+/** What the first copy of commits, files, threads, checks, releases, branches and tags costs by upstream's own meter, beside the floor of docs/quota.md; and a second one. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addCode } from "../../src/simulator/generate-code.ts";
+import { reviewThreads } from "../../src/simulator/graphql/review-thread.ts";
 import type { PullIssue } from "../../src/simulator/records.ts";
 import { isPull } from "../../src/simulator/world.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
@@ -88,6 +89,9 @@ test(
     // The list, and which of them is the latest; where all branches and all tags point to, and the list of each.
     const releases = pages(code.releases.size) + 1;
     const refs = 1 + pages(repository.branches.size) + 1 + pages(code.tags.size);
+    // A request for each list of threads and for the first comment of each thread, a hundred to the point.
+    const threads = pulls.map((pull) => reviewThreads(pull).length).filter((count) => count > 0);
+    const threadPoints = Math.ceil(threads.reduce((sum, count) => sum + 1 + count, 0) / 100);
     const floor = lists + checked + releases + refs;
     const once = await copied();
     const costs = (form: RegExp) =>
@@ -102,11 +106,13 @@ test(
       branches: repository.branches.size,
       releases: code.releases.size,
       tags: code.tags.size,
+      threads: threads.reduce((sum, count) => sum + count, 0),
       floor,
+      threadPoints,
       first: { requests: once.requests, points: once.points },
       again: { requests: again.requests, points: again.points },
     });
-    expect(held).toBe(2 * pulls.length);
+    expect(held).toBe(3 * pulls.length);
     expect(own).toEqual({ releases, refs });
     const rows = async (table: string) => await ctx.db.count(sql`select from ${sql.identifier(table)}`);
     expect([await rows("releases"), await rows("refs")]).toEqual([
@@ -115,8 +121,11 @@ test(
     ]);
     expect(once.requests, JSON.stringify(once.routes)).toBeLessThanOrEqual(Math.ceil(floor * MOST));
     expect(again.requests, JSON.stringify(again.routes)).toBe(0);
-    // The sums of checks and the lengths of lists, each time that they are confirmed.
-    for (const { points, rounds } of [once, again]) expect(points).toBeLessThanOrEqual(2 * rounds * pages(open.length));
+    // The sums of checks, the lengths of lists and how threads stand, each time that they are confirmed. Of threads the least that a query is
+    // charged, and what those of 25 pull requests have less than the longest of them, come to a fifth.
+    const confirmed = ({ rounds }: typeof once) => 3 * rounds * pages(open.length);
+    expect(once.points).toBeLessThanOrEqual(confirmed(once) + Math.ceil(1.2 * threadPoints) + 2);
+    expect(again.points).toBeLessThanOrEqual(confirmed(again));
   },
   process.env.PULLS ? 6 * LONG_TEST_MS : LONG_TEST_MS,
 );

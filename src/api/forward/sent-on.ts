@@ -1,5 +1,7 @@
 /** Writes that are only passed on: sent once, recorded, and what they touched read again before the answer leaves. */
 import type { Json } from "../../json.ts";
+import { leaveThreads } from "../../mirror/store/lists.ts";
+import { nextRound, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
 import { findStored } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import { observe } from "../../mirror/store/observation.ts";
@@ -25,6 +27,8 @@ export interface Touched {
   things: readonly Thing[];
   /** What a success says by itself. */
   says?: Write["says"];
+  /** The pull requests whose threads of review comments it may change. */
+  threadsOf?: readonly number[];
   /** The branches and tags that it may make, move or delete. */
   refs?: readonly RefName[];
   /** The answer to a success is such a resource. */
@@ -76,7 +80,7 @@ export async function sentOn(
         // Upstream has done the write. A failure as answer would make the caller write twice.
         const { requestId } = writer;
         ctx.log.error({ err: error, requestId }, "What a write has changed at upstream could not be read");
-        for (const one of touched) await mark(writerAt(one), one.things);
+        for (const one of touched) await mark(writerAt(one), one);
       }
       return opened;
     } catch (error) {
@@ -87,7 +91,7 @@ export async function sentOn(
         trace.unsent();
       }
       // Nobody knows whether upstream did it.
-      else for (const one of touched) await mark(writerAt(one), one.things);
+      else for (const one of touched) await mark(writerAt(one), one);
       throw error;
     } finally {
       await trace.end();
@@ -149,21 +153,42 @@ function withFewReads(touched: readonly Touched[]): Touched[] {
 /** Reads with the caller's own token, as after a write of ours, and has upstream asked once more when no replica lags. */
 async function readBack(
   writer: Writer,
-  { things, says }: Touched,
+  touched: Touched,
   { before, opened, sentAt, trace }: { before: Before; opened: Opened; sentAt: Date; trace: Trace },
 ): Promise<void> {
+  const { things, says } = touched;
   const reads = things.flatMap((thing) => readOf(writer, thing, before.get(nameOf(thing))));
   const { date } = opened.headers;
   const headers = date === undefined ? {} : { date };
   await settle(writer, { reads: () => reads, says: says ?? (() => ({})) }, { headers, body: "", sentAt, trace });
-  await mark(writer, things);
+  await mark(writer, touched);
 }
 
 /** The mirror's later reads come out of the caller's share: most such writes can be repeated at will. */
-async function mark(writer: Writer, things: readonly Thing[]): Promise<void> {
+async function mark(writer: Writer, { things, threadsOf = [] }: Touched): Promise<void> {
   const single = things.filter(({ key }) => key !== 0);
-  if (single.length > 0 && (await writer.ctx.upstream.mayRaiseDoubt(writer.caller)))
-    await markForRefresh(writer, single);
+  if (single.length + threadsOf.length === 0) return;
+  const isAsked = await writer.ctx.upstream.mayRaiseDoubt(writer.caller);
+  if (threadsOf.length > 0) await leaveToUpstream(writer, threadsOf, { isAsked });
+  if (single.length > 0 && isAsked) await markForRefresh(writer, single);
+}
+
+/** Until they are read, upstream answers of these threads. */
+async function leaveToUpstream(
+  { ctx, requestId, repository: { id } }: Writer,
+  numbers: readonly number[],
+  { isAsked }: { isAsked: boolean },
+): Promise<void> {
+  const now = ctx.clock.now();
+  const pulls = numbers.map((number) => ({ repositoryId: id, number }));
+  try {
+    await ctx.db.transaction(async (tx) => {
+      await leaveThreads(tx, pulls, now);
+      if (isAsked) await storeMarks(tx, [{ ...repositoryMark("lists", id, now), notBefore: nextRound(now, 0) }]);
+    });
+  } catch (error) {
+    ctx.log.error({ err: error, requestId }, "What became of a thread could not be marked to be asked about");
+  }
 }
 
 function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | undefined): FollowUpRead[] {

@@ -33,6 +33,7 @@ export type NodeKind =
   | ActorKind
   | "Commit"
   | "ReviewRequest"
+  | "PullRequestReviewThread"
   | "Team"
   | "PullRequestCommit"
   | "PullRequestChangedFile"

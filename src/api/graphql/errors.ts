@@ -13,7 +13,9 @@ type ErrorType =
   | "RESOURCE_LIMITS_EXCEEDED"
   | "ARGUMENT_LIMIT"
   | "UNPROCESSABLE"
-  | "SERVICE_UNAVAILABLE";
+  | "SERVICE_UNAVAILABLE"
+  // To another mirror: what is asked for has still to be read.
+  | "NOT_YET";
 
 /** An error that the caller is told of as it is. */
 export function typedError(type: ErrorType, message: string): GraphQLError {

@@ -1,7 +1,8 @@
 import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
-import { HAS_LISTS, type ListKey, type ListName, tableOf, VERSION } from "../store/lists.ts";
+import { HAS_LISTS, type ListKey, type ListName, THREADS_HAVE_ALL, tableOf, VERSION } from "../store/lists.ts";
 import type { PageSource } from "./pages.ts";
+import { type Sight, visible } from "./sight.ts";
 
 /** How many rows each of these lists has; null: it is not all here, or not as it is now. */
 export async function countHeldLists(
@@ -20,7 +21,8 @@ export async function countHeldLists(
         "integer",
       )}) with ordinality as x(r, n, at)
       join mirrored_lists l on l.repository_id = x.r and l.list = ${list} and l.number = x.n and l.read_at is not null
-      join pull_requests p on p.repository_id = x.r and p.number = x.n and ${HAS_LISTS} and l.version = ${VERSION}`);
+      join pull_requests p on p.repository_id = x.r and p.number = x.n and ${HAS_LISTS} and l.version = ${VERSION}
+        and ${list === "threads" ? THREADS_HAVE_ALL : sql`true`}`);
   const found = new Map(rows.map(({ at, total }) => [at - 1, total]));
   return keys.map((_, at) => found.get(at) ?? null);
 }
@@ -51,6 +53,44 @@ export function listedSource(list: ListName): PageSource {
     tie: sql`t.position`,
     direction: "asc",
   };
+}
+
+/** A comment `c` stands in a thread `t`. */
+const STANDS_IN_THREAD = sql`c.repository_id = t.repository_id and c.pull_number = t.number and c.deleted_at is null
+  and coalesce(c.in_reply_to_id, c.id) = t.root_id`;
+
+/** The threads of a pull request. One whose comments were all deleted is none. */
+export const threadSource: PageSource = {
+  ...listedSource("threads"),
+  conditions: [
+    ...listedSource("threads").conditions,
+    sql`exists (select from pull_request_review_comments c where ${STANDS_IN_THREAD})`,
+  ],
+};
+
+/** The comments of a thread, which is named by the one that begins it. */
+export const threadComments: PageSource = {
+  from: sql`pull_request_threads t join pull_request_review_comments c on ${STANDS_IN_THREAD}`,
+  repositoryId: sql`c.repository_id`,
+  document: sql`c.document`,
+  body: sql`c.body`,
+  conditions: [sql`t.repository_id = x.r`, sql`t.root_id = x.n`],
+  key: sql`c.id`,
+  keyType: sql`bigint`,
+  tie: sql`c.id`,
+  direction: "asc",
+};
+
+/** The pull requests of these threads, by upstream's global ids. */
+export async function findThreadPlaces(
+  db: Database,
+  nodeIds: readonly string[],
+  sight: Sight,
+): Promise<{ repositoryId: number; number: number }[]> {
+  return await db.prepared<{ repositoryId: number; number: number }>(sql`
+    select distinct t.repository_id::float8 as "repositoryId", t.number from pull_request_threads t
+      join repositories r on r.id = t.repository_id
+      where t.node_id = any(${sql.array(nodeIds, "text")}::text[]) and ${visible(sql`r`, sight, "pulls")}`);
 }
 
 /** What is known of each of these commits from the list of some pull request. */

@@ -1,7 +1,8 @@
 import type { Transaction } from "../../../db/database.ts";
 import type { Table } from "../../../db/schema/table.ts";
-import { pullRequestCommits, pullRequestFiles } from "../../../db/schema/tables.ts";
+import { pullRequestCommits, pullRequestFiles, pullRequestThreads } from "../../../db/schema/tables.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
+import type { MirrorPart } from "../../config/parts.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
 import { columnTable, columnText } from "./rows.ts";
 import { referenceId } from "./template.ts";
@@ -11,8 +12,22 @@ import { referenceId } from "./template.ts";
  * another list. So a list is no set of resources that are merged one by one. What was read last replaces what was there, page by
  * page, and counts only for the head and the base that it was read of.
  */
-export const LISTS = ["commits", "files"] as const;
+export const LISTS = ["commits", "files", "threads"] as const;
 export type ListName = (typeof LISTS)[number];
+/** Those that REST shows, page by page. */
+export type RestListName = Exclude<ListName, "threads">;
+
+/** Where a list is mirrored. */
+const PART_OF: Readonly<Record<ListName, MirrorPart>> = { commits: "commits", files: "commits", threads: "threads" };
+
+/** The same of a column that names a list. */
+export function partOf(list: Sql): Sql {
+  return sql`case ${list} when 'threads' then 'threads' else 'commits' end`;
+}
+
+export function listsOf(parts: readonly MirrorPart[]): ListName[] {
+  return LISTS.filter((list) => parts.includes(PART_OF[list]));
+}
 
 /** `number`: of the pull request. */
 export interface ListKey {
@@ -46,6 +61,7 @@ const LISTED: Readonly<Record<ListName, Listed>> = {
     columns: ({ contents_url: address }) => ({ head_sha: headIn(address) }),
     most: 3_000,
   },
+  threads: { table: pullRequestThreads, columns: () => ({}), most: Number.POSITIVE_INFINITY },
 };
 
 export function longestOf(list: ListName): number {
@@ -61,6 +77,15 @@ export const VERSION = sql`(p.head_sha || ' ' || p.base_ref)`;
 
 /** Of a pull request `p`: it has lists. */
 export const HAS_LISTS = sql`(p.id is not null and p.deleted_at is null and p.head_sha <> '' and p.base_ref is not null)`;
+
+/**
+ * Of a pull request `p`: each of its review comments stands in a thread that is here. A comment that came after the threads were read
+ * may begin another one. Deleted comments stand in none.
+ */
+export const THREADS_HAVE_ALL = sql`not exists (select from pull_request_review_comments c
+  where c.repository_id = p.repository_id and c.pull_number = p.number and c.deleted_at is null
+    and not exists (select from pull_request_threads t where t.repository_id = c.repository_id and t.number = c.pull_number
+      and t.root_id = coalesce(c.in_reply_to_id, c.id)))`;
 
 /** Replaces the rows from `start` on with these; `end`: up to which place, null: they are the last. */
 export async function storeListed(
@@ -101,7 +126,7 @@ export async function storeListed(
  */
 export async function isOfHead(
   tx: Transaction,
-  { repositoryId, list, number }: ListKey,
+  { repositoryId, list, number }: ListKey & { list: RestListName },
   head: string,
 ): Promise<"yes" | "no" | "unknown"> {
   const rows = sql`${tableOf(list)} t where t.repository_id = ${repositoryId} and t.number = ${number}`;
@@ -120,4 +145,26 @@ export async function isOfHead(
 /** `…/contents/README.md?ref=6dcb09b` → `6dcb09b`. */
 function headIn(address: Json | undefined): string | null {
   return (typeof address === "string" && /[?&]ref=([0-9a-f]{40})$/.exec(address)?.[1]) || null;
+}
+
+/**
+ * Leaves the threads of these pull requests to upstream until they are read by a replica that shows what was done to them at that moment.
+ * Answers the repositories of those that were here.
+ */
+export async function leaveThreads(
+  tx: Transaction,
+  pulls: readonly { repositoryId: number; number: number }[],
+  at: Date,
+): Promise<number[]> {
+  const left = await tx.query<{ id: number }>(sql`
+    with x as (select l.repository_id, l.number from mirrored_lists l
+        join json_to_recordset(${JSON.stringify(pulls)}::json) as y("repositoryId" bigint, number integer)
+          on l.repository_id = y."repositoryId" and l.number = y.number
+        where l.list = 'threads' order by 1, 2 for update of l)
+    update mirrored_lists l set told_at = ${at}, read_at = null from x
+      where l.repository_id = x.repository_id and l.list = 'threads' and l.number = x.number
+      returning l.repository_id::float8 as id`);
+  const ids = [...new Set(left.map(({ id }) => id))];
+  tx.touch(ids);
+  return ids;
 }

@@ -34,7 +34,7 @@ interface PointWindow {
 export interface GraphqlFaults {
   /** More than this many delivered nodes in one query take "too long": 502, and the points below are deducted. */
   timeoutAtWork?: number;
-  /** Any query about the sizes, reviews or mergeability of these pull requests takes "too long", however small it is. */
+  /** Any query about the sizes, threads or mergeability of these pull requests takes "too long", however small it is. */
   timeoutPulls?: readonly number[];
   /** The service fails to say who merged these pull requests: null, and an error that names the place. */
   failPulls?: readonly number[];

@@ -118,8 +118,10 @@ export const pullFields: Fields<PullIssue> = {
     const reviews = latestReviews(call, row, ["APPROVED", "CHANGES_REQUESTED", "COMMENTED", "DISMISSED"]);
     return connection(call, info, args, arraySource(reviews, { keyOf: () => null }));
   },
-  reviewThreads: (row, args, call, info) =>
-    connection(call, info, args, arraySource(reviewThreads(row), { keyOf: () => null })),
+  reviewThreads: (row, args, call, info) => {
+    inTime(call, row);
+    return connection(call, info, args, arraySource(reviewThreads(row), { keyOf: () => null }));
+  },
   reviewRequests: (row, args, call, info) => {
     const requests = row.pull.requestedReviewerIds.flatMap((id, at) => {
       const requestedReviewer = actor(call, id);

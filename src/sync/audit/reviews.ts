@@ -6,6 +6,7 @@ import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { auditThreads } from "../lists/standing-threads.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 import { marksForUnclear, type PullsPlace, pullDetailsOf, readPullDetails } from "../reads/pull-details.ts";
@@ -81,6 +82,7 @@ async function auditByGraphql(
   }
   drift.push(...(await auditLists(ctx, repository, [...read.unfinished, ...page.left], met, auditing)));
   drift.push(...(await auditRest(ctx, repository, numbers, met, auditing)));
+  drift.push(...(await auditThreads(ctx, repository, numbers, auditing)));
   return {
     next:
       page.next === null ? null : JSON.stringify({ after: page.next, pageSize: page.pageSize } satisfies PullsPlace),

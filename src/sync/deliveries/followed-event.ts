@@ -40,4 +40,6 @@ export interface FollowedEvent {
   counting?: (payload: Payload) => Counting[];
   /** What it says of a branch or tag. */
   toldRef?: (payload: Payload) => ToldRef | null;
+  /** The pull request of whose review threads one has changed. */
+  threadsOf?: (payload: Payload) => number | null;
 }

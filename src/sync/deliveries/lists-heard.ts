@@ -1,15 +1,23 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
-import { HAS_LISTS, LISTS, VERSION } from "../../mirror/store/lists.ts";
-import { type Mark, repositoryMark } from "../../mirror/store/marks.ts";
+import {
+  HAS_LISTS,
+  LISTS,
+  leaveThreads,
+  listsOf,
+  partOf,
+  THREADS_HAVE_ALL,
+  VERSION,
+} from "../../mirror/store/lists.ts";
+import { type Mark, nextRound, repositoryMark } from "../../mirror/store/marks.ts";
 import type { MergedDeliveries } from "./checks-heard.ts";
 
 /** Notes the pull requests whose lists are new, or have become others. Answers a mark for each repository to read. */
 export async function hearLists(tx: Transaction, { seen, shown, parts, askedAt }: MergedDeliveries): Promise<Mark[]> {
-  const own = (repositoryId: number | null) =>
-    repositoryId !== null && (parts.get(repositoryId)?.includes("commits") ?? false);
+  const has = (repositoryId: number | null, part: "commits" | "threads") =>
+    repositoryId !== null && (parts.get(repositoryId)?.includes(part) ?? false);
   const pushed = shown.flatMap(({ repositoryId, movedRef }) =>
-    movedRef !== null && own(repositoryId) ? [{ r: repositoryId, ref: movedRef }] : [],
+    movedRef !== null && has(repositoryId, "commits") ? [{ r: repositoryId, ref: movedRef }] : [],
   );
   if (pushed.length > 0)
     await tx.query(sql`
@@ -18,19 +26,56 @@ export async function hearLists(tx: Transaction, { seen, shown, parts, askedAt }
         where s.repository_id = x.r and exists (select from pull_requests p where p.repository_id = x.r and p.state = 'open'
           and p.deleted_at is null and x.ref = 'refs/heads/' || p.base_ref)`);
   const pulls = seen.flatMap(({ kind, repositoryId, key }) =>
-    kind === "pull_request" && own(repositoryId) ? [{ r: repositoryId, n: key }] : [],
+    kind === "pull_request" && listsOf(parts.get(repositoryId) ?? []).length > 0 ? [{ r: repositoryId, n: key }] : [],
   );
-  if (pulls.length === 0) return [];
+  const heard = pulls.length === 0 ? [] : await storeHeard(tx, pulls, askedAt);
+  const resolved = shown.flatMap(({ repositoryId, threadsOf }) =>
+    repositoryId !== null && threadsOf !== null && has(repositoryId, "threads")
+      ? [{ repositoryId, number: threadsOf }]
+      : [],
+  );
+  const told = resolved.length === 0 ? [] : await leaveThreads(tx, resolved, askedAt);
+  const commented = seen.flatMap(({ kind, repositoryId, key }) =>
+    kind === "review_comment" && has(repositoryId, "threads") ? [{ r: repositoryId, id: key }] : [],
+  );
+  const begun = commented.length === 0 ? [] : await findBegun(tx, commented);
+  // Threads that several deliveries tell of are asked for in one query, and no read would be believed before.
+  const notBefore = nextRound(askedAt, 0);
+  return [
+    ...heard.map((id) => repositoryMark("lists", id, askedAt)),
+    ...[...new Set([...told, ...begun])]
+      .filter((id) => !heard.includes(id))
+      .map((id) => ({ ...repositoryMark("lists", id, askedAt), notBefore })),
+  ];
+}
+
+/** Answers the repositories of those that are new, or lists of something else than before. */
+async function storeHeard(
+  tx: Transaction,
+  pulls: readonly { r: number; n: number }[],
+  askedAt: Date,
+): Promise<number[]> {
   const heard = await tx.query<{ id: number }>(sql`
     insert into mirrored_lists as l (repository_id, list, number, version, heard_at)
       select distinct p.repository_id, o.list, p.number, ${VERSION}, ${askedAt}::timestamptz
         from json_to_recordset(${JSON.stringify(pulls)}::json) as x(r bigint, n integer)
         join pull_requests p on p.repository_id = x.r and p.number = x.n and ${HAS_LISTS}
-        cross join unnest(${[...LISTS]}::text[]) as o(list) order by 1, 2, 3
+        join repository_syncs s on s.repository_id = x.r
+        cross join unnest(${[...LISTS]}::text[]) as o(list)
+        where ${partOf(sql`o.list`)} = any(s.mirrors) order by 1, 2, 3
       on conflict (repository_id, list, number) do update
         set version = excluded.version, heard_at = excluded.heard_at, read_at = null where l.version <> excluded.version
       returning l.repository_id::float8 as id`);
   const ids = [...new Set(heard.map(({ id }) => id))];
   tx.touch(ids);
-  return ids.map((id) => repositoryMark("lists", id, askedAt));
+  return ids;
+}
+
+/** The repositories in which comments may begin threads that are not known. */
+async function findBegun(tx: Transaction, commented: readonly { r: number; id: number }[]): Promise<number[]> {
+  const rows = await tx.query<{ id: number }>(sql`
+    select distinct p.repository_id::float8 as id from json_to_recordset(${JSON.stringify(commented)}::json) as x(r bigint, id bigint)
+      join pull_request_review_comments k on k.repository_id = x.r and k.id = x.id
+      join pull_requests p on p.repository_id = x.r and p.number = k.pull_number and not ${THREADS_HAVE_ALL}`);
+  return rows.map(({ id }) => id);
 }

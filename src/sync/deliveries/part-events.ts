@@ -48,6 +48,12 @@ export const PART_EVENTS = {
     observe: () => [],
     toldRef: (payload) => madeRef(payload, { before: undefined, after: null }),
   },
+  // It moves no time of the pull request, and tells nothing of its other threads.
+  pull_request_review_thread: {
+    parts: ["threads"],
+    observe: () => [],
+    threadsOf: ({ pull_request: pull }) => numberOf(objectOf(pull).number),
+  },
 } satisfies Record<string, FollowedEvent>;
 
 /** A push says where a ref pointed and points to; forty zeros are nowhere. */

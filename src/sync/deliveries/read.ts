@@ -39,6 +39,8 @@ export interface DeliveryContent {
   bornHead: BornHead | null;
   /** What is said of a branch or tag of its repository. */
   toldRef: ToldRef | null;
+  /** The pull request of its repository of whose review threads one has changed. */
+  threadsOf: number | null;
 }
 
 /** A delivery with its payload read. */
@@ -91,6 +93,7 @@ const NOTHING: DeliveryContent = {
   movedRef: null,
   bornHead: null,
   toldRef: null,
+  threadsOf: null,
 };
 
 function readInstallation({ appId }: Config, { taken: { event }, payload }: Parsed): DeliveryContent | string {
@@ -147,6 +150,7 @@ function readFollowed(
     movedRef: followed.movedRef?.(payload) ?? null,
     bornHead: followed.bornHead?.(payload) ?? null,
     toldRef: followed.toldRef?.(payload) ?? null,
+    threadsOf: followed.threadsOf?.(payload) ?? null,
   };
 }
 

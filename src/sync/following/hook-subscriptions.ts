@@ -32,6 +32,7 @@ const PART_EVENTS: Record<MirrorPart, readonly string[]> = {
   commits: ["push"],
   releases: ["release"],
   refs: ["create", "delete", "push"],
+  threads: ["pull_request_review_thread"],
 };
 
 const EVERYTHING = "*";

@@ -33,6 +33,7 @@ export const MIRROR_TABLES = [
   "mirrored_lists",
   "pull_request_commits",
   "pull_request_files",
+  "pull_request_threads",
   "releases",
   "release_lists",
   "refs",

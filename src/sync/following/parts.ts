@@ -3,6 +3,7 @@ import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
+import { partOf } from "../../mirror/store/lists.ts";
 
 /** Says of a wish what is to be mirrored of its repositories beside what `MIRROR` says. */
 export async function wishForParts(
@@ -38,10 +39,12 @@ export async function settleParts({ db, config, clock }: Pick<Context, "db" | "c
         where repository_id = any(${ids}::bigint[]) and not 'checks' = any(mirrors)`);
     await tx.query(sql`
       delete from mirrored_lists l using repository_syncs s where s.repository_id = l.repository_id
-        and s.repository_id = any(${ids}::bigint[]) and not 'commits' = any(s.mirrors)`);
-    await tx.query(sql`
-      update repository_syncs set lists_confirmed_at = null
-        where repository_id = any(${ids}::bigint[]) and not 'commits' = any(mirrors)`);
+        and s.repository_id = any(${ids}::bigint[])
+        and not ${partOf(sql`l.list`)} = any(s.mirrors)`);
+    // A part that has come is read whole, and one that has gone is confirmed no more.
+    await tx.query(
+      sql`update repository_syncs set lists_confirmed_at = null where repository_id = any(${ids}::bigint[])`,
+    );
     await tx.query(sql`
       update release_lists l set read_at = null, latest_read_at = null from repository_syncs s
         where s.repository_id = l.repository_id and s.repository_id = any(${ids}::bigint[])

@@ -46,6 +46,7 @@ const BY_REPOSITORY = [
   "mirrored_lists",
   "pull_request_commits",
   "pull_request_files",
+  "pull_request_threads",
   "releases",
   "release_lists",
   "refs",

@@ -1,9 +1,11 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { LISTS, type ListName, longestOf, tableOf } from "../../mirror/store/lists.ts";
+import { LISTS, type ListName, longestOf, type RestListName, tableOf } from "../../mirror/store/lists.ts";
+import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
+import { doubtThreads, type StandingThreads, THREADS_STANDING } from "./standing-threads.ts";
 
 const QUIET_MS = 60 * 60_000;
 /** After a push to a base. It may have taken commits out of pull requests, and upstream does not name them. */
@@ -24,25 +26,36 @@ interface ListLengths {
 }
 
 /** How GraphQL says how long a list is. */
-const LENGTHS: Record<ListName, (pull: ListLengths) => number> = {
+const LENGTHS: Record<RestListName, (pull: ListLengths) => number> = {
   commits: ({ commits }) => commits.totalCount,
   files: ({ changedFiles }) => changedFiles,
 };
 
 /**
- * Asks upstream how many commits and files the open pull requests have. Lists that are shorter or longer here have to be read:
- * unchanged that costs nothing.
+ * Asks upstream how many commits and files the open pull requests have, and how their threads stand. Lists that are shorter or longer
+ * here have to be read: unchanged that costs nothing. So have threads that stand otherwise.
  * @throws PullsNotShownError when upstream's GraphQL does not show the repository
  */
 export async function confirmLists(ctx: Context, repository: MirroredRepository): Promise<void> {
   const startedAt = ctx.clock.now();
+  if (repository.mirrors.includes("commits")) await confirmLengths(ctx, repository, startedAt);
+  if (repository.mirrors.includes("threads")) await confirmThreads(ctx, repository, startedAt);
+  await whileMirrored(ctx, repository, async (tx) => {
+    await tx.query(sql`
+      update repository_syncs set lists_confirmed_at = ${startedAt} where repository_id = ${repository.id}`);
+    tx.touch([repository.id]);
+  });
+  await forgetDeleted(ctx, repository);
+}
+
+async function confirmLengths(ctx: Context, repository: MirroredRepository, startedAt: Date): Promise<void> {
   const pulls = await readOpenPulls<ListLengths>(
     ctx,
     repository,
     "number headRefOid commits { totalCount } changedFiles",
   );
   await whileMirrored(ctx, repository, async (tx) => {
-    for (const list of LISTS) {
+    for (const list of ["commits", "files"] as const) {
       const lengths = pulls.map((pull) => ({
         n: pull.number,
         head: pull.headRefOid,
@@ -55,11 +68,18 @@ export async function confirmLists(ctx: Context, repository: MirroredRepository)
             and split_part(l.version, ' ', 1) = x.head and x.length <> (select count(*) from ${tableOf(list)} t
               where t.repository_id = l.repository_id and t.number = l.number)`);
     }
-    await tx.query(sql`
-      update repository_syncs set lists_confirmed_at = ${startedAt} where repository_id = ${repository.id}`);
-    tx.touch([repository.id]);
   });
-  await forgetDeleted(ctx, repository);
+}
+
+/** What is too heavy for upstream even alone is left to the audit: it must not keep the others from being read. */
+async function confirmThreads(ctx: Context, repository: MirroredRepository, startedAt: Date): Promise<void> {
+  try {
+    const pulls = await readOpenPulls<StandingThreads>(ctx, repository, THREADS_STANDING);
+    await whileMirrored(ctx, repository, (tx) => doubtThreads(tx, repository, pulls, { startedAt }));
+  } catch (error) {
+    if (!(error instanceof GraphqlTooHeavyError)) throw error;
+    ctx.log.warn({ repository: repository.fullName, reason: error.message }, "Review threads could not be confirmed");
+  }
 }
 
 /** Takes away the lists of pull requests that are no more. */

@@ -2,7 +2,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { isOfHead, type ListName, storeListed } from "../../mirror/store/lists.ts";
+import { isOfHead, type ListName, type RestListName, storeListed } from "../../mirror/store/lists.ts";
 import { storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
@@ -33,7 +33,7 @@ export interface UnreadList {
 export async function readList(
   ctx: Context,
   repository: MirroredRepository,
-  { list, number, version, heardAt }: UnreadList,
+  { list, number, version, heardAt }: UnreadList & { list: RestListName },
   priority: Priority,
 ): Promise<"read" | "unread"> {
   const key = { repositoryId: repository.id, list, number };

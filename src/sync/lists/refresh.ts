@@ -1,15 +1,17 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { HAS_LISTS, LISTS, VERSION } from "../../mirror/store/lists.ts";
+import { HAS_LISTS, type ListName, listsOf, THREADS_HAVE_ALL, VERSION } from "../../mirror/store/lists.ts";
 import { repositoryMark } from "../../mirror/store/marks.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests, type Subject } from "../problems/problems.ts";
 import { settleMarks, settleOrWait } from "../refresh/marks.ts";
 import { areListsDue, confirmLists } from "./confirm.ts";
 import { readList, type UnreadList } from "./read.ts";
+import { threadReader } from "./threads.ts";
 
-/** So many a turn, so that a long first copy can be stopped between two. */
-const AT_ONCE = 60;
+/** So many a turn, so that a long first copy can be stopped between two. Threads are asked for together. */
+const AT_ONCE = { rest: 60, threads: 250 };
 const TOGETHER = 4;
 
 /**
@@ -22,24 +24,35 @@ export async function refreshLists(ctx: Context, repositoryId: number): Promise<
     (await ctx.reads.mark({ kind: "lists", repositoryId, key: repositoryId })) ??
     repositoryMark("lists", repositoryId, now);
   const repository = await ctx.reads.repository(repositoryId);
-  if (!repository || repository.state === "gone" || !repository.mirrors.includes("commits")) {
+  if (!repository || repository.state === "gone" || listsOf(repository.mirrors).length === 0) {
     await settleMarks(ctx.db, [mark]);
     return "unknown";
   }
   const isDue = sql`select from repository_syncs s where s.repository_id = ${repositoryId} and ${areListsDue(now)}`;
   if ((await ctx.db.count(isDue)) > 0) await confirmLists(ctx, repository);
-  const unread = await findUnreadLists(ctx, repositoryId, AT_ONCE);
+  const lists = listsOf(repository.mirrors);
+  const threads = lists.filter((list) => list === "threads");
+  const rest = lists.filter((list) => list !== "threads");
+  const unreadThreads = await findUnreadLists(ctx, repositoryId, threads, { most: AT_ONCE.threads, areRipe: true });
+  const unread = await findUnreadLists(ctx, repositoryId, rest, { most: AT_ONCE.rest, areRipe: true });
+  const readThreads = await threadReader(ctx, repository, unreadThreads);
   let read = 0;
-  const waiting = await eachAlone(ctx, unread, {
+  const waiting = await eachAlone(ctx, [...unreadThreads, ...unread], {
     subjectOf: (one) => subjectOf(repositoryId, one),
+    groupOf: ({ list }) => (list === "threads" ? "GraphQL" : "REST"),
     atOnce: TOGETHER,
     work: async (one) => {
-      if ((await readList(ctx, repository, one, one.isOpen ? "refresh" : "backfill")) === "read") read++;
+      const { list } = one;
+      const isRead =
+        list === "threads"
+          ? await readThreads(one)
+          : await readList(ctx, repository, { ...one, list }, one.isOpen ? "refresh" : "backfill");
+      if (isRead === "read") read++;
     },
   });
   if (waiting) throw waiting;
-  const left = await findUnreadLists(ctx, repositoryId, 1);
-  const isUnread = await isAnyUnread(ctx, repositoryId);
+  const left = await findUnreadLists(ctx, repositoryId, lists, { most: 1, areRipe: false });
+  const isUnread = await isAnyUnread(ctx, repositoryId, lists);
   return await settleOrWait(ctx, mark, { now, isDone: left.length === 0, goesOn: read > 0, isUnread });
 }
 
@@ -47,32 +60,47 @@ function subjectOf(repositoryId: number, { list, number }: Pick<UnreadList, "lis
   return { task: "refresh", key: `list-${repositoryId}-${list}-${number}`, repositoryId };
 }
 
-/** Lists that have to be read and are not left alone, after a failure of their own. */
+/**
+ * Lists that have to be read and are not left alone, after a failure of their own.
+ * @param areRipe only those of which every replica shows what was told: no other read would be believed
+ */
 async function findUnreadLists(
   ctx: Pick<Context, "db" | "clock" | "config">,
   repositoryId: number,
-  most: number,
+  lists: readonly ListName[],
+  { most, areRipe }: { most: number; areRipe: boolean },
 ): Promise<UnreadList[]> {
+  const lagging = new Date(ctx.clock.now().getTime() - REPLICA_LAG_MS);
+  const isRipe = areRipe ? sql`(w."toldAt" is null or w."toldAt" < ${lagging})` : sql`true`;
   return await ctx.db.query<UnreadList>(sql`
-    select w.list, w.number, w.version, w."heardAt", w."isOpen" from ${unreadLists(repositoryId)}
-      where not ${rests(ctx, "refresh", sql`w.key`)} order by w."isOpen" desc, w.number desc, w.list limit ${most}`);
+    select w.list, w.number, w.version, w."heardAt", w."isOpen" from ${unreadLists(repositoryId, lists)}
+      where ${isRipe} and not ${rests(ctx, "refresh", sql`w.key`)} order by w."isOpen" desc, w.number desc, w.list limit ${most}`);
 }
 
 /** Whether some of them are left alone because upstream, a mirror itself, has still to read them. */
-async function isAnyUnread({ db }: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
+async function isAnyUnread(
+  { db }: Pick<Context, "db">,
+  repositoryId: number,
+  lists: readonly ListName[],
+): Promise<boolean> {
   return (
     (await db.count(sql`
-      select from ${unreadLists(repositoryId)} join problems p on p.task = 'refresh' and p.key = w.key and p.cause = 'unread' limit 1`)) >
+      select from ${unreadLists(repositoryId, lists)} join problems p on p.task = 'refresh' and p.key = w.key and p.cause = 'unread' limit 1`)) >
     0
   );
 }
 
-/** As a table `w`. `key`: as in `subjectOf`. */
-function unreadLists(repositoryId: number): Sql {
+/**
+ * As a table `w`. `key`: as in `subjectOf`. A comment that came after the threads of its pull request were read may begin one; of those that
+ * were there before, reading them again would tell no more.
+ */
+function unreadLists(repositoryId: number, lists: readonly ListName[]): Sql {
   return sql`(select x.list, p.number, ${VERSION} as version, coalesce(l.heard_at, p.seen_at) as "heardAt", p.state = 'open' as "isOpen",
-        'list-' || p.repository_id || '-' || x.list || '-' || p.number as key
-      from pull_requests p cross join unnest(${[...LISTS]}::text[]) as x(list)
+        l.told_at as "toldAt", 'list-' || p.repository_id || '-' || x.list || '-' || p.number as key
+      from pull_requests p cross join unnest(${[...lists]}::text[]) as x(list)
       left join mirrored_lists l on l.repository_id = p.repository_id and l.list = x.list and l.number = p.number
         and l.version = ${VERSION}
-      where p.repository_id = ${repositoryId} and ${HAS_LISTS} and l.read_at is null) w`;
+      where p.repository_id = ${repositoryId} and ${HAS_LISTS} and (l.read_at is null
+        or (x.list = 'threads' and not ${THREADS_HAVE_ALL} and exists (select from pull_request_review_comments k
+          where k.repository_id = p.repository_id and k.pull_number = p.number and k.seen_at > l.read_at)))) w`;
 }

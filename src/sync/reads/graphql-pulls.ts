@@ -60,7 +60,7 @@ function isForbidden(faults: readonly GraphqlError[]): boolean {
 
 /**
  * Reads these pull requests in one query, each by its number. Deleted ones are left out, and so are those that are shown in
- * part.
+ * part: `faults` says why.
  * @throws PullsNotShownError when the repository is not shown
  */
 export async function readSinglePulls<Fields>(
@@ -68,8 +68,8 @@ export async function readSinglePulls<Fields>(
   repository: MirroredRepository,
   numbers: readonly number[],
   fields: string,
-  read: { priority: Priority; signal?: AbortSignal },
-): Promise<{ pulls: Fields[]; inPart: number[]; seenAt: Date }> {
+  read: { priority: Priority; signal?: AbortSignal; isBelieved?: boolean },
+): Promise<{ pulls: Fields[]; inPart: number[]; faults: Map<number, GraphqlError>; seenAt: Date }> {
   const aliases = numbers.map((number) => `p${number}: pullRequest(number: ${number}) { ...Wanted }`).join("\n");
   const document = `query($id: ID!) { ${RATE_LIMIT} node(id: $id) { ... on Repository { ${aliases} } } }
     fragment Wanted on PullRequest { ${fields} }`;
@@ -84,7 +84,7 @@ export async function readSinglePulls<Fields>(
     throw new PullsNotShownError(
       `Upstream's GraphQL does not show pull requests of ${repository.fullName}: ${faults[0]?.message ?? "no such node"}`,
     );
-  const inPart = [...new Set(numbered)];
-  const shown = Object.entries(data.node).filter(([alias]) => !inPart.includes(Number(alias.slice(1))));
-  return { pulls: shown.flatMap(([, pull]) => pull ?? []), inPart, seenAt };
+  const shown = Object.entries(data.node).filter(([alias]) => !numbered.includes(Number(alias.slice(1))));
+  const faultOf = new Map(numbered.flatMap((number, at) => (faults[at] ? [[number, faults[at]] as const] : [])));
+  return { pulls: shown.flatMap(([, pull]) => pull ?? []), inPart: [...faultOf.keys()], faults: faultOf, seenAt };
 }

@@ -163,7 +163,7 @@ function reviewView(review: Review, user: Json, repository: MirroredRepository, 
 }
 
 /** REST's simple user, as far as GraphQL tells it. */
-function userView(actor: Actor, id: number, api: string): Fields {
+export function userView(actor: Actor, id: number, api: string): Fields {
   // GraphQL leaves the suffix off that REST gives to apps.
   const login = actor.__typename === "Bot" ? `${actor.login}[bot]` : actor.login;
   return simpleUser(

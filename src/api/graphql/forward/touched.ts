@@ -1,6 +1,7 @@
 /** What a mutation that is sent on may change in the mirror, by the global ids that it names and is answered. */
 import type { OperationDefinitionNode } from "graphql";
 import { type Fields, isObject, type Json } from "../../../json.ts";
+import { findThreadPlaces } from "../../../mirror/read/lists.ts";
 import { findNodePlaces, type RepositoryNodeKind } from "../../../mirror/read/nodes.ts";
 import type { Sight } from "../../../mirror/read/sight.ts";
 import type { ApiContext } from "../../call.ts";
@@ -13,6 +14,9 @@ import { type DecodedId, decodeId } from "../resolve/node-id.ts";
 /** More ids than these are not looked for. */
 const MOST_IDS = 50;
 const PAGE = "per_page=100";
+
+/** They change nothing but the thread that they name, and are told of by no resource. */
+const RESOLVING: ReadonlySet<string> = new Set(["resolveReviewThread", "unresolveReviewThread"]);
 
 /** They move branches of the pull request that they name. */
 const MOVING: ReadonlySet<string> = new Set(["mergePullRequest", "updatePullRequestBranch"]);
@@ -44,6 +48,7 @@ export async function touchedBy(ctx: ApiContext, { sight, ids, names, answer }: 
   const all = distinct([...asked, ...shown]).slice(0, MOST_IDS);
   const things = new Map<number, Thing[]>();
   const pulls = new Map<number, Set<number>>();
+  const threads = new Map<number, Set<number>>();
   const put = (repositoryId: number, ...some: Thing[]) =>
     things.getOrInsertComputed(repositoryId, () => []).push(...some);
   const putIssue = async (given: Pick<IssueAddress, "id" | "number" | "isPull">) => {
@@ -53,6 +58,14 @@ export async function touchedBy(ctx: ApiContext, { sight, ids, names, answer }: 
     put(id, ...issueThings(place));
     if (place.isPull) pulls.getOrInsertComputed(place.id, () => new Set()).add(place.number);
   };
+  const isOfReview = names.some((name) => /review/i.test(name));
+  const threadsOf = (id: number, number: number) => threads.getOrInsertComputed(id, () => new Set()).add(number);
+  if (isOfReview)
+    for (const { repositoryId, number } of await findThreadPlaces(ctx.db, ids.slice(0, MOST_IDS), sight)) {
+      put(repositoryId);
+      threadsOf(repositoryId, number);
+      if (!names.every((name) => RESOLVING.has(name))) await putIssue({ id: repositoryId, number, isPull: true });
+    }
   const unknown: ShownResource[] = [];
   for (const [type, found] of Map.groupBy(all, (one) => one.type)) {
     const known = await placesOf(
@@ -80,15 +93,20 @@ export async function touchedBy(ctx: ApiContext, { sight, ids, names, answer }: 
       const own = thingOf(type, { id, repositoryId: home, number: pull });
       if (own) put(home, own);
     }
-  if (names.some((name) => /review/i.test(name)))
-    for (const [id, numbers] of pulls) for (const number of numbers) put(id, ...reviewLists(id, number));
+  if (isOfReview)
+    for (const [id, numbers] of pulls)
+      for (const number of numbers) {
+        put(id, ...reviewLists(id, number));
+        threadsOf(id, number);
+      }
   const touched: Touched[] = [];
   for (const [id, some] of things) {
     const repository = await ctx.mirror.repositories.byId(id, sight);
     if (!repository) continue;
     const moving = repository.mirrors.includes("refs") && names.some((name) => MOVING.has(name)) ? pulls.get(id) : null;
     const refs = await Promise.all([...(moving ?? [])].map((number) => refsOfPull(ctx.db, id, number)));
-    touched.push({ repository, things: distinctThings(some), refs: refs.flat() });
+    const resolved = repository.mirrors.includes("threads") ? [...(threads.get(id) ?? [])] : [];
+    touched.push({ repository, things: distinctThings(some), refs: refs.flat(), threadsOf: resolved });
   }
   return touched;
 }

@@ -11,6 +11,7 @@ import { comment, enumValue, onceRead, requireShownRepository, rest, type TypeRe
 import { pullReactionGroups, reactionGroups } from "./reactions.ts";
 import { embeddedRepository } from "./repository-details.ts";
 import { latestReviews, reviewRequests } from "./reviews.ts";
+import { pullThreads } from "./threads.ts";
 
 const issueOrPull: TypeResolvers = {
   ...comment,
@@ -109,6 +110,7 @@ export const pullRequest: TypeResolvers = {
     rollupOf(call, info, repositoryId, objectOf(head).sha),
   reviewRequests: (node, args: PageArguments, _call, info) => reviewRequests(node, args, info),
   latestReviews,
+  reviewThreads: pullThreads,
   reviews: (
     { rest: { number }, repositoryId },
     args: PageArguments & { author?: string | null; states?: string[] | null },

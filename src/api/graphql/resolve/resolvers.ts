@@ -16,6 +16,7 @@ import { repository } from "./repository.ts";
 import { topicResolvers } from "./repository-details.ts";
 import { reviewResolvers } from "./reviews.ts";
 import { search } from "./search.ts";
+import { threadResolvers } from "./threads.ts";
 
 export const typeResolvers: Record<string, TypeResolvers> = {
   ...accountResolvers,
@@ -26,6 +27,7 @@ export const typeResolvers: Record<string, TypeResolvers> = {
   Label: label,
   Milestone: milestone,
   ...reviewResolvers,
+  ...threadResolvers,
   ...checkResolvers,
   ...commitResolvers,
   ...releaseResolvers,

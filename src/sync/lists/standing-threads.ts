@@ -1,0 +1,97 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { leaveThreads } from "../../mirror/store/lists.ts";
+import { repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import type { Drift } from "../audit/report.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
+import { PullsNotShownError, readSinglePulls } from "../reads/graphql-pulls.ts";
+import { enqueueMarks } from "../refresh/marks.ts";
+
+/** How the threads of a pull request stand, as far as can change without a push. A hundred pull requests cost a point. */
+export const THREADS_STANDING =
+  "number headRefOid reviewThreads(first: 100) { totalCount nodes { id isResolved isOutdated } }";
+
+export interface StandingThreads {
+  number: number;
+  headRefOid: string;
+  reviewThreads: { totalCount: number; nodes: ({ id: string; isResolved: boolean; isOutdated: boolean } | null)[] };
+}
+
+/**
+ * Leaves to upstream, and to a read, the threads that stand otherwise at upstream than here: nothing told of it. Answers their pull
+ * requests. What was told or read since `startedAt` is left as it is.
+ * @param isRead whether they are to be read: an audit that repairs nothing only asks which they are
+ */
+export async function doubtThreads(
+  tx: Transaction,
+  repository: MirroredRepository,
+  pulls: readonly StandingThreads[],
+  { startedAt, isRead = true }: { startedAt: Date; isRead?: boolean },
+): Promise<number[]> {
+  const shown = pulls.map(({ number, headRefOid, reviewThreads: { totalCount, nodes } }) => ({
+    n: number,
+    head: headRefOid,
+    total: totalCount,
+    threads: nodes.flatMap((one) => (one ? [{ id: one.id, resolved: one.isResolved, outdated: one.isOutdated }] : [])),
+  }));
+  const differing = await tx.query<{ number: number }>(sql`
+    select l.number from json_to_recordset(${JSON.stringify(shown)}::json) as x(n integer, head text, total integer, threads json)
+      join mirrored_lists l on l.repository_id = ${repository.id} and l.list = 'threads' and l.number = x.n
+        and l.read_at < ${startedAt} and split_part(l.version, ' ', 1) = x.head
+      where x.total <> (select count(*) from pull_request_threads t where t.repository_id = l.repository_id and t.number = l.number)
+        or exists (select from json_to_recordset(x.threads) as y(id text, resolved boolean, outdated boolean)
+          where not exists (select from pull_request_threads t where t.repository_id = l.repository_id and t.number = l.number
+            and t.node_id = y.id and t.is_resolved = y.resolved and t.is_outdated = y.outdated))
+      order by 1`);
+  const numbers = differing.map(({ number }) => number);
+  // Nobody has said when it was done, so any read is believed.
+  const at = new Date(startedAt.getTime() - 2 * REPLICA_LAG_MS);
+  if (isRead && numbers.length > 0)
+    await leaveThreads(
+      tx,
+      numbers.map((number) => ({ repositoryId: repository.id, number })),
+      at,
+    );
+  return numbers;
+}
+
+/**
+ * Compares the threads of these pull requests with upstream's, for a point for a hundred that have some. Those of open ones are
+ * compared each hour; of the others nothing but an audit finds that a webhook was lost.
+ */
+export async function auditThreads(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: readonly number[],
+  { repair, signal }: { repair: boolean; signal: AbortSignal },
+): Promise<Drift[]> {
+  if (!repository.mirrors.includes("threads")) return [];
+  const rows = await ctx.db.query<{ number: number }>(sql`
+    select l.number from mirrored_lists l where l.repository_id = ${repository.id} and l.list = 'threads'
+      and l.number = any(${[...numbers]}::integer[]) and exists (select from pull_request_threads t
+        where t.repository_id = l.repository_id and t.number = l.number) order by 1`);
+  if (rows.length === 0) return [];
+  const startedAt = ctx.clock.now();
+  const asked = rows.map(({ number }) => number);
+  let pulls: StandingThreads[];
+  try {
+    const read = { priority: "audit", signal } as const;
+    ({ pulls } = await readSinglePulls<StandingThreads>(ctx, repository, asked, THREADS_STANDING, read));
+  } catch (error) {
+    // REST shows no threads. Where reading them fails, that is said in words.
+    if (error instanceof PullsNotShownError || error instanceof GraphqlTooHeavyError) return [];
+    throw error;
+  }
+  const marks = [repositoryMark("lists", repository.id, startedAt)];
+  const differing = await whileMirrored(ctx, repository, async (tx) => {
+    const found = await doubtThreads(tx, repository, pulls, { startedAt, isRead: repair });
+    if (repair && found.length > 0) await storeMarks(tx, marks);
+    return found;
+  });
+  if (repair && differing.length > 0) await enqueueMarks(ctx, marks);
+  return differing.map((key) => ({ kind: "pull_request", key, drift: "differs", fields: ["reviewThreads"] }));
+}

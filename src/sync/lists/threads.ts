@@ -1,0 +1,270 @@
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import type { Fields } from "../../json.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { type ListKey, storeListed } from "../../mirror/store/lists.ts";
+import { storeMarks } from "../../mirror/store/marks.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { joinObserved, observeListed } from "../../mirror/store/observation.ts";
+import { GraphqlTooHeavyError, NotYetError } from "../../upstream/client/errors.ts";
+import type { GraphqlError, Priority } from "../../upstream/client/upstream.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
+import { AbsentError } from "../problems/causes.ts";
+import { type Actor, readSinglePulls } from "../reads/graphql-pulls.ts";
+import { sightingOf } from "../reads/pages.ts";
+import { userView } from "../reads/pull-observations.ts";
+import type { UnreadList } from "./read.ts";
+
+/** Upstream lists no more at once. */
+const PAGE = 100;
+/** A point buys so many requests: one for each list of threads, and one for the first comment of each thread that is asked for. */
+const A_POINT = 100;
+
+/** The first comment tells which comments of the mirror's a thread is made of. */
+function threadsFrom(first: number, after: string | null): string {
+  const page = after === null ? `first: ${first}` : `first: ${first}, after: ${JSON.stringify(after)}`;
+  return `number headRefOid reviewThreads(${page}) { pageInfo { hasNextPage endCursor } nodes {
+    id isResolved isOutdated isCollapsed path line startLine originalLine originalStartLine diffSide startDiffSide subjectType
+    resolvedBy { __typename login avatarUrl url id databaseId isSiteAdmin } comments(first: 1) { nodes { fullDatabaseId } } } }`;
+}
+
+interface Thread {
+  id: string;
+  isResolved: boolean;
+  isOutdated: boolean;
+  isCollapsed: boolean;
+  path: string;
+  line: number | null;
+  startLine: number | null;
+  originalLine: number | null;
+  originalStartLine: number | null;
+  diffSide: string;
+  startDiffSide: string | null;
+  subjectType: string;
+  resolvedBy: Actor | null;
+  comments: { nodes: ({ fullDatabaseId: string } | null)[] };
+}
+
+interface PullThreads {
+  number: number;
+  headRefOid: string;
+  reviewThreads: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: (Thread | null)[] };
+}
+
+/** What upstream shows of the threads of a pull request. `head` null: it was not asked, since there are none. */
+interface Shown {
+  head: string | null;
+  threads: Thread[];
+  startedAt: Date;
+}
+
+type Read = (list: UnreadList) => Promise<"read" | "unread">;
+
+/**
+ * How each of these lists of threads is read. Those of several pull requests are asked for in one query, once the first of them is to be
+ * read: about as many threads as each has here, so that hardly more is charged than there are. Without a comment there is no thread, and
+ * nothing is asked.
+ *
+ * A list counts as read only if it is of the head that the pull request has here, and was asked for when every replica showed what was
+ * told of it. Reading throws AbsentError when upstream does not show the pull request.
+ */
+export async function threadReader(
+  ctx: Context,
+  repository: MirroredRepository,
+  lists: readonly UnreadList[],
+): Promise<Read> {
+  const roots = await countRoots(
+    ctx,
+    repository,
+    lists.map(({ number }) => number),
+  );
+  const asked = lists.flatMap(({ number, isOpen }) => {
+    const known = roots.get(number);
+    return known === undefined ? [] : [{ number, isOpen, threads: Math.max(1, known) }];
+  });
+  const answers = new Map<number, () => Promise<Shown>>();
+  for (const isOpen of [true, false])
+    for (const { numbers, most } of forAPoint(asked.filter((one) => one.isOpen === isOpen))) {
+      let answer: ReturnType<typeof ask> | null = null;
+      for (const number of numbers)
+        answers.set(number, async () => {
+          answer ??= ask(ctx, repository, numbers, { most, priority: isOpen ? "refresh" : "backfill" });
+          const shown = (await answer).get(number);
+          if (shown instanceof Error) throw shown;
+          if (!shown)
+            throw new AbsentError(`Upstream does not show the review threads of ${repository.fullName}#${number}`);
+          return shown;
+        });
+    }
+  return async (list) => {
+    const none: Shown = { head: null, threads: [], startedAt: ctx.clock.now() };
+    const shown = await (answers.get(list.number)?.() ?? none);
+    return await store(ctx, repository, list, shown);
+  };
+}
+
+/** Groups pull requests that have about as many threads, so that each group costs a point. Pure. */
+function forAPoint(pulls: readonly { number: number; threads: number }[]): { numbers: number[]; most: number }[] {
+  const groups: { numbers: number[]; most: number }[] = [];
+  for (const { number, threads } of pulls.toSorted((a, b) => a.threads - b.threads)) {
+    const group = groups.at(-1);
+    if (group && (group.numbers.length + 1) * (1 + threads) <= A_POINT) {
+      group.numbers.push(number);
+      group.most = threads;
+    } else groups.push({ numbers: [number], most: threads });
+  }
+  return groups;
+}
+
+/** How many threads these pull requests have by the comments that are here; absent: none, and no comment may be missing. */
+async function countRoots(
+  { db }: Pick<Context, "db">,
+  { id }: MirroredRepository,
+  numbers: readonly number[],
+): Promise<Map<number, number>> {
+  const rows = await db.query<{ number: number; roots: number; isSure: boolean }>(sql`
+    select x.number, count(distinct coalesce(c.in_reply_to_id, c.id))::integer as roots,
+        bool_and(s.review_comments_synced_at is not null) as "isSure"
+      from unnest(${[...numbers]}::integer[]) as x(number) join repository_syncs s on s.repository_id = ${id}
+      left join pull_request_review_comments c on c.repository_id = ${id} and c.pull_number = x.number and c.deleted_at is null
+      group by 1`);
+  return new Map(rows.filter(({ roots, isSure }) => roots > 0 || !isSure).map(({ number, roots }) => [number, roots]));
+}
+
+interface Asking {
+  /** How many threads to ask for at first. */
+  most: number;
+  priority: Priority;
+}
+
+/** By number; an error is one pull request's own. Deleted ones are left out. */
+async function ask(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: readonly number[],
+  asking: Asking,
+): Promise<Map<number, Shown | Error>> {
+  const startedAt = ctx.clock.now();
+  const first = Math.min(asking.most, PAGE);
+  try {
+    const { pulls, faults } = await read(ctx, repository, numbers, threadsFrom(first, null), asking);
+    const all = new Map<number, Shown | Error>([...faults].map(([number, fault]) => [number, failureOf(fault)]));
+    for (const pull of pulls) {
+      const { number, headRefOid: head } = pull;
+      const { threads, fault } = await readOn(ctx, repository, pull, asking);
+      all.set(number, fault ? failureOf(fault) : { head, threads, startedAt });
+    }
+    return all;
+  } catch (error) {
+    if (!(error instanceof GraphqlTooHeavyError)) throw error;
+    const [only] = numbers;
+    if (numbers.length === 1 && only !== undefined) return new Map([[only, error]]);
+    const half = Math.ceil(numbers.length / 2);
+    const one = await ask(ctx, repository, numbers.slice(0, half), asking);
+    return new Map([...one, ...(await ask(ctx, repository, numbers.slice(half), asking))]);
+  }
+}
+
+function read(ctx: Context, repository: MirroredRepository, numbers: readonly number[], fields: string, at: Asking) {
+  return readSinglePulls<PullThreads>(ctx, repository, numbers, fields, { priority: at.priority, isBelieved: true });
+}
+
+/** The threads behind the first page. */
+async function readOn(
+  ctx: Context,
+  repository: MirroredRepository,
+  { number, headRefOid, reviewThreads }: PullThreads,
+  asking: Asking,
+): Promise<{ threads: Thread[]; fault: GraphqlError | null }> {
+  const threads: Thread[] = [];
+  for (let page = reviewThreads; ; ) {
+    for (const thread of page.nodes) if (thread) threads.push(thread);
+    if (!page.pageInfo.hasNextPage) return { threads, fault: null };
+    const fields = threadsFrom(PAGE, page.pageInfo.endCursor);
+    const { pulls, faults } = await read(ctx, repository, [number], fields, asking);
+    const [next] = pulls;
+    // A push has made another list.
+    if (!next || next.headRefOid !== headRefOid)
+      return { threads, fault: faults.get(number) ?? { type: null, path: [], message: "it was pushed to" } };
+    page = next.reviewThreads;
+  }
+}
+
+function failureOf({ type, message }: GraphqlError): Error {
+  const text = `Upstream does not show the review threads of a pull request: ${message}`;
+  return type === "NOT_YET" ? new NotYetError(text, "failed") : new AbsentError(text);
+}
+
+async function store(
+  ctx: Context,
+  repository: MirroredRepository,
+  { number, version, heardAt }: UnreadList,
+  { head, threads, startedAt }: Shown,
+): Promise<"read" | "unread"> {
+  const key: ListKey = { repositoryId: repository.id, list: "threads", number };
+  const at = sightingOf(ctx, repository, startedAt);
+  const lagging = new Date(startedAt.getTime() - REPLICA_LAG_MS);
+  return await whileMirrored(ctx, repository, async (tx) => {
+    const firsts = threads.map(({ comments: { nodes } }) => nodes[0]?.fullDatabaseId ?? null);
+    const known = await tx.query<{ id: string; root: string }>(sql`
+      select c.id, coalesce(c.in_reply_to_id, c.id) as root from pull_request_review_comments c
+        where c.repository_id = ${repository.id} and c.id = any(${firsts.filter((id) => id !== null)}::bigint[])`);
+    const rootOf = new Map(known.map(({ id, root }) => [id, root]));
+    const rows = threads.flatMap((thread, place) => {
+      const first = firsts[place];
+      const fields = first && documentOf(thread, { root: rootOf.get(first) ?? first, number, api: at.api });
+      return fields ? [observeListed(fields, at)] : [];
+    });
+    await mergeObserved(tx, joinObserved(rows.map(({ embedded }) => embedded)));
+    await tx.query(sql`
+      insert into mirrored_lists as l (repository_id, list, number, version, heard_at)
+        values (${repository.id}, 'threads', ${number}, ${version}, ${heardAt})
+        on conflict (repository_id, list, number) do update set version = excluded.version, heard_at = excluded.heard_at,
+            read_at = null where l.version <> excluded.version`);
+    await storeListed(tx, key, { rows: rows.map(({ fields }) => fields), start: 0, end: null });
+    tx.touch([repository.id]);
+    const [isOf = ""] = version.split(" ");
+    if (head !== null && head !== isOf) {
+      // One of them has not heard of a push.
+      if (heardAt < lagging)
+        await storeMarks(tx, [
+          { kind: "pull_request", repositoryId: repository.id, key: number, askedAt: startedAt, notBefore: startedAt },
+        ]);
+      return "unread";
+    }
+    // A comment that has just come, and that no thread has, is what a lagging replica does not show.
+    const [read] = await tx.query<{ read_at: Date | null }>(sql`
+      update mirrored_lists l set read_at = case when (l.told_at is null or l.told_at < ${lagging}) and not exists (
+            select from pull_request_review_comments c where c.repository_id = l.repository_id and c.pull_number = l.number
+              and c.deleted_at is null and c.seen_at >= ${lagging} and not exists (select from pull_request_threads t
+                where t.repository_id = l.repository_id and t.number = l.number and t.root_id = coalesce(c.in_reply_to_id, c.id)))
+          then ${startedAt}::timestamptz end
+        where l.repository_id = ${repository.id} and l.list = 'threads' and l.number = ${number} and l.version = ${version}
+        returning l.read_at`);
+    return read?.read_at ? "read" : "unread";
+  });
+}
+
+/** In REST's way of writing. */
+function documentOf(thread: Thread, { root, number, api }: { root: string; number: number; api: string }): Fields {
+  const { resolvedBy } = thread;
+  const resolver = resolvedBy?.databaseId == null ? null : userView(resolvedBy, resolvedBy.databaseId, api);
+  return {
+    node_id: thread.id,
+    root_id: Number(root),
+    pull_number: number,
+    is_resolved: thread.isResolved,
+    is_outdated: thread.isOutdated,
+    is_collapsed: thread.isCollapsed,
+    path: thread.path,
+    line: thread.line,
+    start_line: thread.startLine,
+    original_line: thread.originalLine,
+    original_start_line: thread.originalStartLine,
+    diff_side: thread.diffSide,
+    start_diff_side: thread.startDiffSide,
+    subject_type: thread.subjectType,
+    resolved_by: resolver,
+  };
+}
