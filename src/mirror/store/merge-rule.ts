@@ -102,7 +102,7 @@ export const MERGEABILITY: ReadonlySet<string> = new Set([
 ]);
 
 /** Keys that every read of a resource shows where there is something to show, lists included. Without: there is nothing. */
-const SHOWN_IF_ANY: readonly string[] = ["parent_issue_url"];
+const SHOWN_IF_ANY: readonly string[] = ["parent_issue_url", "pinned_comment", "pin", "minimized", "in_reply_to_id"];
 
 /** The keys that are stored and that a read shows to be there no more. */
 export function goneKeys(
