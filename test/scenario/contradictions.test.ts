@@ -13,6 +13,8 @@ import type { Issue, Repository } from "../../src/simulator/records.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { tryAlone } from "../../src/sync/problems/isolated.ts";
+import { tryAgain } from "../../src/sync/problems/problems.ts";
 import { Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
@@ -219,4 +221,52 @@ test.each([
   pass(world, 5 * 60 * MINUTE);
   await refreshAll(ctx);
   expect(await marks()).toEqual([]);
+});
+
+test("a reason to ask that comes while a read fails is not put off with that read", async () => {
+  const { ctx } = world;
+  const [issue] = plain(1);
+  if (!issue) throw new Error("No issue is left");
+  const wanted = { kind: "issue" as const, repositoryId: repository.id, key: issue.number };
+  const now = ctx.clock.now();
+  await storeMarks(ctx.db, [{ ...wanted, askedAt: now, notBefore: now }]);
+  const newer = new Date(now.getTime() + 1_000);
+  let asked = 0;
+  const failing = withUpstream(ctx, {
+    get: async () => {
+      asked++;
+      await storeMarks(ctx.db, [{ ...wanted, askedAt: newer, notBefore: newer }]);
+      throw new UpstreamRefusedError(422, "not now", null);
+    },
+  });
+  expect(await new Refreshes(failing).refresh(wanted)).toBe("kept");
+  expect(asked).toBe(1);
+  expect(await marks()).toMatchObject([{ ...wanted, askedAt: newer, notBefore: now }]);
+  // The failure rests, and the newer reason is asked about all the same.
+  pass(world, MINUTE);
+  await new Refreshes(ctx).refresh(wanted);
+  expect(await marks()).toEqual([]);
+});
+
+test("a reason to try again that comes while a try fails stands, and a second one is seen as well", async () => {
+  const { ctx } = world;
+  const subject = { task: "select" as const, key: "nobody/refused", repositoryId: null };
+  let tries = 0;
+  const fail = (during = async () => {}) =>
+    tryAlone(ctx, subject, async () => {
+      tries++;
+      await during();
+      throw new UpstreamRefusedError(422, "not now", null);
+    });
+  const again = () => tryAgain(ctx.db, { task: subject.task, keys: [subject.key] });
+  await fail();
+  await fail();
+  expect(tries).toBe(1); // It rests.
+  await again();
+  await fail(again);
+  await fail(again);
+  await fail();
+  expect(tries).toBe(4);
+  await fail();
+  expect(tries).toBe(4); // No reason came since: it rests once more.
 });

@@ -116,8 +116,8 @@ export async function storeMarks(db: Queries, marks: readonly Mark[]): Promise<v
 }
 
 /** Runs a statement with the marks as its table `x`: kind, repository, key, and when they were asked and are due. Does nothing without any. */
-export async function withMarks(db: Queries, marks: readonly Mark[], statement: (x: Sql) => Sql): Promise<void> {
-  if (marks.length === 0) return;
+export async function withMarks<Row>(db: Queries, marks: readonly Mark[], statement: (x: Sql) => Sql): Promise<Row[]> {
+  if (marks.length === 0) return [];
   const rows = marks.map(({ kind, repositoryId, key, askedAt, notBefore, keys }) => ({
     kind,
     r: repositoryId,
@@ -128,5 +128,5 @@ export async function withMarks(db: Queries, marks: readonly Mark[], statement: 
   }));
   const x = sql`json_to_recordset(${JSON.stringify(rows)}::json)
     as x(kind text, r bigint, k bigint, a timestamptz, n timestamptz, s text[])`;
-  await db.prepared(statement(x));
+  return await db.prepared<Row>(statement(x));
 }

@@ -114,10 +114,9 @@ async function note(
   error: unknown,
   known: Problem | null | undefined,
 ): Promise<Date> {
-  const failures = (known?.failures ?? 0) + 1;
   const reason = reasonOf(error);
   const problem = cause === "own" ? `Tain itself failed, and its log says where: ${reason}` : reason;
-  const nextAt = await noteFailure(ctx, subject, { cause, problem, failures });
+  const { failures, nextAt } = await noteFailure(ctx, subject, { cause, problem, known: known ?? null });
   const told = { ...subject, failures, nextAt };
   if (cause === "own") ctx.log.error({ ...told, err: error }, "Something failed alone, by a fault of ours");
   else if (cause === "unread") ctx.log.debug({ ...told, reason }, "Something is not known upstream yet");

@@ -43,6 +43,7 @@ export interface Problem {
   cause: Cause;
   failures: number;
   since: Date;
+  nextAt: Date;
   /** It is left alone for now. */
   isResting: boolean;
 }
@@ -78,7 +79,7 @@ export async function findProblems(ctx: ProblemContext, subjects: readonly Subje
     "text",
   );
   const rows = await ctx.db.prepared<Subject & Problem>(sql`
-    select p.task, p.key, p.cause, p.failures, p.since, ${isResting(ctx)} as "isResting" from problems p
+    select p.task, p.key, p.cause, p.failures, p.since, p.next_at as "nextAt", ${isResting(ctx)} as "isResting" from problems p
       where p.task = any(${tasks}::text[]) and p.key = any(${keys}::text[])`);
   return new Map(rows.map((row) => [nameOf(row), row]));
 }
@@ -103,20 +104,27 @@ function credentialsOf({ upstreamTokens, appId, appPrivateKey }: Context["config
   return createHash("sha256").update(all.join(" ")).digest("hex").slice(0, 16);
 }
 
-/** Notes one more failure, and answers until when the subject is left alone. */
+/**
+ * Notes one more failure, and answers until when the subject is left alone. A reason to try again that came while the failed work
+ * ran is newer than the failure, so it stands.
+ * @param known the problem as it stood when the work began
+ */
 export async function noteFailure(
   ctx: ProblemContext & Pick<Context, "random">,
   { task, key, repositoryId }: Subject,
-  { cause, problem, failures }: { cause: Cause; problem: string; failures: number },
-): Promise<Date> {
+  { cause, problem, known }: { cause: Cause; problem: string; known: Problem | null },
+): Promise<{ failures: number; nextAt: Date }> {
+  const failures = (known?.failures ?? 0) + 1;
   const now = ctx.clock.now();
   const nextAt = new Date(now.getTime() + waitAfterMs(failures, waitsOf(task, cause), ctx.random));
-  await ctx.db.query(sql`
-    insert into problems (task, key, repository_id, cause, problem, failures, since, failed_at, next_at, credentials)
+  const [noted] = await ctx.db.query<{ nextAt: Date }>(sql`
+    insert into problems as p (task, key, repository_id, cause, problem, failures, since, failed_at, next_at, credentials)
       values (${task}, ${key}, ${repositoryId}, ${cause}, ${problem}, ${failures}, ${now}, ${now}, ${nextAt}, ${credentialsOf(ctx.config)})
       on conflict (task, key) do update set cause = excluded.cause, problem = excluded.problem, failures = excluded.failures,
-        failed_at = excluded.failed_at, next_at = excluded.next_at, credentials = excluded.credentials`);
-  return nextAt;
+        failed_at = excluded.failed_at, credentials = excluded.credentials,
+        next_at = case when p.next_at = ${known?.nextAt ?? null}::timestamptz then excluded.next_at else p.next_at end
+      returning next_at as "nextAt"`);
+  return { failures, nextAt: noted?.nextAt ?? nextAt };
 }
 
 /** It went well. What began to fail with it, when upstream was down, need not wait any longer either. */
@@ -146,7 +154,11 @@ export async function forgetProblems(queries: Queries, which: Which): Promise<vo
   await queries.query(sql`delete from problems where ${isMeant(which)}`);
 }
 
-/** There is a reason to try again at once: a webhook, an operator's word, a permission that is back. */
+/**
+ * There is a reason to try again at once: a webhook, an operator's word, a permission that is back. Each reason moves the time, so
+ * that work which fails meanwhile sees that there was one (`noteFailure`).
+ */
 export async function tryAgain(queries: Queries, which: Which): Promise<void> {
-  await queries.query(sql`update problems set next_at = failed_at where ${isMeant(which)}`);
+  await queries.query(sql`
+    update problems set next_at = least(failed_at, next_at - interval '1 millisecond') where ${isMeant(which)}`);
 }

@@ -76,14 +76,19 @@ export async function settleMarks(db: Queries, marks: readonly Mark[]): Promise<
   );
 }
 
-/** The resources will be asked for again at their `notBefore`; the marks stay. */
-export async function postponeMarks(db: Queries, marks: readonly Mark[]): Promise<void> {
-  await withMarks(
+/**
+ * The resources will be asked for again at their `notBefore`; the marks stay. A mark that has a newer reason to ask than the one
+ * given keeps its own time.
+ * @param marks as they were when the read began
+ * @returns the marks as they stand now
+ */
+export async function postponeMarks(db: Queries, marks: readonly Mark[]): Promise<Mark[]> {
+  return await withMarks<Mark>(
     db,
     marks,
     (x) => sql`
-      update refresh_marks m set not_before = x.n from ${x}
-        where m.kind = x.kind and m.repository_id = x.r and m.key = x.k`,
+      update refresh_marks m set not_before = case when m.asked_at <= x.a then x.n else m.not_before end from ${x}
+        where m.kind = x.kind and m.repository_id = x.r and m.key = x.k returning ${MARK_COLUMNS}`,
   );
 }
 
@@ -102,7 +107,7 @@ const PATIENCE_MS = 5 * 60_000;
 /**
  * Settles the mark of a repository once everything is read. Otherwise the repository is asked about again: at once where there
  * is more to read (`goesOn`), else after a while, which `notBefore` may choose. That ends when upstream has had its time, or, where
- * upstream is a mirror that still has to read it (`isUnread`), when it has. A mark that arose meanwhile keeps its own time.
+ * upstream is a mirror that still has to read it (`isUnread`), when it has. A newer reason to ask keeps its own time.
  */
 export async function settleOrWait(
   ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">,
@@ -120,16 +125,7 @@ export async function settleOrWait(
     await settleMarks(ctx.db, [mark]);
     return "merged";
   }
-  const [newer] = await ctx.db.query<Mark>(sql`
-    select ${MARK_COLUMNS} from refresh_marks m where m.kind = ${mark.kind} and m.repository_id = ${mark.repositoryId}
-      and m.key = ${mark.key} and m.asked_at > ${mark.askedAt}`);
-  if (newer) {
-    await enqueueMarks(ctx, [newer]);
-    return "kept";
-  }
   const notBefore = goesOn ? now : isUnread ? nextAsk(mark, now, UNREAD_MS) : chosen(2 * age);
-  const postponed = [{ ...mark, notBefore }];
-  await postponeMarks(ctx.db, postponed);
-  await enqueueMarks(ctx, postponed);
+  await enqueueMarks(ctx, await postponeMarks(ctx.db, [{ ...mark, notBefore }]));
   return "kept";
 }

@@ -61,8 +61,7 @@ export async function refreshMergeability(
   const postponed = asked
     .filter((one) => !isOver(one))
     .map((one) => ({ ...one, notBefore: nextRound(startedAt, 2 * (startedAt.getTime() - one.askedAt.getTime())) }));
-  await postponeMarks(ctx.db, postponed);
-  await enqueueMarks(ctx, postponed);
+  await enqueueMarks(ctx, await postponeMarks(ctx.db, postponed));
   const own = byId.get(repositoryId);
   // Another job has it.
   if (!own) return "kept";

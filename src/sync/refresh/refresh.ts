@@ -74,25 +74,26 @@ export class Refreshes {
 
   async refresh(wanted: MarkKey): Promise<RefreshOutcome> {
     const ctx = this.#ctx;
-    const { own, whole } = await this.#problems.ask(wanted);
-    // A new reason to ask has brought the mark's time forward.
-    if (whole.problem?.isResting || (own.problem && (await this.#isPutOff(wanted)))) return "kept";
+    // The mark as it is before the read begins: what is asked for meanwhile is asked for by a newer reason.
+    const [{ own, whole }, mark] = await Promise.all([this.#problems.ask(wanted), ctx.reads.mark(wanted)]);
+    // A new reason to ask brings the mark's time forward, and no failure of an earlier read puts it off again.
+    const isPutOff = mark !== null && mark.notBefore > ctx.clock.now();
+    if (whole.problem?.isResting || (own.problem && isPutOff)) return "kept";
     try {
       const { kind, repositoryId } = wanted;
       const outcome = isWhole(kind)
         ? await this.#refreshWhole(kind, repositoryId)
-        : await this.#refreshResource({ ...wanted, kind });
+        : await this.#refreshResource({ ...wanted, kind }, mark);
       for (const { subject, problem } of [own, whole]) if (problem) await endProblem(ctx, subject, problem);
       return outcome;
     } catch (error) {
       // The mark stays, and the next refresh settles it if no wish brings the repository back.
       if (error instanceof RemovedError) return "unknown";
-      if (error instanceof NotYetError) return await this.#waitForMirror(await ctx.reads.mark(wanted));
+      if (error instanceof NotYetError) return await this.#waitForMirror(mark);
       const isForbidden = error instanceof UpstreamRefusedError && error.status === 403;
       const { subject, problem } = isForbidden ? whole : own;
       const nextAt = await failAlone(ctx, subject, error, problem);
-      const mark = subject.key === own.subject.key ? await ctx.reads.mark(wanted) : null;
-      if (mark) await postponeMarks(ctx.db, [{ ...mark, notBefore: nextAt }]);
+      if (mark && subject.key === own.subject.key) await postponeMarks(ctx.db, [{ ...mark, notBefore: nextAt }]);
       return "kept";
     }
   }
@@ -114,21 +115,13 @@ export class Refreshes {
     }
   }
 
-  async #isPutOff(wanted: MarkKey): Promise<boolean> {
-    const mark = await this.#ctx.reads.mark(wanted);
-    return mark !== null && mark.notBefore > this.#ctx.clock.now();
-  }
-
-  async #refreshResource(wanted: ResourceKey): Promise<RefreshOutcome> {
+  async #refreshResource(wanted: ResourceKey, mark: Mark | null): Promise<RefreshOutcome> {
     const ctx = this.#ctx;
     const repositoryId = wanted.kind === "repository" ? wanted.key : wanted.repositoryId;
-    const { mark, known, path, question } = await this.#nodes.prepare(async () => {
-      const [mark, known] = await Promise.all([
-        ctx.reads.mark(wanted),
-        repositoryId === 0 ? null : ctx.reads.repository(repositoryId),
-      ]);
+    const { known, path, question } = await this.#nodes.prepare(async () => {
+      const known = repositoryId === 0 ? null : await ctx.reads.repository(repositoryId);
       const path = known?.state === "gone" ? null : await upstreamPathOf(ctx, wanted);
-      return { mark, known, path, question: path === null ? null : await questionOf(ctx, wanted, mark) };
+      return { known, path, question: path === null ? null : await questionOf(ctx, wanted, mark) };
     });
     const repository = wanted.kind === "repository" ? null : known;
     if (path === null) {
@@ -154,12 +147,13 @@ export class Refreshes {
     if (read.isDoubtful) return await this.#waitForMirror(mark);
     if (missing !== undefined) await endOrPause(ctx, wanted.key, { from: ["live", "paused"], problem: missing });
     if (isAbsent && (await wasSeenLately(ctx, observed, startedAt))) {
-      const again = [{ ...wanted, askedAt: startedAt, notBefore: afterLag(startedAt) }];
-      await ctx.db.transaction(async (tx) => {
-        await storeMarks(tx, again);
-        if (mark) await postponeMarks(tx, [{ ...mark, notBefore: afterLag(startedAt) }]);
+      const again = { ...wanted, askedAt: startedAt, notBefore: afterLag(startedAt) };
+      const stands = await ctx.db.transaction(async (tx) => {
+        const [put] = await postponeMarks(tx, mark ? [{ ...mark, notBefore: again.notBefore }] : []);
+        await storeMarks(tx, [again]);
+        return { ...again, notBefore: put?.notBefore ?? again.notBefore };
       });
-      await enqueueMarks(ctx, again);
+      await enqueueMarks(ctx, [stands]);
       return "kept";
     }
     if (repository && wanted.kind === "issue") await readMissingComments(ctx, repository, observed, "refresh");
@@ -197,9 +191,8 @@ export class Refreshes {
   async #waitForMirror(mark: Mark | null): Promise<"kept"> {
     if (!mark) return "kept";
     const now = this.#ctx.clock.now();
-    const postponed = [{ ...mark, notBefore: nextAsk(mark, now, afterLag(now).getTime() - now.getTime()) }];
-    await postponeMarks(this.#ctx.db, postponed);
-    await enqueueMarks(this.#ctx, postponed);
+    const notBefore = nextAsk(mark, now, afterLag(now).getTime() - now.getTime());
+    await enqueueMarks(this.#ctx, await postponeMarks(this.#ctx.db, [{ ...mark, notBefore }]));
     return "kept";
   }
 }
@@ -329,12 +322,12 @@ async function store(ctx: Context, batch: readonly Refreshed[]): Promise<Mark[]>
       if (readAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS) settled.push(mark);
       else postponed.push({ ...mark, notBefore: afterLag(mark.askedAt) });
     }
-    await together([
+    const [, , , stand] = await together([
       lockMarks(tx, [...asks, ...settled, ...postponed]),
       storeMarks(tx, asks),
       settleMarks(tx, settled),
       postponeMarks(tx, postponed),
     ]);
-    return [...asks, ...postponed];
+    return [...asks, ...stand];
   });
 }
