@@ -228,3 +228,26 @@ test("a spent quota of GraphQL holds up the details alone, and not the lists", a
   const rows = await ctx.db.query(sql`select phase from backfill_phases where finished_at is null`);
   expect(rows).toEqual([{ phase: "reviews" }]);
 });
+
+test("a copy that goes on reads the details from their beginning, also when the process ends as it is asked for", async () => {
+  const { world, ctx, ids, copy } = await openUncopied();
+  await using _ = world;
+  const [repositoryId = 0] = ids;
+  await copy();
+  await ctx.db.query(
+    sql`update backfill_phases set finished_at = null, cursor = 'behind a few' where phase = 'reviews'`,
+  );
+  const stands = () =>
+    ctx.db.query(sql`
+      select s.state, b.cursor from repository_syncs s join backfill_phases b using (repository_id) where b.phase = 'reviews'`);
+  // As if the process ended at the second of two statements.
+  await ctx.db.query(sql`
+    create function fail() returns trigger language plpgsql as $$ begin raise 'the process ends'; end $$`);
+  await ctx.db.query(sql`
+    create trigger fails before update on backfill_phases for each row execute function fail()`);
+  await expect(catchUp(ctx, { repositoryId }, signal)).rejects.toThrow("the process ends");
+  expect(await stands()).toEqual([{ state: "live", cursor: "behind a few" }]);
+  await ctx.db.query(sql`drop trigger fails on backfill_phases`);
+  await catchUp(ctx, { repositoryId }, signal);
+  expect(await stands()).toEqual([{ state: "backfilling", cursor: null }]);
+});

@@ -167,13 +167,17 @@ export async function scheduleCatchUps(ctx: Context): Promise<void> {
 
 /** A part that upstream did not show during the copy may be tried again: the copy goes on with it. */
 async function copyMissing(ctx: Context, repositoryId: number): Promise<void> {
-  if (!(await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "backfilling" }))) return;
-  // Details of pull requests that changed meanwhile were not read.
-  await ctx.db.query(sql`
-    update backfill_phases set cursor = null
-      where repository_id = ${repositoryId} and phase = 'reviews' and finished_at is null`);
-  await tryAgain(ctx.db, { task: "backfill", keys: [String(repositoryId)] });
-  await enqueueBackfill(ctx, { repositoryId });
+  // One transaction: once the repository is moved, the scheduler goes on with the copy behind the cursor that it finds.
+  const isCopied = await ctx.db.transaction(async (tx) => {
+    if (!(await move(tx, repositoryId, { from: CAUGHT_UP, to: "backfilling" }))) return false;
+    // Details of pull requests that changed meanwhile were not read.
+    await tx.query(sql`
+      update backfill_phases set cursor = null
+        where repository_id = ${repositoryId} and phase = 'reviews' and finished_at is null`);
+    await tryAgain(tx, { task: "backfill", keys: [String(repositoryId)] });
+    return true;
+  });
+  if (isCopied) await enqueueBackfill(ctx, { repositoryId });
 }
 
 async function isBackfilled(ctx: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
