@@ -75,6 +75,13 @@ test("compose, the image and the units set only what is a setting", () => {
   expect([...composed, ...imaged, ...units].filter((name) => !known.includes(name ?? ""))).toEqual([]);
 });
 
+test("the chart scales by figures that there are", () => {
+  const queries = [...read("deploy/chart/values.yaml").matchAll(/# ((?:max|sum)\((\w+).*)/g)];
+  expect(queries.length).toBe(3);
+  const documented = read("docs/monitoring.md");
+  for (const [, query = "", metric = ""] of queries) expect(documented, query).toContain(`\`${metric}\``);
+});
+
 test("the chart is of this version, and names a value for each that its templates read", () => {
   expect(parse(read("deploy/chart/Chart.yaml"))).toMatchObject({ version: VERSION, appVersion: VERSION });
   const values: unknown = parse(read("deploy/chart/values.yaml"));
