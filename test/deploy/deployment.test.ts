@@ -63,7 +63,14 @@ describe.runIf(process.env.DEPLOYMENT)("what others run", () => {
     const kinds = (documents: readonly { kind: string }[] = []) => documents.map(({ kind }) => kind).sort();
     expect(kinds(bare)).toEqual(["Deployment", "Deployment", "Deployment", "Job", "PodDisruptionBudget", "Service"]);
     expect(kinds(rendered)).toEqual(
-      [...kinds(bare), "HorizontalPodAutoscaler", "HorizontalPodAutoscaler", "Ingress", "NetworkPolicy", "NetworkPolicy"].sort(),
+      [
+        ...kinds(bare),
+        "HorizontalPodAutoscaler",
+        "HorizontalPodAutoscaler",
+        "Ingress",
+        "NetworkPolicy",
+        "NetworkPolicy",
+      ].sort(),
     );
     expect(all).toContain(`image: "localhost/tain@sha256:${"0".repeat(64)}"`);
     // The compiler finds misspelt fields too, which validators of Kubernetes' schemas let pass.
