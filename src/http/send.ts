@@ -3,12 +3,16 @@ import { compressed, type Encoding, encodingOf } from "./encoding.ts";
 import type { Exchange } from "./exchange.ts";
 import { isFlat, type Outlet, type Reply, type ReplyHeaders } from "./reply.ts";
 
-/** Writes a reply to the socket; a promise, where that takes time. @param isLast the connection is closed behind it */
+/**
+ * Writes a reply to the socket; a promise, where that takes time.
+ * @param how.isLast the connection is closed behind it
+ * @param how.unreadMs how long the caller may leave a part of it unread; a stream has its own bound
+ */
 export function send(
   exchange: Exchange,
   response: ServerResponse,
   reply: Reply,
-  isLast: boolean,
+  { isLast, unreadMs }: { isLast: boolean; unreadMs: number },
 ): Promise<void> | undefined {
   const { status, body } = reply;
   const head = flat(reply.headers);
@@ -32,7 +36,8 @@ export function send(
   const whole = (bytes: string | Buffer) => {
     head.push("Content-Length", String(Buffer.byteLength(bytes)));
     response.writeHead(status, head);
-    if (bytes.length > WRITTEN_AT_ONCE) return write(response, typeof bytes === "string" ? Buffer.from(bytes) : bytes);
+    if (bytes.length > WRITTEN_AT_ONCE)
+      return write(response, typeof bytes === "string" ? Buffer.from(bytes) : bytes, unreadMs);
     response.end(bytes);
     return undefined;
   };
@@ -44,12 +49,12 @@ export function send(
 /** Goes to the socket at once. More would hold the event loop for as long as the reader takes it. */
 const WRITTEN_AT_ONCE = 1024 * 1024;
 
-/** Writes a whole body, as fast as it is read. */
-async function write(response: ServerResponse, bytes: Buffer): Promise<void> {
+/** Writes a whole body, as fast as it is read. A caller who does not read would hold it in memory for ever. */
+async function write(response: ServerResponse, bytes: Buffer, unreadMs: number): Promise<void> {
   let at = 0;
   for (; bytes.length - at > WRITTEN_AT_ONCE; at += WRITTEN_AT_ONCE) {
     if (response.write(bytes.subarray(at, at + WRITTEN_AT_ONCE))) continue;
-    if ((await drained(response, null)) === "gone") return;
+    if ((await drained(response, unreadMs)) !== "drained") return void response.destroy();
   }
   response.end(bytes.subarray(at));
 }
@@ -91,13 +96,12 @@ async function stream(response: ServerResponse, write: (outlet: Outlet) => Promi
   }
 }
 
-/** @param withinMs null: however long it takes */
-async function drained(response: ServerResponse, withinMs: number | null): ReturnType<Outlet["drained"]> {
+async function drained(response: ServerResponse, withinMs: number): ReturnType<Outlet["drained"]> {
   if (response.closed) return "gone";
   const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<Outlet["drained"]>>>();
   const onDrain = () => resolve("drained");
   const onClose = () => resolve("gone");
-  const timer = withinMs === null ? undefined : setTimeout(() => resolve("unread"), withinMs);
+  const timer = setTimeout(() => resolve("unread"), withinMs);
   response.once("drain", onDrain).once("close", onClose);
   const outcome = await promise;
   clearTimeout(timer);

@@ -15,6 +15,8 @@ import { rawText, send } from "./send.ts";
 const REQUEST_TIMEOUT_MS = 30_000;
 /** How long a connection may stay without a request. Most load balancers give one up after 60 s, and should be the first. */
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
+/** A part of an answer that is not read is held in memory. A MiB takes as long over a line of 140 kbit/s. */
+const UNREAD_MS = 60_000;
 /** While the server stops, an answer that was begun before may leave its connection open. */
 const IDLE_CHECK_MS = 500;
 
@@ -29,6 +31,8 @@ export interface ServerParts {
   trustedProxies: readonly string[];
   tracing?: Tracing;
   log: Logger;
+  /** How long a caller may leave a part of an answer unread. Absent: a minute. */
+  unreadMs?: number;
 }
 
 /** Passes when an address of a name is none of this machine's: IPv6 may be switched off. */
@@ -41,6 +45,7 @@ export class HttpServer {
   readonly #parts: ServerParts;
   readonly #trustedProxies: AddressList;
   readonly #tracing: Tracing;
+  readonly #unreadMs: number;
   readonly #servers: Server[] = [];
   #isStopping = false;
 
@@ -48,6 +53,7 @@ export class HttpServer {
     this.#parts = parts;
     this.#trustedProxies = new AddressList(parts.trustedProxies);
     this.#tracing = parts.tracing ?? UNTRACED;
+    this.#unreadMs = parts.unreadMs ?? UNREAD_MS;
   }
 
   /** Its address, once it listens. @throws what the operating system refuses */
@@ -81,6 +87,10 @@ export class HttpServer {
     const server = createServer({ ...times, optimizeEmptyRequests: true }, (request, response) => {
       void this.#serve(request, response);
     });
+    // It fires for every silence, also while an answer is made. It bounds answers that are sent as one part.
+    server.setTimeout(this.#unreadMs, (socket) => {
+      if (socket.writableLength > 0) socket.destroy();
+    });
     server.on("clientError", (error, socket) => this.#refuse(error, socket));
     server.listen(at);
     // Rejects if the server emits an error instead.
@@ -98,7 +108,8 @@ export class HttpServer {
       } catch (error) {
         reply = this.#parts.failure(error, exchange.path);
       }
-      await send(exchange, response, this.#adapted(reply, exchange.headers.origin), this.#isStopping);
+      const adapted = this.#adapted(reply, exchange.headers.origin);
+      await send(exchange, response, adapted, { isLast: this.#isStopping, unreadMs: this.#unreadMs });
     } catch (error) {
       this.#parts.log.error({ err: error, path: exchange.path }, "An answer could not be sent");
       response.destroy();
