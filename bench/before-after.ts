@@ -7,18 +7,18 @@ import type * as IssueQueryModule from "./issue-query.ts";
 import { type IssuePage, issueRequest, JSON_TYPE } from "./issue-query.ts";
 import type * as ListModule from "./list.ts";
 import { PAGE, READ_SIZE } from "./list.ts";
-import { getRequest, type Loader, openLoader, postRequest } from "./load.ts";
+import { getRequest, openLoader, postRequest } from "./load.ts";
 import { ROUNDS } from "./measure.ts";
 import { randomIssues } from "./one.ts";
 import type { ServerProcess } from "./processes.ts";
 import { SECRET, signedDeliveries } from "./receiving.ts";
 import { CONNECTIONS } from "./same-page.ts";
-import { type Cost, costOf, measureSlice, type Side } from "./serving.ts";
+import type { Cost } from "./serving.ts";
+import { bestOf, type TurnSide, takeTurns } from "./turns.ts";
 
-/** Of each side, in a round. They are short, so that some meet a quiet machine. */
+/** Of each side, in a round. */
 const TURNS = 10;
-const TURN_SECONDS = 0.15;
-const WARM_UPS = 8;
+const HOW = { warmUps: 8, turns: ROUNDS * TURNS, seconds: 0.15 };
 /** More than are answered in a slice. */
 const AT_ONCE = 6_000;
 
@@ -41,7 +41,7 @@ type Pages = Pick<typeof ListModule, "randomPages"> & Pick<typeof IssueQueryModu
 type Corpus = CorpusModule.Corpus;
 
 /** How a web process is asked, by the name of the benchmark that asks the same. */
-const questions: Record<string, (subject: Subject, corpus: Corpus) => Promise<Side & { connections?: number }>> = {
+const questions: Record<string, (subject: Subject, corpus: Corpus) => Promise<TurnSide>> = {
   receive: async ({ server, headers: { Authorization: _, ...headers } }) => ({
     server,
     ...signedDeliveries(server, headers),
@@ -105,7 +105,7 @@ export async function compareCheckouts(before: string, only: readonly string[]):
       question(was.proxied, was.corpus),
       question(is.proxied, is.corpus),
     ]);
-    console.log(JSON.stringify({ name, ...figures(await takeTurns(loader, sides)) }));
+    console.log(JSON.stringify({ name, ...figures(await takeTurns(loader, sides, HOW)) }));
   }
 }
 
@@ -130,39 +130,10 @@ async function openCheckout(folder: string, resources: AsyncDisposableStack) {
   };
 }
 
-/**
- * Each side comes once at each place, and once behind each of the others, but never behind itself: what has just been asked is quicker
- * when it is asked again. To and fro would give that to the first and the last of them.
- */
-const ORDERS = [
-  [0, 1, 3, 2],
-  [1, 2, 0, 3],
-  [2, 3, 1, 0],
-  [3, 0, 2, 1],
-];
-
-/** What each side's answers cost, turn by turn. */
-async function takeTurns(loader: Loader, sides: (Side & { connections?: number })[]): Promise<Cost[][]> {
-  const costs: Cost[][] = sides.map(() => []);
-  for (let turn = -WARM_UPS; turn < ROUNDS * TURNS; turn++) {
-    for (const at of ORDERS[(turn + WARM_UPS) % ORDERS.length] ?? []) {
-      const side = sides[at];
-      if (!side) continue;
-      const sum = { answers: 0, seconds: 0, cpuSeconds: 0 };
-      await measureSlice(loader, sum, side, { connections: side.connections ?? 16, seconds: TURN_SECONDS });
-      if (turn >= 0) costs[at]?.push(costOf(sum));
-    }
-  }
-  return costs;
-}
-
-/**
- * Ratios above one: this checkout is quicker, or a proxy makes it so. Other work on the machine only ever adds CPU time
- * to an answer. So the least disturbed turns are compared: the best tenth of each side.
- */
+/** Ratios above one: this checkout is quicker, or a proxy makes it so. */
 function figures(costs: readonly Cost[][]): Record<string, unknown> {
-  const perSecond = costs.map((side) => quantile(side.map((cost) => -cost.perSecond)) * -1);
-  const cpuMicros = costs.map((side) => quantile(side.map((cost) => cost.cpuMicros)));
+  const best = costs.map(bestOf);
+  const [perSecond, cpuMicros] = [best.map((one) => one.perSecond), best.map((one) => one.cpuMicros)];
   const ratio = (over: number | undefined, under: number | undefined) =>
     Number(((over ?? Number.NaN) / (under ?? Number.NaN)).toFixed(3));
   return {
@@ -175,9 +146,4 @@ function figures(costs: readonly Cost[][]): Record<string, unknown> {
     perSecond: perSecond.map(Math.round),
     cpuMicros: cpuMicros.map(Math.round),
   };
-}
-
-/** The value below which a tenth of them lies. */
-function quantile(figures: readonly number[]): number {
-  return figures.toSorted((a, b) => a - b)[Math.floor(figures.length / 10)] ?? Number.NaN;
 }

@@ -90,7 +90,22 @@ export function median(figures: readonly number[]): number {
   return low === undefined || high === undefined ? Number.NaN : (low + high) / 2;
 }
 
+/**
+ * Between these lies, with 95 % certainty, the median of all the figures that there could be: as many figures lie below it as tails lie up
+ * among tossed coins, however the figures are distributed. Null for fewer than six figures, which cannot say it. Pure.
+ */
+export function medianInterval(figures: readonly number[]): [number, number] | null {
+  const sorted = figures.toSorted((a, b) => a - b);
+  let [chance, tail, cut] = [0.5 ** sorted.length, 0, 0];
+  for (; (tail + chance) * 2 <= 0.05; cut++) {
+    tail += chance;
+    chance *= (sorted.length - cut) / (cut + 1);
+  }
+  const [low, high] = [sorted[cut - 1], sorted[sorted.length - cut]];
+  return low === undefined || high === undefined ? null : [rounded(low), rounded(high)];
+}
+
 /** Three figures are more than any run repeats. */
-function rounded(figure: number): number {
+export function rounded(figure: number): number {
   return Number(figure.toPrecision(figure >= 1_000 ? 6 : 3));
 }

@@ -1,21 +1,31 @@
+import { openDatabase } from "../db/database.ts";
+import { sql } from "../db/sql.ts";
 import { openCorpus } from "./corpus.ts";
 import { inTurn, startCorpusWeb } from "./corpus-web.ts";
 import { openBenchDatabase } from "./databases.ts";
 import { AT_ONCE, READ_SIZE, randomPages } from "./list.ts";
-import { getRequest } from "./load.ts";
-import type { Benchmark, Measured } from "./measure.ts";
+import { getRequest, openLoader } from "./load.ts";
+import { type Benchmark, comparison, type Measured, median, medianInterval, ROUNDS, rounded } from "./measure.ts";
 import type { ServerProcess } from "./processes.ts";
 import { signedDeliveries, startReceiver } from "./receiving.ts";
-import { alternateServers, type Side, SLICE_SECONDS, SLICES } from "./serving.ts";
+import type { Cost } from "./serving.ts";
+import { type TurnSide, takeTurns } from "./turns.ts";
 
 const OPERATOR_TOKEN = "the-token-of-the-bench-operator";
-const UNCOUNTED = ["--import", new URL("without-metrics.ts", import.meta.url).href];
-/** The same program on both sides. */
-const as = { goal: { atLeast: 0.97 } };
+const SWITCHED = ["--import", new URL("switched-metrics.ts", import.meta.url).href];
+const HOW = { warmUps: 8, turns: 48, seconds: 0.1 };
+const PROCESSES = [0, 1, 2, 3];
+/** Prometheus usually reads every fifteen seconds. */
+const SECONDS_BETWEEN_READINGS = 5;
+/** Enough of them to say what one takes. */
+const READINGS = 20;
+
+/** Starts a process with `SWITCHED`, and says how it is asked. */
+type Start = () => Promise<TurnSide>;
 
 export const benchmark: Benchmark = {
   about:
-    "answers of one web process that counts, watches itself and is read by Prometheus once in each second of load, against the same process that does nothing of it",
+    "answers of a web process that counts, watches itself and is read by Prometheus every five seconds, against the same process while it does nothing of it",
   async run() {
     return [await measureList(), await measureReceive()];
   },
@@ -23,48 +33,104 @@ export const benchmark: Benchmark = {
 
 async function measureList(): Promise<Measured> {
   const corpus = await openCorpus(READ_SIZE);
-  const start = async (flags: readonly string[]) => {
-    const { server, headers } = await startCorpusWeb(corpus, { OPERATOR_TOKEN }, flags);
-    return { server, requests: randomPages(corpus).map(({ ours }) => getRequest(server.url, ours, headers)) };
-  };
-  const [counted, uncounted] = [await start([]), await start(UNCOUNTED)];
-  await using subject = counted.server;
-  await using reference = uncounted.server;
-  const side = (server: ServerProcess, requests: readonly Uint8Array[]) => inTurn(server, requests, AT_ONCE);
-  return await alternateServers(
-    { subject: read(side(subject, counted.requests)), reference: side(reference, uncounted.requests) },
-    { ...as, part: "list" },
-  );
+  return await measure("list", async () => {
+    const { server, headers } = await startCorpusWeb(corpus, { OPERATOR_TOKEN }, SWITCHED);
+    const requests = randomPages(corpus).map(({ ours }) => getRequest(server.url, ours, headers));
+    return inTurn(server, requests, AT_ONCE);
+  });
 }
 
 async function measureReceive(): Promise<Measured> {
-  await using ours = await openBenchDatabase();
-  await using theirs = await openBenchDatabase();
-  await using subject = await startReceiver(ours, { OPERATOR_TOKEN });
-  await using reference = await startReceiver(theirs, { OPERATOR_TOKEN }, UNCOUNTED);
-  return await alternateServers(
-    {
-      subject: read({ server: subject, ...signedDeliveries(subject) }),
-      reference: { server: reference, ...signedDeliveries(reference) },
-      connections: 64,
-    },
-    { ...as, part: "receive" },
-  );
+  await using database = await openBenchDatabase();
+  const db = openDatabase(database.url, { maxConnections: 1, applicationName: "bench metrics" });
+  const start = async () => {
+    const server = await startReceiver(database, { OPERATOR_TOKEN }, SWITCHED);
+    return { server, ...signedDeliveries(server), connections: 64 };
+  };
+  // No worker takes up what arrives, and each reading counts what waits.
+  const forget = () => db.query(sql`truncate deliveries`);
+  return await measure("receive", start, forget).finally(() => db.close());
 }
 
-/** In the first slice of each round the figures are read, while the load is under way: fifteen times as often as Prometheus usually does. */
-function read(side: Side): Side {
-  let slices = 0;
+/**
+ * What a process answers while it counts, less the time that it takes to be read, against what the same process answers in its turn before or
+ * after, while it does not count. So none is compared with another, which has had other luck with what the compiler made of it. Four
+ * take short turns: what a turn leaves behind to be done is never in the way of the next, which is another's.
+ */
+async function measure(part: string, start: Start, forget: () => Promise<unknown> = async () => {}): Promise<Measured> {
+  await using loader = openLoader();
+  const rounds: Pair[][] = [];
+  const readings: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    await using resources = new AsyncDisposableStack();
+    const sides: TurnSide[] = [];
+    for (const _ of PROCESSES) {
+      const side = await start();
+      resources.use(side.server);
+      sides.push(side);
+    }
+    const prepare = async (place: number, turn: number) => {
+      await forget();
+      await sides[place]?.server.ask(doesCount(place, turn) ? "count" : "rest");
+    };
+    const costs = await takeTurns(loader, sides, { ...HOW, prepare });
+    const pairs: Pair[] = [];
+    for (const [place, { server }] of sides.entries()) {
+      const seconds = await secondsOfReading(server);
+      readings.push(seconds);
+      pairs.push(...pairsOf(costs[place] ?? [], (turn) => doesCount(place, turn), seconds));
+    }
+    rounds.push(pairs);
+  }
+  const pairs = rounds.flat();
+  const [bySeconds, byCpu] = [pairs.map(ratioOf), pairs.map(([ours, theirs]) => theirs.cpuMicros / ours.cpuMicros)];
+  const ofRounds = rounds.map((some) => median(some.map(ratioOf)));
   return {
-    server: side.server,
-    status: side.status,
-    ...(side.numberAt !== undefined && { numberAt: side.numberAt }),
-    get requests() {
-      // A reading that fails ends the benchmark: nobody handles its rejection.
-      if (slices++ % SLICES === 0) setTimeout(() => void readFigures(side.server), (SLICE_SECONDS * 1_000) / 2);
-      return side.requests;
+    ...comparison(
+      pairs.map(([ours, theirs]) => [ours.perSecond, theirs.perSecond]),
+      { unit: "answers/s", goal: { atLeast: 0.97 }, part },
+    ),
+    // Of single turns they would say nothing.
+    spread: [rounded(Math.min(...ofRounds)), rounded(Math.max(...ofRounds))],
+    notes: {
+      interval: medianInterval(bySeconds),
+      cpuRatio: rounded(median(byCpu)),
+      cpuInterval: medianInterval(byCpu),
+      readingMs: rounded(median(readings) * 1_000),
     },
   };
+}
+
+/** What answers cost in two turns of a process that follow each other. */
+type Pair = [counting: Cost, resting: Cost];
+
+function ratioOf([counting, resting]: Pair): number {
+  return counting.perSecond / resting.perSecond;
+}
+
+/** Every other turn counts, and in every other four it is the other: each mode comes as often at each place among the four processes. */
+function doesCount(place: number, turn: number): boolean {
+  return (place + turn + Math.floor(turn / 4)) % 2 === 0;
+}
+
+function pairsOf(costs: readonly Cost[], counts: (turn: number) => boolean, secondsRead: number): Pair[] {
+  const pairs: Pair[] = [];
+  for (let turn = 0; turn < costs.length; turn += 2) {
+    const both = costs.slice(turn, turn + 2);
+    const [counting, resting] = counts(turn) ? both : both.toReversed();
+    if (!counting || !resting) continue;
+    const left = 1 - secondsRead / SECONDS_BETWEEN_READINGS;
+    pairs.push([{ perSecond: counting.perSecond * left, cpuMicros: counting.cpuMicros / left }, resting]);
+  }
+  return pairs;
+}
+
+/** Of its processor time. */
+async function secondsOfReading(server: ServerProcess): Promise<number> {
+  await server.ask("count");
+  const before = await server.cpuSeconds();
+  for (let reading = 0; reading < READINGS; reading++) await readFigures(server);
+  return ((await server.cpuSeconds()) - before) / READINGS;
 }
 
 async function readFigures({ url }: ServerProcess): Promise<void> {

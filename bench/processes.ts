@@ -14,10 +14,12 @@ export interface ServerProcess extends AsyncDisposable {
   cpuSeconds(): Promise<number>;
   /** Bytes, as the kernel counts them. */
   residentBytes(): Promise<number>;
+  /** Sends a message that a module which was loaded before it understands, and waits for its answer. */
+  ask(message: string): Promise<unknown>;
 }
 
 /** What a server tells its starter; see `announce`. */
-type Told = { listening: string } | { cpuSeconds: number; residentBytes: number };
+type Told = { listening: string } | { cpuSeconds: number; residentBytes: number } | Record<string, unknown>;
 
 /** Starts a file of this folder that calls `announce`, with these settings beside PATH alone. */
 export async function startServer(
@@ -31,15 +33,17 @@ export async function startServer(
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   const { listening } = (await told(child, file)) as { listening: string };
-  const usage = async () => {
-    child.send("usage");
-    return (await told(child, file)) as { cpuSeconds: number; residentBytes: number };
+  const ask = (message: string) => {
+    child.send(message);
+    return told(child, file);
   };
+  const usage = async () => (await ask("usage")) as { cpuSeconds: number; residentBytes: number };
   return {
     pid: child.pid as number,
     url: listening,
     cpuSeconds: async () => (await usage()).cpuSeconds,
     residentBytes: async () => (await usage()).residentBytes,
+    ask,
     [Symbol.asyncDispose]: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return;
       const exited = once(child, "exit");

@@ -3,8 +3,8 @@ import { comparison, type Goal, type Measured, median, ROUNDS } from "./measure.
 import type { ServerProcess } from "./processes.ts";
 
 /** A round is made of slices, in turn, so that what else the machine does falls on both sides. */
-export const SLICES = 4;
-export const SLICE_SECONDS = 0.25;
+const SLICES = 4;
+const SLICE_SECONDS = 0.25;
 /** With fewer rounds much of our code was still interpreted: it is longer than that of any reference. */
 const WARM_UPS = 5;
 
