@@ -1,5 +1,5 @@
 import type { Transaction } from "../../../db/database.ts";
-import { sql } from "../../../db/sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
@@ -128,8 +128,8 @@ async function beginBackfill(
     select from backfill_phases where repository_id = ${repository.id} and phase = any(${PHASES})`);
   if (begun === PHASES.length) return; // The copy had begun before: upstream is not asked again for its size.
   await mayGoOn(ctx, repository, { job: JOB, signal });
-  const expected = await expectedPages(ctx, repository);
   const followedSince = await findFollowedSince(ctx, repository.id);
+  const expected = pagesOf(followedSince ? await countOurs(ctx, repository) : await countTheirs(ctx, repository));
   await whileMirrored(ctx, repository, async (tx) => {
     const now = ctx.clock.now();
     for (const phase of PHASES) {
@@ -161,32 +161,36 @@ const COUNTS = `query($id: ID!) { ${RATE_LIMIT}
 
 type Counts = Record<"issues" | "pullRequests" | "labels" | "milestones", { totalCount: number } | null>;
 
-/**
- * For the progress bar alone: one point, since lists paged by cursor do not say how long they are. A token that may not read a
- * kind gets null for it, and what upstream does not tell is not expected.
- */
-async function expectedPages(
-  ctx: Context,
-  repository: MirroredRepository,
-): Promise<Partial<Record<BackfillPhase, number>>> {
-  const counts = await countAll(ctx, repository);
-  const pagesOf = (...of: (keyof Counts)[]) => {
+/** For the progress bar alone. What is not known is not expected. Pure. */
+function pagesOf(counts: Partial<Counts>): Partial<Record<BackfillPhase, number>> {
+  const together = (...of: (keyof Counts)[]) => {
     const totals = of.map((each) => counts[each]?.totalCount);
     return totals.every((total) => total !== undefined)
       ? Math.max(1, Math.ceil(totals.reduce((sum, total) => sum + total, 0) / PAGE_SIZE))
       : undefined;
   };
   const expected = {
-    labels: pagesOf("labels"),
-    milestones: pagesOf("milestones"),
-    issues: pagesOf("issues", "pullRequests"),
-    pulls: pagesOf("pullRequests"),
-    reviews: pagesOf("pullRequests"),
+    labels: together("labels"),
+    milestones: together("milestones"),
+    issues: together("issues", "pullRequests"),
+    pulls: together("pullRequests"),
+    reviews: together("pullRequests"),
   };
   return Object.fromEntries(Object.entries(expected).filter(([, pages]) => pages !== undefined));
 }
 
-async function countAll(ctx: Context, { id, nodeId }: MirroredRepository): Promise<Partial<Counts>> {
+/** What has been followed is about as long as it was. */
+async function countOurs({ db }: Pick<Context, "db">, { id }: MirroredRepository): Promise<Partial<Counts>> {
+  const own = (table: Sql, is = sql`true`) =>
+    sql`(select count(*)::integer from ${table} where repository_id = ${id} and deleted_at is null and ${is})`;
+  const [row] = await db.query<Record<keyof Counts, number>>(sql`
+    select ${own(sql`issues`, sql`not is_pull_request`)} as issues, ${own(sql`pull_requests`)} as "pullRequests",
+      ${own(sql`labels`)} as labels, ${own(sql`milestones`)} as milestones`);
+  return Object.fromEntries(Object.entries(row ?? {}).map(([of, totalCount]) => [of, { totalCount }]));
+}
+
+/** One point, since lists paged by cursor do not say how long they are. A token that may not read a kind gets null for it. */
+async function countTheirs(ctx: Context, { id, nodeId }: MirroredRepository): Promise<Partial<Counts>> {
   try {
     const read = { priority: "backfill", repository: id } as const;
     return (await ctx.upstream.graphql<{ node: Counts | null }>(COUNTS, { id: nodeId }, read)).data.node ?? {};

@@ -1,7 +1,8 @@
-import { sql } from "../../../db/sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { toldNothingSince } from "../deliveries/told-nothing.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { HEAD, type Head, type Sums } from "../reads/head-sums.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
@@ -11,26 +12,34 @@ import { headsOf } from "./heads.ts";
 const WAITING_MS = 5 * 60_000;
 /** The others. */
 const QUIET_MS = 60 * 60_000;
+/** Those of repositories of which upstream has told nothing since, and had nothing to tell. */
+const SILENT_MS = 24 * 3_600_000;
 /** Rows of commits that are nobody's head are kept so long after they were last seen. */
 const KEPT_MS = 24 * 3_600_000;
 const PRUNED_AT_ONCE = 1_000;
 
 /** Of a repository `r` with its row `s` of `repository_syncs`: upstream has to be asked again about all of its heads. */
-export function confirmationDue(now: Date) {
+export function confirmationDue(ctx: Pick<Context, "clock" | "config">): Sql {
+  const before = (ms: number) => new Date(ctx.clock.now().getTime() - ms);
   const waiting = sql`exists (select from ${headsOf(sql`r.id`)} where
     exists (select from check_runs t where t.repository_id = r.id and t.head_sha = h.sha and t.status <> 'completed'
       and t.deleted_at is null)
     or exists (select from commit_statuses t where t.repository_id = r.id and t.sha = h.sha and t.state = 'pending'
-      and t.deleted_at is null))`;
-  return sql`(s.checks_confirmed_at is null or s.checks_confirmed_at <= ${new Date(now.getTime() - QUIET_MS)}
-    or (s.checks_confirmed_at <= ${new Date(now.getTime() - WAITING_MS)} and ${waiting}))`;
+      and t.deleted_at is null and not exists (select from commit_statuses n where n.repository_id = t.repository_id and n.sha = t.sha
+        and lower(n.context) = lower(t.context) and n.deleted_at is null and n.id > t.id)))`;
+  return sql`(s.checks_confirmed_at is null or s.checks_confirmed_at <= ${before(SILENT_MS)}
+    or (s.checks_confirmed_at <= ${before(QUIET_MS)} and not ${toldNothingSince(ctx, sql`s.checks_confirmed_at`, ["checks"])})
+    or (s.checks_confirmed_at <= ${before(WAITING_MS)} and ${waiting}))`;
 }
 
-export async function areChecksDue(ctx: Pick<Context, "db" | "clock">, repositoryId: number): Promise<boolean> {
+export async function areChecksDue(
+  ctx: Pick<Context, "db" | "clock" | "config">,
+  repositoryId: number,
+): Promise<boolean> {
   return (
     (await ctx.db.count(sql`
       select from repositories r join repository_syncs s on s.repository_id = r.id
-        where r.id = ${repositoryId} and ${confirmationDue(ctx.clock.now())}`)) > 0
+        where r.id = ${repositoryId} and ${confirmationDue(ctx)}`)) > 0
   );
 }
 

@@ -14,7 +14,7 @@ export async function markChecksDue(
   const now = ctx.clock.now();
   const isUnread = sql`s.checks_confirmed_at <= ${new Date(now.getTime() - UNREAD_MS)} and ${HAS_UNREAD_CHECKS}`;
   await markRepositoriesDue(ctx, "checks", {
-    isDue: sql`'checks' = any(s.mirrors) and (${confirmationDue(now)} or (${isUnread}))`,
+    isDue: sql`'checks' = any(s.mirrors) and (${confirmationDue(ctx)} or (${isUnread}))`,
     confirmedAt: sql`s.checks_confirmed_at`,
   });
 }

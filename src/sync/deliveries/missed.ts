@@ -12,15 +12,13 @@ import { hookAt, resendDelivery, type SentDelivery } from "../../upstream/hooks/
 import { groupsOf } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { isIn, WHOLE } from "../shards.ts";
-import { APP_HOOK, askOrNull, type Hook, readMissing, SETTLED_MS } from "./sent.ts";
+import { APP_HOOK, askOrNull, type Hook, NO_HOOK, readMissing, SETTLED_MS } from "./sent.ts";
 
 /** A delivery that failed this often will fail again; then upstream's state is read instead. */
 const MAX_ATTEMPTS = 3;
 /** More is asked for by one catch-up, which costs less: upstream takes a write a second. */
 const MAX_ASKED = 30;
 
-/** Stands in `hook_checks` for: upstream shows us no hook of ours here, and we may not be allowed to see any. */
-const NO_HOOK = 0;
 const LOOK_AGAIN_MS = 6 * 3_600_000;
 /** GitHub docs: deliveries are listed, and can be sent again, for three days. */
 const LISTED_MS = 3 * 24 * 3_600_000;

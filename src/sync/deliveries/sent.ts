@@ -20,6 +20,9 @@ const MAX_PAGES = 200;
 /** Stands for the repository, and for the hook, of the App's one webhook: it serves all that the App is installed on. */
 export const APP_HOOK = 0;
 
+/** Stands in `hook_checks` for: upstream shows us no hook of ours here, and we may not be allowed to see any. */
+export const NO_HOOK = 0;
+
 export interface Hook {
   repositoryId: number;
   hookId: number;

@@ -35,6 +35,10 @@ const PART_EVENTS: Record<MirrorPart, readonly string[]> = {
   threads: ["pull_request_review_thread"],
 };
 
+export function eventsOfPart(part: MirrorPart): readonly string[] {
+  return PART_EVENTS[part];
+}
+
 const EVERYTHING = "*";
 
 /** What targets want of a repository `r`: those of its own, of its owner, and of everything. */

@@ -3,18 +3,23 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { LISTS, type ListName, longestOf, type RestListName, tableOf } from "../../mirror/store/lists.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import { toldNothingSince } from "../deliveries/told-nothing.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
 import { doubtThreads, type StandingThreads, THREADS_STANDING } from "./standing-threads.ts";
 
 const QUIET_MS = 60 * 60_000;
+/** Of repositories of which upstream has told nothing since, and had nothing to tell. */
+const SILENT_MS = 24 * 3_600_000;
 /** After a push to a base. It may have taken commits out of pull requests, and upstream does not name them. */
 const PUSHED_MS = 5 * 60_000;
 
 /** Of a row `s` of `repository_syncs`: upstream has to be asked again how long its lists are. */
-export function areListsDue(now: Date): Sql {
-  const before = (ms: number) => new Date(now.getTime() - ms);
-  return sql`(s.lists_confirmed_at is null or s.lists_confirmed_at <= ${before(QUIET_MS)}
+export function areListsDue(ctx: Pick<Context, "clock" | "config">): Sql {
+  const before = (ms: number) => new Date(ctx.clock.now().getTime() - ms);
+  return sql`(s.lists_confirmed_at is null or s.lists_confirmed_at <= ${before(SILENT_MS)}
+    or (s.lists_confirmed_at <= ${before(QUIET_MS)}
+      and not ${toldNothingSince(ctx, sql`s.lists_confirmed_at`, ["commits", "threads"])})
     or (s.base_pushed_at >= s.lists_confirmed_at and s.lists_confirmed_at <= ${before(PUSHED_MS)}))`;
 }
 

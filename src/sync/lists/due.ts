@@ -8,7 +8,7 @@ export async function markListsDue(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
 ): Promise<void> {
   await markRepositoriesDue(ctx, "lists", {
-    isDue: sql`s.mirrors && array['commits', 'threads'] and ${areListsDue(ctx.clock.now())}`,
+    isDue: sql`s.mirrors && array['commits', 'threads'] and ${areListsDue(ctx)}`,
     confirmedAt: sql`s.lists_confirmed_at`,
   });
 }

@@ -28,7 +28,7 @@ export async function refreshLists(ctx: Context, repositoryId: number): Promise<
     await settleMarks(ctx.db, [mark]);
     return "unknown";
   }
-  const isDue = sql`select from repository_syncs s where s.repository_id = ${repositoryId} and ${areListsDue(now)}`;
+  const isDue = sql`select from repository_syncs s where s.repository_id = ${repositoryId} and ${areListsDue(ctx)}`;
   if ((await ctx.db.count(isDue)) > 0) await confirmLists(ctx, repository);
   const lists = listsOf(repository.mirrors);
   const threads = lists.filter((list) => list === "threads");

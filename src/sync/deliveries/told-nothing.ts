@@ -1,0 +1,38 @@
+import { type Sql, sql } from "../../../db/sql.ts";
+import type { MirrorPart } from "../../config/parts.ts";
+import type { Context } from "../../context.ts";
+import { MADE_HOOK } from "../../inbox/delivery.ts";
+import { eventsOfPart } from "../following/hook-subscriptions.ts";
+import { NO_HOOK } from "./sent.ts";
+
+/** So many checks of deliveries in a row may be late before none is believed. */
+const CHECKS = 3;
+/** What came a little before was perhaps not applied. */
+const APPLIED_WITHIN_MS = 60_000;
+
+/**
+ * Of a row `s` of `repository_syncs`: upstream has told nothing about the repository since `at`, and by its own list of what it sent there was
+ * nothing to tell. That is known of a hook that we registered, which sends all that these parts need, and whose deliveries are
+ * being compared with the inbox without fail. What upstream lost before it listed it is not known.
+ */
+export function toldNothingSince(
+  { clock, config }: Pick<Context, "clock" | "config">,
+  at: Sql,
+  parts: readonly MirrorPart[],
+): Sql {
+  const checkedAfter = new Date(clock.now().getTime() - CHECKS * config.deliveryCheckIntervalMs);
+  const sendsAll = sql.and(
+    parts.map(
+      (part) => sql`(not ${part} = any(s.mirrors) or u.events @> array['*']
+        or u.events @> ${[...eventsOfPart(part)]}::text[])`,
+    ),
+  );
+  const ofHook = (number: Sql) => sql`hook_checks h where h.repository_id = s.repository_id and h.hook_id ${number}`;
+  return sql`(exists (select from hook_subscriptions u where u.repository_id = s.repository_id and u.asked_at < ${at} and ${sendsAll})
+    and exists (select from ${ofHook(sql`<> ${NO_HOOK}`)} and h.asked_at > ${checkedAfter})
+    and not exists (select from ${ofHook(sql`= ${NO_HOOK}`)} and h.checked_until > ${at})
+    and not exists (select from problems p where p.task = 'hook' and p.repository_id = s.repository_id)
+    and exists (select from sweeps w where w.repository_id = s.repository_id and (w.untold_at is null or w.untold_at < ${at}))
+    and not exists (select from deliveries d where d.repository_id = s.repository_id and d.hook_id <> ${MADE_HOOK}
+      and d.received_at > ${at} - make_interval(secs => ${APPLIED_WITHIN_MS / 1_000})))`;
+}
