@@ -33,50 +33,52 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
     ctx,
     QUEUE_NAMES.maintenance,
     { concurrency: MAINTENANCE_TASKS.length },
-    (job, signal) => {
-      const task = job.name;
-      switch (task) {
-        case "dispatch":
-          return allOf(ctx.log, task, [
-            dispatchPending(ctx),
-            dispatchMarks(ctx),
-            wakeRested(ctx),
-            wakeDue(ctx),
-            makeEvents(ctx),
-          ]);
-        case "prune":
-          return allOf(ctx.log, task, [
-            pruneDeliveries(ctx, signal),
-            pruneValidators(ctx, signal),
-            pruneBodies(ctx),
-            pruneWrites(ctx, signal),
-            pruneSent(ctx, signal),
-            pruneCursors(ctx),
-            pruneFound(ctx, signal),
-          ]);
-        case "select":
-          return allOf(ctx.log, task, [
-            resolveSelections(ctx),
-            markChecksDue(ctx),
-            markListsDue(ctx),
-            markReleasesDue(ctx),
-            markRefsDue(ctx),
-          ]);
-        case "subscribe":
-          return moveSubscriptions(ctx, signal);
-        case "schedule-catch-up":
-          return scheduleCatchUps(ctx);
-        case "sweep":
-          return inShards(ctx, task, (shard) => sweep(ctx, { signal, shard }));
-        case "check-deliveries":
-          return inShards(ctx, task, (shard) => checkDeliveries(ctx, { signal, shard }));
-        case "schedule-audits":
-          return scheduleAudits(ctx);
-        case "note-quota":
-          return noteQuota(ctx);
-        default:
-          throw new Error(`There is no maintenance task named ${task satisfies never}`);
-      }
-    },
+    (job, signal) => maintain(ctx, job.name, signal),
   );
+}
+
+/** Does one task, once. */
+export async function maintain(ctx: WorkerContext, task: MaintenanceTask, signal: AbortSignal): Promise<void> {
+  switch (task) {
+    case "dispatch":
+      return await allOf(ctx.log, task, [
+        dispatchPending(ctx),
+        dispatchMarks(ctx),
+        wakeRested(ctx),
+        wakeDue(ctx),
+        makeEvents(ctx),
+      ]);
+    case "prune":
+      return await allOf(ctx.log, task, [
+        pruneDeliveries(ctx, signal),
+        pruneValidators(ctx, signal),
+        pruneBodies(ctx),
+        pruneWrites(ctx, signal),
+        pruneSent(ctx, signal),
+        pruneCursors(ctx),
+        pruneFound(ctx, signal),
+      ]);
+    case "select":
+      return await allOf(ctx.log, task, [
+        resolveSelections(ctx),
+        markChecksDue(ctx),
+        markListsDue(ctx),
+        markReleasesDue(ctx),
+        markRefsDue(ctx),
+      ]);
+    case "subscribe":
+      return void (await moveSubscriptions(ctx, signal));
+    case "schedule-catch-up":
+      return void (await scheduleCatchUps(ctx));
+    case "sweep":
+      return await inShards(ctx, task, (shard) => sweep(ctx, { signal, shard }));
+    case "check-deliveries":
+      return await inShards(ctx, task, (shard) => checkDeliveries(ctx, { signal, shard }));
+    case "schedule-audits":
+      return await scheduleAudits(ctx);
+    case "note-quota":
+      return await noteQuota(ctx);
+    default:
+      throw new Error(`There is no maintenance task named ${task satisfies never}`);
+  }
 }

@@ -5,7 +5,7 @@ import { SAMPLE_MS } from "../upstream/quota/history.ts";
 import { AUDIT_TICK_MS } from "./audit/schedule.ts";
 
 /** How often each task is asked for, in ms. */
-function intervals(config: Local["config"]): Record<MaintenanceTask, number> {
+export function intervals(config: Local["config"]): Record<MaintenanceTask, number> {
   return {
     dispatch: 2_000,
     // Asks upstream about every `owner/*`, so it is not free.

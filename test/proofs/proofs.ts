@@ -533,6 +533,31 @@ export const proofs: readonly Proof[] = [
       }),
   },
   {
+    name: "many-repositories",
+    proves:
+      "With 10,000 repositories and 20 million rows an idle hour costs at most ten times what it costs with 1,000, and a delivery and a " +
+      "read cost the same.",
+    minutes: 20,
+    commands: [{ args: ["test", "test/scenario/many-repositories.test.ts"], env: { MANY: "10000" } }],
+    figures: (lines) => {
+      const [idle] = printed(lines, "many repositories idle");
+      const [line] = printed(lines, "many repositories");
+      const times = (kind: string) => numberAt(idle, "times", kind);
+      const ratio = (kind: string) => numberAt(line, "ratios", kind);
+      return [
+        atLeast("repositories", largestOf(idle, "repositories"), 10_000),
+        atLeast("rows", largestOf(idle, "rows"), 20_000_000),
+        atMost("times the processor time of an idle hour with a tenth of them", times("cpuMs"), 10),
+        atMost("times the rows that Postgres reads in it", times("rowsRead"), 10),
+        atMost("times the commands of Redis", times("redisCommands"), 10),
+        atMost("times the requests to upstream, but for those of lists", times("requests"), 10),
+        atMost("times the processor time of a delivery", ratio("deliveryMs"), 1.2),
+        atMost("times the rows that Postgres reads for it", ratio("deliveryRows"), 1.2),
+        atMost("times the processor time of a read", ratio("readMs"), 1.2),
+      ];
+    },
+  },
+  {
     name: "snapshots",
     proves: "Followed step by step without a webhook, every field of a recorded repository becomes upstream's.",
     minutes: 20,

@@ -116,7 +116,10 @@ function readFaults(text: string): ReadonlySet<FaultKind> {
 async function run(wish: Wish): Promise<number> {
   await using resources = new AsyncDisposableStack();
   for (const signal of ["SIGTERM", "SIGINT"] as const)
-    process.once(signal, () => void resources.disposeAsync().finally(() => process.exit(1)));
+    process.once(signal, () => {
+      interrupted.abort();
+      void resources.disposeAsync().finally(() => process.exit(1));
+    });
   if (wish.partitionedMinutes !== null) return await runPartitions(wish, wish.partitionedMinutes, resources);
   const stores = resources.use(await openOwnStores({ redis: wish.redis, pooler: wish.pooler }));
   const template = "simulation_template";
@@ -154,7 +157,10 @@ async function runPartitions(wish: Wish, minutes: number, resources: AsyncDispos
     const directory = join(wish.logs, `partitions-${seed}`);
     rmSync(directory, { recursive: true, force: true });
     clock.reset();
-    const outcome = await playPartitions({ seed, forMs: minutes * 60_000, clock, root: checkout, directory });
+    const opened = resources.use(new AsyncDisposableStack());
+    const forMs = minutes * 60_000;
+    const outcome = await playPartitions({ seed, forMs, clock, root: checkout, directory, resources: opened });
+    await opened.disposeAsync();
     const isBad = haveFailed(outcome);
     if (isBad) failed += 1;
     else rmSync(directory, { recursive: true, force: true });
@@ -218,11 +224,15 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+/** Then what is played fails on the way, since its stores are closed under it. */
+const interrupted = new AbortController();
 try {
   const wish = readWish(process.argv.slice(2));
   if (wish === "help") console.log(USAGE);
   else process.exitCode = await run(wish);
 } catch (error) {
+  // All that was opened is being closed, and that ends the process.
+  if (interrupted.signal.aborted) await new Promise(() => {});
   if (!(error instanceof Error) || !/^(--|There is no bug|".*" is no fault|Unknown option)/.test(error.message))
     throw error;
   console.error(`${error.message}\n\n${USAGE}`);

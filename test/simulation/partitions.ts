@@ -44,6 +44,8 @@ export interface PartitionsOptions {
   root: string;
   /** Gets the plan, and every process's log. */
   directory: string;
+  /** What is opened. It is the caller's to close, also when the simulation is interrupted. */
+  resources: AsyncDisposableStack;
 }
 
 /** What came of it. */
@@ -91,12 +93,11 @@ const READERS = 2;
 const AUDIT_PERIOD_MS = 24 * 3_600_000;
 
 export async function playPartitions(options: PartitionsOptions): Promise<PartitionsOutcome> {
-  const { seed, clock, directory, forMs } = options;
+  const { seed, clock, directory, forMs, resources } = options;
   const began = performance.now();
   mkdirSync(directory, { recursive: true });
   const cuts = cutsOf({ seed, forMs });
   writeFileSync(join(directory, "cuts.jsonl"), cuts.map((cut) => `${JSON.stringify(cut)}\n`).join(""));
-  await using resources = new AsyncDisposableStack();
   const network = resources.use(await openNetwork([...SITES, "postgres", "redis"], ["upstream", "callers"]));
   const stores = resources.use(await openNetworkStores(network, { postgres: "postgres", redis: "redis" }));
   await migrate(stores.postgresUrl);

@@ -3,6 +3,7 @@
  * not let through is lost without a word, as in a real network. Linux only, as root.
  */
 import { randomInt } from "node:crypto";
+import { existsSync } from "node:fs";
 import { run } from "../../scripts/processes.mjs";
 
 /** Packets of a site that do not arrive at another. The way back is another one. */
@@ -39,6 +40,7 @@ export async function openNetwork(sites: readonly string[], guests: readonly str
   await using opening = new AsyncDisposableStack();
   // Names and addresses that no other test's network has.
   const net = randomInt(1, 250);
+  await removeLeft();
   const nameOf = (site: string) => `tain-${process.pid}-${site}`;
   const all = [...guests, ...sites];
   const addressOf = (site: string) => {
@@ -97,6 +99,13 @@ export async function openNetwork(sites: readonly string[], guests: readonly str
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
+}
+
+/** What killed processes have left. */
+async function removeLeft(): Promise<void> {
+  const { stdout } = await run("ip", ["netns", "list"]);
+  for (const [name, pid = ""] of stdout.matchAll(/^tain-(\d+)-\w+/gm))
+    if (!existsSync(`/proc/${pid}`)) await run("ip", ["netns", "delete", name]);
 }
 
 async function succeed(command: string, ...args: string[]): Promise<void> {

@@ -130,7 +130,7 @@ async function serverOf(open: () => Promise<StoreServer>): Promise<TestServer & 
 const TICKS_PER_SECOND = 100;
 
 /** Of a process and its children, those that have ended included. proc(5): fields 4 and 14 to 17 of `stat`. */
-async function cpuSecondsBelow(pid: number): Promise<number> {
+export async function cpuSecondsBelow(pid: number): Promise<number> {
   let ticks = 0;
   for (const name of await readdir("/proc")) {
     const stat = /^\d+$/.test(name) ? await readFile(`/proc/${name}/stat`, "utf8").catch(() => "") : "";

@@ -1,0 +1,271 @@
+/**
+ * What very many repositories cost: an idle hour by the schedule's own rates, a delivery, a read. Two mirrors, one ten times the
+ * other, stand in the same Postgres and are measured in turns, so that a busy machine does the same to both.
+ */
+import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { MAINTENANCE_TASKS, type MaintenanceTask } from "../../src/queues/jobs.ts";
+import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
+import { intervals } from "../../src/sync/schedules.ts";
+import { maintain } from "../../workers/maintenance.ts";
+import { printFigures } from "../support/figures.ts";
+import { type ManyRepositories, openManyRepositories } from "../support/many-repositories.ts";
+import { paced } from "../support/paced.ts";
+import { cpuSecondsBelow } from "../support/replicas.ts";
+import { rowsReadBy } from "../support/rows-read.ts";
+
+/** `npm run proofs many-repositories` has 1,000 and 10,000, with 2,000 rows each. */
+const isProof = process.env.MANY !== undefined;
+const LARGE = Number(process.env.MANY);
+const ROWS = 2_000;
+/** Deliveries and reads that are measured at once, and how often. */
+const AT_ONCE = 10;
+const ROUNDS = 9;
+const HOUR = 3_600_000;
+/** As many as a worker takes together. */
+const BATCH = 16;
+const signal = new AbortController().signal;
+
+/** What something costs. */
+interface Cost {
+  /** Of this process, which is web, worker and upstream at once, and of Postgres. */
+  cpuMs: number;
+  rowsRead: number;
+  redisCommands: number;
+  requests: number;
+}
+const NOTHING: Cost = { cpuMs: 0, rowsRead: 0, redisCommands: 0, requests: 0 };
+const KINDS = ["cpuMs", "rowsRead", "redisCommands", "requests"] as const;
+
+const sum = (one: Cost, other: Cost, times: number): Cost => ({
+  cpuMs: one.cpuMs + times * other.cpuMs,
+  rowsRead: one.rowsRead + times * other.rowsRead,
+  redisCommands: one.redisCommands + times * other.redisCommands,
+  requests: one.requests + times * other.requests,
+});
+
+/** Of this process and of all that Postgres has begun, in ms. */
+async function cpuMs({ world }: ManyRepositories): Promise<number> {
+  const [row] = await world.ctx.db.query<{ pid: string }>(sql`
+    select split_part(pg_read_file('postmaster.pid'), chr(10), 1) as pid`);
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000 + 1_000 * (await cpuSecondsBelow(Number(row?.pid)));
+}
+
+/** @param times how often it is done for its processor time, which is a median */
+async function costOf(
+  many: ManyRepositories,
+  task: (ctx: ManyRepositories["world"]["ctx"]) => Promise<unknown>,
+  { prepare = async () => {}, times = 5 }: { prepare?: () => Promise<void>; times?: number } = {},
+): Promise<Cost> {
+  const { ctx, simulator } = many.world;
+  const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await ctx.redis.info("stats"))?.[1]);
+  await prepare();
+  simulator.meter.reset();
+  const before = await commands();
+  const read = await rowsReadBy(ctx.config.databaseUrl, (db) => task({ ...ctx, db }));
+  const cost = {
+    rowsRead: Object.values(read).reduce((all, one) => all + one, 0),
+    redisCommands: (await commands()) - before - 1,
+    requests: simulator.meter.read().requests,
+  };
+  const spent: number[] = [];
+  for (let time = 0; time < times; time++) {
+    await prepare();
+    const from = await cpuMs(many);
+    await task(ctx);
+    spent.push((await cpuMs(many)) - from);
+  }
+  return { ...cost, cpuMs: medianOf(spent) };
+}
+
+/** As the workers do it together: each shard once. */
+async function sweepAll({ world }: ManyRepositories, ctx: ManyRepositories["world"]["ctx"]): Promise<void> {
+  const of = Math.max(
+    1,
+    Math.floor((await ctx.db.count(sql`select from repository_syncs where state = 'live'`)) / 900),
+  );
+  for (let at = 0; at < of; at++) await paced(world, () => sweep(ctx, { signal, shard: { at, of } }));
+}
+
+/** Lets the repositories' own fields be due, and no list: those are asked for at the pace that upstream allows, however many there are. */
+async function makeDue({ world }: ManyRepositories): Promise<void> {
+  world.advance(2 * world.ctx.config.sweepIntervalMs);
+  const now = world.ctx.clock.now();
+  await world.ctx.db.query(sql`update sweeps set swept_at = ${now}`);
+  await world.ctx.db.query(sql`update repository_syncs set confirmed_at = ${now}::timestamptz + interval '1 hour'`);
+}
+
+async function idleHour(many: ManyRepositories): Promise<{ hour: Cost; tasks: Record<string, Cost> }> {
+  const { ctx } = many.world;
+  const every = intervals(ctx.config);
+  const tasks: Record<string, Cost> = {};
+  let hour = NOTHING;
+  const measure = async (
+    name: string,
+    timesAnHour: number,
+    task: (measured: typeof ctx) => Promise<unknown>,
+    prepare?: () => Promise<void>,
+  ) => {
+    const once = await costOf(many, task, prepare && { prepare });
+    tasks[name] = once;
+    hour = sum(hour, once, timesAnHour);
+  };
+  const worker = many.world.openWorkerContext();
+  const run = (task: MaintenanceTask) => (measured: typeof ctx) =>
+    paced(many.world, () => maintain({ ...worker, ...measured }, task, signal));
+  await makeDue(many);
+  await sweepAll(many, ctx); // The first time it has all to look at.
+  for (const task of MAINTENANCE_TASKS) if (task !== "sweep") await run(task)(ctx);
+  // GraphQL is asked less often than the task runs.
+  const rounds = HOUR / (ctx.config.sweepIntervalMs * 1.25);
+  for (const task of MAINTENANCE_TASKS) {
+    if (task !== "sweep") {
+      await measure(task, HOUR / every[task], run(task));
+      continue;
+    }
+    await measure(
+      "sweep, due",
+      rounds,
+      (measured) => sweepAll(many, measured),
+      () => makeDue(many),
+    );
+    await measure("sweep, not due", HOUR / every[task] - rounds, (measured) => sweepAll(many, measured));
+  }
+  return { hour, tasks };
+}
+
+/** Takes in a delivery for each of these repositories: what a webhook told of the first, told of it. */
+async function takeIn({ world }: ManyRepositories, template: Template, names: readonly string[]): Promise<string[]> {
+  const { ctx } = world;
+  const ids: string[] = [];
+  for (const name of names) {
+    const [found] = await ctx.db.query<{ id: string }>(sql`select id from repositories where full_name = ${name}`);
+    if (!found) throw new Error(`Nothing is mirrored of ${name}`);
+    const payload = template.payload.replaceAll(template.id, found.id).replaceAll(template.name, name);
+    const [row] = await ctx.db.query<{ id: string }>(sql`
+      insert into deliveries (hook_id, guid, event, action, repository_id, payload, received_at)
+        values (78, ${name}, 'issues', 'edited', ${found.id}, convert_to(${payload}, 'UTF8'), ${ctx.clock.now()})
+        returning id`);
+    ids.push(row?.id ?? "");
+  }
+  return ids;
+}
+
+interface Template {
+  payload: string;
+  id: string;
+  name: string;
+}
+
+/** What upstream's webhook tells of an edited issue of the first repository. */
+async function templateOf({ world }: ManyRepositories): Promise<Template> {
+  const { ctx, simulator, first } = world;
+  const repository = [...simulator.world.repositories.values()].find((one) => simulator.world.fullName(one) === first);
+  const issue = repository?.rows.byNumber.find((one) => one && !one.pull);
+  await world.listen(first);
+  const answer = await fetch(`${simulator.url}/-/mutate`, {
+    method: "POST",
+    body: JSON.stringify({ op: "editIssue", repository: first, number: issue?.number, title: "edited" }),
+  });
+  expect(answer.status, await answer.text()).toBe(200);
+  await simulator.quiet();
+  const [row] = await ctx.db.query<{ payload: string }>(sql`
+    select convert_from(payload, 'UTF8') as payload from deliveries where event = 'issues' and status = 'pending' limit 1`);
+  if (!row || !repository) throw new Error("Upstream has sent no webhook");
+  return { payload: row.payload, id: String(repository.id), name: first };
+}
+
+/** Answers how many issues and comments were shown. */
+async function read({ world }: ManyRepositories, names: readonly string[]): Promise<number> {
+  let shown = 0;
+  for (const name of names) {
+    const [owner, repository] = name.split("/");
+    const query = `{ repository(owner: "${owner}", name: "${repository}") { issues(first: 20) { nodes { number title } } } }`;
+    const answers = [
+      await world.get(`/repos/${name}/issues?state=all&per_page=30`),
+      await world.get(`/repos/${name}/issues/1001`),
+      await world.get(`/repos/${name}/issues/1001/comments?per_page=30`),
+    ];
+    for (const { status, body } of answers) {
+      expect(status).toBe(200);
+      shown += Array.isArray(body) ? body.length : 1;
+    }
+    const asked = await fetch(`${world.url}/graphql`, {
+      method: "POST",
+      headers: { authorization: `token ${world.token}`, "user-agent": "test" },
+      body: JSON.stringify({ query }),
+    });
+    const { data } = (await asked.json()) as { data: { repository: { issues: { nodes: unknown[] } } } };
+    shown += data.repository.issues.nodes.length;
+  }
+  return shown;
+}
+
+const medianOf = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? 0;
+
+test.runIf(isProof)(
+  "ten times the repositories cost at most ten times in an idle hour, and a delivery and a read cost the same",
+  async () => {
+    const small = await openManyRepositories({ repositories: Math.max(3, LARGE / 10), rows: ROWS });
+    await using _small = small.world;
+    const large = await openManyRepositories({ repositories: LARGE, rows: ROWS });
+    await using _large = large.world;
+    const both = [small, large] as const;
+    // What filling leaves to be done would be counted otherwise.
+    for (const { world } of both) await world.ctx.db.query(sql`vacuum (analyze)`);
+    await large.world.ctx.db.query(sql`alter system set autovacuum = off`);
+    await large.world.ctx.db.query(sql`select pg_reload_conf()`);
+
+    const hours = [await idleHour(small), await idleHour(large)] as const;
+    const times = Object.fromEntries(
+      KINDS.map((kind) => [kind, hours[1].hour[kind] / Math.max(hours[0].hour[kind], Number.EPSILON)]),
+    );
+    const repositories = both.map(({ ids }) => ids.length + 1);
+    printFigures("many repositories idle", {
+      ...{ repositories, rows: both.map(({ rows }) => rows), times },
+      ...{ hours: hours.map(({ hour }) => hour), tasks: hours.map(({ tasks }) => tasks) },
+    });
+    for (const kind of ["rowsRead", "redisCommands", "requests"] as const)
+      expect(times[kind], `${kind}: ${JSON.stringify(hours)}`).toBeLessThanOrEqual(10.5);
+
+    const templates = [await templateOf(small), await templateOf(large)] as const;
+    const costs: Record<"deliveryMs" | "deliveryRows" | "readMs", [number[], number[]]> = {
+      ...{ deliveryMs: [[], []], deliveryRows: [[], []], readMs: [[], []] },
+    };
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const which of [0, 1] as const) {
+        const [many, template] = [both[which], templates[which]];
+        // From all over the ids, and each only once: what was asked before is kept.
+        const step = Math.floor(many.names.length / (AT_ONCE * ROUNDS));
+        const names = Array.from({ length: AT_ONCE }, (_, at) => many.names[(at * ROUNDS + round) * step] ?? "");
+        const ids = await takeIn(many, template, names);
+        const isCounted = round === 0;
+        const apply = async (measured: typeof many.world.ctx) => {
+          for (let at = 0; at < ids.length; at += BATCH) await applyDeliveries(measured, ids.slice(at, at + BATCH));
+        };
+        if (isCounted) {
+          const counted = await rowsReadBy(many.world.ctx.config.databaseUrl, (db) => apply({ ...many.world.ctx, db }));
+          costs.deliveryRows[which].push(Object.values(counted).reduce((all, one) => all + one, 0) / AT_ONCE);
+          await read(many, names);
+          continue;
+        }
+        const [before, , applied] = [await cpuMs(many), await apply(many.world.ctx), await cpuMs(many)];
+        const shown = await read(many, names);
+        costs.deliveryMs[which].push((applied - before) / AT_ONCE);
+        costs.readMs[which].push(((await cpuMs(many)) - applied) / AT_ONCE / 4);
+        expect(shown).toBeGreaterThan(AT_ONCE * 50);
+      }
+    }
+    const medians = Object.fromEntries(Object.entries(costs).map(([name, lists]) => [name, lists.map(medianOf)]));
+    const ratios = Object.fromEntries(Object.entries(medians).map(([name, [one = 0, ten = 0]]) => [name, ten / one]));
+    printFigures("many repositories", { repositories, medians, ratios });
+    const settled = await large.world.ctx.db.count(
+      sql`select from deliveries where hook_id = 78 and status = 'applied'`,
+    );
+    expect(settled).toBe(AT_ONCE * ROUNDS);
+    expect(ratios.deliveryRows, JSON.stringify(medians)).toBeLessThanOrEqual(1.2);
+  },
+  3_600_000,
+);
