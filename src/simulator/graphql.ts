@@ -45,6 +45,8 @@ export interface GraphqlAnswer {
 
 const DOCS = "https://docs.github.com/graphql";
 
+/** GitHub docs: 60 seconds of processor time in 60 seconds. Here nodes are counted, so that it does not depend on the machine. */
+const WORK_MS = 60_000;
 /** About 11 points were seen to go for a time-out, the query's own included. */
 const TIMEOUT_POINTS = 10;
 
@@ -55,6 +57,8 @@ export class Graphql {
   readonly #quota: Quota;
   readonly #schema: GraphQLSchema;
   readonly #documents: Documents;
+  /** What each caller's queries of the present minute took, by the caller's key. */
+  readonly #worked = new Map<string, { since: number; work: number }>();
 
   /** @param wholeSchema the service's, as SDL; null: the part of it that is modelled */
   constructor(world: World, quota: Quota, wholeSchema: string | null = null) {
@@ -105,6 +109,12 @@ export class Graphql {
     if (secondary)
       return secondarilyRefused(secondary.limit === "content", this.#quota.status, secondary.retryAfterSeconds);
 
+    const worked = this.#workOf(spender.key);
+    if (worked.work > (this.faults.workPerMinute ?? Number.POSITIVE_INFINITY)) {
+      const waitMs = worked.since + WORK_MS - this.#world.clock.now();
+      return secondarilyRefused(false, this.#quota.status, Math.ceil(waitMs / 1_000));
+    }
+
     const dryRun = dryRunOf(reading.document, operation, variables);
     const points = dryRun ? 0 : cost.points;
     if (points > 0 && !this.#quota.charge(spender, "graphql", points)) return exhausted(spender.name);
@@ -128,6 +138,7 @@ export class Graphql {
       contextValue: call,
       hideSuggestions: true,
     });
+    worked.work += call.work;
     const errors = result.errors ?? [];
     if (errors.some((error) => error.originalError instanceof TimedOutError)) {
       if (this.faults.timeoutMs !== undefined) await wait(this.faults.timeoutMs);
@@ -140,6 +151,15 @@ export class Graphql {
     const data = result.data === undefined ? {} : { data: result.data };
     const body = { ...data, ...(errors.length > 0 ? { errors: errors.map(executionError) } : {}) };
     return { status: 200, body, points, limited: null };
+  }
+
+  #workOf(key: string): { since: number; work: number } {
+    const now = this.#world.clock.now();
+    const known = this.#worked.get(key);
+    if (known && now < known.since + WORK_MS) return known;
+    const begun = { since: now, work: 0 };
+    this.#worked.set(key, begun);
+    return begun;
   }
 }
 

@@ -1,6 +1,7 @@
 /** What happens in one simulation, step by step: derived from the seed alone, so that a seed can be played again. Pure. */
 import type { FaultSettings, HttpFault, WebhookFaults } from "../../src/simulator/faults.ts";
 import { type Random, seededRandom } from "../../src/simulator/random.ts";
+import type { UncertainBumps } from "../../src/simulator/world.ts";
 
 /** Every fault there is, with what it does. */
 export const faultKinds = {
@@ -18,7 +19,7 @@ export const faultKinds = {
   timeout: "upstream does not answer in time",
   lag: "upstream's replicas show an older state",
   moods:
-    "upstream counts in two windows, tags by another formula, limits GraphQL by work, refuses by permission, locks out",
+    "upstream counts in two windows, tags by another formula, limits GraphQL by work, refuses by permission, locks out, moves other times",
   quota: "another user of the token spends the quota",
   rotate: "a token is replaced, and the old one revoked",
   revoke: "a token is refused for a while, and then accepted again",
@@ -62,6 +63,8 @@ export interface Plan {
   readonly auditPeriodMs: number;
   /** By how much the clock of each process is wrong. */
   readonly skewsMs: Readonly<Record<string, number>>;
+  /** Which of the changes move `updated_at` of which it is not known whether they do. */
+  readonly bumps: Readonly<Partial<UncertainBumps>>;
   readonly steps: readonly Step[];
 }
 
@@ -105,6 +108,7 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
   // Later additions draw from a row of their own, so that a seed stays the same in all else.
   const later = seededRandom(seed * 104_729 + 1);
   const moods = seededRandom(seed * 1_299_709 + 2);
+  const limits = seededRandom(seed * 15_485_863 + 3);
   const happens = (kind: keyof typeof FREQUENCIES, drawn = random) => {
     const hit = drawn.chance(FREQUENCIES[kind]);
     if (!hit || !faults.has(kind)) return false;
@@ -118,11 +122,15 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
     const deeds: Deed[] = [];
     const isLast = index >= steps - steps * LAST_SHARE;
     if (isLast && planned.length === Math.ceil(steps - steps * LAST_SHARE))
-      deeds.push({ kind: "weather", settings: moodOf(moods, faults, lastWeather(random, faults)), limitStatus: 429 });
+      deeds.push({
+        kind: "weather",
+        settings: limited(limits, faults, moodOf(moods, faults, lastWeather(random, faults))),
+        limitStatus: 429,
+      });
     else if (index === 0 || (!isLast && random.chance(1 / WEATHER_STEPS)))
       deeds.push({
         kind: "weather",
-        settings: moodOf(moods, faults, weatherOf(random, faults)),
+        settings: limited(limits, faults, moodOf(moods, faults, weatherOf(random, faults))),
         limitStatus: random.pick([403, 429] as const),
       });
     if (happens("redeliver")) deeds.push({ kind: "redeliver", count: random.int(1, 20) });
@@ -139,7 +147,8 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
     const advanceMs = index === steps - LAST_WORDS ? MINUTE_MS : isCloser ? 0 : advanceOf(random);
     planned.push({ advanceMs, deeds, pauseMs: random.chance(0.7) ? 0 : random.int(1, 60) });
   }
-  return { seed, workers, auditPeriodMs, skewsMs: skewsOf(moods, faults, workers), steps: planned };
+  const skewsMs = skewsOf(moods, faults, workers);
+  return { seed, workers, auditPeriodMs, skewsMs, bumps: bumpsOf(limits, faults), steps: planned };
 }
 
 /** Most changes fall into the second of the one before, which `updated_at` cannot tell apart. */
@@ -182,6 +191,22 @@ function skewsOf(random: Random, faults: ReadonlySet<FaultKind>, workers: number
   const names = ["web-0", "scheduler-0", ...Array.from({ length: workers }, (_, index) => `worker-${index}`)];
   const skews = names.map((name) => [name, random.int(-MAX_SKEW_MS, MAX_SKEW_MS)] as const);
   return faults.has("skew") ? Object.fromEntries(skews) : {};
+}
+
+/** Bounds that the service has in any weather. */
+function limited(random: Random, faults: ReadonlySet<FaultKind>, settings: FaultSettings): FaultSettings {
+  const numberedRows = random.pick([1_000, 10_000]);
+  const workPerMinute = random.chance(0.2) ? random.int(50, 2_000) : Number.POSITIVE_INFINITY;
+  if (!faults.has("moods")) return settings;
+  return { ...settings, numberedRows, graphql: { ...settings.graphql, workPerMinute } };
+}
+
+/** Which changes move `updated_at` is not known of all. Half of the seeds take the reading that is harder for a mirror. */
+function bumpsOf(random: Random, faults: ReadonlySet<FaultKind>): Partial<UncertainBumps> {
+  const names = ["lock", "pin", "commentEdit", "commentDelete", "labelDelete", "typeChange"] as const;
+  const isOther = random.chance(0.5);
+  const moved = names.map((name) => [name, random.chance(0.5)] as const);
+  return isOther && faults.has("moods") ? Object.fromEntries(moved) : {};
 }
 
 /** Some faults together, each at its own strength; a third of the time nearly all is well. */

@@ -74,7 +74,7 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
   await using resources = new AsyncDisposableStack();
   const database = await cloneDatabase(stores.postgres.url, options.template, `simulation_${seed}_${process.pid}`);
   resources.defer(() => database.drop());
-  const world = new World({ seed });
+  const world = new World({ seed, bumps: plan.bumps });
   const simulator = resources.use(await openSimulator({ world, seed }));
   const { repositories } = generateWorld(world, { seed, repositories: 2, issues: 24, pulls: 12, people: 12 });
   if (LOGINS.length !== TOKENS) throw new Error(`The schedule counts on ${TOKENS} tokens`);

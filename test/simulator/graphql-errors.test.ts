@@ -276,6 +276,21 @@ describe("faults", () => {
       message: "Resource limits for this query exceeded.",
     });
   });
+  test("too much work in a minute: refused for the rest of it, and answered after it", async () => {
+    at.graphql.faults = { workPerMinute: 5 };
+    const some = inDemo("issues(first: 3) { nodes { number } }");
+    await at.ask(some);
+    at.clock.advance(20_000);
+    await at.ask(some);
+    expect(await at.answer(some)).toMatchObject({
+      status: 403,
+      limited: "secondary",
+      retryAfterSeconds: 40,
+      points: 0,
+    });
+    at.clock.advance(40_000);
+    expect((await at.ask(some)).errors).toBeUndefined();
+  });
   test("silent truncation: fewer nodes, a smaller count, no error", async () => {
     for (const issue of repository.rows.issuesByCreated.ascending()) {
       for (let i = 0; i < 3; i++) at.world.addComment({ issue, authorId: null, body: `${i}` });

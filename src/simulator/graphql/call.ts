@@ -46,6 +46,8 @@ export interface GraphqlFaults {
   timeoutPoints?: number;
   /** From this many delivered nodes on, connections answer RESOURCE_LIMITS_EXCEEDED; the rest of the data stays. */
   resourceLimitAtWork?: number;
+  /** More than this many delivered nodes in a minute take too much processor time: a secondary limit for the rest of it. */
+  workPerMinute?: number;
   /** A nested connection with at least so many parents in one query silently keeps only `keep` nodes each. */
   truncateNested?: { readonly parents: number; readonly keep: number };
 }
