@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import { reasonOf } from "../src/failure.ts";
 import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement } from "./lending.ts";
+import { isPostgresOutage } from "./outage.ts";
 
 /** How far a server has got: which history of the database it follows, and where in that one's log it is. */
 export interface LogPosition {
@@ -235,8 +236,7 @@ export class Replica {
   /** Also of one that is read: nobody else may ask it for long. */
   async #trial(): Promise<void> {
     const wasRead = this.isRead;
-    // Without the primary nothing can be said of a replica.
-    const position = await this.#options.position().catch(() => null);
+    const position = await this.#primaryPosition();
     if (position) {
       try {
         if (await this.reaches(position)) return this.#passed();
@@ -248,6 +248,16 @@ export class Replica {
     else if (this.isRead) this.#tryIn(LATEST_TRIAL_MS);
   }
 
+  /** Null: without the primary nothing can be said of a replica. */
+  async #primaryPosition(): Promise<LogPosition | null> {
+    try {
+      return await this.#options.position();
+    } catch (error) {
+      if (!isPostgresOutage(error)) this.leaveOut(untold(error));
+      return null;
+    }
+  }
+
   #passed(): void {
     this.#tryIn(LATEST_TRIAL_MS);
     if (this.isRead) return;
@@ -255,6 +265,11 @@ export class Replica {
     this.#readSince = performance.now();
     this.#options.changed(this.standing);
   }
+}
+
+/** Why no replica is read where the primary answers, but does not tell where it is. */
+export function untold(error: unknown): string {
+  return `the primary does not say where it is: ${reasonOf(error)}`;
 }
 
 function isThere(seen: Seen | null, { era, lsn }: LogPosition): boolean {

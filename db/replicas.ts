@@ -2,7 +2,7 @@ import type pg from "pg";
 import { reasonOf } from "../src/failure.ts";
 import type { Client } from "./lending.ts";
 import { isPostgresCancelled, isPostgresOutage } from "./outage.ts";
-import { type LogPosition, Replica, type ReplicaOptions, type ReplicaStanding } from "./replica.ts";
+import { type LogPosition, Replica, type ReplicaOptions, type ReplicaStanding, untold } from "./replica.ts";
 
 interface ReplicasOptions extends ReplicaOptions {
   /** A statement was answered: by the replica of this name, or by "primary". */
@@ -40,9 +40,15 @@ export class Replicas {
     return null;
   }
 
-  /** Where the primary is, asked after this call; null: that cannot be told, and the primary will say why. */
-  position(): Promise<LogPosition | null> {
-    return this.#options.position().catch(() => null);
+  /** Where the primary is, asked after this call; null: it does not tell, so it has to answer itself. */
+  async position(): Promise<LogPosition | null> {
+    try {
+      return await this.#options.position();
+    } catch (error) {
+      // While it is away, it says so to the caller. Anything else would keep replicas unread without a word.
+      if (!isPostgresOutage(error)) for (const replica of this.#all) replica.leaveOut(untold(error));
+      return null;
+    }
   }
 
   answered(by: Replica | null): void {

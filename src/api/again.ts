@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { levelOf } from "../failure.ts";
 import type { Encoding } from "../http/encoding.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
@@ -146,8 +147,9 @@ export class Again {
         this.#quota.undo(taken);
         return usual(standings, signature);
       },
-      () => {
-        // The usual way says what is wrong.
+      (error: unknown) => {
+        // The usual way says what is wrong, unless the mistake is ours and here alone.
+        this.#ctx.log[levelOf(error, "debug")]({ err: error }, "A kept page could not be confirmed");
         this.#quota.undo(taken);
         return usual(undefined, signature);
       },

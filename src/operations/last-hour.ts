@@ -1,7 +1,7 @@
 import type { Config } from "../config.ts";
 import { levelOf } from "../failure.ts";
 import type { Logger } from "./log.ts";
-import { type RedisClient, withPatience } from "./redis.ts";
+import { type RedisClient, whileSilent, withPatience } from "./redis.ts";
 
 /** Together at most an hour and a slot is told. */
 const SLOT_MS = 5 * 60_000;
@@ -65,7 +65,9 @@ export async function sumsOfLastHour(
 ): Promise<{ words: string[]; sum: number }[] | null> {
   const now = slotOf(clock.now().getTime());
   const keys = Array.from({ length: SLOTS + 1 }, (_, back) => keyOf(config, name, now - back));
-  const slots = await withPatience(redis, () => Promise.all(keys.map((key) => redis.hgetall(key)))).catch(() => null);
+  const slots = await withPatience(redis, () => Promise.all(keys.map((key) => redis.hgetall(key)))).catch(
+    whileSilent(null),
+  );
   if (slots === null) return null;
   const sums = new Map<string, number>();
   for (const [field, amount] of slots.flatMap((slot) => Object.entries(slot)))

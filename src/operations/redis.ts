@@ -1,6 +1,7 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { parseRedisAddress, type RedisAddress } from "../config/redis-address.ts";
 import type { Config } from "../config.ts";
+import { isBug, reasonOf } from "../failure.ts";
 import type { Logger } from "./log.ts";
 
 /** One server, the server that Sentinels name, or the nodes of a Cluster. */
@@ -106,7 +107,30 @@ export async function redisReady(redis: RedisClient, timeoutMs: number): Promise
   });
 }
 
-/** Runs short commands. A client without a connection may keep them for later, perhaps for ever: we do not wait for that. */
+/** Redis is not connected, does not answer in time, or cannot do anything now. */
+export class RedisSilentError extends Error {
+  override name = "RedisSilentError";
+}
+
+/** What Redis says to a command that it could never do: a mistake of ours, however well it is. */
+const MISTAKEN = /^(ERR|WRONGTYPE|EXECABORT|CROSSSLOT)\b/;
+
+function isMistake(error: unknown): boolean {
+  return isBug(error) || (error instanceof Error && error.name === "ReplyError" && MISTAKEN.test(error.message));
+}
+
+/** For `catch`: the value that stands while Redis is silent. Any other failure is thrown on. */
+export function whileSilent<T>(value: T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof RedisSilentError) return value;
+    throw error;
+  };
+}
+
+/**
+ * Runs short commands. A client without a connection may keep them for later, perhaps for ever: we do not wait for that.
+ * @throws RedisSilentError; what Redis says to a command that is mistaken
+ */
 export async function withPatience<T>(redis: RedisClient, run: () => Promise<T>): Promise<T> {
   // A connection that is being opened is worth the wait: without it a fresh process would know nothing of the budget.
   const isOpening = redis.status === "connecting" || redis.status === "connect";
@@ -114,12 +138,16 @@ export async function withPatience<T>(redis: RedisClient, run: () => Promise<T>)
     ["reconnecting", "close", "end"].includes(redis.status) ||
     (isOpening && !(await redisReady(redis, PATIENCE_MS)))
   ) {
-    throw new Error(`Redis is not connected (${redis.status})`);
+    throw new RedisSilentError(`Redis is not connected (${redis.status})`);
   }
   const { promise: outOfTime, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`Redis has not answered within ${PATIENCE_MS} ms`)), PATIENCE_MS);
+  const late = () => reject(new RedisSilentError(`Redis has not answered within ${PATIENCE_MS} ms`));
+  const timer = setTimeout(late, PATIENCE_MS);
   try {
     return await Promise.race([run(), outOfTime]);
+  } catch (error) {
+    if (error instanceof RedisSilentError || isMistake(error)) throw error;
+    throw new RedisSilentError(`Redis does not answer: ${reasonOf(error)}`, { cause: error });
   } finally {
     clearTimeout(timer);
   }

@@ -258,3 +258,14 @@ test("a token that may not be read any more in Redis is made anew", async () => 
   expect(await (await world.another()).get("/repositories/10", caller)).toMatchObject({ kind: "ok" });
   expect(world.service.made).toBe(2);
 });
+
+test("what is known of installations is believed for a while, and nothing stands for what Postgres refuses to tell", async () => {
+  await using world = await openAppWorld();
+  await world.upstream.get("/repositories/10", caller);
+  world.wait(6_000);
+  // As a newer schema would: no outage, and no guess may stand for it.
+  await world.ctx.db.query(sql`alter table installations rename to elsewhere`);
+  await expect(world.upstream.get("/repositories/10", caller)).rejects.toThrow(/installations/);
+  await world.ctx.db.query(sql`alter table elsewhere rename to installations`);
+  expect(await world.upstream.get("/repositories/10", caller)).toMatchObject({ kind: "ok" });
+});

@@ -1,5 +1,5 @@
 import type { Context } from "../../context.ts";
-import { reasonOf } from "../../failure.ts";
+import { levelOf, reasonOf } from "../../failure.ts";
 import { QuotaSpentError } from "../../upstream/client/errors.ts";
 import { type CredentialWait, classifyFailure } from "./causes.ts";
 import { type Cause, endProblem, findProblems, nameOf, noteFailure, type Problem, type Subject } from "./problems.ts";
@@ -8,7 +8,8 @@ type Isolating = Pick<Context, "db" | "clock" | "config" | "random" | "log">;
 
 /**
  * How to do something to each of several things. Whatever loops over repositories, installations, wishes, hooks, marks or tokens
- * goes through `eachAlone`, so that none of them stops the others.
+ * goes through `eachAlone`, so that none of them stops the others. `refresh/mergeability.ts` does not: its job takes marks of many
+ * repositories, and each one's failure is told by the job of that mark.
  */
 interface Each<Item, Value> {
   subjectOf(item: Item): Subject;
@@ -25,7 +26,7 @@ interface Each<Item, Value> {
 /**
  * Does the work for each item that is not left alone, in their order. An item that fails keeps its problem in words, and is
  * left alone for a while, which doubles with each failure. Answers why some could not be tried; null: each was.
- * @throws what is no item's fault, such as an absent Postgres
+ * @throws what is no item's fault, such as an absent Postgres: the first of them; the others are logged
  */
 export async function eachAlone<Item, Value>(
   ctx: Isolating,
@@ -60,7 +61,9 @@ export async function eachAlone<Item, Value>(
       const problem = problemOf(item);
       if (problem) await endProblem(ctx, subjectOf(item), problem);
     }
-    if (notTheirs.length > 0) throw notTheirs[0];
+    const [thrown, ...others] = notTheirs;
+    for (const err of others) ctx.log[levelOf(err, "warn")]({ err }, "Of several things another was stopped as well");
+    if (notTheirs.length > 0) throw thrown;
   }
   return soonest([...waiting.values()]);
 }

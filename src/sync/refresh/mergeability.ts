@@ -1,5 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { levelOf } from "../../failure.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { IS_MERGEABILITY_UNKNOWN, MARK_COLUMNS, type Mark, nextRound } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
@@ -49,7 +50,8 @@ export async function refreshMergeability(
     } catch (error) {
       if (repository.id === repositoryId) throw error;
       failed.add(repository.id);
-      ctx.log.debug({ repositoryId: repository.id, err: error }, "Mergeability is asked for again by another job");
+      const told = { repositoryId: repository.id, err: error };
+      ctx.log[levelOf(error, "debug")](told, "Mergeability is asked for again by another job");
     }
   }
 

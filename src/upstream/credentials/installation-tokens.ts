@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { seal, sealingKey, unseal } from "../../config/sealing.ts";
-import { withPatience } from "../../operations/redis.ts";
+import { RedisSilentError, withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 
 /** The token for an installation's requests; it holds for an hour. GitHub docs: opaque, of any length. */
@@ -141,6 +141,7 @@ export class InstallationTokens {
     try {
       return { reply: await withPatience(this.#ctx.redis, run) };
     } catch (error) {
+      if (!(error instanceof RedisSilentError)) throw error;
       this.#ctx.log.warn({ err: error }, "Redis does not answer: this process makes its installation tokens by itself");
       return null;
     }

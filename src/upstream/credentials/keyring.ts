@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { isPostgresOutage } from "../../../db/outage.ts";
 import type { Stores } from "../../stores.ts";
 import { failureOf, messageOf, shownObject } from "../client/answer.ts";
 import { CredentialUnusableError, UpstreamUnavailableError } from "../client/errors.ts";
@@ -175,7 +176,7 @@ export class Keyring {
       return credentials;
     } catch (error) {
       // While Postgres is away, the knowledge of a moment ago is the best guess.
-      if (!this.#known) throw error;
+      if (!this.#known || !isPostgresOutage(error)) throw error;
       return this.#known.credentials;
     }
   }

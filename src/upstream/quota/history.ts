@@ -1,4 +1,4 @@
-import { withPatience } from "../../operations/redis.ts";
+import { whileSilent, withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 import { quotaReport } from "./report.ts";
 
@@ -44,7 +44,7 @@ export async function quotaHistory({
   clock,
 }: Pick<Stores, "config" | "redis" | "clock">): Promise<QuotaSample[] | null> {
   const since = clock.now().getTime() - KEPT * SAMPLE_MS;
-  const lines = await withPatience(redis, () => redis.lrange(keyOf(config), 0, -1)).catch(() => null);
+  const lines = await withPatience(redis, () => redis.lrange(keyOf(config), 0, -1)).catch(whileSilent(null));
   // Only `noteQuota` writes this list.
   return lines?.map((line) => JSON.parse(line) as QuotaSample).filter(({ at }) => at >= since) ?? null;
 }

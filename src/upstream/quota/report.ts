@@ -1,4 +1,4 @@
-import { withPatience } from "../../operations/redis.ts";
+import { whileSilent, withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 import { type KnownCredential, loadCredentials } from "../credentials/credentials.ts";
 import { FLOORS, leftOf } from "./bucket.ts";
@@ -34,8 +34,8 @@ export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | 
   const now = ctx.clock.now().getTime();
   const keys = new BudgetKeys(ctx.config);
   const later = (value: string | undefined) => (Number(value ?? 0) > now ? new Date(Number(value)) : null);
-  const read = (key: string) =>
-    withPatience(ctx.redis, () => ctx.redis.hgetall(key)).catch((): Record<string, string> => ({}));
+  const unknown: Record<string, string> = {};
+  const read = (key: string) => withPatience(ctx.redis, () => ctx.redis.hgetall(key)).catch(whileSilent(unknown));
   const reportOf = async (each: KnownCredential, others: KnownCredential[], bucket: string): Promise<QuotaReport> => {
     const [own, token, state] = await Promise.all(
       [keys.credential(each.id), keys.credential(each.ledger), keys.bucket(each.ledger, bucket)].map(read),

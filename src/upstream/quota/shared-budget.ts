@@ -1,4 +1,4 @@
-import { withPatience } from "../../operations/redis.ts";
+import { RedisSilentError, withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 import type { BucketState, SharedBucketState } from "./bucket.ts";
 import { POINTS_PER_MINUTE, type UpstreamApi } from "./limits.ts";
@@ -170,8 +170,10 @@ export class SharedBudget {
     try {
       return { reply: await withPatience(this.#ctx.redis, run) };
     } catch (error) {
+      // Not knowing the shared budget stops no request; what no outage explains is told as a mistake of ours.
+      const level = error instanceof RedisSilentError ? "warn" : "error";
       this.#awayUntil = performance.now() + REDIS_ABSENCE_MS;
-      this.#ctx.log.warn({ err: error }, "Redis does not answer: the quota is leased to callers alone meanwhile");
+      this.#ctx.log[level]({ err: error }, "Redis does not answer: the quota is leased to callers alone meanwhile");
       return null;
     }
   }

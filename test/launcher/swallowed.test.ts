@@ -1,0 +1,58 @@
+/** A failure that nobody looks at may be a mistake of ours. Each place that drops one says here why it may. */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { projectRoot } from "../docs/markdown.ts";
+
+/** `catch` without a name for the error, or with one that it does not use. */
+const DROPS = /\bcatch \{|\bcatch \(_\w*\)|\.catch\(\s*(?:async )?\((?:_\w*)?\)(?:: [^=]+)? =>/g;
+
+const STOPS = "a wait that only the signal ends, and the next line looks at the signal";
+const TOLD_LATER = "told where the same promise is awaited";
+
+/** One reason for each place of a file, in their order. */
+const allowed: Record<string, string[]> = {
+  "db/database.ts": [TOLD_LATER],
+  "db/replica.ts": ["the connection is closed because the replica is silent, and that is told"],
+  "src/api/streams/announcements.ts": ["the listener that asked for the connection has got its error"],
+  "src/cli/app/callback.ts": [TOLD_LATER],
+  "src/cli/doctor/redis.ts": ["hosted servers forbid CONFIG; the finding says that it is not known"],
+  "src/cli/repositories/follow-backfills.ts": [STOPS],
+  "src/cli/up/keeper.ts": [STOPS],
+  "src/cli/up/process-tree.ts": [STOPS],
+  "src/cli/up/up.ts": [TOLD_LATER, TOLD_LATER],
+  "src/config/secrets.ts": ["the reader's own words may show the key: what is thrown says what to do"],
+  "src/events/payload.ts": ["the wait was ended because the place came first"],
+  "src/events/post.ts": ["an answer that breaks off counts by its status, and what came of it is kept"],
+  "src/events/target.ts": ["another key's: the next is tried, and the last refusal is thrown"],
+  "src/health/readiness.ts": ["hosted servers forbid CONFIG; readiness claims nothing of it", "the check came first"],
+  "src/inbox/accept.ts": ["the database does not say whether it fits: the delivery waits, and is not lost"],
+  "src/mirror/unchanged/standings.ts": [
+    "those who asked for the connection have got its error",
+    "the connection is dropped, and who asked by it has got an error",
+  ],
+  "src/operations/redis-disk.ts": ["hosted servers forbid CONFIG; null says that it is not known"],
+  "src/operations/schema-guard.ts": [STOPS],
+  "src/operations/traces.ts": ["what could not be sent was logged where it was tried"],
+  "src/operator/browser/api.js": ["fetch says no more than that it failed", "not JSON: the status is told"],
+  "src/queues/commands.ts": ["another key's: null says when none is left"],
+  "src/queues/queues.ts": ["its first words were cut off: another queue takes its place, and its errors are logged"],
+  "src/stores.ts": [
+    "Redis is closed whether it answers or not",
+    "hosted servers forbid INFO; nothing is claimed of it",
+  ],
+  "src/sync/give-way.ts": [STOPS],
+  "src/upstream/client/answer.ts": ["not JSON: undefined says so, and each caller decides"],
+  "src/upstream/client/graphql.ts": ["not JSON: null says so, and the status decides"],
+  "workers/scheduler.ts": [STOPS],
+};
+
+test("no failure is dropped unseen but where a reason is written", () => {
+  const found: Record<string, number> = {};
+  for (const path of globSync("{db,src,workers}/**/*.{ts,js}", { cwd: projectRoot })) {
+    if (path.startsWith("src/simulator/")) continue;
+    const drops = readFileSync(join(projectRoot, path), "utf8").match(DROPS);
+    if (drops) found[path] = drops.length;
+  }
+  expect(found).toEqual(Object.fromEntries(Object.entries(allowed).map(([path, reasons]) => [path, reasons.length])));
+});
