@@ -27,10 +27,13 @@ function begin(by: Database, name: string, limits = {}) {
     begun.resolve(lost);
     return await end.promise;
   };
-  const ended = alone({ db: by }, name, work, limits);
+  const ended = alone({ db: by, log }, name, work, limits);
   ended.catch(() => {}); // A test looks at it later.
   return { begun: begun.promise, end: () => end.resolve("done"), ended };
 }
+
+const told: object[] = [];
+const log = { warn: (what: object) => void told.push(what) };
 
 const never = async () => "twice";
 /** As if its holder had last renewed it a while ago. */
@@ -41,17 +44,19 @@ const rows = () => db.query<{ name: string }>(sql`select name from exclusive_wor
 test("what another process does is not begun, and can be once it has ended", async () => {
   const first = begin(db, "work");
   await first.begun;
-  expect(await alone({ db: other }, "work", never)).toBeNull();
-  expect(await alone({ db: other }, "other work", async () => "beside it")).toBe("beside it");
+  expect(await alone({ db: other, log }, "work", never)).toBeNull();
+  expect(await alone({ db: other, log }, "other work", async () => "beside it")).toBe("beside it");
   first.end();
   expect(await first.ended).toBe("done");
-  expect(await alone({ db: other }, "work", async () => "later")).toBe("later");
+  expect(await alone({ db: other, log }, "work", async () => "later")).toBe("later");
   expect(await rows()).toEqual([]);
 });
 
 test("of many who begin at one moment, one does it", async () => {
   const end = Promise.withResolvers<string>();
-  const asked = Array.from({ length: 20 }, (_, at) => alone({ db: at % 2 ? db : other }, "rush", () => end.promise));
+  const asked = Array.from({ length: 20 }, (_, at) =>
+    alone({ db: at % 2 ? db : other, log }, "rush", () => end.promise),
+  );
   const refused = Promise.withResolvers<void>();
   let count = 0;
   for (const one of asked) void one.then((answer) => answer === null && ++count === 19 && refused.resolve());
@@ -61,10 +66,10 @@ test("of many who begin at one moment, one does it", async () => {
 });
 
 test("work that fails is free at once, and its error is told", async () => {
-  await expect(alone({ db }, "failing", () => Promise.reject(new Error("upstream is away")))).rejects.toThrow(
+  await expect(alone({ db, log }, "failing", () => Promise.reject(new Error("upstream is away")))).rejects.toThrow(
     "upstream is away",
   );
-  expect(await alone({ db: other }, "failing", async () => "again")).toBe("again");
+  expect(await alone({ db: other, log }, "failing", async () => "again")).toBe("again");
 });
 
 test("what goes on for longer than a hold stays its holder's", async () => {
@@ -74,7 +79,7 @@ test("what goes on for longer than a hold stays its holder's", async () => {
     (await db.query<{ at: Date }>(sql`select held_until as at from exclusive_work where name = 'long'`))[0]?.at;
   const before = await heldUntil();
   await expect.poll(heldUntil, { timeout: 20_000 }).not.toEqual(before);
-  expect(await alone({ db: other }, "long", never)).toBeNull();
+  expect(await alone({ db: other, log }, "long", never)).toBeNull();
   first.end();
   expect(await first.ended).toBe("done");
 });
@@ -83,9 +88,9 @@ test("who was killed holds it until its hold lapses, and no longer", async () =>
   // Its process is gone: nothing renews the row, and nothing deletes it.
   await db.query(sql`insert into exclusive_work (name, holder, held_until)
     values ('killed', gen_random_uuid(), clock_timestamp() + interval '1 hour')`);
-  expect(await alone({ db }, "killed", never)).toBeNull();
+  expect(await alone({ db, log }, "killed", never)).toBeNull();
   await lapse("killed");
-  expect(await alone({ db }, "killed", async () => "taken over")).toBe("taken over");
+  expect(await alone({ db, log }, "killed", async () => "taken over")).toBe("taken over");
 });
 
 test("who stood still stops once another has begun, and leaves the other's hold as it is", async () => {
@@ -95,7 +100,7 @@ test("who stood still stops once another has begun, and leaves the other's hold 
     where name = 'stood still'`);
   await expect(still.ended).rejects.toThrow(NotAloneError);
   expect(lost.aborted).toBe(true);
-  expect(await alone({ db }, "stood still", never)).toBeNull();
+  expect(await alone({ db, log }, "stood still", never)).toBeNull();
 });
 
 test("who is cut off from Postgres stops by itself, and the work goes on elsewhere", async () => {
@@ -106,7 +111,9 @@ test("who is cut off from Postgres stops by itself, and the work goes on elsewhe
     await cut.begun;
     forwarder.lead(null);
     await expect(cut.ended).rejects.toThrow(NotAloneError);
-    await expect.poll(() => alone({ db }, "cut off", async () => "elsewhere"), { timeout: 20_000 }).toBe("elsewhere");
+    await expect
+      .poll(() => alone({ db, log }, "cut off", async () => "elsewhere"), { timeout: 20_000 })
+      .toBe("elsewhere");
   } finally {
     await far.close();
   }
@@ -121,4 +128,52 @@ test("who stood still, and was not missed, goes on", async () => {
   await expect.poll(isHeld, { timeout: 20_000 }).toBe(1);
   still.end();
   expect(await still.ended).toBe("done");
+});
+
+test("each renewal ends before the hold does, also one that hangs, and its failure is told", async () => {
+  const heldMs = 1_000;
+  let heldFrom = performance.now();
+  const late: number[] = [];
+  const watched = new Proxy(db, {
+    get: (target, name) => {
+      if (name !== "count") return Reflect.get(target, name).bind(target);
+      return async (...[statement, limits]: Parameters<Database["count"]>) => {
+        const askedAt = performance.now();
+        if (limits?.timeoutMs) late.push(Math.max(0, askedAt + limits.timeoutMs - (heldFrom + heldMs)));
+        if (!limits) heldFrom = askedAt;
+        const count = await target.count(statement, limits);
+        if (limits) heldFrom = askedAt;
+        return count;
+      };
+    },
+  });
+  told.length = 0;
+  const first = begin(watched, "hangs", { heldMs, renewMs: 20 });
+  const lost = await first.begun;
+  await db.transaction(async (tx) => {
+    await tx.query(sql`select from exclusive_work where name = 'hangs' for update`);
+    await new Promise((resolve) => lost.addEventListener("abort", resolve, { once: true }));
+  });
+  await expect(first.ended).rejects.toThrow(NotAloneError);
+  expect(late.length).toBeGreaterThan(0);
+  expect(Math.max(...late)).toBe(0);
+  expect(told).toContainEqual({ name: "hangs", err: expect.any(Error) });
+});
+
+test("a hold that cannot be let go replaces neither the work's error nor its answer", async () => {
+  const refused = new Proxy(db, {
+    get: (target, name) => {
+      if (name !== "count") return Reflect.get(target, name).bind(target);
+      return (...[statement, limits]: Parameters<Database["count"]>) =>
+        statement.pieces[0]?.startsWith("delete")
+          ? Promise.reject(new Error("permission denied"))
+          : target.count(statement, limits);
+    },
+  });
+  told.length = 0;
+  await expect(alone({ db: refused, log }, "kept", () => Promise.reject(new Error("its own")))).rejects.toThrow(
+    "its own",
+  );
+  expect(await alone({ db: refused, log }, "kept too", async () => "done")).toBe("done");
+  expect(told).toHaveLength(2);
 });

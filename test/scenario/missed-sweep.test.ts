@@ -40,6 +40,18 @@ test("two sweeps at once are one", async () => {
   expect(both.map(({ swept }) => swept).sort()).toEqual([0, 1]);
 });
 
+test("a sweep whose process stops asks nothing more", async () => {
+  await using world = await openWithoutWorkers({ repositories: 1 });
+  await copyAll(world);
+  world.advance(6 * 60_000);
+  const asked = () => world.simulator.meter.read().requests;
+  const before = asked();
+  await sweep(world.ctx, { signal: AbortSignal.abort() });
+  expect(asked()).toBe(before);
+  await sweep(world.ctx);
+  expect(asked()).toBeGreaterThan(before);
+});
+
 test("milestones that upstream left out of its answer are asked for again, and what it showed before stands", async () => {
   await using world = await openWithoutWorkers({ repositories: 1 });
   const { ctx } = world;

@@ -39,7 +39,7 @@ interface DueRepository {
 export async function sweepRepositories(
   ctx: Context,
   changed: Set<number>,
-  { shard, withMilestones }: { shard: Shard; withMilestones: boolean },
+  { shard, withMilestones, signal }: { shard: Shard; withMilestones: boolean; signal?: AbortSignal | undefined },
 ): Promise<CredentialWait | null> {
   const due = await findDue(ctx, shard, withMilestones);
   const byId = new Map(due.map((one) => [one.id, one]));
@@ -52,6 +52,7 @@ export async function sweepRepositories(
     // Named by its first: what fails for all of them is told of that one.
     subjectOf: ({ some }) => ({ task: "sweep", key: `from ${some[0]?.id}`, repositoryId: some[0]?.id ?? null }),
     groupOf: ({ group }) => group,
+    signal,
     work: async ({ some }) => {
       const askedAt = ctx.clock.now();
       const answer = await readShown(ctx, some, withMilestones);

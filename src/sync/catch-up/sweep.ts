@@ -45,7 +45,7 @@ async function sweepDue(
   const changed = new Set<number>();
   try {
     const withMilestones = await asksMilestones(ctx, largeFleet);
-    const whole = await sweepRepositories(ctx, changed, { shard, withMilestones });
+    const whole = await sweepRepositories(ctx, changed, { shard, withMilestones, signal });
     const { swept, waiting } = await sweepLists(ctx, await findListsDue(ctx, shard), { changed, signal });
     if (waiting ?? whole) throw waiting ?? whole;
     return { swept, changed: changed.size };
