@@ -44,9 +44,9 @@ export async function maintain(ctx: WorkerContext, task: MaintenanceTask, signal
       return await allOf(ctx.log, task, [
         dispatchPending(ctx),
         dispatchMarks(ctx),
-        wakeRested(ctx),
-        wakeDue(ctx),
-        makeEvents(ctx),
+        wakeRested(ctx, signal),
+        wakeDue(ctx, signal),
+        makeEvents(ctx, signal),
       ]);
     case "prune":
       return await allOf(ctx.log, task, [

@@ -62,10 +62,10 @@ export async function recordEvents(tx: Transaction, told: readonly Told[]): Prom
 
 /**
  * Places what waits although nothing holds it up any more: a delivery before it has failed for good. What is still held up is neither
- * locked nor counted, so it keeps no other waiting.
+ * locked nor counted, so it keeps no other waiting. Ends between two transactions once `signal` is aborted.
  */
-export async function placeHeld({ db }: Pick<Context, "db">): Promise<void> {
-  for (let last = -1; ; ) {
+export async function placeHeld({ db }: Pick<Context, "db">, signal?: AbortSignal): Promise<void> {
+  for (let last = -1; !signal?.aborted; ) {
     const rows = await db.query<{ repositoryId: number }>(sql`
       select distinct e.repository_id::float8 as "repositoryId" from events e
         where ${IS_READY} and e.repository_id > ${last} order by "repositoryId" limit ${PLACED_AT_ONCE}`);

@@ -19,9 +19,13 @@ export async function wake(
   }
 }
 
-/** Wakes every target that has something to send now. Answers how many. */
-export async function wakeDue(ctx: Pick<Context, "db" | "clock" | "queues" | "redis">): Promise<number> {
-  await placeHeld(ctx);
+/** Wakes every target that has something to send now, unless `signal` is aborted. Answers how many. */
+export async function wakeDue(
+  ctx: Pick<Context, "db" | "clock" | "queues" | "redis">,
+  signal?: AbortSignal,
+): Promise<number> {
+  await placeHeld(ctx, signal);
+  if (signal?.aborted) return 0;
   const due = await dueTargets(ctx);
   await enqueueTargets(ctx, due);
   return due.length;

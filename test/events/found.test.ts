@@ -269,6 +269,8 @@ test("a webhook that waits while an event is made of something older is told beh
   const { repositoryId, ...keys } = keysOf(JSON.parse(payload.toString()));
   const about = { hookId: 1, guid: randomUUID(), event: "issues", payload, traceparent: null, isMade: false };
   await storeDelivery(world.ctx, { ...about, ...keys, repositoryId, receivedAt: world.ctx.clock.now() });
+  // A process that stops makes no more.
+  expect(await makeEvents(world.ctx, AbortSignal.abort())).toBe(0);
   // It is not applied yet.
   expect(await makeEvents(world.ctx)).toBe(1);
   await dispatchPending({ ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + MINUTE) } });

@@ -46,6 +46,9 @@ test("an event that nothing holds up gets its place, though those of a thousand 
     const placed = sql`select guid from events where id is not null and guid in ('held', 'free')`;
     expect(await db.query(placed)).toEqual([{ guid: "free" }]);
     await db.query(sql`update deliveries set status = 'failed' where hook_id = 77`);
+    // A process that stops places no more of them.
+    expect(await wakeDue(world.ctx, AbortSignal.abort())).toBe(0);
+    expect(await db.query(placed)).toHaveLength(1);
     await wakeDue(world.ctx);
     expect(await db.query(placed)).toHaveLength(1_001);
   } finally {

@@ -34,7 +34,7 @@ interface StoredChange {
  * Makes events of the changes that were found and that no webhook has told of within `EVENTS_MADE_AFTER`. They stand in the log as
  * upstream's do, with a webhook that we wrote ourselves. Answers how many were made.
  */
-export async function makeEvents(ctx: Making): Promise<number> {
+export async function makeEvents(ctx: Making, signal?: AbortSignal): Promise<number> {
   counterOf(ctx);
   const until = new Date(ctx.clock.now().getTime() - ctx.config.eventsMadeAfterMs);
   // One that failed goes behind those found before it failed, so failing ones never fill each call.
@@ -45,8 +45,9 @@ export async function makeEvents(ctx: Making): Promise<number> {
   let made = 0;
   await eachAlone(ctx, due, {
     subjectOf: ({ id }) => ({ task: "events", key: String(id), repositoryId: id }),
+    signal,
     work: async ({ id }) => {
-      made += await makeOf(ctx, id, until);
+      made += await makeOf(ctx, id, until, signal);
     },
   });
   return made;
@@ -56,9 +57,10 @@ function counterOf({ metrics }: Pick<Context, "metrics">) {
   return metrics.counter("tain_events_made_total", "Events made of changes that no webhook told of.", ["event"]);
 }
 
-async function makeOf(ctx: Making, repositoryId: number, until: Date): Promise<number> {
+/** Ends between two transactions once `signal` is aborted. The next call goes on. */
+async function makeOf(ctx: Making, repositoryId: number, until: Date, signal?: AbortSignal): Promise<number> {
   let made = 0;
-  for (;;) {
+  while (!signal?.aborted) {
     const { resources, events, targets } = await ctx.db.transaction((tx) => makeSome(ctx, tx, repositoryId, until));
     for (const { event } of events) counterOf(ctx).inc({ event });
     await wake(ctx, targets);

@@ -11,7 +11,10 @@ const BATCH = 100;
  * for the next interval.
  * Everything else that fails is looked for by its own task.
  */
-export async function wakeRested(ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock">): Promise<void> {
+export async function wakeRested(
+  ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock">,
+  signal?: AbortSignal,
+): Promise<void> {
   const rows = await ctx.db.query<{ task: "backfill" | "catch-up" | "part"; id: number }>(sql`
     select p.task, p.repository_id::float8 as id from problems p join repository_syncs s using (repository_id)
       where p.next_at <= ${ctx.clock.now()} and (p.task = 'backfill' and s.state = 'backfilling'
@@ -22,7 +25,7 @@ export async function wakeRested(ctx: Pick<Context, "config" | "db" | "queues" |
     ...new Set(rows.filter((row) => (row.task === "backfill") === isCopy).map(({ id }) => id)),
   ];
   for (const repositoryId of await repositoriesWithoutJob(ctx, "backfill", idsOf(true)))
-    await enqueueBackfill(ctx, { repositoryId });
+    if (!signal?.aborted) await enqueueBackfill(ctx, { repositoryId });
   for (const repositoryId of await repositoriesWithoutJob(ctx, "catchUp", idsOf(false)))
-    await enqueueCatchUp(ctx, { repositoryId });
+    if (!signal?.aborted) await enqueueCatchUp(ctx, { repositoryId });
 }
