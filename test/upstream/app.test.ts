@@ -1,11 +1,12 @@
 import { createHash, generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { openUpstream } from "../../src/upstream/client/client.ts";
 import { CredentialRejectedError, QuotaSpentError } from "../../src/upstream/client/errors.ts";
-import { findValidators, saveValidator } from "../../src/upstream/conditional/validators.ts";
+import { findValidators } from "../../src/upstream/conditional/validators.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { type AppWorld, appPublicKey, openAppWorld } from "./app-world.ts";
-import { json, quotaHeaders } from "./world.ts";
+import { json, keepValidator, quotaHeaders } from "./world.ts";
 
 const caller = { priority: "caller" } as const;
 const conditional = { priority: "audit", conditional: true } as const;
@@ -228,7 +229,7 @@ test("validators outlive the hourly change of the token, and leave one row for e
   const path = "/repositories/10/labels?per_page=100";
   const first = await world.upstream.get(path, conditional);
   if (first.kind !== "ok" || !first.validator) throw new Error("The first answer has no validator");
-  await saveValidator(world.ctx.db, first.validator);
+  await keepValidator(world.ctx.db, first.validator);
   for (let hours = 0; hours < 5; hours++) {
     world.wait(hourMs);
     expect(await world.upstream.get(path, conditional)).toMatchObject({ kind: "unchanged" });
@@ -245,7 +246,7 @@ test("with RECOMPUTE_ETAGS off, a renewed token asks by the date", async () => {
   const path = "/repositories/10";
   const first = await world.upstream.get(path, conditional);
   if (first.kind !== "ok" || !first.validator) throw new Error("The first answer has no validator");
-  await saveValidator(world.ctx.db, first.validator);
+  await keepValidator(world.ctx.db, first.validator);
   world.wait(hourMs);
   expect(await world.upstream.get(path, conditional)).toMatchObject({ kind: "unchanged" });
 });
@@ -268,4 +269,40 @@ test("what is known of installations is believed for a while, and nothing stands
   await expect(world.upstream.get("/repositories/10", caller)).rejects.toThrow(/installations/);
   await world.ctx.db.query(sql`alter table elsewhere rename to installations`);
   expect(await world.upstream.get("/repositories/10", caller)).toMatchObject({ kind: "ok" });
+});
+
+test("what was read before the installations changed is not remembered as what they are now", async () => {
+  await using world = await openAppWorld();
+  const arrived = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  let isHeld = true;
+  const { db } = world.ctx;
+  // The first answer of Postgres is true, and comes late.
+  const late = new Proxy(db, {
+    get: (target, name) => {
+      const method = Reflect.get(target, name);
+      if (name !== "query" && name !== "prepared") return typeof method === "function" ? method.bind(target) : method;
+      return async (...asked: unknown[]) => {
+        const answer = await method.apply(target, asked);
+        if (isHeld && JSON.stringify(answer).includes("octo")) {
+          isHeld = false;
+          arrived.resolve();
+          await released.promise;
+        }
+        return answer;
+      };
+    },
+  });
+  const upstream = openUpstream({ ...world.ctx, db: late }, {});
+  try {
+    const first = upstream.get("/repositories/10", caller);
+    first.catch(() => {}); // Looked at below.
+    await arrived.promise;
+    await db.query(sql`update installations set suspended_at = ${world.ctx.clock.now()} where account = 'octo'`);
+    upstream.credentialsChanged();
+    released.resolve();
+    await expect(first).rejects.toThrow("suspended");
+  } finally {
+    await upstream.close();
+  }
 });

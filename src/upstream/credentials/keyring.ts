@@ -30,6 +30,8 @@ export class Keyring {
   readonly #app: { signature: AppSignature; tokens: InstallationTokens } | null;
   #known: { credentials: readonly KnownCredential[]; loadedAt: number } | null = null;
   #loading: Promise<readonly KnownCredential[]> | null = null;
+  /** How often all was forgotten. What was asked for before may be old, and is not remembered. */
+  #forgotten = 0;
   // `max` would make room for all of them at once, for 10 ms of every command's start.
   readonly #covering = new LRUCache<number, { installationId: number | null }>({
     maxSize: 50_000,
@@ -148,7 +150,9 @@ export class Keyring {
 
   /** Something has been learned of the installations or the tokens: it is read anew. */
   forget(): void {
+    this.#forgotten += 1;
     this.#known = null;
+    this.#loading = null;
     this.#covering.clear();
   }
 
@@ -167,17 +171,21 @@ export class Keyring {
 
   async #load(): Promise<readonly KnownCredential[]> {
     if (this.#known && this.#now() - this.#known.loadedAt < KNOWN_MS) return this.#known.credentials;
-    this.#loading ??= loadCredentials(this.#ctx).finally(() => {
-      this.#loading = null;
-    });
+    const forgotten = this.#forgotten;
+    const loading = this.#loading ?? loadCredentials(this.#ctx);
+    this.#loading = loading;
     try {
-      const credentials = await this.#loading;
+      const credentials = await loading;
+      // Something was learned meanwhile, and what was read may be older than that.
+      if (forgotten !== this.#forgotten) return await this.#load();
       this.#known = { credentials, loadedAt: this.#now() };
       return credentials;
     } catch (error) {
       // While Postgres is away, the knowledge of a moment ago is the best guess.
       if (!this.#known || !isPostgresOutage(error)) throw error;
       return this.#known.credentials;
+    } finally {
+      if (this.#loading === loading) this.#loading = null;
     }
   }
 
@@ -200,9 +208,10 @@ export class Keyring {
   async #coveringId(repositoryId: number): Promise<number | null> {
     const known = this.#covering.get(repositoryId);
     if (known) return known.installationId;
+    const forgotten = this.#forgotten;
     const found = await findInstallations(this.#ctx.db, [repositoryId]);
     const installationId = found.get(repositoryId) ?? null;
-    this.#covering.set(repositoryId, { installationId });
+    if (forgotten === this.#forgotten) this.#covering.set(repositoryId, { installationId });
     return installationId;
   }
 }
