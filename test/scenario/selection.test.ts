@@ -5,6 +5,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { tryAgain } from "../../src/sync/problems/problems.ts";
+import { withUpstream } from "../support/changed-upstream.ts";
 import { OWNER } from "../support/config.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
@@ -128,5 +129,23 @@ test("a wish that upstream refuses keeps its problem in words, and the others go
   const rows = await world.ctx.db.query(sql`select key, cause, problem from problems`);
   expect(rows).toEqual([
     { key: "a/forbidden", cause: "refused", problem: expect.stringContaining("SAML enforcement") },
+  ]);
+});
+
+test("a repository that moves again and again is asked for twice, and keeps that as its problem", async () => {
+  await using world = await open();
+  await addSelections(world.ctx, ["goes/round"]);
+  let asked = 0;
+  const moving = withUpstream(world.ctx, {
+    get: async () => {
+      asked++;
+      if (asked > 9) throw new Error("It is asked for without end");
+      return { kind: "moved", location: "/repositories/1" };
+    },
+  });
+  await resolveSelections(moving);
+  expect(asked).toBe(2);
+  expect(await world.ctx.db.query(sql`select problem from problems where task = 'select'`)).toEqual([
+    { problem: "upstream says again and again that goes/round has moved" },
   ]);
 });

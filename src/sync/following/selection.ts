@@ -113,14 +113,22 @@ async function isInstalledAlone(ctx: Context, owner: string): Promise<boolean> {
   return (await ctx.db.count(sql`select from installations where lower(account) = ${owner}`)) > 0;
 }
 
-/** @throws AbsentError when upstream does not show the repository */
-async function mirrorOne(ctx: Context, name: string, path: string, reason: Reason): Promise<void> {
+/** @throws AbsentError when upstream does not show the repository, or says again and again that it has moved */
+async function mirrorOne(
+  ctx: Context,
+  name: string,
+  path: string,
+  reason: Reason,
+  { hasMoved = false } = {},
+): Promise<void> {
   const answer = await ctx.upstream.get(path, { priority: "catch-up" });
   switch (answer.kind) {
     case "ok":
       return await beginMirroring(ctx, answer.body, answer.seenAt, reason);
     case "moved":
-      if (answer.location?.startsWith("/repositories/")) return await mirrorOne(ctx, name, answer.location, reason);
+      if (hasMoved) throw new AbsentError(`upstream says again and again that ${name} has moved`);
+      if (answer.location?.startsWith("/repositories/"))
+        return await mirrorOne(ctx, name, answer.location, reason, { hasMoved: true });
       throw new AbsentError(`upstream says that ${name} has moved, and not where to`);
     case "missing":
       throw new AbsentError(
