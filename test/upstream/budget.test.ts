@@ -3,8 +3,7 @@ import { SettableClock } from "../../src/simulator/clock.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import type { Priority, Upstream } from "../../src/upstream/client/upstream.ts";
-import { saveValidator } from "../../src/upstream/conditional/validators.ts";
-import { at, json, openUpstreamWorld, quotaHeaders, type WorldOptions } from "./world.ts";
+import { at, json, keepValidator, openUpstreamWorld, quotaHeaders, type WorldOptions } from "./world.ts";
 
 const caller = { priority: "caller" } as const;
 const backfill = { priority: "backfill" } as const;
@@ -151,7 +150,7 @@ test("what has not changed takes nothing from the budget, however often it is as
   const conditional = { ...caller, conditional: true };
   const answer = await world.upstream.get("/repos/octo/demo/labels?per_page=100", conditional);
   if (answer.kind !== "ok" || !answer.validator) throw new Error("There is nothing to ask with conditionally");
-  await saveValidator(world.ctx.db, answer.validator);
+  await keepValidator(world.ctx.db, answer.validator);
   for (let turn = 0; turn < 5; turn++)
     expect(await world.upstream.get("/repos/octo/demo/labels?per_page=100", conditional)).toMatchObject({
       kind: "unchanged",

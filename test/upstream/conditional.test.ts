@@ -7,14 +7,9 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { pages } from "../../src/upstream/client/pagination.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
-import {
-  findValidators,
-  pruneBodies,
-  pruneValidators,
-  saveValidator,
-} from "../../src/upstream/conditional/validators.ts";
+import { findValidators, pruneBodies, pruneValidators } from "../../src/upstream/conditional/validators.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
-import { at, json, openUpstreamWorld, type Play, type UpstreamWorld } from "./world.ts";
+import { at, json, keepValidator, openUpstreamWorld, type Play, type UpstreamWorld } from "./world.ts";
 
 const conditional = { priority: "audit", conditional: true } as const;
 
@@ -47,7 +42,7 @@ async function walk(world: UpstreamWorld, path: string, upstream = world.upstrea
   const kinds: string[] = [];
   for await (const page of pages(upstream, path, conditional)) {
     kinds.push(page.kind);
-    if (page.kind === "ok" && page.validator) await saveValidator(world.ctx.db, page.validator);
+    if (page.kind === "ok" && page.validator) await keepValidator(world.ctx.db, page.validator);
   }
   return kinds;
 }
@@ -144,7 +139,7 @@ test("an empty list is free on first sight", async () => {
   const answer = await world.upstream.get(path, conditional);
   expect(answer).toMatchObject({ kind: "ok", body: [], links: {}, validator: { path, isFull: false, next: null } });
   expect(charged()).toBe(0);
-  if (answer.kind === "ok" && answer.validator) await saveValidator(world.ctx.db, answer.validator);
+  if (answer.kind === "ok" && answer.validator) await keepValidator(world.ctx.db, answer.validator);
   expect(await world.upstream.get(path, conditional)).toMatchObject({ kind: "unchanged", next: null });
   expect(simulator.meter.read()).toMatchObject({ charged: 0, notModified: 2 });
 });
@@ -272,9 +267,9 @@ test("an older answer does not replace the validator of a newer one", async () =
     usedAt: at(0),
     madeFor: null,
   };
-  await saveValidator(db, { ...page, credential: "one", etag: '"new"', seenAt: at(2) });
-  await saveValidator(db, { ...page, credential: "one", etag: '"old"', seenAt: at(1) });
-  await saveValidator(db, { ...page, credential: "two", etag: '"older"', seenAt: at(0) });
+  await keepValidator(db, { ...page, credential: "one", etag: '"new"', seenAt: at(2) });
+  await keepValidator(db, { ...page, credential: "one", etag: '"old"', seenAt: at(1) });
+  await keepValidator(db, { ...page, credential: "two", etag: '"older"', seenAt: at(0) });
   const [known = new Map()] = await findValidators(db, ["/labels"]);
   expect([...known.values()]).toMatchObject([{ credential: "one", etag: '"new"' }]);
 });

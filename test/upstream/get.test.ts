@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 import { pages } from "../../src/upstream/client/pagination.ts";
 import type { GetOptions, ReadAnswer, Upstream } from "../../src/upstream/client/upstream.ts";
-import { saveValidator } from "../../src/upstream/conditional/validators.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
-import { at, json, openUpstreamWorld, quotaHeaders, type UpstreamWorld } from "./world.ts";
+import { at, json, keepValidator, openUpstreamWorld, quotaHeaders, type UpstreamWorld } from "./world.ts";
 
 const caller = { priority: "caller" } as const;
 const conditional = { priority: "catch-up", conditional: true } as const;
@@ -18,7 +17,7 @@ async function getAndSave(
   upstream: Upstream = world.upstream,
 ): Promise<ReadAnswer> {
   const answer = await upstream.get(path, options);
-  if (answer.kind === "ok" && answer.validator) await saveValidator(world.ctx.db, answer.validator);
+  if (answer.kind === "ok" && answer.validator) await keepValidator(world.ctx.db, answer.validator);
   return answer;
 }
 
@@ -250,7 +249,7 @@ test("a walk goes from page to page, through pages that have not changed, and en
     const kinds: string[] = [];
     for await (const answer of pages(world.upstream, "/repos/o/n/labels?per_page=2", conditional)) {
       kinds.push(answer.kind);
-      if (answer.kind === "ok" && answer.validator) await saveValidator(world.ctx.db, answer.validator);
+      if (answer.kind === "ok" && answer.validator) await keepValidator(world.ctx.db, answer.validator);
     }
     return kinds;
   };

@@ -5,12 +5,11 @@ import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { pages } from "../../src/upstream/client/pagination.ts";
-import { saveValidator } from "../../src/upstream/conditional/validators.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { learnOwner, tokensWithoutOwner } from "../../src/upstream/credentials/token-owners.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
-import { openUpstreamWorld, type UpstreamWorld } from "./world.ts";
+import { keepValidator, openUpstreamWorld, type UpstreamWorld } from "./world.ts";
 
 const caller = { priority: "caller" } as const;
 
@@ -65,7 +64,7 @@ test("a list is walked to its end, and walking it again unchanged costs nothing"
       kinds.push(page.kind);
       if (page.kind !== "ok") continue;
       ids.push(...(page.body as { id: number }[]).map(({ id }) => id));
-      if (page.validator) await saveValidator(world.ctx.db, page.validator);
+      if (page.validator) await keepValidator(world.ctx.db, page.validator);
     }
     return { ids, kinds };
   };

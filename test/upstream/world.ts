@@ -2,13 +2,14 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Redis } from "ioredis";
-import { openDatabase } from "../../db/database.ts";
+import { type Database, openDatabase } from "../../db/database.ts";
 import { type Config, parseConfig } from "../../src/config.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { Metrics } from "../../src/operations/metrics.ts";
 import { UNTRACED } from "../../src/operations/tracing.ts";
 import { type ClientLimits, openUpstream } from "../../src/upstream/client/client.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
+import { saveValidator, type Validator } from "../../src/upstream/conditional/validators.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 
 /** One request as the stand-in for upstream got it. */
@@ -22,6 +23,10 @@ interface Asked {
 
 /** Answers a request, in any way that HTTP or a broken network knows. */
 export type Play = (asked: Asked, response: ServerResponse, count: number) => unknown;
+
+/** As the jobs do it: in a transaction. */
+export const keepValidator = (db: Database, validator: Validator) =>
+  db.transaction((tx) => saveValidator(tx, validator));
 
 export interface UpstreamWorld extends AsyncDisposable {
   /** Each request that came, in order. */

@@ -180,7 +180,8 @@ async function mirrorList(
     for (const representation of requireList(page.path, page.body))
       await beginMirroring(ctx, representation, page.seenAt, { pattern });
     // Only now, since it says that the page needs no second look.
-    if (page.validator) await saveValidator(ctx.db, page.validator);
+    const { validator } = page;
+    if (validator) await ctx.db.transaction((tx) => saveValidator(tx, validator));
   }
   return true;
 }

@@ -1,5 +1,6 @@
 import type { Database, Queries, Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
+import { together } from "../../../db/together.ts";
 import type { Stores } from "../../stores.ts";
 
 /** What upstream gave us to ask one question again without cost, with one credential. */
@@ -36,10 +37,10 @@ const PRUNED_AT_ONCE = 1_000;
  * same reason the validators of other credentials are deleted. They stand for an older state, and the page may return
  * to that state. If two workers save the same page at once, the validator of the newer answer stays.
  */
-export async function saveValidator(tx: Queries, validator: Validator): Promise<void> {
+export async function saveValidator(tx: Transaction, validator: Validator): Promise<void> {
   const { credential, path, etag, lastModified, next, isFull, seenAt, body, variesBy, usedAt, madeFor } = validator;
   // They concern different rows, and neither needs the other's answer.
-  await Promise.all([
+  await together([
     tx.query(sql`
       insert into validators
           (credential, path, etag, last_modified, next, is_full, seen_at, body, varies_by, used_at, made_for)
