@@ -25,17 +25,33 @@ export async function announce(tx: Transaction, texts: readonly string[]): Promi
     select pg_notify(${CHANNEL}, one) from unnest(${[...new Set(texts)]}::text[]) as x(one), heard where is_heard`);
 }
 
-/** Listens on its own connection until it is disposed of. `onLost`: it broke, and later texts are not heard. */
+interface Listening {
+  onText: (text: string) => void;
+  /** It broke after it had begun, and later texts are not heard. */
+  onLost: (error: Error) => void;
+  /** How long Postgres may take to let the connection in. */
+  connectMs?: number;
+  /** How long transactions that have told, and found nobody, are waited for. All who would listen wait with it. */
+  waitMs?: number;
+}
+
+/**
+ * Listens on its own connection until it is disposed of.
+ * @throws what looks like an outage of Postgres, also when transactions that tell have not ended in time
+ */
 export async function listen(
   databaseUrl: string,
-  { onText, onLost }: { onText: (text: string) => void; onLost: (error: Error) => void },
+  { onText, onLost, connectMs = 5_000, waitMs = 10_000 }: Listening,
 ): Promise<AsyncDisposable> {
   const client = new pg.Client({
     connectionString: databaseUrl,
     application_name: "tain subscriptions",
     keepAlive: true,
+    connectionTimeoutMillis: connectMs,
+    query_timeout: waitMs,
   });
-  let isOver = false;
+  // A connection that never began cannot be lost: its failure is thrown.
+  let isOver = true;
   const lost = (error: Error) => {
     if (isOver) return;
     isOver = true;
@@ -44,17 +60,19 @@ export async function listen(
   client.on("error", lost);
   client.on("end", () => lost(new Error("The connection to Postgres was closed")));
   client.on("notification", ({ payload = "" }) => onText(payload));
-  await client.connect();
   try {
+    await client.connect();
+    // The server itself ends its wait behind a client that has given up.
+    await client.query("select set_config('lock_timeout', $1, false)", [String(2 * waitMs)]);
     await client.query(`listen ${CHANNEL}`);
     await client.query("select pg_advisory_lock_shared($1)", [LISTENING]);
     // A transaction that looked before saw no listener, and commits before this lock is granted. One that looks meanwhile finds it taken.
     await client.query("select pg_advisory_lock($1), pg_advisory_unlock($1)", [WRITING]);
   } catch (error) {
-    isOver = true;
     await client.end();
     throw error;
   }
+  isOver = false;
   return {
     [Symbol.asyncDispose]: async () => {
       isOver = true;

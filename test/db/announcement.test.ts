@@ -1,7 +1,10 @@
 /** Changes are told to those who listen. With nobody to hear them, commits do not wait for each other. */
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { announce, listen as listenOn } from "../../db/announcement.ts";
+import { isPostgresOutage } from "../../db/outage.ts";
 import { connectTo } from "../support/database.ts";
 import { openMirror, type TestMirror } from "../support/mirror.ts";
 import { eventually } from "../support/patience.ts";
@@ -120,4 +123,37 @@ test("two listeners do not keep each other out, and the second's end leaves the 
   await (await opened(5)).commit();
   await eventually(() => expect(first.numbers).toEqual([5]));
   await first.stop();
+});
+
+const unheard = () => {
+  const lost: Error[] = [];
+  return { lost, onText: () => {}, onLost: (error: Error) => void lost.push(error) };
+};
+
+test("a server that lets nobody in is given up, and that is no loss of what has begun", async () => {
+  const silent = createServer();
+  silent.listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { lost, ...deaf } = unheard();
+  const url = `postgres://nobody@127.0.0.1:${(silent.address() as AddressInfo).port}/none`;
+  const failure = await listenOn(url, { ...deaf, connectMs: 50 }).catch((error: unknown) => error);
+  expect(isPostgresOutage(failure)).toBe(true);
+  expect(lost).toEqual([]);
+  silent.close();
+});
+
+test("a listener does not wait without end for a transaction that has told", async () => {
+  const before = await opened(1);
+  const { lost, ...deaf } = unheard();
+  const failure = await listenOn(mirror.ctx.config.databaseUrl, { ...deaf, waitMs: 100 }).catch(
+    (error: unknown) => error,
+  );
+  expect(isPostgresOutage(failure)).toBe(true);
+  expect(lost).toEqual([]);
+  await before.commit();
+  // Nothing of it is left: the next one begins at once.
+  const listener = await listen();
+  await (await opened(2)).commit();
+  await eventually(() => expect(listener.numbers).toEqual([2]));
+  await listener.stop();
 });

@@ -29,24 +29,37 @@ export class Announcements implements AsyncDisposable {
       return { [Symbol.dispose]: () => {} };
     }
     this.#listeners.add(listener);
-    this.#listening ??= listen(this.#ctx.config.databaseDirectUrl ?? this.#ctx.config.databaseUrl, {
+    const listening = this.#listening ?? this.#listen();
+    this.#listening = listening;
+    try {
+      await listening;
+      return { [Symbol.dispose]: () => this.#forget(listener) };
+    } catch (error) {
+      // Others may wait for another connection by now.
+      this.#listeners.delete(listener);
+      this.#lose(listening);
+      throw error;
+    }
+  }
+
+  #listen(): Promise<AsyncDisposable> {
+    const listening = listen(this.#ctx.config.databaseDirectUrl ?? this.#ctx.config.databaseUrl, {
       onText: (text) => {
         for (const one of this.#listeners) one.onText(text);
       },
       onLost: (error) => {
-        this.#ctx.log.warn({ err: error }, "Streams are ended: the connection that tells of changes is lost");
-        this.#listening = null;
-        this.#endAll();
+        this.#ctx.log.warn({ err: error }, "The connection that tells of changes is lost, and its streams are ended");
+        this.#lose(listening);
       },
     });
-    try {
-      await this.#listening;
-      return { [Symbol.dispose]: () => this.#forget(listener) };
-    } catch (error) {
-      this.#listening = null;
-      this.#endAll();
-      throw error;
-    }
+    return listening;
+  }
+
+  /** Ends the streams of this connection. Those of a later one go on. */
+  #lose(listening: Promise<AsyncDisposable>): void {
+    if (this.#listening !== listening) return;
+    this.#listening = null;
+    this.#endAll();
   }
 
   /** Ends all streams. One that is opened later is over from its beginning. */
