@@ -38,9 +38,12 @@ export async function whyNoNetwork(): Promise<string | null> {
 
 export async function openNetwork(sites: readonly string[], guests: readonly string[]): Promise<Network> {
   await using opening = new AsyncDisposableStack();
-  // Names and addresses that no other test's network has.
-  const net = randomInt(1, 250);
   await removeLeft();
+  // Names and addresses that no other test's network has.
+  const { stdout: routes } = await run("ip", ["route"]);
+  const taken = new Set([...routes.matchAll(/^10\.77\.(\d+)\.0/gm)].map(([, at]) => Number(at)));
+  const free = Array.from({ length: 250 }, (_, at) => at + 1).filter((at) => !taken.has(at));
+  const net = free[randomInt(free.length)] ?? 0;
   const nameOf = (site: string) => `tain-${process.pid}-${site}`;
   const all = [...guests, ...sites];
   const addressOf = (site: string) => {
