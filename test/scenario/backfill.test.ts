@@ -155,6 +155,30 @@ test("a copy that broke off in a window goes on there", async () => {
   expect(stored?.count).toBe(world.simulator.world.comments.size);
 });
 
+test("a worker that knows no windows goes on where the window begins, and leaves no place that is believed later", async () => {
+  const { world, rowsOf, copy } = await openUncopied(LONG_LIST);
+  await using _ = world;
+  const asked: string[] = [];
+  const isComments = (path: string) => path.includes("/issues/comments?");
+  const cutAt = (count: number) =>
+    copy((path) => {
+      if (isComments(path)) asked.push(path);
+      if (asked.length === count) throw new Error("cut off");
+    });
+  await expect(cutAt(5)).rejects.toThrow("cut off");
+  const phase = "from backfill_phases where phase = 'issue comments'";
+  const [stored] = await rowsOf<{ cursor: string; window_place: string }>(`select cursor, window_place ${phase}`);
+  expect(stored?.cursor).toContain(asked[0]);
+  expect(JSON.parse(stored?.window_place ?? "")).toMatchObject({ page: 7 });
+
+  // As it moves on: by the address alone.
+  await world.ctx.db.query(sql`
+    update backfill_phases set cursor = ${`${stored?.cursor}&page=2`} where phase = 'issue comments'`);
+  asked.length = 0;
+  await expect(cutAt(1)).rejects.toThrow("cut off");
+  expect(asked.map((path) => new URLSearchParams(path).get("page"))).toEqual(["2"]);
+});
+
 test("a copy that broke off goes on behind the last page that it stored", async () => {
   const { world, copy } = await openUncopied({ issues: 150, pulls: 10, commentsPerIssue: 3 });
   await using _ = world;

@@ -22,7 +22,7 @@ import {
 import { type CopiedPart, leavePart, PARTS, refuseNothing, tryPart } from "../reads/parts.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { copyReviews, placeOfChanges } from "./reviews.ts";
-import { addressOf, stepAfter } from "./windows.ts";
+import { addressOf, cursorOf, stepAfter, storedCursor } from "./windows.ts";
 
 /**
  * The first full copy of a repository, phase by phase and page by page. Each page is stored in one transaction with the
@@ -208,11 +208,11 @@ async function runPhase(
   phase: BackfillPhase,
   signal: AbortSignal,
 ): Promise<void> {
-  const [row] = await ctx.db.query<{ cursor: string | null; finished_at: Date | null }>(sql`
-    select cursor, finished_at from backfill_phases where repository_id = ${repository.id} and phase = ${phase}`);
+  const [row] = await ctx.db.query<{ cursor: string | null; place: string | null; finished_at: Date | null }>(sql`
+    select cursor, window_place as place, finished_at from backfill_phases where repository_id = ${repository.id} and phase = ${phase}`);
   if (!row) throw begunAnew(repository);
   if (row.finished_at) return;
-  for (let cursor: string | null = row.cursor, isLast = false; !isLast; ) {
+  for (let cursor: string | null = cursorOf(row), isLast = false; !isLast; ) {
     await giveWay(ctx, signal);
     await mayGoOn(ctx, repository, { job: JOB, signal });
     const next: string | null =
@@ -249,8 +249,9 @@ async function rememberPage(
   page: Pick<StoredPage, "next" | "resources" | "pagesLeft"> & { pages?: number },
 ): Promise<void> {
   const finishedAt = page.next === null ? ctx.clock.now() : null;
+  const { cursor, place } = phase === "reviews" ? { cursor: page.next, place: null } : storedCursor(page.next);
   const updated = await tx.count(sql`
-    update backfill_phases set cursor = ${page.next}, pages = pages + ${page.pages ?? 1},
+    update backfill_phases set cursor = ${cursor}, window_place = ${place}, pages = pages + ${page.pages ?? 1},
         resources = resources + ${page.resources}, finished_at = ${finishedAt},
         expected_pages = coalesce(pages + ${page.pagesLeft}::integer, expected_pages)
       where repository_id = ${repository.id} and phase = ${phase}`);

@@ -48,6 +48,21 @@ export function stepAfter(
   return { next: textOf({ first, page: page - 1, next: behind }), resources, pagesLeft: null, pages: 1 };
 }
 
+/**
+ * A cursor as it is stored: the address where its window begins, which workers that know no windows go on from, and beside it the
+ * place in the window. Pure.
+ */
+export function storedCursor(cursor: string | null): { cursor: string | null; place: string | null } {
+  const place = cursor === null ? null : placeOf(cursor);
+  return place === null ? { cursor, place: null } : { cursor: place.first, place: cursor };
+}
+
+/** The other way. Such a worker leaves the place as it is, so it counts only while the address is that of its window. Pure. */
+export function cursorOf(stored: { cursor: string | null; place: string | null }): string | null {
+  const place = stored.place === null ? null : placeOf(stored.place);
+  return place !== null && place.first === stored.cursor ? stored.place : stored.cursor;
+}
+
 function placeOf(cursor: string): WindowPlace | null {
   return cursor.startsWith("{") ? parseStored<WindowPlace>(cursor) : null;
 }
