@@ -51,7 +51,8 @@ test(
     await world.mirror(first);
     // By a hook of Tain's own, of which upstream lists what it sent: from its first delivery on it is known.
     expect(await registerHook(ctx, { id: repository.id, owner, name }, `${world.url}/webhooks`)).toBeNull();
-    const [issue] = repository.rows.issuesByCreated.ascending();
+    // What is told of a pull request would have the parts copied at once.
+    const issue = [...repository.rows.issuesByCreated.ascending()].find(({ pull }) => !pull);
     if (issue) editIssue(simulator.world, repository.ownerId, issue, { title: "told" });
     await world.settle();
     await sweep(ctx);
@@ -123,7 +124,11 @@ test(
     const copyAgain = async () => {
       await restartBackfill(ctx, repository.id);
       await enqueueBackfill(ctx, { repositoryId: repository.id });
-      await world.settle();
+      await until(
+        "the copy is made again",
+        async () => (await ctx.db.count(sql`select from repository_syncs where state = 'live'`)) > 0,
+        LONG_TEST_MS,
+      );
     };
     // With what has changed meanwhile, as it was told.
     await copyAgain();
