@@ -391,7 +391,7 @@ export const plants: readonly Plant[] = [
     property: 10,
     does: "A copy that is interrupted begins its list again.",
     file: "src/sync/backfill/backfill.ts",
-    replaces: [["for (let cursor: string | null = row.cursor,", "for (let cursor: string | null = null,"]],
+    replaces: [["for (let cursor: string | null = cursorOf(row),", "for (let cursor: string | null = null,"]],
     tests: ["test/scenario/backfill.test.ts"],
   },
   {
