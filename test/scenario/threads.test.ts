@@ -4,17 +4,15 @@ import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { pushToPull } from "../../src/simulator/changes/pulls.ts";
 import { createReviewComment, deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
 import { resolveThread } from "../../src/simulator/changes/threads.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { reviewThreads, threadNodeId } from "../../src/simulator/graphql/review-thread.ts";
 import type { PullIssue, Repository } from "../../src/simulator/records.ts";
 import { isPull } from "../../src/simulator/world.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
-import { markListsDue } from "../../src/sync/lists/due.ts";
-import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { mirrorFirst, passLists } from "../support/lists-pass.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 // Threads of review comments, from the webhook to the answer. Each answer is upstream's, and it is known whether upstream was asked.
@@ -41,30 +39,14 @@ beforeAll(async () => {
       }
     },
   });
-  const [owner = "", name = ""] = world.first.split("/");
-  const found = world.simulator.world.repositoryByName(owner, name)?.repository;
-  if (!found) throw new Error("The generated repository is not there");
-  repository = found;
-  await world.mirror(world.first);
-  await world.listen(world.first);
+  repository = await mirrorFirst(world);
   await world.settleMarks();
   world.simulator.meter.reset();
   await pass(60_000);
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-/** Lets the scheduler's next round come after so long, and all that it asks for be done. */
-async function pass(ms: number): Promise<void> {
-  const { ctx } = world;
-  await world.settle();
-  world.advance(ms);
-  // Of two changes within a second nobody could tell which is the later.
-  (world.simulator.world.clock as SettableClock).advance(ms + 2_000);
-  await markListsDue(ctx);
-  await ctx.queues.refresh.clean(0, 1_000, "delayed");
-  await dispatchMarks(ctx);
-  await world.settle();
-}
+const pass = (ms: number) => passLists(world, ms);
 
 function pullsOf(repositories: readonly Repository[]): PullIssue[] {
   return repositories.flatMap(({ rows }) =>

@@ -17,6 +17,16 @@ const entries: Record<Part, string> = {
 const ready: Record<Part, string> = { web: "Listening", worker: "Working", scheduler: "Scheduling" };
 const clockModule = fileURLToPath(new URL("./clock.ts", import.meta.url));
 
+/** What all simulated processes are set to: rounds come so often that a simulation has many. */
+export const SETTINGS = {
+  DATABASE_CONNECTIONS: "4",
+  CATCH_UP_INTERVAL: "45s",
+  SWEEP_INTERVAL: "40s",
+  DELIVERY_CHECK_INTERVAL: "90s",
+  SHUTDOWN_TIMEOUT: "5s",
+  LOG_LEVEL: "info",
+};
+
 /** A machine of its own for a process, as far as the network is concerned. */
 export interface Site {
   /** What runs a command there. */

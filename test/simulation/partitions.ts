@@ -31,7 +31,7 @@ import type { SharedClock } from "./clock.ts";
 import { type Cut, cutsAt, cutsOf, SITES } from "./cuts.ts";
 import { Ending, type Found, HangError, PATIENCE_MS } from "./ending.ts";
 import { History } from "./history.ts";
-import { Mirror, type Site } from "./mirror.ts";
+import { Mirror, SETTINGS, type Site } from "./mirror.ts";
 import { type Reads, read } from "./readers.ts";
 import type { Part } from "./schedule.ts";
 
@@ -127,15 +127,10 @@ export async function playPartitions(options: PartitionsOptions): Promise<Partit
     HOST: "0.0.0.0",
     PORT: String(PORT),
     PUBLIC_URL: balancer.url,
-    DATABASE_CONNECTIONS: "4",
-    CATCH_UP_INTERVAL: "45s",
-    SWEEP_INTERVAL: "40s",
-    DELIVERY_CHECK_INTERVAL: "90s",
+    ...SETTINGS,
     AUDIT_PERIOD: `${AUDIT_PERIOD_MS / 1_000}s`,
     RATE_LIMIT_USER: "0",
     RATE_LIMIT_GRAPHQL: "0",
-    SHUTDOWN_TIMEOUT: "5s",
-    LOG_LEVEL: "info",
   };
   const mirror = resources.use(
     new Mirror({

@@ -17,7 +17,7 @@ import { testConfig, testEnvironment } from "../support/config.ts";
 import type { OwnStores } from "../support/own-stores.ts";
 import type { SharedClock } from "./clock.ts";
 import { Ending, type Found, HangError, PATIENCE_MS } from "./ending.ts";
-import { Mirror } from "./mirror.ts";
+import { Mirror, SETTINGS } from "./mirror.ts";
 import { type Deed, type Plan, type PlanOptions, planOf, TOKENS } from "./schedule.ts";
 
 export interface SimulationOptions extends PlanOptions {
@@ -88,13 +88,8 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
     REPOSITORIES: repositories.map((one) => world.fullName(one)).join(),
     PORT: String(options.port),
     PUBLIC_URL: `http://127.0.0.1:${options.port}`,
-    DATABASE_CONNECTIONS: "4",
-    CATCH_UP_INTERVAL: "45s",
-    SWEEP_INTERVAL: "40s",
-    DELIVERY_CHECK_INTERVAL: "90s",
+    ...SETTINGS,
     AUDIT_PERIOD: `${plan.auditPeriodMs / SECOND}s`,
-    SHUTDOWN_TIMEOUT: "5s",
-    LOG_LEVEL: "info",
   };
   const mirror = resources.use(
     new Mirror({
