@@ -7,6 +7,7 @@ import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { inShards } from "../../src/sync/shards.ts";
 import { eventually } from "../support/patience.ts";
+import { rowsReadBy } from "../support/rows-read.ts";
 import { openWorld } from "../support/world.ts";
 
 const { signal } = new AbortController();
@@ -46,4 +47,26 @@ test("a large fleet is swept in shards at once, each repository by one, and a sh
   await eventually(async () =>
     expect(await ctx.db.count(sql`select from sweeps where swept_at > ${due}`)).toBe(REPOSITORIES),
   );
+});
+
+test("the shards of a fleet read hardly more rows together than one worker for all of it", async () => {
+  await using world = await openWorld({ workers: false, fill: () => {} });
+  const { ctx } = world;
+  const now = ctx.clock.now();
+  await ctx.db.query(sql`insert into repository_syncs (repository_id, state, added_at, backfilled_at, confirmed_at)
+    select n, 'live', ${now}, ${now}, ${now} from generate_series(1, 20000) n`);
+  await ctx.db.query(sql`insert into sweeps (repository_id, shown, shown_at, swept_at)
+    select n, '{}', ${now}, ${now} from generate_series(1, 20000) n`);
+  await ctx.db.query(sql`insert into audits (repository_id, repair, started_at, finished_at, phase, report)
+    select n, true, ${now}, ${now}, 'ended', '{}' from generate_series(1, 20000) n`);
+  await ctx.db.query(sql`vacuum analyze repository_syncs, sweeps, audits`);
+  const sweptBy = async (of: number) => {
+    const read = await rowsReadBy(ctx.config.databaseUrl, async (db) => {
+      for (let at = 0; at < of; at++) await sweep({ ...ctx, db }, { shard: { at, of }, largeFleet: 1_000_000 });
+    });
+    return (read.repository_syncs ?? 0) + (read.sweeps ?? 0) + (read.audits ?? 0);
+  };
+  const whole = await sweptBy(1);
+  expect(whole).toBeGreaterThanOrEqual(20_000);
+  expect((await sweptBy(20)) / whole).toBeLessThan(2);
 });

@@ -31,8 +31,9 @@ export async function findListsDue(ctx: Context, shard: Shard): Promise<DueLists
   const rows = await ctx.db.query<Row>(sql`
     select w.repository_id::float8 as "repositoryId", w.lists, w.swept_at as "sweptAt", w.shown,
         ${keptCounts} as ours, ${isAuditUnderWay} as "isAuditUnderWay"
-      from sweeps w join repository_syncs s using (repository_id) left join audits a using (repository_id)
-      where ${isIn(sql`w.repository_id`, shard)} and s.state = 'live' and w.shown is not null and ${isDue(ctx, sql`w.swept_at`, ctx.config.sweepIntervalMs)}
+      from sweeps w join repository_syncs s using (repository_id)
+      left join audits a on a.repository_id = w.repository_id and ${isIn(sql`a.repository_id`, shard)}
+      where ${isIn(sql`w.repository_id`, shard)} and ${isIn(sql`s.repository_id`, shard)} and s.state = 'live' and w.shown is not null and ${isDue(ctx, sql`w.swept_at`, ctx.config.sweepIntervalMs)}
         and not ${rests(ctx, "sweep", sql`w.repository_id::text`)}
       order by w.swept_at nulls first, w.repository_id`);
   return rows.map(({ ours, lists, shown, ...row }) => ({

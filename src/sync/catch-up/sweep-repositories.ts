@@ -120,8 +120,9 @@ async function findDue(ctx: Context, shard: Shard, withMilestones: boolean): Pro
   const rows = await ctx.db.query<Omit<DueRepository, "shown"> & { shown: string | null }>(sql`
     select r.id::float8 as id, r.node_id as "nodeId", w.shown, w.shown_at as "shownAt",
         ${withMilestones ? counted : sql`0`} as milestones, ${isAuditUnderWay} as "isAuditUnderWay"
-      from repository_syncs s join repositories r on r.id = s.repository_id
-      left join sweeps w on w.repository_id = s.repository_id left join audits a on a.repository_id = s.repository_id
+      from repository_syncs s join repositories r on r.id = s.repository_id and ${isIn(sql`r.id`, shard)}
+      left join sweeps w on w.repository_id = s.repository_id and ${isIn(sql`w.repository_id`, shard)}
+      left join audits a on a.repository_id = s.repository_id and ${isIn(sql`a.repository_id`, shard)}
       where ${isIn(sql`s.repository_id`, shard)} and s.state = 'live' and r.node_id is not null and ${due} order by r.id`);
   return rows.map((row) => ({ ...row, shown: row.shown === null ? null : parseStored<RepositoryFigures>(row.shown) }));
 }

@@ -44,7 +44,7 @@ async function sweepDue(
 ): Promise<{ swept: number; changed: number }> {
   const changed = new Set<number>();
   try {
-    const withMilestones = await asksMilestones(ctx, largeFleet);
+    const withMilestones = await asksMilestones(ctx, shard, largeFleet);
     const whole = await sweepRepositories(ctx, changed, { shard, withMilestones, signal });
     const { swept, waiting } = await sweepLists(ctx, await findListsDue(ctx, shard), { changed, signal });
     if (waiting ?? whole) throw waiting ?? whole;
@@ -56,11 +56,11 @@ async function sweepDue(
 }
 
 /** Whether GraphQL shows milestones with the repositories. With an App, webhooks and the free question suffice. */
-async function asksMilestones({ db, config }: Context, largeFleet: number): Promise<boolean> {
+async function asksMilestones({ db, config }: Context, shard: Shard, largeFleet: number): Promise<boolean> {
   if (config.appId !== null) return false;
   const rows = await db.query<{ live: number }>(sql`
-    select count(*)::int as live from repository_syncs where state = 'live'`);
-  return (rows[0]?.live ?? 0) >= largeFleet;
+    select count(*)::int as live from repository_syncs s where ${isIn(sql`s.repository_id`, shard)} and s.state = 'live'`);
+  return (rows[0]?.live ?? 0) * shard.of >= largeFleet;
 }
 
 /**
@@ -71,7 +71,7 @@ async function enqueueChanged(ctx: Context, shard: Shard): Promise<void> {
   const lag = `${REPLICA_LAG_MS} milliseconds`;
   const rows = await ctx.db.query<{ repository_id: string }>(sql`
     select w.repository_id from sweeps w join repository_syncs s using (repository_id)
-      where ${isIn(sql`w.repository_id`, shard)}
+      where ${isIn(sql`w.repository_id`, shard)} and ${isIn(sql`s.repository_id`, shard)}
         and s.state = 'live' and w.changed_at is not null and not ${rests(ctx, "catch-up", sql`w.repository_id::text`)}
         and (s.confirmed_at is null or s.confirmed_at <= w.changed_at + ${lag}::interval)`);
   for (const { repository_id } of rows) await enqueueCatchUp(ctx, { repositoryId: Number(repository_id) });

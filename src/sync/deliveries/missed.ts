@@ -106,7 +106,8 @@ async function findAppHook(ctx: Context): Promise<Open[]> {
 /** A hook is ours if we know its deliveries or it has our address. The App's repositories need none. */
 async function findOpen(ctx: Context, shard: Shard): Promise<Open[]> {
   const rows = await ctx.db.query<{ repository_id: string; hook_id: string | null; checked_until: Date | null }>(sql`
-    select s.repository_id, c.hook_id, c.checked_until from repository_syncs s left join hook_checks c using (repository_id)
+    select s.repository_id, c.hook_id, c.checked_until from repository_syncs s
+      left join hook_checks c on c.repository_id = s.repository_id and ${isIn(sql`c.repository_id`, shard)}
       where ${isIn(sql`s.repository_id`, shard)} and s.state = 'live' and not (${ctx.config.appId !== null}::boolean and exists (select from installation_repositories i
         where i.repository_id = s.repository_id and i.page > 0)) order by c.asked_at nulls first, s.repository_id, c.hook_id`);
   const lookAgainBefore = ctx.clock.now().getTime() - LOOK_AGAIN_MS;
