@@ -109,7 +109,7 @@ async function doubtRefs(
   at: Date,
 ): Promise<void> {
   for (const { repository, refs = [] } of touched)
-    if (refs.length > 0 && (await ctx.upstream.mayRaiseDoubt(caller)))
+    if (refs.length > 0 && (await ctx.upstream.takeDoubt(caller)))
       await ctx.db.transaction((tx) => storeDoubt(tx, repository.id, refs, at));
 }
 
@@ -168,7 +168,7 @@ async function readBack(
 async function mark(writer: Writer, { things, threadsOf = [] }: Touched): Promise<void> {
   const single = things.filter(({ key }) => key !== 0);
   if (single.length + threadsOf.length === 0) return;
-  const isAsked = await writer.ctx.upstream.mayRaiseDoubt(writer.caller);
+  const isAsked = await writer.ctx.upstream.takeDoubt(writer.caller);
   if (threadsOf.length > 0) await leaveToUpstream(writer, threadsOf, { isAsked });
   if (single.length > 0 && isAsked) await markForRefresh(writer, single);
 }

@@ -121,10 +121,10 @@ export class UpstreamForCallers {
   }
 
   /**
-   * Whether a doubt that a caller's refused request raises may have the mirror ask upstream later. A caller's own token
-   * may be refused as often as they like.
+   * Takes a read out of the caller's share, for what the mirror asks of upstream later because of their request. False: the share is
+   * spent. A caller's own token may be refused as often as they like.
    */
-  async mayRaiseDoubt(caller: Caller): Promise<boolean> {
+  async takeDoubt(caller: Caller): Promise<boolean> {
     if (caller.kind === "user" && caller.by.of === "own") return true;
     return (await this.#spentBy(caller)) === null;
   }

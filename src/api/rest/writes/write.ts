@@ -99,7 +99,7 @@ export async function perform(writer: Writer, write: Write): Promise<Performed> 
   await trace.end();
   // The mirror may still show a resource that upstream calls missing or moved.
   const isInDoubt = [301, 307, 404, 410].includes(answer.status);
-  if (isInDoubt && (await writer.ctx.upstream.mayRaiseDoubt(writer.caller))) await markForRefresh(writer, write.about);
+  if (isInDoubt && (await writer.ctx.upstream.takeDoubt(writer.caller))) await markForRefresh(writer, write.about);
   return { answer, isStored: false };
 }
 
