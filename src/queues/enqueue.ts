@@ -7,6 +7,7 @@ import {
   type MaintenanceTask,
   type RefreshJob,
   type RepositoryJob,
+  type Shard,
   type ShardedTask,
   type TargetJob,
 } from "./jobs.ts";
@@ -153,11 +154,11 @@ export async function enqueueTargets(ctx: QueueAccess, targetIds: readonly numbe
 }
 
 /** Asks for a task to be done for each shard. A shard whose job waits or runs already gets no second one. */
-export async function enqueueShards(ctx: QueueAccess, task: ShardedTask, of: number): Promise<void> {
-  const jobs = Array.from({ length: of }, (_, at) => ({
+export async function enqueueShards(ctx: QueueAccess, task: ShardedTask, shards: readonly Shard[]): Promise<void> {
+  const jobs = shards.map((shard) => ({
     name: task,
-    data: { at, of },
-    opts: { deduplication: { id: `${task} ${at} of ${of}` } },
+    data: shard,
+    opts: { deduplication: { id: `${task} ${shard.at} of ${shard.of}` } },
   }));
   await askQueues(ctx, () => ctx.queues.shards.addBulk(jobs));
 }

@@ -54,10 +54,14 @@ export interface TargetJob {
   targetId: number;
 }
 
-/** A part of all repositories: those whose ids leave the remainder `at` when divided by `of`. */
+/** A part of all repositories: a range of their ids. */
 export interface Shard {
   at: number;
   of: number;
+  /** Its first id; null: it begins with the least. */
+  from: number | null;
+  /** The first id behind it; null: it has all behind `from`. */
+  until: number | null;
 }
 
 /** The tasks whose work on large fleets is divided. */

@@ -4,23 +4,40 @@ import { enqueueShards } from "../queues/enqueue.ts";
 import type { Shard, ShardedTask } from "../queues/jobs.ts";
 
 /** A fleet that one worker looks after at once. */
-export const WHOLE: Shard = { at: 0, of: 1 };
+export const WHOLE: Shard = { at: 0, of: 1, from: null, until: null };
 
-/** Somewhat fewer than GraphQL shows for one point, since shards are not quite equal; smaller ones would cost more points. */
+/** Somewhat fewer than GraphQL shows for one point, since shards grow before they are divided anew; smaller ones would cost more points. */
 const REPOSITORIES_A_SHARD = 900;
 
-/** Repositories fall into so many slots by their ids, and a shard is a range of them: an index of slots finds its rows. */
-const SLOTS = 1024;
+/**
+ * Whether a repository of this id is in the shard. Asked of each table that a statement joins: otherwise Postgres reads the others
+ * whole for each shard.
+ */
+export function isIn(id: Sql, { from, until }: Shard): Sql {
+  const isBehind = from === null ? sql`true` : sql`${id} >= ${from}`;
+  return until === null ? isBehind : sql`${isBehind} and ${id} < ${until}`;
+}
 
 /**
- * Whether a repository of this id is in the shard. Nothing is stored of it, so any number of shards cover all repositories. Asked of
- * each table that a statement joins: otherwise Postgres reads the others whole for each shard.
+ * The fleet in ranges of ids, which hold about as many live repositories each. The primary key of each table finds the rows of a range, and
+ * rows that were added together lie together.
+ * @param size how many repositories a shard has at least
  */
-export function isIn(id: Sql, { at, of }: Shard): Sql {
-  if (of === 1) return sql`true`;
-  const [first, end] = [Math.ceil((at * SLOTS) / of), Math.ceil(((at + 1) * SLOTS) / of)];
-  // Written as the indexes have it.
-  return sql`(${id} % ${sql.script(String(SLOTS))}) between ${first} and ${end - 1}`;
+export async function shardsOf({ db }: Pick<Context, "db">, size = REPOSITORIES_A_SHARD): Promise<Shard[]> {
+  const [row] = await db.query<{ live: number }>(sql`
+    select count(*)::int as live from repository_syncs where state = 'live'`);
+  const of = Math.floor((row?.live ?? 0) / size);
+  if (of < 2) return [WHOLE];
+  const firsts = await db.query<{ id: number }>(sql`
+    select min(repository_id)::float8 as id from (
+        select repository_id, ntile(${of}) over (order by repository_id) as part from repository_syncs where state = 'live'
+      ) live group by part order by part`);
+  return firsts.map(({ id }, at) => ({
+    at,
+    of: firsts.length,
+    from: at === 0 ? null : id,
+    until: firsts[at + 1]?.id ?? null,
+  }));
 }
 
 /**
@@ -32,9 +49,8 @@ export async function inShards(
   task: ShardedTask,
   work: (shard: Shard) => Promise<unknown>,
 ): Promise<void> {
-  const [row] = await ctx.db.query<{ live: number }>(sql`
-    select count(*)::int as live from repository_syncs where state = 'live'`);
-  const of = Math.min(SLOTS, Math.floor((row?.live ?? 0) / REPOSITORIES_A_SHARD));
-  if (of < 2) await work(WHOLE);
-  else await enqueueShards(ctx, task, of);
+  const shards = await shardsOf(ctx);
+  const [only] = shards;
+  if (only && shards.length === 1) await work(only);
+  else await enqueueShards(ctx, task, shards);
 }

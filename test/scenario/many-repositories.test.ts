@@ -8,6 +8,7 @@ import { MAINTENANCE_TASKS, type MaintenanceTask } from "../../src/queues/jobs.t
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { intervals } from "../../src/sync/schedules.ts";
+import { shardsOf } from "../../src/sync/shards.ts";
 import { maintain } from "../../workers/maintenance.ts";
 import { printFigures } from "../support/figures.ts";
 import { type ManyRepositories, openManyRepositories } from "../support/many-repositories.ts";
@@ -82,11 +83,7 @@ async function costOf(
 
 /** As the workers do it together: each shard once. */
 async function sweepAll({ world }: ManyRepositories, ctx: ManyRepositories["world"]["ctx"]): Promise<void> {
-  const of = Math.max(
-    1,
-    Math.floor((await ctx.db.count(sql`select from repository_syncs where state = 'live'`)) / 900),
-  );
-  for (let at = 0; at < of; at++) await paced(world, () => sweep(ctx, { signal, shard: { at, of } }));
+  for (const shard of await shardsOf(ctx)) await paced(world, () => sweep(ctx, { signal, shard }));
 }
 
 /** Lets the repositories' own fields be due, and no list: those are asked for at the pace that upstream allows, however many there are. */

@@ -1,11 +1,12 @@
 /** The work on a large fleet is divided over workers. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import type { Shard } from "../../src/queues/jobs.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
-import { inShards } from "../../src/sync/shards.ts";
+import { inShards, shardsOf, WHOLE } from "../../src/sync/shards.ts";
 import { eventually } from "../support/patience.ts";
 import { rowsReadBy } from "../support/rows-read.ts";
 import { openWorld } from "../support/world.ts";
@@ -27,13 +28,11 @@ test("a large fleet is swept in shards at once, each repository by one, and a sh
   );
   await resolveSelections(ctx);
   for (const { id } of listed) await backfill(ctx, { repositoryId: id }, signal);
-  const sweptBy = async (of: number) =>
-    (await Promise.all(Array.from({ length: of }, (_, at) => sweep(ctx, { shard: { at, of } })))).map(
-      ({ swept }) => swept,
-    );
-  const shares = await sweptBy(2);
-  expect(shares.reduce((sum, swept) => sum + swept, 0)).toBe(REPOSITORIES);
-  expect(await sweptBy(2)).toEqual([0, 0]);
+  const shards = await shardsOf(ctx, 1);
+  const sweepAll = async () =>
+    (await Promise.all(shards.map((shard) => sweep(ctx, { shard })))).map(({ swept }) => swept);
+  expect(await sweepAll()).toEqual([1, 1, 1]);
+  expect(await sweepAll()).toEqual([0, 0, 0]);
 
   // So many that they are divided; upstream shows none of them, and nothing of them is due.
   await ctx.db.query(sql`insert into repository_syncs (repository_id, state, added_at, backfilled_at, confirmed_at)
@@ -60,13 +59,13 @@ test("the shards of a fleet read hardly more rows together than one worker for a
   await ctx.db.query(sql`insert into audits (repository_id, repair, started_at, finished_at, phase, report)
     select n, true, ${now}, ${now}, 'ended', '{}' from generate_series(1, 20000) n`);
   await ctx.db.query(sql`vacuum analyze repository_syncs, sweeps, audits`);
-  const sweptBy = async (of: number) => {
+  const sweptBy = async (shards: readonly Shard[]) => {
     const read = await rowsReadBy(ctx.config.databaseUrl, async (db) => {
-      for (let at = 0; at < of; at++) await sweep({ ...ctx, db }, { shard: { at, of }, largeFleet: 1_000_000 });
+      for (const shard of shards) await sweep({ ...ctx, db }, { shard, largeFleet: 1_000_000 });
     });
     return (read.repository_syncs ?? 0) + (read.sweeps ?? 0) + (read.audits ?? 0);
   };
-  const whole = await sweptBy(1);
+  const whole = await sweptBy([WHOLE]);
   expect(whole).toBeGreaterThanOrEqual(20_000);
-  expect((await sweptBy(20)) / whole).toBeLessThan(2);
+  expect((await sweptBy(await shardsOf(ctx, 900))) / whole).toBeLessThan(1.1);
 });
