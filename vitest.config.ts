@@ -26,7 +26,7 @@ export default defineConfig({
     reporters: ["default", new RunReport(process.env.TAIN_TEST_REPORT)],
     projects: [
       { extends: true, test: { name: "quick", include: QUICK } },
-      { extends: true, test: { name: "full", include: [everything], exclude: QUICK } },
+      { extends: true, test: { name: "full", include: [everything], exclude: [...QUICK, "**/node_modules/**"] } },
     ],
   },
 });
