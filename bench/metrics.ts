@@ -53,9 +53,9 @@ async function measureReceive(): Promise<Measured> {
 }
 
 /**
- * What a process answers while it counts, less the time that it takes to be read, against what the same process answers in its turn before or
- * after, while it does not count. So none is compared with another, which has had other luck with what the compiler made of it. Four
- * take short turns: what a turn leaves behind to be done is never in the way of the next, which is another's.
+ * Compares each process with itself: its answers in a turn in which it counts, with those of its turn before or after, in which it does
+ * not. The time of a reading is taken off the former. Two processes of one program differ by what the compiler made of each. Four
+ * processes take short turns, so that what a turn leaves to be done falls into no turn of the same process.
  */
 async function measure(part: string, start: Start, forget: () => Promise<unknown> = async () => {}): Promise<Measured> {
   await using loader = openLoader();

@@ -32,7 +32,7 @@ export function refreshId({ kind, repositoryId, key }: RefreshJob): string {
   return `${kind}-${repositoryId}-${key}`;
 }
 
-/** A new job's id. It says how many deliveries share the job, so that nobody has to look into the job to count them. */
+/** A new job's id. It says how many deliveries share the job: they are counted without reading it. */
 export function burstId(deliveries: number): string {
   return `${deliveries}-${randomUUID()}`;
 }

@@ -6,9 +6,10 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import type { PullIssue, Repository } from "../../src/simulator/records.ts";
 import { isPull } from "../../src/simulator/world.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
+import { markListsDue } from "../../src/sync/lists/due.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
-import { mirrorFirst, passLists } from "../support/lists-pass.ts";
+import { mirrorFirst, passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 // Lists that are held whole, from the webhook to the answer. Each answer is upstream's, and it is known whether upstream was asked.
@@ -29,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-const pass = (ms: number) => passLists(world, ms);
+const pass = (ms: number) => passRound(world, ms, markListsDue);
 
 function pulls(): PullIssue[] {
   return [...repository.rows.issuesByCreated.ascending()].filter((one): one is PullIssue => isPull(one));

@@ -3,16 +3,15 @@ import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { createTags, deleteBranch, deleteTag, moveTag } from "../../src/simulator/changes/refs.ts";
-import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addCode } from "../../src/simulator/generate-code.ts";
 import type { Repository } from "../../src/simulator/records.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
-import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { forge } from "../support/forging.ts";
+import { passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 // Branches and tags, from the push to the answer. Each answer is upstream's, and it is known whether upstream was asked.
@@ -46,17 +45,7 @@ afterAll(() => world?.[Symbol.asyncDispose]());
 const main = () => repository.branches.get(repository.defaultBranch) ?? "";
 const push = (branch: string) => pushBranch(world.simulator.world, repository.ownerId, repository, branch);
 
-/** Lets the scheduler's next round come after so long, and all that it asks for be done. */
-async function pass(ms: number): Promise<void> {
-  const { ctx } = world;
-  await world.settle();
-  world.advance(ms);
-  (world.simulator.world.clock as SettableClock).advance(ms + 2_000);
-  await markRefsDue(ctx);
-  await ctx.queues.refresh.clean(0, 1_000, "delayed");
-  await dispatchMarks(ctx);
-  await world.settle();
-}
+const pass = (ms: number) => passRound(world, ms, markRefsDue);
 
 const at = (path: string) => `/repos/${world.first}${path}`;
 const get = (path: string, token: string | null = world.token) => askAt(world.url, "GET", at(path), { token });

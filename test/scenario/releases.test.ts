@@ -8,10 +8,10 @@ import { addCode } from "../../src/simulator/generate-code.ts";
 import type { Repository } from "../../src/simulator/records.ts";
 import type { Release } from "../../src/simulator/records-code.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
-import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { markReleasesDue } from "../../src/sync/releases/due.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 // Releases, from the webhook to the answer. Each answer is upstream's, and it is known whether upstream was asked.
@@ -60,18 +60,7 @@ function release(tagName: string, more: Partial<Parameters<typeof createRelease>
   });
 }
 
-/** Lets the scheduler's next round come after so long, and all that it asks for be done. */
-async function pass(ms: number): Promise<void> {
-  const { ctx } = world;
-  await world.settle();
-  world.advance(ms);
-  // Of two changes within a second nobody could tell which is the later.
-  (world.simulator.world.clock as SettableClock).advance(ms + 2_000);
-  await markReleasesDue(ctx);
-  await ctx.queues.refresh.clean(0, 1_000, "delayed");
-  await dispatchMarks(ctx);
-  await world.settle();
-}
+const pass = (ms: number) => passRound(world, ms, markReleasesDue);
 
 const at = (path: string) => `/repos/${world.first}${path}`;
 const get = (path: string, token: string | null = world.token) => askAt(world.url, "GET", at(path), { token });

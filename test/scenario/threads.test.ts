@@ -10,9 +10,10 @@ import type { PullIssue, Repository } from "../../src/simulator/records.ts";
 import { isPull } from "../../src/simulator/world.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
+import { markListsDue } from "../../src/sync/lists/due.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
-import { mirrorFirst, passLists } from "../support/lists-pass.ts";
+import { mirrorFirst, passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 // Threads of review comments, from the webhook to the answer. Each answer is upstream's, and it is known whether upstream was asked.
@@ -46,7 +47,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-const pass = (ms: number) => passLists(world, ms);
+const pass = (ms: number) => passRound(world, ms, markListsDue);
 
 function pullsOf(repositories: readonly Repository[]): PullIssue[] {
   return repositories.flatMap(({ rows }) =>

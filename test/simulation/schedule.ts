@@ -63,7 +63,7 @@ export interface Plan {
   readonly auditPeriodMs: number;
   /** By how much the clock of each process is wrong. */
   readonly skewsMs: Readonly<Record<string, number>>;
-  /** Which of the changes move `updated_at` of which it is not known whether they do. */
+  /** Whether a change moves `updated_at`, for each kind for which that is not known. */
   readonly bumps: Readonly<Partial<UncertainBumps>>;
   readonly steps: readonly Step[];
 }

@@ -4,7 +4,7 @@ import { PAGES_A_WINDOW, type StoredPage } from "../reads/pages.ts";
 
 /**
  * A long list in the order of changes is copied in windows of ten pages. A window begins at a time, and its pages have numbers.
- * Windows save requests: where each page begins at the second in which the page before ended, rows of that second are read twice.
+ * Windows save requests. Where each page begins at a time, the rows of that second are read twice.
  *
  * Pages of a window are read from the last to the first. A row that changes or is deleted meanwhile leaves its place, and all
  * rows behind it move to the front, so to pages that are still to be read. The first page says how long the list is. So it

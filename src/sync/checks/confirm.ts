@@ -12,7 +12,7 @@ import { headsOf } from "./heads.ts";
 const WAITING_MS = 5 * 60_000;
 /** The others. */
 const QUIET_MS = 60 * 60_000;
-/** Those of repositories of which upstream has told nothing since, and had nothing to tell. */
+/** Heads of a repository about which upstream has told nothing since, with no delivery lost. */
 const SILENT_MS = 24 * 3_600_000;
 /** Rows of commits that are nobody's head are kept so long after they were last seen. */
 const KEPT_MS = 24 * 3_600_000;

@@ -1,6 +1,5 @@
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import type { Repository } from "../../src/simulator/records.ts";
-import { markListsDue } from "../../src/sync/lists/due.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import type { TestWorld } from "./world.ts";
 
@@ -14,14 +13,18 @@ export async function mirrorFirst(world: TestWorld): Promise<Repository> {
   return found;
 }
 
-/** Lets the scheduler's next round of lists come after so long, and all that it asks for be done. */
-export async function passLists(world: TestWorld, ms: number): Promise<void> {
+/** Lets the scheduler's next round come after so long, and all that it asks for be done. @param markDue marks the part that is due then */
+export async function passRound(
+  world: TestWorld,
+  ms: number,
+  markDue: (ctx: TestWorld["ctx"]) => Promise<unknown>,
+): Promise<void> {
   const { ctx } = world;
   await world.settle();
   world.advance(ms);
   // Of two changes within a second nobody could tell which is the later.
   (world.simulator.world.clock as SettableClock).advance(ms + 2_000);
-  await markListsDue(ctx);
+  await markDue(ctx);
   await ctx.queues.refresh.clean(0, 1_000, "delayed");
   await dispatchMarks(ctx);
   await world.settle();
