@@ -1,4 +1,4 @@
-/** Writes whose effect a read has brought before upstream's answer arrived. */
+/** Writes beside reads: one that shows their effect before upstream's answer arrives, and one that does not show it yet. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { fetchAndStorePage } from "../../src/sync/reads/pages.ts";
@@ -40,4 +40,25 @@ test("a comment that a read has counted already is not counted twice", async () 
   expect(await shown()).toBe(2);
   expect((await comment()).status).toBe(201);
   expect(await shown()).toBe(3);
+});
+
+test("what a write implied is not taken back by what a replica that has not heard of it shows after the next write", async () => {
+  const issues = `/repos/${world.repositories[0]?.fullName}/issues`;
+  const { number } = (await world.send("POST", issues, { body: JSON.stringify({ title: "to be locked" }) })).body;
+  const said = await world.send("POST", `${issues}/${number}/comments`, {
+    body: JSON.stringify({ body: "a comment" }),
+  });
+  const lock = () => world.send("PUT", `${issues}/${number}/lock`, { body: JSON.stringify({ lock_reason: "spam" }) });
+  expect((await lock()).status).toBe(204);
+  const shown = async () => (await world.get(`${issues}/${number}`)).body;
+  expect(await shown()).toMatchObject({ comments: 1, locked: true });
+
+  // Replicas stay behind, for upstream's time stands still.
+  world.upstream.setFaults({ lagMs: 2_500 });
+  expect((await world.send("DELETE", `${issues}/comments/${said.body.id}`)).status).toBe(204);
+  expect(await shown()).toMatchObject({ comments: 0, locked: true });
+  // It is locked already. So the replica, asked what became of the lock, shows what was written, and the deleted comment's count.
+  expect((await lock()).status).toBe(204);
+  expect((await world.getUpstream(`${issues}/${number}`)).body).toMatchObject({ comments: 1, locked: true });
+  expect(await shown()).toMatchObject({ comments: 0, locked: true });
 });

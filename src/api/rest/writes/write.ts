@@ -198,15 +198,15 @@ async function fold(
     const reading = readings.find(({ kind, key: number }) => kind === one.kind && number === one.key);
     const read = reading?.body ? mainOf(reading, observeReading(reading, at)) : {};
     const isConfirmed = shows(read, one, stored);
-    if (reading && isConfirmed) confirmed.add(reading);
+    if (reading && isConfirmed && isFromAfter(read, one, stored)) confirmed.add(reading);
     if ((reading && !isConfirmed) || one.isGuess) doubts.push(key);
     if (!stored || stored.deletedAt !== null) continue;
     const exact = isConfirmed && one.movedAt !== null ? { ...one, movedAt: String(read.updated_at) } : one;
     observed.push({ seen: seenAs(exact, key, stored, at), shapes: new Map() });
   }
   for (const reading of readings) {
-    // A reading that shows the write counts as seen with the answer. Otherwise an earlier write in the same second
-    // would win.
+    // A reading that only an upstream with the write can show counts as seen with the answer. Otherwise an earlier write
+    // in the same second would win.
     const seenAt = confirmed.has(reading) || reading.showsWrite ? at.seenAt : reading.seenAt;
     if (reading.body) observed.push(observeReading({ ...reading, seenAt }, at));
   }
@@ -233,6 +233,18 @@ function shows(read: Fields, { fields, movedAt }: Implied, stored: Stored | unde
   return (
     String(read.updated_at ?? "") >= String(since) &&
     Object.entries(fields).every(([key, value]) => sameValue(read[key], value))
+  );
+}
+
+/**
+ * Whether the reading, which shows the implied fields, shows anything that was not there before the write. A write that
+ * changes nothing is shown by a lagging replica too, beside what an earlier write has changed since.
+ */
+function isFromAfter(read: Fields, { fields }: Implied, stored: Stored | undefined): boolean {
+  return (
+    !stored ||
+    String(read.updated_at ?? "") > String(stored.fields.updated_at ?? "") ||
+    Object.entries(fields).some(([key, value]) => !sameValue(stored.fields[key], value))
   );
 }
 
