@@ -1,5 +1,8 @@
+import { Readable } from "node:stream";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import type { ForwardOwn } from "../../src/api/callers/caller.ts";
+import { sentOn } from "../../src/api/forward/sent-on.ts";
 import { listWrites } from "../../src/api/trace/writes.ts";
 import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
 import type { Issue } from "../../src/simulator/records.ts";
@@ -23,6 +26,7 @@ afterAll(() => world?.[Symbol.asyncDispose]());
 beforeEach(async () => {
   world.upstream.setFaults({});
   await world.ctx.db.query(sql`truncate writes, refresh_marks`);
+  await world.ctx.db.query(sql`update repository_syncs set mirrors = '{}'`);
 });
 
 const ask = (method: string, path: string, options: Asking & { body?: string } = {}) =>
@@ -113,6 +117,18 @@ test("a write to the repository has the mirror ask about it, within the caller's
   expect(await marked()).toEqual([]);
 });
 
+test("a write takes one read of the caller's share, however much is asked about because of it", async () => {
+  const { number } = await openPull("shared");
+  const spare = await world.openSibling({ UPSTREAM_READS_PER_CALLER: "1" });
+  const token = "ghp_of-one-who-merges";
+  world.upstream.tokens.create({ token, login: "merging", repositories: "all" });
+  // Their branches are in doubt from the merge on, and the pull request after it.
+  await world.ctx.db.query(sql`update repository_syncs set mirrors = '{refs}' where repository_id = ${id}`);
+  const merge = await askAt(spare, "PUT", `/repos/${repo}/pulls/${number}/merge`, { token, body: "{}" });
+  expect(merge.status).toBe(200);
+  expect(await marked()).toEqual([`issue ${number}`, `pull_request ${number}`, `refs ${id}`]);
+});
+
 test("a write whose outcome nobody knows is asked about, and not sent again", async () => {
   const { number } = await openPull("unknown");
   world.upstream.setFaults({ http: [{ match: "^PUT", kind: "reset" }] });
@@ -120,4 +136,26 @@ test("a write whose outcome nobody knows is asked about, and not sent again", as
   expect(answer.status).toBe(502);
   world.upstream.setFaults({});
   expect(await marked()).toEqual([`issue ${number}`, `pull_request ${number}`]);
+});
+
+test("what a write's answer showed is marked also where reading it back fails", async () => {
+  let asked = 0;
+  const takeDoubt = async () => {
+    if (++asked === 1) throw new Error("It is broken");
+    return true;
+  };
+  const repository = { id, fullName: repo, htmlUrl: null };
+  const shown = { repository, things: [{ kind: "issue" as const, repositoryId: id, key: 1, path: null }] };
+  const caller = { kind: "user", userId: world.userId, by: { of: "upstream", fingerprint: "of-a-person" } };
+  // Of an API's context and caller it takes what a job's context has, and the user's id.
+  const writer = { ctx: { ...world.ctx, upstream: { takeDoubt } }, caller, requestId: "test" } as unknown as Parameters<
+    typeof sentOn
+  >[0];
+  const traced = { method: "POST", route: null, path: "/graphql", repositoryId: id };
+  const answer = { status: 200, headers: {}, body: Readable.from(["{}"]) } as unknown as Awaited<
+    ReturnType<ForwardOwn>
+  >;
+  const send = await sentOn(writer, traced, async () => answer, { touched: [], learn: () => [shown] });
+  await send({ method: "POST", path: "/graphql", headers: {}, body: null } as unknown as Parameters<ForwardOwn>[0]);
+  expect(await marked()).toEqual(["issue 1"]);
 });

@@ -1,4 +1,4 @@
-/** Writes that are only passed on: sent once, recorded, and what they touched read again before the answer leaves. */
+/** Forwarded writes: sent once, recorded, and what they touched read again before the answer leaves. */
 import type { Json } from "../../json.ts";
 import { leaveThreads } from "../../mirror/store/lists.ts";
 import { nextRound, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
@@ -56,13 +56,14 @@ export async function sentOn(
   const { ctx } = writer;
   const before = await storedOf(ctx, touched);
   const trace = await beginTrace(writer, traced);
+  const isPaid = paidOnce(writer);
   const writerAt = ({ repository }: Touched): Writer => ({ ...writer, route: traced.route ?? traced.path, repository });
   const learn = told ?? (touched.some(({ shows }) => shows !== undefined) ? shownOf(touched) : null);
   return async (request) => {
     const sentAt = ctx.clock.now();
     let isSent = false;
     try {
-      await doubtRefs(writer, touched, sentAt);
+      await doubtRefs(writer, touched, { at: sentAt, isPaid });
       isSent = true;
       const answered = await send(request);
       trace.heard(answered);
@@ -71,16 +72,17 @@ export async function sentOn(
         return answered;
       }
       const { opened, answer } = learn ? await hold(answered) : { opened: answered, answer: null };
+      let all = touched;
       try {
-        const all = learn ? await learn(answer) : touched;
+        if (learn) all = await learn(answer);
         await Promise.all(
-          withFewReads(all).map((one) => readBack(writerAt(one), one, { before, opened, sentAt, trace })),
+          withFewReads(all).map((one) => readBack(writerAt(one), one, { before, opened, sentAt, trace, isPaid })),
         );
       } catch (error) {
         // Upstream has done the write. A failure as answer would make the caller write twice.
         const { requestId } = writer;
         ctx.log.error({ err: error, requestId }, "What a write has changed at upstream could not be read");
-        for (const one of touched) await mark(writerAt(one), one);
+        for (const one of all) await mark(writerAt(one), one, isPaid);
       }
       return opened;
     } catch (error) {
@@ -91,7 +93,7 @@ export async function sentOn(
         trace.unsent();
       }
       // Nobody knows whether upstream did it.
-      else for (const one of touched) await mark(writerAt(one), one);
+      else for (const one of touched) await mark(writerAt(one), one, isPaid);
       throw error;
     } finally {
       await trace.end();
@@ -99,18 +101,34 @@ export async function sentOn(
   };
 }
 
+/** Whether the caller's share has room for what the mirror asks later because of this write. */
+type IsPaid = () => Promise<boolean>;
+
+/** Takes one read of the caller's share for the whole write, as soon as something has to be asked about. */
+function paidOnce({ ctx, caller }: Pick<Writer, "ctx" | "caller">): IsPaid {
+  let taken: Promise<boolean> | null = null;
+  return async () => {
+    try {
+      taken ??= ctx.upstream.takeDoubt(caller);
+      return await taken;
+    } catch (error) {
+      taken = null;
+      throw error;
+    }
+  };
+}
+
 /**
- * Until their push is heard of, or they are read, what the write may move is upstream's to answer. Before it is sent, so that a push
- * that is heard of first ends the doubt. What has to be read otherwise is out of the caller's share.
+ * Leaves the branches and tags that the write may move to upstream, until their push arrives or they are read. The doubt is stored
+ * before the write is sent, so that a push that arrives first ends it.
  */
 async function doubtRefs(
-  { ctx, caller }: Pick<Writer, "ctx" | "caller">,
+  { ctx }: Pick<Writer, "ctx">,
   touched: readonly Touched[],
-  at: Date,
+  { at, isPaid }: { at: Date; isPaid: IsPaid },
 ): Promise<void> {
   for (const { repository, refs = [] } of touched)
-    if (refs.length > 0 && (await ctx.upstream.takeDoubt(caller)))
-      await ctx.db.transaction((tx) => storeDoubt(tx, repository.id, refs, at));
+    if (refs.length > 0 && (await isPaid())) await ctx.db.transaction((tx) => storeDoubt(tx, repository.id, refs, at));
 }
 
 /** Nothing was done. While that cannot be noted, reads of these go on to ask upstream. */
@@ -154,21 +172,27 @@ function withFewReads(touched: readonly Touched[]): Touched[] {
 async function readBack(
   writer: Writer,
   touched: Touched,
-  { before, opened, sentAt, trace }: { before: Before; opened: Opened; sentAt: Date; trace: Trace },
+  {
+    before,
+    opened,
+    sentAt,
+    trace,
+    isPaid,
+  }: { before: Before; opened: Opened; sentAt: Date; trace: Trace; isPaid: IsPaid },
 ): Promise<void> {
   const { things, says } = touched;
   const reads = things.flatMap((thing) => readOf(writer, thing, before.get(nameOf(thing))));
   const { date } = opened.headers;
   const headers = date === undefined ? {} : { date };
   await settle(writer, { reads: () => reads, says: says ?? (() => ({})) }, { headers, body: "", sentAt, trace });
-  await mark(writer, touched);
+  await mark(writer, touched, isPaid);
 }
 
 /** The mirror's later reads come out of the caller's share: most such writes can be repeated at will. */
-async function mark(writer: Writer, { things, threadsOf = [] }: Touched): Promise<void> {
+async function mark(writer: Writer, { things, threadsOf = [] }: Touched, isPaid: IsPaid): Promise<void> {
   const single = things.filter(({ key }) => key !== 0);
   if (single.length + threadsOf.length === 0) return;
-  const isAsked = await writer.ctx.upstream.takeDoubt(writer.caller);
+  const isAsked = await isPaid();
   if (threadsOf.length > 0) await leaveToUpstream(writer, threadsOf, { isAsked });
   if (single.length > 0 && isAsked) await markForRefresh(writer, single);
 }
