@@ -49,6 +49,9 @@ interface PendingCursor {
   receivedAt: string;
 }
 
+/** Bounds what one call remembers of the bursts. Their oldest name the oldest deliveries, and only these are looked at. */
+const MOST_REMEMBERED = 5 * BATCH_SIZE * MAX_BATCHES;
+
 /**
  * Queues every delivery that has been pending too long: its job was lost with Redis, or was never added. A delivery
  * with a job of its own, or a shared one, is left to that job. So the backlog of a slow process does not add to its
@@ -58,20 +61,37 @@ export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queue
   const overdue = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
   let asked = 0;
   let last: PendingCursor | undefined;
-  let inBursts: ReadonlySet<string> | undefined;
+  const withoutJob = findWithoutJob(ctx);
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
     const behind = last ? sql`(received_at, id) > (${last.receivedAt}::timestamptz, ${last.id}::uuid)` : sql`true`;
     const rows = await ctx.db.query<PendingCursor>(sql`select id, received_at::text as "receivedAt" from deliveries
       where status = 'pending' and received_at <= ${overdue} and ${behind} order by received_at, id limit ${BATCH_SIZE}`);
     if (rows.length === 0) break;
     // A delivery that is applied between the two questions is asked for once more, and found settled.
-    inBursts ??= new Set(await deliveriesInBursts(ctx));
-    const unshared = rows.flatMap(({ id }) => (inBursts?.has(id) ? [] : [id]));
-    const lost = await deliveriesWithoutJob(ctx, unshared);
+    const lost = await withoutJob(rows.map(({ id }) => id));
     await enqueueDeliveries(ctx, lost);
     asked += lost.length;
     last = rows.at(-1);
     if (rows.length < BATCH_SIZE) break;
   }
   return asked;
+}
+
+/** Finds those without a job of their own and without a burst. Reads on in the bursts only while some are not found. */
+function findWithoutJob(
+  ctx: Pick<Context, "redis" | "queues">,
+): (deliveryIds: readonly string[]) => Promise<readonly string[]> {
+  const bursts = deliveriesInBursts(ctx);
+  const inBursts = new Set<string>();
+  const unnamed = (ids: readonly string[]) => ids.filter((id) => !inBursts.has(id));
+  return async (deliveryIds) => {
+    let lost = await deliveriesWithoutJob(ctx, unnamed(deliveryIds));
+    while (lost.length > 0 && inBursts.size < MOST_REMEMBERED) {
+      const page = await bursts.next();
+      if (page.done) break;
+      for (const id of page.value) inBursts.add(id);
+      lost = unnamed(lost);
+    }
+    return lost;
+  };
 }

@@ -49,16 +49,24 @@ async function withoutJob<Asked>(
 }
 
 type OpenState = "waiting" | "prioritized" | "active" | "delayed";
-const OPEN_STATES: readonly OpenState[] = ["waiting", "prioritized", "active", "delayed"];
+/** The active ones come once more at the end, for jobs that began meanwhile. */
+const READ_IN_TURN: readonly OpenState[] = ["active", "waiting", "prioritized", "delayed", "active"];
 /** How many jobs are read from Redis at once. */
 const JOBS_READ = 1_000;
-/** How many ids of jobs are. */
+/** Neighbouring pages share so many jobs: those that finish meanwhile leave at the near end, and the others move up. */
+const JOBS_SHARED = 100;
+/** How many ids of jobs are read at once. */
 const IDS_READ = 10_000;
 
-/** The deliveries that are named by bursts. Several bursts may name one delivery. */
-export async function deliveriesInBursts(ctx: QueueAccess): Promise<string[]> {
-  const ids = await Promise.all(OPEN_STATES.map((state) => askQueues(ctx, () => readBursts(ctx.queues.bursts, state))));
-  return ids.flat();
+/** The deliveries that bursts name, a page of jobs at a time, the oldest jobs of each state first. Several may name one delivery. */
+export async function* deliveriesInBursts(ctx: QueueAccess): AsyncGenerator<string[], void> {
+  for (const state of READ_IN_TURN) {
+    for (let start = 0; ; start += JOBS_READ - JOBS_SHARED) {
+      const jobs = await askQueues(ctx, () => ctx.queues.bursts.getJobs([state], start, start + JOBS_READ - 1, true));
+      if (jobs.length === 0) break;
+      yield jobs.flatMap(({ data }) => (data satisfies BurstJob).deliveryIds);
+    }
+  }
 }
 
 /** How many deliveries the bursts in this state have. */
@@ -76,14 +84,4 @@ export async function countInBursts(ctx: QueueAccess, state: OpenState): Promise
 /** Ids that older versions gave do not say it. Most of their jobs are full. */
 function deliveriesOf(id: string): number {
   return Number(/^(\d+)-/.exec(id)?.[1] ?? BURST_SIZE);
-}
-
-async function readBursts(bursts: Queues["bursts"], state: OpenState): Promise<string[]> {
-  const deliveryIds: string[] = [];
-  // The newest come first. Jobs that finish meanwhile leave at the far end, so we skip none.
-  for (let start = 0; ; start += JOBS_READ) {
-    const jobs = await bursts.getJobs([state], start, start + JOBS_READ - 1);
-    if (jobs.length === 0) return deliveryIds;
-    for (const { data } of jobs) deliveryIds.push(...(data satisfies BurstJob).deliveryIds);
-  }
 }

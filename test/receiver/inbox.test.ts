@@ -316,6 +316,35 @@ describe("dispatching what lost its job", () => {
     expect(await queued(world)).toEqual([...ids].sort());
   });
 
+  test("of a long backlog no more is read than tells of the deliveries that are looked at", async () => {
+    await using world = await openReceiverWorld();
+    const { db, queues } = world.ctx;
+    const rows = await db.query<{ id: string }>(sql`
+      insert into deliveries (hook_id, guid, event, payload, received_at)
+        select 1, 'g-' || n, 'issues', '{}', now() - interval '1 minute' from generate_series(1, 40) n returning id`);
+    const later = Array.from({ length: 2_500 }, () => [crypto.randomUUID(), crypto.randomUUID()]);
+    await enqueueBursts(
+      world.ctx,
+      rows.map(({ id }) => id),
+    );
+    await queues.bursts.addBulk(later.map((deliveryIds) => ({ name: "apply", data: { deliveryIds } })));
+    const readJobs = queues.bursts.getJobs.bind(queues.bursts);
+    let read = 0;
+    queues.bursts.getJobs = async (...asked) => {
+      const jobs = await readJobs(...asked);
+      read += jobs.length;
+      return jobs;
+    };
+    expect(await dispatchPending(world.ctx)).toBe(0);
+    expect(read).toBeLessThanOrEqual(1_000);
+    // What no job names is looked for in all of them, and asked for once.
+    await db.query(sql`insert into deliveries (hook_id, guid, event, payload, received_at)
+      values (1, 'g-lost', 'issues', '{}', now() - interval '1 minute')`);
+    expect(await dispatchPending(world.ctx)).toBe(1);
+    expect(read).toBeGreaterThan(2_500);
+    expect(await dispatchPending(world.ctx)).toBe(0);
+  });
+
   test("a delivery just received is left to the job that its receiver adds, and a settled one to itself", async () => {
     await using world = await openReceiverWorld({ REDIS_URL: NOWHERE.redis });
     await world.deliver({ guid: "recent-1" });
