@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { KeptAnswers } from "../../src/api/forward/cache/kept-answers.ts";
 import { etagOf } from "../../src/simulator/rest/headers.ts";
 import { type Asking, askAt } from "../support/asking.ts";
 import { until } from "../support/patience.ts";
@@ -230,6 +231,35 @@ test("while Postgres refuses, everything is passed on as if nothing were kept", 
   } finally {
     await world.ctx.db.query(sql`alter table elsewhere rename to forwarded_answers`);
   }
+});
+
+test("while Postgres does not write, no more than sixteen megabytes wait for it", async () => {
+  const kept = new KeptAnswers(world.ctx);
+  const [at, headers] = [world.ctx.clock.now(), { etag: '"x"' }];
+  await world.ctx.db.transaction(async (tx) => {
+    await tx.query(sql`lock table forwarded_answers in access exclusive mode`);
+    for (let n = 0; n < 20; n++) {
+      const question = { key: `waiting-${n}`, fullName: null, id: null, isImmutable: false, perPage: null };
+      const times = { madeAt: at, usedAt: at };
+      const body = Buffer.alloc(1024 * 1024);
+      kept.keep(
+        {
+          id: crypto.randomUUID(),
+          question: question.key,
+          shownTo: "",
+          headers,
+          body,
+          variesBy: null,
+          ...times,
+          mirrors: null,
+        },
+        question,
+      );
+    }
+  });
+  await kept.close();
+  const inPostgres = sql`select from forwarded_answers where question like 'waiting-%'`;
+  expect(await world.ctx.db.query(inPostgres)).toHaveLength(15);
 });
 
 test("beyond its bound that goes which was of no use for longest, and with 0 nothing is kept", async () => {

@@ -32,26 +32,32 @@ export function digest(parts: readonly unknown[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("base64url");
 }
 
-/** One of upstream's answers, whole. */
+/** One of upstream's answers, whole. Requests share it. */
 export interface KeptAnswer {
   /** Tells it from what was answered before and after. */
-  id: string;
-  question: string;
+  readonly id: string;
+  readonly question: string;
   /** Empty: its ETag is computed for each token. Otherwise it is for this token alone, by the ETag that it was given. */
-  shownTo: string;
+  readonly shownTo: string;
   /** Names in lower case; an ETag is among them. */
-  headers: IncomingHttpHeaders;
-  body: Buffer;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
   /** Which request headers the ETag covers; null: that is not known. */
-  variesBy: string | null;
-  madeAt: Date;
-  usedAt: Date;
+  readonly variesBy: string | null;
+  readonly madeAt: Date;
+  readonly usedAt: Date;
   /** Where and when upstream last showed it to the mirror's own credential. */
-  mirrors: { repositoryId: number; at: Date } | null;
+  readonly mirrors: { repositoryId: number; at: Date } | null;
 }
 
 /** The memory of a process for answers that cannot change. */
 const MEMORY_BYTES = 16 * 1024 * 1024;
+/** So much may wait for Postgres. What comes beyond it is not kept. */
+const MOST_WAITING_BYTES = 16 * 1024 * 1024;
+/** A write that takes longer is given up, and makes room. */
+const WRITE_TIMEOUT_MS = 10_000;
+/** Nobody waits for a prune, which reads all rows but their bodies. */
+const PRUNE_TIMEOUT_MS = 60_000;
 /** The room that a row takes beside its body. */
 const ROW_BYTES = 1_500;
 /** `used_at` is written at most this often. */
@@ -72,8 +78,8 @@ interface KeptAnswerRow {
 }
 
 /**
- * Upstream's answers in Postgres, shared by all processes. Without Postgres there are none, and everything goes on. Writes wait
- * for nobody: what is under way is found here meanwhile.
+ * Upstream's answers in Postgres, shared by all processes. Without Postgres there are none, and everything goes on. Nobody waits for
+ * a write: meanwhile its answer is found here.
  */
 export class KeptAnswers {
   readonly #ctx: Pick<Context, "config" | "db" | "clock" | "log" | "random">;
@@ -83,6 +89,7 @@ export class KeptAnswers {
     sizeCalculation: ({ body }) => body.length + ROW_BYTES,
   });
   readonly #writes = new Set<Promise<void>>();
+  #waitingBytes = 0;
   /** How many bytes may still be added before the next look. Processes that start together do not look together. */
   #room: number;
 
@@ -107,7 +114,7 @@ export class KeptAnswers {
       if (isImmutable) this.#unchanging.set(nameOf(found), found);
       return found;
     } catch (error) {
-      this.#ctx.log.warn({ reason: reasonOf(error) }, "What was passed on before cannot be looked up");
+      this.#ctx.log.warn({ reason: reasonOf(error) }, "The kept answers to forwarded reads cannot be looked up");
       return null;
     }
   }
@@ -116,22 +123,27 @@ export class KeptAnswers {
     const { id, question, shownTo, headers, body, variesBy, madeAt, usedAt, mirrors } = answer;
     const name = nameOf(answer);
     const bytes = body.length + ROW_BYTES;
-    this.#underWay.set(name, answer);
     if (isImmutable) this.#unchanging.set(name, answer);
-    this.#write(async () => {
+    const write = this.#write(bytes, async () => {
       const values = sql`${question}, ${shownTo}, ${id}, ${madeAt}, ${usedAt}, ${JSON.stringify(headers)}, ${body}, ${variesBy},
         ${bytes}, ${mirrors?.repositoryId ?? null}, ${mirrors?.at ?? null}`;
-      await this.#ctx.db.query(sql`
+      await this.#ctx.db.query(
+        sql`
         insert into forwarded_answers (question, shown_to, id, made_at, used_at, headers, body, varies_by,
             bytes, mirror_repository_id, mirror_shown_at) values (${values})
           on conflict (question, shown_to) do update set id = excluded.id, made_at = excluded.made_at, used_at = excluded.used_at,
             headers = excluded.headers, body = excluded.body, varies_by = excluded.varies_by, bytes = excluded.bytes,
             mirror_repository_id = excluded.mirror_repository_id, mirror_shown_at = excluded.mirror_shown_at
-          where forwarded_answers.made_at <= excluded.made_at`);
+          where forwarded_answers.made_at <= excluded.made_at`,
+        { timeoutMs: WRITE_TIMEOUT_MS },
+      );
       this.#room -= bytes;
       if (this.#room <= 0) await this.#prune();
-    }).finally(() => {
-      if (this.#underWay.get(name) === answer) this.#underWay.delete(name);
+    });
+    if (!write) return;
+    this.#underWay.set(name, answer);
+    void write.then(() => {
+      if (this.#underWay.get(name)?.id === id) this.#underWay.delete(name);
     });
   }
 
@@ -140,13 +152,18 @@ export class KeptAnswers {
     const { id, question, shownTo } = answer;
     const now = this.#ctx.clock.now();
     if (mirrors === null && now.getTime() - answer.usedAt.getTime() < NOTED_AGAIN_AFTER_MS) return;
-    answer.usedAt = now;
-    if (mirrors !== null) answer.mirrors = { repositoryId: mirrors, at: now };
+    const shown = mirrors === null ? {} : { mirrors: { repositoryId: mirrors, at: now } };
+    const name = nameOf(answer);
+    for (const known of [this.#underWay, this.#unchanging])
+      if (known.get(name)?.id === id) known.set(name, { ...answer, usedAt: now, ...shown });
     const at = mirrors === null ? sql`` : sql`, mirror_repository_id = ${mirrors}, mirror_shown_at = ${now}`;
-    this.#write(async () => {
-      await this.#ctx.db.query(sql`
+    this.#write(ROW_BYTES, async () => {
+      await this.#ctx.db.query(
+        sql`
         update forwarded_answers set used_at = ${now}${at}
-          where question = ${question} and shown_to = ${shownTo} and id = ${id}`);
+          where question = ${question} and shown_to = ${shownTo} and id = ${id}`,
+        { timeoutMs: WRITE_TIMEOUT_MS },
+      );
     });
   }
 
@@ -159,19 +176,28 @@ export class KeptAnswers {
   async #prune(): Promise<void> {
     const most = this.#ctx.config.forwardCacheBytes;
     this.#room = most * PART;
-    await this.#ctx.db.query(sql`
+    await this.#ctx.db.query(
+      sql`
       delete from forwarded_answers where (question, shown_to) in (
         select question, shown_to from (
           select question, shown_to, sum(bytes) over (order by used_at desc, question, shown_to) as up_to from forwarded_answers
-        ) counted where up_to > ${Math.round(most * (1 - PART))}::float8)`);
+        ) counted where up_to > ${Math.round(most * (1 - PART))}::float8)`,
+      { timeoutMs: PRUNE_TIMEOUT_MS },
+    );
   }
 
-  #write(run: () => Promise<void>): Promise<void> {
+  /** The write, which never fails. Null: Postgres has fallen behind, and nothing is written. */
+  #write(bytes: number, run: () => Promise<void>): Promise<void> | null {
+    if (this.#waitingBytes + bytes > MOST_WAITING_BYTES) return null;
+    this.#waitingBytes += bytes;
     const write: Promise<void> = run()
       .catch((error: unknown) => {
-        this.#ctx.log.warn({ reason: reasonOf(error) }, "What was passed on could not be kept");
+        this.#ctx.log.warn({ reason: reasonOf(error) }, "A forwarded answer could not be kept");
       })
-      .finally(() => this.#writes.delete(write));
+      .finally(() => {
+        this.#waitingBytes -= bytes;
+        this.#writes.delete(write);
+      });
     this.#writes.add(write);
     return write;
   }
