@@ -55,7 +55,7 @@ export async function maintain(ctx: WorkerContext, task: MaintenanceTask, signal
         pruneBodies(ctx),
         pruneWrites(ctx, signal),
         pruneSent(ctx, signal),
-        pruneCursors(ctx),
+        pruneCursors(ctx, signal),
         pruneFound(ctx, signal),
       ]);
     case "select":

@@ -142,9 +142,18 @@ export async function forgetCursors(tx: Queries, targetId: number): Promise<void
     delete from target_cursors where target_id = ${targetId} and repository_id in (select repository_id from locked)`);
 }
 
-/** Those of targets that were removed while somebody wrote an event for them. */
-export async function pruneCursors({ db }: Pick<Context, "db">): Promise<void> {
-  await db.query(sql`delete from target_cursors c where not exists (select from targets t where t.id = c.target_id)`);
+const PRUNED_AT_ONCE = 1_000;
+
+/** Drops the cursors of targets that were removed while somebody wrote an event for them. */
+export async function pruneCursors({ db }: Pick<Context, "db">, signal?: AbortSignal): Promise<void> {
+  while (!signal?.aborted) {
+    const dropped = await db.count(sql`
+      delete from target_cursors where (target_id, repository_id) in (
+        select target_id, repository_id from target_cursors c
+          where not exists (select from targets t where t.id = c.target_id)
+          limit ${PRUNED_AT_ONCE} for update skip locked)`);
+    if (dropped < PRUNED_AT_ONCE) return;
+  }
 }
 
 /** The targets that have something to send now and are held by no turn. */

@@ -83,6 +83,14 @@ async function addAll<Payload>(ctx: QueueAccess, queue: Taking<Payload>, jobs: N
   await askQueues(ctx, add);
 }
 
+/** So many jobs are one request to Redis. */
+const ADDED_AT_ONCE = 1_000;
+
+async function addInParts<Payload>(ctx: QueueAccess, queue: Taking<Payload>, jobs: NewJob<Payload>[]): Promise<void> {
+  for (let start = 0; start < jobs.length; start += ADDED_AT_ONCE)
+    await addAll(ctx, queue, jobs.slice(start, start + ADDED_AT_ONCE));
+}
+
 /**
  * Asks for the first full copy. A copy that waits or runs already continues by itself. Copies with a lower `rank` come
  * first: the first of every account, then the second of each. So no account waits behind all copies of another.
@@ -92,8 +100,22 @@ export async function enqueueBackfill(
   job: RepositoryJob,
   { rank = 1 }: { rank?: number } = {},
 ): Promise<void> {
-  const opts = { priority: Math.min(rank, MAX_PRIORITY), deduplication: { id: String(job.repositoryId) } };
-  await askQueues(ctx, () => ctx.queues.backfill.add("backfill", job, opts));
+  const { name, data, opts } = backfillJob(job, rank);
+  await askQueues(ctx, () => ctx.queues.backfill.add(name, data, opts));
+}
+
+/** Asks for the copies of many repositories, in one go. */
+export async function enqueueBackfills(ctx: QueueAccess, repositoryIds: readonly number[]): Promise<void> {
+  await addInParts(
+    ctx,
+    ctx.queues.backfill,
+    repositoryIds.map((repositoryId) => backfillJob({ repositoryId }, 1)),
+  );
+}
+
+function backfillJob(data: RepositoryJob, rank: number): NewJob<RepositoryJob> {
+  const priority = Math.min(rank, MAX_PRIORITY);
+  return { name: "backfill", data, opts: { priority, deduplication: { id: String(data.repositoryId) } } };
 }
 
 /** BullMQ's own bound. */
@@ -108,14 +130,27 @@ export async function enqueueCatchUp(
   job: RepositoryJob,
   { atOnce = false }: { atOnce?: boolean } = {},
 ): Promise<void> {
-  const id = String(job.repositoryId);
+  const { name, data, opts } = catchUpJob(job);
   await askQueues(ctx, async () => {
-    await ctx.queues.catchUp.add("catch-up", job, { deduplication: { id, keepLastIfActive: true } });
+    await ctx.queues.catchUp.add(name, data, opts);
     if (!atOnce) return;
-    const waiting = await ctx.queues.catchUp.getDeduplicationJobId(id);
+    const waiting = await ctx.queues.catchUp.getDeduplicationJobId(String(job.repositoryId));
     const known = waiting ? await ctx.queues.catchUp.getJob(waiting) : undefined;
     if (await known?.isDelayed()) await known?.promote();
   });
+}
+
+/** Asks for the catch-ups of many repositories, in one go. */
+export async function enqueueCatchUps(ctx: QueueAccess, repositoryIds: readonly number[]): Promise<void> {
+  await addInParts(
+    ctx,
+    ctx.queues.catchUp,
+    repositoryIds.map((repositoryId) => catchUpJob({ repositoryId })),
+  );
+}
+
+function catchUpJob(data: RepositoryJob): NewJob<RepositoryJob> {
+  return { name: "catch-up", data, opts: { deduplication: { id: String(data.repositoryId), keepLastIfActive: true } } };
 }
 
 /** Asks for the next part of an audit. A part that waits or runs already gets no second job. */

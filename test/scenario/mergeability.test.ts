@@ -273,4 +273,14 @@ test("what is due of several repositories at one moment is asked for a point, an
   const unknown = await ctx.db.query<{ id: number }>(sql`
     select distinct repository_id::float8 as id from pull_requests where mergeable is null and state = 'open'`);
   expect(unknown.map(({ id }) => id)).toEqual([away]);
+
+  // Of very many, one job takes its own and no more than five hundred.
+  await ctx.db.query(sql`insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
+    select 'mergeability', n, n, ${ctx.clock.now()}, ${ctx.clock.now()} from generate_series(1, 600) n`);
+  await refreshes.refresh({ kind: "mergeability", repositoryId: 600, key: 600 });
+  const rest = await ctx.db.query<{ id: number }>(
+    sql`select repository_id::float8 as id from refresh_marks order by 1`,
+  );
+  expect(rest).toHaveLength(100);
+  expect(rest.map(({ id }) => id)).not.toContain(600);
 });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { Job, Worker } from "bullmq";
 import { describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { enqueueCatchUp, enqueueDeliveries } from "../../src/queues/enqueue.ts";
+import { enqueueCatchUp, enqueueCatchUps, enqueueDeliveries } from "../../src/queues/enqueue.ts";
 import type { RepositoryJob } from "../../src/queues/jobs.ts";
 import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
 import { upsertSchedules } from "../../src/sync/schedules.ts";
@@ -108,7 +108,9 @@ describe("fetching jobs", () => {
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
     let atFirst: ReturnType<typeof seeing> | undefined;
     const ids = Array.from({ length: 300 }, (_, index) => index + 1);
-    await Promise.all(ids.map((repositoryId) => enqueueCatchUp(world.ctx, { repositoryId })));
+    // Asked for twice, each is one job.
+    for (let turn = 0; turn < 2; turn++) await enqueueCatchUps(world.ctx, ids);
+    expect(await seeing(world)).toMatchObject({ waiting: 300 });
     const worker = openWorker<RepositoryJob>(world.ctx, "catch-up", { concurrency: 256 }, async () => {
       atFirst ??= seeing(world);
       await gate;

@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
-import { enqueueBackfill, enqueueCatchUp } from "../../queues/enqueue.ts";
+import { enqueueBackfill, enqueueBackfills, enqueueCatchUps } from "../../queues/enqueue.ts";
 import { CredentialUnusableError } from "../../upstream/client/errors.ts";
 import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
 import { endOrPause, pause } from "../following/pause.ts";
@@ -157,12 +157,11 @@ export async function scheduleCatchUps(ctx: Context): Promise<void> {
         or (select count(*) from repository_syncs where state = 'live') <= ${SMALL_FLEET})
         and not ${rests(ctx, "backfill", sql`case s.state when 'backfilling' then ${key} end`)}
         and not ${rests(ctx, "catch-up", sql`case s.state when 'backfilling' then null else ${key} end`)}`);
-  for (const { repository_id, state } of rows) {
-    const job = { repositoryId: Number(repository_id) };
-    // A backfill with a lost job continues where it stopped; a running backfill gets no second job.
-    if (state === "backfilling") await enqueueBackfill(ctx, job);
-    else await enqueueCatchUp(ctx, job);
-  }
+  const idsOf = (some: typeof rows) => some.map(({ repository_id }) => Number(repository_id));
+  const isCopying = ({ state }: (typeof rows)[number]) => state === "backfilling";
+  // A backfill with a lost job continues where it stopped; a running backfill gets no second job.
+  await enqueueBackfills(ctx, idsOf(rows.filter(isCopying)));
+  await enqueueCatchUps(ctx, idsOf(rows.filter((row) => !isCopying(row))));
 }
 
 /** A part that upstream did not show during the copy may be tried again: the copy goes on with it. */

@@ -2,7 +2,7 @@ import { alone } from "../../../db/alone.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
-import { enqueueCatchUp } from "../../queues/enqueue.ts";
+import { enqueueCatchUps } from "../../queues/enqueue.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { rests } from "../problems/problems.ts";
 import { isIn, WHOLE } from "../shards.ts";
@@ -74,5 +74,8 @@ async function enqueueChanged(ctx: Context, shard: Shard): Promise<void> {
       where ${isIn(sql`w.repository_id`, shard)} and ${isIn(sql`s.repository_id`, shard)}
         and s.state = 'live' and w.changed_at is not null and not ${rests(ctx, "catch-up", sql`w.repository_id::text`)}
         and (s.confirmed_at is null or s.confirmed_at <= w.changed_at + ${lag}::interval)`);
-  for (const { repository_id } of rows) await enqueueCatchUp(ctx, { repositoryId: Number(repository_id) });
+  await enqueueCatchUps(
+    ctx,
+    rows.map(({ repository_id }) => Number(repository_id)),
+  );
 }

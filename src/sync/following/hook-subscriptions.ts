@@ -96,15 +96,29 @@ interface Moved extends Subscription {
   wanted: string[];
 }
 
+const COMPARED_AT_ONCE = 1_000;
+
+/** Those told longest ago come first. */
 async function findMoved({ db }: Pick<Context, "db">): Promise<Moved[]> {
-  const rows = await db.query<Omit<Moved, "wanted"> & Wanting>(sql`
-    select h.repository_id::float8 as "repositoryId", h.url, h.events, r.full_name as "fullName", s.mirrors,
-        ${WANTED_OF_R} as targets
-      from hook_subscriptions h join repository_syncs s using (repository_id) join repositories r on r.id = h.repository_id
-      where ${MIRRORED} order by h.asked_at, h.repository_id`);
-  return rows
-    .map(({ mirrors, targets, ...row }) => ({ ...row, wanted: unionOf(mirrors, targets) }))
-    .filter(({ events, wanted }) => new Set(events).symmetricDifference(new Set(wanted)).size > 0);
+  const moved: Moved[] = [];
+  let last: { askedAt: string; repositoryId: number } | undefined;
+  for (;;) {
+    const behind = last
+      ? sql`(h.asked_at, h.repository_id) > (${last.askedAt}::timestamptz, ${last.repositoryId}::bigint)`
+      : sql`true`;
+    // As text: a Date would round the microseconds off.
+    const rows = await db.query<Omit<Moved, "wanted"> & Wanting & { askedAt: string }>(sql`
+      select h.repository_id::float8 as "repositoryId", h.url, h.events, r.full_name as "fullName", s.mirrors,
+          h.asked_at::text as "askedAt", ${WANTED_OF_R} as targets
+        from hook_subscriptions h join repository_syncs s using (repository_id) join repositories r on r.id = h.repository_id
+        where ${MIRRORED} and ${behind} order by h.asked_at, h.repository_id limit ${COMPARED_AT_ONCE}`);
+    for (const { mirrors, targets, askedAt: _, ...row } of rows) {
+      const wanted = unionOf(mirrors, targets);
+      if (new Set(row.events).symmetricDifference(new Set(wanted)).size > 0) moved.push({ ...row, wanted });
+    }
+    if (rows.length < COMPARED_AT_ONCE) return moved;
+    last = rows.at(-1);
+  }
 }
 
 /**

@@ -18,6 +18,8 @@ const PATIENCE_MS = 5 * 60_000;
 const TAKEN_MS = 60_000;
 /** Clocks differ a little: a job that comes this early is not in vain. */
 const EARLY_MS = 1_000;
+/** One job asks about so many repositories at most. */
+const MOST_TAKEN = 500;
 /** A repository with more is asked about by itself, by sizes that were learnt. */
 const MOST_OF_ONE = 100;
 
@@ -26,8 +28,8 @@ const MOST_OF_ONE = 100;
  * however many they are. Those that stay unknown are asked about again, each time after three times as long, until
  * `PATIENCE_MS` is over.
  *
- * Marks become due at common moments. The first job of such a moment takes them all, and the others find nothing to do. Of jobs that
- * come at once each may take some marks, and not its own: the job that takes a mark sees it through.
+ * Marks become due at common moments. The first job of such a moment takes MOST_TAKEN of them, and the jobs of these find nothing to
+ * do. Of jobs that come at once each may take some marks, and not its own: the job that takes a mark sees it through.
  */
 export async function refreshMergeability(
   ctx: Context,
@@ -35,7 +37,7 @@ export async function refreshMergeability(
   repositoryId: number,
 ): Promise<"merged" | "kept" | "unknown"> {
   const startedAt = ctx.clock.now();
-  const { taken, open, gone, unknown } = await nodes.prepare(() => prepare(ctx, startedAt));
+  const { taken, open, gone, unknown } = await nodes.prepare(() => prepare(ctx, repositoryId, startedAt));
   if (taken.length === 0) return "kept";
   const byId = new Map(taken.map((one) => [one.repositoryId, one]));
   const alone = open.filter(({ id }) => (unknown.get(id)?.length ?? 0) > MOST_OF_ONE);
@@ -72,8 +74,8 @@ export async function refreshMergeability(
 }
 
 /** What is due, and what there is to ask. */
-async function prepare(ctx: Context, now: Date) {
-  const taken = await takeDue(ctx, now);
+async function prepare(ctx: Context, repositoryId: number, now: Date) {
+  const taken = await takeDue(ctx, repositoryId, now);
   const gone: Mark[] = [];
   const open: MirroredRepository[] = [];
   await Promise.all(
@@ -87,14 +89,14 @@ async function prepare(ctx: Context, now: Date) {
   return { taken, open, gone, unknown: await findUnknown(ctx, open) };
 }
 
-/** Of two jobs at once, each mark goes to one. Marks that rest for a while are left out. */
-async function takeDue(ctx: Context, now: Date): Promise<Mark[]> {
+/** Takes the job's own mark and others that are due. Each mark goes to one job. Marks that rest for a while are left out. */
+async function takeDue(ctx: Context, repositoryId: number, now: Date): Promise<Mark[]> {
   const key = sql`m.repository_id::text`;
   return await ctx.db.query<Mark>(sql`
     with due as (select kind, repository_id, key from refresh_marks m
       where m.kind = 'mergeability' and m.not_before <= ${new Date(now.getTime() + EARLY_MS)}
         and not ${rests(ctx, "refresh", key)} and not ${rests(ctx, "refresh", sql`'mergeability-' || ${key} || '-' || ${key}`)}
-      order by m.kind, m.repository_id, m.key for update skip locked)
+      order by m.repository_id <> ${repositoryId}, m.repository_id limit ${MOST_TAKEN} for update skip locked)
     update refresh_marks m set not_before = ${new Date(now.getTime() + TAKEN_MS)} from due d
       where m.kind = d.kind and m.repository_id = d.repository_id and m.key = d.key
       returning ${MARK_COLUMNS}`);

@@ -28,6 +28,7 @@ const KEPT_DAYS = 30;
 /** `used_at` is written at most this often. */
 const NOTED_AGAIN_AFTER_MS = 24 * 3_600_000;
 const PRUNED_AT_ONCE = 1_000;
+const BODIES_AT_ONCE = 10_000;
 
 /**
  * Remembers that the page is stored, so that it can be asked for conditionally.
@@ -137,7 +138,8 @@ export async function pruneValidators(
 
 /**
  * Keeps the bodies of all pages below `validatorBodiesBytes` together: those that were of no use for longest go first, down to
- * nine tenths of it. Their validators stay, and cost nothing as long as the token is the same. Answers how many went.
+ * nine tenths of it, and no more than BODIES_AT_ONCE in one call. Their validators stay, and cost nothing as long as the token is
+ * the same. Answers how many went.
  * As long as the whole table takes less, none of it is read: the bodies are compressed, and take no less room than their size.
  */
 export async function pruneBodies({ db, config }: Pick<Stores, "db" | "config">): Promise<number> {
@@ -147,8 +149,11 @@ export async function pruneBodies({ db, config }: Pick<Stores, "db" | "config">)
       select credential, path, sum(octet_length(body)) over (order by used_at desc, seen_at desc, path, credential) as up_to,
           sum(octet_length(body)) over () as total
         from validators where body is not null and (select pg_table_size('validators')) > ${most}
-    ) update validators v set body = null, varies_by = null from kept
-      where kept.total > ${most} and kept.up_to > ${most} * 0.9 and v.credential = kept.credential and v.path = kept.path`);
+    ), doomed as (
+      select credential, path from kept where total > ${most} and up_to > ${most} * 0.9
+        order by up_to desc limit ${BODIES_AT_ONCE}
+    ) update validators v set body = null, varies_by = null from doomed
+      where v.credential = doomed.credential and v.path = doomed.path`);
 }
 
 /**
