@@ -19,18 +19,20 @@ export function send(
   if (isLast) head.push("Connection", "close");
   if (reply.stream) {
     response.writeHead(status, head);
-    return stream(response, reply.stream);
+    return stream(response, reply.stream, unreadMs);
   }
   if (body === null) {
     if (exchange.method !== "HEAD" && status !== 204 && status !== 304) head.push("Content-Length", "0");
-    response.writeHead(status, head).end();
+    response.writeHead(status, head);
+    end(response, null, unreadMs);
     return undefined;
   }
   const encoding = encodingFor(exchange, reply);
   if (exchange.method === "HEAD") {
     // How long the body is once it is compressed is not known.
     if (encoding === null) head.push("Content-Length", String(Buffer.byteLength(body)));
-    response.writeHead(status, head).end();
+    response.writeHead(status, head);
+    end(response, null, unreadMs);
     return undefined;
   }
   const whole = (bytes: string | Buffer) => {
@@ -38,7 +40,7 @@ export function send(
     response.writeHead(status, head);
     if (bytes.length > WRITTEN_AT_ONCE)
       return write(response, typeof bytes === "string" ? Buffer.from(bytes) : bytes, unreadMs);
-    response.end(bytes);
+    end(response, bytes, unreadMs);
     return undefined;
   };
   if (encoding === null) return whole(body);
@@ -56,7 +58,14 @@ async function write(response: ServerResponse, bytes: Buffer, unreadMs: number):
     if (response.write(bytes.subarray(at, at + WRITTEN_AT_ONCE))) continue;
     if ((await drained(response, unreadMs)) !== "drained") return void response.destroy();
   }
-  response.end(bytes.subarray(at));
+  end(response, bytes.subarray(at), unreadMs);
+}
+
+/** Writes the last of an answer. Node.js drops a connection on which nothing moves for that long while a part is unread. */
+function end(response: ServerResponse, bytes: string | Buffer | null, unreadMs: number): void {
+  response.end(bytes);
+  // Most are with the kernel at once, and need no timer.
+  if (response.writableLength > 0) response.setTimeout(unreadMs);
 }
 
 /** A reply to a request that was never whole, as it goes over the wire. The connection is closed behind it. */
@@ -80,7 +89,11 @@ function flat(headers: ReplyHeaders): string[] {
   return lines;
 }
 
-async function stream(response: ServerResponse, write: (outlet: Outlet) => Promise<void>): Promise<void> {
+async function stream(
+  response: ServerResponse,
+  write: (outlet: Outlet) => Promise<void>,
+  unreadMs: number,
+): Promise<void> {
   try {
     await write({
       write: (piece) => response.write(piece),
@@ -92,7 +105,7 @@ async function stream(response: ServerResponse, write: (outlet: Outlet) => Promi
       drop: () => response.destroy(),
     });
   } finally {
-    response.end();
+    end(response, null, unreadMs);
   }
 }
 

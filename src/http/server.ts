@@ -87,10 +87,6 @@ export class HttpServer {
     const server = createServer({ ...times, optimizeEmptyRequests: true }, (request, response) => {
       void this.#serve(request, response);
     });
-    // It fires for every silence, also while an answer is made. It bounds answers that are sent as one part.
-    server.setTimeout(this.#unreadMs, (socket) => {
-      if (socket.writableLength > 0) socket.destroy();
-    });
     server.on("clientError", (error, socket) => this.#refuse(error, socket));
     server.listen(at);
     // Rejects if the server emits an error instead.

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { expect, test } from "vitest";
+import { setTimeout } from "node:timers/promises";
+import { expect, test, vi } from "vitest";
 import type { Exchange } from "../../src/http/exchange.ts";
 import { Router } from "../../src/http/router.ts";
 import { HttpServer } from "../../src/http/server.ts";
@@ -58,4 +59,18 @@ test("answers of one part, many of which nobody reads, are broken off", async ()
   socket.pause().write(REQUEST.repeat(64));
   await gone;
   expect(socket.bytesRead).toBeLessThan(64 * MIB);
+});
+
+test("a connection on which all was read stays open", async () => {
+  await using resources = new AsyncDisposableStack();
+  const { socket } = await openConnection(LONG.subarray(0, MIB), resources);
+  let read = 0;
+  socket.on("data", (piece: Buffer) => (read += piece.length));
+  for (const answers of [1, 2]) {
+    socket.write(REQUEST);
+    await vi.waitUntil(() => read > answers * MIB);
+    // Three times as long as an answer may stay unread.
+    await setTimeout(300);
+  }
+  expect(socket.destroyed).toBe(false);
 });
