@@ -19,6 +19,21 @@ const LARGE = { TAIN_LARGE: "1" };
 const SEEDS_A_COMMAND = 10;
 const SHORT_SEEDS_A_COMMAND = 5;
 const CHANGES_A_COMMAND = 2_500;
+/** Bugs in synchronizing and merging (`npm run plants`), and how many seeds of the simulation may be played for each. */
+const PLANTS_BY_SEEDS = [
+  "goes-backwards",
+  "no-tie-rule",
+  "ties-are-not-asked",
+  "tombstones-rise",
+  "replicas-are-believed",
+  "unsent-is-none",
+  "early-read-settles",
+  "pages-by-number",
+  "no-overlap",
+  "validator-before-details",
+  "two-workers-overwrite",
+] as const;
+const SEEDS_A_PLANT = 20;
 /** Repositories, and how many comments and how many deliveries lie in each. */
 const UPKEEP = [
   [100, 25_000],
@@ -626,6 +641,21 @@ export const proofs: readonly Proof[] = [
     minutes: 300,
     commands: seedCommands(200),
     figures: (lines) => outcomesOf(lines, 200),
+  },
+  {
+    name: "plants-by-seeds",
+    proves:
+      "Each small bug in what follows upstream is found by one of the first 20 of these seeds, all of which are equal without it.",
+    minutes: 60,
+    commands: PLANTS_BY_SEEDS.map((plant) => ({
+      args: ["simulate", "--seeds", `1..${SEEDS_A_PLANT}`, "--plant", plant, "--until-found", "--json"],
+    })),
+    figures: (lines) =>
+      PLANTS_BY_SEEDS.map((plant) => {
+        const seeds = lines.filter((line) => line.plant === plant);
+        const isFound = seeds.some((line) => "replay" in line);
+        return atMost(`seeds until ${plant} is found`, isFound ? seeds.length : null, SEEDS_A_PLANT);
+      }),
   },
   {
     name: "redis",

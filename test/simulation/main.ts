@@ -28,6 +28,7 @@ const USAGE = `Usage: npm run simulate -- [options]
   --pooler         the processes reach Postgres through PgBouncer, in transaction mode
   --partitions N   instead of all faults: eight processes at four sites, whose links are cut and healed for N minutes
   --plant BUG      let the mirror run with a bug in it, to see that it is found: npm run plants -- --list
+  --until-found    play no more seeds once one has found the bug; the exit status is 0 if one did
   --logs DIR       where to keep the logs of seeds that failed (default: var/simulation)
   --json           one line of JSON for each seed, and nothing else`;
 
@@ -43,6 +44,7 @@ interface Wish {
   /** Null: not of partitions. */
   partitionedMinutes: number | null;
   plant: string | null;
+  untilFound: boolean;
   logs: string;
   json: boolean;
 }
@@ -62,6 +64,7 @@ function readWish(args: string[]): Wish | "help" {
       pooler: { type: "boolean" },
       partitions: text,
       plant: text,
+      "until-found": { type: "boolean", default: false },
       logs: text,
       json: { type: "boolean" },
       help: { type: "boolean" },
@@ -81,6 +84,8 @@ function readWish(args: string[]): Wish | "help" {
   const plant = values.plant ?? null;
   if (plant !== null && !plants.some(({ name }) => name === plant))
     throw new Error(`There is no bug "${plant}" to plant: ${plants.map(({ name }) => name).join(", ")}`);
+  const untilFound = values["until-found"];
+  if (untilFound && plant === null) throw new Error("--until-found needs a bug to find: --plant");
   return {
     seeds: Array.from({ length: Number(to) - Number(from) + 1 }, (_, index) => Number(from) + index),
     steps: whole("steps", 500, 1),
@@ -90,6 +95,7 @@ function readWish(args: string[]): Wish | "help" {
     pooler: values.pooler ?? false,
     partitionedMinutes: values.partitions === undefined ? null : whole("partitions", 1, 1),
     plant,
+    untilFound,
     logs: values.logs ?? join(checkout, "var", "simulation"),
     json: values.json ?? false,
   };
@@ -112,7 +118,7 @@ function readFaults(text: string): ReadonlySet<FaultKind> {
   return new Set(named as FaultKind[]);
 }
 
-/** Answers the exit status: 0 when each mirror became equal to its upstream. */
+/** Answers the exit status: 0 when each mirror became equal to its upstream, or the bug that was to be found was. */
 async function run(wish: Wish): Promise<number> {
   await using resources = new AsyncDisposableStack();
   for (const signal of ["SIGTERM", "SIGINT"] as const)
@@ -141,10 +147,11 @@ async function run(wish: Wish): Promise<number> {
     if (isBad) failed += 1;
     else rmSync(directory, { recursive: true, force: true });
     const replay = isBad ? { log: directory, replay: replayOf(wish, seed) } : {};
-    if (wish.json) console.log(JSON.stringify({ ...outcome, ...replay }));
+    if (wish.json) console.log(JSON.stringify({ ...outcome, ...(plant ? { plant: plant.name } : {}), ...replay }));
     else console.log(inWords(outcome, isBad ? directory : null, replayOf(wish, seed)));
+    if (wish.untilFound && isBad) return 0;
   }
-  return failed > 0 ? 1 : 0;
+  return failed > 0 || wish.untilFound ? 1 : 0;
 }
 
 /** The same for partitions. */

@@ -62,6 +62,7 @@ test("arguments that make no sense are refused in words, before anything is star
     [["--steps", "0"], "--steps should be a whole number from 1 on"],
     [["--faults", "drop,earthquake"], '"earthquake" is no fault'],
     [["--plant", "nothing"], 'There is no bug "nothing"'],
+    [["--until-found"], "--until-found needs a bug to find: --plant"],
     [["--partitions", "0"], "--partitions should be a whole number from 1 on"],
   ] as const) {
     const { code, stderr } = await simulate(...args);
