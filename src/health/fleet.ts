@@ -76,90 +76,121 @@ export function watchFleet(ctx: FleetContext, quota: () => Promise<QuotaReport[]
 
 /** What Postgres holds. */
 function mirrorFigures({ metrics, clock, db }: Pick<FleetContext, "metrics" | "clock" | "db">): Figures {
-  const repositories = metrics.gauge("tain_repositories", "Mirrored repositories, by their state.", ["state"]);
-  const lag = metrics.gauge(
-    "tain_repository_lag_seconds",
-    "Since upstream last confirmed the repository of this state that it was longest ago for.",
-    ["state"],
-  );
-  const problems = metrics.gauge("tain_problems", "What fails by itself and says so in the status.", ["task"]);
-  const pending = metrics.gauge("tain_deliveries_pending", "Acknowledged deliveries that are not applied yet.", []);
-  const pendingAge = metrics.gauge("tain_deliveries_oldest_pending_seconds", "Age of the oldest of them.", []);
-  const marks = metrics.gauge("tain_marks_due", "Resources that upstream is to be asked about by now.", []);
-  const marksAge = metrics.gauge("tain_marks_oldest_due_seconds", "How long the first of them is due.", []);
-  const audits = metrics.gauge("tain_audited_repositories", "Repositories whose last audit has ended.", ["outcome"]);
-  const missed = metrics.gauge("tain_deliveries_missed", "Deliveries that upstream lists and we never got.", []);
-  const sweepAge = metrics.gauge(
-    "tain_sweep_oldest_seconds",
-    "Since the last sweep of the live repository that was swept longest ago.",
-    [],
-  );
-  const untold = metrics.gauge(
-    "tain_repositories_untold",
-    "Repositories that a sweep of the last hour found changed without a webhook that told of it.",
-    [],
-  );
-  const hooks = metrics.gauge("tain_hooks", "Repositories by whether upstream shows a webhook of ours.", ["state"]);
-  const targets = metrics.gauge("tain_targets", "Targets of events, by their state.", ["state"]);
-  const unsentAge = metrics.gauge(
-    "tain_targets_oldest_waiting_seconds",
-    "Age of the oldest event that waits for a target which is neither off nor disabled.",
-    [],
-  );
-  const ageOf = (at: Date | null) => (at === null ? 0 : Math.max(0, (clock.now().getTime() - at.getTime()) / 1_000));
-
+  const gauges = mirrorGauges(metrics);
   const read = async () => {
-    const [states, failing, ofTargets, [waiting]] = await Promise.all([
-      db.query<StateRow>(sql`
-        select state, count(*)::int as count, min(confirmed_at) as oldest from repository_syncs group by state`),
-      db.query<{ task: string; count: number }>(sql`
-        select task, count(*)::int as count from problems group by task`),
-      db.query<{ state: string; count: number }>(sql`
-        select case when disabled_at is not null then 'disabled' when active then 'on' else 'off' end as state,
-          count(*)::int as count from targets group by 1`),
-      db.query<WaitingRow>(sql`select
-        (select count(*)::int from deliveries where status = 'pending') as deliveries,
-        (select min(received_at) from deliveries where status = 'pending') as "oldestDelivery",
-        (select count(*)::int from refresh_marks where not_before <= ${clock.now()}) as marks,
-        (select min(not_before) from refresh_marks where not_before <= ${clock.now()}) as "oldestMark",
-        (select count(*)::int from audits where finished_at is not null) as audits,
-        (select count(*)::int from audits where finished_at is not null and report->>'counts' <> '{}') as drifted,
-        (select coalesce(sum(missed), 0)::float8 from hook_checks) as missed,
-        (select min(coalesce(shown_at, added_at)) from repository_syncs left join sweeps using (repository_id)
-          where state = 'live') as "oldestSweep",
-        (select count(*)::int from sweeps where untold_at > ${new Date(clock.now().getTime() - UNTOLD_MS)}) as untold,
-        (select count(distinct repository_id)::int from hook_checks where hook_id = 0) as unhooked,
-        (select count(distinct repository_id)::int from hook_checks where hook_id <> 0) as hooked,
-        (select min(e.received_at) from target_cursors c join targets t on t.id = c.target_id
-          cross join lateral (select received_at from events where repository_id = c.repository_id and id > c.done_id
-            and id <= c.wanted_id order by id limit 1) e
-          where t.active and t.disabled_at is null and c.wanted_id > c.done_id) as "oldestUnsent"`),
-    ]);
-    for (const { state, count, oldest } of states) {
-      repositories.set({ state }, count);
-      if (oldest) lag.set({ state }, ageOf(oldest));
-    }
-    for (const { task, count } of failing) problems.set({ task }, count);
-    for (const state of ["on", "off", "disabled"])
-      targets.set({ state }, ofTargets.find((one) => one.state === state)?.count ?? 0);
-    if (!waiting) return;
-    unsentAge.set(ageOf(waiting.oldestUnsent));
-    pending.set(waiting.deliveries);
-    pendingAge.set(ageOf(waiting.oldestDelivery));
-    marks.set(waiting.marks);
-    marksAge.set(ageOf(waiting.oldestMark));
-    audits.set({ outcome: "drift" }, waiting.drifted);
-    audits.set({ outcome: "equal" }, waiting.audits - waiting.drifted);
-    missed.set(waiting.missed);
-    sweepAge.set(ageOf(waiting.oldestSweep));
-    untold.set(waiting.untold);
-    hooks.set({ state: "ours" }, waiting.hooked);
-    hooks.set({ state: "none" }, waiting.unhooked);
+    const now = clock.now();
+    const rows = await readMirror(db, now);
+    setRepositories(gauges, rows, now);
+    if (rows.waiting) setWaiting(gauges, rows.waiting, now);
   };
   const reset = () => {
-    for (const each of [repositories, lag, problems]) each.reset();
+    for (const each of [gauges.repositories, gauges.lag, gauges.problems]) each.reset();
   };
   return { reset, read };
+}
+
+type MirrorGauges = ReturnType<typeof mirrorGauges>;
+
+function mirrorGauges(metrics: FleetContext["metrics"]) {
+  return {
+    repositories: metrics.gauge("tain_repositories", "Mirrored repositories, by their state.", ["state"]),
+    lag: metrics.gauge(
+      "tain_repository_lag_seconds",
+      "Since upstream last confirmed the repository of this state that it was longest ago for.",
+      ["state"],
+    ),
+    problems: metrics.gauge("tain_problems", "What fails by itself and says so in the status.", ["task"]),
+    pending: metrics.gauge("tain_deliveries_pending", "Acknowledged deliveries that are not applied yet.", []),
+    pendingAge: metrics.gauge("tain_deliveries_oldest_pending_seconds", "Age of the oldest of them.", []),
+    marks: metrics.gauge("tain_marks_due", "Resources that upstream is to be asked about by now.", []),
+    marksAge: metrics.gauge("tain_marks_oldest_due_seconds", "How long the first of them is due.", []),
+    audits: metrics.gauge("tain_audited_repositories", "Repositories whose last audit has ended.", ["outcome"]),
+    missed: metrics.gauge("tain_deliveries_missed", "Deliveries that upstream lists and we never got.", []),
+    sweepAge: metrics.gauge(
+      "tain_sweep_oldest_seconds",
+      "Since the last sweep of the live repository that was swept longest ago.",
+      [],
+    ),
+    untold: metrics.gauge(
+      "tain_repositories_untold",
+      "Repositories that a sweep of the last hour found changed without a webhook that told of it.",
+      [],
+    ),
+    hooks: metrics.gauge("tain_hooks", "Repositories by whether upstream shows a webhook of ours.", ["state"]),
+    targets: metrics.gauge("tain_targets", "Targets of events, by their state.", ["state"]),
+    unsentAge: metrics.gauge(
+      "tain_targets_oldest_waiting_seconds",
+      "Age of the oldest event that waits for a target which is neither off nor disabled.",
+      [],
+    ),
+  };
+}
+
+interface MirrorRows {
+  states: StateRow[];
+  failing: { task: string; count: number }[];
+  targets: { state: string; count: number }[];
+  waiting: WaitingRow | undefined;
+}
+
+async function readMirror(db: FleetContext["db"], now: Date): Promise<MirrorRows> {
+  const [states, failing, targets, [waiting]] = await Promise.all([
+    db.query<StateRow>(sql`
+      select state, count(*)::int as count, min(confirmed_at) as oldest from repository_syncs group by state`),
+    db.query<{ task: string; count: number }>(sql`
+      select task, count(*)::int as count from problems group by task`),
+    db.query<{ state: string; count: number }>(sql`
+      select case when disabled_at is not null then 'disabled' when active then 'on' else 'off' end as state,
+        count(*)::int as count from targets group by 1`),
+    db.query<WaitingRow>(sql`select
+      (select count(*)::int from deliveries where status = 'pending') as deliveries,
+      (select min(received_at) from deliveries where status = 'pending') as "oldestDelivery",
+      (select count(*)::int from refresh_marks where not_before <= ${now}) as marks,
+      (select min(not_before) from refresh_marks where not_before <= ${now}) as "oldestMark",
+      (select count(*)::int from audits where finished_at is not null) as audits,
+      (select count(*)::int from audits where finished_at is not null and report->>'counts' <> '{}') as drifted,
+      (select coalesce(sum(missed), 0)::float8 from hook_checks) as missed,
+      (select min(coalesce(shown_at, added_at)) from repository_syncs left join sweeps using (repository_id)
+        where state = 'live') as "oldestSweep",
+      (select count(*)::int from sweeps where untold_at > ${new Date(now.getTime() - UNTOLD_MS)}) as untold,
+      (select count(distinct repository_id)::int from hook_checks where hook_id = 0) as unhooked,
+      (select count(distinct repository_id)::int from hook_checks where hook_id <> 0) as hooked,
+      (select min(e.received_at) from target_cursors c join targets t on t.id = c.target_id
+        cross join lateral (select received_at from events where repository_id = c.repository_id and id > c.done_id
+          and id <= c.wanted_id order by id limit 1) e
+        where t.active and t.disabled_at is null and c.wanted_id > c.done_id) as "oldestUnsent"`),
+  ]);
+  return { states, failing, targets, waiting };
+}
+
+function setRepositories(gauges: MirrorGauges, { states, failing, targets }: MirrorRows, now: Date): void {
+  for (const { state, count, oldest } of states) {
+    gauges.repositories.set({ state }, count);
+    if (oldest) gauges.lag.set({ state }, secondsSince(oldest, now));
+  }
+  for (const { task, count } of failing) gauges.problems.set({ task }, count);
+  for (const state of ["on", "off", "disabled"])
+    gauges.targets.set({ state }, targets.find((one) => one.state === state)?.count ?? 0);
+}
+
+function setWaiting(gauges: MirrorGauges, waiting: WaitingRow, now: Date): void {
+  gauges.pending.set(waiting.deliveries);
+  gauges.pendingAge.set(secondsSince(waiting.oldestDelivery, now));
+  gauges.marks.set(waiting.marks);
+  gauges.marksAge.set(secondsSince(waiting.oldestMark, now));
+  gauges.audits.set({ outcome: "drift" }, waiting.drifted);
+  gauges.audits.set({ outcome: "equal" }, waiting.audits - waiting.drifted);
+  gauges.missed.set(waiting.missed);
+  gauges.sweepAge.set(secondsSince(waiting.oldestSweep, now));
+  gauges.untold.set(waiting.untold);
+  gauges.hooks.set({ state: "ours" }, waiting.hooked);
+  gauges.hooks.set({ state: "none" }, waiting.unhooked);
+  gauges.unsentAge.set(secondsSince(waiting.oldestUnsent, now));
+}
+
+/** Null, which stands for nothing that waits, is no time at all. */
+function secondsSince(at: Date | null, now: Date): number {
+  return at === null ? 0 : Math.max(0, (now.getTime() - at.getTime()) / 1_000);
 }
 
 /** What waits in Redis. */

@@ -2,7 +2,7 @@ import { sql } from "../../../db/sql.ts";
 import { askReplicas } from "../../api/replicas.ts";
 import type { Context } from "../../context.ts";
 import { targetsAsTheyStand } from "../../events/standing.ts";
-import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
+import { loadStatus, type RepositoryStatus, type Status } from "../../health/status.ts";
 import { countTroubled } from "../../inbox/deliveries.ts";
 import { counted, plain, spanOf } from "../output.ts";
 import { type Finding, Findings, named } from "./finding.ts";
@@ -15,51 +15,36 @@ const LATE_INTERVALS = 3;
 
 /** Problems that wait for a person, as far as the mirror's tables show. */
 export async function examineMirror(ctx: Context): Promise<Finding[]> {
-  const { db, clock } = ctx;
   const status = await loadStatus(
     ctx,
     async () => [],
     () => null,
     () => askReplicas(ctx),
   );
-  const wishes = await db.query<{ pattern: string; problem: string }>(sql`
+  const wishes = await ctx.db.query<Wish>(sql`
     select key as pattern, problem from problems where task = 'select' order by key`);
-  const { failed, overdue } = await countTroubled({ db }, new Date(clock.now().getTime() - OVERDUE_MS));
-  const repositories = new Findings("repositories");
-  const namedWith = (some: readonly RepositoryStatus[]) =>
-    named(some.map(({ owner, name, problem }) => `${owner}/${name}${problem === null ? "" : ` (${problem})`}`));
-  const paused = status.repositories.filter(({ state }) => state === "paused");
-  if (paused.length > 0)
-    repositories.problem(
-      "repository-paused",
-      `Paused: ${namedWith(paused)}`,
-      "Mend the token's rights, or `tain remove` it",
-    );
-  const isWish = ({ owner, name }: RepositoryStatus) => wishes.some(({ pattern }) => pattern === `${owner}/${name}`);
-  const failing = status.repositories.filter(
-    (each) => each.problem !== null && (each.state === "live" || each.state === "backfilling") && !isWish(each),
-  );
-  if (failing.length > 0)
-    repositories.warning(
-      "repository-fails",
-      `Something fails of ${namedWith(failing)}`,
-      "Mend what upstream says; it is tried again within the hour, and at once by `tain add` or `tain backfill`",
-    );
-  const lateMs = LATE_INTERVALS * ctx.config.catchUpIntervalMs;
-  const late = status.repositories.filter(
-    ({ state, lagSeconds }) => state === "live" && (lagSeconds ?? 0) * 1_000 > lateMs,
-  );
-  if (late.length > 0)
-    repositories.warning(
-      "repository-late",
-      `Upstream has confirmed nothing for more than ${spanOf(lateMs)} of ${named(late.map(({ owner, name }) => `${owner}/${name}`))}`,
-      "See that a worker and a scheduler run, that upstream answers, and that quota is left (`tain quota`)",
-    );
   const upstream = new Findings("upstream");
   for (const problem of status.problems)
     upstream.warning("upstream-fails", problem, "Mend what upstream says, or wait: it is tried again");
+  const lateMs = LATE_INTERVALS * ctx.config.catchUpIntervalMs;
+  return [
+    ...examineReplicas(status.replicas),
+    ...upstream.all,
+    ...examineRepositories(status.repositories, wishes, lateMs),
+    ...(await examineDeliveries(ctx)),
+    ...(await examineTargets(ctx)),
+  ];
+}
+
+/** A wish that cannot be mirrored. */
+interface Wish {
+  pattern: string;
+  problem: string;
+}
+
+function examineReplicas(replicas: Status["replicas"]): Finding[] {
   const postgres = new Findings("postgres");
-  for (const { name, leftOut } of status.replicas) {
+  for (const { name, leftOut } of replicas) {
     if (leftOut === null) postgres.ok(`Callers' reads go to the replica ${name}`);
     else
       postgres.warning(
@@ -68,12 +53,49 @@ export async function examineMirror(ctx: Context): Promise<Finding[]> {
         "Mend it, or take it out of DATABASE_REPLICA_URLS; the primary answers meanwhile",
       );
   }
+  return postgres.all;
+}
+
+function examineRepositories(all: readonly RepositoryStatus[], wishes: readonly Wish[], lateMs: number): Finding[] {
+  const repositories = new Findings("repositories");
+  const nameOf = ({ owner, name }: RepositoryStatus) => `${owner}/${name}`;
+  const namedWith = (some: readonly RepositoryStatus[]) =>
+    named(some.map((one) => nameOf(one) + (one.problem === null ? "" : ` (${one.problem})`)));
+  const paused = all.filter(({ state }) => state === "paused");
+  if (paused.length > 0)
+    repositories.problem(
+      "repository-paused",
+      `Paused: ${namedWith(paused)}`,
+      "Mend the token's rights, or `tain remove` it",
+    );
+  const isWish = (one: RepositoryStatus) => wishes.some(({ pattern }) => pattern === nameOf(one));
+  const failing = all.filter(
+    (each) => each.problem !== null && (each.state === "live" || each.state === "backfilling") && !isWish(each),
+  );
+  if (failing.length > 0)
+    repositories.warning(
+      "repository-fails",
+      `Something fails of ${namedWith(failing)}`,
+      "Mend what upstream says; it is tried again within the hour, and at once by `tain add` or `tain backfill`",
+    );
+  const late = all.filter(({ state, lagSeconds }) => state === "live" && (lagSeconds ?? 0) * 1_000 > lateMs);
+  if (late.length > 0)
+    repositories.warning(
+      "repository-late",
+      `Upstream has confirmed nothing for more than ${spanOf(lateMs)} of ${named(late.map(nameOf))}`,
+      "See that a worker and a scheduler run, that upstream answers, and that quota is left (`tain quota`)",
+    );
   for (const { pattern, problem } of wishes.slice(0, SHOWN_WISHES))
     repositories.warning(
       "repository-wish",
       `${pattern} is wished and cannot be mirrored: ${problem}`,
       `Mend it, or \`tain remove ${pattern}\``,
     );
+  return repositories.all;
+}
+
+async function examineDeliveries({ db, clock }: Context): Promise<Finding[]> {
+  const { failed, overdue } = await countTroubled({ db }, new Date(clock.now().getTime() - OVERDUE_MS));
   const deliveries = new Findings("deliveries");
   if (failed === 0) deliveries.ok("No delivery has failed");
   else
@@ -88,6 +110,10 @@ export async function examineMirror(ctx: Context): Promise<Finding[]> {
       `${counted(overdue, "delivery waits", "deliveries wait")} for more than five minutes`,
       "See that workers and a scheduler run",
     );
+  return deliveries.all;
+}
+
+async function examineTargets(ctx: Context): Promise<Finding[]> {
   const targets = new Findings("targets");
   for (const { id, url, problem } of await targetsAsTheyStand(ctx))
     if (problem !== null)
@@ -96,5 +122,5 @@ export async function examineMirror(ctx: Context): Promise<Finding[]> {
         `Target ${id}, ${plain(url)}: ${plain(problem)}`,
         `\`tain targets deliveries ${id}\` says what was sent; \`tain targets enable ${id}\` sends again`,
       );
-  return [...postgres.all, ...upstream.all, ...repositories.all, ...deliveries.all, ...targets.all];
+  return targets.all;
 }
