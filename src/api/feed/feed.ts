@@ -40,6 +40,14 @@ interface Parts {
   unreadMs: number;
 }
 
+/** A question of a caller that was found to be allowed. */
+interface Asked {
+  caller: User;
+  question: FeedQuestion;
+  /** Null: all that the caller sees. */
+  repositoryIds: readonly number[] | null;
+}
+
 /** Answers `GET /-/events`: the log of events, as a stream that goes on from wherever its reader has come to. */
 export class Feed {
   readonly #parts: Parts;
@@ -79,7 +87,7 @@ export class Feed {
     if (!place) throw new ApiFault(429, places.refusal, { headers: { "Retry-After": "60" } });
     const reader = place.move();
     try {
-      const stream = await this.#open(exchange, { caller, question, repositoryIds, requestId, reader });
+      const stream = await this.#open(exchange, { caller, question, repositoryIds }, { requestId, reader });
       const headers = {
         ...commonHeaders(requestId),
         ...quotaHeaders(figures, "core"),
@@ -99,26 +107,41 @@ export class Feed {
   /** @param reader what the reader holds, until the stream ends */
   async #open(
     exchange: Exchange,
-    {
-      caller,
-      question: { form, since, events, actions },
-      repositoryIds,
-      requestId,
-      reader,
-    }: {
-      caller: User;
-      question: FeedQuestion;
-      repositoryIds: readonly number[] | null;
-      requestId: string;
-      reader: DisposableStack;
-    },
+    { caller, question: { form, since, events, actions }, repositoryIds }: Asked,
+    { requestId, reader }: { requestId: string; reader: DisposableStack },
   ): Promise<NonNullable<Reply["stream"]>> {
-    const { ctx, quota, announcements, unreadMs } = this.#parts;
+    const { ctx, quota, unreadMs } = this.#parts;
+    // Joined first: what is committed after the log's end was read is told.
+    const { bell, isEnded } = await this.#join(exchange, reader);
+    const begin = await this.#begin(since);
+    const api = apiAddress(ctx.config, exchange, { isEnterprise: false });
+    const reading = {
+      ...{ form, filter: { repositoryIds, events, actions }, api, caller },
+      identify: () => this.#identify(exchange),
+      woken: () => bell.rung(),
+      isEnded,
+    };
+    const stream = new FeedStream({ ctx, quota, end: this.#parts.end, meter: this.#meter }, reading, begin);
+    const { streamLifetimeMs: lifetimeMs } = ctx.config;
+    const write = lasting(
+      { lifetimeMs, unreadMs, sign: () => signText(form, stream.place, api), stop: () => bell.ring() },
+      (line) => this.#tell(stream, line, { form, requestId, userId: caller.userId }),
+    );
+    return async (outlet) => {
+      using _held = reader;
+      await write(outlet);
+    };
+  }
+
+  /** The bell rings when the log has grown, and when the stream has to end. */
+  async #join(
+    exchange: Exchange,
+    reader: DisposableStack,
+  ): Promise<{ bell: Bell; isEnded: () => "gone" | "lost" | null }> {
     const bell = new Bell();
     let ended: "gone" | "lost" | null = null;
-    // Joined first: what is committed after the log's end was read is told.
     reader.use(
-      await announcements.join({
+      await this.#parts.announcements.join({
         onText: (text) => {
           if (text === EVENTS_TOLD) bell.ring();
         },
@@ -128,41 +151,31 @@ export class Feed {
         },
       }),
     );
-    const begin = await this.#begin(since);
-    const api = apiAddress(ctx.config, exchange, { isEnterprise: false });
-    const reading = {
-      ...{ form, filter: { repositoryIds, events, actions }, api, caller },
-      identify: () => this.#identify(exchange),
-      woken: () => bell.rung(),
-      isEnded: () => ended,
-    };
-    const stream = new FeedStream({ ctx, quota, end: this.#parts.end, meter: this.#meter }, reading, begin);
-    const stop = () => bell.ring();
     exchange.gone.addEventListener("abort", () => {
       ended = "gone";
       bell.ring();
     });
-    const { streamLifetimeMs: lifetimeMs } = ctx.config;
-    const write = lasting(
-      { lifetimeMs, unreadMs, sign: () => signText(form, stream.place, api), stop },
-      async (line) => {
-        let why: FeedEnd = "failed";
-        this.#meter.begin(form);
-        try {
-          why = await stream.tell(line);
-        } catch (error) {
-          if (isPostgresOutage(error)) why = "lost";
-          else ctx.log.error({ err: error, requestId }, "A stream of the feed failed");
-        } finally {
-          this.#meter.end(form, why);
-          if (why !== "gone") ctx.log.info({ requestId, userId: caller.userId, why }, "A stream of the feed was ended");
-        }
-      },
-    );
-    return async (outlet) => {
-      using _held = reader;
-      await write(outlet);
-    };
+    return { bell, isEnded: () => ended };
+  }
+
+  /** Tells events until the stream ends. It never fails: a stream that has begun has no other answer than its end. */
+  async #tell(
+    stream: FeedStream,
+    line: Parameters<FeedStream["tell"]>[0],
+    { form, requestId, userId }: { form: FeedQuestion["form"]; requestId: string; userId: number },
+  ): Promise<void> {
+    const { log } = this.#parts.ctx;
+    let why: FeedEnd = "failed";
+    this.#meter.begin(form);
+    try {
+      why = await stream.tell(line);
+    } catch (error) {
+      if (isPostgresOutage(error)) why = "lost";
+      else log.error({ err: error, requestId }, "A stream of the feed failed");
+    } finally {
+      this.#meter.end(form, why);
+      if (why !== "gone") log.info({ requestId, userId, why }, "A stream of the feed was ended");
+    }
   }
 
   /** Where the stream begins. @throws ApiFault 410 where something was pruned since, 400 for a place that was never given out */

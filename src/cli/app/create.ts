@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import { apiUrl, httpUrl, port } from "../../config/values.ts";
 import { rootReasonOf } from "../../failure.ts";
-import { convertManifest, pagesOf } from "../../upstream/credentials/app-manifest.ts";
+import { convertManifest, type NewApp, pagesOf } from "../../upstream/credentials/app-manifest.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
 import { readSettingsFile, withSettings, writePrivately } from "../init/settings-file.ts";
 import { leavingSignal } from "../leaving.ts";
@@ -63,15 +63,31 @@ async function runCreate({ env, flags, values, resources }: Given, output: Outpu
   output.line(`Open this page in a browser on this machine, and press its button:\n\n  ${server.url}/\n`);
   if (publicUrl === null) output.line("PUBLIC_URL is not set: the App will have no webhook.\n");
   output.document({ event: "page", url: `${server.url}/` });
+  const code = await awaitCode(leaving, (signal) => server.code(pagesOf(upstreamUrl), owner, manifest, signal));
+  const made = await convertManifest(upstreamUrl, code);
+  const keyFile = await keepSecrets(made, { env, home, file, settings, upstreamUrl });
+  tellMade(output, made, { keyFile, file, hasWebhook: publicUrl !== null });
+  return 0;
+}
 
+/** The code that upstream's page leads back with, once a person has confirmed there. */
+async function awaitCode(leaving: AbortSignal, ask: (signal: AbortSignal) => Promise<string>): Promise<string> {
   const signal = AbortSignal.any([leaving, AbortSignal.timeout(PATIENCE_MS)]);
-  const code = await server.code(pagesOf(upstreamUrl), owner, manifest, signal).catch((error: unknown) => {
+  try {
+    return await ask(signal);
+  } catch (error) {
     if (leaving.aborted) throw new CommandError("Interrupted: no App was made that we know of");
     if (signal.aborted) throw new CommandError("Nobody came back from upstream's page within an hour");
     throw error;
-  });
-  const made = await convertManifest(upstreamUrl, code);
+  }
+}
 
+/** Writes the App's key and secret to files, and where they are into the settings. Answers the key's file. */
+async function keepSecrets(
+  made: NewApp,
+  to: { env: Given["env"]; home: string; file: string; settings: string; upstreamUrl: string },
+): Promise<string> {
+  const { env, home, file, settings, upstreamUrl } = to;
   const keyFile = resolve(home, `app-${made.id}.private-key.pem`);
   await writePrivately(keyFile, made.privateKey);
   const secretFile = resolve(home, `app-${made.id}.webhook-secret`);
@@ -85,20 +101,24 @@ async function runCreate({ env, flags, values, resources }: Given, output: Outpu
     ...(keepsSecret && { WEBHOOK_SECRET_FILE: secretFile }),
   });
   await writePrivately(file, completed);
+  return keyFile;
+}
 
-  const installUrl = `${made.htmlUrl}/installations/new`;
-  output.document({ event: "made", id: made.id, slug: made.slug, owner: made.owner, installUrl, keyFile, file });
-  output.line(
-    `The App ${made.slug} is made, and belongs to ${made.owner}. Its key is in ${keyFile}, its id in ${file}.`,
-  );
+function tellMade(
+  output: Output,
+  { id, slug, owner, htmlUrl }: NewApp,
+  { keyFile, file, hasWebhook }: { keyFile: string; file: string; hasWebhook: boolean },
+): void {
+  const installUrl = `${htmlUrl}/installations/new`;
+  output.document({ event: "made", id, slug, owner, installUrl, keyFile, file });
+  output.line(`The App ${slug} is made, and belongs to ${owner}. Its key is in ${keyFile}, its id in ${file}.`);
   output.line("\nNext:");
   output.line(`  1. Install it on the accounts to mirror: ${installUrl}`);
   output.line(`  2. ${START}`);
-  if (publicUrl !== null)
+  if (hasWebhook)
     output.line(
       `  3. ${typed("hooks register app")}  (gives its webhook a secret of its own, and proves that it arrives)`,
     );
-  return 0;
 }
 
 async function makeHome(home: string): Promise<void> {

@@ -164,6 +164,42 @@ function added({ document }) {
   );
 }
 
+/** @type {import("./table.js").Column<any>[]} */
+const SENT_COLUMNS = [
+  {
+    title: "Event",
+    cell: ({ event, action, guid }) =>
+      h(
+        "span",
+        { class: "stack" },
+        h("span", { class: "name" }, action === null ? event : `${event}.${action}`),
+        h("code", { class: "muted guid" }, guid),
+      ),
+  },
+  {
+    title: "Answer",
+    cell: ({ status, statusCode, isAccepted }) =>
+      badge(isAccepted ? "good" : "bad", statusCode > 0 ? `${statusCode} ${status}` : status),
+  },
+  {
+    title: "Sent",
+    cell: ({ deliveredAt, redelivery }) => h("span", {}, moment(deliveredAt), redelivery && " (again)"),
+  },
+  { title: "Took", isFigure: true, cell: ({ durationMs }) => `${grouped(durationMs)} ms` },
+];
+
+function sendAgain(/** @type {any} */ target, /** @type {any} */ row, /** @type {HTMLElement} */ outcome) {
+  return button(
+    "Send again",
+    (event) =>
+      run(
+        { command: "targets resend", words: [String(target.id), String(row.id)] },
+        { button: event.currentTarget, outcome },
+      ),
+    { label: `Send ${row.guid} again` },
+  );
+}
+
 /** @param {any} target */
 async function showSent(target) {
   /** @type {Table<any>} */
@@ -172,40 +208,8 @@ async function showSent(target) {
     keyOf: (/** @type {any} */ { id }) => String(id),
     empty: "Nothing that is kept is like that.",
     columns: [
-      {
-        title: "Event",
-        cell: ({ event, action, guid }) =>
-          h(
-            "span",
-            { class: "stack" },
-            h("span", { class: "name" }, action === null ? event : `${event}.${action}`),
-            h("code", { class: "muted guid" }, guid),
-          ),
-      },
-      {
-        title: "Answer",
-        cell: ({ status, statusCode, isAccepted }) =>
-          badge(isAccepted ? "good" : "bad", statusCode > 0 ? `${statusCode} ${status}` : status),
-      },
-      {
-        title: "Sent",
-        cell: ({ deliveredAt, redelivery }) => h("span", {}, moment(deliveredAt), redelivery && " (again)"),
-      },
-      { title: "Took", isFigure: true, cell: ({ durationMs }) => `${grouped(durationMs)} ms` },
-      {
-        title: "What can be done",
-        isActions: true,
-        cell: (row, outcome) =>
-          button(
-            "Send again",
-            (event) =>
-              run(
-                { command: "targets resend", words: [String(target.id), String(row.id)] },
-                { button: event.currentTarget, outcome: outcome },
-              ),
-            { label: `Send ${row.guid} again` },
-          ),
-      },
+      ...SENT_COLUMNS,
+      { title: "What can be done", isActions: true, cell: (row, outcome) => sendAgain(target, row, outcome) },
     ],
   });
   const trouble = h("p", { class: "trouble" });
