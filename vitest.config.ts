@@ -14,8 +14,8 @@ export default defineConfig({
     experimental: { viteModuleRunner: false },
     // Files of one process share its modules. To load these anew for each file took a sixth of the suite's processor time.
     isolate: false,
-    // More than cores: half of the time a file waits for a process or a store.
-    maxWorkers: 3,
+    // More than cores: most of the time the dearest files wait for processes, stores and upstream's pace.
+    maxWorkers: 4,
     // What hangs ends by this; a machine that is ten times slower than usual passes.
     testTimeout: TEST_MS,
     hookTimeout: TEST_MS,

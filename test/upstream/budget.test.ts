@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { SettableClock } from "../../src/simulator/clock.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
@@ -129,15 +130,16 @@ test("what was sent without knowing counts against what the first answer says is
 });
 
 test("a request that never comes back does not keep the bucket unknown for ever", async () => {
-  await using world = await openUpstreamWorld(() => {});
+  const { promise: unanswered, resolve: leave } = Promise.withResolvers<ServerResponse>();
+  await using world = await openUpstreamWorld((_, response) => leave(response));
   const dead = world.upstream.get("/user", backfill).catch((reason) => reason);
-  await expect.poll(() => world.asked.length).toBe(1);
+  const lost = await unanswered;
   const other = await world.another();
   await expect(other.get("/user", backfill)).rejects.toThrow(QuotaSpentError);
   world.play = (_, response) => json(response, 200, {}, quotaHeaders(4));
   world.wait(10_000);
   expect(await other.get("/user", backfill)).toMatchObject({ kind: "ok" });
-  await world.upstream.close();
+  lost.destroy();
   await dead;
 });
 
