@@ -81,19 +81,20 @@ function compose(strings: readonly string[], inserted: readonly (Value | Sql)[])
   let last = strings[0] ?? "";
   const pieces: string[] = [];
   const parameters: Parameter[] = [];
-  for (const [at, one] of inserted.entries()) {
-    const part = one instanceof Sql ? one : value(one);
-    for (const [inner, piece] of part.pieces.entries()) {
-      if (inner > 0) {
-        pieces.push(last);
-        last = "";
-      }
-      last += piece;
+  // Statements are made for each question. Iterators of entries were a third of the garbage of making one.
+  for (let at = 0; at < inserted.length; at++) {
+    const one = inserted[at];
+    const part = one instanceof Sql ? one : value(one ?? null);
+    last += part.pieces[0] ?? "";
+    for (let inner = 1; inner < part.pieces.length; inner++) {
+      pieces.push(last);
+      last = part.pieces[inner] ?? "";
     }
-    parameters.push(...part.parameters);
+    for (const parameter of part.parameters) parameters.push(parameter);
     last += strings[at + 1] ?? "";
   }
-  return new Sql([...pieces, last], parameters);
+  pieces.push(last);
+  return new Sql(pieces, parameters);
 }
 
 /** A value that a statement uses several times. It is sent once, and the planner knows that it is one value. */

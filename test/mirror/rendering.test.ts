@@ -205,6 +205,22 @@ test("what is unchanged is not read again, and of what may have changed only wha
   expect(await Promise.all(statements.mock.results.map(({ value }) => value as Promise<unknown[]>))).toEqual([[]]);
 });
 
+test("a repository is one object for all who read it until it, or its owner, changes", async () => {
+  await using mirror = await openMirror();
+  await mirror.merge(observe("repository", repository("octo/demo", user(4, "octo")), at(0)));
+  const read = () =>
+    new Unfolding(mirror.shared, { ...OURS, reading: new Reading(mirror.standings) }, new Pace(0)).repository(7);
+  const first = await read();
+  expect(await read()).toBe(first);
+  await mirror.merge(observe("user", user(4, "renamed"), at(60)));
+  const renamed = await read();
+  expect(renamed).toMatchObject({ full_name: "octo/demo", owner: { login: "renamed" } });
+  expect(await read()).toBe(renamed);
+  const moved = repository("octo/other", user(4, "renamed"), { updated_at: "2026-01-01T00:01:00Z" });
+  await mirror.merge(observe("repository", moved, at(90)));
+  expect(await read()).toMatchObject({ full_name: "octo/other", owner: { login: "renamed" } });
+});
+
 test("someone who was not stored when they were first asked for is shown once they are", async () => {
   await using mirror = await openMirror();
   await mirror.merge(observe("issue", issue(1), at(0)));

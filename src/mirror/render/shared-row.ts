@@ -27,8 +27,15 @@ export interface SharedRow {
   htmlUrl: string;
   /** Rendered texts, by shape and addresses. None if the row has references: those rows change by themselves. */
   texts: Map<string, string>;
-  /** The same as objects; nothing may change them. */
-  objects: Map<string, Fields>;
+  /** The same as objects. */
+  objects: Map<string, KeptObject>;
+}
+
+/** A row as an object, which nothing may change. It holds while the row refers to the same objects of rows. */
+export interface KeptObject {
+  fields: Fields;
+  /** What the row's references stood for, in their order. */
+  shows: readonly (SharedRow | null | undefined)[];
 }
 
 /** A row that a document refers to, and the shape in which it is shown there; null: whole. */

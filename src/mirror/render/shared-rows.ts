@@ -1,13 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { Queries } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
-import type { Fields } from "../../json.ts";
 import { Gather } from "../../operations/gather.ts";
 import { references, type SharedKind } from "../store/template.ts";
 import { Kept, type Recalled } from "../unchanged/kept.ts";
 import type { Standings } from "../unchanged/standings.ts";
 import { hasPublicKeysOnly } from "./public-keys.ts";
-import { domainOf, labelsHomeOf, mentionedBy, type SharedKey, type SharedRow } from "./shared-row.ts";
+import { domainOf, type KeptObject, labelsHomeOf, mentionedBy, type SharedKey, type SharedRow } from "./shared-row.ts";
 
 const MAX_SHAPES = 5_000;
 /** Places for accounts that were met; see `#isMetAgain`. */
@@ -102,11 +101,11 @@ export class SharedRows {
     this.#kept.weigh(name, row);
   }
 
-  /** Notes what a row was unfolded to. */
-  keepObject(name: string, row: SharedRow, variant: string, fields: Fields): void {
-    if (row.refersTo.length > 0) return;
+  /** Notes what a row was unfolded to. Rows that it shows by way of another row may change unseen. */
+  keepObject(name: string, row: SharedRow, variant: string, object: KeptObject): void {
+    if (object.shows.some((shown) => shown && shown.refersTo.length > 0)) return;
     if (row.objects.size >= MAX_FORMS) row.objects.clear();
-    row.objects.set(variant, fields);
+    row.objects.set(variant, object);
     this.#kept.weigh(name, row);
   }
 

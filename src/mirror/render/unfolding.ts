@@ -113,11 +113,13 @@ export class Unfolding {
     const home = this.#rows.repository(key.repositoryId);
     const variant = `${shape}\n${this.#api}\n${home?.fullName}\n${home?.htmlUrl}`;
     const kept = row.objects.get(variant);
-    const fields = kept ?? {};
+    const stands = kept && row.refersTo.every((one, at) => this.#rows.row(one.name) === kept.shows[at]);
+    const fields = stands ? kept.fields : {};
     onMade(fields);
-    if (kept) return kept;
+    if (stands) return fields;
     this.#fillFrom(row, fields, shape, this.#place(labelsHomeOf(key)));
-    this.#shared.keepObject(name, row, variant, fields);
+    const shows = row.refersTo.map((one) => this.#rows.row(one.name));
+    this.#shared.keepObject(name, row, variant, { fields, shows });
     return fields;
   }
 

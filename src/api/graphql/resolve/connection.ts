@@ -168,18 +168,18 @@ async function writtenOr(
   rows: readonly PageRow[],
   load: (rows: readonly PageRow[]) => Promise<(Node | null)[]>,
 ): Promise<ShownNode[]> {
-  const shown = new Map<number, ShownNode>();
-  for (const { tie: number } of rows) {
+  const shown = rows.map(({ tie: number }) => {
     const text = written.get(number);
-    if (text !== undefined) shown.set(number, new WrittenResource(text));
-  }
-  const missing = rows.filter(({ tie }) => !shown.has(tie));
-  const loaded = missing.length > 0 ? await load(missing) : [];
-  for (const [at, { tie: number }] of missing.entries()) {
-    const node = loaded[at];
-    shown.set(number, node ? { ...node, keep: (text) => written.add(number, text) } : null);
-  }
-  return rows.map(({ tie }) => shown.get(tie) ?? null);
+    return text === undefined ? null : new WrittenResource(text);
+  });
+  const missing = rows.filter((_, at) => shown[at] === null);
+  if (missing.length === 0) return shown;
+  const loaded = (await load(missing)).values();
+  return rows.map(({ tie: number }, at) => {
+    if (shown[at]) return shown[at];
+    const node = loaded.next().value;
+    return node ? { ...node, keep: (text: string) => written.add(number, text) } : null;
+  });
 }
 
 /** What waits for nothing is answered at once. */

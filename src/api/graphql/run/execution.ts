@@ -8,7 +8,7 @@ import type { Pace } from "../../../operations/pace.ts";
 import { MissingValueError, resourceLimit } from "../errors.ts";
 import { Faults, pathOf, type ResponsePath } from "./faults.ts";
 import { concreteType, type Form, type Plan, type PlannedField, type PlannedSelection } from "./plan.ts";
-import { flat, isIterable, isPromise, isShared, leafText, propertyOf } from "./values.ts";
+import { flat, isIterable, isPromise, isShared, leafText, PIECE_CHARACTERS, propertyOf } from "./values.ts";
 
 /** More values, or more text, are written for nobody: the answer is refused as a whole. */
 const MAX_VALUES = 5_000_000;
@@ -17,8 +17,6 @@ const MAX_CHARACTERS = 16 * 1024 * 1024;
 const FIELDS_AT_ONCE = 32;
 /** Or so much text: a field may be as long as a thousand others. */
 const TEXT_AT_ONCE = 64 * 1024;
-/** A text of this length is a piece of its own: it would be copied anew at each level of the answer. */
-const PIECE_CHARACTERS = 4 * 1024;
 /** So many fields of a selection ask for something, and then their statements are made. Each takes some 0.2 ms. */
 const ASKED_AT_ONCE = 64;
 
