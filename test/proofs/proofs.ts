@@ -712,8 +712,9 @@ export const proofs: readonly Proof[] = [
       "what one worker and two apply then, and with a listener.",
     minutes: 3,
     commands: [{ args: ["test", "test/scenario/slow-commits.test.ts"], env: { COMMITS: "10000" } }],
-    figures: (lines) =>
-      printed(lines, "slow commits").flatMap((line) => {
+    figures: (lines) => {
+      const all = printed(lines, "slow commits");
+      const each = all.flatMap((line) => {
         const of = `${line.workers === 1 ? "one worker" : "two workers"}, ${line.isHeard ? "a listener" : "no listener"}`;
         return [
           atLeast(`deliveries applied a second, ${of}`, numberAt(line, "perSecond"), 0),
@@ -722,7 +723,15 @@ export const proofs: readonly Proof[] = [
             ? atLeast(`ms that commits waited for each other, ${of}`, numberAt(line, "queuedMs"), 0)
             : atMost(`ms that commits waited for each other, ${of}`, numberAt(line, "queuedMs"), 0),
         ];
-      }),
+      });
+      const perSecond = (workers: number) =>
+        numberAt(
+          all.find((line) => line.workers === workers && !line.isHeard),
+          "perSecond",
+        );
+      const [one, two] = [perSecond(1), perSecond(2)];
+      return [...each, atLeast("what two workers apply by what one does, no listener", one && two && two / one, 1)];
+    },
   },
   {
     name: "redis-disk",

@@ -17,6 +17,14 @@ const reason = DELIVERIES > 0 ? "" : "(skipped: COMMITS=10000 plays it)";
 const COMMIT_MS = 5;
 const SAMPLE_MS = 5;
 
+interface Way {
+  workers: number;
+  isHeard: boolean;
+}
+
+/** `late` and `seconds`: how many were applied after the first quarter, and how long that took. */
+type Applied = Record<"commitMs" | "heard" | "queuedMs" | "replicatingMs" | "late" | "seconds", number>;
+
 test.skipIf(DELIVERIES === 0)(
   `with commits that take ${COMMIT_MS} ms, workers do not queue for a listener that is not there ${reason}`,
   async () => {
@@ -24,24 +32,28 @@ test.skipIf(DELIVERIES === 0)(
     const { primary, replicas } = servers;
     await replicas[0]?.set("recovery_min_apply_delay", `${COMMIT_MS}ms`);
     await using world = await openMirrored({ DATABASE_URL: primary.url });
-    const rounds = [1, 2].flatMap((workers) => [false, true].map((isHeard) => ({ workers, isHeard })));
-    const measured = [];
-    for (const [round, { workers, isHeard }] of rounds.entries()) {
+    const ways: Way[] = [1, 2].flatMap((workers) => [false, true].map((isHeard) => ({ workers, isHeard })));
+    const all = new Map(ways.map((way): [Way, Applied[]] => [way, []]));
+    // There and back: the tables grow meanwhile, and a busy machine does the same to all.
+    for (const [round, way] of [...ways, ...ways.toReversed()].entries()) {
       await primary.set("synchronous_standby_names", "");
-      const edits = Array.from({ length: DELIVERIES }, (_, at) =>
+      const edits = Array.from({ length: DELIVERIES / 2 }, (_, at) =>
         opened(world, at + 1, `edited ${round}`, new Date(Date.UTC(2026, 0, 1, round)).toISOString()),
       );
       const ids = await arrive(world, edits);
       // A commit waits until the replica shows it.
       await primary.set("synchronous_commit", "remote_apply");
       await primary.set("synchronous_standby_names", "*");
-      const outcome = await applied(world, ids, { workers, isHeard });
-      measured.push({ workers, isHeard, ...outcome });
-      printFigures("slow commits", { deliveries: DELIVERIES, workers, isHeard, ...outcome });
+      all.get(way)?.push(await applied(world, ids, way));
     }
-    for (const { isHeard, commitMs, queuedMs } of measured) {
+    for (const [{ workers, isHeard }, runs] of all) {
+      const sum = (of: keyof Applied) => runs.reduce((total, one) => total + one[of], 0);
+      const commitMs = Math.min(...runs.map((one) => one.commitMs));
+      const perSecond = Math.round(sum("late") / sum("seconds"));
+      const rest = { heard: sum("heard"), queuedMs: sum("queuedMs"), replicatingMs: sum("replicatingMs") };
+      printFigures("slow commits", { deliveries: DELIVERIES, workers, isHeard, commitMs, perSecond, ...rest });
       expect(commitMs).toBeGreaterThanOrEqual(COMMIT_MS);
-      if (!isHeard) expect(queuedMs).toBe(0);
+      if (!isHeard) expect(rest.queuedMs).toBe(0);
     }
   },
   600_000,
@@ -51,8 +63,8 @@ test.skipIf(DELIVERIES === 0)(
 async function applied(
   { ctx, env, ...world }: MirroredWorld,
   ids: string[],
-  { workers, isHeard }: { workers: number; isHeard: boolean },
-) {
+  { workers, isHeard }: Way,
+): Promise<Applied> {
   await using resources = new AsyncDisposableStack();
   let heard = 0;
   const onText = () => {
@@ -98,8 +110,8 @@ async function applied(
       warm as (select percentile_disc(0.25) within group (order by settled_at) as at from ours)
     select count(*) filter (where settled_at > at)::int as late,
       extract(epoch from max(settled_at) - max(at))::float8 as seconds from ours, warm`);
-  const perSecond = row && row.seconds > 0 ? Math.round(row.late / row.seconds) : null;
-  return { commitMs, perSecond, heard, queuedMs: Math.round(queuedMs), replicatingMs: Math.round(replicatingMs) };
+  if (!row) throw new Error("Postgres has counted nothing");
+  return { commitMs, heard, queuedMs: Math.round(queuedMs), replicatingMs: Math.round(replicatingMs), ...row };
 }
 
 /** The median of one commit after the other, by one connection. */
