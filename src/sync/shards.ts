@@ -7,7 +7,7 @@ import type { Shard, ShardedTask } from "../queues/jobs.ts";
 export const WHOLE: Shard = { at: 0, of: 1, from: null, until: null };
 
 /** Somewhat fewer than GraphQL shows for one point, since shards grow before they are divided anew; smaller ones would cost more points. */
-const REPOSITORIES_A_SHARD = 900;
+export const REPOSITORIES_A_SHARD = 900;
 
 /**
  * Whether a repository of this id is in the shard. Asked of each table that a statement joins: otherwise Postgres reads the others
@@ -24,14 +24,13 @@ export function isIn(id: Sql, { from, until }: Shard): Sql {
  * @param size how many repositories a shard has at least
  */
 export async function shardsOf({ db }: Pick<Context, "db">, size = REPOSITORIES_A_SHARD): Promise<Shard[]> {
-  const [row] = await db.query<{ live: number }>(sql`
-    select count(*)::int as live from repository_syncs where state = 'live'`);
-  const of = Math.floor((row?.live ?? 0) / size);
-  if (of < 2) return [WHOLE];
+  // One scan: this is asked every minute. A row is the first of its shard where the whole part of at * of / live is a new one.
   const firsts = await db.query<{ id: number }>(sql`
-    select min(repository_id)::float8 as id from (
-        select repository_id, ntile(${of}) over (order by repository_id) as part from repository_syncs where state = 'live'
-      ) live group by part order by part`);
+    select repository_id::float8 as id from (
+        select repository_id, row_number() over (order by repository_id) - 1 as at, live, greatest(live / ${size}::int, 1) as of from (
+            select repository_id, count(*) over () as live from repository_syncs where state = 'live') counted
+      ) numbered where at * of % live < of order by at`);
+  if (firsts.length < 2) return [WHOLE];
   return firsts.map(({ id }, at) => ({
     at,
     of: firsts.length,

@@ -4,9 +4,10 @@
  */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { MAINTENANCE_TASKS, type MaintenanceTask } from "../../src/queues/jobs.ts";
+import { MAINTENANCE_TASKS, type MaintenanceTask, type Shard } from "../../src/queues/jobs.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
+import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
 import { intervals } from "../../src/sync/schedules.ts";
 import { shardsOf } from "../../src/sync/shards.ts";
 import { maintain } from "../../workers/maintenance.ts";
@@ -27,6 +28,8 @@ const HOUR = 3_600_000;
 /** As many as a worker takes together. */
 const BATCH = 16;
 const signal = new AbortController().signal;
+
+type Measured = ManyRepositories["world"]["ctx"];
 
 /** What something costs. */
 interface Cost {
@@ -57,12 +60,14 @@ async function cpuMs({ world }: ManyRepositories): Promise<number> {
 /** @param times how often it is done for its processor time, which is a median */
 async function costOf(
   many: ManyRepositories,
-  task: (ctx: ManyRepositories["world"]["ctx"]) => Promise<unknown>,
+  task: (ctx: Measured) => Promise<unknown>,
   { prepare = async () => {}, times = 5 }: { prepare?: () => Promise<void>; times?: number } = {},
 ): Promise<Cost> {
   const { ctx, simulator } = many.world;
   const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await ctx.redis.info("stats"))?.[1]);
   await prepare();
+  // As autovacuum does, which is off here: entries of rows that were changed before would be counted.
+  await ctx.db.query(sql`vacuum sweeps, repository_syncs, hook_checks, validators`);
   simulator.meter.reset();
   const before = await commands();
   const read = await rowsReadBy(ctx.config.databaseUrl, (db) => task({ ...ctx, db }));
@@ -82,9 +87,13 @@ async function costOf(
 }
 
 /** As the workers do it together: each shard once. */
-async function sweepAll({ world }: ManyRepositories, ctx: ManyRepositories["world"]["ctx"]): Promise<void> {
-  for (const shard of await shardsOf(ctx)) await paced(world, () => sweep(ctx, { signal, shard }));
-}
+const eachShard =
+  (work: (ctx: Measured, options: { signal: AbortSignal; shard: Shard }) => Promise<unknown>) =>
+  async ({ world }: ManyRepositories, ctx: Measured): Promise<void> => {
+    for (const shard of await shardsOf(ctx)) await paced(world, () => work(ctx, { signal, shard }));
+  };
+const sweepAll = eachShard(sweep);
+const checkAll = eachShard(checkDeliveries);
 
 /** Lets the repositories' own fields be due, and no list: those are asked for at the pace that upstream allows, however many there are. */
 async function makeDue({ world }: ManyRepositories): Promise<void> {
@@ -102,7 +111,7 @@ async function idleHour(many: ManyRepositories): Promise<{ hour: Cost; tasks: Re
   const measure = async (
     name: string,
     timesAnHour: number,
-    task: (measured: typeof ctx) => Promise<unknown>,
+    task: (measured: Measured) => Promise<unknown>,
     prepare?: () => Promise<void>,
   ) => {
     const once = await costOf(many, task, prepare && { prepare });
@@ -110,16 +119,18 @@ async function idleHour(many: ManyRepositories): Promise<{ hour: Cost; tasks: Re
     hour = sum(hour, once, timesAnHour);
   };
   const worker = many.world.openWorkerContext();
-  const run = (task: MaintenanceTask) => (measured: typeof ctx) =>
+  const run = (task: MaintenanceTask) => (measured: Measured) =>
     paced(many.world, () => maintain({ ...worker, ...measured }, task, signal));
   await makeDue(many);
   await sweepAll(many, ctx); // The first time it has all to look at.
-  for (const task of MAINTENANCE_TASKS) if (task !== "sweep") await run(task)(ctx);
+  const once = (task: MaintenanceTask) =>
+    task === "check-deliveries" ? (measured: Measured) => checkAll(many, measured) : run(task);
+  for (const task of MAINTENANCE_TASKS) if (task !== "sweep") await once(task)(ctx);
   // GraphQL is asked less often than the task runs.
   const rounds = HOUR / (ctx.config.sweepIntervalMs * 1.25);
   for (const task of MAINTENANCE_TASKS) {
     if (task !== "sweep") {
-      await measure(task, HOUR / every[task], run(task));
+      await measure(task, HOUR / every[task], once(task));
       continue;
     }
     await measure(
@@ -224,8 +235,6 @@ test.runIf(isProof)(
       ...{ repositories, rows: both.map(({ rows }) => rows), times },
       ...{ hours: hours.map(({ hour }) => hour), tasks: hours.map(({ tasks }) => tasks) },
     });
-    for (const kind of ["rowsRead", "redisCommands", "requests"] as const)
-      expect(times[kind], `${kind}: ${JSON.stringify(hours)}`).toBeLessThanOrEqual(10.5);
 
     const templates = [await templateOf(small), await templateOf(large)] as const;
     const costs: Record<"deliveryMs" | "deliveryRows" | "readMs", [number[], number[]]> = {
@@ -262,7 +271,10 @@ test.runIf(isProof)(
       sql`select from deliveries where hook_id = 78 and status = 'applied'`,
     );
     expect(settled).toBe(AT_ONCE * ROUNDS);
-    expect(ratios.deliveryRows, JSON.stringify(medians)).toBeLessThanOrEqual(1.2);
+    // Processor time depends on what else runs: the proof's table bounds it.
+    for (const kind of ["rowsRead", "redisCommands", "requests"] as const)
+      expect.soft(times[kind], `${kind}: ${JSON.stringify(hours)}`).toBeLessThanOrEqual(10);
+    expect.soft(ratios.deliveryRows, JSON.stringify(medians)).toBeLessThanOrEqual(1.2);
   },
   3_600_000,
 );

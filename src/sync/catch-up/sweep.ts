@@ -5,7 +5,7 @@ import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { enqueueCatchUps } from "../../queues/enqueue.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { rests } from "../problems/problems.ts";
-import { isIn, WHOLE } from "../shards.ts";
+import { isIn, REPOSITORIES_A_SHARD, WHOLE } from "../shards.ts";
 import { findListsDue, sweepLists } from "./sweep-lists.ts";
 import { sweepRepositories } from "./sweep-repositories.ts";
 
@@ -58,9 +58,11 @@ async function sweepDue(
 /** Whether GraphQL shows milestones with the repositories. With an App, webhooks and the free question suffice. */
 async function asksMilestones({ db, config }: Context, shard: Shard, largeFleet: number): Promise<boolean> {
   if (config.appId !== null) return false;
+  // Who divided the fleet has counted it.
+  if (shard.of > 1) return shard.of * REPOSITORIES_A_SHARD >= largeFleet;
   const rows = await db.query<{ live: number }>(sql`
-    select count(*)::int as live from repository_syncs s where ${isIn(sql`s.repository_id`, shard)} and s.state = 'live'`);
-  return (rows[0]?.live ?? 0) * shard.of >= largeFleet;
+    select count(*)::int as live from repository_syncs where state = 'live'`);
+  return (rows[0]?.live ?? 0) >= largeFleet;
 }
 
 /**
