@@ -46,6 +46,8 @@ export function parseConfig(given: NodeJS.ProcessEnv): Config {
     }
   }
   problems.push(...credentialProblems(given), ...misspelt(env));
+  if (env.EDGE_OF?.trim() && env.DATABASE_REPLICA_URLS?.trim())
+    problems.push("DATABASE_REPLICA_URLS is set, and EDGE_OF is: the replica of an edge is what DATABASE_URL leads to");
   const order = Object.values(SETTINGS).map(({ name }) => name);
   const placeOf = (problem: string) => order.indexOf(problem.split(" ")[0]?.replace(/_FILE$/, "") ?? "");
   problems.sort((a, b) => placeOf(a) - placeOf(b));
@@ -63,7 +65,8 @@ function credentialProblems(env: NodeJS.ProcessEnv): string[] {
     problems.push("APP_PRIVATE_KEY is not set, and APP_ID is: give the App's key too, or APP_PRIVATE_KEY_FILE");
   if (!isSet("APP_ID") && hasKey)
     problems.push("APP_ID is not set, and the App's private key is: give both or neither");
-  if (!isSet("APP_ID") && !hasKey && !isSet("UPSTREAM_TOKEN"))
+  // An edge asks nothing in the mirror's name.
+  if (!isSet("APP_ID") && !hasKey && !isSet("UPSTREAM_TOKEN") && !isSet("EDGE_OF"))
     problems.push("UPSTREAM_TOKEN is not set: give a token, or a GitHub App by APP_ID and APP_PRIVATE_KEY");
   return problems;
 }

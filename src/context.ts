@@ -4,6 +4,7 @@ import { closeQueues, openQueues, type Queues } from "./queues/queues.ts";
 import { openStores, type StoreOptions, type Stores } from "./stores.ts";
 import { openUpstream } from "./upstream/client/client.ts";
 import type { Upstream } from "./upstream/client/upstream.ts";
+import { upstreamOfEdge } from "./upstream/client/upstream-of-edge.ts";
 
 /** The world outside, as functions are given it. Each names the part it uses. */
 export interface Context extends Local {
@@ -38,7 +39,7 @@ export async function openContext(
   options: StoreOptions,
 ): Promise<Context> {
   const local = await openLocal(config, resources, options);
-  const upstream = openUpstream(local);
+  const upstream = config.edgeOf === null ? openUpstream(local) : upstreamOfEdge();
   resources.defer(() => upstream.close());
   return { ...local, upstream };
 }

@@ -1,6 +1,6 @@
 import { type Database, openDatabase } from "../db/database.ts";
 import { redisTooOld } from "../db/unfit.ts";
-import type { Config } from "./config.ts";
+import { type Config, ConfigError } from "./config.ts";
 import { type Logger, openLog } from "./operations/log.ts";
 import { Metrics } from "./operations/metrics.ts";
 import { openTracing } from "./operations/open-tracing.ts";
@@ -41,13 +41,15 @@ const QUIT_MS = 1_000;
  * Opens the log, the database and Redis; `resources` closes them in reverse.
  *
  * Neither store needs to be there: connections are made when they are needed and come back by themselves.
- * @throws StoreTooOldError when Redis is there, and too old
+ * @throws StoreTooOldError when Redis is there, and too old; ConfigError for a process that an edge has not
  */
 export async function openStores(
   config: Config,
   resources: AsyncDisposableStack,
   { name, clock = { now: () => new Date() }, isTraced = false }: StoreOptions,
 ): Promise<Stores> {
+  if (config.edgeOf !== null && (name === "worker" || name === "scheduler"))
+    throw new ConfigError(`Cannot start:\n  EDGE_OF is set: the ${name} belongs to the centre, where it is not`);
   const log = openLog(config, { name });
   const tracing = isTraced ? await openTracing({ config, log }, resources, { name }) : UNTRACED;
   const db = openDatabase(config.databaseUrl, {

@@ -24,12 +24,12 @@ export interface Web {
 /** Receiver, API, the operator's page and probes, behind one routing table. It listens to nothing yet. */
 export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
   const api = openApi(ctx, limits);
-  const receiver = openReceiver(ctx);
+  // What an edge does not answer itself goes to the centre as it came: webhooks and the operator's page, too.
+  const receiver = ctx.config.edgeOf === null ? openReceiver(ctx) : null;
   const { otherwise, failure, adapt } = api;
-  watchFleet(ctx, () => quotaReport(ctx));
+  if (receiver) watchFleet(ctx, () => quotaReport(ctx));
   const routes = new Router([
-    ...receiver.routes,
-    ...operatorPage(ctx, api),
+    ...(receiver ? [...receiver.routes, ...operatorPage(ctx, api)] : []),
     ...health(ctx, { quota: () => quotaReport(ctx), forecast, replicas: api.replicas, otherwise }),
     ...api.routes,
   ]);
@@ -42,7 +42,7 @@ export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
       const closed = server.close();
       await api.stop();
       await closed;
-      await Promise.all([receiver.close(), api.close()]);
+      await Promise.all([receiver?.close(), api.close()]);
     },
   };
 }

@@ -20,6 +20,9 @@ import { ENTERPRISE_PREFIX, pathInApi } from "./dialect/addresses.ts";
 import { type CorsRule, corsRule } from "./dialect/cors.ts";
 import { failureReply } from "./dialect/failure.ts";
 import { RequestIds } from "./dialect/request-id.ts";
+import { edgeDoors } from "./edge/doors.ts";
+import { answersOfEdge, Edge } from "./edge/edge.ts";
+import { POSITION_PATH, positionReply } from "./edge/position.ts";
 import { Feed } from "./feed/feed.ts";
 import { ForwardCache } from "./forward/cache/cache.ts";
 import { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
@@ -88,7 +91,8 @@ export function openApi(
   const unshownAccounts = new LRUCache<string, true>({ max: 10_000, ttl: UNSHOWN_MS });
   const quota = new CallerQuota(given);
   const upstream = new UpstreamForCallers(given, quota);
-  const forwarded = given.config.forwardCacheBytes > 0 ? new ForwardCache(given) : null;
+  const { edgeOf } = given.config;
+  const forwarded = given.config.forwardCacheBytes > 0 && edgeOf === null ? new ForwardCache(given) : null;
   const ctx: ApiContext = { ...given, upstream, mirror, reads, unshownAccounts, forwarded };
   const requestIds = new RequestIds();
   const callers = new Callers(ctx, quota);
@@ -116,22 +120,33 @@ export function openApi(
     requestIds,
     unreadMs,
   });
-  const query = (exchange: Exchange) => graphql.handle(exchange);
+  const count = answersOfEdge(given);
+  const edge = edgeOf === null ? null : new Edge({ ...ctx, requestIds, count }, edgeOf);
+  const doors = edge
+    ? edgeDoors(edge, { rest, graphql })
+    : {
+        query: (exchange: Exchange) => graphql.handle(exchange),
+        feed: (exchange: Exchange) => feed.handle(exchange),
+        rest: (exchange: Exchange, matched: (() => Match) | null) => rest.handle(exchange, matched),
+        position: async () => positionReply(await standings.position()),
+      };
   return {
     routes: [
-      { method: "POST", path: "/graphql", handle: query },
-      { method: "POST", path: "/api/graphql", handle: query },
-      { method: "GET", path: "/-/events", handle: (exchange) => feed.handle(exchange) },
+      { method: "POST", path: "/graphql", handle: doors.query },
+      { method: "POST", path: "/api/graphql", handle: doors.query },
+      { method: "GET", path: "/-/events", handle: doors.feed },
+      { method: "GET", path: POSITION_PATH, handle: doors.position },
       ...description({ ...ctx, requestIds }, REST_OPERATIONS),
-      ...restRoutes((exchange, matched) => rest.handle(exchange, matched)),
+      ...restRoutes(doors.rest),
     ],
-    otherwise: (exchange) => rest.handle(exchange, null),
+    otherwise: (exchange) => doors.rest(exchange, null),
     failure: (error, path) => failureReply({ ...ctx, requestIds }, error, path),
     adapt: corsRule(ctx.config.corsOrigins),
     logins: callers.logins,
     replicas: () => replicas?.standings() ?? [],
     stop: () => announcements[Symbol.asyncDispose](),
     async close() {
+      await edge?.close();
       await rest.close();
       await forwarded?.close();
       await graphql.close();

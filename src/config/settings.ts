@@ -79,6 +79,12 @@ export const SETTINGS = {
     about:
       "How long a read waits for a replica that is a little behind the primary. Then the primary answers, and the replica is left out until it has caught up.",
   },
+  edgeOf: {
+    name: "EDGE_OF",
+    read: httpUrl,
+    about:
+      "The address of the API at the centre, e.g. `https://tain.example.com`. It makes a web process an edge (docs/scale.md): `DATABASE_URL` then leads to a streaming replica near by, reads are answered from it, and all else is passed on to this address. Workers and schedulers refuse to start with it.",
+  },
   databaseConnections: {
     name: "DATABASE_CONNECTIONS",
     read: count,

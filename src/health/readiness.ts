@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { schemaFit } from "../../db/schema-fit.ts";
+import { sql } from "../../db/sql.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
 import { reasonOf } from "../failure.ts";
@@ -15,9 +16,12 @@ export interface UnreadyPart {
   reason: string;
 }
 
-/** Empty when the process is ready. */
+/** Empty when the process is ready. An edge needs its replica alone: it answers without Redis, and without the centre. */
 export async function missingParts(ctx: Pick<Context, "config" | "db" | "redis">): Promise<UnreadyPart[]> {
-  const found = await Promise.all([bounded("postgres", checkPostgres(ctx)), bounded("redis", checkRedis(ctx))]);
+  const found = await Promise.all([
+    bounded("postgres", checkPostgres(ctx)),
+    ctx.config.edgeOf === null ? bounded("redis", checkRedis(ctx)) : bounded("postgres", checkReplica(ctx)),
+  ]);
   return found.filter((one) => one !== null);
 }
 
@@ -33,6 +37,13 @@ async function checkPostgres({ db }: Pick<Context, "db">): Promise<UnreadyPart |
     default:
       return fit satisfies never;
   }
+}
+
+async function checkReplica({ db }: Pick<Context, "db">): Promise<UnreadyPart | null> {
+  const [row] = await db.query<{ waits: boolean }>(sql`select pg_is_in_recovery() as waits`, {
+    timeoutMs: CHECK_TIMEOUT_MS,
+  });
+  return row?.waits ? null : { part: "postgres", reason: "it takes writes itself, and so is no replica for an edge" };
 }
 
 async function checkRedis(ctx: Pick<Context, "config" | "redis">): Promise<UnreadyPart | null> {

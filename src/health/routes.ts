@@ -23,6 +23,15 @@ interface HealthParts<Quota> {
 /** The probes, the status and the metrics. */
 export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwise }: HealthParts<Quota>): Route[] {
   const tell = teller(ctx);
+  const status: Route = {
+    method: "GET",
+    path: "/-/status",
+    handle: async (exchange, params) => {
+      // The page names private repositories, so to anyone but the operator it does not exist.
+      if (!isOperator(exchange, ctx.config.operatorToken)) return await otherwise(exchange, params);
+      return told(200, await loadStatus(ctx, quota, forecast, replicas));
+    },
+  };
   return [
     { method: "GET", path: "/-/live", handle: () => told(200, { live: true }) },
     {
@@ -41,15 +50,8 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
         return told(503, { ready: false, missing: found.map(isTold ? inWords : ({ part }) => part) });
       },
     },
-    {
-      method: "GET",
-      path: "/-/status",
-      handle: async (exchange, params) => {
-        // The page names private repositories, so to anyone but the operator it does not exist.
-        if (!isOperator(exchange, ctx.config.operatorToken)) return await otherwise(exchange, params);
-        return told(200, await loadStatus(ctx, quota, forecast, replicas));
-      },
-    },
+    // An edge passes on what is asked about the mirror as a whole.
+    ...(ctx.config.edgeOf === null ? [status] : []),
     metricsRoute(ctx, otherwise),
   ];
 }

@@ -800,6 +800,25 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "edges",
+    proves:
+      "An edge whose lines to the centre are cut and healed ten times answers every read, none of them younger than it says, refuses " +
+      "every write, and shows afterwards what is written there.",
+    minutes: 4,
+    commands: [{ args: ["test", "test/scenario/edges.test.ts"], env: { CUTS: "10", WRITES: "5" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "edges");
+      const of = (name: string) => numberAt(line, name);
+      return [
+        atLeast("cuts", of("cuts"), 10),
+        atLeast("reads answered while it was cut off, or just healed", of("reads"), 400),
+        atLeast("writes refused meanwhile, with a sentence", of("refused"), 20),
+        atMost("milliseconds that the slowest of these reads took", of("slowestMs"), 4_000),
+        atMost("milliseconds until the centre's state was shown again", of("healedAfterMs"), 15_000),
+      ];
+    },
+  },
+  {
     name: "workers",
     proves:
       "Fifty workers and ten schedulers behind PgBouncer do in a simulated hour what one does, on few connections, and hardly wait for locks.",

@@ -7,12 +7,19 @@ export interface Forwarder extends AsyncDisposable {
   through(url: string): string;
   /** Where connections lead from now on. Those that are open end. Null: nowhere. */
   lead(url: string | null): void;
+  /** From now on nothing arrives, and nobody is told: as where packets are lost. `lead` ends it. */
+  cut(): void;
 }
 
 export async function openForwarder(url: string): Promise<Forwarder> {
   let target: URL | null = new URL(url);
+  let isCut = false;
   const open = new Set<Socket>();
   const server = createServer((from) => {
+    if (isCut) {
+      open.add(from.on("error", () => {}).on("close", () => open.delete(from)));
+      return;
+    }
     if (target === null) return void from.destroy();
     const to = connect(Number(target.port), target.hostname);
     for (const [socket, other] of [
@@ -41,7 +48,12 @@ export async function openForwarder(url: string): Promise<Forwarder> {
       led.host = `127.0.0.1:${address.port}`;
       return led.href;
     },
+    cut() {
+      isCut = true;
+      for (const socket of open) socket.unpipe().pause();
+    },
     lead(to) {
+      isCut = false;
       target = to === null ? null : new URL(to);
       end();
     },

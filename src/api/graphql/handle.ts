@@ -7,12 +7,13 @@ import type { Reply } from "../../http/reply.ts";
 import { Kept } from "../../mirror/unchanged/kept.ts";
 import { Reading } from "../../mirror/unchanged/reading.ts";
 import type { Standings } from "../../mirror/unchanged/standings.ts";
+import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
 import { sendable } from "../../operations/joining.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import { apiAddress } from "../dialect/addresses.ts";
-import { bodyText } from "../dialect/body.ts";
+import { graphqlText } from "../dialect/body.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
 import { freshnessHeaders } from "../dialect/freshness.ts";
 import { serverHeaders } from "../dialect/identity.ts";
@@ -33,7 +34,7 @@ import { type GraphqlProgress, reply } from "./respond.ts";
 import { bugIn, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { Documents, openValidation } from "./run/documents.ts";
 import { executePlan } from "./run/execution.ts";
-import { freshnessOf } from "./run/freshness.ts";
+import { confirmedBefore, freshnessOf } from "./run/freshness.ts";
 import { type IssueTexts, openIssueTexts } from "./run/issue-texts.ts";
 import { answerKey, confirmationOfKept, type KeptResult, openAnswers } from "./run/kept-answers.ts";
 import { Plans } from "./run/plan.ts";
@@ -48,9 +49,6 @@ const DOCS = "https://docs.github.com/graphql";
 /** Enough for 10,000 counts, roughly. */
 const MAX_COUNT_BYTES = 8 * 1024 * 1024;
 const BYTES_PER_COUNT = 50;
-
-/** A body of 65,536 characters, each escaped as two surrogates, takes three quarters of it. A MiB of JSON is parsed in 15 ms. */
-const MAX_BODY_BYTES = 1024 * 1024;
 
 /** Longer than a write may stand in line, be sent, and wait for upstream's replicas. */
 const MUTATION_MS = 120_000;
@@ -112,16 +110,17 @@ export class Graphql {
     return this.#validation.close();
   }
 
-  async handle(exchange: Exchange): Promise<Reply> {
+  /** @param read the body, where it was read before. @throws AtCentreError for what an edge does not answer */
+  async handle(exchange: Exchange, read?: string): Promise<Reply> {
     const { meter } = this.#parts;
     const metered = meter.begin("/graphql", exchange.method, exchange.headers["user-agent"]);
-    return await meter.around(exchange, metered, () => this.#handle(exchange, metered));
+    return await meter.around(exchange, metered, () => this.#handle(exchange, metered, read));
   }
 
-  async #handle(exchange: Exchange, metered: RequestFigures): Promise<Reply> {
+  async #handle(exchange: Exchange, metered: RequestFigures, read: string | undefined): Promise<Reply> {
     const { ctx, requestIds } = this.#parts;
     const requestId = requestIds.next();
-    const text = await bodyText(exchange, MAX_BODY_BYTES);
+    const text = read ?? (await graphqlText(exchange));
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
     const server = serverHeaders(ctx.config, exchange.path.startsWith("/api/"));
     const progress: GraphqlProgress = {
@@ -187,6 +186,8 @@ export class Graphql {
   /** As far as it can be told beforehand. */
   async #sideOf(caller: User, query: Query): Promise<Side> {
     const { operation, document, variables } = query;
+    if (this.#parts.ctx.config.edgeOf !== null && operation.operation !== "query")
+      throw new AtCentreError("An edge neither writes nor tells of changes");
     if (operation.operation === "subscription" || !mayBeForwarded(this.#parts.ctx, caller)) return "ours";
     // A list is read to its end on the side on which it was begun.
     const begun = cursorsOf(document, variables.coerced);
@@ -260,6 +261,8 @@ export class Graphql {
     points: number,
   ): Promise<Reply> {
     const { exchange, requestId } = progress;
+    if (this.#parts.ctx.config.edgeOf !== null)
+      throw new AtCentreError("The replica does not hold all that was asked for");
     progress.limit?.lift();
     progress.limit = null;
     if (points > 0 && (await this.#spend(progress, caller, points)))
@@ -314,6 +317,7 @@ export class Graphql {
     const { pace } = ctx.mirror;
     const plan = priced ? null : this.#plans.of(document.definitions, operation, variables);
     if (pace.isOver()) await pace.turn();
+    const confirmed = await confirmedBefore(ctx, call, operation);
     const result = plan
       ? await executePlan({ plan, variables, context: call, signal, pace })
       : resultOf(
@@ -329,7 +333,7 @@ export class Graphql {
         );
     if (call.beyond?.signal.aborted) return null;
     this.#missing.note(result.errors, progress.requestId);
-    progress.freshness = await freshnessOf(ctx, call);
+    progress.freshness = await freshnessOf(ctx, call, confirmed);
     const body = await sendable(resultText(result), pace);
     if (call.met && plan && result.errors.length === 0 && plan.isKeepable) {
       const shown = [...call.shownRepositories];
@@ -376,9 +380,10 @@ export class Graphql {
   #reply(progress: GraphqlProgress, result: Result, body: string | Buffer = resultText(result)): Reply {
     const bug = bugIn(result.errors);
     if (!bug) return reply(progress, 200, body);
-    if (isPostgresOutage(bug.originalError)) throw bug.originalError;
-    if (isPostgresCancelled(bug.originalError)) return this.#late(progress);
     const { ctx } = this.#parts;
+    const isForOthers = ctx.config.edgeOf === null ? isPostgresOutage : isForCentre;
+    if (isForOthers(bug.originalError)) throw bug.originalError;
+    if (isPostgresCancelled(bug.originalError)) return this.#late(progress);
     const { requestId } = progress;
     ctx.log.error({ err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") }, "A GraphQL query failed");
     return reply(progress, 502, wentWrongText(requestId, ctx.clock.now()));

@@ -3,6 +3,7 @@ import type { Reply } from "../../http/reply.ts";
 import type { Kept } from "../../mirror/unchanged/kept.ts";
 import { Reading } from "../../mirror/unchanged/reading.ts";
 import type { Standings } from "../../mirror/unchanged/standings.ts";
+import { AtCentreError } from "../../operations/at-centre.ts";
 import { isSafePath } from "../../upstream/client/paths.ts";
 import type { Again } from "../again.ts";
 import { type Answer, type ApiContext, type Call, isRead } from "../call.ts";
@@ -14,7 +15,7 @@ import { bodyText } from "../dialect/body.ts";
 import { inForm } from "../dialect/body-form.ts";
 import { asBytes } from "../dialect/elements.ts";
 import { ApiFault, NotHeldFault, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
-import { wantsNoCache } from "../dialect/freshness.ts";
+import { asksFresh } from "../dialect/freshness.ts";
 import { scopeHeaders, serverHeaders } from "../dialect/identity.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { mediaType, readAccept } from "../dialect/media-type.ts";
@@ -177,7 +178,7 @@ export class Rest {
     const { path, isEnterprise } = pathInApi(exchange);
     if (!isSafePath(path)) throw new ApiFault(404, "Not Found");
     const asked = new URLSearchParams(exchange.search);
-    const isFresh = asked.get("fresh") === "true" || wantsNoCache(headers);
+    const isFresh = asksFresh(asked, headers);
     // This one is ours, and no part of what is passed on or of what `Link` repeats.
     asked.delete("fresh");
     if (isFresh || match?.route.isFree || match?.route.isOurs) progress.metered.price = 0;
@@ -234,10 +235,11 @@ export class Rest {
   async #run(call: Call, match: Match | null, asked: URLSearchParams): Promise<Answer> {
     const { ctx, pages } = this.#parts;
     const { passThrough: passes } = ctx.config;
-    if (!match) return await this.#passed(call);
+    if (!match) return await this.#passed(call, null);
     const render = async () => this.#formed(call, await run(call, match));
     return await keptOrRendered(pages, call, match, render).catch(async (error: unknown) => {
-      if (error instanceof NotHeldFault) return await this.#passed({ ...call, query: asked }, error);
+      if (error instanceof UnmirroredFault) this.#leaveToCentre(call, match);
+      if (error instanceof NotHeldFault) return await this.#passed({ ...call, query: asked }, match, error);
       const mayAsk = error instanceof UnmirroredFault && passes && isRead(call.method);
       const answer = mayAsk ? await passThrough(call) : null;
       if (!answer) throw error;
@@ -249,7 +251,8 @@ export class Rest {
    * @param held what of it is mirrored and not here
    * @throws ApiFault that says that it is not served, or not yet, where upstream is not asked
    */
-  async #passed(call: Call, held?: NotHeldFault): Promise<Answer> {
+  async #passed(call: Call, match: Match | null, held?: NotHeldFault): Promise<Answer> {
+    this.#leaveToCentre(call, match);
     const { passThrough: passes } = this.#parts.ctx.config;
     const passed = passes ? await passThrough(call) : null;
     if (passed) return passed;
@@ -257,6 +260,13 @@ export class Rest {
     const answer = passes === "all" ? await readByMirror(call) : null;
     if (!answer) throw notServed(call);
     return answer;
+  }
+
+  /** What an edge does not hold is the centre's to answer, and to count. @throws AtCentreError at an edge */
+  #leaveToCentre({ quota, caller }: Call, match: Match | null): void {
+    if (this.#parts.ctx.config.edgeOf === null) return;
+    if (!match?.route.isFree) quota.refund(caller, match?.route.bucket ?? "core", 1);
+    throw new AtCentreError("The replica does not hold what was asked for");
   }
 
   /** Our JSON with the bodies in the form that was asked for. */

@@ -16,11 +16,14 @@ const OWN = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);
 
 /** Runs the operation that was asked for, below a repository once it is known that the caller may see it. */
 export async function run(call: Call, { route, repository: named }: Match): Promise<Answer> {
+  const { config, db } = call.ctx;
   if (route.run.of === "service") {
+    // A replica that was cut off replays minutes in a moment. What is said of rows has to be as old as they are, so it is read before them.
+    const before = config.edgeOf !== null && !OWN.has(call.path) ? await findOldestConfirmation(db, call.sight) : null;
     const answer = await route.run.with(call);
     if (OWN.has(call.path) || answer.confirmedAt !== undefined || answer.status > 299) return answer;
     const notFresh = call.isFresh ? { notFresh: "this answer cannot be refreshed by itself" } : {};
-    return { ...answer, ...notFresh, ...(await findOldestConfirmation(call.ctx.db, call.sight)) };
+    return { ...answer, ...notFresh, ...(before ?? (await findOldestConfirmation(db, call.sight))) };
   }
   if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
   const { with: answerWith, takes } = route.run;
@@ -61,8 +64,11 @@ async function runAhead(
   const path = `/repositories/${repository.id}${rest}`;
   const below: RepositoryCall = { ...call, repository, takes: operation.takes, met, path };
   const ids = [PEOPLE, ...recalled.ids];
+  // At an edge the rows are read again after what is said of them, as for `before` above.
+  const isAtEdge = call.ctx.config.edgeOf !== null;
   const confirm = async () =>
-    repositories.confirm(recalled, await call.reading.now(ids)) ?? (await findUnchanged(call, fullName, repository));
+    repositories.confirm(recalled, await call.reading.now(ids)) ??
+    (isAtEdge ? null : await findUnchanged(call, fullName, repository));
   const isKnown = call.reading.knows(ids);
   const answering = operation.with(below);
   const [answer, confirmed] = await Promise.allSettled([

@@ -3,6 +3,7 @@ import type { LogPosition } from "../../../db/replica.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import type { Config } from "../../config.ts";
+import { AtCentreError } from "../../operations/at-centre.ts";
 import { Gather } from "../../operations/gather.ts";
 
 /** How a repository stood at a moment. 0 stands for people; see `db/revisions.ts`. */
@@ -29,10 +30,17 @@ const STANDINGS = `x.id, h.era || '/' || coalesce(v.revision, 0), ${MIRRORED.com
 const HISTORY =
   "select e.id::text as era from eras e where e.timeline = left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)";
 
+/**
+ * The same of a replica, for a process that reads there alone. What was kept is not believed of a replica that has started again: it
+ * may have been made anew from a server that lost what the other showed.
+ */
+const HISTORY_OF_REPLICA =
+  "select e.id || '@' || extract(epoch from pg_postmaster_start_time()) as era from eras e where pg_is_in_recovery()";
+
 const OF = `cross join unnest($1::bigint[]) as x(id)
   left join revisions v on v.repository_id = x.id left join repository_syncs s on s.repository_id = x.id`;
 
-const FIND_STANDINGS = `select ${STANDINGS} from (select (${HISTORY}) as era) h ${OF}`;
+const findStandings = (history: string) => `select ${STANDINGS} from (select (${history}) as era) h ${OF}`;
 
 /**
  * The position is read after the statement has begun. So it lies behind everything that the statement shows: what is committed is
@@ -77,11 +85,19 @@ const ANSWER_TIMEOUT_MS = 10_000;
 export class StandingsReader implements AsyncDisposable {
   readonly #connections: readonly StandingsConnection[];
   readonly #isNamed: boolean;
+  readonly #isOfReplica: boolean;
+  readonly #findStandings: string;
   readonly #questions: Gather<StandingsQuestion, Standings>;
   /** The last position, and which transactions were over then. */
   #last: { position: LogPosition; snapshot: string } | null = null;
 
-  constructor({ databaseUrl, databaseDirectUrl }: Pick<Config, "databaseUrl" | "databaseDirectUrl">) {
+  constructor({
+    databaseUrl,
+    databaseDirectUrl,
+    edgeOf = null,
+  }: Pick<Config, "databaseUrl" | "databaseDirectUrl"> & Partial<Pick<Config, "edgeOf">>) {
+    this.#isOfReplica = edgeOf !== null;
+    this.#findStandings = findStandings(this.#isOfReplica ? HISTORY_OF_REPLICA : HISTORY);
     // A pooler knows no names of statements, since it gives the session to others.
     this.#isNamed = databaseDirectUrl === null;
     this.#connections = Array.from({ length: CONNECTIONS }, () => new StandingsConnection(databaseUrl));
@@ -128,10 +144,11 @@ export class StandingsReader implements AsyncDisposable {
 
   async #find(ids: Iterable<number>, tellPosition: readonly ((position: LogPosition) => void)[]): Promise<Standings> {
     const connection = this.#connections.reduce((one, other) => (other.underWay < one.underWay ? other : one));
-    const [name, text] = tellPosition.length > 0 ? ["position", FIND_POSITION] : ["standings", FIND_STANDINGS];
+    const [name, text] = tellPosition.length > 0 ? ["position", FIND_POSITION] : ["standings", this.#findStandings];
     const statement = { ...(this.#isNamed && { name }), text, values: [`{${[...ids].join(",")}}`] };
     let rows = await connection.rows<StandingRow>(statement);
     if (rows.some(([, revision]) => revision === null)) {
+      if (this.#isOfReplica) throw new AtCentreError("DATABASE_URL of an edge leads to a server that is no replica");
       await connection.rows({ text: "select begin_era()" });
       rows = await connection.rows<StandingRow>(statement);
     }

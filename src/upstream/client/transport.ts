@@ -47,7 +47,7 @@ export interface TransportRequest {
   /** The path is not below the base: GraphQL of an enterprise server. */
   isAbsolute?: boolean;
   headers: Record<string, string>;
-  body?: string | null;
+  body?: string | Buffer | null;
   /** Leaves the body of a success on its way. */
   isOpened?: true;
   signal?: AbortSignal | undefined;

@@ -1,0 +1,36 @@
+import type { Exchange } from "../../http/exchange.ts";
+import type { Reply } from "../../http/reply.ts";
+import { isRead } from "../call.ts";
+import { graphqlText } from "../dialect/body.ts";
+import type { Graphql } from "../graphql/handle.ts";
+import type { Match } from "../operation.ts";
+import type { Rest } from "../rest/handle.ts";
+import type { Edge } from "./edge.ts";
+
+/** By which requests come in at an edge. */
+export function edgeDoors(edge: Edge, { rest, graphql }: { rest: Rest; graphql: Graphql }) {
+  const toCentre = (exchange: Exchange) => edge.answer(exchange, null);
+  return {
+    async query(exchange: Exchange): Promise<Reply> {
+      const text = await graphqlText(exchange);
+      // Said of a query by mistake, it only waits for the replica.
+      const mayWrite = /\bmutation\b/.test(text);
+      return await edge.answer(exchange, {
+        answer: () => graphql.handle(exchange, text),
+        body: Buffer.from(text),
+        mayWrite,
+      });
+    },
+    feed: toCentre,
+    position: toCentre,
+    async rest(exchange: Exchange, matched: (() => Match) | null): Promise<Reply> {
+      const { method } = exchange;
+      if (!matched || !(isRead(method) || method === "OPTIONS")) return await toCentre(exchange);
+      return await edge.answer(exchange, {
+        answer: () => rest.handle(exchange, matched),
+        body: null,
+        mayWrite: false,
+      });
+    },
+  };
+}

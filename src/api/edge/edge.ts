@@ -1,0 +1,153 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { isPostgresOutage } from "../../../db/outage.ts";
+import type { LogPosition } from "../../../db/replica.ts";
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import type { Exchange } from "../../http/exchange.ts";
+import type { Reply } from "../../http/reply.ts";
+import { isForCentre } from "../../operations/at-centre.ts";
+import { UnsafePathError } from "../../upstream/client/paths.ts";
+import { isRead } from "../call.ts";
+import { MAX_BODY_BYTES } from "../dialect/body.ts";
+import { faultReply } from "../dialect/failure.ts";
+import { ApiFault, notFound } from "../dialect/fault.ts";
+import { asksFresh } from "../dialect/freshness.ts";
+import type { RequestIds } from "../dialect/request-id.ts";
+import { Centre, CentreAwayError } from "./centre.ts";
+import { POSITION_PATH, positionOf } from "./position.ts";
+
+const DOCS = "https://docs.github.com/rest";
+const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [2, 32];
+
+export interface Here {
+  /** Answers from the replica. */
+  answer: () => Promise<Reply>;
+  /** The request's body, where it was read before; null: it was not. */
+  body: Buffer | null;
+  /** Whether the centre may write for it. */
+  mayWrite: boolean;
+}
+
+type CountAnswer = (by: "replica" | "centre" | "nobody") => void;
+
+/** Counts an edge's answers. The figure is there in every web process. */
+export function answersOfEdge({ metrics }: Pick<Context, "metrics">): CountAnswer {
+  const answers = metrics.counter("tain_edge_answers_total", "Requests to an edge, by what answered them.", ["by"]);
+  return (by) => answers.inc({ by });
+}
+
+/**
+ * A web process near its readers. It answers reads from a replica alone, and passes all else on to the centre. While the centre cannot be
+ * reached, reads are answered as before, and say how old they are; what only the centre can do is refused. After a write the replica
+ * is waited for, so those who wrote here read here what they wrote; where it is late, the centre is read in its place.
+ */
+export class Edge {
+  readonly #ctx: Pick<Context, "config" | "db" | "log">;
+  readonly #centre: Centre;
+  readonly #requestIds: RequestIds;
+  readonly #count: CountAnswer;
+  /** What the replica has to show before it is read again; "unknown": the centre has still to be asked. */
+  #awaited: LogPosition | "unknown" | null = null;
+
+  constructor(
+    ctx: Pick<Context, "config" | "db" | "log" | "tracing"> & { requestIds: RequestIds; count: CountAnswer },
+    address: string,
+  ) {
+    this.#ctx = ctx;
+    this.#requestIds = ctx.requestIds;
+    this.#centre = new Centre(ctx, address);
+    this.#count = ctx.count;
+  }
+
+  /** @param here null: the replica cannot answer it. @throws what `here` does */
+  async answer(exchange: Exchange, here: Here | null): Promise<Reply> {
+    try {
+      return await (here ? this.#nearest(exchange, here) : this.#fromCentre(exchange, null));
+    } catch (error) {
+      const fault = error instanceof UnsafePathError ? notFound() : error;
+      if (!(fault instanceof ApiFault)) throw error;
+      return faultReply(this.#requestIds.next(), fault, DOCS);
+    }
+  }
+
+  async #nearest(exchange: Exchange, here: Here): Promise<Reply> {
+    const { method, search, headers } = exchange;
+    if (method === "OPTIONS") return await here.answer();
+    const isFresh = isRead(method) && asksFresh(new URLSearchParams(search), headers);
+    if (isFresh || (await this.#isBehind())) {
+      try {
+        return await this.#passOn(exchange, here);
+      } catch (error) {
+        if (!(error instanceof CentreAwayError)) throw error;
+      }
+    }
+    try {
+      const reply = await here.answer();
+      this.#count("replica");
+      return reply;
+    } catch (error) {
+      if (!isForCentre(error)) throw error;
+      return await this.#fromCentre(exchange, here, error);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#centre.close();
+  }
+
+  /** @param why the replica could not answer. @throws ApiFault 503 while the centre is away */
+  async #fromCentre(exchange: Exchange, here: Here | null, why?: unknown): Promise<Reply> {
+    try {
+      return await this.#passOn(exchange, here);
+    } catch (error) {
+      if (!(error instanceof CentreAwayError)) throw error;
+      this.#count("nobody");
+      const what = isRead(exchange.method) ? "answers this" : "takes writes";
+      throw new ApiFault(
+        503,
+        `Service Unavailable: the centre, which ${what}, cannot be reached from this edge. Nothing was done.`,
+        {
+          headers: { "Retry-After": "5" },
+          cause: why ?? error,
+        },
+      );
+    }
+  }
+
+  async #passOn(exchange: Exchange, here: Here | null): Promise<Reply> {
+    const isReading = isRead(exchange.method);
+    const body = here?.body ?? (isReading ? null : await exchange.body(MAX_BODY_BYTES));
+    const reply = await this.#centre.answer(exchange, body);
+    this.#count("centre");
+    if (reply.status < 400 && (here?.mayWrite ?? !isReading)) await this.#follow();
+    return reply;
+  }
+
+  /** Waits until the replica shows what was written, for as long as a read waits for one. */
+  async #follow(): Promise<void> {
+    this.#awaited = "unknown";
+    const end = performance.now() + this.#ctx.config.replicaWaitMs;
+    for (let pauseMs = FIRST_PAUSE_MS; await this.#isBehind(); pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      if (performance.now() > end) return;
+      await delay(pauseMs);
+    }
+  }
+
+  /** Whether the replica lacks what was written through this process. */
+  async #isBehind(): Promise<boolean> {
+    const awaited = this.#awaited;
+    if (awaited === null) return false;
+    try {
+      const position = awaited === "unknown" ? positionOf(await this.#centre.get(POSITION_PATH)) : awaited;
+      const [seen] = await this.#ctx.db.query<{ lsn: string | null; era: string | null }>(sql`
+        select (pg_last_wal_replay_lsn() - '0/0')::text as lsn, (select id::text from eras) as era`);
+      const isThere = seen?.era === position.era && BigInt(seen.lsn ?? 0) >= position.lsn;
+      // Another write may have begun meanwhile.
+      if (this.#awaited === awaited) this.#awaited = isThere ? null : position;
+      return this.#awaited !== null;
+    } catch (error) {
+      if (!(error instanceof CentreAwayError) && !isPostgresOutage(error)) throw error;
+      return true;
+    }
+  }
+}
