@@ -8,7 +8,7 @@ export const QUICK = [
   "test/db/*.test.ts",
   "test/mirror/*.test.ts",
   "test/receiver/{faults,inbox,together}.test.ts",
-  "test/simulator/{generate-world,world-rules,rest-resources,rest-protocol,graphql-resources,webhooks-events}.test.ts",
+  "test/simulator/{generate-world,world-rules,rest-resources,rest-pulls,rest-protocol,graphql-resources,webhooks-events}.test.ts",
   "test/upstream/{get,get-failures,conditional,graphql,limits,ledger}.test.ts",
   "test/scenario/{backfill,catch-up,selection}.test.ts",
 ];

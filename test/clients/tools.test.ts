@@ -1,10 +1,5 @@
-/**
- * Other people's tools, unmodified, against the mirror: each does its job, and what it asked is counted by where it was answered.
- * They are hundreds of megabytes, and are installed from npm and Debian: so they run when they are asked for, `npm run proofs tools`.
- */
-import { execFile } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -15,6 +10,7 @@ import { type ClientsWorld, isPublic, openClientsWorld, PERSON } from "./clients
 import { fromDebian, fromNpm } from "./installed.ts";
 import { openMcp } from "./mcp.ts";
 import { openProbot } from "./probot.ts";
+import { binOf, printed } from "./run.ts";
 
 const isAsked = process.env.TOOLS !== undefined;
 const PROGRAMS = fileURLToPath(new URL("programs/", import.meta.url));
@@ -25,21 +21,8 @@ type Json = any;
 
 let at: ClientsWorld;
 
-/** What a program printed; it must have succeeded. */
-function printed(
-  program: string,
-  args: readonly string[],
-  env: NodeJS.ProcessEnv = {},
-  cwd = at.home,
-): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const options = { env: { ...at.env, ...env }, cwd, timeout: LONG_TEST_MS, maxBuffer: 64 * 1024 * 1024 };
-    execFile(program, args, options, (error, out, err) => {
-      if (error === null) resolve(out);
-      else reject(new Error(`${program} ${args.join(" ")}\n${out}\n${err}`, { cause: error }));
-    });
-  });
-}
+const ran = (program: string, args: readonly string[], env?: NodeJS.ProcessEnv, cwd?: string) =>
+  printed(at, program, args, env, cwd);
 
 /** Prints what a tool has asked, and where it was answered. */
 function tell(tool: string): void {
@@ -89,7 +72,7 @@ describe.skipIf(!isAsked)("tools (TOOLS=1)", { timeout: LONG_TEST_MS }, () => {
         const script = join(PROGRAMS, args.pop() ?? "");
         front.take();
         const given = [...args, script, front.url, PERSON.token, repo, String(pull.number)];
-        const seen = JSON.parse(await printed(program, given, GO));
+        const seen = JSON.parse(await ran(program, given, GO));
         tell(library);
         expect(seen).toEqual(await truthOf(library, seen.made));
       },
@@ -180,7 +163,7 @@ describe.skipIf(!isAsked)("tools (TOOLS=1)", { timeout: LONG_TEST_MS }, () => {
     const folder = await fromNpm("semantic-release", "25.0.9");
     const { front, repo, branch, bare, home, fixed } = at;
     const work = join(home, "to-release");
-    await printed("git", ["clone", "--quiet", bare, work]);
+    await ran("git", ["clone", "--quiet", bare, work]);
     const address = `${front.url}/${repo}.git`;
     front.take();
     const plugins = ["commit-analyzer", "release-notes-generator", "github"].map((one) => `@semantic-release/${one}`);
@@ -212,12 +195,12 @@ describe.skipIf(!isAsked)("tools (TOOLS=1)", { timeout: LONG_TEST_MS }, () => {
     const gh = await ghThrough(socket, { home, token: PERSON.token });
     const work = join(home, "of-gh");
     const head = pull.pull.head.ref;
-    await printed("git", ["clone", "--quiet", bare, work]);
-    await printed("git", ["push", "--quiet", "origin", `HEAD:refs/heads/${head}`], {}, work);
+    await ran("git", ["clone", "--quiet", bare, work]);
+    await ran("git", ["push", "--quiet", "origin", `HEAD:refs/heads/${head}`], {}, work);
     // `gh` reads where a remote leads, so it has to be the service's name: git asks a program for it that serves the clone.
-    await printed("git", ["remote", "set-url", "origin", `git@${ENTERPRISE}:${repo}.git`], {}, work);
-    await printed("git", ["config", "core.sshCommand", `sh -c 'exec git-upload-pack "$0"' ${bare}`], {}, work);
-    await printed("git", ["config", "ssh.variant", "simple"], {}, work);
+    await ran("git", ["remote", "set-url", "origin", `git@${ENTERPRISE}:${repo}.git`], {}, work);
+    await ran("git", ["config", "core.sshCommand", `sh -c 'exec git-upload-pack "$0"' ${bare}`], {}, work);
+    await ran("git", ["config", "ssh.variant", "simple"], {}, work);
     const there = ["-R", `${ENTERPRISE}/${repo}`];
     const said = async (args: string[], fits: (status: number) => boolean = (status) => status === 0) => {
       const { status, out, err } = await gh(args, { host: ENTERPRISE, cwd: work });
@@ -242,7 +225,7 @@ describe.skipIf(!isAsked)("tools (TOOLS=1)", { timeout: LONG_TEST_MS }, () => {
     await said(["pr", "review", number, ...there, "--comment", "--body", "looked at by gh"]);
     await said(["pr", "comment", number, ...there, "--body", "said by gh"]);
     await said(["pr", "checkout", number]);
-    expect((await printed("git", ["branch", "--show-current"], {}, work)).trim()).toBe(head);
+    expect((await ran("git", ["branch", "--show-current"], {}, work)).trim()).toBe(head);
     expect(await said(["pr", "status"])).toContain(`#${number}`);
     const releases = await said(["release", "list", ...there]);
     expect(releases).toContain("v9.0.0");
@@ -399,7 +382,7 @@ describe.skipIf(!isAsked)("tools (TOOLS=1)", { timeout: LONG_TEST_MS }, () => {
     const its = await fromNpm(`node-${process.platform}-${process.arch}`, "24.21.0");
     const program = join(its, "node_modules", `node-${process.platform}-${process.arch}`, "bin", "node");
     const settings = { RENOVATE_CONFIG_FILE: config, LOG_LEVEL: "debug", LOG_FORMAT: "json" };
-    const log = await printed(program, [binOf(folder, "renovate")], settings);
+    const log = await ran(program, [binOf(folder, "renovate")], settings);
     tell("Renovate");
     const lines = log.split("\n").flatMap((line): Json[] => (line.startsWith("{") ? [JSON.parse(line)] : []));
     const found = lines.find(({ msg }) => msg === "packageFiles with updates")?.config.regex[0].deps[0];
@@ -408,13 +391,7 @@ describe.skipIf(!isAsked)("tools (TOOLS=1)", { timeout: LONG_TEST_MS }, () => {
   });
 });
 
-function binOf(folder: string, name: string): string {
-  const place = join(folder, "node_modules", name);
-  const { bin } = JSON.parse(readFileSync(join(place, "package.json"), "utf8"));
-  return join(place, typeof bin === "string" ? bin : bin[name]);
-}
-
 /** Runs a program of npm's with the Node that runs the tests. */
 function node(folder: string, name: string, args: readonly string[], env: NodeJS.ProcessEnv = {}, cwd?: string) {
-  return printed(process.execPath, [binOf(folder, name), ...args], env, cwd);
+  return ran(process.execPath, [binOf(folder, name), ...args], env, cwd);
 }

@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -6,51 +5,29 @@ import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { LogEnd } from "../../src/events/log-end.ts";
 import { pruneDeliveries } from "../../src/inbox/prune.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
-import { Run } from "../cli/tain.ts";
-import { tain } from "../cli/tain-on.ts";
 import { PATIENCE_MS } from "../support/bounds.ts";
-import { inherited } from "../support/config.ts";
-import { repositoriesOf } from "../support/mirrored.ts";
 import { eventually } from "../support/patience.ts";
-import { openWorld, type TestWorld } from "../support/world.ts";
-import { type FeedAsking, FeedReader } from "./feed-reader.ts";
+import type { TestWorld } from "../support/world.ts";
+import type { FeedReader } from "./feed-reader.ts";
+import { type FeedWorld, openFeedWorld, star } from "./feed-world.ts";
 import { type ToldRepository, tell } from "./tell.ts";
 
 let world: TestWorld;
 let open: ToldRepository;
 let hidden: ToldRepository;
-/** Has no right but to see what is public. */
 let stranger: string;
 let userId: number;
+let follow: FeedWorld["follow"];
 
 beforeAll(async () => {
-  world = await openWorld({
-    fill: ({ world: upstream, tokens }) => {
-      generateWorld(upstream, { seed: 7, repositories: 3, issues: 6, pulls: 2 });
-      tokens.create({ token: "ghp_of_a_stranger", login: "stranger", repositories: [] });
-    },
-  });
-  const all = repositoriesOf(world.simulator);
-  await world.mirror(...all.map(({ fullName }) => fullName));
-  const of = async (isPrivate: boolean) => {
-    const found = all.find((one) => one.private === isPrivate);
-    if (!found) throw new Error("The world needs a public repository and a private one");
-    return (await world.get(`/repos/${found.fullName}`)).body as ToldRepository;
-  };
-  [open, hidden] = [await of(false), await of(true)];
-  stranger = "ghp_of_a_stranger";
-  const [user] = await world.ctx.db.query<{ id: number }>(sql`select user_id::float8 as id from api_tokens limit 1`);
-  userId = user?.id ?? 0;
+  ({ world, open, hidden, stranger, userId, follow } = await openFeedWorld());
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
-
-const follow = (asking: Partial<FeedAsking> = {}) => FeedReader.open({ url: world.url, token: world.token, ...asking });
 
 let made = 0;
 const starred = (repository: ToldRepository, more: object = {}) => {
   made += 1;
-  return tell(world, { event: "star", payload: { action: "created", number: made, repository, ...more } });
+  return star(world, made, repository, more);
 };
 
 async function commented(repository: ToldRepository, number: number): Promise<string> {
@@ -365,58 +342,6 @@ test("who was away for longer than events are kept is refused, and told from whe
   await starred(open);
   expect((await again.next()).data.number).toBe(made);
   expect((await reader.next()).data.number).toBe(made);
-});
-
-/** `tain follow` of this mirror, as a process of its own: it ends by signals. */
-const following = (...args: string[]) =>
-  new Run(["follow", "--url", world.url, ...args], { ...inherited, TAIN_TOKEN: world.token });
-
-test("tain follow prints a line for each event, comes back where it was, and ends on Ctrl-C with where to go on", async () => {
-  const run = following(open.full_name, "--event", "star,issues");
-  await expect
-    .poll(() => world.ctx.metrics.text(), { timeout: PATIENCE_MS })
-    .toMatch(/^tain_feed_readers\{form="ndjson"\} [1-9]/m);
-  await starred(open, { sender: { login: "mona\u001b[31mlisa" } });
-  await run.said(/ star\.created by mona\ufffd\[31mlisa\n/);
-  await world.restart({});
-  const { body: issue } = await world.get(`/repos/${open.full_name}/issues/1`);
-  await tell(world, { event: "issues", payload: { action: "pinned", issue, repository: open } });
-  const title = (issue as { title: string }).title;
-  await run.said(/ issues\.pinned (issues|pulls)\/1 "/);
-  expect(run.stdout).toContain(`"${title}"`);
-  run.signal("SIGINT");
-  const { code, stdout, stderr } = await run.exited;
-  expect([code, stdout.trimEnd().split("\n").length]).toEqual([0, 2]);
-  expect(stderr).toMatch(/tain: --since \d+ goes on from here\n$/);
-});
-
-test("tain follow --json prints CloudEvents, and ends when nobody reads it any more", async () => {
-  const script = `exec "$0" "$1" follow --json --since "$2" --url "$3" | head -n 1`;
-  await using reader = await follow();
-  await starred(open);
-  const { id } = await reader.next();
-  const env = { ...inherited, TAIN_TOKEN: world.token };
-  const child = spawn("sh", ["-c", script, process.execPath, "src/cli/main.ts", String(Number(id) - 1), world.url], {
-    env,
-  });
-  const printed: string[] = [];
-  child.stdout.setEncoding("utf8").on("data", (text: string) => printed.push(text));
-  const ended = once(child, "close");
-  await expect.poll(() => printed.length, { timeout: PATIENCE_MS }).toBeGreaterThan(0);
-  expect(JSON.parse(printed.join(""))).toMatchObject({ id, type: "com.github.star.created" });
-  await starred(open);
-  await starred(open);
-  expect((await ended)[0]).toBe(0);
-});
-
-test.each([
-  [["--since", "yesterday"], 2, "--since yesterday is no event's id: a number, as --json prints it"],
-  [["--since", "999999999"], 1, "another mirror's?"],
-  [["octo"], 2, "octo is not owner/name"],
-  [["octo/none"], 1, "shows no such repository"],
-])("tain follow %j is refused in words", async (args, code, message) => {
-  const ended = await tain(["follow", "--url", world.url, ...args], { ...inherited, TAIN_TOKEN: world.token });
-  expect(ended).toMatchObject({ code, stderr: expect.stringContaining(message) });
 });
 
 test("the figures say how many read, how many events they were told, and who was dropped", async () => {
