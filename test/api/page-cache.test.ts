@@ -3,7 +3,6 @@ import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import type { Fields, Json } from "../../src/json.ts";
 import type { Kind } from "../../src/mirror/store/resource.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
@@ -12,6 +11,7 @@ import { type Answered, type Asking, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
 import { until } from "../support/patience.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
+import { readPaths } from "./read-paths.ts";
 
 // What is answered again is what would be answered anew: never less new, never to others, and with the same headers.
 
@@ -59,42 +59,6 @@ function shape({ status, headers, text }: Answered, url: string): unknown {
 
 const busiest = () => world.repositories[0] as ApiWorld["repositories"][number];
 
-/** A path for each read below a repository. */
-async function readPaths(fullName: string): Promise<string[]> {
-  const at = `/repos/${fullName}`;
-  const list = async (path: string) => (await world.get(`${at}${path}`)).body as Fields[];
-  const [issue] = await list("/issues?state=all");
-  const [comment] = await list("/issues/comments");
-  const [remark] = await list("/pulls/comments");
-  const [label] = await list("/labels");
-  const [milestone] = await list("/milestones?state=all");
-  const pulls = await list("/pulls?state=all&per_page=100");
-  let review: Fields | undefined;
-  let pull = pulls[0];
-  for (const one of pulls) {
-    [review] = await list(`/pulls/${one.number}/reviews`);
-    if (!review) continue;
-    pull = one;
-    break;
-  }
-  const values: [RegExp, unknown][] = [
-    [/^\/issues\/comments\/:id/, `/issues/comments/${comment?.id}`],
-    [/^\/pulls\/comments\/:id/, `/pulls/comments/${remark?.id}`],
-    [/^\/issues\/:number/, `/issues/${issue?.number}`],
-    [/^\/pulls\/:number\/reviews\/:id/, `/pulls/${pull?.number}/reviews/${review?.id}`],
-    [/^\/pulls\/:number/, `/pulls/${pull?.number}`],
-    [/^\/labels\/:name/, `/labels/${encodeURIComponent(String(label?.name))}`],
-    [/^\/milestones\/:number/, `/milestones/${milestone?.number}`],
-    [/^\/assignees\/:assignee/, `/assignees/${fullName.split("/")[0]}`],
-  ];
-  return MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method === "GET").map(
-    ({ path }) => {
-      const [form, value] = values.find(([form]) => form.test(path)) ?? [/^\/$/, ""];
-      return `${at}${path.replace(form, String(value))}`;
-    },
-  );
-}
-
 describe("the same from memory as anew", () => {
   const askers: [string, () => Asking][] = [
     ["nobody", () => ({ token: null })],
@@ -112,7 +76,7 @@ describe("the same from memory as anew", () => {
     const public_ = world.repositories.find(({ private: isPrivate }) => !isPrivate);
     if (!public_) throw new Error("The world needs a public repository");
     const prefix = name === "an enterprise client" ? "/api/v3" : "";
-    for (const path of await readPaths(public_.fullName)) {
+    for (const path of await readPaths(world, public_.fullName)) {
       for (const more of name === "our token" ? ["", "?per_page=3&page=2"] : [""]) {
         const at = `${prefix}${path}${more}`;
         const wanted = await askAt(plain, "GET", at, asking());
@@ -224,12 +188,12 @@ describe("the same from memory as anew", () => {
   });
 });
 
-/** The names of an answer's headers as they were sent: the usual way sends them in lower case. */
 /** The short way has lines ready, and writes what is new in each answer behind them. */
 function isShortHead(head: string): boolean {
   return head.search(/^X-GitHub-Request-Id/m) > head.search(/^ETag/m);
 }
 
+/** The names of an answer's headers as they were sent: the usual way sends them in lower case. */
 async function rawNames(url: string, token: string): Promise<string[]> {
   const asking = request(url, { headers: { "user-agent": "test", authorization: `Bearer ${token}` } });
   asking.end();
