@@ -169,14 +169,13 @@ export const READINGS: Record<string, Record<string, Reading>> = {
 };
 
 /** A login as GraphQL has it: nobody for an account that is gone, no suffix for bots. */
-export const login = (user: Fields) =>
+const login = (user: Fields) =>
   user === null || user === undefined || user.login === "ghost" ? null : { login: user.login.replace(/\[bot\]$/, "") };
-export const ids = (rows: Fields[]) => ({ totalCount: rows.length, nodes: rows.map((row) => ({ id: row.node_id })) });
-export const commit = (oid: string | null) => (oid === null ? null : { oid, abbreviatedOid: oid.slice(0, 7) });
-export const byName = (rows: Fields[]) =>
-  [...rows].sort((a, b) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1));
+const ids = (rows: Fields[]) => ({ totalCount: rows.length, nodes: rows.map((row) => ({ id: row.node_id })) });
+const commit = (oid: string | null) => (oid === null ? null : { oid, abbreviatedOid: oid.slice(0, 7) });
+const byName = (rows: Fields[]) => [...rows].sort((a, b) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1));
 
-export const CONTENTS = {
+const CONTENTS = {
   THUMBS_UP: "+1",
   THUMBS_DOWN: "-1",
   LAUGH: "laugh",
@@ -191,7 +190,7 @@ export const reactionGroups = ({ reactions }: Fields) =>
     const totalCount = reactions[key];
     return { content, users: { totalCount }, reactors: { totalCount } };
   });
-export const REACTIONS: [string, Reading] = [
+const REACTIONS: [string, Reading] = [
   "{ content users { totalCount } reactors { totalCount } }",
   (json) => (json.reactions ? reactionGroups(json) : null),
 ];
