@@ -19,7 +19,7 @@ import type { RenderedPage } from "./page.ts";
 export interface ApiContext
   extends Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "random" | "log" | "metrics" | "tracing"> {
   mirror: MirrorReader;
-  /** What upstream answered to what is only passed on; null: nothing of it is kept. */
+  /** Upstream's answers to forwarded reads; null: nothing of it is kept. */
   forwarded: ForwardCache | null;
   /** All that requests may have upstream asked. */
   upstream: UpstreamForCallers;

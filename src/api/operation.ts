@@ -17,7 +17,7 @@ export interface Operation {
   showsRights?: true;
   /** It shows our own data, not upstream's, and no page of it is kept. */
   isOurs?: true;
-  /** It is served only where this is mirrored; elsewhere the request is passed on as if we served no such operation. */
+  /** It is served only where this is mirrored; elsewhere the request is forwarded as if we served no such operation. */
   part?: MirrorPart;
   /** Below a repository: `run` is given one that the caller may see, and in which they have the right that it takes. */
   run:

@@ -136,7 +136,7 @@ export const CALLER_SETTINGS = {
     read: (text) => (text === "0" ? 0 : size(text)),
     default: "256MB",
     about:
-      "How much of the database is spent on upstream's answers to what Tain only passes on (files, commits, checks), so that they cost nobody's quota again while they are unchanged; 0 is off. Nobody is given one that upstream has not shown to their own token. Beyond it those go that were of no use for longest.",
+      "How much of the database is spent on upstream's answers to what Tain only forwards (files, commits, checks), so that they cost nobody's quota again while they are unchanged; 0 is off. Nobody is given one that upstream has not shown to their own token. Beyond it those go that were of no use for longest.",
   },
   enterpriseVersion: {
     name: "ENTERPRISE_VERSION",

@@ -113,7 +113,7 @@ test("the log says that an answer broke off, and nothing of the token", async ()
       drop: () => dropped.push("dropped"),
     });
     expect(dropped).toEqual(["dropped"]);
-    expect(lines.join("")).toContain("broke off while it was passed on");
+    expect(lines.join("")).toContain("broke off while it was forwarded");
     expect(lines.join("")).not.toContain(TOKEN);
   } finally {
     await own.close();

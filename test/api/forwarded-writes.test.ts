@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { ForwardOwn } from "../../src/api/callers/caller.ts";
-import { sentOn } from "../../src/api/forward/sent-on.ts";
+import { writeForwarder } from "../../src/api/forward/forwarded-writes.ts";
 import { listWrites } from "../../src/api/trace/writes.ts";
 import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
 import type { Issue } from "../../src/simulator/records.ts";
@@ -149,13 +149,13 @@ test("what a write's answer showed is marked also where reading it back fails", 
   const caller = { kind: "user", userId: world.userId, by: { of: "upstream", fingerprint: "of-a-person" } };
   // Of an API's context and caller it takes what a job's context has, and the user's id.
   const writer = { ctx: { ...world.ctx, upstream: { takeDoubt } }, caller, requestId: "test" } as unknown as Parameters<
-    typeof sentOn
+    typeof writeForwarder
   >[0];
   const traced = { method: "POST", route: null, path: "/graphql", repositoryId: id };
   const answer = { status: 200, headers: {}, body: Readable.from(["{}"]) } as unknown as Awaited<
     ReturnType<ForwardOwn>
   >;
-  const send = await sentOn(writer, traced, async () => answer, { touched: [], learn: () => [shown] });
+  const send = await writeForwarder(writer, traced, async () => answer, { touched: [], learn: () => [shown] });
   await send({ method: "POST", path: "/graphql", headers: {}, body: null } as unknown as Parameters<ForwardOwn>[0]);
   expect(await marked()).toEqual(["issue 1"]);
 });

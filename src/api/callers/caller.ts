@@ -78,7 +78,7 @@ export class Callers {
   }
 
   /**
-   * How an App's question about itself is sent on, with the credential as it was shown; null for any other request. Nobody is
+   * How an App's question about itself is forwarded, with the credential as it was shown; null for any other request. Nobody is
    * asked whose it is, and nothing of it is kept. What upstream rejects counts as an attempt of the address that failed.
    */
   asApp({ authorization, address, path }: { authorization: string; address: string; path: string }): ForwardOwn | null {

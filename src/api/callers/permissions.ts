@@ -7,7 +7,7 @@ import type { ApiToken } from "./tokens.ts";
 import { PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-rights.ts";
 
 /**
- * Whether a caller's write to this repository is passed on, if it takes this right. Upstream itself judges callers with a
+ * Whether a caller's write to this repository is sent to upstream, if it takes this right. Upstream itself judges callers with a
  * token of its own.
  */
 export function mayWrite(caller: User, repositoryId: number, right: Right): boolean {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Kind } from "../../mirror/store/resource.ts";
 import type { Answer, RepositoryCall } from "../call.ts";
-import { shownByUpstream } from "../forward/pass-through.ts";
+import { shownByUpstream } from "../forward/as-caller.ts";
 import { storeShown } from "../forward/store-shown.ts";
 import { ShareSpentFault } from "../forward/upstream-for-callers.ts";
 import { ApiFault } from "./fault.ts";

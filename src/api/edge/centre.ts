@@ -8,7 +8,7 @@ import type { Opened } from "../../upstream/client/opened.ts";
 import { Transport, type TransportLimits } from "../../upstream/client/transport.ts";
 import { isRead } from "../call.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { passedOn } from "../forward/body.ts";
+import { forwardedBody } from "../forward/body.ts";
 
 /** Says that an edge sends it: what leads back to an edge would go round for ever. */
 const FROM_EDGE = "x-tain-edge";
@@ -174,7 +174,7 @@ export class Centre {
       body.resume();
       return { status, headers: flat, body: null };
     }
-    return { status, headers: flat, body: null, stream: passedOn(body, body, this.#ctx.log) };
+    return { status, headers: flat, body: null, stream: forwardedBody(body, body, this.#ctx.log) };
   }
 }
 

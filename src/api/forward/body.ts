@@ -1,4 +1,4 @@
-/** Bodies that are passed on piece by piece, so that none is ever held as a whole. */
+/** Forwarded bodies: they go on piece by piece, so that none is ever held as a whole. */
 import type { Readable } from "node:stream";
 import type { Outlet } from "../../http/reply.ts";
 import type { Logger } from "../../operations/log.ts";
@@ -10,7 +10,7 @@ const UNREAD_MS = 30_000;
  * Writes what arrives, as fast as it is read. An answer that breaks off is broken off here too: it must not look whole.
  * @param body where the pieces come from
  */
-export function passedOn(
+export function forwardedBody(
   body: Readable,
   pieces: AsyncIterable<Buffer>,
   log: Logger,
@@ -27,7 +27,7 @@ export function passedOn(
         if ((await outlet.drained(UNREAD_MS)) !== "drained") return outlet.drop();
       }
     } catch (error) {
-      if (isRead) log.warn({ err: error }, "Upstream's answer broke off while it was passed on");
+      if (isRead) log.warn({ err: error }, "Upstream's answer broke off while it was forwarded");
       outlet.drop();
     } finally {
       body.destroy();

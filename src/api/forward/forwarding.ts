@@ -5,11 +5,11 @@ import { type Answer, type Call, isRead } from "../call.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { isUnchanged } from "../dialect/reply.ts";
-import { collected, passedOn, rebased, rebasedBytes } from "./body.ts";
+import { collected, forwardedBody, rebased, rebasedBytes } from "./body.ts";
 import type { CacheRequest, ForwardCache } from "./cache/cache.ts";
 import type { WholeAnswer } from "./cache/keeping.ts";
 
-/** A request as it is passed on. */
+/** A request as it is forwarded. */
 export interface CallersRequest {
   method: string;
   /** With its query. */
@@ -137,7 +137,7 @@ export function answerOf(
   }
   const { upstreamUrl, api, log } = asked;
   const ours = isDocument ? rebasedBytes(pieces, `${upstreamUrl}/`, `${api}/`) : pieces;
-  return { ...answer, stream: passedOn(body, ours, log) };
+  return { ...answer, stream: forwardedBody(body, ours, log) };
 }
 
 /**

@@ -4,7 +4,7 @@ import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import { collected } from "./body.ts";
 
-/** So much of a write's answer is held, to see what it changed; what is longer is passed on unread. */
+/** So much of a write's answer is held, to see what it changed; what is longer is forwarded unread. */
 const MOST_HELD = 1024 * 1024;
 
 /** Reads the answer, and has it ready to be read again. `answer` is null for what is no JSON, or too long. */

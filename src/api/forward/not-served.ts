@@ -5,7 +5,7 @@ import { isServiceRoute } from "./service-routes.ts";
 const DOCS = "https://docs.github.com/rest";
 
 /**
- * The answer to what we neither serve nor pass on. Clients read 404 as "there is none": no member, no branch, no check. So
+ * The answer to what we neither serve nor forward. Clients read 404 as "there is none": no member, no branch, no check. So
  * 404 is for what the service does not have either. Which one it is depends on the path's form alone, and so says nothing of
  * what the caller may not see. Pure.
  */

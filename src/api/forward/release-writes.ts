@@ -1,6 +1,6 @@
 import { findReleaseOfAsset } from "../../mirror/read/releases.ts";
 import type { ApiContext } from "../call.ts";
-import type { Thing, Touched } from "./sent-on.ts";
+import type { Thing, Touched } from "./forwarded-writes.ts";
 
 /**
  * What a write to such a path below a repository changes of its releases. The answer to the write of a release is the release. One

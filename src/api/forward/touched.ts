@@ -3,9 +3,9 @@ import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import type { ApiContext, Call } from "../call.ts";
 import { type IssueAddress, issuePlace, readOf, sides } from "../rest/writes/issue-writes.ts";
 import { objectIn } from "./body-values.ts";
+import type { Thing, Touched } from "./forwarded-writes.ts";
 import { refsMovedBy } from "./ref-writes.ts";
 import { releasesAt } from "./release-writes.ts";
-import type { Thing, Touched } from "./sent-on.ts";
 
 /** An issue, or both sides of a pull request. */
 export function issueThings(place: IssueAddress): Thing[] {

@@ -72,7 +72,7 @@ export class UpstreamForCallers {
   }
 
   /**
-   * One page as upstream answers it, by the mirror's credentials, while it arrives. Few are passed on at once, and fewer for
+   * One page as upstream answers it, by the mirror's credentials, while it arrives. Few are forwarded at once, and fewer for
    * each caller.
    * @throws as `get`
    */

@@ -5,7 +5,7 @@ import { ONES_OWN } from "../../mirror/render/public-keys.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
 import { ApiFault, type FieldFault, notFound, unmirrored } from "../dialect/fault.ts";
 import { choice, directionParameter } from "../dialect/query.ts";
-import { shownByUpstream } from "../forward/pass-through.ts";
+import { shownByUpstream } from "../forward/as-caller.ts";
 import { storeShown } from "../forward/store-shown.ts";
 import { showFields } from "../view.ts";
 import { askedPage, numberParam, repositoryPage } from "./page.ts";

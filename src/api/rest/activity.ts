@@ -1,16 +1,16 @@
 /** What only upstream knows of its users: their notifications, and the events of what they follow. */
 import { type Answer, type Call, ok, requireUser } from "../call.ts";
-import { passThrough } from "../forward/pass-through.ts";
+import { forwardAsCaller } from "../forward/as-caller.ts";
 
 /**
- * Upstream's list if requests are passed through. Otherwise an empty list, with a warning that it says nothing. `gh
+ * Upstream's list if requests are forwarded. Otherwise an empty list, with a warning that it says nothing. `gh
  * status` needs an answer here before it shows its other parts.
  */
 const upstreams =
   (what: string) =>
   async (call: Call): Promise<Answer> => {
     requireUser(call);
-    const passed = call.ctx.config.passThrough ? await passThrough(call) : null;
+    const passed = call.ctx.config.passThrough ? await forwardAsCaller(call) : null;
     if (passed) return passed;
     const headers = { Warning: `199 tain "${what} are not mirrored: this list says nothing of upstream's"` };
     return ok("[]", { headers, isUncached: true, confirmedAt: null });

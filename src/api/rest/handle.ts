@@ -24,10 +24,10 @@ import { knownQuery } from "../dialect/query.ts";
 import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import { API_VERSIONS, apiVersion } from "../dialect/version.ts";
+import { forwardAsCaller, mayForwardAs } from "../forward/as-caller.ts";
 import { forward } from "../forward/forwarding.ts";
 import { readByMirror } from "../forward/mirror-reads.ts";
 import { notServed } from "../forward/not-served.ts";
-import { mayBePassed, passThrough } from "../forward/pass-through.ts";
 import { isServiceWord, serviceRoute } from "../forward/service-routes.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import type { Match, Operation } from "../operation.ts";
@@ -151,7 +151,7 @@ export class Rest {
     );
   }
 
-  /** Reads, authenticates and pays for a request. `served` is null for what is passed on, if anything. @throws ApiFault */
+  /** Reads, authenticates and pays for a request. `served` is null for what is forwarded, if anything. @throws ApiFault */
   async #open(
     exchange: Exchange,
     match: Match | null,
@@ -171,15 +171,15 @@ export class Rest {
     if (match) progress.docs = match.route.docs;
     await this.#pay(caller, match, progress);
     const accepted = readAccept(headers.accept);
-    const isPassed = ctx.config.passThrough && isRead(method) && mayBePassed(caller) && accepted.isServicesAlone;
-    const served = isPassed ? null : match;
-    // What is only passed on is upstream's to understand.
+    const isForwarded = ctx.config.passThrough && isRead(method) && mayForwardAs(caller) && accepted.isServicesAlone;
+    const served = isForwarded ? null : match;
+    // A forwarded request is upstream's to understand.
     if (served || !ctx.config.passThrough) progress.media = mediaType(accepted, headers.accept);
     const { path, isEnterprise } = pathInApi(exchange);
     if (!isSafePath(path)) throw new ApiFault(404, "Not Found");
     const asked = new URLSearchParams(exchange.search);
     const isFresh = asksFresh(asked, headers);
-    // This one is ours, and no part of what is passed on or of what `Link` repeats.
+    // This one is ours, and no part of what is forwarded or of what `Link` repeats.
     asked.delete("fresh");
     if (isFresh || match?.route.isFree || match?.route.isOurs) progress.metered.price = 0;
     const query = served ? knownQuery(asked, this.#parts.parameters.get(served.route) ?? NONE) : asked;
@@ -234,14 +234,14 @@ export class Rest {
   /** @param asked the whole query; a call holds only the parameters that its operation knows */
   async #run(call: Call, match: Match | null, asked: URLSearchParams): Promise<Answer> {
     const { ctx, pages } = this.#parts;
-    const { passThrough: passes } = ctx.config;
-    if (!match) return await this.#passed(call, null);
+    const { passThrough } = ctx.config;
+    if (!match) return await this.#forwarded(call, null);
     const render = async () => this.#formed(call, await run(call, match));
     return await keptOrRendered(pages, call, match, render).catch(async (error: unknown) => {
       if (error instanceof UnmirroredFault) this.#leaveToCentre(call, match);
-      if (error instanceof NotHeldFault) return await this.#passed({ ...call, query: asked }, match, error);
-      const mayAsk = error instanceof UnmirroredFault && passes && isRead(call.method);
-      const answer = mayAsk ? await passThrough(call) : null;
+      if (error instanceof NotHeldFault) return await this.#forwarded({ ...call, query: asked }, match, error);
+      const mayAsk = error instanceof UnmirroredFault && passThrough && isRead(call.method);
+      const answer = mayAsk ? await forwardAsCaller(call) : null;
       if (!answer) throw error;
       return answer;
     });
@@ -251,13 +251,13 @@ export class Rest {
    * @param held what of it is mirrored and not here
    * @throws ApiFault that says that it is not served, or not yet, where upstream is not asked
    */
-  async #passed(call: Call, match: Match | null, held?: NotHeldFault): Promise<Answer> {
+  async #forwarded(call: Call, match: Match | null, held?: NotHeldFault): Promise<Answer> {
     this.#leaveToCentre(call, match);
-    const { passThrough: passes } = this.#parts.ctx.config;
-    const passed = passes ? await passThrough(call) : null;
-    if (passed) return passed;
+    const { passThrough } = this.#parts.ctx.config;
+    const forwarded = passThrough ? await forwardAsCaller(call) : null;
+    if (forwarded) return forwarded;
     if (held instanceof UnreadFault && prefers(call.headers, "settled")) throw notYet();
-    const answer = passes === "all" ? await readByMirror(call) : null;
+    const answer = passThrough === "all" ? await readByMirror(call) : null;
     if (!answer) throw notServed(call);
     return answer;
   }

@@ -27,7 +27,7 @@ function refusal({ caller, takes, method }: RepositoryCall): ApiFault {
 }
 
 /**
- * The caller, if what they write may be passed on. `subject`: the right that it takes where the operation takes one of
+ * The caller, if what they write may be sent to upstream. `subject`: the right that it takes where the operation takes one of
  * two; null: which of them is not known, so it takes both.
  * @throws ApiFault 401 for anonymous callers, 403 as `requireRight`
  */

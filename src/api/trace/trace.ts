@@ -14,7 +14,7 @@ export interface WriteContext extends Pick<Call, "requestId"> {
 export interface TracedWrite {
   /** Of the request to upstream. */
   method: string;
-  /** What the caller asked for; null: a route that is only passed on. */
+  /** What the caller asked for; null: a forwarded write. */
   route: string | null;
   /** What it is about. The query is not kept. */
   path: string;

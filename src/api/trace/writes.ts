@@ -16,7 +16,7 @@ export interface ListedWrite {
   /** Null while that user is not mirrored. */
   login: string | null;
   method: string;
-  /** Null: a route that was only passed on. */
+  /** Null: a forwarded write. */
   route: string | null;
   path: string;
   repositoryId: number | null;

@@ -57,7 +57,7 @@ export async function refreshChecks(
 
 /**
  * Reads of one head what is not known. A commit that upstream does not show, or, a mirror itself, has still to read stays unread, and
- * callers are passed on.
+ * callers are forwarded.
  */
 async function readHead(
   ctx: Context,

@@ -13,7 +13,7 @@ export interface AskingContext extends AttemptContext {
   visibility: Visibility;
 }
 
-/** `opening`: the headers of a request whose answer is only passed on. */
+/** `opening`: the headers of a request whose answer is forwarded. */
 interface AskingOptions extends GetOptions {
   opening?: Record<string, string>;
 }

@@ -9,7 +9,7 @@ const ADMISSION: Record<Priority, number> = { caller: 20, refresh: 18, "catch-up
 /** The most requests under way at once in this process. GitHub docs: 100 for all processes of a user together. */
 export const MOST_UNDER_WAY = ADMISSION.caller;
 
-/** The most answers that are being passed on at once. They have left the gate, and need connections of their own. */
+/** The most answers that are being forwarded at once. They have left the gate, and need connections of their own. */
 export const MOST_OPENED = 6;
 
 interface Waiter {

@@ -33,7 +33,7 @@ interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "isAbsol
   headers?: Record<string, string>;
 }
 
-/** A request whose answer is passed on. `signal`: its reader has gone. */
+/** A request whose answer is forwarded. `signal`: its reader has gone. */
 interface ForwardedRequest extends OwnRequest {
   signal?: AbortSignal;
   conditional?: Conditional;
@@ -128,7 +128,7 @@ export class OnBehalf {
   }
 
   /**
-   * One request, sent once, that is only passed on: in a line of their own, such requests hold up nothing else. Answers
+   * One forwarded request, sent once: in a line of their own, such requests hold up nothing else. Answers
    * whatever upstream says, as it arrives. Its place is free again once the body is read or destroyed.
    * @throws UpstreamUnavailableError when no answer begins; the signal's reason
    */

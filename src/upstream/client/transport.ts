@@ -20,7 +20,7 @@ export interface TransportLimits {
   bodyTimeoutMs: number;
   /** For the whole exchange, against an answer that trickles in for ever. */
   totalTimeoutMs: number;
-  /** The largest body, unpacked; -1: any, which is for bodies that are only passed on. A hundred full issues are some 7 MB. */
+  /** The largest body, unpacked; -1: any, which is for bodies that are forwarded. A hundred full issues are some 7 MB. */
   maxBodyBytes: number;
 }
 

@@ -111,7 +111,7 @@ export interface Upstream {
    */
   get(path: string, options: GetOptions): Promise<ReadAnswer>;
   /**
-   * One GET that is only passed on: asked as `get` asks, and answered as upstream answers, while the body of a success
+   * One forwarded GET: asked as `get` asks, and answered as upstream answers, while the body of a success
    * arrives. The signal ends the body, too.
    * @throws QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError
    */

@@ -43,7 +43,7 @@ interface CachedAnswer extends WholeAnswer {
 type Fetched = CachedAnswer | { opened: Opened; pieces: AsyncIterable<Buffer> };
 
 /**
- * Upstream's answers to what is only passed on, kept for all who ask. Each caller is shown one only after upstream has shown the
+ * Upstream's answers to forwarded reads, kept for all who ask. Each caller is shown one only after upstream has shown the
  * very same answer to their own token: just now, by a 304 for the tag that it has for that token; or before, where a sha names
  * all of the answer and the caller sees its repository here.
  */

@@ -10,7 +10,7 @@ export interface WholeAnswer extends Omit<Opened, "body"> {
   body: Buffer;
 }
 
-/** The largest body that is kept, and that is read before it is passed on. */
+/** The largest body that is kept, and that is read before it is forwarded. */
 export const MOST_KEPT_BYTES = 1024 * 1024;
 
 /** Headers that belong to the body, and not to the caller. */

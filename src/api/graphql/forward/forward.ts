@@ -6,9 +6,9 @@ import type { UpstreamUnavailableError } from "../../../upstream/client/errors.t
 import type { Answer, ApiContext } from "../../call.ts";
 import { type ForwardOwn, sightOf, type User } from "../../callers/caller.ts";
 import { ApiFault } from "../../dialect/fault.ts";
+import { mayForwardAs } from "../../forward/as-caller.ts";
+import { writeForwarder } from "../../forward/forwarded-writes.ts";
 import { answerOf, type CallersRequest, opened } from "../../forward/forwarding.ts";
-import { mayBePassed } from "../../forward/pass-through.ts";
-import { sentOn } from "../../forward/sent-on.ts";
 import { readFault } from "../../forward/upstream-for-callers.ts";
 import { decodeId } from "../resolve/node-id.ts";
 import { textsGiven } from "./given.ts";
@@ -17,7 +17,7 @@ import type { WholeDocument } from "./unknown.ts";
 
 /** Whether whole documents of this caller may go to upstream: with one of Tain's tokens nobody could say what they may read. */
 export function mayBeForwarded({ config }: Pick<ApiContext, "config">, caller: User): boolean {
-  return config.passThrough !== false && mayBePassed(caller);
+  return config.passThrough !== false && mayForwardAs(caller);
 }
 
 /** Sends the body as it came, once. @throws ApiFault 502 or 504 when no answer begins */
@@ -49,7 +49,7 @@ export async function forwardWhole(
       path: "/graphql",
       repositoryId,
     };
-    send = await sentOn({ ctx, caller, requestId }, traced, send, {
+    send = await writeForwarder({ ctx, caller, requestId }, traced, send, {
       touched,
       learn: (answer) => touchedBy(ctx, { ...touching, answer }),
     });

@@ -1,12 +1,12 @@
-/** What a mutation that is sent on may change in the mirror, by the global ids that it names and is answered. */
+/** A forwarded mutation: what it may change in the mirror, by the global ids that it names and is answered. */
 import type { OperationDefinitionNode } from "graphql";
 import { type Fields, isObject, type Json } from "../../../json.ts";
 import { findThreadPlaces } from "../../../mirror/read/lists.ts";
 import { findNodePlaces, type RepositoryNodeKind } from "../../../mirror/read/nodes.ts";
 import type { Sight } from "../../../mirror/read/sight.ts";
 import type { ApiContext } from "../../call.ts";
+import type { Thing, Touched } from "../../forward/forwarded-writes.ts";
 import { refsOfPull } from "../../forward/ref-writes.ts";
-import type { Thing, Touched } from "../../forward/sent-on.ts";
 import { commentThing, issueThings, repositoryThing } from "../../forward/touched.ts";
 import { type IssueAddress, issuePlace } from "../../rest/writes/issue-writes.ts";
 import { type DecodedId, decodeId } from "../resolve/node-id.ts";

@@ -5,7 +5,7 @@ import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { nodeOf } from "../resolve/lookups.ts";
 import { rightFor } from "../resolve/rights.ts";
-import { writerOf } from "./pass-on.ts";
+import { writerOf } from "./perform.ts";
 
 /** What every input may carry; it comes back in the payload. */
 export interface Input {

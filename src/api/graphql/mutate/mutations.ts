@@ -11,7 +11,7 @@ import { decodeId } from "../resolve/node-id.ts";
 import { rightFor } from "../resolve/rights.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { type Input, nodeOfKind, placed, repositoryOfNode, resolved, type Sets, setsOf } from "./input.ts";
-import { type Done, inOurWords, mutated, performed, writerOf } from "./pass-on.ts";
+import { type Done, inOurWords, mutated, performed, writerOf } from "./perform.ts";
 import { updatePull } from "./update-pull.ts";
 
 type Mutation<In = never> = (

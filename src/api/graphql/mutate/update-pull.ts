@@ -5,7 +5,7 @@ import * as pulls from "../../rest/writes/pull-writes.ts";
 import type { Find, Implied, Sayings, Written } from "../../rest/writes/write.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { type Placed, type Resolved, type Sets, setsOf } from "./input.ts";
-import { type Done, mutated, performed } from "./pass-on.ts";
+import { type Done, mutated, performed } from "./perform.ts";
 
 interface PullSets extends Sets {
   baseRefName?: string | null;

@@ -3,7 +3,7 @@ import type { Json } from "../../../json.ts";
 import { REPLICA_LAG_MS } from "../../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../../mirror/store/resource.ts";
 import { type Backoff, waitAfterMs } from "../../../operations/backoff.ts";
-import type { Writer } from "./pass-on.ts";
+import type { Writer } from "./send.ts";
 
 /** What is read from upstream after a write. */
 export interface FollowUpRead {

@@ -12,7 +12,7 @@ import { sameValue } from "../../../mirror/store/template.ts";
 import { type Backoff, waitAfterMs } from "../../../operations/backoff.ts";
 import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.ts";
 import { beginTrace, type Trace } from "../../trace/trace.ts";
-import { OutcomeUnknownFault, passOn, type Writer } from "./pass-on.ts";
+import { OutcomeUnknownFault, sendWrite, type Writer } from "./send.ts";
 import { awaitShown, type FollowUpRead, type ReadBack, readNow } from "./write-reads.ts";
 
 /**
@@ -90,7 +90,7 @@ export async function perform(writer: Writer, write: Write): Promise<Performed> 
   const sentAt = writer.ctx.clock.now();
   let answer: RawAnswer;
   try {
-    answer = await passOn(writer, write, trace);
+    answer = await sendWrite(writer, write, trace);
   } catch (error) {
     if (error instanceof OutcomeUnknownFault) await markForRefresh(writer, write.about);
     throw error;

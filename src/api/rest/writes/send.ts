@@ -26,7 +26,7 @@ export class OutcomeUnknownFault extends ApiFault {
  * where to send the write instead. So one redirect is followed.
  * @throws ApiFault 502 or 503: nothing was done; OutcomeUnknownFault (502, 504): nobody knows
  */
-export async function passOn(
+export async function sendWrite(
   { ctx, repository, caller }: Writer,
   { method, path, body }: WriteRequest,
   trace: Trace,
@@ -49,7 +49,7 @@ export async function passOn(
 
 /**
  * Runs a request that changes something, and says of its failure what is known, to the caller and in the trace.
- * @throws ApiFault as `passOn` does
+ * @throws ApiFault as `sendWrite` does
  */
 export async function known<T>({ clock }: Pick<ApiContext, "clock">, trace: Trace, send: () => Promise<T>): Promise<T> {
   try {
@@ -66,7 +66,7 @@ function below(location: string | string[] | undefined, base: string): string | 
   return typeof location === "string" && location.startsWith(`${base}/`) ? location.slice(base.length) : null;
 }
 
-/** The 401 is about the mirror's credential; passed on, it would tell callers that theirs is bad. */
+/** A 401 is about the mirror's credential. Shown to callers, it would tell callers that theirs is bad. */
 function rejected(answer: RawAnswer): RawAnswer {
   if (answer.status === 401) throw new CredentialRejectedError([]);
   return answer;

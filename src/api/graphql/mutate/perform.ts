@@ -7,7 +7,7 @@ import type { GraphqlAnswer } from "../../../upstream/client/upstream.ts";
 import { mayWrite, notAccessible } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { ShareSpentFault } from "../../forward/upstream-for-callers.ts";
-import { known, OutcomeUnknownFault, type Writer } from "../../rest/writes/pass-on.ts";
+import { known, OutcomeUnknownFault, type Writer } from "../../rest/writes/send.ts";
 import { isSuccess, markForRefresh, perform, settle, type Write } from "../../rest/writes/write.ts";
 import { beginTrace, type Trace } from "../../trace/trace.ts";
 import type { GraphqlCall, Node } from "../call.ts";

@@ -7,8 +7,8 @@ import type { Caller, User } from "../callers/caller.ts";
 import type { SeenRepository } from "./cache/cache.ts";
 import type { CacheableRead } from "./cache/kept-answers.ts";
 import { questionOf } from "./cache/question.ts";
+import { writeForwarder } from "./forwarded-writes.ts";
 import { answerOf, askedBy, forward, forwardKept, opened, unanswered } from "./forwarding.ts";
-import { sentOn } from "./sent-on.ts";
 import { touchedAt } from "./touched.ts";
 import { readFault } from "./upstream-for-callers.ts";
 
@@ -16,15 +16,15 @@ import { readFault } from "./upstream-for-callers.ts";
  * Asks upstream, with the caller's own token, for a resource that this mirror does not serve. The caller's validators
  * go along, so an unchanged answer costs them nothing. A read may be answered by what is kept of upstream's answers. Null: the
  * caller showed no token of upstream's. What a write touched is read again before its answer leaves.
- * @throws ApiFault 502 or 504 when upstream gives no answer that can be passed on
+ * @throws ApiFault 502 or 504 when upstream gives no answer that can be forwarded
  */
-export async function passThrough(call: Call): Promise<Answer | null> {
+export async function forwardAsCaller(call: Call): Promise<Answer | null> {
   const { caller } = call;
   if (caller.kind !== "user" || caller.by.of !== "upstream" || !isOfDialect(call.path)) return null;
   const path = `${call.path}${call.query.size > 0 ? `?${call.query}` : ""}`;
   if (isRead(call.method)) return await read(call, caller.by, path);
   const traced = { method: call.method, route: null, path, repositoryId: null };
-  const send = await sentOn({ ...call, caller }, traced, caller.by.forward, { touched: await touchedAt(call) });
+  const send = await writeForwarder({ ...call, caller }, traced, caller.by.forward, { touched: await touchedAt(call) });
   return await forward(askedBy(call, path), send);
 }
 
@@ -58,7 +58,7 @@ type OfUpstream = Extract<User["by"], { of: "upstream" }>;
 
 /**
  * What upstream shows a caller by their own token of a resource that is mirrored, or why it does not. Nothing is kept.
- * @throws ApiFault 502 or 504 when upstream gives no answer that can be passed on
+ * @throws ApiFault 502 or 504 when upstream gives no answer that can be forwarded
  */
 export async function shownByUpstream(
   call: Call,
@@ -85,7 +85,7 @@ export async function shownByUpstream(
 }
 
 /** Whether upstream can be asked in the caller's own name. */
-export function mayBePassed(caller: Caller): boolean {
+export function mayForwardAs(caller: Caller): boolean {
   return caller.kind === "user" && caller.by.of === "upstream";
 }
 

@@ -11,7 +11,7 @@ import { sameValue } from "../../mirror/store/template.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
-import type { Writer } from "../rest/writes/pass-on.ts";
+import type { Writer } from "../rest/writes/send.ts";
 import { isSuccess, markForRefresh, settle, type Write } from "../rest/writes/write.ts";
 import type { FollowUpRead } from "../rest/writes/write-reads.ts";
 import { beginTrace, type Trace, type TracedWrite } from "../trace/trace.ts";
@@ -44,10 +44,10 @@ const MOST_READ = 20;
 const PATIENCE_MS = 3_000;
 
 /**
- * How a write is sent on.
+ * How a write is forwarded.
  * @param touched what is known to be touched before it is sent
  */
-export async function sentOn(
+export async function writeForwarder(
   writer: Pick<Writer, "ctx" | "caller" | "requestId">,
   traced: TracedWrite,
   send: ForwardOwn,
