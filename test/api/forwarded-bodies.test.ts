@@ -11,7 +11,7 @@ import { OnBehalf } from "../../src/upstream/client/on-behalf.ts";
 import { askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
-// What upstream sends is passed on while it arrives, byte for byte, and nothing of it is held.
+// Upstream's answer is forwarded while it arrives, byte for byte, and nothing of it is held.
 
 const TOKEN = "ghp_of-a-person";
 const MEGABYTE = 1024 * 1024;
