@@ -4,7 +4,7 @@ import { json, type Reply } from "../http/reply.ts";
 import type { Handler, Route } from "../http/router.ts";
 import { metricsRoute } from "./metrics.ts";
 import { isOperator } from "./operator.ts";
-import { missingParts, type UnreadyPart } from "./readiness.ts";
+import { findLacking, type Lacking } from "./readiness.ts";
 import { loadStatus } from "./status.ts";
 
 type Watched = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log" | "metrics">;
@@ -38,7 +38,7 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
       method: "GET",
       path: "/-/ready",
       handle: async (exchange) => {
-        const found = await missingParts(ctx);
+        const found = await findLacking(ctx);
         tell(found);
         // A reason names hosts, ports and roles.
         const isTold = isOperator(exchange, ctx.config.operatorToken);
@@ -47,7 +47,7 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
         if (found.length === 0 && leftOut.length > 0)
           return told(200, { ready: true, replicasLeftOut: leftOut.map(leftOutText) });
         if (found.length === 0) return told(200, { ready: true });
-        return told(503, { ready: false, missing: found.map(isTold ? inWords : ({ part }) => part) });
+        return told(503, { ready: false, missing: found.map(isTold ? inWords : ({ what }) => what) });
       },
     },
     // An edge passes on what is asked about the mirror as a whole.
@@ -57,7 +57,7 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
 }
 
 /** Says in the log why the process is not ready, when that has changed. */
-function teller({ log }: Pick<Watched, "log">): (found: readonly UnreadyPart[]) => void {
+function teller({ log }: Pick<Watched, "log">): (found: readonly Lacking[]) => void {
   let last = "";
   return (found) => {
     const missing = found.map(inWords);
@@ -70,8 +70,8 @@ function leftOutText({ name, leftOut }: ReplicaStanding): string {
   return `${name}: ${leftOut}`;
 }
 
-function inWords({ part, reason }: UnreadyPart): string {
-  return `${part}: ${reason}`;
+function inWords({ what, reason }: Lacking): string {
+  return `${what}: ${reason}`;
 }
 
 function told(status: number, value: object): Reply {

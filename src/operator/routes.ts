@@ -3,7 +3,7 @@ import { ApiFault } from "../api/dialect/fault.ts";
 import type { Context } from "../context.ts";
 import { reasonOf } from "../failure.ts";
 import { isOperatorToken } from "../health/operator.ts";
-import { missingParts } from "../health/readiness.ts";
+import { findLacking } from "../health/readiness.ts";
 import { HttpError } from "../http/errors.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";
@@ -154,10 +154,10 @@ function said(status: number, message: string): Reply {
 /** Why a view or an action has no answer, in words: the operator may see them. */
 async function failed(ctx: Context, error: unknown): Promise<Reply> {
   if (error instanceof HttpError) return said(error.status, error.message);
-  const missing = await missingParts(ctx);
+  const missing = await findLacking(ctx);
   ctx.log.warn({ reason: reasonOf(error) }, "The operator's page cannot be answered");
   if (missing.length === 0) return said(500, `That failed: ${reasonOf(error)}. The log of web says more`);
-  return said(503, missing.map(({ part, reason }) => `${part}: ${reason}`).join("; "));
+  return said(503, missing.map(({ what, reason }) => `${what}: ${reason}`).join("; "));
 }
 
 function seeOther(location: string, headers: Record<string, string> = {}): Reply {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openStateDirectory, tainHome } from "../../scripts/checkout.mjs";
 import { examineRedis } from "../../src/cli/doctor/redis.ts";
-import { missingParts } from "../../src/health/readiness.ts";
+import { findLacking } from "../../src/health/readiness.ts";
 import { NOWHERE } from "../support/config.ts";
 import { openMirror } from "../support/mirror.ts";
 import { openRedisTopology, TOPOLOGIES } from "../support/redis-topologies.ts";
@@ -29,7 +29,7 @@ test.each(TOPOLOGIES)("%s: what is acknowledged while the master is killed is qu
   };
   const mirror = resources.use(await openMirror({ env }));
   const { ctx } = mirror;
-  const redisIsMissing = async () => (await missingParts(ctx)).some(({ part }) => part === "redis");
+  const redisIsMissing = async () => (await findLacking(ctx)).some(({ what }) => what === "redis");
   expect(await redisIsMissing()).toBe(false);
   expect((await examineRedis(ctx)).filter(({ level }) => level === "problem")).toEqual([]);
   expect(await deliverTo(mirror.url)).toMatchObject({ status: 202 });

@@ -20,7 +20,7 @@ export interface TreeProgram {
 }
 
 interface Running {
-  part: TreeProgram;
+  program: TreeProgram;
   child: ChildProcess;
   exited: Promise<Ending>;
   /** When it ended by itself, lately. */
@@ -34,7 +34,7 @@ interface Ending {
   isFinal: boolean;
 }
 
-/** The share of SHUTDOWN_TIMEOUT that each part may take to stop. Together they are all of it. */
+/** The share of SHUTDOWN_TIMEOUT that each program may take to stop. Together they are all of it. */
 export const STOP_SHARES = { scheduler: 0.1, worker: 0.6, web: 0.2, simulator: 0.1 };
 
 const MAX_ENDINGS = 5;
@@ -62,9 +62,9 @@ export class ProcessTree {
     this.#fail = resolve;
   }
 
-  start(part: TreeProgram): void {
+  start(program: TreeProgram): void {
     if (this.#stopping.signal.aborted) return;
-    this.#spawn(part, []);
+    this.#spawn(program, []);
   }
 
   /**
@@ -73,50 +73,50 @@ export class ProcessTree {
   async stop(): Promise<string[]> {
     this.#stopping.abort();
     const killed: string[] = [];
-    for (const { part, child, exited } of [...this.#running.values()].reverse()) {
+    for (const { program, child, exited } of [...this.#running.values()].reverse()) {
       child.kill("SIGTERM");
       const timer = setTimeout(() => {
-        killed.push(part.name);
+        killed.push(program.name);
         child.kill("SIGKILL");
-      }, part.stopWithinMs);
+      }, program.stopWithinMs);
       await exited;
       clearTimeout(timer);
     }
     return killed;
   }
 
-  #spawn(part: TreeProgram, endings: number[]): void {
-    const child = spawn(process.execPath, [fileURLToPath(part.entry), ...(part.args ?? [])], {
-      env: part.env,
+  #spawn(program: TreeProgram, endings: number[]): void {
+    const child = spawn(process.execPath, [fileURLToPath(program.entry), ...(program.args ?? [])], {
+      env: program.env,
       // Our stdout is for what we say ourselves; their logs go beside it.
-      stdio: ["ignore", part.onLine ? "pipe" : 2, 2, "ipc"],
+      stdio: ["ignore", program.onLine ? "pipe" : 2, 2, "ipc"],
     });
-    if (part.onLine && child.stdout) createInterface({ input: child.stdout }).on("line", part.onLine);
+    if (program.onLine && child.stdout) createInterface({ input: child.stdout }).on("line", program.onLine);
     const exited = once(child, "exit").then(
       ([code, by]) => ({ how: by ? `ended by ${by}` : `exit code ${code}`, isFinal: code === REFUSED_STATUS }),
       (error: Error) => ({ how: `it cannot be run: ${error.message}`, isFinal: false }),
     );
-    this.#running.set(part.name, { part, child, exited, endings });
-    void exited.then((ending) => this.#ended(part, endings, ending));
+    this.#running.set(program.name, { program, child, exited, endings });
+    void exited.then((ending) => this.#ended(program, endings, ending));
   }
 
-  async #ended(part: TreeProgram, before: number[], { how, isFinal }: Ending): Promise<void> {
+  async #ended(program: TreeProgram, before: number[], { how, isFinal }: Ending): Promise<void> {
     if (this.#stopping.signal.aborted) return;
-    if (isFinal) return this.#fail(`The ${part.name} has ended (${how}); what it said of the reason stands above`);
-    if (part.fatal) return this.#fail(`The ${part.name} has ended (${how}): ${part.fatal}`);
+    if (isFinal) return this.#fail(`The ${program.name} has ended (${how}); what it said of the reason stands above`);
+    if (program.fatal) return this.#fail(`The ${program.name} has ended (${how}): ${program.fatal}`);
     const now = Date.now();
     const endings = [...before.filter((at) => at > now - ENDINGS_WITHIN_MS), now];
     if (endings.length >= MAX_ENDINGS) {
       return this.#fail(
-        `The ${part.name} has ended ${endings.length} times within a minute (last: ${how}); what it said of the reason stands above`,
+        `The ${program.name} has ended ${endings.length} times within a minute (last: ${how}); what it said of the reason stands above`,
       );
     }
-    this.#say(`The ${part.name} has ended (${how}): starting it again`);
+    this.#say(`The ${program.name} has ended (${how}): starting it again`);
     try {
       await delay(FIRST_RESTART_MS * 2 ** (endings.length - 1), undefined, { signal: this.#stopping.signal });
     } catch {
       return; // We are stopping.
     }
-    this.#spawn(part, endings);
+    this.#spawn(program, endings);
   }
 }

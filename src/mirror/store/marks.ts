@@ -90,11 +90,11 @@ export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {
   };
 }
 
-/** The parts of a repository that are marked as a whole. */
-export type RepositoryPart = Exclude<WholeKind, "mergeability">;
+/** A mark of these kinds stands for all that a repository has of it. */
+export type RepositoryMarkKind = Exclude<WholeKind, "mergeability">;
 
-/** A mark for a part of a whole repository. It is due at once: until it is settled, upstream answers callers. */
-export function repositoryMark(kind: RepositoryPart, repositoryId: number, askedAt: Date): Mark {
+/** A mark for all of a kind in a repository. It is due at once: until it is settled, upstream answers callers. */
+export function repositoryMark(kind: RepositoryMarkKind, repositoryId: number, askedAt: Date): Mark {
   return { kind, repositoryId, key: repositoryId, askedAt, notBefore: askedAt };
 }
 

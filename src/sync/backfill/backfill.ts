@@ -19,7 +19,7 @@ import {
   RepositoryUnavailableError,
   type StoredPage,
 } from "../reads/pages.ts";
-import { type CopiedPart, leavePart, PARTS, refuseNothing, tryPart } from "../reads/parts.ts";
+import { leavePhase, PHASES, type Phase, refuseNothing, tryPhase } from "../reads/phases.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { copyReviews, placeOfChanges } from "./reviews.ts";
 import { addressOf, cursorOf, stepAfter, storedCursor } from "./windows.ts";
@@ -29,8 +29,6 @@ import { addressOf, cursorOf, stepAfter, storedCursor } from "./windows.ts";
  * place of the next page, and only then is that page asked for. So a crash costs at most the page under way, and memory
  * holds one page of any repository.
  */
-const PHASES = PARTS;
-type BackfillPhase = CopiedPart;
 const JOB = "backfill";
 
 const PER_PAGE = `per_page=${PAGE_SIZE}`;
@@ -39,7 +37,7 @@ const PER_PAGE = `per_page=${PAGE_SIZE}`;
  * deleted, and their pages begin at a cursor. Comments may be deleted and have no cursor, so they are read by change. Their
  * addresses are no catch-up's, since another page comes after a first one here: see `windows.ts`.
  */
-const LISTS: Record<Exclude<BackfillPhase, "reviews">, { kind: Kind; path: string }> = {
+const LISTS: Record<Exclude<Phase, "reviews">, { kind: Kind; path: string }> = {
   labels: { kind: "label", path: `labels?${PER_PAGE}` },
   milestones: { kind: "milestone", path: `milestones?state=all&${PER_PAGE}` },
   issues: { kind: "issue", path: `issues?state=all&sort=created&direction=asc&${PER_PAGE}` },
@@ -49,7 +47,7 @@ const LISTS: Record<Exclude<BackfillPhase, "reviews">, { kind: Kind; path: strin
 };
 
 /**
- * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live, also without a part that
+ * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live, also without a phase that
  * upstream does not show: catch-ups have it copied once it is. A copy that fails as a whole is left alone for a while.
  * @throws InterruptedError between two pages, once `signal` is aborted
  */
@@ -73,16 +71,14 @@ async function backfillNow(
   try {
     const { repository, upstreamNow, asOf } = await readRepository(ctx, known, "backfill");
     await beginBackfill(ctx, repository, knownUpTo(upstreamNow, asOf), signal);
-    const missing: BackfillPhase[] = [];
+    const missing: Phase[] = [];
     for (const phase of PHASES) {
       // Of pull requests that are missing, nothing can be asked.
       const hasNothing = phase === "reviews" && missing.includes("pulls");
-      if (hasNothing) await leavePart(ctx, repository, phase);
+      if (hasNothing) await leavePhase(ctx, repository, phase);
       const hasRun =
         !hasNothing &&
-        (await tryPart(ctx, repository, { part: phase, priority: JOB }, () =>
-          runPhase(ctx, repository, phase, signal),
-        ));
+        (await tryPhase(ctx, repository, { phase, priority: JOB }, () => runPhase(ctx, repository, phase, signal)));
       if (!hasRun) missing.push(phase);
     }
     await refuseNothing(ctx, repository, missing);
@@ -162,7 +158,7 @@ const COUNTS = `query($id: ID!) { ${RATE_LIMIT}
 type Counts = Record<"issues" | "pullRequests" | "labels" | "milestones", { totalCount: number } | null>;
 
 /** For the progress bar alone. What is not known is not expected. Pure. */
-function pagesOf(counts: Partial<Counts>): Partial<Record<BackfillPhase, number>> {
+function pagesOf(counts: Partial<Counts>): Partial<Record<Phase, number>> {
   const together = (...of: (keyof Counts)[]) => {
     const totals = of.map((each) => counts[each]?.totalCount);
     return totals.every((total) => total !== undefined)
@@ -205,7 +201,7 @@ async function countTheirs(ctx: Context, { id, nodeId }: MirroredRepository): Pr
 async function runPhase(
   ctx: Context,
   repository: MirroredRepository,
-  phase: BackfillPhase,
+  phase: Phase,
   signal: AbortSignal,
 ): Promise<void> {
   const [row] = await ctx.db.query<{ cursor: string | null; place: string | null; finished_at: Date | null }>(sql`
@@ -229,7 +225,7 @@ async function runPhase(
 async function copyListPage(
   ctx: Context,
   repository: MirroredRepository,
-  phase: Exclude<BackfillPhase, "reviews">,
+  phase: Exclude<Phase, "reviews">,
   cursor: string | null,
 ): Promise<string | null> {
   const { kind, path } = LISTS[phase];
@@ -245,7 +241,7 @@ async function rememberPage(
   ctx: Pick<Context, "clock">,
   tx: Transaction,
   repository: MirroredRepository,
-  phase: BackfillPhase,
+  phase: Phase,
   page: Pick<StoredPage, "next" | "resources" | "pagesLeft"> & { pages?: number },
 ): Promise<void> {
   const finishedAt = page.next === null ? ctx.clock.now() : null;
@@ -258,11 +254,7 @@ async function rememberPage(
   if (updated === 0) throw begunAnew(repository);
 }
 
-async function endBackfill(
-  ctx: Context,
-  repository: MirroredRepository,
-  missing: readonly BackfillPhase[],
-): Promise<void> {
+async function endBackfill(ctx: Context, repository: MirroredRepository, missing: readonly Phase[]): Promise<void> {
   await whileMirrored(ctx, repository, async (tx) => {
     // The first catch-up reads what changed meanwhile. Until then upstream has confirmed the state at the beginning.
     const [copied] = await tx.query<{ finished: number; since: Date }>(sql`

@@ -26,7 +26,7 @@ import {
   RepositoryUnavailableError,
   type StoredPage,
 } from "../reads/pages.ts";
-import { type CopiedPart, PARTS, partsNotCopied, refuseNothing, tryPart } from "../reads/parts.ts";
+import { PHASES, type Phase, phasesNotCopied, refuseNothing, tryPhase } from "../reads/phases.ts";
 import { fetchAndStorePullDetails } from "../reads/pull-details.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { readMissingComments } from "../refresh/refresh.ts";
@@ -94,10 +94,10 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
       }
       return;
     }
-    const lacking = await partsNotCopied(ctx, repositoryId);
+    const lacking = await phasesNotCopied(ctx, repositoryId);
     if (lacking.due) return await copyMissing(ctx, repositoryId);
     const heardSince = new Date(startedAt.getTime() - HEARD_MS);
-    const works: Record<Exclude<CopiedPart, "reviews">, () => Promise<void>> = {
+    const works: Record<Exclude<Phase, "reviews">, () => Promise<void>> = {
       labels: () =>
         readWhole(ctx, repository, { kind: "label", list: `labels?${PER_PAGE}`, conditional: true }, signal),
       milestones: async () => {
@@ -109,20 +109,20 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
       "review comments": () => follow(ctx, repository, REVIEW_COMMENTS, signal),
       issues: () => follow(ctx, repository, ISSUES, signal),
       pulls: async () => {
-        await followPulls(ctx, repository, { withDetails: !lacking.parts.has("reviews") }, signal);
+        await followPulls(ctx, repository, { withDetails: !lacking.phases.has("reviews") }, signal);
         await fetchAndStoreMergeability(ctx, repository, { heardSince, priority: "catch-up", signal });
       },
     };
-    const missing: CopiedPart[] = [];
-    for (const part of FOLLOWED) {
+    const missing: Phase[] = [];
+    for (const phase of FOLLOWED) {
       // What was not copied is not followed either.
       const isFollowed =
-        !lacking.parts.has(part) && (await tryPart(ctx, repository, { part, priority: "catch-up" }, works[part]));
-      if (!isFollowed) missing.push(part);
+        !lacking.phases.has(phase) && (await tryPhase(ctx, repository, { phase, priority: "catch-up" }, works[phase]));
+      if (!isFollowed) missing.push(phase);
     }
     await refuseNothing(ctx, repository, missing);
     const confirmedAt = earlier(startedAt, asOf);
-    const unshown = PARTS.filter((part) => missing.includes(part) || lacking.parts.has(part));
+    const unshown = PHASES.filter((phase) => missing.includes(phase) || lacking.phases.has(phase));
     await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "live", confirmedAt, missing: unshown });
   } catch (error) {
     if (error instanceof RemovedError) return;
@@ -164,7 +164,7 @@ export async function scheduleCatchUps(ctx: Context): Promise<void> {
   await enqueueCatchUps(ctx, idsOf(rows.filter((row) => !isCopying(row))));
 }
 
-/** A part that upstream did not show during the copy may be tried again: the copy goes on with it. */
+/** A phase that upstream did not show during the copy may be tried again: the copy goes on with it. */
 async function copyMissing(ctx: Context, repositoryId: number): Promise<void> {
   // One transaction: once the repository is moved, the scheduler goes on with the copy behind the cursor that it finds.
   const isCopied = await ctx.db.transaction(async (tx) => {

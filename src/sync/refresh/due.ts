@@ -1,6 +1,6 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { type RepositoryPart, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
+import { type RepositoryMarkKind, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
 import { rests } from "../problems/problems.ts";
 import { enqueueMarks } from "./marks.ts";
 
@@ -12,7 +12,7 @@ const AT_ONCE = 1_000;
  */
 export async function markRepositoriesDue(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
-  kind: RepositoryPart,
+  kind: RepositoryMarkKind,
   { isDue, confirmedAt }: { isDue: Sql; confirmedAt: Sql },
 ): Promise<void> {
   const now = ctx.clock.now();

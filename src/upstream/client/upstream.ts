@@ -40,7 +40,7 @@ export interface UpstreamOptions extends Pick<GetOptions, "priority" | "caller" 
 export type ReadAnswer = AnswerOfSource & {
   /** What a refresh must not believe of it; see `isDoubtful`. */
   doubts?: Doubts | undefined;
-  /** Upstream is a mirror itself, and its own upstream does not show it these parts: see `PARTS` in `sync/reads/parts.ts`. */
+  /** Upstream is a mirror itself, and its own upstream does not show it these phases: see `sync/reads/phases.ts`. */
   missing?: readonly string[] | undefined;
 };
 

@@ -9,10 +9,11 @@ import { forgetProblems, rests, type Subject } from "../problems/problems.ts";
 import { RepositoryUnavailableError } from "./pages.ts";
 
 /**
- * The parts of a mirrored repository, in the order in which they are copied. Upstream may show some and not
- * others: a permission is missing, issues are off, one page always fails. Then the others are followed without them.
+ * Every repository is copied in these phases, in this order. Upstream may show some and not others: a permission is missing, issues
+ * are off, one page always fails. Then the other phases are copied and followed without it. Its problems stand in the
+ * status as those of the task "part", whose name operators know.
  */
-export const PARTS = [
+export const PHASES = [
   "labels",
   "milestones",
   "issues",
@@ -21,30 +22,30 @@ export const PARTS = [
   "review comments",
   "reviews",
 ] as const;
-export type CopiedPart = (typeof PARTS)[number];
+export type Phase = (typeof PHASES)[number];
 
 /** Upstream shows neither issues nor pull requests, so there is nothing to follow. */
 class NothingShownError extends AbsentError {
   override name = "NothingShownError";
 }
 
-function subjectOf({ id }: MirroredRepository, part: CopiedPart): Subject {
-  return { task: "part", key: `${id} ${part}`, repositoryId: id };
+function subjectOf({ id }: MirroredRepository, phase: Phase): Subject {
+  return { task: "part", key: `${id} ${phase}`, repositoryId: id };
 }
 
 /**
- * Does the work for one part. False: upstream does not show it, the status says why, and it is left alone for a while.
- * @throws what is not the part's fault, or mostly passes within seconds; RepositoryUnavailableError when the whole
+ * Does the work for one phase. False: upstream does not show it, the status says why, and it is left alone for a while.
+ * @throws what is not the phase's fault, or mostly passes within seconds; RepositoryUnavailableError when the whole
  *   repository is not shown
  */
-export async function tryPart(
+export async function tryPhase(
   ctx: Context,
   repository: MirroredRepository,
-  { part, priority }: { part: CopiedPart; priority: Priority },
+  { phase, priority }: { phase: Phase; priority: Priority },
   work: () => Promise<unknown>,
 ): Promise<boolean> {
   const found: { gone?: RepositoryUnavailableError } = {};
-  const isShown = await tryAlone(ctx, subjectOf(repository, part), async () => {
+  const isShown = await tryAlone(ctx, subjectOf(repository, phase), async () => {
     try {
       await work();
     } catch (error) {
@@ -63,20 +64,20 @@ async function isRepositoryShown(ctx: Context, repository: MirroredRepository, p
   return kind === "ok" || kind === "unchanged";
 }
 
-/** The part is not tried, since it depends on another one that is missing. */
-export async function leavePart(
+/** The phase is not tried, since it depends on another one that is missing. */
+export async function leavePhase(
   ctx: Pick<Context, "db">,
   repository: MirroredRepository,
-  part: CopiedPart,
+  phase: Phase,
 ): Promise<void> {
-  await forgetProblems(ctx.db, { task: "part", keys: [subjectOf(repository, part).key] });
+  await forgetProblems(ctx.db, { task: "part", keys: [subjectOf(repository, phase).key] });
 }
 
-/** @throws NothingShownError when of these parts neither issues nor pull requests are shown, in upstream's words */
+/** @throws NothingShownError when of these phases neither issues nor pull requests are shown, in upstream's words */
 export async function refuseNothing(
   ctx: Pick<Context, "db">,
   repository: MirroredRepository,
-  missing: readonly CopiedPart[],
+  missing: readonly Phase[],
 ): Promise<void> {
   if (!missing.includes("issues") || !missing.includes("pulls")) return;
   const [row] = await ctx.db.query<{ problem: string }>(sql`
@@ -84,16 +85,16 @@ export async function refuseNothing(
   throw new NothingShownError(`Upstream shows neither issues nor pull requests: ${row?.problem ?? "it says no more"}`);
 }
 
-/** The parts that the copy of a repository still lacks; `due`: one of them may be tried again. */
-export async function partsNotCopied(
+/** The phases that the copy of a repository still lacks; `due`: one of them may be tried again. */
+export async function phasesNotCopied(
   ctx: Pick<Context, "db" | "clock" | "config">,
   repositoryId: number,
-): Promise<{ parts: Set<string>; due: boolean }> {
+): Promise<{ phases: Set<string>; due: boolean }> {
   const rows = await ctx.db.query<{ phase: string; rests: boolean }>(sql`
     select b.phase, ${rests(ctx, "part", sql`b.repository_id || ' ' || b.phase`)} as rests from backfill_phases b
       where b.repository_id = ${repositoryId} and b.finished_at is null`);
   // Reviews are those of pull requests, and wait for them.
   const lacksPulls = rows.some(({ phase }) => phase === "pulls");
   const isDue = rows.some((row) => !row.rests && !(row.phase === "reviews" && lacksPulls));
-  return { parts: new Set(rows.map(({ phase }) => phase)), due: isDue };
+  return { phases: new Set(rows.map(({ phase }) => phase)), due: isDue };
 }
