@@ -60,6 +60,10 @@ export async function openManyRepositories(size: { repositories: number; rows: n
     await copy(name, sql`${own(name)} cross join ${each} where t.repository_id = ${first.id}`, {
       repository_id: sql`r.id`,
     });
+  const below = (id: number | Sql) => sql`'/repositories/' || ${id}::bigint || '/'`;
+  await copy("validators", sql`${own("validators")} cross join ${each} where starts_with(t.path, ${below(first.id)})`, {
+    path: sql`replace(t.path, ${below(first.id)}, ${below(sql`r.id`)})`,
+  });
   // What they have beside: the first issue again and again, with comments on it, and what webhooks told.
   const all = sql`unnest(${[first.id, ...ids]}::bigint[]) with ordinality as r(id, at)`;
   const one = sql`where t.repository_id = ${first.id} and t.deleted_at is null and t.id is not null order by t.id limit 1`;
