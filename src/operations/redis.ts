@@ -1,8 +1,9 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { parseRedisAddress, type RedisAddress } from "../config/redis-address.ts";
 import type { Config } from "../config.ts";
-import { isBug, reasonOf } from "../failure.ts";
+import { codeOf, isBug, reasonOf } from "../failure.ts";
 import type { Logger } from "./log.ts";
+import { refusalOf } from "./redis-refusal.ts";
 
 /** One server, the server that Sentinels name, or the nodes of a Cluster. */
 export type RedisClient = Redis | Cluster;
@@ -42,8 +43,9 @@ type Wanted = Pick<RedisOptions, "connectionName" | "maxRetriesPerRequest" | "co
 };
 
 function open({ config, log }: Opening, wanted: Wanted): RedisClient {
-  const redis = clientOf(parseRedisAddress(config.redisUrl), { ...wanted, connectTimeout: CONNECT_TIMEOUT_MS });
-  reportOutages(redis, log);
+  const address = parseRedisAddress(config.redisUrl);
+  const redis = clientOf(address, { ...wanted, connectTimeout: CONNECT_TIMEOUT_MS });
+  reportOutages(redis, address, log);
   return redis;
 }
 
@@ -153,12 +155,20 @@ export async function withPatience<T>(redis: RedisClient, run: () => Promise<T>)
   }
 }
 
+/** The other end closed the connection. */
+const CLOSED: ReadonlySet<string> = new Set(["EPIPE", "ECONNRESET"]);
+
 /** An outage is one line when it begins and one when it ends, however many attempts to reconnect lie between. */
-function reportOutages(redis: RedisClient, log: Logger): void {
+function reportOutages(redis: RedisClient, address: RedisAddress, log: Logger): void {
   let isDown = false;
+  const report = async (error: Error) => {
+    const isRefused = CLOSED.has(codeOf(error) ?? "") || error.message.startsWith("DENIED");
+    const refusal = isRefused ? await refusalOf(address) : null;
+    const reason = refusal ?? (error.message || error.name);
+    log.warn({ reason }, "Redis cannot be reached; trying again until it can");
+  };
   redis.on("error", (error: Error) => {
-    if (!isDown)
-      log.warn({ reason: error.message || error.name }, "Redis cannot be reached; trying again until it can");
+    if (!isDown) void report(error);
     isDown = true;
   });
   redis.on("ready", () => {

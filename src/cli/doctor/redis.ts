@@ -1,15 +1,18 @@
 import { redisTooOld } from "../../../db/unfit.ts";
+import { parseRedisAddress } from "../../config/redis-address.ts";
 import type { Context } from "../../context.ts";
 import { rootReasonOf } from "../../failure.ts";
 import { serverOf } from "../../operations/redis.ts";
 import { appendFsync, diskKnowledge, type RedisFacts, redisFacts } from "../../operations/redis-disk.ts";
+import { refusalOf } from "../../operations/redis-refusal.ts";
 import { clockFinding, type Finding, Findings, problem, unfit } from "./finding.ts";
 
 /** Whether Redis is there and fit, and its clock. Never throws: a failure is a finding. */
 export async function examineRedis(ctx: Pick<Context, "config" | "redis" | "clock">): Promise<Finding[]> {
   const { clock } = ctx;
   try {
-    if (ctx.redis.status !== "ready") throw new Error("no connection comes about");
+    if (ctx.redis.status !== "ready")
+      throw new Error((await refusalOf(parseRedisAddress(ctx.config.redisUrl))) ?? "no connection comes about");
     const redis = await serverOf(ctx.redis, ctx.config);
     const askedAt = clock.now().getTime();
     const [seconds = 0, microseconds = 0] = (await redis.time()).map(Number);
