@@ -19,11 +19,11 @@ interface Tally {
     agent: string;
   };
   count: number;
-  /** Of `count`, what the figures hold already. */
+  /** The figures hold so much of `count` already. */
   told: number;
 }
 
-/** What is known of a request so far, for the figures. */
+/** A request as the figures know it so far. */
 export interface RequestFigures {
   /** The form of its path. */
   route: string;
@@ -33,17 +33,17 @@ export interface RequestFigures {
   source: Source;
   /** Whose quota it is, by name; empty: nobody's that is known. */
   payer: string;
-  /** What upstream would charge for it: requests, or points of GraphQL; 0: it is asked all the same. */
+  /** Upstream's price for it: requests, or points of GraphQL; 0: upstream is asked all the same. */
   price: number;
   /** By the monotonic clock. */
   startedAt: number;
 }
 
-/** What is counted of one kind of answer. */
+/** The counts of one kind of answer. */
 interface Counted {
   tally: Tally;
   served: Served | null;
-  /** Of `served`, not noted yet. */
+  /** So many of `served` are not noted yet. */
   waiting: number;
 }
 
@@ -52,12 +52,12 @@ const MOST_TALLIES = 10_000;
 const MOST_AGENTS = 50;
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** What stands before a version, or the whole of a short name. */
+/** The part of a name before its version, or the whole of a short one. */
 const PROGRAM = /^[\w.-]+(?: (?:CLI|Ruby Gem|Desktop))?(?=[/ ]|$)/;
 
-/** What is answered from memory is noted as often. */
+/** Answers from memory are noted as often. */
 const NOTED_MS = 2_000;
-/** What upstream charges nobody for, or what is the mirror's own refusal. */
+/** Upstream charges nobody for these, or they are the mirror's own refusals. */
 const SPARES_NOTHING: ReadonlySet<number> = new Set([304, 401, 403, 429]);
 
 /** Counts callers' requests. */
@@ -103,7 +103,7 @@ export class ApiMeter {
 
   begin(route: string, method: string, userAgent: string | undefined): RequestFigures {
     const agent = this.#agents.of(PROGRAM.exec(userAgent ?? "")?.[0] ?? "unnamed");
-    // What a document costs is known once it is read.
+    // A document's price is known once it is read.
     const price = route === "/graphql" || !isRead(method) ? 0 : 1;
     const startedAt = performance.now();
     return { route, method, agent, caller: "unknown", source: "mirror", payer: "", price, startedAt };
@@ -152,7 +152,7 @@ export class ApiMeter {
     if (source !== "kept") this.#seconds.observe({ route, method }, (performance.now() - startedAt) / 1_000);
   }
 
-  /** What counts such an answer each time that it is given. */
+  /** Counts such an answer each time that it is called. */
   counter(metered: RequestFigures, status: number): () => void {
     const counted: Counted = { tally: this.#tally(metered, status), served: servedAs(metered, status), waiting: 0 };
     return () => {

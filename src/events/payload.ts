@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 
 /** Payloads up to this size are bounded by how many are under way at once: 64 targets with four repositories each, so 64 MiB. */
 const SMALL_BYTES = 256 * 1_024;
-/** What larger ones hold together. Upstream sends none above 25 MB. */
+/** Larger payloads hold so much together. Upstream sends none above 25 MB. */
 const MOST_BYTES = 64 * 1_024 * 1_024;
 /** A cursor is held for 20 seconds, and an attempt may take ten of them. */
 const PATIENCE_MS = 5_000;
@@ -29,7 +29,7 @@ export class PayloadRoom {
     this.#patienceMs = patienceMs;
   }
 
-  /** What is held now, in bytes. */
+  /** The bytes that are held now. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
@@ -69,7 +69,7 @@ export class PayloadRoom {
     // It was let in at the same moment.
     if (at < 0) return true;
     this.#waiting.splice(at, 1);
-    // What waits behind it may fit.
+    // The next in line may fit.
     this.#admit();
     return false;
   }
@@ -89,7 +89,7 @@ interface StoredPayload {
   traceparent: string | null;
 }
 
-/** What a delivery holds. "gone": it is no longer kept. "crowded": there is no room for it now. */
+/** A delivery's payload. "gone": it is no longer kept. "crowded": there is no room for it now. */
 export async function openPayload(
   { db }: Pick<Context, "db">,
   room: PayloadRoom,

@@ -35,14 +35,14 @@ export interface SentInFull extends Sent {
   payload: Buffer | null;
 }
 
-/** What is noted of a request beside its outcome. */
+/** A request as it is noted, without its outcome. */
 export interface Sending {
   guid: string;
   event: string;
   action: string | null;
   repositoryId: number | null;
   deliveryId: string | null;
-  /** Of what no delivery holds. */
+  /** The payload where no delivery holds it. */
   payload: Buffer | null;
   redelivery: boolean;
   sentAt: Date;
@@ -68,7 +68,7 @@ export function noteSent(
       from known`;
 }
 
-/** What `isAccepted` says, in SQL: only an answer has a status of 2xx. */
+/** `isAccepted` in SQL: only an answer has a status of 2xx. */
 const IS_ACCEPTED = sql`(status_code between 200 and 299)`;
 /** GitHub's hooks API: 200 to 399. */
 const IS_SUCCESS = sql`(status_code between 200 and 399)`;
@@ -92,7 +92,7 @@ const COLUMNS = sql`id::float8 as id, guid, event, action, repository_id::float8
   delivered_at as "deliveredAt", redelivery, duration_ms as "durationMs", status, status_code as "statusCode",
   ${IS_ACCEPTED} as "isAccepted"`;
 
-/** Of one target, the newest first. `before`: only those behind this one; `answered`: only those that were answered so. */
+/** One target's requests, the newest first. `before`: only those behind this one; `answered`: only those that were answered so. */
 export async function listSent(
   { db }: Pick<Context, "db">,
   targetId: number,

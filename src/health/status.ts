@@ -7,17 +7,17 @@ import { QueueUnavailableError } from "../queues/queues.ts";
 import { VERSION } from "../version.ts";
 import { loadCommonProblems, loadRepositoryProblems } from "./problems.ts";
 
-/** What `GET /-/status` answers. It names private repositories. */
+/** The answer of `GET /-/status`. It names private repositories. */
 export interface Status<Quota = unknown> {
   version: string;
   /** `UPSTREAM_URL` */
   upstream: string;
   repositories: RepositoryStatus[];
-  /** What fails and concerns no single repository, in words: an installation, a token, the App's webhook. */
+  /** Failures that concern no single repository, in words: of an installation, a token, the App's webhook. */
   problems: string[];
   /** Null: unknown, since Redis does not answer. */
   queues: Record<string, QueueCounts> | null;
-  /** What upstream still lets each credential do. */
+  /** The quota that upstream leaves each credential. */
   quota: Quota[];
   /** The replicas that callers' reads go to, as this process finds them. */
   replicas: ReplicaStanding[];
@@ -25,7 +25,7 @@ export interface Status<Quota = unknown> {
   forecast: Forecast | null;
 }
 
-/** What is left of the first copies, and how fast they go. */
+/** The first copies: how much is left of them, and how fast they go. */
 export interface Work {
   /** Pages still to be read. */
   requests: number;
@@ -51,7 +51,7 @@ export interface RepositoryStatus {
   confirmedAt: string | null;
   /** Whole seconds since then. */
   lagSeconds: number | null;
-  /** What is wrong, in words. */
+  /** The problem in words. */
   problem: string | null;
 }
 

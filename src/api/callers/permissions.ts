@@ -25,7 +25,7 @@ function isFor({ repositories }: ApiToken, repositoryId: number): boolean {
   return repositories === "all" || repositories.includes(repositoryId);
 }
 
-/** What hangs on commits. */
+/** Rights to what hangs on commits. */
 export type CodeRight = "checks" | "statuses" | "contents";
 
 /** Whether it is known that upstream shows the caller this of what hangs on the commits of a repository. */
@@ -43,7 +43,7 @@ export function isCodeSightKnown(caller: Caller): boolean {
   return caller.kind === "anonymous" || caller.by.of === "own" || caller.by.known.code !== "unknown";
 }
 
-/** What upstream says to a token that was not given what a request takes. */
+/** Upstream's words for a token that was not given what a request takes. */
 export function notAccessible(caller: Caller): string {
   const isApps = caller.kind === "user" && caller.by.of === "upstream" && caller.by.known.isApps;
   return `Resource not accessible by ${isApps ? "integration" : "personal access token"}`;
@@ -60,8 +60,8 @@ export function hasMirrorsRights(caller: Caller): boolean {
 }
 
 /**
- * What upstream permits a caller in public repositories, as far as it was asked: see `learnPublicRights`. What is shown by it is for
- * those alone who have the same right there.
+ * The rights that upstream gives a caller in public repositories, as far as it was asked: see `learnPublicRights`. An answer that
+ * rests on one is shown to those alone who have the same right there.
  */
 export type PublicRightsLearnt = ReadonlyMap<number, RepositoryPermission>;
 
@@ -108,7 +108,7 @@ export function seesDrafts(
   return showsDrafts ? true : null;
 }
 
-/** What a repository allows a caller, as REST has it. */
+/** A caller's rights in a repository, as REST has them. */
 export interface Permissions {
   admin: boolean;
   maintain: boolean;

@@ -18,7 +18,7 @@ const MOST_BYTES = 1_000_000;
 /** A longer payload takes too long to parse, and is shown only to those who are shown all of it. */
 const MOST_PARSED_BYTES = 1_000_000;
 
-/** What a stream of the feed stands on. */
+/** A stream of the feed stands on these. */
 export interface FeedParts {
   ctx: ApiContext;
   quota: CallerQuota;
@@ -32,7 +32,7 @@ export interface FeedReading {
   filter: EventFilter;
   api: string;
   caller: User;
-  /** Who shows this credential now. @throws ApiFault for a credential that is none any more */
+  /** Finds out who shows this credential now. @throws ApiFault for a credential that is none any more */
   identify: () => Promise<User>;
   /** Fires when the log may have grown, or nothing more is to be waited for. */
   woken: () => Promise<void>;
@@ -83,7 +83,7 @@ export class FeedStream {
         throw error;
       });
       if (now instanceof ApiFault) return await this.#end(line, "rights", now.message);
-      // What was passed over before belongs to other rights.
+      // Events that were passed over before belong to other rights.
       if (now.userId !== caller.userId || now.class !== caller.class)
         return await this.#end(line, "rights", "What this token may see has changed. Read on.");
       const { isSpent, figures } = await quota.spend(now, "core", 1);
@@ -108,7 +108,7 @@ export class FeedStream {
     for (let at = 0; at < heard.length; ) {
       const ids = heard.slice(at).map(({ id }) => id);
       const payloads = await readPayloads(ctx.reads, ids, MOST_BYTES);
-      // What was pruned meanwhile is not passed over.
+      // Events that were pruned meanwhile are not passed over.
       if (payloads.size === 0 || (await this.#isPruned(from))) return await this.#pruned(line);
       const last = Math.max(...payloads.keys());
       for (; at < heard.length; at++) {

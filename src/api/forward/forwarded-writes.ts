@@ -25,7 +25,7 @@ export interface Thing extends ResourceKey {
 export interface Touched {
   repository: Writer["repository"];
   things: readonly Thing[];
-  /** What a success says by itself. */
+  /** A success says this by itself. */
   says?: Write["says"];
   /** The pull requests whose threads of review comments it may change. */
   threadsOf?: readonly number[];
@@ -40,7 +40,7 @@ type Learn = (answer: Json) => readonly Touched[] | Promise<readonly Touched[]>;
 
 /** More than these are not read while the caller waits for one write, and asked about later. */
 const MOST_READ = 20;
-/** Whether a write changes anything, only what is read after it tells. For one that changes nothing this is waited in vain. */
+/** Only a read after the write tells whether it has changed anything. For a write that changes nothing this is waited in vain. */
 const PATIENCE_MS = 3_000;
 
 /**
@@ -145,7 +145,7 @@ async function trustRefs(
   }
 }
 
-/** What the answer shows of what was written. */
+/** Reads the written resource from the answer. */
 function shownOf(touched: readonly Touched[]): Learn {
   return (answer) => {
     const says =
@@ -217,7 +217,7 @@ async function leaveToUpstream(
 
 function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | undefined): FollowUpRead[] {
   if (path === null) return [];
-  // Of a list nobody knows what should be new in it.
+  // Nobody knows what should be new in a list.
   if (key === 0) return [{ kind, key, path }];
   const { id, fullName, htmlUrl } = writer.repository;
   const at = {
@@ -233,7 +233,7 @@ function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | und
   return [{ kind, key, path, awaits, patienceMs: PATIENCE_MS }];
 }
 
-/** What upstream works out by itself, what depends on who asks, and addresses, which a new name of the repository changes. */
+/** Keys that change without the write: upstream works them out, they depend on the reader, or a new name of the repository moves them. */
 const NO_SIGN =
   /^(mergeable|rebaseable|mergeable_state|merge_commit_sha|author_association|_links|pull_request|.*url)$/;
 

@@ -66,7 +66,7 @@ export interface Count {
   sum: number;
 }
 
-/** What issues were written as, by their numbers. */
+/** The JSON texts of issues, by their numbers. */
 export interface WrittenIssues extends Pick<IssueTexts, "get" | "add"> {
   isEmpty: boolean;
 }
@@ -77,7 +77,7 @@ export class GraphqlCall {
   /** Where it reads. */
   readonly db: Database;
   readonly caller: User;
-  /** What of the mirror the caller sees. */
+  /** The caller sees this of the mirror. */
   readonly sight: Sight;
   /** The API's address as the caller wrote it. */
   readonly api: string;
@@ -90,7 +90,7 @@ export class GraphqlCall {
   readonly beyond: AbortController | null;
   /** The caller is another mirror, and would take for nothing what is only not known here: see `Preference`. */
   readonly isForMirror: boolean;
-  /** What it has learnt of how repositories stand. */
+  /** It has learnt from this how repositories stand. */
   readonly reading: Reading;
   /** By repository and list. */
   readonly counts: Kept<Count>;
@@ -98,9 +98,9 @@ export class GraphqlCall {
   readonly texts: Kept<IssueTexts>;
   /** The mutation that runs now: they run one after another. */
   mutation: string | null = null;
-  /** What the answer shows of them. */
+  /** The repositories that the answer shows. */
   readonly shownRepositories = new Set<number>();
-  /** What upstream has confirmed of repositories that are shown, so far as that is known. */
+  /** Upstream's confirmations of repositories that are shown, as far as they are known. */
   readonly confirmations = new Map<number, Confirmation>();
   readonly #loaders = new Map<string, object>();
   /** It depends on more than the revisions of what it shows. */
@@ -169,7 +169,7 @@ export class GraphqlCall {
     if (this.caller.by.of === "upstream") this.#isOfNow = true;
   }
 
-  /** What `read` counts of this repository, or counted before if nothing has changed. */
+  /** Counts with `read` in this repository, or tells the count of before if nothing has changed. */
   async counted(repositoryId: number, list: string, read: () => Promise<Count>): Promise<Count> {
     const key = `${repositoryId} ${list}`;
     const kept = await this.counts.get(key, this.reading);

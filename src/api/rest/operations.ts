@@ -24,7 +24,7 @@ const SEARCH: Pick<Operation, "bucket"> = { bucket: "search" };
 
 type PartOperation = readonly [string, Right, (call: RepositoryCall) => Promise<Answer>, string];
 
-/** What is served where checks are mirrored. */
+/** Operations that are served where checks are mirrored. */
 const CHECK_OPERATIONS: readonly PartOperation[] = [
   ["/commits/:ref/check-runs", "checks", checks.listCheckRuns, "checks/runs#list-check-runs-for-a-git-reference"],
   [
@@ -45,13 +45,13 @@ const CHECK_OPERATIONS: readonly PartOperation[] = [
   ["/check-suites/:id/check-runs", "checks", checks.listSuiteRuns, "checks/runs#list-check-runs-in-a-check-suite"],
 ];
 
-/** What is served where commits are mirrored. */
+/** Operations that are served where commits are mirrored. */
 const COMMIT_OPERATIONS: readonly PartOperation[] = [
   ["/pulls/:number/commits", "pulls", listPullCommits, "pulls/pulls#list-commits-on-a-pull-request"],
   ["/pulls/:number/files", "pulls", listPullFiles, "pulls/pulls#list-pull-requests-files"],
 ];
 
-/** What is served where releases are mirrored. */
+/** Operations that are served where releases are mirrored. */
 const RELEASE_OPERATIONS: readonly PartOperation[] = [
   ["/releases", "contents", releases.listReleases, "releases/releases#list-releases"],
   ["/releases/latest", "contents", releases.getLatestRelease, "releases/releases#get-the-latest-release"],
@@ -59,7 +59,7 @@ const RELEASE_OPERATIONS: readonly PartOperation[] = [
   ["/releases/:id", "contents", releases.getRelease, "releases/releases#get-a-release"],
 ];
 
-/** What is served where refs are mirrored. Names of branches and tags may have slashes. */
+/** Operations that are served where refs are mirrored. Names of branches and tags may have slashes. */
 const REF_OPERATIONS: readonly PartOperation[] = [
   ["/branches", "contents", refs.listBranches, "branches/branches#list-branches"],
   ["/branches/:branch", "contents", refs.getBranch, "branches/branches#get-a-branch"],

@@ -1,7 +1,7 @@
 import type { Database } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 
-/** Of check runs and statuses: failures of any kind. */
+/** Failures of any kind, of check runs and of statuses. */
 export const FAILED_STATES: ReadonlySet<string> = new Set([
   "FAILURE",
   "CANCELLED",
@@ -37,7 +37,7 @@ interface StatusState extends StoredCheck {
   state: string;
 }
 
-/** What of each of these commits is here for certain; null: the mirror knows it as no head. */
+/** Tells of each commit what is here for certain; null: the mirror knows it as no head. */
 export async function findCheckedHeads(
   db: Database,
   heads: readonly { repositoryId: number; sha: string }[],
@@ -141,7 +141,7 @@ export async function findCheck(
   return row ?? null;
 }
 
-/** What a rollup is made of: of each suite and name the last run, and of each context the last status. */
+/** A rollup is made of the last run of each suite and name, and of the last status of each context. */
 export interface Rollup {
   runs: RunState[];
   statuses: StatusState[];
@@ -177,7 +177,7 @@ export async function findRollups(
   }));
 }
 
-/** Of each commit `x` and context, whatever its case, the status that was said last. */
+/** The newest status of each commit `x` and context. The case of a context does not matter. */
 function latestStatuses(x: Sql): Sql {
   return sql`select distinct on (x.at, lower(t.context)) x.at, t.id, t.document, t.state
     from ${x} join commit_statuses t on t.repository_id = x.r and t.sha = x.sha and t.deleted_at is null

@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import { mirroredWhere } from "./shown-repository.ts";
 import { type Sight, visible } from "./sight.ts";
 
-/** What upstream has confirmed of what is shown. */
+/** Upstream's confirmation of what is shown. */
 export interface Confirmation {
   /** When, by our clock: the longest ago of all that is shown; null: not yet. */
   confirmedAt: Date | null;
@@ -11,7 +11,7 @@ export interface Confirmation {
   missing: string | null;
 }
 
-/** That of several repositories together; undefined: there are none. Pure. */
+/** The confirmation of several repositories together; undefined: there are none. Pure. */
 export function joinConfirmations(all: Iterable<Confirmation>): Confirmation | undefined {
   let joined: Confirmation | undefined;
   for (const { confirmedAt, missing } of all) {
@@ -30,7 +30,7 @@ function joinParts(lists: readonly (string | null)[]): string | null {
   return parts.size > 0 ? [...parts].join(", ") : null;
 }
 
-/** That of all seen repositories. */
+/** The confirmation of all repositories that are seen. */
 export async function findOldestConfirmation(db: Database, sight: Sight): Promise<Confirmation> {
   const [row] = await db.prepared<{ oldest: Date | null; is_complete: boolean | null; missing: string[] | null }>(sql`
     select min(s.confirmed_at) as oldest, bool_and(s.confirmed_at is not null) as is_complete,
@@ -39,7 +39,7 @@ export async function findOldestConfirmation(db: Database, sight: Sight): Promis
   return { confirmedAt: row?.is_complete ? row.oldest : null, missing: joinParts(row?.missing ?? []) };
 }
 
-/** That of these repositories. Undefined: none of them is mirrored. */
+/** The confirmation of these repositories. Undefined: none of them is mirrored. */
 export async function findConfirmation(db: Database, ids: readonly number[]): Promise<Confirmation | undefined> {
   return joinConfirmations(
     await db.prepared<Confirmation>(sql`

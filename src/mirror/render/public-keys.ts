@@ -60,15 +60,15 @@ export const PUBLIC: ReadonlySet<string> = new Set(
 /** An organisation's own fields and properties. Below them the keys are the organisation's own words. */
 const GIVEN: ReadonlySet<string> = new Set(["issue_field_values", "custom_properties"]);
 
-/** What is said of the one who asked. */
+/** Keys about the one who asked. */
 const OF_ASKER = /^(?:viewer|role_name$)/;
 const OF_ASKER_IN_TEXT = /"(?:viewer\w*|role_name)":/;
 
-/** What `GET /user` shows to oneself alone. GitHub's OpenAPI: private-user without public-user. */
+/** `GET /user` shows these to oneself alone. GitHub's OpenAPI: private-user without public-user. */
 export const ONES_OWN =
   /^(private_gists|total_private_repos|owned_private_repos|disk_usage|collaborators|two_factor_authentication|plan|business_plus|ldap_dn|notification_email)$/;
 
-/** What lies below is shown along with the key itself. */
+/** Keys that are shown with all that lies below them. */
 const NAMED: ReadonlySet<string> = new Set(["permissions", ...GIVEN]);
 
 export function isPublicKey(key: string): boolean {
@@ -112,7 +112,7 @@ export function shownOf(document: string, closeness: Closeness): string {
   return JSON.stringify(withShown(parseStored<Fields>(text), closeness));
 }
 
-/** What upstream says of its reader's account in any document. */
+/** Upstream writes these about its reader's account, in any document. */
 const OF_READER = /^(?:viewer\w*|role_name|temp_clone_token)$/;
 const OF_READER_IN_TEXT = /"(?:viewer\w*|role_name|temp_clone_token)":/;
 

@@ -8,7 +8,7 @@ import type { RowWrite } from "./rows.ts";
 import { literalOf, referenceId } from "./template.ts";
 
 /**
- * What upstream sends an event of when it changes: keys, and lists by the name of a member. "exists" is told of all of them. An
+ * Upstream sends an event when one of these changes: keys, and lists by the name of a member. "exists" is told of all of them. An
  * aspect is one of these of one resource: `exists`, `title`, `label 7`.
  */
 interface EventAspects {
@@ -60,7 +60,7 @@ export function sameAspect(a: Json | undefined, b: Json | undefined): boolean {
   return (a ?? null) === (b ?? null);
 }
 
-/** What a text is where there is none: upstream writes either. */
+/** Texts for which upstream writes null or an empty string where there is none. */
 const EMPTY: ReadonlySet<string> = new Set(["body", "description", "homepage"]);
 
 /** A value as an aspect has it: a text as upstream sent it. Undefined: it is not known. Pure. */
@@ -77,7 +77,7 @@ export function aspectValue(key: string, value: Json | undefined): Json | undefi
     case "topics":
       return Array.isArray(value) ? JSON.stringify(value) : undefined;
     case "status":
-      // Of checks upstream tells when they have ended.
+      // Upstream tells of a check when it has ended.
       return value === "completed";
     default:
       return typeof value === "string" ? literalOf(value) : value;
@@ -126,7 +126,7 @@ export function shownAtFirst(kind: Kind, { fields }: Pick<Stored, "fields">): { 
 /** The aspects in which two states of a resource differ, with what they were. What one of them does not show is not among them. Pure. */
 function changedAspects(kind: Kind, before: Stored | undefined, after: Stored): [aspect: string, was: Json][] {
   const heard = HEARD[kind];
-  // Of a pull request its own events tell.
+  // A pull request has events of its own.
   if (!heard || (kind === "issue" && (after.fields.pull_request ?? null) !== null)) return [];
   const is = isThere(after);
   if (!isThere(before)) return is ? [["exists", false], ...sinceBirth(kind, after)] : [];
@@ -212,7 +212,7 @@ export async function noteFound(tx: Transaction, kind: Kind, rows: readonly RowW
           then coalesce(f.was, excluded.was) else excluded.was end`);
 }
 
-/** What `MIRROR` names. It may have been asked for later than the repository. */
+/** Kinds that `MIRROR` adds. They may have been asked for later than the repository. */
 const OF_PARTS: readonly Kind[] = ["release", "check_suite", "check_run"];
 
 /** When upstream made it; null: that is not said. Pure. */

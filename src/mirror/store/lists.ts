@@ -8,7 +8,7 @@ import { columnTable, columnText } from "./rows.ts";
 import { referenceId } from "./template.ts";
 
 /**
- * What upstream lists of a pull request, and the mirror holds whole or not at all. Nothing tells of one row alone: a push makes
+ * Lists below a pull request, which the mirror holds whole or not at all. No event tells of one row alone: a push makes
  * another list. So a list is no set of resources that are merged one by one. What was read last replaces what was there, page by
  * page, and counts only for the head and the base that it was read of.
  */
@@ -72,14 +72,14 @@ export function tableOf(list: ListName): Sql {
   return sql.identifier(LISTED[list].table.name);
 }
 
-/** Of a pull request `p`: what its lists are the lists of. */
+/** The head and the base of the pull request `p`: its lists belong to both. */
 export const VERSION = sql`(p.head_sha || ' ' || p.base_ref)`;
 
-/** Of a pull request `p`: it has lists. */
+/** Whether the pull request `p` has lists. */
 export const HAS_LISTS = sql`(p.id is not null and p.deleted_at is null and p.head_sha <> '' and p.base_ref is not null)`;
 
 /**
- * Of a pull request `p`: each of its review comments stands in a thread that is here. A comment that came after the threads were read
+ * Whether each review comment of the pull request `p` stands in a thread that is here. A comment that came after the threads were read
  * may begin another one. Deleted comments stand in none.
  */
 export const THREADS_HAVE_ALL = sql`not exists (select from pull_request_review_comments c

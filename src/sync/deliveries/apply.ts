@@ -44,7 +44,7 @@ import { observeCounts } from "./review-comment-counts.ts";
 /** They tell that a repository was renamed, shown, hidden, moved …: what it was refused may be allowed now. */
 const LIFE_EVENTS: ReadonlySet<string> = new Set(["repository", "public"]);
 
-/** What came of a delivery; "known": it was settled before, or is no longer there. */
+/** A delivery's outcome; "known": it was settled before, or is no longer there. */
 export type Applied = "applied" | "ignored" | "known";
 
 /**
@@ -103,7 +103,7 @@ export async function applyDeliveries(
   return outcomes;
 }
 
-/** What upstream is to be asked, since the deliveries leave it open. */
+/** Marks for all that the deliveries leave open, so that upstream is asked. */
 async function marksLeft(
   tx: Transaction,
   heard: { seen: readonly Seen[]; shown: readonly DeliveryContent[]; parts: MirroredParts; askedAt: Date },
@@ -151,8 +151,8 @@ async function followLife(
 }
 
 /**
- * What deliveries show, short of what they say of other repositories that are followed themselves: one embedded as the head of a
- * pull request, one that an issue came from. Each has a secret of its own, so who can sign for one does not speak for another.
+ * Takes out what deliveries say of other repositories that are followed themselves: one embedded as the head of a pull request, one
+ * that an issue came from. Each repository has a secret of its own, and a signature for one does not speak for another.
  */
 async function ownOf(tx: Transaction, shown: readonly DeliveryContent[]): Promise<DeliveryContent[]> {
   const isOther = ({ kind, key }: Seen, { repositoryId }: DeliveryContent) =>
@@ -174,15 +174,15 @@ async function ownOf(tx: Transaction, shown: readonly DeliveryContent[]): Promis
   });
 }
 
-/** What is mirrored of repositories beside issues and pull requests, by their ids. */
+/** The mirrored parts of repositories, by their ids. */
 type MirroredParts = ReadonlyMap<number, readonly MirrorPart[]>;
 
-/** What was read of deliveries. Deliveries with an impossible payload are left as they are. */
+/** Deliveries as they were read. Those with an impossible payload are left as they are. */
 interface Readings {
   applied: { id: string; taken: Taken; shown: DeliveryContent }[];
   ignored: { id: string; ignored: string }[];
   invalid: { id: string; error: InvalidPayloadError }[];
-  /** What others are told of: all that was applied, and what the mirror does not follow. In the order of receipt. */
+  /** Others are told of these, in the order of receipt: all that was applied, and what the mirror does not follow. */
   told: HeardDelivery[];
   parts: MirroredParts;
 }

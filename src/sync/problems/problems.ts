@@ -15,7 +15,7 @@ import { parseTokens } from "../../upstream/credentials/credentials.ts";
  */
 export type Cause = "absent" | "refused" | "unavailable" | "unread" | "own";
 
-/** What is done to one thing at a time. This module alone writes the table `problems`. */
+/** Work that is done to one thing at a time. This module alone writes the table `problems`. */
 export type Task =
   | "select"
   | "token"
@@ -32,7 +32,7 @@ export type Task =
 /** One thing that may fail alone. */
 export interface Subject {
   task: Task;
-  /** What it is done to: a wish, an installation, a repository's id … */
+  /** The thing that it is done to: a wish, an installation, a repository's id … */
   key: string;
   /** The repository that it concerns; null: none, or several. */
   repositoryId: number | null;
@@ -65,7 +65,7 @@ function waitsOf(task: Task, cause: Cause): Backoff {
   return task === "refresh" && cause === "refused" ? WAITS.absent : WAITS[cause];
 }
 
-/** What began to fail within this time of one another probably failed for one reason: upstream was down. */
+/** Failures that began within this time of one another probably have one reason: upstream was down. */
 const TOGETHER = `${5 * MINUTE} milliseconds`;
 
 type ProblemContext = Pick<Context, "db" | "clock" | "config">;
@@ -88,7 +88,7 @@ export function nameOf({ task, key }: Pick<Subject, "task" | "key">): string {
   return `${task} ${key}`;
 }
 
-/** Of a row `p`. */
+/** Whether the row `p` is left alone for now. */
 function isResting({ clock, config }: Pick<Context, "clock" | "config">): Sql {
   return sql`(p.next_at > ${clock.now()} and p.credentials = ${credentialsOf(config)})`;
 }
@@ -149,7 +149,7 @@ function isMeant(which: Which): Sql {
     : sql`repository_id = any(${which.repositoryIds}::bigint[])`;
 }
 
-/** What they were of is followed anew, or no longer. */
+/** Forgets problems of things that are followed anew, or no longer. */
 export async function forgetProblems(queries: Queries, which: Which): Promise<void> {
   await queries.query(sql`delete from problems where ${isMeant(which)}`);
 }

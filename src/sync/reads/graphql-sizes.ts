@@ -100,7 +100,7 @@ async function findLearnt(ctx: Pick<Context, "db">, repositoryId: number, query:
   return row ?? null;
 }
 
-/** Of two that learn at once the later counts: both are as true, and a page more or less in vain is all that it costs. */
+/** When two learn at once, the later one counts. Both are as true, and the loss is a page more or less in vain. */
 async function saveLearnt(
   { db, clock }: Pick<Context, "db" | "clock">,
   repositoryId: number,

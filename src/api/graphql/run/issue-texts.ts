@@ -1,6 +1,6 @@
 import { Kept } from "../../../mirror/unchanged/kept.ts";
 
-/** Of a text, beside its characters. */
+/** The room that a text takes beside its characters. */
 const OVERHEAD_BYTES = 80;
 /** A large repository in the one view that everybody asks for may take most of the room. */
 const LARGEST_PART = 3 / 4;

@@ -1,4 +1,4 @@
-/** What an operation selects, worked out once per document: the fields of each type, with their arguments. */
+/** An operation's selections, worked out once per document: the fields of each type, with their arguments. */
 import {
   type DefinitionNode,
   type FieldNode,
@@ -32,7 +32,7 @@ import { selects } from "./selections.ts";
 
 type VariableValues = Extract<ReturnType<typeof getVariableValues>, { variableValues: unknown }>["variableValues"];
 
-/** What a resolver may know of the field that it shows; those of the schema itself read the schema. */
+/** A field as its resolver knows it. Resolvers of the schema itself read the schema. */
 export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "fieldNodes" | "fragments" | "schema"> & {
   /** Names the selection on a connection's nodes, if it is the same for all variables. */
   view?: string | null;
@@ -140,7 +140,7 @@ export class Plan {
     return this.#slots;
   }
 
-  /** What is selected of a value of the field that turned out to be of this type. */
+  /** The selection on a value of the field that turned out to be of this type. */
   inner(field: PlannedField, type: GraphQLObjectType): PlannedSelection {
     let selection = field.inner.get(type.name);
     if (!selection) {
@@ -242,7 +242,7 @@ export class Plan {
 export class Plans {
   readonly #schema: GraphQLSchema;
   #known = new WeakMap<OperationDefinitionNode, Planned>();
-  /** Of the plans that are kept, as far as they were needed. */
+  /** Counts the fields of all plans that are kept. A plan grows when a type is first met. */
   #tally: FieldCount = { fields: 0 };
   #made = 0;
 
@@ -290,7 +290,7 @@ export class Plans {
   }
 }
 
-/** What is the same for all plans of an operation. */
+/** All plans of an operation share this. */
 interface Prepared {
   fragments: Fragments;
   isKeepable: boolean;

@@ -26,15 +26,15 @@ import { awaitShown, type FollowUpRead, type ReadBack, readNow } from "./write-r
 export interface Write extends WriteRequest {
   /** Its subject: upstream is asked about it when the outcome of the write is unknown. */
   about: ResourceKey[];
-  /** What is read after a success, because the answer shows too little of it. */
+  /** Reads that follow a success, because the answer shows too little of it. */
   reads?: (answer: Json) => FollowUpRead[];
-  /** What a success says. `find` looks up what was stored before. */
+  /** A success says this. `find` looks up what was stored before. */
   says: (written: Written, find: Find) => Promise<Sayings> | Sayings;
 }
 
 /** A write's success. */
 export interface Written {
-  /** What upstream answered; null: nothing. */
+  /** Upstream's answer; null: it has no body. */
   answer: Json;
   at: Sighting;
   /** When it was sent and when it was answered, by our clock. */
@@ -45,20 +45,20 @@ export interface Written {
    * change. If that was a second too late, the mark's read overrules it.
    */
   doneBy: string | null;
-  /** What was read after it. */
+  /** The reads that followed it. */
   readings: readonly ReadBack[];
 }
 
 export type Find = (kind: Kind, key: number) => Promise<Stored | undefined>;
 
 export interface Sayings {
-  /** What the answer shows as it is now. */
+  /** The answer shows these as they are now. */
   shown?: Observed[];
   gone?: ResourceKey[];
   implied?: Implied[];
 }
 
-/** What follows from the write for a resource that its answer does not show. */
+/** A consequence of the write for a resource that its answer does not show. */
 export interface Implied {
   kind: Kind;
   key: number;
@@ -215,7 +215,7 @@ async function fold(
 
 function observeReading({ kind, body, seenAt, isCallers }: ReadBack, at: Sighting): Observed {
   const bodies = Array.isArray(body) ? body : [body];
-  // What a caller's token is not shown is not gone.
+  // A resource that is hidden from a caller's token is not gone.
   const isSingle = !isCallers && (kind === "issue" || kind === "pull_request");
   return joinObserved(bodies.map((one) => observe(kind, one, { ...at, seenAt, isSingle })));
 }
