@@ -4,7 +4,7 @@ import type { StoredDocument } from "../render/rendering.ts";
 import type { RefKind, RefName } from "../store/refs.ts";
 import type { PageSource } from "./pages.ts";
 
-/** Of a row `f` of `refs`: what a list of its kind says of it is not known for certain. */
+/** Whether a list of its kind may say something else of the row `f` of `refs` than what is known here. */
 export const IS_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and (f.sha is null or f.document is null
   or case f.kind when 'heads' then f.protected is null else f.listed is null end)))`;
 
@@ -27,7 +27,7 @@ export async function areRefsHeld(
   return (await db.count(sql`select where ${isListHeld(sql`${repositoryId}`, sql`${kind}`, areSure)}`)) > 0;
 }
 
-/** Of a row `f` of `refs`: where it points to is not known for certain. */
+/** Whether the row `f` of `refs` may point to something else than what is known here. */
 export const IS_PLACE_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and f.document is null))`;
 
 /** All refs whose names begin so, each as upstream shows it by itself; null: not all of them are here for certain. */
@@ -83,7 +83,7 @@ export async function findRefs(
 /** Branches or tags for GraphQL's lists, which name them without what all have before. */
 export function refSource(kind: RefKind, direction: "asc" | "desc"): PageSource {
   return {
-    // What names the list says which of the two it is.
+    // The list's name says which of the two it is.
     from:
       kind === "heads"
         ? sql`(select * from refs where kind = 'heads') f`

@@ -4,7 +4,7 @@ import type { StoredDocument } from "../render/rendering.ts";
 import { REPLICA_LAG_MS } from "../store/merge-rule.ts";
 import type { PageSource } from "./pages.ts";
 
-/** What is known of the releases of a repository, whose list is all here. */
+/** The releases of a repository whose list is all here. */
 export interface HeldReleases {
   /** Whether drafts are among them, as far as the mirror's credential is shown any. */
   showsDrafts: boolean;
@@ -17,11 +17,11 @@ export interface HeldReleases {
 const SEEN_AT = sql`greatest(t.seen_at + case when t.seen_by_read then interval '0' else
   ${`${REPLICA_LAG_MS} milliseconds`}::interval end, t.deleted_at)`;
 
-/** Of a row `l` of `release_lists`: no release has changed since upstream said which is the latest. */
+/** Whether no release of the row `l` of `release_lists` has changed since upstream said which is the latest. */
 export const IS_LATEST_KNOWN = sql`(l.latest_read_at is not null and not exists (select from releases t
   where t.repository_id = l.repository_id and ${SEEN_AT} > l.latest_read_at))`;
 
-/** Of each repository; null: its list is not all here. */
+/** Finds the releases of each repository; null: its list is not all here. */
 export async function findHeldReleases(
   db: Queries,
   repositoryIds: readonly number[],

@@ -14,7 +14,7 @@ export interface SharedRow {
   revision: string;
   /** With its detail: a shape may have keys of it. */
   document: string;
-  /** What the document refers to. */
+  /** The rows that the document refers to. */
   refersTo: readonly Mentioned[];
   /** It is not shown any more. */
   isGone: boolean;
@@ -22,7 +22,7 @@ export interface SharedRow {
   isPublic: boolean;
   /** Upstream has it no more; users are shown nevertheless. */
   isDeleted: boolean;
-  /** Of a repository; else empty. */
+  /** A repository's name; empty for other rows. */
   fullName: string;
   htmlUrl: string;
   /** Rendered texts, by shape and addresses. None if the row has references: those rows change by themselves. */
@@ -34,7 +34,7 @@ export interface SharedRow {
 /** A row as an object, which nothing may change. It holds while the row refers to the same objects of rows. */
 export interface KeptObject {
   fields: Fields;
-  /** What the row's references stood for, in their order. */
+  /** The rows that its references stood for, in their order. */
   shows: readonly (SharedRow | null | undefined)[];
 }
 

@@ -10,9 +10,9 @@ import { type Known, type KnownRow, knownOf, layoutFor, type RowWrite, recordset
 
 export interface Merged extends ResourceKey {
   outcome: Folded["outcome"];
-  /** Of a tied one: the keys that contradict each other. */
+  /** The keys that contradict each other; empty where nothing is tied. */
   tied: readonly string[];
-  /** What is stored of it now; undefined where there is nothing. */
+  /** The stored row as it is now; undefined where there is none. */
   stored: Stored | undefined;
 }
 
@@ -54,7 +54,7 @@ export async function mergeObserved(
 
 const NOTHING: LastSaid = new Map();
 
-/** What is stored of these resources of one kind, by `repositoryId/key`; tombstones are among them. */
+/** The stored rows of these resources of one kind, by `repositoryId/key`; tombstones are among them. */
 export async function findStored(
   tx: Transaction,
   kind: Kind,

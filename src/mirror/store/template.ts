@@ -74,7 +74,7 @@ export function strip(resource: Fields, home: DocumentHome): Stripped {
   return { fields, shared, shapes };
 }
 
-/** What the addresses in a document may begin with. */
+/** The beginnings of addresses in a document. */
 interface Addresses {
   api: string;
   repository: string | null;
@@ -118,7 +118,7 @@ export function literalOf(text: string): string {
   return text.charCodeAt(0) === 6 ? text.slice(1) : text;
 }
 
-/** What follows `prefix` in an address, or null when it is not the address's beginning. */
+/** The rest of an address behind `prefix`, or null when the address begins otherwise. */
 function after(text: string, prefix: string): string | null {
   if (!text.startsWith(prefix)) return null;
   const rest = text.slice(prefix.length);
@@ -142,7 +142,7 @@ function sharedKind(value: Fields, key: string): SharedKind | null {
   return null;
 }
 
-/** Of the shapes met lately; upstream has a few dozen. */
+/** The ids of shapes met lately; upstream has a few dozen. */
 const shapeIds = new LRUCache<string, string>({ max: 1_000 });
 
 function shapeOf(keyNames: string[]): { id: string; keys: string } {

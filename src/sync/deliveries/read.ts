@@ -19,7 +19,7 @@ import {
 } from "./payload.ts";
 import { mismatch } from "./shapes.ts";
 
-/** What a delivery shows, and what it leaves open. */
+/** A delivery's content: what it shows, and what it leaves open. */
 export interface DeliveryContent {
   /** The repository that it is about; null: none. */
   repositoryId: number | null;
@@ -37,7 +37,7 @@ export interface DeliveryContent {
   movedRef: string | null;
   /** The commit that was brought to its repository. */
   bornHead: BornHead | null;
-  /** What is said of a branch or tag of its repository. */
+  /** A branch or tag of its repository that it tells of. */
   toldRef: ToldRef | null;
   /** The pull request of its repository of whose review threads one has changed. */
   threadsOf: number | null;
@@ -184,7 +184,7 @@ function happenedAt(payload: Payload): number {
   return Math.max(0, ...moments.filter((moment) => !Number.isNaN(moment)));
 }
 
-/** What every payload carries beside its subject. */
+/** Observes what every payload carries beside its subject. */
 function observeAround(payload: Payload, at: Sighting): Observed[] {
   const observed = [observe("repository", payload.repository ?? null, at)];
   for (const key of ["sender", "assignee", "requested_reviewer"]) {

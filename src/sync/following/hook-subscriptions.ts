@@ -41,11 +41,11 @@ export function eventsOfPart(part: MirrorPart): readonly string[] {
 
 const EVERYTHING = "*";
 
-/** What targets want of a repository `r`: those of its own, of its owner, and of everything. */
+/** The events that targets want of a repository `r`: targets of its own, of its owner, and of everything. */
 const WANTED_OF_R: Sql = sql`array(select distinct e from targets t, unnest(t.events) e where t.active and (t.scope = 'everything'
   or (t.scope = 'repository' and t.scope_id = r.id) or (t.scope = 'organization' and t.scope_id = r.owner_id)) order by e)`;
 
-/** What a hook has to send: what the mirror follows, and what targets want beside that. Pure. */
+/** The events that a hook has to send: those that the mirror follows, and those that targets want beside them. Pure. */
 function unionOf(parts: readonly MirrorPart[], targets: readonly string[]): string[] {
   if (targets.includes(EVERYTHING)) return [EVERYTHING];
   return [...new Set([...FOLLOWED_EVENTS, ...parts.flatMap((part) => PART_EVENTS[part]), ...targets])];

@@ -16,7 +16,7 @@ import { makingsOf } from "./makings.ts";
 
 /** Resources of one transaction. */
 const MOST_RESOURCES = 50;
-/** Of one call; the scheduler asks again within seconds. */
+/** Bounds one call; the scheduler asks again within seconds. */
 const MOST_REPOSITORIES = 100;
 
 type Making = Pick<Context, "db" | "clock" | "config" | "random" | "log" | "queues" | "redis" | "metrics">;
@@ -81,7 +81,7 @@ async function makeSome(
   const [sync] = await tx.query<{ state: string }>(
     sql`select state from repository_syncs where repository_id = ${repositoryId}`,
   );
-  // Of what is shown to nobody nothing is told.
+  // A repository that nobody is shown has no events.
   if (!sync || sync.state === "gone") {
     await tx.query(sql`delete from found_changes where repository_id = ${repositoryId} and found_at is not null`);
     return nothing;
@@ -160,7 +160,7 @@ function makingsFor(found: readonly StoredChange[], all: ReadonlyMap<string, Sto
   const isOver = found.some(({ aspect, isDue }) => aspect === "exists" && isDue);
   const isGone = aspectOf(kind, stored, "exists") === false;
   const changed = found.flatMap(({ aspect, was, isDue }) => {
-    // Of what was deleted no more is told than that.
+    // A deleted resource has no event but its deletion.
     if (isGone && aspect !== "exists") return [];
     const now = aspectOf(kind, stored, aspect);
     return !(isDue || isOver) || now === undefined || sameAspect(was, now) ? [] : [{ aspect, was, now }];

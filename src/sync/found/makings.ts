@@ -50,13 +50,13 @@ export function makingsOf(kind: Kind, changed: readonly Changed[]): Making[] {
   if (exists) {
     const isClosed = exists.now === true && kind !== "milestone" && changed.some(isClosing);
     const since = exists.now === true && AT_BIRTH.has(kind) ? changed.flatMap((one) => otherwise(kind, one)) : [];
-    // Who waits for it to be closed hears of that by its name.
+    // A listener for closings hears of this one by its name.
     return [...existence(kind, exists), ...(isClosed ? [{ action: "closed", tells: CLOSED }] : []), ...since];
   }
   return [...edited(kind, changed), ...changed.flatMap((one) => otherwise(kind, one))];
 }
 
-/** Of these upstream tells one by one what they are from the beginning. */
+/** For these kinds upstream sends an event for each of their first values. */
 const AT_BIRTH: ReadonlySet<Kind> = new Set<Kind>(["release", "check_suite", "check_run"]);
 
 const CLOSED = [{ aspect: "state", value: "closed" }];
@@ -66,7 +66,7 @@ const isClosing = ({ aspect, now }: Changed) => aspect === "state" && now === "c
 function existence(kind: Kind, { now }: Changed): Making[] {
   const tells = [{ aspect: "exists", value: now }];
   if (now !== true) return NEVER_DELETED.has(kind) ? [] : [{ action: "deleted", tells }];
-  // That a suite was made is told to its App alone.
+  // Upstream tells the making of a suite to its App alone.
   if (kind === "repository" || kind === "check_suite") return [];
   const isTalkedAbout = kind === "issue" || kind === "pull_request";
   return [{ action: isTalkedAbout ? "opened" : kind === "review" ? "submitted" : "created", tells }];

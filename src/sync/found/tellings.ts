@@ -2,7 +2,7 @@ import { type Fields, isObject, type Json, numberOf, objectOf, rowsOf, textOf } 
 import { type Aspect, aspectValue } from "../../mirror/store/found.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 
-/** What a webhook says of one aspect of its subject. */
+/** A webhook's word on one aspect of its subject. */
 export interface Telling extends Aspect {
   value: Json;
   /** The subject's `updated_at` in the payload; null: it has none. */
@@ -56,7 +56,7 @@ type AspectValues = [aspect: string, value: Json][];
 const KEYS = ["title", "body", "state", "locked", "draft", "head", "base"];
 const LISTS = { labels: "label", assignees: "assignee", requested_reviewers: "requested_reviewer" };
 
-/** What is told of as of changes, too. */
+/** First values of which upstream tells as it tells of changes. */
 function shownAtBirth(subject: Fields): AspectValues {
   const members = Object.entries(LISTS).flatMap(([list, name]) =>
     rowsOf(subject[list]).map(({ id }): AspectValues[number] => [`${name} ${id}`, true]),

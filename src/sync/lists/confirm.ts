@@ -9,12 +9,12 @@ import { readOpenPulls } from "../reads/open-pulls.ts";
 import { doubtThreads, type StandingThreads, THREADS_STANDING } from "./standing-threads.ts";
 
 const QUIET_MS = 60 * 60_000;
-/** Of repositories of which upstream has told nothing since, and had nothing to tell. */
+/** For repositories of which upstream has told nothing since, and had nothing to tell. */
 const SILENT_MS = 24 * 3_600_000;
 /** After a push to a base. It may have taken commits out of pull requests, and upstream does not name them. */
 const PUSHED_MS = 5 * 60_000;
 
-/** Of a row `s` of `repository_syncs`: upstream has to be asked again how long its lists are. */
+/** Whether upstream has to be asked again how long the lists of the row `s` of `repository_syncs` are. */
 export function areListsDue(ctx: Pick<Context, "clock" | "config">): Sql {
   const before = (ms: number) => new Date(ctx.clock.now().getTime() - ms);
   return sql`(s.lists_confirmed_at is null or s.lists_confirmed_at <= ${before(SILENT_MS)}
@@ -76,7 +76,7 @@ async function confirmLengths(ctx: Context, repository: MirroredRepository, star
   });
 }
 
-/** What is too heavy for upstream even alone is left to the audit: it must not keep the others from being read. */
+/** A question that is too heavy for upstream even alone is left to the audit: it must not keep the others from being read. */
 async function confirmThreads(ctx: Context, repository: MirroredRepository, startedAt: Date): Promise<void> {
   try {
     const pulls = await readOpenPulls<StandingThreads>(ctx, repository, THREADS_STANDING);

@@ -56,7 +56,7 @@ export interface StoredPage {
   isUnchanged: boolean;
   /** How many pages the list has from this one on, when upstream says so. */
   pagesLeft: number | null;
-  /** What stood on the page; empty for an unchanged one. `updatedAt` is null where upstream sends none. */
+  /** The page's rows; empty for an unchanged one. `updatedAt` is null where upstream sends none. */
   rows: { key: number; updatedAt: Date | null }[];
   /** As in `ReadAnswer`. */
   asOf: Date | null;
@@ -91,7 +91,7 @@ export function earlier(one: Date, other: Date | null): Date {
 export interface Storing {
   /** Given what stands on the page before it is stored. */
   prepare?: (observed: Observed) => Promise<void>;
-  /** What is written with the page. */
+  /** Writes more in the page's transaction. */
   remember?: (tx: Transaction, page: StoredPage) => Promise<void>;
   /**
    * Whether the page may be asked for conditionally from then on. Leave it false while reads that depend on the page are
@@ -185,7 +185,7 @@ async function readPage(
 /** How many pages of a long list are read by number before it goes on by time: see `windows.ts` in `backfill/`. */
 export const PAGES_A_WINDOW = 10;
 
-/** Of a list in the order of changes, the oldest first. `fetchAndStorePage` follows it by time. */
+/** A list in the order of changes, the oldest first. `fetchAndStorePage` follows it by time, or within a window by number. */
 export const BY_CHANGE = "sort=updated&direction=asc";
 
 /** The same list, in the order of changes, from the first that is not older than `since`. */

@@ -79,7 +79,7 @@ async function readObjects(ctx: Context, repository: MirroredRepository, asked: 
     });
     await storeObjects(ctx, repository, { kind, startedAt, rows, validator: answer.validator });
   } catch (error) {
-    // Of an empty repository.
+    // An empty repository has none, and upstream answers 409.
     if (!(error instanceof UpstreamRefusedError && error.status === 409)) throw error;
     await storeObjects(ctx, repository, { kind, startedAt, rows: [], validator: null });
   }
@@ -116,7 +116,7 @@ async function storeObjects(
           protected = case when f.deleted_at is null then f.protected end,
           listed = case when f.sha = excluded.sha then f.listed end
           where ${isOld}`);
-    // What was told lately and is read so is as certain.
+    // A ref that was told of lately, and is read as it was told, is certain.
     await tx.query(sql`
       update refs f set document = x.d::json from ${x} where f.repository_id = ${id} and f.kind = ${kind} and f.name = x.n
         and f.sha = x.s and f.document is null and f.deleted_at is null`);

@@ -8,7 +8,7 @@ import { isFullPage, parseLinks } from "./pagination.ts";
 import type { Received } from "./transport.ts";
 import type { ReadAnswer } from "./upstream.ts";
 
-/** What was asked, as far as it decides how the answer is read. */
+/** A question, as far as it decides how its answer is read. */
 interface AskedPage {
   base: string;
   path: string;
@@ -19,12 +19,12 @@ interface AskedPage {
   /** As in the validator. */
   madeFor: string | null;
   seenAt: Date;
-  /** What was sent along to ask conditionally. */
+  /** The validator that was sent along, to ask conditionally. */
   validator: { next: string | null } | undefined;
 }
 
 /**
- * What an answer to a GET says, limits and rejected credentials aside. Pure.
+ * Reads an answer to a GET, limits and rejected credentials aside. Pure.
  * @throws UpstreamUnavailableError, UpstreamRefusedError
  */
 export function readAnswer(asked: AskedPage, received: Received): ReadAnswer {

@@ -6,7 +6,7 @@ import type { Received } from "./transport.ts";
 import type { GraphqlAnswer, GraphqlError } from "./upstream.ts";
 import { isSecondaryMessage, isSpentMessage, isTimeoutMessage } from "./wording.ts";
 
-/** What every GraphQL query asks for along with its subject. */
+/** Every GraphQL query asks for this along with its subject. */
 export const RATE_LIMIT = "rateLimit { cost limit nodeCount remaining resetAt used }";
 
 /** As upstream sends it. */
@@ -34,7 +34,7 @@ function isStep(step: Json): step is string | number {
   return typeof step === "string" || typeof step === "number";
 }
 
-/** What an answer means for the quota: GraphQL reports limits with status 200, and its own figures in the data. Pure. */
+/** An answer's meaning for the quota: GraphQL reports limits with status 200, and its own figures in the data. Pure. */
 export function judgeGraphql(received: Received): Judgement {
   const { status, headers, text } = received;
   const body = parseGraphql(text);

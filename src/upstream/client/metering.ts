@@ -9,7 +9,7 @@ const MOST_ROUTES = 200;
 export interface MeteredRequest {
   path: string;
   bucket: string;
-  /** Who pays: a class of the mirror's own quota, or "own" for a caller's token. */
+  /** The class of the mirror's own quota that pays, or "own" for a caller's token. */
   class: Priority | "own";
   /** For whom the mirror reads, as their quota is named; undefined: for nobody in particular. */
   caller?: string | undefined;
@@ -67,7 +67,7 @@ export class UpstreamMeter {
 /** A name stands behind these, and may hold slashes. */
 const NAMED = /\/(labels|branches|refs|ref|tags|contents|commits|compare|assignees|collaborators|statuses)\/.+$/;
 
-/** What is no word of the API's, such as a number, a code or a token. */
+/** A segment that is no word of the API's, such as a number, a code or a token. */
 const NO_WORD = /(?<=\/)(?![a-z][a-z_-]*(?:\/|$))[^/]+/g;
 
 /** The path with a star for each name and number in it. Pure. */

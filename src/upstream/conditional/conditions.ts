@@ -19,7 +19,7 @@ import {
 const MAX_BODY_BYTES = 1024 * 1024;
 /** After a misprediction a route is left alone for this long. Upstream may change its ways, and change them back. */
 const DISTRUST_MS = 24 * 3_600_000;
-/** What the ETag of an empty list covers beside `[]`. GitHub's answers to signed requests vary on no other that we send. */
+/** The ETag of an empty list covers these beside `[]`. GitHub's answers to signed requests vary on no other that we send. */
 const EMPTY_VARIES_BY = "accept authorization";
 
 const gzipAsync = promisify(gzip);
@@ -55,7 +55,7 @@ export class Conditions {
     this.#validators = new Gather((paths) => findValidators(ctx.db, paths));
   }
 
-  /** What is known of the question named `key`. */
+  /** The conditions of the question named `key`. */
   async of(key: string): Promise<PageConditions> {
     const known = await this.#validators.ask(key);
     return {
@@ -138,7 +138,7 @@ export class Conditions {
   }
 
   /**
-   * What to keep of a page, so that its ETag can be computed for another credential. Nothing if this is switched off,
+   * Tells what to keep of a page, so that its ETag can be computed for another credential. Nothing if this is switched off,
    * or if upstream's tag for this very answer differs from our prediction.
    */
   async bodyOf(

@@ -105,7 +105,7 @@ export class Keyring {
     return [...Map.groupBy(repositoryIds, groupOf).values()];
   }
 
-  /** What stands in the Authorization header. @throws CredentialUnusableError; what asking upstream for a token throws */
+  /** The value of the Authorization header. @throws CredentialUnusableError; what asking upstream for a token throws */
   async authorization(credential: string): Promise<string> {
     const token = this.#tokens.get(credential);
     if (token !== undefined) return `Bearer ${token}`;
@@ -243,7 +243,7 @@ function tokenPath(installationId: number): string {
   return `/app/installations/${installationId}/access_tokens`;
 }
 
-/** What came of asking for an installation's token. */
+/** Reads upstream's answer to the question for an installation's token. */
 function readToken(installationId: number, received: Received): InstallationToken {
   const credential = installationCredential(installationId);
   const { status } = received;

@@ -20,7 +20,7 @@ export interface RepositoryHook {
  */
 const OUR_ADDRESSES = "rewrite-urls";
 
-/** What is done to hooks at upstream. */
+/** A client that manages hooks at upstream. */
 type HookClient = Pick<Upstream, "get" | "write">;
 
 /**
@@ -65,7 +65,7 @@ export interface HookAtUpstream {
   isActive: boolean;
   events: string[];
   hasSecret: boolean;
-  /** What came of the last delivery. `code` is null before the first. */
+  /** The outcome of the last delivery. `code` is null before the first. */
   lastResponse: { code: number | null; status: string };
 }
 

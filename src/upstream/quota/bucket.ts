@@ -1,9 +1,9 @@
 import type { Priority } from "../client/upstream.ts";
 
-/** What upstream's headers say of one bucket of a credential. Instants are milliseconds by our clock. */
+/** One bucket of a credential, as upstream's headers tell it. Instants are milliseconds by our clock. */
 export interface BucketState {
   limit: number;
-  /** What is left, less the leases given out. */
+  /** The rest of the window, less the leases given out. */
   remaining: number;
   /** The end of the window as upstream names it, in epoch seconds by upstream's clock: the window's identity. */
   reset: number;
@@ -17,7 +17,7 @@ export interface SharedBucketState extends BucketState {
 }
 
 /**
- * What a class may still take of a known window: no more than is left above its floor, and no more than is left of our
+ * The share of a known window that a class may still take: no more than is left above its floor, and no more than is left of our
  * share. Pure.
  * @param floor the share of the limit that stays untouched, for classes above
  * @param share the share of the limit that we may use at all: `QUOTA_SHARE`

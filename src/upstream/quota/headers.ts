@@ -5,14 +5,14 @@ import type { BucketState } from "./bucket.ts";
 /** Names in lower case. */
 export type UpstreamHeaders = Record<string, string | string[] | undefined>;
 
-/** What an answer says of the quota, apart from its figures. */
+/** A limit that an answer says we have met. */
 export type Limit = { kind: "primary" } | { kind: "secondary" };
 
 /** A header that names a later moment than this is a mistake. */
 const LONGEST_WAIT_MS = 24 * 3_600_000;
 
 /**
- * What the headers say of the window, its end translated to our clock by the answer's Date. Pure.
+ * Reads the window from the headers, its end translated to our clock by the answer's Date. Pure.
  * Date counts whole seconds, so the translation is up to a second late and never early.
  */
 export function readQuotaHeaders(headers: UpstreamHeaders, now: number): BucketState | null {
@@ -66,7 +66,7 @@ function single(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** What an answer means for the quota. `charged`: when it is not the lease's cost. `alsoSeen`: figures beside the headers', in their words. */
+/** An answer's meaning for the quota. `charged`: when it is not the lease's cost. `alsoSeen`: figures beside the headers', in their words. */
 export interface Judgement {
   limit: Limit | null;
   charged?: number;

@@ -11,7 +11,7 @@ const SAME_RESET_MS = 5_000;
 /** Where a bucket goes at the pace of the last minutes. */
 export interface Outlook {
   perMinute: number;
-  /** What is left when the window ends. */
+  /** The rest when the window ends. */
   leftAtReset: number;
   /** When nothing is left, before the window ends; null: something is. */
   spentAt: Date | null;
@@ -36,7 +36,7 @@ export function withOutlooks(
     const resetAt = report.resetAt?.getTime() ?? Number.NaN;
     const own = points.get(`${report.credential} ${report.bucket}`) ?? [];
     const outlook = outlookOf(own.filter((one) => Math.abs(one.resetAt - resetAt) < SAME_RESET_MS));
-    // What was noted last is seconds old.
+    // The last note is seconds old.
     const most = report.remaining ?? 0;
     return { ...report, outlook: outlook && { ...outlook, leftAtReset: Math.min(most, outlook.leftAtReset) } };
   });

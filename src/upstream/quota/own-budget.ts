@@ -1,7 +1,7 @@
 import { type BucketState, leftOf, type SharedBucketState } from "./bucket.ts";
 import { SAME_WINDOW_S, TRIAL_MS } from "./limits.ts";
 
-/** What a lease is taken from. */
+/** A request for a lease: the buckets and limits that it is taken from. */
 export interface OwnLeaseRequest {
   bucket: string;
   cost: number;
@@ -14,7 +14,7 @@ export interface OwnLeaseRequest {
 }
 
 /**
- * What this process remembers of the budget: upstream's last words on each bucket, and which credentials are silenced
+ * The budget as this process remembers it: upstream's last words on each bucket, and which credentials are silenced
  * or rejected. Callers' requests lease from it while Redis is away. A test holds its rules equal to those of
  * `scripts.ts`. An unknown bucket leases freely: the first answer says what is left.
  */
@@ -98,7 +98,7 @@ export class OwnBudget {
     return this.#blockedUntil.get(this.#ledgerOf(credential)) ?? 0;
   }
 
-  /** What is known of the bucket's present window; null: nothing. */
+  /** The bucket's present window; null: nothing is known of it. */
   bucket(credential: string, bucket: string, now: number): SharedBucketState | null {
     const state = this.#buckets.get(this.#key(credential, bucket));
     return state && state.resetAt > now ? state : null;

@@ -16,7 +16,7 @@ export interface QuotaReport {
   limit: number | null;
   remaining: number | null;
   resetAt: Date | null;
-  /** What a first copy may take of this window and of each later one, after its floor and QUOTA_SHARE. */
+  /** A first copy may take so much of this window and of each later one, after its floor and QUOTA_SHARE. */
   copying: { left: number; perWindow: number } | null;
   /** Upstream asked for silence until then. */
   blockedUntil: Date | null;
@@ -27,7 +27,7 @@ export interface QuotaReport {
 }
 
 /**
- * What is left, for `/-/status`: each credential with each bucket we use. While Redis does not answer, the figures are
+ * Reports for `/-/status` what is left: each credential with each bucket we use. While Redis does not answer, the figures are
  * unknown, and so null: the status has to be readable just then. The tokens of one user are reported once.
  */
 export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | "clock">): Promise<QuotaReport[]> {

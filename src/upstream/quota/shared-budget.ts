@@ -50,7 +50,7 @@ export interface Settlement {
   refund: number;
   /** Whether upstream answered in its own words: without `seen`, it does not meter. */
   answered: boolean;
-  /** What the answer's headers say, if it had them. */
+  /** The bucket as the answer's headers tell it, if it had them. */
   seen: BucketState | null;
   now: number;
 }
@@ -63,7 +63,7 @@ export class BudgetKeys {
     this.#space = `${redisPrefix}:quota`;
   }
 
-  /** Of a ledger: whether it is silenced, and its line of writes. Of a credential: whether it is rejected. */
+  /** The key where a ledger's silence and its line of writes stand, or a credential's rejection. */
   credential(name: string): string {
     return `${this.#space}:${name}`;
   }

@@ -3,7 +3,7 @@ import type { Stores } from "../../stores.ts";
 
 const NAME = "quota-spent";
 
-/** What something took of the mirror's quota. */
+/** Quota of the mirror's that something took. */
 export interface Spent {
   class: string;
   bucket: string;
@@ -32,7 +32,7 @@ export class Spending {
   }
 }
 
-/** What was spent within the last hour, the most first; null: Redis does not answer, so it is not known. */
+/** The spending of the last hour, the most first; null: Redis does not answer, so it is not known. */
 export async function spentLately(ctx: Pick<Stores, "redis" | "config" | "clock">): Promise<Spent[] | null> {
   const sums = await sumsOfLastHour(ctx, NAME);
   const spent = sums?.map(({ words: [name = "", bucket = "", route = "", caller = ""], sum: cost }) => {
