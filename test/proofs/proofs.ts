@@ -805,17 +805,17 @@ export const proofs: readonly Proof[] = [
   {
     name: "edges",
     proves:
-      "An edge whose lines to the centre are cut and healed ten times answers every read, none of them younger than it says, refuses " +
+      "An edge whose lines to the centre are cut and healed six times answers every read, none of them younger than it says, refuses " +
       "every write, and shows afterwards what is written there.",
-    minutes: 4,
-    commands: [{ args: ["test", "test/scenario/edges.test.ts"], env: { CUTS: "10", WRITES: "5" } }],
+    minutes: 2,
+    commands: [{ args: ["test", "test/scenario/edges.test.ts"], env: { CUTS: "6", WRITES: "3" } }],
     figures: (lines) => {
       const [line] = printed(lines, "edges");
       const of = (name: string) => numberAt(line, name);
       return [
-        atLeast("cuts", of("cuts"), 10),
-        atLeast("reads answered while it was cut off, or just healed", of("reads"), 400),
-        atLeast("writes refused meanwhile, with a sentence", of("refused"), 20),
+        atLeast("cuts", of("cuts"), 6),
+        atLeast("reads answered while it was cut off, or just healed", of("reads"), 200),
+        atLeast("writes refused meanwhile, with a sentence", of("refused"), 12),
         atMost("milliseconds that the slowest of these reads took", of("slowestMs"), 4_000),
         atMost("milliseconds until the centre's state was shown again", of("healedAfterMs"), 15_000),
       ];
