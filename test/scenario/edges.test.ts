@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openStores } from "../../src/stores.ts";
-import { testEnvironment } from "../support/config.ts";
+import { testEnvironment, UPSTREAM_TOKEN } from "../support/config.ts";
 import { printFigures } from "../support/figures.ts";
 import { openForwarder } from "../support/forwarder.ts";
 import { eventually, until } from "../support/patience.ts";
@@ -104,6 +104,8 @@ test(
       [`/repos/${world.first}`],
       [`${issue}/comments`],
       ["/user"],
+      // By a token of upstream's, which is asked whose it is.
+      [issue, { headers: { authorization: `token ${UPSTREAM_TOKEN}` } }],
       ["/graphql", sending("POST", { query })],
       [`/search/issues?q=${encodeURIComponent(`repo:${world.first} is:issue`)}`],
       ["/graphql", sending("POST", { query: "{ viewer { login repositories(first: 3) { nodes { name } } } }" })],
@@ -213,7 +215,10 @@ test(
     }
     printFigures("edges", figures);
 
-    // A replica that was made a primary follows nobody any more.
+    // Without its replica it asks the centre, and a replica that was made a primary is none.
+    await replica.kill();
+    for (const [path, init] of reads) expect((await atEdge(path, init)).status, path).toBe(200);
+    await replica.start();
     await servers.promote(replica);
     await until("the edge is not ready", async () => (await fetch(`${edge.url}/-/ready`)).status === 503);
     expect(await atEdge(issue)).toMatchObject({ status: 200, body: { title } });
