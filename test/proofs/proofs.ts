@@ -531,10 +531,10 @@ export const proofs: readonly Proof[] = [
       env: { UPKEEP_REPOSITORIES: String(repositories), UPKEEP_ROWS: String(rows) },
     })),
     figures: (lines) =>
-      UPKEEP.flatMap(([repositories], at) => {
+      UPKEEP.flatMap(([repositories]) => {
         const of = `of ${repositories.toLocaleString("en")} repositories`;
-        const line = printed(lines, "upkeep")[at];
-        const changed = printed(lines, "upkeep of a change")[at];
+        const lineOf = (name: string) => printed(lines, name).find((line) => line.repositories === repositories);
+        const [line, changed] = [lineOf("upkeep"), lineOf("upkeep of a change")];
         const [has, read] = [numberAt(changed, "has"), numberAt(changed, "ofTheMirror")];
         return [
           atLeast(`rows of issues, comments and deliveries, ${of}`, numberAt(line, "rows"), 5_000_000),
