@@ -7,7 +7,7 @@ import type { Repository } from "../../src/simulator/records.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { type ComparedUpstream, compare } from "../support/comparison.ts";
 import type { SharedClock } from "./clock.ts";
-import { isTold } from "./told.ts";
+import { isHeard, isTold } from "./told.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -83,6 +83,20 @@ export class Ending {
       },
       found.differences,
       "after the audit",
+    );
+  }
+
+  /** The same of what webhooks and marks alone have brought, before anything is read on a schedule. */
+  async judgeAlone(found: Found): Promise<void> {
+    await this.until("webhooks", () => this.#busy(), 3 * SECOND);
+    await this.#compare(
+      (kind, path, mine) => {
+        const heard = isHeard(kind, path, mine);
+        if (heard) found.missed += 1;
+        return heard;
+      },
+      found.differences,
+      "before any catch-up",
     );
   }
 

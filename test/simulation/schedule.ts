@@ -28,6 +28,7 @@ export const faultKinds = {
   flush: "Redis forgets everything",
   redis: "Redis is away for a while",
   postgres: "Postgres is away for a while",
+  alone: "in every third seed nothing is read on a schedule, and no webhook is lost: webhooks alone have to tell",
 } as const;
 
 export type FaultKind = keyof typeof faultKinds;
@@ -46,6 +47,7 @@ export type Deed =
   | { readonly kind: "revoke"; readonly index: number; readonly awaySteps: number }
   | { readonly kind: "kill"; readonly part: Part; readonly index: number; readonly awaySteps: number }
   | { readonly kind: "flush" }
+  | { readonly kind: "twice" }
   | { readonly kind: "redis" | "postgres"; readonly awayMs: number };
 
 interface Step {
@@ -59,6 +61,8 @@ interface Step {
 export interface Plan {
   readonly seed: number;
   readonly workers: number;
+  /** No catch-up comes before the mirror is compared for the first time, and no webhook is lost. */
+  readonly isAlone: boolean;
   /** Whether audits come and go meanwhile, or only one at the end. */
   readonly auditPeriodMs: number;
   /** By how much the clock of each process is wrong. */
@@ -94,15 +98,26 @@ export const TOKENS = 2;
 const WEATHER_STEPS = 25;
 /** The share of the steps that are the last moments. Later changes do not wipe their traces away. */
 const LAST_SHARE = 0.25;
+/** How often two changes meet in one moment where no catch-up puts right what comes of it. */
+const TWICE = 0.15;
 /** So many changes are made in the end only for the watermarks to move. */
 const LAST_WORDS = 4;
 const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
 const REFUSED = ["/issues$", "/pulls/[0-9]+$", "/labels$", "/issues/comments$", "^POST /graphql$", "/pulls/comments$"];
 /** Less than what the mirror takes for the longest lag of a replica. */
 const MAX_LAG_MS = 9_000;
 const MAX_SKEW_MS = 900;
 
-export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
+/** By these webhooks are lost, or all is read anew: schedules that Redis has forgotten or that are set again run at once. */
+const READ_AFTER: ReadonlySet<FaultKind> = new Set([
+  ...(["drop", "fail", "kill", "redis", "postgres"] as const),
+  ...(["flush", "rotate", "revoke"] as const),
+]);
+
+export function planOf({ seed, steps, workers, faults: wished }: PlanOptions): Plan {
+  const isAlone = seed % 3 === 2 && wished.has("alone");
+  const faults = isAlone ? wished.difference(READ_AFTER) : wished;
   const random = seededRandom(seed);
   const left: Record<string, number> = { ...AT_MOST };
   // Later additions draw from a row of their own, so that a seed stays the same in all else.
@@ -116,7 +131,8 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
     left[kind] = count - 1;
     return count > 0;
   };
-  const auditPeriodMs = random.chance(0.25) ? MINUTE_MS : 24 * 60 * MINUTE_MS;
+  const twos = seededRandom(seed * 49_979_687 + 4);
+  const auditPeriodMs = random.chance(0.25) ? MINUTE_MS : DAY_MS;
   const planned: Step[] = [];
   for (let index = 0; index < steps; index++) {
     const deeds: Deed[] = [];
@@ -141,6 +157,7 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
     if (happens("kill")) deeds.push(killOf(random, workers));
     if (happens("flush")) deeds.push({ kind: "flush" });
     if (happens("redis")) deeds.push({ kind: "redis", awayMs: random.int(0, 1_500) });
+    if (isAlone && isLast && twos.chance(TWICE)) deeds.push({ kind: "twice" });
     if (happens("postgres")) deeds.push({ kind: "postgres", awayMs: random.int(0, 1_500) });
     const isCloser = isLast && random.chance(0.8);
     // What happens a minute after all else takes the watermarks past it: no catch-up will read it again.
@@ -148,7 +165,15 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
     planned.push({ advanceMs, deeds, pauseMs: random.chance(0.7) ? 0 : random.int(1, 60) });
   }
   const skewsMs = skewsOf(moods, faults, workers);
-  return { seed, workers, auditPeriodMs, skewsMs, bumps: bumpsOf(limits, faults), steps: planned };
+  return {
+    seed,
+    workers,
+    isAlone,
+    auditPeriodMs: isAlone ? DAY_MS : auditPeriodMs,
+    skewsMs,
+    bumps: bumpsOf(limits, faults),
+    steps: planned,
+  };
 }
 
 /** Most changes fall into the second of the one before, which `updated_at` cannot tell apart. */

@@ -5,6 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { type Context, openContext } from "../../src/context.ts";
 import { serverOf } from "../../src/operations/redis.ts";
+import { editIssue } from "../../src/simulator/changes/issues.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { callerOf } from "../../src/simulator/quota.ts";
 import { seededRandom } from "../../src/simulator/random.ts";
@@ -90,6 +91,7 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
     PUBLIC_URL: `http://127.0.0.1:${options.port}`,
     ...SETTINGS,
     AUDIT_PERIOD: `${plan.auditPeriodMs / SECOND}s`,
+    ...(plan.isAlone ? { CATCH_UP_INTERVAL: "24h", SWEEP_INTERVAL: "24h", DELIVERY_CHECK_INTERVAL: "24h" } : {}),
   };
   const mirror = resources.use(
     new Mirror({
@@ -164,6 +166,7 @@ class Run {
       this.#end("steps");
       await this.#calm();
       this.#end("quiet");
+      if (plan.isAlone) await this.#ending.judgeAlone(found);
       await this.#ending.judge(found, () => this.#redeliverFailed());
     } catch (error) {
       if (!(error instanceof HangError)) throw error;
@@ -261,6 +264,8 @@ class Run {
           .then((server) => server.flushall())
           .catch((error: Error) => this.#note(step, `no flush: ${error.message}`));
         return;
+      case "twice":
+        return this.#changeTwice(step);
       case "redis":
         await stores.redis.stop(ctx.config.redisPrefix);
         await delay(deed.awayMs);
@@ -286,6 +291,17 @@ class Run {
     const { simulator, tokens } = this.#stage;
     const login = this.#revoked.get(token);
     if (login !== undefined && this.#revoked.delete(token) && tokens.includes(token)) allow(simulator, token, login);
+  }
+
+  /** `updated_at` does not tell the two changes apart, and their webhooks arrive in either order. */
+  #changeTwice(step: number): void {
+    const { simulator, repositories, plan } = this.#stage;
+    const random = seededRandom(plan.seed * 6_700_417 + step);
+    const repository = random.pick(repositories);
+    const issue = random.pick(repository.rows.byNumber.filter((one) => one && !one.deleted));
+    if (repository.archived || !issue) return;
+    for (const which of ["first", "second"])
+      editIssue(simulator.world, repository.ownerId, issue, { title: `Its ${which} title of step ${step}` });
   }
 
   #redeliver(count: number, step: number): void {

@@ -29,3 +29,22 @@ export function isTold(_kind: Kind, path: string, mine: Json | undefined): boole
   const isDeleted = path === "(whole)" && mine !== undefined;
   return !isDeleted && !untold.some((pattern) => pattern.test(path));
 }
+
+/** What a webhook does not show, or what moves without any. A catch-up shows it. */
+const unheard: readonly RegExp[] = [
+  // Each webhook shows a milestone's counters, and they move without its `updated_at`. The last that arrives stands.
+  /(^|\.)(open_issues|closed_issues)$/,
+  // The repository itself, about which see below.
+  /^(base|head)\.repo\./,
+  // GitHub docs: no action of `pull_request` tells of it.
+  /^maintainer_can_modify$/,
+];
+
+/**
+ * Whether webhooks alone show a difference in this field, when none was lost. What they say of a repository itself comes late and in
+ * any order. They do not tell the id that a new pull request has as an issue, so that side of it waits for a read.
+ */
+export function isHeard(kind: Kind, path: string, mine: Json | undefined): boolean {
+  const isNewSide = kind === "issue" && path === "(whole)";
+  return isTold(kind, path, mine) && kind !== "repository" && !isNewSide && !unheard.some((one) => one.test(path));
+}
