@@ -3,6 +3,7 @@ import { appendFile, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import { migrate } from "../../db/migrate.ts";
+import { isPostgresConflict } from "../../db/outage.ts";
 import { openPostgres } from "../../scripts/postgres.mjs";
 import { throwAwayState } from "../../scripts/postgres-state.mjs";
 import { recordOf, run } from "../../scripts/processes.mjs";
@@ -85,10 +86,22 @@ async function follow(data: string, primaryUrl: string): Promise<void> {
   await writeFile(join(data, "standby.signal"), "");
 }
 
+const MOST_TRIES = 20;
+
 async function serverOf(open: () => Promise<StoreServer>): Promise<TestServer & AsyncDisposable> {
   let server: StoreServer | null = await open();
   const { url } = server;
   const query = async <Row extends pg.QueryResultRow>(text: string): Promise<Row[]> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await asked<Row>(text);
+      } catch (error) {
+        // A replica's replay cancels what stands in its way. It ends once the replica has caught up.
+        if (tries === MOST_TRIES || !isPostgresConflict(error)) throw error;
+      }
+    }
+  };
+  const asked = async <Row extends pg.QueryResultRow>(text: string): Promise<Row[]> => {
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     try {
