@@ -32,6 +32,7 @@ const allowed: Record<string, string[]> = {
     "the connection is dropped, and who asked by it has got an error",
   ],
   "src/operations/redis-disk.ts": ["hosted servers forbid CONFIG; null says that it is not known"],
+  "src/operations/redis-refusal.ts": ["it answers nothing, or is away: its client says so in words of its own"],
   "src/operations/schema-guard.ts": [STOPS],
   "src/operations/traces.ts": ["what could not be sent was logged where it was tried"],
   "src/operator/browser/api.js": ["fetch says no more than that it failed", "not JSON: the status is told"],
