@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import { reasonOf } from "../src/failure.ts";
 import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement } from "./lending.ts";
-import { isPostgresOutage } from "./outage.ts";
+import { isPostgresConflict, isPostgresOutage } from "./outage.ts";
 
 /** How far a server has got: which history of the database it follows, and where in that one's log it is. */
 export interface LogPosition {
@@ -241,7 +241,8 @@ export class Replica {
       try {
         if (await this.reaches(position)) return this.#passed();
       } catch (error) {
-        this.leaveOut(reasonOf(error));
+        // Its replay stands against the question: it has not caught up.
+        this.leaveOut(isPostgresConflict(error) ? this.#shortfall(position) : reasonOf(error));
       }
     }
     if (!wasRead) this.#tryLater();
