@@ -1,4 +1,5 @@
 import type { Transaction } from "../../../db/database.ts";
+import { isPostgresConflict } from "../../../db/outage.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { recordEvents } from "../../events/log.ts";
@@ -16,6 +17,8 @@ import { makingsOf } from "./makings.ts";
 
 /** Resources of one transaction. */
 const MOST_RESOURCES = 50;
+/** Of a transaction that loses again and again. */
+const MOST_TRIES = 3;
 /** Bounds one call; the scheduler asks again within seconds. */
 const MOST_REPOSITORIES = 100;
 
@@ -61,7 +64,7 @@ function counterOf({ metrics }: Pick<Context, "metrics">) {
 async function makeOf(ctx: Making, repositoryId: number, until: Date, signal?: AbortSignal): Promise<number> {
   let made = 0;
   while (!signal?.aborted) {
-    const { resources, events, targets } = await ctx.db.transaction((tx) => makeSome(ctx, tx, repositoryId, until));
+    const { resources, events, targets } = await makeDespiteConflicts(ctx, repositoryId, until);
     for (const { event } of events) counterOf(ctx).inc({ event });
     await wake(ctx, targets);
     made += events.length;
@@ -71,12 +74,24 @@ async function makeOf(ctx: Making, repositoryId: number, until: Date, signal?: A
   return made;
 }
 
-async function makeSome(
-  ctx: Making,
-  tx: Transaction,
-  repositoryId: number,
-  until: Date,
-): Promise<{ resources: number; events: MadeOf[]; targets: number[] }> {
+interface Made {
+  resources: number;
+  events: MadeOf[];
+  targets: number[];
+}
+
+/** Merges lock the same rows in another order, since they do not know which of them are waiting. What loses to one is made anew. */
+async function makeDespiteConflicts(ctx: Making, repositoryId: number, until: Date): Promise<Made> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await ctx.db.transaction((tx) => makeSome(ctx, tx, repositoryId, until));
+    } catch (error) {
+      if (tries === MOST_TRIES || !isPostgresConflict(error)) throw error;
+    }
+  }
+}
+
+async function makeSome(ctx: Making, tx: Transaction, repositoryId: number, until: Date): Promise<Made> {
   const nothing = { resources: 0, events: [], targets: [] };
   const [sync] = await tx.query<{ state: string }>(
     sql`select state from repository_syncs where repository_id = ${repositoryId}`,
