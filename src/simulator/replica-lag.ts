@@ -28,6 +28,8 @@ export class ReplicaLag {
   /** Oldest first: until `until`, the row reads as `was` (null: not there yet). */
   #sweepAt = 10_000;
   readonly #versions = new Map<Row, { readonly until: number; readonly was: Row | null }[]>();
+  /** Deleted rows that some replica may still have, of each table, by their ids. */
+  readonly #deleted = new Map<ReadonlyMap<number, Row>, Map<number, Row>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -46,6 +48,25 @@ export class ReplicaLag {
 
   created(row: Row): void {
     if (this.ms > 0) this.#keep(row, null);
+  }
+
+  /** Takes a row out of its table. To be called after `changing`: replicas have the row for a while yet. */
+  delete<T extends Row>(table: Map<number, T>, row: T): void {
+    table.delete(row.id);
+    if (this.ms <= 0) return;
+    const now = this.#clock.now();
+    const kept = [...(this.#deleted.get(table) ?? [])].filter(([, one]) =>
+      this.#versions.get(one)?.some(({ until }) => until > now),
+    );
+    this.#deleted.set(table, new Map([...kept, [row.id, row]]));
+  }
+
+  /** The row of a table with this id, or one that was deleted and that the replica still has. */
+  find<T extends Row>(table: ReadonlyMap<number, T>, id: number): T | undefined {
+    const deleted = this.#deleted.get(table)?.get(id);
+    const was = deleted && this.seen(deleted);
+    // What was deleted from a table is of the table's type.
+    return table.get(id) ?? (was && !was.deleted ? (was as T) : undefined);
   }
 
   /** The row as the replica has it; null when the replica does not have it yet. */

@@ -58,6 +58,19 @@ interface Step {
   readonly pauseMs: number;
 }
 
+export interface Meeting {
+  /**
+   * - workers: several apply changes of the same rows at once.
+   * - reads: what is read of contradictions shows an older state.
+   * - pages: a long list changes between two of its pages.
+   * - moments: a replica shows the first of two changes of a second. No webhook tells of either.
+   * - ends: all workers are killed between a page of a list and the details of its rows.
+   */
+  readonly kind: "workers" | "reads" | "pages" | "moments" | "ends";
+  /** How far the replicas are behind that answer meanwhile. */
+  readonly lagMs: number;
+}
+
 export interface Plan {
   readonly seed: number;
   readonly workers: number;
@@ -70,6 +83,8 @@ export interface Plan {
   /** Whether a change moves `updated_at`, for each kind for which that is not known. */
   readonly bumps: Readonly<Partial<UncertainBumps>>;
   readonly steps: readonly Step[];
+  /** What comes after the steps. */
+  readonly meetings: readonly Meeting[];
 }
 
 export interface PlanOptions {
@@ -105,6 +120,11 @@ const LAST_WORDS = 4;
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const REFUSED = ["/issues$", "/pulls/[0-9]+$", "/labels$", "/issues/comments$", "^POST /graphql$", "/pulls/comments$"];
+/** Of each kind. */
+const MEETINGS = 4;
+const SHORT_LAG_MS = 2_000;
+/** With it and two clocks that are wrong, a read is still sooner after a deletion than the mirror takes for the longest lag. */
+const LONG_LAG_MS = 7_000;
 /** Less than what the mirror takes for the longest lag of a replica. */
 const MAX_LAG_MS = 9_000;
 const MAX_SKEW_MS = 900;
@@ -173,7 +193,29 @@ export function planOf({ seed, steps, workers, faults: wished }: PlanOptions): P
     skewsMs,
     bumps: bumpsOf(limits, faults),
     steps: planned,
+    meetings: isAlone ? aloneMeetings(twos, faults) : seed % 3 === 0 ? meetingsOf(twos, faults) : [],
   };
+}
+
+/** None of these wipes out what another left. Only the last end of processes leaves anything. */
+function meetingsOf(random: Random, faults: ReadonlySet<FaultKind>): Meeting[] {
+  const lagMs = () => (faults.has("lag") ? random.int(1_000, MAX_LAG_MS) : 0);
+  if (!faults.has("drop")) return [];
+  const moments = faults.has("lag") ? [{ kind: "moments" as const, lagMs: lagMs() }] : [];
+  const ends = faults.has("kill") ? [{ kind: "ends" as const, lagMs: 0 }] : [];
+  return [{ kind: "pages", lagMs: 0 }, ...moments, ...ends];
+}
+
+/** Those of workers come first: they change every issue. */
+function aloneMeetings(random: Random, faults: ReadonlySet<FaultKind>): Meeting[] {
+  const lagOf = (min: number, max: number) => (faults.has("lag") ? random.int(min, max) : 0);
+  const workers = Array.from({ length: MEETINGS }, () => ({ kind: "workers" as const, lagMs: lagOf(500, MAX_LAG_MS) }));
+  // A replica that shows one of two changes of a second is behind by little, one that shows what was deleted by more.
+  const reads = Array.from({ length: MEETINGS }, (_, index) => ({
+    kind: "reads" as const,
+    lagMs: index % 2 === 0 ? lagOf(5_000, LONG_LAG_MS) : lagOf(500, SHORT_LAG_MS),
+  }));
+  return [...workers, ...reads];
 }
 
 /** Most changes fall into the second of the one before, which `updated_at` cannot tell apart. */

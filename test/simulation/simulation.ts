@@ -18,6 +18,7 @@ import { testConfig, testEnvironment } from "../support/config.ts";
 import type { OwnStores } from "../support/own-stores.ts";
 import type { SharedClock } from "./clock.ts";
 import { Ending, type Found, HangError, PATIENCE_MS } from "./ending.ts";
+import { Meetings } from "./meetings.ts";
 import { Mirror, SETTINGS } from "./mirror.ts";
 import { type Deed, type Plan, type PlanOptions, planOf, TOKENS } from "./schedule.ts";
 
@@ -164,6 +165,15 @@ class Run {
         if (step.pauseMs > 0) await delay(step.pauseMs);
       }
       this.#end("steps");
+      const meetings = new Meetings({ ...this.#stage, workers: plan.workers, wake: () => this.#ending.wake() }, seed);
+      for (const meeting of plan.meetings) {
+        this.#note("meeting", JSON.stringify(meeting));
+        this.#countStruck();
+        await meetings.hold(meeting);
+      }
+      found.missed += meetings.risen.length;
+      found.differences.push(...meetings.risen);
+      this.#end("meetings");
       await this.#calm();
       this.#end("quiet");
       if (plan.isAlone) await this.#ending.judgeAlone(found);

@@ -45,6 +45,8 @@ const unheard: readonly RegExp[] = [
  * any order. They do not tell the id that a new pull request has as an issue, so that side of it waits for a read.
  */
 export function isHeard(kind: Kind, path: string, mine: Json | undefined): boolean {
-  const isNewSide = kind === "issue" && path === "(whole)";
-  return isTold(kind, path, mine) && kind !== "repository" && !isNewSide && !unheard.some((one) => one.test(path));
+  if (kind === "repository" || unheard.some((one) => one.test(path))) return false;
+  // Nothing that was deleted stays: its webhook came.
+  if (path === "(whole)") return mine !== undefined || kind !== "issue";
+  return isTold(kind, path, mine);
 }

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
+import { createComment, deleteComment } from "../../src/simulator/changes/comments.ts";
 import { createIssue, deleteIssue, editIssue } from "../../src/simulator/changes/issues.ts";
 import { openSimulated } from "./simulated.ts";
 
@@ -96,6 +97,24 @@ test("a replica that lags shows the older version, no new rows, and rows that ar
   expect(await title(1)).toBe("newer");
   it.clock.advance(1_000);
   expect([await title(1), await title(3), (await it.get(`${REST}/issues/2`)).status]).toEqual(["newest", "new", 410]);
+});
+
+test("a replica that lags still has a comment that was deleted, by REST and GraphQL", async () => {
+  await using it = await openSimulated({ faults: { lagMs: 2_000 } });
+  const { world } = it.simulator;
+  const comment = createComment(world, it.owner.id, it.issue("commented"), "here");
+  it.clock.advance(2_000);
+  const { node_id: id } = (await it.get(`${REST}/issues/comments/${comment.id}`)).body;
+  const query = `{ node(id: "${id}") { ... on IssueComment { body } } }`;
+  const shown = async () => [
+    (await it.get(`${REST}/issues/comments/${comment.id}`)).body.body ?? null,
+    (await it.ask("POST", "/graphql", { body: { query } })).body.data.node?.body ?? null,
+  ];
+  deleteComment(world, it.owner.id, comment);
+  it.clock.advance(1_999);
+  expect(await shown()).toEqual(["here", "here"]);
+  it.clock.advance(1);
+  expect(await shown()).toEqual([null, null]);
 });
 
 test("two windows of one token are counted apart, and its answers tell now of one and now of the other", async () => {

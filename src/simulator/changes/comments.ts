@@ -42,7 +42,7 @@ export function deleteComment(world: World, by: number, comment: Comment): void 
   world.changing(comment);
   comment.deleted = true;
   issue.thread = issue.thread.filter((one) => one !== comment);
-  world.comments.delete(comment.id);
+  world.lag.delete(world.comments, comment);
   issue.repository.rows.commentsById.removed();
   issue.repository.rows.commentsByUpdated.removed();
   if (world.bumps.commentDelete) world.bump(issue);

@@ -218,9 +218,10 @@ export function deleteReviewComment(world: World, by: number, comment: ReviewCom
 
 function removeReviewComment(world: World, comment: ReviewComment): void {
   const { issue } = comment;
+  world.changing(comment);
   comment.deleted = true;
   issue.pull.reviewComments = issue.pull.reviewComments.filter((one) => one !== comment);
-  world.reviewComments.delete(comment.id);
+  world.lag.delete(world.reviewComments, comment);
   issue.repository.rows.reviewCommentsById.removed();
   issue.repository.rows.reviewCommentsByUpdated.removed();
 }

@@ -89,13 +89,13 @@ function find(call: Call, id: string, see: <T extends Row>(row: T | undefined) =
     case "Milestone":
       return see(world.milestones.get(parsed.id));
     case "IssueComment":
-      return see(world.comments.get(parsed.id));
+      return see(world.lag.find(world.comments, parsed.id));
     case "PullRequestReview": {
       const review = see(world.reviews.get(parsed.id));
       return review?.state === "PENDING" && review.authorId !== call.viewer.id ? null : review;
     }
     case "PullRequestReviewComment":
-      return see(world.reviewComments.get(parsed.id));
+      return see(world.lag.find(world.reviewComments, parsed.id));
     case "CheckRun":
       return see(world.code.checkRuns.get(parsed.id));
     case "CheckSuite":

@@ -100,15 +100,14 @@ function shown<Row extends Comment | ReviewComment>(
   return seen && view(call.view, seen);
 }
 
-function findComment(call: RepositoryCall): Comment {
-  const comment = call.world.comments.get(Number(call.params.id));
+function findComment(call: RepositoryCall, comment = call.world.comments.get(Number(call.params.id))): Comment {
   if (!comment || comment.issue.repository !== call.repository) throw notFound();
   needKind(call, comment.issue);
   return comment;
 }
 
 export function getComment(call: RepositoryCall): Answer {
-  const seen = call.world.lag.seen(findComment(call));
+  const seen = call.world.lag.seen(findComment(call, call.world.lag.find(call.world.comments, Number(call.params.id))));
   if (!seen) throw notFound();
   return ok(commentView(call.view, seen));
 }
@@ -140,14 +139,18 @@ function ownOrPush(call: RepositoryCall, authorId: number | null): number {
   return by;
 }
 
-function findReviewComment(call: RepositoryCall): ReviewComment {
-  const comment = call.world.reviewComments.get(Number(call.params.id));
+function findReviewComment(
+  call: RepositoryCall,
+  comment = call.world.reviewComments.get(Number(call.params.id)),
+): ReviewComment {
   if (!comment || comment.issue.repository !== call.repository) throw notFound();
   return comment;
 }
 
 export function getReviewComment(call: RepositoryCall): Answer {
-  const seen = call.world.lag.seen(findReviewComment(call));
+  const seen = call.world.lag.seen(
+    findReviewComment(call, call.world.lag.find(call.world.reviewComments, Number(call.params.id))),
+  );
   if (!seen) throw notFound();
   return ok(reviewCommentView(call.view, seen), { lastModified: seen.updatedAt });
 }
