@@ -53,8 +53,7 @@ async function measureReceive(): Promise<Measured> {
 }
 
 /**
- * Compares each process with itself: its answers in a turn in which it counts, with those of its turn before or after, in which it does
- * not. The time of a reading is taken off the former. Two processes of one program differ by what the compiler made of each. Four
+ * Compares each process with itself. A turn in which it counts is held against the turn before or after, in which it does not. The time of a reading is taken off the former. Two processes of one program differ by what the compiler made of each. Four
  * processes take short turns, so that what a turn leaves to be done falls into no turn of the same process.
  */
 async function measure(part: string, start: Start, forget: () => Promise<unknown> = async () => {}): Promise<Measured> {

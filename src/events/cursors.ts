@@ -144,7 +144,7 @@ export async function forgetCursors(tx: Queries, targetId: number): Promise<void
 
 const PRUNED_AT_ONCE = 1_000;
 
-/** Drops the cursors of targets that were removed while somebody wrote an event for them. */
+/** Drops cursors of removed targets. One is left where an event was written while its target was removed. */
 export async function pruneCursors({ db }: Pick<Context, "db">, signal?: AbortSignal): Promise<void> {
   while (!signal?.aborted) {
     const dropped = await db.count(sql`

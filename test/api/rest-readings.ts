@@ -1,4 +1,5 @@
 // How REST spells each field of GraphQL.
+import { REACTION_KEYS } from "../support/reactions.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: two spellings of one thing are compared
 export type Fields = any;
@@ -175,18 +176,8 @@ const ids = (rows: Fields[]) => ({ totalCount: rows.length, nodes: rows.map((row
 const commit = (oid: string | null) => (oid === null ? null : { oid, abbreviatedOid: oid.slice(0, 7) });
 const byName = (rows: Fields[]) => [...rows].sort((a, b) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1));
 
-const CONTENTS = {
-  THUMBS_UP: "+1",
-  THUMBS_DOWN: "-1",
-  LAUGH: "laugh",
-  HOORAY: "hooray",
-  CONFUSED: "confused",
-  HEART: "heart",
-  ROCKET: "rocket",
-  EYES: "eyes",
-};
 export const reactionGroups = ({ reactions }: Fields) =>
-  Object.entries(CONTENTS).map(([content, key]) => {
+  Object.entries(REACTION_KEYS).map(([content, key]) => {
     const totalCount = reactions[key];
     return { content, users: { totalCount }, reactors: { totalCount } };
   });

@@ -9,7 +9,7 @@ import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 let locker: Database;
-/** Nobody but a superuser may cancel what a superuser's session runs, so the web process logs in as it does in production. */
+/** Only a superuser may cancel a superuser's statements, so the web process logs in as it does in production. */
 const LOGIN = `slow_reads_${process.pid}`;
 let asItself: { DATABASE_URL: string };
 beforeAll(async () => {

@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
+import { REACTION_KEYS } from "../support/reactions.ts";
 import { type Gh, openGh } from "./gh-runs.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: what two programs print is compared, not trusted
@@ -94,19 +95,9 @@ export const jsonLogin = (user: Json) =>
   user?.type === "User" && login(user) !== "" ? login(user) : `app/${login(user)}`;
 export const time = (text: string) => `${text.replace("T", " ").replace("Z", "")} +0000 UTC`;
 export const labelNames = (row: Json): string[] => row.labels.map((label: Json) => label.name);
-const REACTIONS = {
-  THUMBS_UP: "+1",
-  THUMBS_DOWN: "-1",
-  LAUGH: "laugh",
-  HOORAY: "hooray",
-  CONFUSED: "confused",
-  HEART: "heart",
-  ROCKET: "rocket",
-  EYES: "eyes",
-};
 
 /** As `gh` writes the reactions to a resource. */
 export const reactions = ({ reactions: counts }: Json) =>
-  Object.entries(REACTIONS)
+  Object.entries(REACTION_KEYS)
     .filter(([, key]) => counts[key] > 0)
     .map(([content, key]) => ({ content, users: { totalCount: counts[key] } }));

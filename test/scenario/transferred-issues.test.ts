@@ -7,7 +7,7 @@ import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld } from "../support/world.ts";
 
-/** Two mirrored repositories, and an issue that goes from the first to the second with its comments while nobody tells. */
+/** Two mirrored repositories. An issue moves from the first to the second with its comments, and no webhook tells. */
 async function openTransferred() {
   const world = await openWorld({
     simulator: { worldOptions: { mergeableDelayMs: 0 } },

@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import { createComment, editComment } from "../../src/simulator/changes/comments.ts";
 import { editIssue } from "../../src/simulator/changes/issues.ts";
 import { createMilestone } from "../../src/simulator/changes/milestones.ts";
-import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { openSimulated, type Reply, rel, rels, type Simulated } from "./simulated.ts";
 
 const LIST = "/repos/octo/demo/issues";
@@ -145,16 +144,8 @@ test("filters choose by state, labels (all of them), people and milestone", asyn
 
 test("pull requests are issues too: same numbers, an id of their own", async () => {
   await using it = await openSimulated();
-  const { world } = it.simulator;
   it.issue();
-  pushBranch(world, it.owner.id, it.repository, "topic");
-  const pull = createPull(world, it.owner.id, {
-    repository: it.repository,
-    headRepository: it.repository,
-    headRef: "topic",
-    baseRef: "main",
-    title: "A change",
-  });
+  const pull = it.openPull();
   const [row] = (await it.get(LIST)).body;
   const [simple] = (await it.get("/repos/octo/demo/pulls")).body;
   expect([row.number, row.id, simple.number, simple.id]).toEqual([2, pull.id, 2, pull.pull.id]);

@@ -1,23 +1,10 @@
 import { expect, test } from "vitest";
-import { createPull, deleteForkHead, mergePull, pushBranch } from "../../src/simulator/changes/pulls.ts";
+import { deleteForkHead, mergePull, pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { deleteRepository } from "../../src/simulator/changes/repositories.ts";
-import type { PullIssue } from "../../src/simulator/records.ts";
-import { openSimulated, type Simulated } from "./simulated.ts";
+import { openSimulated } from "./simulated.ts";
 
 const ISSUES = "/repos/octo/demo/issues";
 const PULLS = "/repos/octo/demo/pulls";
-
-function pull(it: Simulated, head = "topic"): PullIssue {
-  const { world } = it.simulator;
-  pushBranch(world, it.owner.id, it.repository, head);
-  return createPull(world, it.owner.id, {
-    repository: it.repository,
-    headRepository: it.repository,
-    headRef: head,
-    baseRef: "main",
-    title: "A change",
-  });
-}
 
 test("a pull request needs a branch to come from, one to go to, and something between them", async () => {
   await using it = await openSimulated();
@@ -74,7 +61,7 @@ test("an open issue can become a pull request: same number and words, new kind",
 
 test("mergeable is unknown until a single read has asked and the job has run", async () => {
   await using it = await openSimulated();
-  pull(it);
+  it.openPull();
   it.clock.advance(60_000);
   expect((await it.get(`${PULLS}/1`)).body).toMatchObject({
     mergeable: null,
@@ -131,7 +118,7 @@ test("merging closes with merged_at and makes the author a contributor", async (
 test("reviews go from pending to submitted to dismissed; nobody else sees the pending one", async () => {
   await using it = await openSimulated();
   await it.control("POST", "/-/tokens", { token: "eves", login: "eve", repositories: ["octo/demo"] });
-  pull(it);
+  it.openPull();
   const reviews = `${PULLS}/1/reviews`;
   const pending = await it.ask("POST", reviews, {
     token: "eves",
@@ -160,7 +147,7 @@ test("reviews go from pending to submitted to dismissed; nobody else sees the pe
 
 test("the head of a deleted fork is null, and base stays", async () => {
   await using it = await openSimulated();
-  deleteForkHead(it.simulator.world, pull(it));
+  deleteForkHead(it.simulator.world, it.openPull());
   expect((await it.get(PULLS)).body[0]).toMatchObject({
     head: { repo: null },
     base: { repo: { full_name: "octo/demo" } },
@@ -170,6 +157,6 @@ test("the head of a deleted fork is null, and base stays", async () => {
 test("a closed pull request that was merged by another shows who", async () => {
   await using it = await openSimulated();
   const { world } = it.simulator;
-  mergePull(world, world.addUser({ login: "bob" }).id, pull(it));
+  mergePull(world, world.addUser({ login: "bob" }).id, it.openPull());
   expect((await it.get(`${PULLS}/1`)).body.merged_by.login).toBe("bob");
 });

@@ -1,25 +1,11 @@
 import { expect, test } from "vitest";
 import { deleteIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
-import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { archiveRepository, deleteRepository, editRepository } from "../../src/simulator/changes/repositories.ts";
 import { deleteUser, renameUser } from "../../src/simulator/changes/users.ts";
-import type { PullIssue } from "../../src/simulator/records.ts";
-import { openSimulated, type Simulated } from "./simulated.ts";
+import { openSimulated } from "./simulated.ts";
 
 const ISSUES = "/repos/octo/demo/issues";
 const PULLS = "/repos/octo/demo/pulls";
-
-function pull(it: Simulated, head = "topic"): PullIssue {
-  const { world } = it.simulator;
-  pushBranch(world, it.owner.id, it.repository, head);
-  return createPull(world, it.owner.id, {
-    repository: it.repository,
-    headRepository: it.repository,
-    headRef: head,
-    baseRef: "main",
-    title: "A change",
-  });
-}
 
 test("an issue is created, edited, closed with a reason and reopened", async () => {
   await using it = await openSimulated();
@@ -221,7 +207,7 @@ test("deleted people are the ghost, null on review comments and pull request end
   await using it = await openSimulated();
   const { world } = it.simulator;
   const eve = world.addUser({ login: "eve" });
-  pull(it);
+  it.openPull();
   const by = { repository: "octo/demo", number: 1, by: "eve" };
   await it.control("POST", "/-/mutate", { op: "createComment", ...by, body: "c" });
   const comment = await it.control("POST", "/-/mutate", { op: "createReviewComment", ...by, body: "c", path: "a.ts" });

@@ -1,8 +1,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createIssue } from "../../src/simulator/changes/issues.ts";
+import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { SettableClock } from "../../src/simulator/clock.ts";
-import type { Issue, Repository, User } from "../../src/simulator/records.ts";
+import type { Issue, PullIssue, Repository, User } from "../../src/simulator/records.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
 
@@ -33,6 +34,8 @@ export interface Simulated extends AsyncDisposable {
   get(path: string, ask?: Ask): Promise<Reply>;
   control(method: string, path: string, body?: unknown): Promise<Reply>;
   issue(title?: string): Issue;
+  /** One of a branch of the repository itself, which is made for it. */
+  openPull(head?: string): PullIssue;
 }
 
 export const TOKEN = "ghp_ownersOwnTokenForTests";
@@ -74,6 +77,11 @@ export async function openSimulated(options: SimulatorOptions = {}): Promise<Sim
     get: (path, with_) => ask("GET", path, with_),
     control: (method, path, body) => ask(method, path, { body, token: null }),
     issue: (title = "An issue") => createIssue(world, owner.id, { repository, title }),
+    openPull: (head = "topic") => {
+      pushBranch(world, owner.id, repository, head);
+      const branches = { headRepository: repository, headRef: head, baseRef: "main" };
+      return createPull(world, owner.id, { repository, ...branches, title: "A change" });
+    },
     [Symbol.asyncDispose]: () => simulator.close(),
   };
 }

@@ -9,6 +9,7 @@ import { QuotaSpentError } from "../../upstream/client/errors.ts";
 import { mayGoOn, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWay } from "../give-way.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
+import { PHASES } from "../reads/phases.ts";
 import { tombstonesOf } from "../reads/read-anew.ts";
 import { auditUnmet, findUnmet, labelsStillUnmet } from "./gone.ts";
 import { type AuditedPage, auditPage } from "./page.ts";
@@ -20,16 +21,7 @@ import { auditReviews } from "./reviews.ts";
  * upstream confirms as unchanged. It finds changes that no `updated_at` shows: deletions, renamed users, changed
  * labels.
  */
-const AUDIT_PHASES = [
-  "repository",
-  "labels",
-  "milestones",
-  "issues",
-  "pulls",
-  "issue comments",
-  "review comments",
-  "reviews",
-] as const;
+const AUDIT_PHASES = ["repository", ...PHASES] as const;
 export type AuditPhase = (typeof AUDIT_PHASES)[number];
 
 // Other jobs ask for the same lists with the parameters in another order, so the validators differ, too. Those

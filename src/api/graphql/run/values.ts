@@ -34,11 +34,11 @@ function quoted(text: string): string {
 export const PIECE_CHARACTERS = 256 * 1024;
 
 /**
- * The same text, in one piece in memory if it is long. Texts that were added to each other are a tree of their pieces until
- * somebody reads them: the 1.5 million pieces of a long answer, all at once, take 50 ms.
+ * The same text, in one piece in memory if it is long. A text that was added up is a tree of its pieces until it
+ * is read. The 1.5 million pieces of a long answer, all at once, take 50 ms.
  */
 export function flat(text: string): string {
-  // Whoever counts bytes reads them.
+  // To count its bytes is to read it.
   if (text.length > PIECE_CHARACTERS) Buffer.byteLength(text);
   return text;
 }

@@ -1,0 +1,11 @@
+/** How GraphQL names each reaction, and by which key REST counts it. */
+export const REACTION_KEYS = {
+  THUMBS_UP: "+1",
+  THUMBS_DOWN: "-1",
+  LAUGH: "laugh",
+  HOORAY: "hooray",
+  CONFUSED: "confused",
+  HEART: "heart",
+  ROCKET: "rocket",
+  EYES: "eyes",
+};
