@@ -539,7 +539,7 @@ export const proofs: readonly Proof[] = [
         return [
           atLeast(`rows of issues, comments and deliveries, ${of}`, numberAt(line, "rows"), 5_000_000),
           ...["sweep", "check-deliveries", "schedule-audits", "prune", "status"].flatMap((task) => {
-            const reads = numberAt(line, "reads", task);
+            const reads = numberAt(line, "readsOfATurn", task);
             return [
               atMost(
                 `of these read while nothing changes: ${task}, ${of}`,
@@ -549,7 +549,13 @@ export const proofs: readonly Proof[] = [
               // Of a hundred Postgres reads every table whole that has a row for each.
               ...(repositories < 1_000
                 ? []
-                : [atMost(`rows of any table for each repository: ${task}, ${of}`, reads && reads / repositories, 20)]),
+                : [
+                    atMost(
+                      `rows of any table for each repository, a turn: ${task}, ${of}`,
+                      reads && reads / repositories,
+                      20,
+                    ),
+                  ]),
               atMost(`ms of it: ${task}, ${of}`, numberAt(line, "ms", task), 60_000),
             ];
           }),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openDatabase } from "../../db/database.ts";
+import { type Database, openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import { loadStatus } from "../../src/health/status.ts";
 import { pruneDeliveries } from "../../src/inbox/prune.ts";
@@ -37,6 +37,12 @@ const BULK = [...LISTS, "deliveries", "audit_pages"];
 
 function bulkOf(read: RowsRead): number {
   return BULK.reduce((sum, table) => sum + (read[table] ?? 0), 0);
+}
+
+interface Measured {
+  rows: RowsRead;
+  /** How often the task was begun. */
+  turns: number;
 }
 
 /** A mirror with as many rows as a busy year leaves. `asked`: the repositories of which upstream has something to be asked. */
@@ -99,8 +105,16 @@ test(
     await using _ = world;
     const { ctx } = world;
     const url = ctx.config.databaseUrl;
-    const read = (task: (measured: typeof ctx) => Promise<unknown>) =>
-      rowsReadBy(url, (db) => paced(world, () => task({ ...ctx, db })));
+    // What upstream's pace stops is taken up again, and has a turn more. The quicker the machine, the more turns.
+    const read = async (task: (measured: typeof ctx) => Promise<unknown>): Promise<Measured> => {
+      let turns = 0;
+      const turn = (db: Database) => {
+        turns += 1;
+        return task({ ...ctx, db });
+      };
+      const rows = await rowsReadBy(url, (db) => paced(world, () => turn(db)));
+      return { rows, turns };
+    };
     const sweepAgain = async () => {
       world.advance(SWEEP_MS);
       // Counted by itself: what this reads would else be told while the sweep is counted.
@@ -111,7 +125,7 @@ test(
       );
       return await read((measured) => sweep(measured));
     };
-    const figures = new Map<string, RowsRead>();
+    const figures = new Map<string, Measured>();
     const upkeep = {
       sweep: sweepAgain,
       "check-deliveries": () => read((measured) => checkDeliveries(measured)),
@@ -133,12 +147,17 @@ test(
       repositories: REPOSITORIES,
       rows: REPOSITORIES * ROWS,
       ms,
-      reads: Object.fromEntries(
-        [...figures].map(([name, rows]) => [name, Object.values(rows).reduce((a, b) => a + b, 0)]),
+      turns: Object.fromEntries([...figures].map(([name, { turns }]) => [name, turns])),
+      readsOfATurn: Object.fromEntries(
+        [...figures].map(([name, { rows, turns }]) => [
+          name,
+          Math.round(Object.values(rows).reduce((a, b) => a + b, 0) / turns),
+        ]),
       ),
-      readsOfTheMirror: Object.fromEntries([...figures].map(([name, rows]) => [name, bulkOf(rows)])),
+      readsOfTheMirror: Object.fromEntries([...figures].map(([name, { rows }]) => [name, bulkOf(rows)])),
     });
-    for (const [name, rows] of figures) expect(bulkOf(rows), `${name} reads ${JSON.stringify(rows)}`).toBeLessThan(100);
+    for (const [name, { rows }] of figures)
+      expect(bulkOf(rows), `${name} reads ${JSON.stringify(rows)}`).toBeLessThan(100);
 
     // What changes is read, of that repository alone.
     const [changed = 0] = asked;
@@ -148,7 +167,7 @@ test(
       );
       tx.touch([changed]);
     });
-    const after = await sweepAgain();
+    const { rows: after } = await sweepAgain();
     const has = await rowsOf(ctx, changed);
     const { reads, ofTheMirror } = { reads: JSON.stringify(after), ofTheMirror: bulkOf(after) };
     printFigures("upkeep of a change", { repositories: REPOSITORIES, has, ofTheMirror });
