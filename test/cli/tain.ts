@@ -53,10 +53,13 @@ export class Run {
   /** Waits until it has said something that matches, on either stream. */
   async said(pattern: RegExp): Promise<RegExpExecArray> {
     const find = () => pattern.exec(this.stdout) ?? pattern.exec(this.stderr);
-    await until(`tain says ${pattern}`, async () => {
+    const holds = async () => {
       if (this.#child.exitCode !== null && !find())
-        throw new Error(`tain has ended (${this.#child.exitCode}) and said only:\n${this.stdout}\n${this.stderr}`);
+        throw new Error(`tain has ended (${this.#child.exitCode}) and too early`);
       return find() !== null;
+    };
+    await until(`tain says ${pattern}`, holds).catch((error: Error) => {
+      throw new Error(`${error.message}\nIt said:\n${this.stdout}\n${this.stderr}`, { cause: error });
     });
     return find() as RegExpExecArray;
   }

@@ -9,6 +9,7 @@ import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { readViewer } from "../../src/sync/following/viewer.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { PATIENCE_MS } from "./bounds.ts";
 import { OWNER, UPSTREAM_TOKEN } from "./config.ts";
 import { openMirror, type TestMirror } from "./mirror.ts";
@@ -116,7 +117,7 @@ export async function openWorld({
 /** Mirrors these repositories, and waits until all that is mirrored is live. */
 export async function mirrorAll(ctx: Context, patterns: readonly string[], withinMs = PATIENCE_MS): Promise<void> {
   await addSelections(ctx, patterns);
-  await resolveSelections(ctx);
+  await until("every pattern is resolved", () => resolved(ctx), withinMs);
   const unresolved = await ctx.db.query<{ problem: string }>(sql`select problem from problems where task = 'select'`);
   if (unresolved[0]) throw new Error(unresolved[0].problem);
   await until(
@@ -127,6 +128,17 @@ export async function mirrorAll(ctx: Context, patterns: readonly string[], withi
     },
     withinMs,
   );
+}
+
+/** False: something else is just being asked, and tells what is left of the quota. Its job would come back then, too. */
+async function resolved(ctx: Context): Promise<boolean> {
+  try {
+    await resolveSelections(ctx);
+    return true;
+  } catch (error) {
+    if (error instanceof QuotaSpentError) return false;
+    throw error;
+  }
 }
 
 async function countMarks(ctx: Context): Promise<number> {
