@@ -24,8 +24,8 @@ import { auditReviews } from "./reviews.ts";
 const AUDIT_PHASES = ["repository", ...PHASES] as const;
 export type AuditPhase = (typeof AUDIT_PHASES)[number];
 
-// Other jobs ask for the same lists with the parameters in another order, so the validators differ, too. Those
-// validators say that a page was merged; these say that it was found equal.
+// Other jobs ask for the same lists with the parameters in another order, so their validators differ. Their validators
+// say that a page was merged; the audit's say that the page was equal.
 const PAGE = `?per_page=${PAGE_SIZE}`;
 const LISTS: Record<Exclude<AuditPhase, "reviews">, { kind: Kind; path: string }> = {
   // A repository has no parameters, so upstream overlooks this one.
@@ -131,7 +131,10 @@ async function beginOrResume(
   return { repository, startedAt, repair, phase, cursor: null, report };
 }
 
-/** One page, or for reviews as many pull requests as a point buys. At a list's end also the rows that were on none of its pages. */
+/**
+ * Audits one page, or for reviews as many pull requests as a point buys. After the last page it asks for the rows that
+ * no page had.
+ */
 async function step(ctx: Context, run: AuditRun, signal: AbortSignal): Promise<void> {
   const { repository, repair, phase } = run;
   if (phase === "reviews") {
@@ -142,7 +145,7 @@ async function step(ctx: Context, run: AuditRun, signal: AbortSignal): Promise<v
   const { kind, path: list } = LISTS[phase];
   const path = run.cursor ?? `/repositories/${repository.id}${list}`;
   const seen = await auditPage(ctx, repository, { kind, path, repair, signal }, async (tx, found) => {
-    // The phase ends only when what was met on none of its pages has been asked for, so the last page stays the cursor.
+    // The phase ends only after a request for each row that no page had. Until then the cursor stays at the last page.
     await advance(ctx, tx, run, found.next === null ? { ...found, next: path } : found);
   });
   if (seen.next !== null) return;

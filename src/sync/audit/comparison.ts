@@ -15,7 +15,7 @@ export function overruling({ seen, shapes }: Observed): Observed {
   return { seen: seen.map((one) => ({ ...one, overrules: true })), shapes };
 }
 
-/** Upstream has still to work it out, and an answer without it is no fact. */
+/** Upstream is still computing the mergeability, so a null says nothing. */
 export function withoutMergeability(seen: Seen): Seen {
   if (seen.kind !== "pull_request") return seen;
   const known = Object.entries(seen.fields).filter(([key]) => !MERGEABILITY.has(key));
@@ -25,9 +25,11 @@ export function withoutMergeability(seen: Seen): Seen {
 }
 
 export interface Comparison {
-  /** The differences that the merge rule would correct. Changes seen here after the read began are no drift. */
+  /**
+   * The differences that the merge rule would correct. A change that the mirror saw after the read began is no drift.
+   */
   drift: Drift[];
-  /** Every value that was read is stored just so. */
+  /** Whether the mirror stores every value exactly as it was read. */
   isEqual: boolean;
 }
 
@@ -78,7 +80,7 @@ function compareOne(seen: Seen, known: Parameters<typeof fold>[0]): { found: Dri
   return { found: fields.length > 0 ? { kind, key, drift: "differs", fields } : null, same: false };
 }
 
-/** A digest of these rows as they are served, what they refer to included; null when one of them is not there. */
+/** A digest of these rows as they are served, with the rows that they refer to; null when a row is missing. */
 export async function fingerprintOf(
   queries: Queries,
   repositoryId: number,

@@ -13,7 +13,10 @@ import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { compareWithStored, overruling, withoutMergeability } from "./comparison.ts";
 import type { Drift } from "./report.ts";
 
-/** A row on no page is only suspected: lists shift while they are read. Rows seen since the audit began are not. */
+/**
+ * Rows that stood on no page. They are only suspected, since lists shift while they are read. Rows seen since the audit
+ * began are left out.
+ */
 export async function findUnmet(
   ctx: Pick<Context, "db">,
   repository: MirroredRepository,
@@ -32,14 +35,14 @@ export async function findUnmet(
   return rows.map((row) => Number(row.key));
 }
 
-/** A row that is newer may be unknown to the replica that answers. */
+/** The replica that answers may not know newer rows yet. */
 export function settledBefore(auditStartedAt: Date): Date {
   return new Date(auditStartedAt.getTime() - REPLICA_LAG_MS);
 }
 
 /**
- * Asks for one resource that the lists did not show, and answers the drift. A limit or a lost right is no drift. "off": issues are
- * switched off, so it would be the same of any other.
+ * Asks for one resource that the lists did not show, and answers the drift. A limit or a lost right is no drift. "off":
+ * the repository's issues are switched off, so asking for another one is useless.
  */
 export async function auditUnmet(
   ctx: Context,
@@ -53,7 +56,7 @@ export async function auditUnmet(
   if (path === null) return [];
   const { observed, outcome, isOff } = await readAnew(ctx, wanted, repository, path, "audit");
   if (isOff) return "off";
-  // It is worked out only because this read has asked.
+  // Upstream starts to compute the mergeability because of this read.
   const isUncomputed = ({ fields }: Seen) => fields.state === "open" && fields.mergeable === null;
   const overruled = overruling({
     ...observed,
@@ -69,7 +72,10 @@ export async function auditUnmet(
   });
 }
 
-/** A label has no address but its name, which may have changed; so the whole list is read again, once for all of them. */
+/**
+ * A label's only address is its name, which may have changed. So one more read of the whole list settles all suspected
+ * labels.
+ */
 export async function labelsStillUnmet(
   ctx: Context,
   repository: MirroredRepository,
@@ -78,7 +84,7 @@ export async function labelsStillUnmet(
   const left = new Set(suspected);
   const list = `/repositories/${repository.id}/labels?per_page=${PAGE_SIZE}`;
   for await (const page of pages(ctx.upstream, list, { priority: "audit" })) {
-    if (page.kind !== "ok") return []; // Lists that are not shown say nothing of their rows.
+    if (page.kind !== "ok") return []; // A list that upstream does not show says nothing about its rows.
     for (const label of requireList(page.path, page.body)) left.delete(keyIn("label", label));
   }
   return [...left];

@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type AuditReport, type Drift, driftCount } from "./report.ts";
 
-/** More of an audit's drift is told by its report alone. */
+/** The report of the audit has the rest. */
 const SHOWN = 20;
 
 /** The newest audit of a repository. */
@@ -11,17 +11,17 @@ export interface ListedAudit {
   /** `owner/name` */
   repository: string;
   startedAt: Date;
-  /** Null: it is under way, or stopped where it goes on. */
+  /** Null: the audit is under way, or it stopped and can continue. */
   finishedAt: Date | null;
   repaired: boolean;
   resources: number;
-  /** In how much the mirror was not equal to upstream. */
+  /** How many differences the audit found. */
   found: number;
-  /** The first of it. */
+  /** The first differences. */
   drift: Drift[];
 }
 
-/** Those that found something first, then the newest. */
+/** Audits that found something come first, then the newest. */
 export async function listAudits({ db }: Pick<Context, "db">, limit: number): Promise<ListedAudit[]> {
   const rows = await db.query<{
     repository: string;

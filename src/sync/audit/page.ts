@@ -93,10 +93,10 @@ async function storeCompared(
     const isEqual = before.isEqual || (repair && (await compareWithStored(tx, observed)).isEqual);
     const fingerprint = isEqual ? await fingerprintOf(tx, repository.id, kind, keys) : null;
     await savePage(tx, repository.id, kind, path, { keys, fingerprint, walkedAt: answer.seenAt });
-    // Unequal to the page, our rows must not be taken for it, neither here nor by who else asks for it.
+    // Rows that differ from the page get no validator: a later 304 would call them equal, here and in other jobs.
     if (answer.validator && fingerprint !== null) {
       await saveValidator(tx, answer.validator);
-      // Another credential's speaks of another moment, at which the page may have been what our rows are not.
+      // A validator of another credential is from another moment, when the page may have differed from our rows.
       await tx.query(sql`
         delete from validators where path = ${answer.validator.path} and credential <> ${answer.validator.credential}`);
     }

@@ -75,7 +75,7 @@ async function auditByGraphql(
   await enqueueMarks(ctx, marks);
 
   const met = new Set(observed.seen.filter((one) => one.kind === "review").map((one) => one.key));
-  // Those that are too heavy for GraphQL even alone.
+  // Pull requests that are too heavy for GraphQL even alone.
   for (const number of page.left) {
     const found = await auditUnmet(ctx, repository, "pull_request", number, repair);
     if (found !== "off") drift.push(...found);
@@ -113,7 +113,7 @@ async function auditByRest(
     const found = await auditUnmet(ctx, repository, "pull_request", number, auditing.repair);
     if (found === "off") return { next: null, keys: [...met], isUnchanged: false, drift };
     drift.push(...found);
-    // What has just turned out to be gone has no list.
+    // A pull request that was just found to be gone has no list.
     if (found.some((one) => one.drift === "gone")) continue;
     drift.push(...(await auditLists(ctx, repository, [number], met, auditing)));
   }
@@ -165,7 +165,7 @@ async function auditRest(
   return drift;
 }
 
-/** GraphQL cannot give them: the pull requests up to this number are done. */
+/** The place of a walk by REST, where GraphQL cannot give the reviews. The pull requests up to this number are done. */
 interface RestPlace {
   byRest: number;
 }
@@ -176,8 +176,8 @@ function placeOf(cursor: string | null): PullsPlace | RestPlace {
 }
 
 /**
- * Open pull requests whose mergeability we know and upstream is computing. Upstream computes it when asked, and this
- * audit's read asked. An answer without it is no fact.
+ * Open pull requests whose mergeability we know and upstream is computing again. Upstream computes it when asked, and
+ * this audit's read asked. So a null in the answer says nothing.
  */
 async function beingComputed(ctx: Context, repository: MirroredRepository, seen: Seen[]): Promise<Set<number>> {
   const unknown = seen.filter((one) => one.kind === "pull_request" && one.fields.mergeable === null);
@@ -189,8 +189,8 @@ async function beingComputed(ctx: Context, repository: MirroredRepository, seen:
 }
 
 /**
- * Keeps the pull requests where REST has not said yet what it shows for a deleted account: those that were never read alone, and
- * those that still show an account here. One such read settles it: upstream may show nowhere who merged.
+ * Pull requests for which REST has not yet said how it shows a deleted account: those that were never read alone, and
+ * those that still show another account here. One read alone settles it, even if upstream then shows no merger.
  */
 async function notYetClear(ctx: Context, repository: MirroredRepository, numbers: number[]): Promise<number[]> {
   const rows = await ctx.db.query<{ number: number }>(sql`

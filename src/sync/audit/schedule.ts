@@ -23,7 +23,7 @@ export async function scheduleAudits(ctx: Context): Promise<void> {
   const sizes = await ctx.db.query<{ parts: number }>(sql`
     select coalesce(sum(1 + coalesce((a.report->>'pages')::int, 0) / ${PAGES_A_PART}), 0)::int as parts
       from repository_syncs s left join audits a using (repository_id) where s.state = 'live'`);
-  // A repository that was never audited counts as one part; it is more once its pages are known.
+  // A repository that was never audited counts as one part until its pages are known.
   const parts = Math.max(1, Math.ceil(((sizes[0]?.parts ?? 0) * AUDIT_TICK_MS) / ctx.config.auditPeriodMs));
   const key = sql`s.repository_id::text`;
   const hasFailed = sql`exists (select from problems p where p.task = 'audit' and p.key = ${key})`;

@@ -33,9 +33,9 @@ const JOB = "backfill";
 
 const PER_PAGE = `per_page=${PAGE_SIZE}`;
 /**
- * By creation where upstream lets us choose, so that rows do not move between pages while they are read. Issues may be
- * deleted, and their pages begin at a cursor. Comments may be deleted and have no cursor, so they are read by change. Their
- * addresses are no catch-up's, since another page comes after a first one here: see `windows.ts`.
+ * Lists are read by creation where upstream offers that order, so that rows do not move between pages. Deleted issues
+ * do no harm, since pages of issues begin at a cursor. Pages of comments have no cursor, so comments are read by
+ * change. Their addresses differ from a catch-up's, since a copy goes through pages in windows: see `windows.ts`.
  */
 const LISTS: Record<Exclude<Phase, "reviews">, { kind: Kind; path: string }> = {
   labels: { kind: "label", path: `labels?${PER_PAGE}` },
@@ -73,7 +73,7 @@ async function backfillNow(
     await beginBackfill(ctx, repository, knownUpTo(upstreamNow, asOf), signal);
     const missing: Phase[] = [];
     for (const phase of PHASES) {
-      // Of pull requests that are missing, nothing can be asked.
+      // Without pull requests there are no reviews to ask for.
       const hasNothing = phase === "reviews" && missing.includes("pulls");
       if (hasNothing) await leavePhase(ctx, repository, phase);
       const hasRun =
@@ -157,7 +157,10 @@ const COUNTS = `query($id: ID!) { ${RATE_LIMIT}
 
 type Counts = Record<"issues" | "pullRequests" | "labels" | "milestones", { totalCount: number } | null>;
 
-/** For the progress bar alone. What is not known is not expected. Pure. */
+/**
+ * The expected number of pages of each phase, for the progress bar alone. A phase with an unknown count is left out.
+ * Pure.
+ */
 function pagesOf(counts: Partial<Counts>): Partial<Record<Phase, number>> {
   const together = (...of: (keyof Counts)[]) => {
     const totals = of.map((each) => counts[each]?.totalCount);
@@ -175,7 +178,7 @@ function pagesOf(counts: Partial<Counts>): Partial<Record<Phase, number>> {
   return Object.fromEntries(Object.entries(expected).filter(([, pages]) => pages !== undefined));
 }
 
-/** What has been followed is about as long as it was. */
+/** A followed repository has about as many rows as the mirror holds, so upstream need not be asked. */
 async function countOurs({ db }: Pick<Context, "db">, { id }: MirroredRepository): Promise<Partial<Counts>> {
   const own = (table: Sql, is = sql`true`) =>
     sql`(select count(*)::integer from ${table} where repository_id = ${id} and deleted_at is null and ${is})`;
@@ -191,7 +194,8 @@ async function countTheirs(ctx: Context, { id, nodeId }: MirroredRepository): Pr
     const read = { priority: "backfill", repository: id } as const;
     return (await ctx.upstream.graphql<{ node: Counts | null }>(COUNTS, { id: nodeId }, read)).data.node ?? {};
   } catch (error) {
-    // The lists will say what is wrong, if they are refused as well. Without points they need not wait for their number.
+    // If upstream refuses the lists as well, they say why. If the points are spent, the copy goes on without these
+    // counts.
     const { kind } = classifyFailure(error);
     if (kind === "away" || kind === "ended") throw error;
     return {};
@@ -267,7 +271,7 @@ async function endBackfill(ctx: Context, repository: MirroredRepository, missing
   });
 }
 
-/** The phases were forgotten while they were worked through. */
+/** Another job forgot the phases while this copy worked on them. */
 function begunAnew({ fullName }: MirroredRepository): RemovedError {
   return new RemovedError(`${fullName} was removed, or is to be copied anew`);
 }

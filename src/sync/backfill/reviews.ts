@@ -29,7 +29,7 @@ interface WholePlace {
   pageSize?: number;
   /** The last pull request of the pages so far; undefined: none, or a place that an earlier version stored. */
   last?: number;
-  /** GraphQL cannot give them: the last pull request that REST has shown. */
+  /** Where GraphQL cannot give details: the last pull request that REST has shown. */
   byRest?: number;
 }
 
@@ -65,10 +65,10 @@ export async function copyReviews(
   return copyWhole(ctx, repository, place, signal, remember);
 }
 
-/** More are cheaper by the page. */
+/** More pull requests are cheaper by the page. */
 const MOST_CHANGED = 250;
 
-/** False: there is too much. */
+/** False: too many pull requests have changed. */
 async function copyChanged(
   ctx: Context,
   repository: MirroredRepository,

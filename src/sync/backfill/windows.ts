@@ -3,13 +3,13 @@ import { pageNumber } from "../../upstream/client/pagination.ts";
 import { PAGES_A_WINDOW, type StoredPage } from "../reads/pages.ts";
 
 /**
- * A long list in the order of changes is copied in windows of ten pages. A window begins at a time, and its pages have numbers.
- * Windows save requests. Where each page begins at a time, the rows of that second are read twice.
+ * A long list in the order of changes is copied in windows of ten pages. A window begins at a time, and its pages have
+ * numbers. Windows save requests. Where each page begins at a time, the rows of that second are read twice.
  *
- * Pages of a window are read from the last to the first. A row that changes or is deleted meanwhile leaves its place, and all
- * rows behind it move to the front, so to pages that are still to be read. The first page says how long the list is. So it
- * is read before the others, and again after them, which is free while it is unchanged. Only a replica that goes back in time
- * between two pages may hide a row, if another row left within its lag. That row is left to the audit.
+ * Pages of a window are read from the last to the first. A row that changes or is deleted meanwhile leaves its place.
+ * All rows behind it move to the front, into pages that are still to be read. The first page says how long the list is.
+ * So it is read before the others, and again after them, which is free while it is unchanged. One case is left to the
+ * audit: a replica that lags may hide a row, if another row left the list within that lag.
  */
 interface WindowPlace {
   /** The address of its first page. */
@@ -57,7 +57,10 @@ export function storedCursor(cursor: string | null): { cursor: string | null; pl
   return place === null ? { cursor, place: null } : { cursor: place.first, place: cursor };
 }
 
-/** The other way. Such a worker leaves the place as it is, so it counts only while the address is that of its window. Pure. */
+/**
+ * Reads a stored cursor. A worker that knows no windows moves the address and leaves the place, so the place counts
+ * only while the address is that of its window. Pure.
+ */
 export function cursorOf(stored: { cursor: string | null; place: string | null }): string | null {
   const place = stored.place === null ? null : placeOf(stored.place);
   return place !== null && place.first === stored.cursor ? stored.place : stored.cursor;

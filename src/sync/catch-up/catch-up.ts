@@ -57,7 +57,7 @@ const ISSUES: Following = {
   path: `issues?state=all&${BY_CHANGE}&${PER_PAGE}`,
 };
 
-/** Comments come before issues, whose counts of them then tell which of them no list of changes shows. */
+/** Comments come before issues. The comment counts of issues then tell which comments no list of changes has shown. */
 const FOLLOWED = ["labels", "milestones", "issue comments", "review comments", "issues", "pulls"] as const;
 
 /** Some pull requests never get a mergeability at upstream: stop asking this long after the last news of them. */
@@ -115,7 +115,7 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
     };
     const missing: Phase[] = [];
     for (const phase of FOLLOWED) {
-      // What was not copied is not followed either.
+      // A phase that was not copied is not followed.
       const isFollowed =
         !lacking.phases.has(phase) && (await tryPhase(ctx, repository, { phase, priority: "catch-up" }, works[phase]));
       if (!isFollowed) missing.push(phase);
@@ -254,7 +254,7 @@ async function followPulls(
     const page: StoredPage = await fetchAndStorePage(ctx, repository, "pull_request", path, "catch-up", {
       isDone: false,
     });
-    // Of the first page: what comes after it may be newer.
+    // The time of the first page counts, since later pages may be newer.
     if (asOf === undefined) asOf = page.asOf;
     // A mirror may show a change here before it has read the details, and they move nothing on this page.
     const newestHere = newestOf(page);

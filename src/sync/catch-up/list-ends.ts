@@ -24,7 +24,7 @@ export interface OurCounts {
 export interface End {
   /** null: upstream did not show it. */
   digest: string | null;
-  /** How many rows upstream's list has, at least; null where that is not to be seen. */
+  /** How many rows upstream's list has, at least; null where the answer does not tell. */
   theirs: number | null;
   /** How many we had then. */
   ours: number;
@@ -38,7 +38,7 @@ export type Ends = Record<string, End>;
 interface Probe {
   path: string;
   ours: number;
-  /** How many rows stand before it; null: it is no last page. */
+  /** How many rows stand before this page; null: it is not the last page. */
   before: number | null;
 }
 
@@ -73,7 +73,7 @@ export async function probeLists(
     });
     const end: End = { digest: null, theirs: null, ours: probe.ours, audited: false };
     if (answer.kind === "unchanged") {
-      // Without what was seen then, it counts as changed.
+      // If the earlier digest is gone, the end counts as changed.
       end.digest = known?.digest ?? "unchanged";
       end.theirs = known?.theirs ?? null;
     } else if (answer.kind === "ok") {
@@ -112,7 +112,7 @@ export function hasMoved(before: Ends | null, now: Ends): boolean {
   return before === null || digests(before) !== digests(now);
 }
 
-/** What may be asked for otherwise. */
+/** Lists that a sweep may ask for in another way. */
 export type List = "milestones";
 
 /** Pure. The order of the parameters is ours alone: a list that is read to be merged has validators of its own. */
@@ -154,7 +154,10 @@ function pagePath(list: string, size: number, page: number): string {
   return `${list}per_page=${size}&page=${page}`;
 }
 
-/** A last page must not be full: the row that comes after it would stand on the next, and nothing change on this one. */
+/**
+ * Chooses a page size that leaves room on the last page. On a full last page a new row would not show, since it would
+ * begin the next page.
+ */
 function sizeFor(ours: number): number {
   let size = PAGE_SIZE;
   while (ours > 0 && ours % size === 0) size -= 1;

@@ -34,7 +34,7 @@ export async function countOurs(
     comments: comments[0],
     reviewComments: reviewComments[0],
   };
-  // While some are not settled there are soon more, without any change: then they are true of no revision.
+  // While some rows are not settled, the counts will soon grow without a change. Such counts belong to no revision.
   const keptAt = Object.values(pairs).every(([settled, all]) => settled === all) ? revision : null;
   await db.query(sql`
     update sweeps set ours = ${JSON.stringify(ours)}, ours_revision = ${keptAt} where repository_id = ${repositoryId}`);

@@ -79,7 +79,7 @@ export async function sweepLists(
   return { swept, waiting };
 }
 
-/** How the lists of one repository were found. */
+/** What a sweep found in the lists of one repository. */
 interface Look {
   due: DueLists;
   probed: Probed | null;
@@ -93,7 +93,7 @@ async function storeLooks(
   looks: readonly Look[],
   { askedAt, failed }: { askedAt: Date; failed: readonly DueLists[] },
 ): Promise<void> {
-  // A catch-up that began before that may have been past what changed.
+  // A catch-up that began before this moment may already have passed the list that changed.
   const seenAt = ctx.clock.now();
   const moved = looks.filter((look) => look.hasMoved);
   await ctx.db.transaction(async (tx) => {
@@ -110,11 +110,11 @@ async function storeLooks(
           changed_at = case when x.moved then ${seenAt}::timestamptz else w.changed_at end
         from unnest(${ids}::bigint[], ${lists}::text[], ${haveMoved}::boolean[]) as x(id, lists, moved)
         where w.repository_id = x.id`);
-    // Its turn is over as well, or it would come first in every sweep.
+    // Failed repositories count as asked too. Otherwise they would come first in every sweep.
     const lost = failed.map(({ repositoryId }) => repositoryId);
     if (lost.length > 0)
       await tx.query(sql`update sweeps set swept_at = ${askedAt} where repository_id = any(${lost}::bigint[])`);
-    // The first sweep finds everything new, and so tells nothing of the webhooks.
+    // In the first sweep everything is new, so it is no sign of lost webhooks.
     const sinces = moved.flatMap(({ due }) => (due.sweptAt ? [{ id: due.repositoryId, since: due.sweptAt }] : []));
     await noteUntold(tx, sinces, seenAt);
   });

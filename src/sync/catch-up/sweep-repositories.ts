@@ -18,7 +18,7 @@ const IDS_A_FIELD = 100;
 const FIELDS_A_QUERY = 10;
 /** GitHub docs: a connection in each is a request each, and requests are divided by a hundred and rounded. */
 const CONNECTIONS_A_POINT = 145;
-/** The newest by change, so that of several that change within one of upstream's seconds none is missed. */
+/** The milestones that changed last. One would not do: several may change within the same second. */
 const MILESTONES = `milestones(first: 5, orderBy: { field: UPDATED_AT, direction: DESC }) {
   totalCount nodes { number title description state dueOn updatedAt } }`;
 interface DueRepository {
@@ -43,13 +43,14 @@ export async function sweepRepositories(
 ): Promise<CredentialWait | null> {
   const due = await findDue(ctx, shard, withMilestones);
   const byId = new Map(due.map((one) => [one.id, one]));
-  // Each group is asked about by who sees all of it: an App's installations see only their own.
+  // Each group is asked about with one credential that sees all of it. An App's installation sees only its own
+  // repositories.
   const groups = await ctx.upstream.groups([...byId.keys()]);
   const size = withMilestones ? CONNECTIONS_A_POINT : IDS_A_FIELD * FIELDS_A_QUERY;
   const dueIn = (ids: number[]) => ids.flatMap((id) => byId.get(id) ?? []);
   const batchesOfAll = groups.flatMap((ids, group) => batches(dueIn(ids), size).map((some) => ({ group, some })));
   return await eachAlone(ctx, batchesOfAll, {
-    // Named by its first: what fails for all of them is told of that one.
+    // A chunk is named by its first repository, which gets the problem if the whole question fails.
     subjectOf: ({ some }) => ({ task: "sweep", key: `from ${some[0]?.id}`, repositoryId: some[0]?.id ?? null }),
     groupOf: ({ group }) => group,
     signal,
@@ -72,13 +73,13 @@ async function storeShown(
   const amiss: number[] = [];
   for (const one of some) {
     const answer = shown.get(one.id);
-    // Neither shown nor said to be absent: the next sweep asks again.
+    // Upstream neither showed the repository nor called it absent, so the next sweep asks again.
     if (!answer && unclear) continue;
     if (answer?.milestones) {
       answer.milestones.ours = one.milestones;
       if (judge(answer.milestones, one.shown?.milestones)) {
         amiss.push(one.id);
-        // An audit that is under way may be past them, so the next sweep has to find the difference again.
+        // An audit under way may be past the milestones, so the next sweep has to find the difference again.
         if (one.isAuditUnderWay) answer.milestones.audited = false;
       }
     }
@@ -115,7 +116,7 @@ async function findDue(ctx: Context, shard: Shard, withMilestones: boolean): Pro
   const settledBefore = new Date(ctx.clock.now().getTime() - REPLICA_LAG_MS);
   const counted = sql`coalesce((${keptCounts}::json->>'milestones')::int, (select count(*)::int from milestones t
     where t.repository_id = s.repository_id and t.deleted_at is null and t.seen_at < ${settledBefore}))`;
-  // Unlike the lists it is never free, and less happens to it.
+  // Unlike the lists, this question is never free, and repositories change less often than their lists.
   const due = isDue(ctx, sql`w.shown_at`, ctx.config.sweepIntervalMs * 1.25);
   const rows = await ctx.db.query<Omit<DueRepository, "shown"> & { shown: string | null }>(sql`
     select r.id::float8 as id, r.node_id as "nodeId", w.shown, w.shown_at as "shownAt",
@@ -179,7 +180,7 @@ async function readShownAtOnce(
       if (!one) continue;
       const { databaseId, milestones, nameWithOwner, updatedAt, pushedAt, isArchived, isPrivate } = one;
       const plain = { nameWithOwner, updatedAt, pushedAt, isArchived, isPrivate };
-      // Upstream leaves out what it has no time for.
+      // Upstream leaves out milestones when it runs out of time.
       if (withMilestones && !milestones) unclear = true;
       else shown.set(databaseId, milestones ? { ...plain, milestones: endOf(milestones) } : plain);
     }

@@ -50,7 +50,7 @@ async function sweepDue(
     if (waiting ?? whole) throw waiting ?? whole;
     return { swept, changed: changed.size };
   } finally {
-    // Also when the quota ends half-way: what was found by then need not wait.
+    // Runs even if the quota ended half-way: changes found by then need not wait.
     await enqueueChanged(ctx, shard);
   }
 }
@@ -58,7 +58,7 @@ async function sweepDue(
 /** Whether GraphQL shows milestones with the repositories. With an App, webhooks and the free question suffice. */
 async function asksMilestones({ db, config }: Context, shard: Shard, largeFleet: number): Promise<boolean> {
   if (config.appId !== null) return false;
-  // Who divided the fleet has counted it.
+  // The number of shards already tells the size of the fleet.
   if (shard.of > 1) return shard.of * REPOSITORIES_A_SHARD >= largeFleet;
   const rows = await db.query<{ live: number }>(sql`
     select count(*)::int as live from repository_syncs where state = 'live'`);

@@ -12,8 +12,9 @@ import { settleHeads } from "./confirm.ts";
 import type { UnreadHead } from "./heads.ts";
 
 /**
- * Asks upstream how many checks these heads of pull requests have in each state, with what else is asked about just now. Heads that have as
- * many here are confirmed, and the others answered. What webhooks do not tell is learnt. What upstream does not say is left as it is.
+ * Asks upstream how many checks these heads of pull requests have in each state, together with the other questions of
+ * the moment. A head with the same counts here is confirmed. Answers the heads that differ. Also stores what webhooks
+ * do not tell, such as global ids. A head that upstream does not show stays as it is.
  */
 export async function askAboutHeads(
   ctx: Context,
@@ -46,7 +47,7 @@ interface Learnt {
   nodes: readonly (ShownCheck | null)[];
 }
 
-/** Stores what webhooks do not tell of what they have shown. */
+/** Stores the global ids of statuses, and the start of runs and suites: webhooks do not tell these. */
 async function learn(ctx: Context, repository: MirroredRepository, { sha, seenAt, nodes }: Learnt): Promise<void> {
   if (nodes.length === 0) return;
   await whileMirrored(ctx, repository, async (tx) => {
@@ -68,7 +69,10 @@ async function learn(ctx: Context, repository: MirroredRepository, { sha, seenAt
 
 type Of = Pick<Learnt, "sha" | "nodes"> & { repositoryId: number };
 
-/** The global ids of statuses that lack nothing else. Upstream shows the last of each context: those said before it are left to a read of the list. */
+/**
+ * The global ids of statuses that lack only that id. Upstream shows the last status of each context; a read of the list
+ * completes the earlier ones.
+ */
 async function findIds(tx: Transaction, { repositoryId, sha, nodes }: Of) {
   const known = await tx.query<{ id: number; context: string; state: string; created_at: string }>(sql`
     select t.id::float8 as id, t.context, t.state, t.document->>'created_at' as created_at from commit_statuses t
@@ -88,7 +92,7 @@ async function findIds(tx: Transaction, { repositoryId, sha, nodes }: Of) {
   });
 }
 
-/** Runs that have begun, and suites. */
+/** The mirrored runs and suites that have begun since. */
 async function findBegun(tx: Transaction, { repositoryId, sha, nodes }: Of) {
   const begun = nodes.filter((one) => one?.__typename === "CheckRun").filter(({ status }) => status === "IN_PROGRESS");
   if (begun.length === 0) return [[], []] as const;

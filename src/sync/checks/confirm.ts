@@ -8,11 +8,14 @@ import { HEAD, type Head, type Sums } from "../reads/head-sums.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
 import { headsOf } from "./heads.ts";
 
-/** No webhook says that a check run has begun, and webhooks get lost. So heads that wait are asked about this often. */
+/**
+ * How often to ask about heads whose checks are unfinished: no webhook says that a check run has begun, and webhooks
+ * get lost.
+ */
 const WAITING_MS = 5 * 60_000;
-/** The others. */
+/** How often to ask about all other heads. */
 const QUIET_MS = 60 * 60_000;
-/** Heads of a repository about which upstream has told nothing since, with no delivery lost. */
+/** How often if upstream has told nothing about the repository since, and no delivery was lost. */
 const SILENT_MS = 24 * 3_600_000;
 /** Rows of commits that are nobody's head are kept so long after they were last seen. */
 const KEPT_MS = 24 * 3_600_000;
@@ -44,8 +47,9 @@ export async function areChecksDue(
 }
 
 /**
- * Asks upstream how many checks the heads of open pull requests have in each state. Heads that have as many here are confirmed, and the others are to be
- * read, and are answered: a webhook was lost. What is nobody's head is forgotten after a while.
+ * Asks upstream how many checks the heads of open pull requests have in each state. A head with the same counts here is
+ * confirmed. Answers the heads that differ, which have to be read: a webhook was lost. Checks of commits that are no
+ * longer a head are forgotten after a while.
  * @throws PullsNotShownError when upstream's GraphQL does not show the repository
  */
 export async function confirmHeads(ctx: Context, repository: MirroredRepository): Promise<string[]> {
@@ -60,11 +64,11 @@ export async function confirmHeads(ctx: Context, repository: MirroredRepository)
 interface HeadsRead {
   heads: ReadonlyMap<string, Sums | null>;
   startedAt: Date;
-  /** They are those of all open pull requests. */
+  /** Whether these are the heads of all open pull requests. */
   areAll: boolean;
 }
 
-/** Confirms the heads that have as many checks here as upstream says. Answers the others, which are to be read. */
+/** Confirms the heads whose checks are counted here as at upstream. Answers the other heads, which have to be read. */
 export async function settleHeads(
   ctx: Context,
   repository: MirroredRepository,
@@ -73,10 +77,9 @@ export async function settleHeads(
   return await whileMirrored(ctx, repository, async (tx) => {
     const ours = await countOurs(tx, repository.id, [...heads.keys()]);
     const settled = [...heads].map(([sha, theirs]) => ({ sha, isSame: saysSame(theirs, ours.get(sha) ?? NONE) }));
-    // Those that are read next are shown as they are until then.
+    // Heads that are read next keep their rows until then.
     const stored = areAll ? settled : settled.filter(({ isSame }) => isSame);
-    // Rows that webhooks brought since the question may be newer than its answer: they are no reason to read anew.
-    // No event has just said that they are heads: every replica knows of them.
+    // The time is set back by the lag: these heads are not news, so every replica knows them.
     const heardAt = new Date(startedAt.getTime() - REPLICA_LAG_MS);
     await tx.query(sql`
       insert into checked_commits (repository_id, sha, heard_at, read_at)
@@ -94,7 +97,9 @@ export async function settleHeads(
 type StateCounts = { runs: ReadonlyMap<string, number>; statuses: ReadonlyMap<string, number> };
 const NONE: StateCounts = { runs: new Map(), statuses: new Map() };
 
-/** Of each suite and name the last run, and of each context the last status, by state: as upstream counts them. */
+/**
+ * Counts checks as upstream does, by state: the last run of each suite and name, and the last status of each context.
+ */
 async function countOurs(
   tx: Pick<Context["db"], "query">,
   repositoryId: number,
@@ -119,7 +124,7 @@ async function countOurs(
   return ours;
 }
 
-/** Whether upstream's counts are ours. What it does not count by state may be anything, unless there is none. Pure. */
+/** Whether upstream's counts equal ours. States with a count of zero are ignored. Pure. */
 function saysSame(theirs: Sums | null, ours: StateCounts): boolean {
   const isSame = (total: number, states: Sums["checkRunCountsByState"], own: ReadonlyMap<string, number>) => {
     if (total === 0) return own.size === 0;
@@ -133,7 +138,10 @@ function saysSame(theirs: Sums | null, ours: StateCounts): boolean {
   );
 }
 
-/** Takes away what is nobody's head any more, and the validators that would say it is here. */
+/**
+ * Deletes the checks of commits that are no longer a head, and their validators: a 304 would call the deleted rows
+ * current.
+ */
 async function forgetOthers(ctx: Pick<Context, "db" | "clock">, repositoryId: number): Promise<void> {
   const until = new Date(ctx.clock.now().getTime() - KEPT_MS);
   const isHead = sql`exists (select from ${headsOf(sql`${repositoryId}::bigint`)} where h.sha = t.sha)`;

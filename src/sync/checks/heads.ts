@@ -22,21 +22,24 @@ export function headsOf(repositoryId: Sql): Sql {
 }
 
 const LAG = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;
-/** Of a row `c` of `checked_commits`, or none: its checks were not read since every replica knew of the commit. */
+/**
+ * Whether the checks of a row `c` of `checked_commits` were not read since every replica knew the commit. The row may
+ * be absent.
+ */
 const IS_UNREAD = sql`(c.read_at is null or c.read_at <= c.heard_at + ${LAG})`;
 /**
- * The same, and a read would change that: one that was read before has to wait until every replica knows of it. What waits is asked
- * at the common moments of marks, so that one question is about all of it.
+ * Whether a head is unread and a read would now be believed: a head that was read too early waits until every replica
+ * knows it. Reads happen at the common moments of marks, so that one question serves all waiting heads.
  */
 function isDue(now: Date): Sql {
   return sql`(c.read_at is null or (${IS_UNREAD} and ${roundAfter(sql`c.heard_at`)} <= ${now}))`;
 }
-/** Webhooks show statuses without it. `which`: of those `t`. */
+/** Whether a status `t` lacks its global id, which webhooks do not show. `which` narrows the statuses. */
 const lacksIds = (
   which: Sql,
 ) => sql`exists (select from commit_statuses t where t.repository_id = r.id and t.sha = h.sha
   and t.node_id is null and t.deleted_at is null and ${which})`;
-/** Its suites are not all known, and it has such runs `t`. */
+/** Whether some suites are unknown, and there are check runs `t` that meet `which`. */
 const lacksSuites = (which: Sql) => sql`(c.suites_read_at is null and exists (select from check_runs t
   where t.repository_id = r.id and t.head_sha = h.sha and t.deleted_at is null and ${which}))`;
 const ANY = sql`true`;
@@ -47,7 +50,7 @@ export const HAS_UNREAD_CHECKS = sql`(
   or exists (select from ${headsOf(sql`r.id`)} left join checked_commits c on c.repository_id = r.id and c.sha = h.sha
     where ${IS_UNREAD} or ${lacksIds(ANY)} or ${lacksSuites(ANY)}))`;
 
-/** What has to be read now of the heads that are known. */
+/** The heads with something to read now. */
 export async function findDueHeads(db: Queries, repositoryId: number, now: Date): Promise<UnreadHead[]> {
   const due = isDue(now);
   const waited = sql`${roundAfter(sql`t.seen_at`)} <= ${now}`;
@@ -62,7 +65,7 @@ export async function findDueHeads(db: Queries, repositoryId: number, now: Date)
       where r.id = ${repositoryId} and (${due} or ${ids} or ${suites}) order by h.sha`);
 }
 
-/** Whether nothing of the checks of the heads has to be read. */
+/** Whether all checks of the heads are read. */
 export async function areChecksRead(db: Queries, repositoryId: number): Promise<boolean> {
   return (
     (await db.count(sql`select from repositories r where r.id = ${repositoryId} and not ${HAS_UNREAD_CHECKS}`)) > 0

@@ -23,7 +23,7 @@ interface ReadOfList {
   list: CheckList;
   sha: string;
   priority: Priority;
-  /** Our rows are known not to be what upstream has, so that it has not changed since says nothing. */
+  /** Our rows are known to differ from upstream, so a 304 would prove nothing. */
   anew?: boolean;
 }
 
@@ -109,7 +109,7 @@ function overruling({ seen, shapes }: Observed, list: CheckList, key: number): O
   return { seen: seen.map((one) => (isOfList(one) ? { ...one, overrules: true } : one)), shapes };
 }
 
-/** Tombstones of what was seen of the commit before every replica knew of it, and is not listed. */
+/** Tombstones of the rows that the list lacks. Newer rows are left out, since a replica may not know them yet. */
 async function findUnlisted(
   ctx: Pick<Context, "clock">,
   tx: Transaction,

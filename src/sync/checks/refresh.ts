@@ -14,7 +14,7 @@ import { areChecksDue, confirmHeads } from "./confirm.ts";
 import { areChecksRead, findDueHeads, type UnreadHead } from "./heads.ts";
 import { type CheckList, readCheckList } from "./lists.ts";
 
-/** A page of all open pull requests is asked about with less work than so many by their ids. */
+/** From this many heads on, a page of all open pull requests is less work than single questions by id. */
 const MANY = 20;
 
 /**
@@ -43,7 +43,7 @@ export async function refreshChecks(
   if (due.length <= MANY) for (const sha of await askAboutHeads(ctx, nodes, repository, due)) differing.add(sha);
   const unread = await findDueHeads(ctx.db, repositoryId, now);
   for (const head of unread) await readHead(ctx, repository, head, { anew: differing.has(head.sha) });
-  // No list of pull requests sums it up. Unchanged its lists cost nothing.
+  // No list of pull requests sums up the default branch. Its lists cost nothing while unchanged.
   if (isDue && defaultHead !== null && !unread.some(({ sha }) => sha === defaultHead))
     await readHead(
       ctx,
@@ -56,8 +56,8 @@ export async function refreshChecks(
 }
 
 /**
- * Reads of one head what is not known. A commit that upstream does not show, or, a mirror itself, has still to read stays unread, and
- * callers are forwarded.
+ * Reads the unknown checks of one head. A commit stays unread if upstream does not show it, or is a mirror that still
+ * has to read it. Callers who ask for it are forwarded.
  */
 async function readHead(
   ctx: Context,
@@ -72,7 +72,7 @@ async function readHead(
       (suites &&
         (await read("check_suite", (tx, at) => noteRead(tx, repository, sha, "suites_read_at", at))) === "absent") ||
       (statuses && (await read("status")) === "absent") ||
-      // Last, since it says that all is here.
+      // Check runs come last, since this read notes that all checks are here.
       (runs && (await read("check_run", (tx, at) => noteRead(tx, repository, sha, "read_at", at))) === "absent")
     )
       await noteAbsent(ctx, repository, sha);
@@ -81,7 +81,7 @@ async function readHead(
   }
 }
 
-/** What was believed to be all there is may be hidden. */
+/** Takes back that the head's checks are all known: upstream may be hiding them. */
 async function noteAbsent(ctx: Context, repository: MirroredRepository, sha: string): Promise<void> {
   await whileMirrored(ctx, repository, async (tx) => {
     await tx.query(sql`
@@ -129,7 +129,7 @@ async function findDefaultHead(
     return sha;
   } catch (error) {
     if (error instanceof NotYetError) return row.known;
-    // Of an empty repository.
+    // An empty repository answers 409.
     if (!(error instanceof UpstreamRefusedError && error.status === 409)) throw error;
     return null;
   }
