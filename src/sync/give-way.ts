@@ -25,7 +25,7 @@ export async function giveWay(ctx: Inboxes, signal: AbortSignal): Promise<void> 
       areDeliveriesLate(ctx),
       areRefreshesBehind(ctx),
     ]);
-    // While it is unknown nobody works on refreshes: their jobs stand in the same Redis.
+    // Without Redis nobody works on refreshes, whose jobs are in it. So "unknown" is no reason to wait.
     return deliveriesAreLate || refreshesAreBehind === true;
   });
 }
@@ -36,8 +36,8 @@ export async function giveWayToDeliveries(ctx: Inbox, signal: AbortSignal): Prom
 }
 
 /**
- * For the refreshes of a worker. Many run at once, so they look together; the signal of the first ends the wait of all. What
- * else happens to the same resources during the wait is left to the same read.
+ * For the refreshes of a worker. Many run at once, so they look together; the signal of the first ends the wait of all.
+ * The same read then also covers further changes of the same resources.
  */
 export class DeliveriesFirst {
   readonly #ctx: Inbox;
@@ -57,7 +57,7 @@ export class DeliveriesFirst {
 
 async function waitWhile(signal: AbortSignal, isBehind: () => Promise<boolean>): Promise<void> {
   for (let waitedMs = 0; !signal.aborted && waitedMs < LONGEST_MS && (await isBehind()); waitedMs += LOOK_AGAIN_MS) {
-    // Only the signal ends it early.
+    // The only error is the signal's abort.
     await delay(LOOK_AGAIN_MS, undefined, { signal }).catch(() => {});
   }
 }
@@ -67,7 +67,7 @@ async function areDeliveriesLate(ctx: Inbox): Promise<boolean> {
   return (await countWaiting(ctx, before, BACKLOG)) >= BACKLOG;
 }
 
-/** A refresh that upstream's pace leaves no room for is delayed, and so not due. "unknown": Redis does not say. */
+/** A refresh that has to wait for upstream's pace is delayed, so it does not count here. "unknown": Redis is away. */
 async function areRefreshesBehind(ctx: Inboxes): Promise<boolean | "unknown"> {
   try {
     return (await askQueues(ctx, () => ctx.queues.refresh.getWaitingCount())) >= BACKLOG;

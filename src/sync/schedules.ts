@@ -8,12 +8,12 @@ import { AUDIT_TICK_MS } from "./audit/schedule.ts";
 export function intervals(config: Local["config"]): Record<MaintenanceTask, number> {
   return {
     dispatch: 2_000,
-    // Asks upstream about every `owner/*`, so it is not free.
+    // This asks upstream about every `owner/*`, so it is not free.
     select: 60_000,
     // Asked for at once when a target changes. Costs nothing at upstream while nothing has.
     subscribe: 60_000,
     "schedule-catch-up": config.catchUpIntervalMs,
-    // As often as the repositories whose webhooks were lost lately are to be asked.
+    // Often enough for repositories that lately lost webhooks.
     sweep: Math.ceil(config.sweepIntervalMs / 4),
     "check-deliveries": config.deliveryCheckIntervalMs,
     "schedule-audits": AUDIT_TICK_MS,

@@ -3,15 +3,18 @@ import type { Context } from "../context.ts";
 import { enqueueShards } from "../queues/enqueue.ts";
 import type { Shard, ShardedTask } from "../queues/jobs.ts";
 
-/** A fleet that one worker looks after at once. */
+/** The whole fleet as one shard. */
 export const WHOLE: Shard = { at: 0, of: 1, from: null, until: null };
 
-/** Somewhat fewer than GraphQL shows for one point, since shards grow before they are divided anew; smaller ones would cost more points. */
+/**
+ * Somewhat fewer than GraphQL shows for a point, since shards grow until the next division. Smaller shards would cost
+ * more points.
+ */
 export const REPOSITORIES_A_SHARD = 900;
 
 /**
- * Whether a repository of this id is in the shard. Asked of each table that a statement joins: otherwise Postgres reads the others
- * whole for each shard.
+ * Whether a repository of this id is in the shard. Apply it to each table that a statement joins. Otherwise Postgres
+ * reads the other tables whole for each shard.
  */
 export function isIn(id: Sql, { from, until }: Shard): Sql {
   const isBehind = from === null ? sql`true` : sql`${id} >= ${from}`;
@@ -19,12 +22,13 @@ export function isIn(id: Sql, { from, until }: Shard): Sql {
 }
 
 /**
- * The fleet in ranges of ids, which hold about as many live repositories each. The primary key of each table finds the rows of a range, and
- * rows that were added together lie together.
+ * Divides the fleet into ranges of ids with about equally many live repositories. The primary key of each table finds
+ * the rows of a range.
  * @param size how many repositories a shard has at least
  */
 export async function shardsOf({ db }: Pick<Context, "db">, size = REPOSITORIES_A_SHARD): Promise<Shard[]> {
-  // One scan: this is asked every minute. A row is the first of its shard where the whole part of at * of / live is a new one.
+  // One scan, since this runs every minute. A row is the first of its shard where the integer part of at * of / live
+  // grows.
   const firsts = await db.query<{ id: number }>(sql`
     select repository_id::float8 as id from (
         select repository_id, row_number() over (order by repository_id) - 1 as at, live, greatest(live / ${size}::int, 1) as of from (
@@ -40,8 +44,8 @@ export async function shardsOf({ db }: Pick<Context, "db">, size = REPOSITORIES_
 }
 
 /**
- * Does a task for all repositories: itself if they are few, otherwise as jobs that any worker takes. A shard whose job waits or
- * runs gets no second one. What is due stands in Postgres, so a process that joins or leaves takes nothing along.
+ * Does a task for all repositories: in this process if they are few, otherwise as jobs for any worker. A shard whose
+ * job waits or runs gets no second job. Postgres knows what is due, so a process that leaves loses nothing.
  */
 export async function inShards(
   ctx: Pick<Context, "db" | "redis" | "queues">,

@@ -41,16 +41,19 @@ import { hearRefs } from "./refs-heard.ts";
 import { hearReleases } from "./releases-heard.ts";
 import { observeCounts } from "./review-comment-counts.ts";
 
-/** They tell that a repository was renamed, shown, hidden, moved …: what it was refused may be allowed now. */
+/**
+ * Events of a repository's life: renamed, shown, hidden, moved. Requests that upstream refused before may be allowed
+ * now.
+ */
 const LIFE_EVENTS: ReadonlySet<string> = new Set(["repository", "public"]);
 
 /** A delivery's outcome; "known": it was settled before, or is no longer there. */
 export type Applied = "applied" | "ignored" | "known";
 
 /**
- * Applies deliveries of the inbox, in one transaction with their new status: done twice, they have one effect. What their
- * payloads show is merged at once, in the order of receipt. Deliveries that are too large to go along are not in the answer;
- * the first always is. A payload that cannot be what its event says fails alone.
+ * Applies deliveries of the inbox, in one transaction with their new status: done twice, they have one effect. What
+ * their payloads show is merged at once, in the order of receipt. Deliveries that would make the batch too large are
+ * not in the answer; the first always is. A payload that cannot be what its event says fails alone.
  * @throws whatever Postgres refuses; then none is applied
  */
 export async function applyDeliveries(
@@ -103,7 +106,7 @@ export async function applyDeliveries(
   return outcomes;
 }
 
-/** Marks for all that the deliveries leave open, so that upstream is asked. */
+/** Marks for everything that the deliveries leave open, so that upstream is asked. */
 async function marksLeft(
   tx: Transaction,
   heard: { seen: readonly Seen[]; shown: readonly DeliveryContent[]; parts: MirroredParts; askedAt: Date },
@@ -112,7 +115,8 @@ async function marksLeft(
   const { seen, shown, askedAt } = heard;
   const counting = shown.flatMap((one) => one.counting);
   return [
-    // A read before that could not settle them, and one round may bring many.
+    // A tie is asked about after the replicas' lag, since an earlier read could not settle it. One round serves many
+    // ties.
     ...marksForTies(merged, askedAt).map((tie) => askedSince(askedAt, tie)),
     ...asks.map((ask) => askedSince(askedAt, ask)),
     ...(await marksForMergeability(tx, seen, askedAt)),
@@ -151,8 +155,8 @@ async function followLife(
 }
 
 /**
- * Takes out what deliveries say of other repositories that are followed themselves: one embedded as the head of a pull request, one
- * that an issue came from. Each repository has a secret of its own, and a signature for one does not speak for another.
+ * Takes out what deliveries say about other mirrored repositories, such as the head of a pull request or the origin of
+ * an issue. Each repository has its own secret, so a signature for one proves nothing about another.
  */
 async function ownOf(tx: Transaction, shown: readonly DeliveryContent[]): Promise<DeliveryContent[]> {
   const isOther = ({ kind, key }: Seen, { repositoryId }: DeliveryContent) =>
@@ -177,12 +181,15 @@ async function ownOf(tx: Transaction, shown: readonly DeliveryContent[]): Promis
 /** The mirrored parts of repositories, by their ids. */
 type MirroredParts = ReadonlyMap<number, readonly MirrorPart[]>;
 
-/** Deliveries as they were read. Those with an impossible payload are left as they are. */
+/** How deliveries were read. */
 interface Readings {
   applied: { id: string; taken: Taken; shown: DeliveryContent }[];
   ignored: { id: string; ignored: string }[];
   invalid: { id: string; error: InvalidPayloadError }[];
-  /** Others are told of these, in the order of receipt: all that was applied, and what the mirror does not follow. */
+  /**
+   * Deliveries to tell to targets, in the order of receipt: all that were applied, and events that the mirror does not
+   * follow.
+   */
   told: HeardDelivery[];
   parts: MirroredParts;
 }
@@ -199,7 +206,7 @@ async function readAll(
     try {
       return make();
     } catch (error) {
-      // Anything else than a payload that cannot be is a bug, and ends the batch.
+      // Any other error is a bug, and ends the batch.
       if (!(error instanceof InvalidPayloadError)) throw error;
       readings.invalid.push({ id, error });
       return undefined;
@@ -225,7 +232,10 @@ async function readAll(
   return { ...readings, parts: mirrored };
 }
 
-/** Nothing of it can be read here, or only where a part is mirrored. A ping is about our own hook. */
+/**
+ * Whether the mirror does not follow the event, or only for a part. Targets hear such events too, but no ping: a ping
+ * is about our own hook.
+ */
 function isUnfollowed({ taken: { event } }: Parsed): boolean {
   const followed = FOLLOWED_EVENTS[event];
   return event !== "ping" && (!followed || followed.parts !== undefined);
@@ -247,7 +257,7 @@ async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promi
   return new Map(rows.map(({ id, mirrors }) => [id, mirrors]));
 }
 
-/** Those that are to be asked. To be called before what was observed is merged. */
+/** The asks that still hold. Call it before the observations are merged. */
 async function openAsks(tx: Transaction, asks: readonly RefreshAsk[]): Promise<RefreshAsk[]> {
   const doubtful = asks.filter(({ ifPlainIssue }) => ifPlainIssue);
   if (doubtful.length === 0) return [...asks];
@@ -269,7 +279,7 @@ function askedSince(askedAt: Date, { kind, repositoryId, key, keys }: MarkKey & 
   return { kind, repositoryId, key, keys: keys ?? null, askedAt, notBefore: nextRound(askedAt, REPLICA_LAG_MS) };
 }
 
-/** Asks for what is to be mirrored at once; the scheduler asks within a minute anyway. */
+/** Has the wishes resolved at once. The scheduler would do it within a minute. */
 async function select(ctx: Context): Promise<void> {
   try {
     await enqueueTask(ctx, "select");

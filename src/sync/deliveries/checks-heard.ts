@@ -7,7 +7,7 @@ import type { Seen } from "../../mirror/store/observation.ts";
 import { HAS_UNREAD_CHECKS } from "../checks/heads.ts";
 import type { DeliveryContent } from "./read.ts";
 
-/** What deliveries have shown, once it is merged. */
+/** What deliveries have shown, after the merge. */
 export interface MergedDeliveries {
   seen: readonly Seen[];
   shown: readonly DeliveryContent[];
@@ -15,10 +15,16 @@ export interface MergedDeliveries {
   askedAt: Date;
 }
 
-/** A push that is told of later may be told of again: meanwhile its commit has got checks. */
+/**
+ * How old a push may be for its commit to count as new. A later delivery may be a repetition, and the commit may have
+ * checks by then.
+ */
 const BORN_MS = 60_000;
 
-/** Notes the commits that deliveries call heads, or whose checks they leave open. Answers a mark for each repository to read. */
+/**
+ * Stores the heads that deliveries name, and the commits whose checks are unknown now. Answers a mark for each
+ * repository to read.
+ */
 export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt }: MergedDeliveries): Promise<Mark[]> {
   const own = (repositoryId: number | null) =>
     repositoryId !== null && (parts.get(repositoryId)?.includes("checks") ?? false);
@@ -45,8 +51,8 @@ export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt 
       update checked_commits c set is_default_head = false
         from repositories r, json_to_recordset(${JSON.stringify(moved)}::json) as x(r bigint, ref text)
         where c.repository_id = x.r and c.is_default_head and r.id = x.r and x.ref = 'refs/heads/' || r.default_branch`);
-  // It had no checks before, and webhooks tell of each since: until upstream is asked about it, that is all there is.
-  // Where upstream has never shown the mirror any, they may be hidden.
+  // A new commit had no checks before its push, and webhooks tell of each one since. So its checks count as read. Not
+  // so where upstream has never shown the mirror any checks: they may be hidden.
   if (born.length > 0)
     await tx.query(sql`
       insert into checked_commits as c (repository_id, sha, heard_at, read_at)

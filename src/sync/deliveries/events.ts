@@ -8,7 +8,7 @@ import { askBlocking, askLinked, countingParent, observeLinked } from "./linked-
 import { PART_EVENTS } from "./part-events.ts";
 import type { Payload } from "./payload.ts";
 
-/** The events that the mirror follows. Every payload shows its repository and its people beside that. */
+/** The events that the mirror follows. Every payload also shows its repository and its people. */
 export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
   issues: {
     observe: (payload, at) => {
@@ -26,7 +26,8 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
         objectOf(payload.issue).state === undefined ||
         (isObject(payload.changes) && isObject(payload.changes.old_issue));
       const { id: milestone } = objectOf(objectOf(payload.issue).milestone);
-      // An issue that is gone is counted in its milestone no more, and shows it as it was.
+      // The milestone no longer counts an issue that is gone, but the payload still shows the milestone with the old
+      // count.
       const isCounted =
         (payload.action === "deleted" || payload.action === "transferred") && typeof milestone === "number";
       return [

@@ -5,7 +5,7 @@ import type { ResourceKey } from "../../mirror/store/resource.ts";
 import type { Payload } from "./payload.ts";
 
 export interface RefreshAsk extends ResourceKey {
-  /** Only if the mirror knows it as an issue that is no pull request. */
+  /** Ask only if the mirror knows the resource as an issue, not as a pull request. */
   ifPlainIssue?: boolean;
 }
 
@@ -28,18 +28,18 @@ export interface BornHead {
 export interface FollowedEvent {
   observe: (payload: Payload, at: Sighting) => Observed[];
   ask?: (payload: Payload) => Omit<RefreshAsk, "repositoryId">[];
-  /** It is read only where one of these is mirrored. */
+  /** The event is read only where one of these parts is mirrored. */
   parts?: readonly MirrorPart[];
-  /** Its repository has keys and values that no other representation has: it is not observed. */
+  /** The payload's repository is not observed: it has keys and values that no other representation has. */
   hasOtherRepository?: true;
-  /** The branch that it says was moved, such as `refs/heads/main`. */
+  /** The branch that the event moved, such as `refs/heads/main`. */
   movedRef?: (payload: Payload) => string | null;
   /** The commit that a push has just brought; `at`: when, by upstream's clock, in ms. */
   bornHead?: (payload: Payload) => BornHead | null;
-  /** The issues that count its subject and are not in the payload. */
+  /** The issues that count the subject of the event and are not in the payload. */
   counting?: (payload: Payload) => Counting[];
-  /** What it says of a branch or tag. */
+  /** What the event says about a branch or tag. */
   toldRef?: (payload: Payload) => ToldRef | null;
-  /** The pull request of whose review threads one has changed. */
+  /** The pull request that has the changed review thread. */
   threadsOf?: (payload: Payload) => number | null;
 }

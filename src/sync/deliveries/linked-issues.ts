@@ -40,7 +40,10 @@ function isOrphan({ action, ...payload }: Payload, name: string): boolean {
   );
 }
 
-/** A payload names the repository of the issue that is not of its own. Some leave that out. */
+/**
+ * Whether the issue belongs to the payload's own repository. A payload may name the repository of the other issue; some
+ * leave it out.
+ */
 function isOwn({ repository, ...payload }: Payload, name: string): boolean {
   if (!isObject(payload[name])) return false;
   const { id, url } = objectOf(repository);
@@ -56,12 +59,15 @@ export function countingParent({ action = "", issue }: Payload): Counting[] {
   return parent ? [{ ...parent, key: "sub_issues_summary" }] : [];
 }
 
-/** Whether other issues wait for this one: which, only a list of upstream's says. */
+/** Whether other issues wait for this one. Only a list at upstream says which. */
 export function isBlocking(issue: Json | undefined): boolean {
   return (numberOf(objectOf(objectOf(issue).issue_dependencies_summary).total_blocking) ?? 0) > 0;
 }
 
-/** Closed or opened again while others wait for it: a read of it is followed by one of those (`blocked-issues.ts`). */
+/**
+ * Asks for an issue that was closed or reopened while others wait for it. Its read also reads the waiting issues
+ * (`blocked-issues.ts`).
+ */
 export function askBlocking({ action = "", issue }: Payload): Omit<RefreshAsk, "repositoryId">[] {
   const isMoved = action === "closed" || action === "reopened";
   return isMoved && isBlocking(issue) ? [{ kind: "issue", key: keyIn("issue", issue) }] : [];
@@ -73,7 +79,7 @@ export function issueAt(address: Json | undefined): { fullName: string; number: 
   return fullName === undefined ? null : { fullName, number: Number(number) };
 }
 
-/** A mark for each of these that is mirrored, for the next common question. */
+/** A mark for each of these issues that is mirrored, for the next common question. */
 export async function marksForCounting(
   tx: Pick<Transaction, "query">,
   counting: readonly Counting[],

@@ -12,7 +12,7 @@ import {
 import { type Mark, nextRound, repositoryMark } from "../../mirror/store/marks.ts";
 import type { MergedDeliveries } from "./checks-heard.ts";
 
-/** Notes the pull requests whose lists are new, or have become others. Answers a mark for each repository to read. */
+/** Stores the pull requests whose lists are new or out of date. Answers a mark for each repository to read. */
 export async function hearLists(tx: Transaction, { seen, shown, parts, askedAt }: MergedDeliveries): Promise<Mark[]> {
   const has = (repositoryId: number | null, part: "commits" | "threads") =>
     repositoryId !== null && (parts.get(repositoryId)?.includes(part) ?? false);
@@ -39,7 +39,8 @@ export async function hearLists(tx: Transaction, { seen, shown, parts, askedAt }
     kind === "review_comment" && has(repositoryId, "threads") ? [{ r: repositoryId, id: key }] : [],
   );
   const begun = commented.length === 0 ? [] : await findBegun(tx, commented);
-  // Threads that several deliveries tell of are asked for in one query, and no read would be believed before.
+  // The read of threads waits for the next round: one query then serves several deliveries, and an earlier read would
+  // not be believed.
   const notBefore = nextRound(askedAt, 0);
   return [
     ...heard.map((id) => repositoryMark("lists", id, askedAt)),
@@ -49,7 +50,7 @@ export async function hearLists(tx: Transaction, { seen, shown, parts, askedAt }
   ];
 }
 
-/** Answers the repositories of those that are new, or lists of something else than before. */
+/** Stores the version of each list. Answers the repositories with a new version. */
 async function storeHeard(
   tx: Transaction,
   pulls: readonly { r: number; n: number }[],
@@ -71,7 +72,7 @@ async function storeHeard(
   return ids;
 }
 
-/** The repositories in which comments may begin threads that are not known. */
+/** The repositories in which a comment may begin an unknown thread. */
 async function findBegun(tx: Transaction, commented: readonly { r: number; id: number }[]): Promise<number[]> {
   const rows = await tx.query<{ id: number }>(sql`
     select distinct p.repository_id::float8 as id from json_to_recordset(${JSON.stringify(commented)}::json) as x(r bigint, id bigint)

@@ -3,7 +3,9 @@ import type { Taken } from "../../inbox/settle.ts";
 
 const SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** Tells the application of each delivery in the trace that it arrived in, with a link to the job that did it together with others. */
+/**
+ * Adds the application to each delivery's own trace, with a link to the job that applied several deliveries together.
+ */
 export function traceSettled(
   { tracing }: Pick<Context, "tracing">,
   taken: readonly Pick<Taken, "id" | "traceparent">[],

@@ -16,14 +16,17 @@ import { APP_HOOK, askOrNull, type Hook, NO_HOOK, readMissing, SETTLED_MS } from
 
 /** A delivery that failed this often will fail again; then upstream's state is read instead. */
 const MAX_ATTEMPTS = 3;
-/** More is asked for by one catch-up, which costs less: upstream takes a write a second. */
+/** A catch-up replaces further redeliveries, since it costs less: upstream takes one write a second. */
 const MAX_ASKED = 30;
 
 const LOOK_AGAIN_MS = 6 * 3_600_000;
 /** GitHub docs: deliveries are listed, and can be sent again, for three days. */
 const LISTED_MS = 3 * 24 * 3_600_000;
 
-/** A delivery may be committed this long after it was received. What waits longer, in Redis, is not the first of its hook for long. */
+/**
+ * A delivery may be committed this long after its receipt. One that waits longer, in Redis, may be overlooked; the next
+ * delivery of its hook makes the hook known.
+ */
 const COMMITTED_MS = 5 * 60_000;
 
 export interface CheckedDeliveries {
@@ -198,13 +201,16 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries | 
     const isOfInstallations = attempts.some(([newest]) => newest?.event.startsWith("installation")) || beyond.count > 0;
     if (hook.repositoryId === APP_HOOK && isOfInstallations)
       await tx.query(sql`update installations set listed_at = null`);
-    // While anything is open the list must be read again; unchanged it would not be.
+    // A stored validator would turn the next read into a 304, so none is stored while a delivery is missing or on its
+    // way.
     if (isSettled && missed === 0 && validator) await saveValidator(tx, validator);
   });
   return { missed, asked: asked.size };
 }
 
-/** Answers which of them upstream will send again. A token that may see the deliveries may not be allowed to ask for them. */
+/**
+ * Answers which deliveries upstream will send again. A token may be allowed to see deliveries and not to ask for them.
+ */
 async function askForRedelivery(ctx: Context, { list }: Hook, missing: SentDelivery[][]): Promise<Set<SentDelivery[]>> {
   const asked = new Set<SentDelivery[]>();
   try {

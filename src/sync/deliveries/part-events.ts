@@ -48,7 +48,7 @@ export const PART_EVENTS = {
     observe: () => [],
     toldRef: (payload) => madeRef(payload, { before: undefined, after: null }),
   },
-  // It moves no time of the pull request, and tells nothing of its other threads.
+  // The event does not move the pull request's time, and says nothing about its other threads.
   pull_request_review_thread: {
     parts: ["threads"],
     observe: () => [],
@@ -73,14 +73,14 @@ function bornHead({ after, commits, repository }: Payload): BornHead | null {
   return sha !== null && pushedAt !== null ? { sha, at: pushedAt * 1_000 } : null;
 }
 
-/** Of the name that these events tell alone. */
+/** The ref of a `create` or `delete` event, whose payload tells only the name. */
 function madeRef({ ref, ref_type: type }: Payload, told: Pick<ToldRef, "before" | "after">): ToldRef | null {
   const name = textOf(ref);
   if (name === null || (type !== "branch" && type !== "tag")) return null;
   return { kind: type === "branch" ? "heads" : "tags", name, ...told };
 }
 
-/** A sight of what is known from reads already: webhooks leave keys out that each read has. */
+/** A partial observation, since webhooks leave out keys that every read has. */
 function partOf(kind: "check_run" | "check_suite", value: Payload[string] | undefined, at: Sighting): Observed {
   const observed = observe(kind, value ?? null, at);
   const seen = observed.seen.map((one) => (one.kind === kind ? { ...one, extent: "part" as const } : one));
@@ -119,7 +119,10 @@ function inSeconds(moment: string): string {
   return Number.isNaN(at.getTime()) ? moment : at.toISOString().replace(/\.\d+Z$/, "Z");
 }
 
-/** A job is shown as a check run, whose id stands in its address. What is not known yet is not learnt from it. */
+/**
+ * A job of Actions, observed as its check run: the job's address has the run's id. A run that the mirror does not know
+ * yet is not learnt from a job.
+ */
 function observeJob(value: Payload[string] | undefined, at: Sighting): Observed[] {
   const { check_run_url, status, started_at, head_sha, name } = objectOf(value);
   const id = numberOf(Number(/\/check-runs\/(\d+)$/.exec(textOf(check_run_url) ?? "")?.[1]));

@@ -27,7 +27,7 @@ export interface DeliveryContent {
   asks: RefreshAsk[];
   /** Issues in whose summary something has changed. */
   counting: Counting[];
-  /** A repository that is said to be deleted. */
+  /** The repository that the delivery calls deleted. */
   deletedRepositoryId: number | null;
   /** An issue that left for another repository. */
   transfer: { from: IssuePlace; to: IssuePlace } | null;
@@ -35,11 +35,11 @@ export interface DeliveryContent {
   installed: Installed | null;
   /** The branch of its repository that was moved, such as `refs/heads/main`. */
   movedRef: string | null;
-  /** The commit that was brought to its repository. */
+  /** The commit that a push has just brought. */
   bornHead: BornHead | null;
-  /** A branch or tag of its repository that it tells of. */
+  /** The branch or tag that the delivery tells about. */
   toldRef: ToldRef | null;
-  /** The pull request of its repository of whose review threads one has changed. */
+  /** The pull request that has the changed review thread. */
   threadsOf: number | null;
 }
 
@@ -134,7 +134,7 @@ function readFollowed(
   const observed = [...around, ...followed.observe(payload, at)];
   const asks = (followed.ask?.(payload) ?? []).map((key) => ({
     ...key,
-    // A repository and its former owner are known apart from what lies in it.
+    // The key of a repository itself has 0 in place of a repository.
     repositoryId: key.kind === "repository" ? 0 : repositoryId,
   }));
   const gone = observed.flatMap(({ seen }) => seen.filter(({ deleted }) => deleted));
@@ -142,7 +142,7 @@ function readFollowed(
     ...NOTHING,
     repositoryId,
     observed,
-    // A resource that is said to be deleted is hidden at once, and comes back if upstream shows it still.
+    // A resource that a delivery calls deleted is hidden at once. It comes back if upstream still shows it.
     asks: [...asks, ...gone.map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key }))],
     counting: followed.counting?.(payload) ?? [],
     deletedRepositoryId: taken.event === "repository" && payload.action === "deleted" ? repositoryId : null,
@@ -173,8 +173,8 @@ const SUBJECTS = ["issue", "pull_request", "comment", "review", "milestone", "re
 const MOMENTS = ["created_at", "submitted_at", "updated_at", "pushed_at", "closed_at"];
 
 /**
- * The newest moment in the payload, in ms. Most events happened then. Some events move no time (a deleted comment), and
- * seem older than they are.
+ * The newest moment in the payload, in ms. Most events happened then. Some events, such as a deleted comment, move no
+ * time and seem older than they are.
  */
 function happenedAt(payload: Payload): number {
   const moments = SUBJECTS.flatMap((subject) => {

@@ -4,8 +4,8 @@ import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts
 import type { MergedDeliveries } from "./checks-heard.ts";
 
 /**
- * Notes that releases were told of. What was told is merged, and the list is as good as before; which is the latest, upstream has to
- * say once no replica lags. Answers a mark for each repository to ask about.
+ * Notes when deliveries told about releases. The merge keeps the list up to date. Only upstream can say which release
+ * is the latest, once no replica lags. Answers a mark for each repository to ask about.
  */
 export async function hearReleases(tx: Transaction, { seen, parts, askedAt }: MergedDeliveries): Promise<Mark[]> {
   const told = seen.filter(

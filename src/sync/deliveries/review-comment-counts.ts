@@ -52,7 +52,10 @@ export async function observeCounts(tx: Transaction, seen: readonly Seen[], now:
   });
 }
 
-/** Until the end of the transaction no other counts these: it would not see the comments that this one is about to store. */
+/**
+ * Keeps other transactions from counting these pull requests: they would not see the comments that this transaction is
+ * about to store.
+ */
 async function lockCounts(tx: Transaction, pulls: readonly string[]): Promise<void> {
   await tx.prepared(sql`select pg_advisory_xact_lock(hashtextextended('tain review comments ' || x.pull, 0))
     from (select distinct unnest(${sql.array(pulls, "text")}) as pull order by 1) as x`);

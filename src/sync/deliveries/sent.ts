@@ -8,16 +8,21 @@ import { type SentDelivery, sentDeliveries } from "../../upstream/hooks/hooks.ts
 
 /** A delivery that is younger may still be on its way. */
 export const SETTLED_MS = 60_000;
-/** Upstream's list is read again so far before where the last check ended: a delivery is listed once it has been tried. */
+/**
+ * Each check begins this long before the end of the last one, since upstream lists a delivery only after its first
+ * attempt.
+ */
 const OVERLAP_MS = 5 * 60_000;
 /** GitHub docs: deliveries are listed, and can be sent again, for three days. */
 const LISTED_MS = 3 * 24 * 3_600_000;
-/** Beyond these, only the repositories of missing deliveries are remembered: catch-ups cost less than so many redeliveries. */
+/**
+ * Beyond this many missing deliveries, only their repositories are kept: catch-ups cost less than so many redeliveries.
+ */
 const MAX_KEPT = 1_000;
-/** Deliveries further back, such as a busy weekend of an App, are left to catch-ups of everything. */
+/** Deliveries further back, as after a busy weekend of an App, are left to catch-ups of all repositories. */
 const MAX_PAGES = 200;
 
-/** Stands for the repository, and for the hook, of the App's one webhook: it serves all that the App is installed on. */
+/** Stands for the repository and for the hook of the App's webhook, which serves all repositories of the App. */
 export const APP_HOOK = 0;
 
 /** Stands in `hook_checks` for: upstream shows us no hook of ours here, and we may not be allowed to see any. */
@@ -32,14 +37,14 @@ export interface Hook {
   checkedUntil: Date | null;
 }
 
-/** What the inbox lacks of what upstream sent. */
+/** The deliveries that upstream sent and the inbox lacks. */
 export interface MissingDeliveries {
   /** The attempts at each delivery, newest first; at most `MAX_KEPT` deliveries. */
   attempts: SentDelivery[][];
-  /** Attempts at more, and which repositories they name. */
+  /** Attempts beyond `MAX_KEPT`, and the repositories that they name. */
   beyond: { count: number; named: Set<number> };
   upstreamNow: Date;
-  /** Nothing may be on its way any more. */
+  /** No delivery can still be on its way. */
   isSettled: boolean;
   /** Of the list's first page. */
   validator: Validator | null;
@@ -85,7 +90,7 @@ export async function readMissing(ctx: Context, hook: Hook): Promise<MissingDeli
   return read ? { ...read, attempts: [...missing.values()] } : "hidden";
 }
 
-/** The attempts at deliveries that the inbox does not have, or has and could not apply. */
+/** The attempts at deliveries that the inbox lacks or could not apply. */
 async function withoutArrived(ctx: Context, hook: Hook, sent: readonly SentDelivery[]): Promise<SentDelivery[]> {
   // A delivery of the App's hook counts as arrived from any hook.
   const from = hook.hookId === APP_HOOK ? null : hook.hookId;

@@ -2,9 +2,9 @@ import type { Payload } from "./payload.ts";
 
 /** How the payload of an event is told from those of all others. */
 interface Shape {
-  /** Those of the telling keys that it may have. */
+  /** The keys of `TELLING` that the payload may have. */
   own: readonly string[];
-  /** Its actions, where no key tells it from other events. None: it has no action. */
+  /** The event's actions, where no key tells it from other events. Empty: the event has no action. */
   actions?: readonly string[];
 }
 
@@ -37,8 +37,8 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 };
 
 /**
- * Keys that events are about, each of some and not of all. A key that is not known here decides nothing: upstream adds keys, and
- * to overlook a repository that is made private would be worse than to take one event for another.
+ * Keys that only some events have. A key that is missing here decides nothing, since upstream adds keys. Overlooking
+ * that a repository was made private would be worse than taking one event for another.
  */
 const TELLING = `alert answer blocked_issue blocking_issue branch build check_run check_suite comment commit commits
   definition deployment deployment_status discussion forkee hook invitation issue key label location member membership
@@ -47,8 +47,8 @@ const TELLING = `alert answer blocked_issue blocking_issue branch build check_ru
   status sub_issue team thread workflow workflow_job workflow_run zen`.split(/\s+/);
 
 /**
- * Why the payload cannot be that of the event; null: nothing tells. The event's name stands in a header that nobody signs, so
- * bytes that upstream signed as one event might be sent as another. Pure.
+ * Why the payload cannot belong to the event; null: no reason found. The event's name stands in a header, which nobody
+ * signs. So a stranger could send bytes that upstream signed under another event's name. Pure.
  */
 export function mismatch(event: string, payload: Payload): string | null {
   const shape = SHAPES[event];

@@ -5,15 +5,16 @@ import { MADE_HOOK } from "../../inbox/delivery.ts";
 import { eventsOfPart } from "../following/hook-subscriptions.ts";
 import { NO_HOOK } from "./sent.ts";
 
-/** So many checks of deliveries in a row may be late before none is believed. */
+/** A check of deliveries is believed for this many intervals. */
 const CHECKS = 3;
-/** What came a little before was perhaps not applied. */
+/** A delivery that arrived this shortly before may not have been applied. */
 const APPLIED_WITHIN_MS = 60_000;
 
 /**
- * Of a row `s` of `repository_syncs`: upstream has told nothing about the repository since `at`, and by its own list of what it sent there was
- * nothing to tell. That is known of a hook that we registered, which sends all that these parts need, and whose deliveries are
- * being compared with the inbox without fail. What upstream lost before it listed it is not known.
+ * Whether upstream has told nothing about the repository since `at`, and its own list of deliveries proves that there
+ * was nothing to tell. The repository is a row `s` of `repository_syncs`. It takes a hook that we registered, that
+ * sends everything these parts need, and whose deliveries are regularly compared with the inbox. A delivery that
+ * upstream lost before it listed it stays unknown.
  */
 export function toldNothingSince(
   { clock, config }: Pick<Context, "clock" | "config">,

@@ -32,7 +32,7 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
   }
 }
 
-/** Whether the wish still stands. A removal of it that comes meanwhile waits for the end of the transaction. */
+/** Whether the wish still stands. Its lock makes a removal wait for the end of the transaction. */
 async function holdWish(tx: Transaction, pattern: string): Promise<boolean> {
   return (await tx.count(sql`select from selections where pattern = ${pattern} for key share`)) > 0;
 }

@@ -26,7 +26,7 @@ export const FOLLOWED_EVENTS = [
 /** Servers from before there were sub-issues refuse a hook that names these. */
 export const LATER_EVENTS: ReadonlySet<string> = new Set(["sub_issues", "issue_dependencies"]);
 
-/** Those that it reads beside them where a part is mirrored. */
+/** Further events that the mirror reads where a part is mirrored. */
 const PART_EVENTS: Record<MirrorPart, readonly string[]> = {
   checks: ["check_run", "check_suite", "push", "status", "workflow_job"],
   commits: ["push"],
@@ -76,7 +76,7 @@ export interface Subscription {
   events: readonly string[];
 }
 
-/** To be called once upstream has taken it. */
+/** Call it once upstream has accepted the hook. */
 export async function noteSubscription(
   { db, clock }: Pick<Context, "db" | "clock">,
   { repositoryId, url, events }: Subscription,
@@ -86,7 +86,7 @@ export async function noteSubscription(
     on conflict (repository_id) do update set url = excluded.url, events = excluded.events, asked_at = excluded.asked_at`);
 }
 
-/** Our hook there is gone by our own will, so nothing makes it again. */
+/** Forgets our hook, which we deleted ourselves, so that nothing registers it again. */
 export async function forgetSubscription({ db }: Pick<Context, "db">, repositoryId: number): Promise<void> {
   await db.query(sql`delete from hook_subscriptions where repository_id = ${repositoryId}`);
 }
@@ -98,7 +98,7 @@ interface Moved extends Subscription {
 
 const COMPARED_AT_ONCE = 1_000;
 
-/** Those told longest ago come first. */
+/** The hooks to change, those that were told longest ago first. */
 async function findMoved({ db }: Pick<Context, "db">): Promise<Moved[]> {
   const moved: Moved[] = [];
   let last: { askedAt: string; repositoryId: number } | undefined;
@@ -143,8 +143,8 @@ export async function moveSubscriptions(ctx: Context, signal?: AbortSignal): Pro
 }
 
 /**
- * Makes the repository's hook at upstream send these events. Targets may want what upstream does not know, or what it has for
- * organisations alone: then it sends all that it has, so that one such wish does not keep the others from theirs.
+ * Makes the repository's hook at upstream send these events. Targets may want events that upstream does not know, or
+ * has for organisations alone. Then the hook sends all events, so that one such wish does not block the others.
  * @throws UpstreamRefusedError as `placeRepositoryHook` does
  */
 export async function placeSubscribed(

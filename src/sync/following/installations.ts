@@ -27,7 +27,10 @@ import { type FollowedState, moveAll } from "./state.ts";
 const LIST_MS = 5 * 60_000;
 /** Some replicas may not show a webhook's change yet. So upstream is asked again until this much later. */
 const LAG_MS = 10_000;
-/** How often, and how many times, one waits for another that does the same. Whatever it leaves is done a minute later. */
+/**
+ * How often, and how many times, a process looks whether another has finished the same work. After that the scheduler's
+ * next minute does it.
+ */
 const LOOK_MS = 250;
 const MAX_LOOKS = 80;
 const LIST = "/app/installations?per_page=100";
@@ -112,7 +115,7 @@ async function readInstallations(ctx: Context): Promise<void> {
     const known = before.get(id);
     const isBack = suspendedAt === null && (!known || known.suspendedAt !== null);
     if (!isBack && JSON.stringify(known?.permissions) === permissions) continue;
-    // Upstream may now allow what it refused before.
+    // Upstream may now allow requests that it refused before.
     await ctx.upstream.tryAgain(installationCredential(id));
     await tryAgain(ctx.db, { repositoryIds: await findCovered(ctx, id) });
     await wakePaused(ctx, id);
@@ -152,7 +155,7 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
     read.unchanged.length > 0 &&
     total !== (await countCovered(ctx, id, read.unchanged)) + covered(read).length
   ) {
-    // The list moved between two pages, so that some row stands on none that was read.
+    // The list moved between two pages, so a row may stand on no page that was read.
     read = await walk(ctx, REPOSITORIES, { credential, conditional: false });
   }
 
@@ -239,7 +242,7 @@ async function uncover(
       returning repository_id`);
   const lost = rows.map(({ repository_id }) => Number(repository_id));
   const problem = `${reason}, or \`tain remove\` it here`;
-  // Tokens may take it over: then a catch-up says what upstream shows.
+  // A token may still see the repository, and a catch-up finds out.
   if (ctx.config.upstreamTokens.length > 0) return await moveAll(tx, lost, { from: NOT_PAUSED, to: "paused", problem });
   return await pauseWithin(ctx, tx, lost, { from: NOT_PAUSED, problem });
 }

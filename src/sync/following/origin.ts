@@ -10,7 +10,10 @@ export class OriginMismatchError extends Error {
   override name = "OriginMismatchError";
 }
 
-/** All that came from upstream or was wished of it; not our own tokens, the schema's version and the origin. */
+/**
+ * The tables that hold upstream's content or wishes about it. Our own tokens, the schema's version and the origin are
+ * not among them.
+ */
 export const MIRROR_TABLES = [
   "shapes",
   "users",
@@ -69,14 +72,15 @@ export const MIRROR_TABLES = [
   "revisions",
 ] as const;
 
-// A process that was left running holds its locks only for the length of a statement.
+// Long enough for a process that was left running, since it holds each lock only for one statement.
 const LOCK_TIMEOUT = "10s";
 
 /**
  * Notes that this database mirrors `upstream`: a REST address or `SIMULATOR`.
  *
- * - claimed: the database had no upstream, or one that never answered: an address that was mistyped. For the latter the database
- *   has to be `isOurs` alone, as an embedded one is: beside a given one another process may be about to fill it.
+ * - claimed: the database had no upstream, or had one that never answered, such as a mistyped address. The second case
+ *   needs a database that is ours alone (`isOurs`), such as an embedded one: another process may be about to fill a
+ *   shared database.
  * - continued: it mirrors the same upstream already.
  * - emptied: it held a simulated world, which is gone; the mirror begins anew. The queues should be emptied likewise.
  *
@@ -90,7 +94,7 @@ export async function claimOrigin(
 ): Promise<"claimed" | "continued" | "emptied"> {
   return await db.transaction(async (tx) => {
     await tx.query(sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`);
-    // Two starts at once: the second waits here, and then finds what the first has said.
+    // Of two starts at once, the second waits here and then finds the origin that the first stored.
     await tx.query(sql`lock table origin in exclusive mode`);
     const known = await findOrigin(tx);
     if (known === null) {
@@ -118,7 +122,7 @@ export async function findOrigin(queries: Queries): Promise<string | null> {
   return row?.upstream ?? null;
 }
 
-/** Whether upstream has ever shown anything: the first is a user, whose token it is, or a repository. */
+/** Whether upstream has ever shown anything: the token's user or a repository comes first. */
 async function holdsAnything(queries: Queries): Promise<boolean> {
   const [row] = await queries.query<{ holds: boolean }>(
     sql`select exists (select from repositories) or exists (select from users) as holds`,

@@ -5,7 +5,7 @@ import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { partOf } from "../../mirror/store/lists.ts";
 
-/** Says of a wish what is to be mirrored of its repositories beside what `MIRROR` says. */
+/** Sets the parts that a wish adds to those of `MIRROR`. */
 export async function wishForParts(
   { db }: Pick<Context, "db">,
   pattern: string,
@@ -16,8 +16,8 @@ export async function wishForParts(
 }
 
 /**
- * Brings what is mirrored of each repository to what the setting and the wishes say. What was known of a part is forgotten where
- * it is not mirrored any more: no webhook about it is applied from then on.
+ * Brings each repository's parts to what the setting and the wishes say. A part that is no longer mirrored is
+ * forgotten, since its webhooks are no longer applied.
  */
 export async function settleParts({ db, config, clock }: Pick<Context, "db" | "config" | "clock">): Promise<void> {
   await db.transaction(async (tx) => {
@@ -41,7 +41,7 @@ export async function settleParts({ db, config, clock }: Pick<Context, "db" | "c
       delete from mirrored_lists l using repository_syncs s where s.repository_id = l.repository_id
         and s.repository_id = any(${ids}::bigint[])
         and not ${partOf(sql`l.list`)} = any(s.mirrors)`);
-    // A part that has come is read whole, and one that has gone is confirmed no more.
+    // A new part has to be read whole, and a part that was dropped is no longer confirmed.
     await tx.query(
       sql`update repository_syncs set lists_confirmed_at = null where repository_id = any(${ids}::bigint[])`,
     );
@@ -57,7 +57,7 @@ export async function settleParts({ db, config, clock }: Pick<Context, "db" | "c
   });
 }
 
-/** What is mirrored beside issues and pull requests, of those of these repositories that are mirrored. */
+/** The parts of these repositories, by id. Repositories that are not mirrored are left out. */
 export async function findParts(
   queries: Queries,
   repositoryIds: readonly number[],

@@ -38,7 +38,9 @@ export async function pause(
   await ctx.db.transaction((tx) => pauseWithin(ctx, tx, repositoryIds, reason));
 }
 
-/** Upstream was asked, and does not show the repository: it is gone if a webhook said so, too, and else pauses. */
+/**
+ * Upstream was asked, and does not show the repository. It is gone if a webhook called it deleted. Otherwise it pauses.
+ */
 export async function endOrPause(
   ctx: Pick<Context, "config" | "clock" | "db">,
   repositoryId: number,
@@ -58,7 +60,7 @@ function seenOf(id: number, at: Date, how: "hidden" | "deleted"): Seen {
     repositoryId: 0,
     key: id,
     fields: how === "hidden" ? { private: true, visibility: "private" } : {},
-    // As a delivery would say it: the next read of the repository is unconditional then, and decides.
+    // Stamped like a delivery, so that the next read of the repository is unconditional and decides.
     stamp: { updatedAt: at.getTime(), seenAt: at.getTime(), read: false },
     deleted: how === "deleted",
     extent: "part",

@@ -16,7 +16,7 @@ export async function removeSelection(
   const name = pattern.toLowerCase();
   const like = name.endsWith("/*") ? `${escapeLike(name.slice(0, -1))}%` : escapeLike(name);
   const removed = await db.transaction(async (tx) => {
-    // First, since what the wish is just beginning has to be found below: see `holdWish`.
+    // The wish goes first, so that the query below finds a repository that the wish is just beginning: see `holdWish`.
     await tx.query(sql`delete from selections where pattern = ${name}`);
     await forgetProblems(tx, { task: "select", keys: [name] });
     const rows = await tx.query<{ id: string; full_name: string }>(sql`
@@ -68,16 +68,16 @@ const PURGE_BATCH = 5_000;
 async function purgeRepository(db: Database, repositoryId: number): Promise<void> {
   for (const name of BY_REPOSITORY) {
     const table = sql.identifier(name);
-    // In batches: one statement over millions of rows would hold its locks for minutes. A place is known to its partition alone,
-    // where the table has some: without the repository's id, rows of others would go.
+    // In batches, since one statement over millions of rows would hold its locks for minutes. A `ctid` is unique only
+    // within its partition: without the repository's id, rows of other repositories would be deleted.
     for (let deleted = PURGE_BATCH; deleted === PURGE_BATCH; )
       deleted = await db.count(sql`delete from ${table}
         where repository_id = ${repositoryId} and ctid = any(array(select ctid from ${table} where repository_id = ${repositoryId} limit ${PURGE_BATCH}))`);
   }
-  // A validator says that its page is stored, which is not so any more.
+  // A validator says that its page is stored, and these pages are deleted.
   const path = `/repositories/${repositoryId}`;
   await db.query(sql`delete from validators where path = ${path} or path like ${`${path}/%`}`);
-  // Others may show it as what they were forked from.
+  // Forks may show this repository as their parent, so its revision is raised.
   await db.transaction(async (tx) => {
     await tx.query(sql`delete from repositories where id = ${repositoryId}`);
     tx.touch([repositoryId]);

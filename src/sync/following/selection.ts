@@ -65,7 +65,7 @@ export async function resolveSelections(ctx: Context): Promise<void> {
     },
   );
   await settleParts(ctx);
-  // An App's quota that is spent is no reason to fail where tokens go on.
+  // An App's spent quota is no failure where tokens go on.
   const held = waiting ?? (ctx.config.upstreamTokens.length === 0 ? installed : null);
   if (held) throw held;
 }
@@ -73,14 +73,17 @@ export async function resolveSelections(ctx: Context): Promise<void> {
 async function resolve(ctx: Context, wish: Wish): Promise<void> {
   const { pattern } = wish;
   const [owner = "", name = ""] = pattern.split("/");
-  // A repository that an earlier wish has just begun is not asked for again.
+  // An earlier wish may have just begun the repository.
   if (name !== "*" && (await followedAmong(ctx, [pattern])).size > 0) return;
   if (name !== "*") await mirrorOne(ctx, pattern, `/repos/${pattern}`, { pattern });
   else if (!(await isInstalledAlone(ctx, owner))) await mirrorOwner(ctx, owner, wish);
   await ctx.db.query(sql`update selections set resolved_at = ${ctx.clock.now()} where pattern = ${pattern}`);
 }
 
-/** Whose each token is: the tokens of one user share one quota, and see what is theirs alone. */
+/**
+ * Asks upstream which user each token belongs to. The tokens of one user share one quota, and see that user's private
+ * repositories.
+ */
 async function learnOwners(ctx: Context): Promise<void> {
   await eachAlone(ctx, await tokensWithoutOwner(ctx), {
     subjectOf: (token) => ({ task: "token", key: token, repositoryId: null }),
@@ -165,8 +168,8 @@ async function learnType(ctx: Context, owner: string, pattern: string): Promise<
 }
 
 /**
- * The list is read every minute, and so conditionally: unchanged it costs nothing. The first time it is read whole, since
- * what stands unchanged on it may have been removed here. False: there is no such list.
+ * The list is read every minute, so the request is conditional: an unchanged list costs nothing. The first read is
+ * unconditional, since repositories on an unchanged list may have been removed here. False: there is no such list.
  */
 async function mirrorList(
   ctx: Context,
@@ -179,7 +182,7 @@ async function mirrorList(
     if (page.kind === "unchanged") continue;
     for (const representation of requireList(page.path, page.body))
       await beginMirroring(ctx, representation, page.seenAt, { pattern });
-    // Only now, since it says that the page needs no second look.
+    // Stored last, since the validator says that the page needs no second look.
     const { validator } = page;
     if (validator) await ctx.db.transaction((tx) => saveValidator(tx, validator));
   }

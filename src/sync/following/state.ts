@@ -8,13 +8,14 @@ import { forgetProblems } from "../problems/problems.ts";
  *
  * - backfilling: a full copy is under way. What it has is served.
  * - live: the copy is complete, and followed.
- * - paused: upstream does not show the repository at the moment. What we have is served to those who see private
+ * - paused: upstream does not show the repository at the moment. The mirror serves its copy to callers who see private
  *   repositories (`pause.ts`), and catch-ups ask again.
- * - gone: upstream deleted the repository, as a webhook said and a read confirmed, or it was removed here. The rows are kept and not served.
+ * - gone: upstream deleted the repository, as a webhook said and a read confirmed, or it was removed here. The rows are
+ *   kept and not served.
  *
- * The first three follow one another in any order, and each ends in `gone`. Only a wish leads out of `gone`: `begin`. Jobs
- * run for minutes beside removals, so each of their moves names the states that it may start from. Postgres refuses every
- * other way out of `gone` (0014).
+ * The first three follow one another in any order, and each ends in `gone`. Only a wish leads out of `gone`: `begin`.
+ * Jobs run for minutes beside removals, so each of their moves names the states that it may start from. Postgres
+ * refuses every other way out of `gone` (0014).
  */
 export type FollowedState = Exclude<SyncState, "gone">;
 

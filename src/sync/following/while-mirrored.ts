@@ -5,7 +5,7 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { findMirrored } from "./state.ts";
 
-/** A job was asked to stop. It goes on at the page that it had come to. */
+/** A job was asked to stop. Its next run continues at the same page. */
 export class InterruptedError extends Error {
   override name = "InterruptedError";
 }

@@ -47,14 +47,14 @@ export interface MadeOf extends MakingOf {
 
 const EVENTS = new Map<Kind, string>(Object.entries(SUBJECTS).map(([event, { kind }]) => [kind, event]));
 
-/** Comments and the like: the kind that they stand under, and the key that holds its number. */
+/** The kind that a comment or review stands under, and the key that holds the parent's address. */
 const PARENTS: Partial<Record<Kind, { kind: Kind; address: string; as: string }>> = {
   issue_comment: { kind: "issue", address: "issue_url", as: "issue" },
   review: { kind: "pull_request", address: "pull_request_url", as: "pull_request" },
   review_comment: { kind: "pull_request", address: "pull_request_url", as: "pull_request" },
 };
 
-/** Payloads in upstream's form, as the mirror has everything now. What cannot be shown whole is not among the answers. */
+/** Payloads in upstream's form, with the mirror's values of now. An event that cannot be shown whole is left out. */
 export async function withPayloads(
   tx: Transaction,
   { repositoryId, api }: { repositoryId: number; api: string },
@@ -114,7 +114,7 @@ export async function withPayloads(
   });
 }
 
-/** Accounts are shown as they were; a deleted label is shown nowhere. */
+/** Deleted accounts are still shown; a deleted label is not. */
 function isShown(stored: Stored | undefined, kind: Kind): boolean {
   return stored !== undefined && (kind !== "label" || stored.deletedAt === null);
 }
@@ -125,7 +125,7 @@ const SIMPLE_USER =
     /\s+/,
   );
 
-/** As payloads have it, where they differ from reads. */
+/** The document as webhooks show it, which differs from reads. */
 function documentIn(kind: Kind, document: Fields): Fields {
   switch (kind) {
     case "issue": {
@@ -160,12 +160,12 @@ function suiteIn(document: Fields): Fields {
   return Object.fromEntries(Object.entries(document).filter(([key]) => !NOT_IN_RUNS.has(key)));
 }
 
-/** The same beside another subject, such as the pull request of a review. */
+/** The document as it stands beside another subject, such as the pull request of a review. */
 function besideIn(kind: Kind, document: Fields): Fields {
   return kind === "pull_request" ? withoutDetail(kind, document) : documentIn(kind, document);
 }
 
-/** Without what only a single one shows. */
+/** The document without the keys that only a read of one resource shows. */
 function withoutDetail(kind: Kind, document: Fields): Fields {
   const { detailKeys } = resourceOf(kind);
   return Object.fromEntries(Object.entries(document).filter(([key]) => !detailKeys.has(key)));
@@ -185,7 +185,10 @@ function valueIn(document: Fields, key: string): [string, Json][] {
   return value === undefined ? [] : [[key, value]];
 }
 
-/** The account that did it, where the resource says so. Otherwise upstream's account for nobody, which gives nobody a right. */
+/**
+ * The account that made the change, where the resource names it. Otherwise upstream's `ghost`, an account that gives
+ * nobody a right.
+ */
 function senderOf({ subject, making }: MakingOf, document: Fields, at: { api: string; page: string }): Json {
   const isBorn = making.tells.some(({ aspect, value }) => aspect === "exists" && value === true);
   const did = isBorn

@@ -6,12 +6,15 @@ import { type Aspect, aspectName, aspectOf, eventsRepositoryOf, sameAspect } fro
 import type { Merged } from "../../mirror/store/merge.ts";
 import type { Telling } from "./tellings.ts";
 
-/** A delivery that is to be told, with what it tells of. */
+/** A delivery to tell to targets, with the aspects that it tells. */
 export interface HeardDelivery extends Told {
   tellings: readonly Telling[];
 }
 
-/** The last that these deliveries say of each aspect. What one only shows beside something else counts where nothing else is said. */
+/**
+ * The last value that these deliveries give each aspect. A value that is only shown beside the event's subject counts
+ * if no delivery tells it outright.
+ */
 export function lastSaid(heard: readonly HeardDelivery[]): Map<string, Json> {
   const said = new Map<string, Json>();
   for (const isBeside of [true, false])
@@ -30,9 +33,9 @@ interface FoundChangeRow extends Aspect {
 }
 
 /**
- * Holds deliveries against the events that we make. What a webhook tells of is not to be made any more; what was made already is
- * not told again. Answers the deliveries that are to be told. To be called once they are merged: then a change that was found
- * before is committed, and one that will be found later shows what they have changed.
+ * Compares deliveries with made events. No event is made of a change that a webhook tells, and a webhook that repeats a
+ * made event is not told to targets. Answers the deliveries to tell. Call it after the merge: changes found earlier are
+ * committed by then, and later ones see the merged rows.
  */
 export async function heardAnew(
   tx: Transaction,
@@ -46,7 +49,7 @@ export async function heardAnew(
   const rows = await lockFound(tx, tellings);
   if (rows.size === 0 && tied.size === 0) return heard;
   const stored = new Map(merged.map((one) => [resourceName(one), one.stored]));
-  /** Nobody was told yet that it is there, so whatever is told of it counts. */
+  /** No target has heard of the resource yet, so each telling of it counts. */
   const isFresh = (one: Telling) => (rows.get(aspectName({ ...one, aspect: "exists" }))?.foundAt ?? null) !== null;
   const isOtherwise = ({ aspect, value, ...one }: Telling) => {
     const now = aspectOf(one.kind, stored.get(resourceName(one)), aspect);
@@ -77,19 +80,23 @@ function resourceName(one: Omit<Aspect, "aspect">): string {
   return `${one.kind} ${eventsRepositoryOf(one)}/${one.key}`;
 }
 
-/** Whether an event was made that says the same, or something newer. Once a webhook has told of more, the same may come again. */
+/**
+ * Whether a made event already says the same or something newer. After a webhook has told another value, the old value
+ * may be news again.
+ */
 function wasMade(row: FoundChangeRow | undefined, { aspect, value, updatedAt }: Telling): boolean {
   if (!row) return false;
   const { made, madeUntil, overtaken } = row;
   if (made === null) return false;
-  // Nothing is made twice, and a deletion need not move its `updated_at`.
+  // A resource is created only once, so this telling is old. The times would not show it: a deletion need not move
+  // `updated_at`.
   if (aspect === "exists" && value === true) return true;
   const laterMs = updatedAt !== null && madeUntil !== null ? updatedAt.getTime() - madeUntil.getTime() : null;
   if (laterMs !== null && laterMs < 0) return true;
   return (!overtaken || laterMs === 0) && made.some((one) => sameAspect(one, value));
 }
 
-/** The found changes that these reports are about. Mostly there are none. */
+/** Locks the found changes that these tellings are about. Mostly there are none. */
 async function lockFound(tx: Transaction, tellings: readonly Telling[]): Promise<Map<string, FoundChangeRow>> {
   const x = table(tellings);
   const rows = await tx.prepared<FoundChangeRow>(sql`
@@ -100,10 +107,10 @@ async function lockFound(tx: Transaction, tellings: readonly Telling[]): Promise
   return new Map(rows.map((row) => [aspectName(row), row]));
 }
 
-/** `foundAt`: it is found to be otherwise by now. */
+/** `foundAt`: when the mirror found another value; null: it did not. */
 type NotedTelling = Telling & { foundAt: Date | null };
 
-/** The last that webhooks say: what waits to be made is held against it. */
+/** Stores the last values that webhooks tell. Waiting changes are compared with them. */
 async function noteSaid(tx: Transaction, said: readonly NotedTelling[], at: Date): Promise<void> {
   if (said.length === 0) return;
   await tx.prepared(sql`

@@ -17,7 +17,7 @@ import { makingsOf } from "./makings.ts";
 
 /** Resources of one transaction. */
 const MOST_RESOURCES = 50;
-/** Of a transaction that loses again and again. */
+/** How often a transaction is tried that conflicts again and again. */
 const MOST_TRIES = 3;
 /** Bounds one call; the scheduler asks again within seconds. */
 const MOST_REPOSITORIES = 100;
@@ -40,7 +40,8 @@ interface StoredChange {
 export async function makeEvents(ctx: Making, signal?: AbortSignal): Promise<number> {
   counterOf(ctx);
   const until = new Date(ctx.clock.now().getTime() - ctx.config.eventsMadeAfterMs);
-  // One that failed goes behind those found before it failed, so failing ones never fill each call.
+  // A repository that failed goes behind those with changes from before its failure. So failing ones never fill each
+  // call.
   const due = await ctx.db.query<{ id: number }>(sql`select f.repository_id::float8 as id from found_changes f
       left join problems failed on failed.task = 'events' and failed.key = f.repository_id::text
     where f.found_at <= ${until} and not ${rests(ctx, "events", sql`f.repository_id::text`)}
@@ -80,7 +81,10 @@ interface Made {
   targets: number[];
 }
 
-/** Merges lock the same rows in another order, since they do not know which of them are waiting. What loses to one is made anew. */
+/**
+ * Merges lock the same rows in another order, since they do not know which rows wait for an event. A transaction that
+ * loses to a merge is tried again.
+ */
 async function makeDespiteConflicts(ctx: Making, repositoryId: number, until: Date): Promise<Made> {
   for (let tries = 1; ; tries++) {
     try {
@@ -166,7 +170,10 @@ function withTimes(events: readonly MadeOf[], found: readonly StoredChange[]): (
   });
 }
 
-/** The events for one resource. What is again as it was needs none; what says that it is there says all of it. */
+/**
+ * The events for one resource. A value that has changed back needs no event. The event of a new resource tells all its
+ * values.
+ */
 function makingsFor(found: readonly StoredChange[], all: ReadonlyMap<string, Stored>): MakingOf[] {
   const [first] = found;
   const stored = first && all.get(`${first.kind} ${first.key}`);
@@ -183,7 +190,7 @@ function makingsFor(found: readonly StoredChange[], all: ReadonlyMap<string, Sto
   return makingsOf(kind, changed).map((making) => ({ subject: { kind, key }, stored, making }));
 }
 
-/** Notes what was told, and that nothing of it waits any more. */
+/** Stores which values the events told, and ends the waiting of these changes. */
 async function settle(
   tx: Transaction,
   repositoryId: number,
@@ -211,7 +218,7 @@ async function settle(
   await note(tx, repositoryId, [...told.values()], now);
 }
 
-/** Nothing is to be made of these any more. What an event has told of before is kept. */
+/** Ends the waiting of these changes. Values that an earlier event told are kept. */
 async function forget(tx: Transaction, repositoryId: number, over: readonly StoredChange[]): Promise<void> {
   if (over.length === 0) return;
   const [kinds, keys, aspects] = [
@@ -245,7 +252,7 @@ async function note(
 
 const BATCH_SIZE = 1_000;
 
-/** Forgets what was made so long ago that its webhook will not come any more, and what was only heard for a while. */
+/** Forgets made events that are too old for a webhook to follow, and aspects that were only heard of a while ago. */
 export async function pruneFound(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
   signal?: AbortSignal,

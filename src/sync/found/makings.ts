@@ -1,17 +1,17 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 
-/** An aspect that was found changed: what others were told of it, and what it is. */
+/** An aspect that was found changed: the value that targets know, and the value now. */
 export interface Changed {
   aspect: string;
   was: Json;
   now: Json;
 }
 
-/** An event that is to be made: its action, and what it tells. */
+/** An event to be made: its action, and the aspects that it tells. */
 export interface Making {
   action: string;
-  /** The aspects that it tells of, and what it says of each. */
+  /** The aspects that the event tells, with their values. */
   tells: readonly { aspect: string; value: Json }[];
   /** The label, milestone or account that its payload shows beside its subject. */
   beside?: Pick<ResourceKey, "kind" | "key"> & { as: string };
@@ -19,7 +19,7 @@ export interface Making {
   more?: Fields;
 }
 
-/** Keys whose change is told as `edited`, with what they were. */
+/** Keys whose change is told as `edited`, with their former values. */
 const EDITED: ReadonlySet<string> = new Set([
   "title",
   "body",
@@ -50,7 +50,7 @@ export function makingsOf(kind: Kind, changed: readonly Changed[]): Making[] {
   if (exists) {
     const isClosed = exists.now === true && kind !== "milestone" && changed.some(isClosing);
     const since = exists.now === true && AT_BIRTH.has(kind) ? changed.flatMap((one) => otherwise(kind, one)) : [];
-    // A listener for closings hears of this one by its name.
+    // A new resource that is already closed also gets a `closed` event, for listeners to that action.
     return [...existence(kind, exists), ...(isClosed ? [{ action: "closed", tells: CLOSED }] : []), ...since];
   }
   return [...edited(kind, changed), ...changed.flatMap((one) => otherwise(kind, one))];
@@ -66,13 +66,13 @@ const isClosing = ({ aspect, now }: Changed) => aspect === "state" && now === "c
 function existence(kind: Kind, { now }: Changed): Making[] {
   const tells = [{ aspect: "exists", value: now }];
   if (now !== true) return NEVER_DELETED.has(kind) ? [] : [{ action: "deleted", tells }];
-  // Upstream tells the making of a suite to its App alone.
+  // Upstream tells of a new suite only to the App that made it.
   if (kind === "repository" || kind === "check_suite") return [];
   const isTalkedAbout = kind === "issue" || kind === "pull_request";
   return [{ action: isTalkedAbout ? "opened" : kind === "review" ? "submitted" : "created", tells }];
 }
 
-/** Upstream tells of no such deletion, or in another way. */
+/** Kinds whose deletion upstream does not tell, or tells in another way. */
 const NEVER_DELETED: ReadonlySet<Kind> = new Set<Kind>([
   "pull_request",
   "review",

@@ -7,7 +7,7 @@ export interface Telling extends Aspect {
   value: Json;
   /** The subject's `updated_at` in the payload; null: it has none. */
   updatedAt: Date | null;
-  /** It is only shown along with what the webhook tells of. */
+  /** Whether the payload only shows the value, beside the one that the webhook tells. */
   isBeside: boolean;
 }
 
@@ -32,7 +32,7 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
   check_run: { kind: "check_run", in: "check_run", by: "id" },
 };
 
-/** The aspects that a webhook tells of by its action. What else its payload shows has an event of its own. Pure. */
+/** The aspects that a webhook tells by its action. Other values in its payload have events of their own. Pure. */
 export function tellingsOf(event: string, payload: Fields, repositoryId: number | null): Telling[] {
   const about = SUBJECTS[event];
   const subject = about && payload[about.in];
@@ -56,7 +56,7 @@ type AspectValues = [aspect: string, value: Json][];
 const KEYS = ["title", "body", "state", "locked", "draft", "head", "base"];
 const LISTS = { labels: "label", assignees: "assignee", requested_reviewers: "requested_reviewer" };
 
-/** First values of which upstream tells as it tells of changes. */
+/** First values for which upstream sends change events too, such as the labels of a new issue. */
 function shownAtBirth(subject: Fields): AspectValues {
   const members = Object.entries(LISTS).flatMap(([list, name]) =>
     rowsOf(subject[list]).map(({ id }): AspectValues[number] => [`${name} ${id}`, true]),

@@ -9,9 +9,11 @@ import { readOpenPulls } from "../reads/open-pulls.ts";
 import { doubtThreads, type StandingThreads, THREADS_STANDING } from "./standing-threads.ts";
 
 const QUIET_MS = 60 * 60_000;
-/** For repositories of which upstream has told nothing since, and had nothing to tell. */
+/** For repositories about which upstream had nothing to tell since. */
 const SILENT_MS = 24 * 3_600_000;
-/** After a push to a base. It may have taken commits out of pull requests, and upstream does not name them. */
+/**
+ * After a push to a base branch. The push may have taken commits out of pull requests, and upstream does not say which.
+ */
 const PUSHED_MS = 5 * 60_000;
 
 /** Whether upstream has to be asked again how long the lists of the row `s` of `repository_syncs` are. */
@@ -37,8 +39,8 @@ const LENGTHS: Record<RestListName, (pull: ListLengths) => number> = {
 };
 
 /**
- * Asks upstream how many commits and files the open pull requests have, and how their threads stand. Lists that are shorter or longer
- * here have to be read: unchanged that costs nothing. So have threads that stand otherwise.
+ * Asks upstream for the number of commits and files of open pull requests, and for the state of their threads. A list
+ * with another length here has to be read, which costs nothing if it is unchanged. So have threads in another state.
  * @throws PullsNotShownError when upstream's GraphQL does not show the repository
  */
 export async function confirmLists(ctx: Context, repository: MirroredRepository): Promise<void> {
@@ -76,7 +78,10 @@ async function confirmLengths(ctx: Context, repository: MirroredRepository, star
   });
 }
 
-/** A question that is too heavy for upstream even alone is left to the audit: it must not keep the others from being read. */
+/**
+ * A question that is too heavy even for a single pull request is left to the audit. It must not keep other lists from
+ * being read.
+ */
 async function confirmThreads(ctx: Context, repository: MirroredRepository, startedAt: Date): Promise<void> {
   try {
     const pulls = await readOpenPulls<StandingThreads>(ctx, repository, THREADS_STANDING);
@@ -87,7 +92,7 @@ async function confirmThreads(ctx: Context, repository: MirroredRepository, star
   }
 }
 
-/** Takes away the lists of pull requests that are no more. */
+/** Deletes the lists of deleted pull requests. */
 async function forgetDeleted(ctx: Context, { id }: MirroredRepository): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     const gone = await tx.query<{ list: ListName; number: number }>(sql`

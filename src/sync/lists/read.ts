@@ -19,15 +19,15 @@ import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 export interface UnreadList {
   list: ListName;
   number: number;
-  /** What it will be the list of. */
+  /** The version of the pull request that the list will belong to. */
   version: string;
   heardAt: Date;
   isOpen: boolean;
 }
 
 /**
- * Reads a list to its end, and stores it page by page. It counts as read only if it is of the head that the pull request has here: a
- * list names its head, and one that cannot is believed once no replica can lag.
+ * Reads a list to its end, and stores it page by page. The list counts as read only if it belongs to the head that the
+ * mirror knows. Most lists show their head. A list that does not is believed once no replica can lag.
  * @throws AbsentError when upstream does not show it; RemovedError when the repository is removed meanwhile
  */
 export async function readList(
@@ -64,7 +64,7 @@ export async function readList(
   });
 }
 
-/** A page that is as it was says nothing new, but that those after it may be gone. */
+/** Stores one page. An unchanged page stores nothing; if it is the last page, rows after it are deleted. */
 async function storePage(
   ctx: Context,
   repository: MirroredRepository,
@@ -93,7 +93,7 @@ async function storePage(
     const at = sightingOf(ctx, repository, page.seenAt);
     const rows = requireList(page.path, page.body).map((row) => observeListed(objectOf(row), at));
     await mergeObserved(tx, joinObserved(rows.map(({ embedded }) => embedded)));
-    // Until the end is read the list is made of two.
+    // Until the last page is read, the list mixes the old and the new version.
     await tx.query(sql`
       update mirrored_lists set read_at = null
         where repository_id = ${repositoryId} and list = ${list} and number = ${number}`);

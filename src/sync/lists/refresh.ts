@@ -10,13 +10,16 @@ import { areListsDue, confirmLists } from "./confirm.ts";
 import { readList, type UnreadList } from "./read.ts";
 import { threadReader } from "./threads.ts";
 
-/** So many a turn, so that a long first copy can be stopped between two. Threads are asked for together. */
+/**
+ * Lists in one turn, so that a long first copy can stop between two turns. Threads are asked for together, so a turn
+ * has more of them.
+ */
 const AT_ONCE = { rest: 60, threads: 250 };
 const TOGETHER = 4;
 
 /**
- * Reads the lists of a repository that are not held, or not as they are now: those of open pull requests first. Closed ones are part of
- * the first copy, and have as little right to the quota.
+ * Reads the lists of a repository that are missing or out of date, those of open pull requests first. Lists of closed
+ * ones belong to the first copy, and get the low priority of a copy.
  */
 export async function refreshLists(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
   const now = ctx.clock.now();
@@ -61,8 +64,8 @@ function subjectOf(repositoryId: number, { list, number }: Pick<UnreadList, "lis
 }
 
 /**
- * Lists that have to be read and are not left alone, after a failure of their own.
- * @param areRipe only those of which every replica shows what was told: no other read would be believed
+ * Lists that have to be read, without those that are left alone after a failure.
+ * @param areRipe only lists whose news is old enough for every replica: no other read would be believed
  */
 async function findUnreadLists(
   ctx: Pick<Context, "db" | "clock" | "config">,
@@ -77,7 +80,7 @@ async function findUnreadLists(
       where ${isRipe} and not ${rests(ctx, "refresh", sql`w.key`)} order by w."isOpen" desc, w.number desc, w.list limit ${most}`);
 }
 
-/** Whether some of them are left alone because upstream, a mirror itself, has still to read them. */
+/** Whether a list is left alone because upstream is a mirror that still has to read it. */
 async function isAnyUnread(
   { db }: Pick<Context, "db">,
   repositoryId: number,
@@ -91,8 +94,8 @@ async function isAnyUnread(
 }
 
 /**
- * As a table `w`. `key`: as in `subjectOf`. A comment that came after the threads of its pull request were read may begin one; of those that
- * were there before, reading them again would tell no more.
+ * The unread lists as a table `w`. `key`: as in `subjectOf`. Threads are read again if a comment came after the last
+ * read, since it may begin a thread. For older comments another read would tell nothing new.
  */
 function unreadLists(repositoryId: number, lists: readonly ListName[]): Sql {
   return sql`(select x.list, p.number, ${VERSION} as version, coalesce(l.heard_at, p.seen_at) as "heardAt", p.state = 'open' as "isOpen",

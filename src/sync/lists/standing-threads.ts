@@ -11,7 +11,7 @@ import { whileMirrored } from "../following/while-mirrored.ts";
 import { PullsNotShownError, readSinglePulls } from "../reads/graphql-pulls.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 
-/** How the threads of a pull request stand, as far as can change without a push. A hundred pull requests cost a point. */
+/** The state of a pull request's threads that can change without a push. A hundred pull requests cost a point. */
 export const THREADS_STANDING =
   "number headRefOid reviewThreads(first: 100) { totalCount nodes { id isResolved isOutdated } }";
 
@@ -22,9 +22,10 @@ export interface StandingThreads {
 }
 
 /**
- * Leaves to upstream, and to a read, the threads that stand otherwise at upstream than here: nothing told of it. Answers their pull
- * requests. What was told or read since `startedAt` is left as it is.
- * @param isRead whether they are to be read: an audit that repairs nothing only asks which they are
+ * Finds threads whose state at upstream differs from here, so a webhook was lost. Callers who ask for them are
+ * forwarded until they are read. Answers their pull requests. Threads that were told or read since `startedAt` are left
+ * as they are.
+ * @param isRead whether to read them: an audit that repairs nothing only asks which threads differ
  */
 export async function doubtThreads(
   tx: Transaction,
@@ -48,7 +49,7 @@ export async function doubtThreads(
             and t.node_id = y.id and t.is_resolved = y.resolved and t.is_outdated = y.outdated))
       order by 1`);
   const numbers = differing.map(({ number }) => number);
-  // Nobody has said when it was done, so any read is believed.
+  // No webhook says when the change was made, so any read is believed.
   const at = new Date(startedAt.getTime() - 2 * REPLICA_LAG_MS);
   if (isRead && numbers.length > 0)
     await leaveThreads(
@@ -60,8 +61,8 @@ export async function doubtThreads(
 }
 
 /**
- * Compares the threads of these pull requests with upstream's, for a point for a hundred that have some. Those of open ones are
- * compared each hour; of the others nothing but an audit finds that a webhook was lost.
+ * Compares the threads of these pull requests with upstream's, for a point per hundred pull requests with threads. Open
+ * pull requests are compared each hour. For closed ones only an audit finds a lost webhook.
  */
 export async function auditThreads(
   ctx: Context,
@@ -82,7 +83,7 @@ export async function auditThreads(
     const read = { priority: "audit", signal } as const;
     ({ pulls } = await readSinglePulls<StandingThreads>(ctx, repository, asked, THREADS_STANDING, read));
   } catch (error) {
-    // REST shows no threads. Where reading them fails, that is said in words.
+    // REST shows no threads. The read of the list reports the problem.
     if (error instanceof PullsNotShownError || error instanceof GraphqlTooHeavyError) return [];
     throw error;
   }

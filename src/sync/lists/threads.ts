@@ -21,7 +21,7 @@ const PAGE = 100;
 /** A point buys so many requests: one for each list of threads, and one for the first comment of each thread that is asked for. */
 const A_POINT = 100;
 
-/** The first comment tells which comments of the mirror's a thread is made of. */
+/** The first comment tells which mirrored comments belong to the thread. */
 function threadsFrom(first: number, after: string | null): string {
   const page = after === null ? `first: ${first}` : `first: ${first}, after: ${JSON.stringify(after)}`;
   return `number headRefOid reviewThreads(${page}) { pageInfo { hasNextPage endCursor } nodes {
@@ -52,7 +52,10 @@ interface PullThreads {
   reviewThreads: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: (Thread | null)[] };
 }
 
-/** What upstream shows of the threads of a pull request. `head` null: it was not asked, since there are none. */
+/**
+ * What upstream shows of the threads of a pull request. `head` null: upstream was not asked, since there are no
+ * threads.
+ */
 interface Shown {
   head: string | null;
   threads: Thread[];
@@ -62,12 +65,12 @@ interface Shown {
 type Read = (list: UnreadList) => Promise<"read" | "unread">;
 
 /**
- * How each of these lists of threads is read. Those of several pull requests are asked for in one query, once the first of them is to be
- * read: about as many threads as each has here, so that hardly more is charged than there are. Without a comment there is no thread, and
- * nothing is asked.
+ * Prepares the reads of these lists of threads. The read of the first list asks for the threads of several pull
+ * requests in one query. It asks for about as many threads as the mirror has, so that upstream charges for few that do
+ * not exist. Without a comment there is no thread, and nothing is asked.
  *
- * A list counts as read only if it is of the head that the pull request has here, and was asked for when every replica showed what was
- * told of it. Reading throws AbsentError when upstream does not show the pull request.
+ * A list counts as read only if it belongs to the head that the mirror knows, and was asked for when every replica knew
+ * the last news. Reading throws AbsentError when upstream does not show the pull request.
  */
 export async function threadReader(
   ctx: Context,
@@ -117,7 +120,7 @@ function forAPoint(pulls: readonly { number: number; threads: number }[]): { num
   return groups;
 }
 
-/** How many threads these pull requests have by the comments that are here; absent: none, and no comment may be missing. */
+/** How many threads these pull requests have, by the mirrored comments; absent: none, and no comment is missing. */
 async function countRoots(
   { db }: Pick<Context, "db">,
   { id }: MirroredRepository,
@@ -138,7 +141,7 @@ interface Asking {
   priority: Priority;
 }
 
-/** By number; an error is one pull request's own. Deleted ones are left out. */
+/** The threads by pull request number. An error concerns one pull request. Deleted pull requests are left out. */
 async function ask(
   ctx: Context,
   repository: MirroredRepository,
@@ -184,7 +187,7 @@ async function readOn(
     const fields = threadsFrom(PAGE, page.pageInfo.endCursor);
     const { pulls, faults } = await read(ctx, repository, [number], fields, asking);
     const [next] = pulls;
-    // A push has made another list.
+    // A push between two pages has changed the list.
     if (!next || next.headRefOid !== headRefOid)
       return { threads, fault: faults.get(number) ?? { type: null, path: [], message: "it was pushed to" } };
     page = next.reviewThreads;
@@ -226,14 +229,14 @@ async function store(
     tx.touch([repository.id]);
     const [isOf = ""] = version.split(" ");
     if (head !== null && head !== isOf) {
-      // One of them has not heard of a push.
+      // Either upstream's replica or the mirror has not heard of a push yet.
       if (heardAt < lagging)
         await storeMarks(tx, [
           { kind: "pull_request", repositoryId: repository.id, key: number, askedAt: startedAt, notBefore: startedAt },
         ]);
       return "unread";
     }
-    // A comment that has just come, and that no thread has, is what a lagging replica does not show.
+    // A recent comment in no thread is a sign of a lagging replica.
     const [read] = await tx.query<{ read_at: Date | null }>(sql`
       update mirrored_lists l set read_at = case when (l.told_at is null or l.told_at < ${lagging}) and not exists (
             select from pull_request_review_comments c where c.repository_id = l.repository_id and c.pull_number = l.number

@@ -14,19 +14,19 @@ import { InterruptedError, RemovedError } from "../following/while-mirrored.ts";
 import { PullsNotShownError } from "../reads/graphql-pulls.ts";
 import type { Cause } from "./problems.ts";
 
-/** Upstream does not show what was asked for. The message says so in words for the one who wished for it. */
+/** Upstream does not show what was asked for. The message says so for the operator who wished for it. */
 export class AbsentError extends Error {
   override name = "AbsentError";
 }
 
-/** The credential may not ask, for now. All that the same credential is needed for has to wait. */
+/** The credential may not ask for now. Everything that needs the same credential has to wait. */
 export type CredentialWait = QuotaSpentError | CredentialRejectedError;
 
 type FailureClass =
-  /** The one thing that was being done is to blame. `isFinal`: to do it again cannot help. */
+  /** Only the thing at hand is to blame. `isFinal`: another try cannot help. */
   | { kind: "failed"; cause: Cause; isFinal?: true }
   | { kind: "waits"; error: CredentialWait }
-  /** Nothing can be done until it is back: the one thing has nothing to do with it. */
+  /** An outage, which is not the thing's fault. All work waits until it is over. */
   | { kind: "away"; what: "upstream" | "queues" | "postgres" | "inbox" }
   /** The work was ended from outside, or its repository was removed. */
   | { kind: "ended" };
@@ -40,10 +40,10 @@ export function classifyFailure(error: unknown): FailureClass {
   if (error instanceof NotYetError) return { kind: "failed", cause: "unread" };
   if (error instanceof AbsentError) return { kind: "failed", cause: "absent" };
   if (error instanceof UpstreamRefusedError) return { kind: "failed", cause: "refused" };
-  // A credential that does not cover the repository yet looks the same, and soon does.
+  // Trying again may help: a credential that does not cover the repository yet gets the same answer.
   if (error instanceof GraphqlTooHeavyError || error instanceof PullsNotShownError)
     return { kind: "failed", cause: "unavailable" };
-  // These stand before Postgres: their causes may look like an outage of Postgres.
+  // These tests come before the one for Postgres: the cause of such an error may look like an outage of Postgres.
   if (error instanceof UpstreamUnavailableError)
     return error.outage === "unreachable"
       ? { kind: "away", what: "upstream" }

@@ -1,6 +1,8 @@
 import type { Context } from "../../context.ts";
 
-/** Says of each repository which others are asked for with the same credential: its group is spent when that one is. */
+/**
+ * Groups repositories by the credential that reads them. When the credential's quota is spent, the whole group waits.
+ */
 export async function groupsOf(
   { upstream }: Pick<Context, "upstream">,
   repositoryIds: readonly number[],

@@ -7,26 +7,34 @@ import { type Cause, endProblem, findProblems, nameOf, noteFailure, type Problem
 type Isolating = Pick<Context, "db" | "clock" | "config" | "random" | "log">;
 
 /**
- * How to do something to each of several things. Whatever loops over repositories, installations, wishes, hooks, marks or tokens
- * goes through `eachAlone`, so that none of them stops the others. `refresh/mergeability.ts` does not: its job takes marks of many
- * repositories, and each one's failure is told by the job of that mark.
+ * How to work on several things, one by one. Every loop over repositories, installations, wishes, hooks, marks or
+ * tokens goes through `eachAlone`, so that a failed one does not stop the others. The exception is
+ * `refresh/mergeability.ts`: its job takes marks of many repositories, and the job of each mark reports that mark's
+ * failure.
  */
 interface Each<Item, Value> {
   subjectOf(item: Item): Subject;
-  /** Those that need the same credential: when it is spent for one, the others of the group wait as well. Default: all. */
+  /**
+   * The group of items that need the same credential: when its quota is spent for one, the others wait as well.
+   * Default: all items.
+   */
   groupOf?(item: Item): unknown;
   /** Default 1. */
   atOnce?: number;
   signal?: AbortSignal | undefined;
   work(item: Item): Promise<Value>;
-  /** Is given what each batch brought before the next is begun. `failed`: their turn is over all the same. */
+  /**
+   * Called with the results of each batch, before the next batch begins. `failed`: items that failed, which count as
+   * tried.
+   */
   store?(done: readonly { item: Item; value: Value }[], failed: readonly Item[]): Promise<void>;
 }
 
 /**
- * Does the work for each item that is not left alone, in their order. An item that fails keeps its problem in words, and is
- * left alone for a while, which doubles with each failure. Answers why some could not be tried; null: each was.
- * @throws what is no item's fault, such as an absent Postgres: the first of them; the others are logged
+ * Does the work for each item that is not left alone, in their order. An item that fails keeps its problem in words,
+ * and is left alone for a while, which doubles with each failure. Answers why some items could not be tried; null: all
+ * were tried.
+ * @throws an error that is no item's fault, such as an absent Postgres: the first; further ones are logged
  */
 export async function eachAlone<Item, Value>(
   ctx: Isolating,
@@ -68,12 +76,12 @@ export async function eachAlone<Item, Value>(
   return soonest([...waiting.values()]);
 }
 
-/** So often a job is tried again within seconds, by its queue, before it is left alone. */
+/** The queue tries a failed job this often within seconds, before the job is left alone. */
 const QUICK_TRIES = 3;
 
 /**
- * The same for the one thing that a job is about. False: it is left alone for now, or failed. What mostly passes within
- * seconds is thrown the first few times, so that the queue tries again.
+ * The same for the only thing of a job. False: the thing is left alone for now, or it failed. Errors that mostly pass
+ * within seconds are thrown the first few times, so that the queue tries again.
  */
 export async function tryAlone(ctx: Isolating, subject: Subject, work: () => Promise<unknown>): Promise<boolean> {
   const problem = (await findProblems(ctx, [subject])).get(nameOf(subject)) ?? null;
@@ -127,7 +135,7 @@ async function note(
   return nextAt;
 }
 
-/** What ends first. */
+/** The wait that ends first. */
 function soonest(waiting: readonly CredentialWait[]): CredentialWait | null {
   const spent = waiting.filter((error) => error instanceof QuotaSpentError);
   const first = spent.toSorted((a, b) => a.resetAt.getTime() - b.resetAt.getTime())[0];

@@ -6,7 +6,7 @@ import { type Backoff, waitAfterMs } from "../../operations/backoff.ts";
 import { parseTokens } from "../../upstream/credentials/credentials.ts";
 
 /**
- * Why one thing failed, though others may go well:
+ * Why one thing failed, while others may succeed:
  * - absent: upstream does not show it. Deleted, hidden, forbidden and misspelt look alike.
  * - refused: upstream understood, and will not (403 by a permission, SAML, 422 …).
  * - unavailable: upstream failed with 5xx, ran out of time, or its answer could not be read.
@@ -32,7 +32,7 @@ export type Task =
 /** One thing that may fail alone. */
 export interface Subject {
   task: Task;
-  /** The thing that it is done to: a wish, an installation, a repository's id … */
+  /** The thing that the task works on: a wish, an installation, a repository's id … */
   key: string;
   /** The repository that it concerns; null: none, or several. */
   repositoryId: number | null;
@@ -50,17 +50,21 @@ export interface Problem {
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-/** How long it is left alone. What is gone seldom comes back, and a 404 is never free: twelve requests a day at most. */
+/**
+ * How long a failed thing is left alone. An absent thing seldom comes back, and a 404 is never free: twelve requests a
+ * day at most.
+ */
 const WAITS: Record<Cause, Backoff> = {
   absent: { firstMs: 5 * MINUTE, longestMs: 4 * HOUR },
   refused: { firstMs: MINUTE, longestMs: HOUR },
   // Mostly over within seconds.
   unavailable: { firstMs: 1_000, longestMs: HOUR },
-  // Mostly the other mirror is reading it just now. Its own upstream may be away, or it is making its first copy.
+  // Mostly the other mirror is reading the thing just now. But its upstream may be away, or it may still make its first
+  // copy.
   unread: { firstMs: 2_000, longestMs: 15 * MINUTE },
   own: { firstMs: 1_000, longestMs: HOUR },
 };
-/** One resource that is refused for good is as seldom asked for as what is gone. */
+/** A single resource that upstream refuses for good is asked for as seldom as an absent one. */
 function waitsOf(task: Task, cause: Cause): Backoff {
   return task === "refresh" && cause === "refused" ? WAITS.absent : WAITS[cause];
 }
@@ -93,20 +97,20 @@ function isResting({ clock, config }: Pick<Context, "clock" | "config">): Sql {
   return sql`(p.next_at > ${clock.now()} and p.credentials = ${credentialsOf(config)})`;
 }
 
-/** Whether the task is to leave that alone for now; `key` is a text in SQL. */
+/** Whether the task leaves the thing named `key` alone for now; `key` is a text in SQL. */
 export function rests(ctx: Pick<Context, "clock" | "config">, task: Task, key: Sql): Sql {
   return sql`exists (select from problems p where p.task = ${task} and p.key = ${key} and ${isResting(ctx)})`;
 }
 
-/** Changes with the credentials: what one of them was refused, another may be given. */
+/** A digest of the credentials. With new credentials all problems are tried again, since upstream may show them more. */
 function credentialsOf({ upstreamTokens, appId, appPrivateKey }: Context["config"]): string {
   const all = [...parseTokens(upstreamTokens).keys()].sort().concat(appId ?? "", appPrivateKey ?? "");
   return createHash("sha256").update(all.join(" ")).digest("hex").slice(0, 16);
 }
 
 /**
- * Notes one more failure, and answers until when the subject is left alone. A reason to try again that came while the failed work
- * ran is newer than the failure, so it stands.
+ * Notes one more failure, and answers until when the subject is left alone. A reason to try again may have come while
+ * the failed work ran. It is newer than the failure, so it stays.
  * @param known the problem as it stood when the work began
  */
 export async function noteFailure(
@@ -127,7 +131,10 @@ export async function noteFailure(
   return { failures, nextAt: noted?.nextAt ?? nextAt };
 }
 
-/** It went well. What began to fail with it, when upstream was down, need not wait any longer either. */
+/**
+ * Ends the problem of a subject that went well. Other subjects that began to fail in the same outage need not wait any
+ * longer either.
+ */
 export async function endProblem(
   ctx: ProblemContext,
   { task, key }: Subject,
@@ -155,8 +162,8 @@ export async function forgetProblems(queries: Queries, which: Which): Promise<vo
 }
 
 /**
- * There is a reason to try again at once: a webhook, an operator's word, a permission that is back. Each reason moves the time, so
- * that work which fails meanwhile sees that there was one (`noteFailure`).
+ * Lets subjects be tried at once. The reason may be a webhook, an operator or a restored permission. Each call moves
+ * `next_at`, so that work that fails meanwhile notices the reason (`noteFailure`).
  */
 export async function tryAgain(queries: Queries, which: Which): Promise<void> {
   await queries.query(sql`

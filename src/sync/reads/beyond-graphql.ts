@@ -4,14 +4,15 @@ import { GraphqlTooHeavyError, UpstreamRefusedError } from "../../upstream/clien
 import { isLackInSchema } from "../../upstream/client/wording.ts";
 import { PullsNotShownError } from "./graphql-pulls.ts";
 
-/** How long to believe what was learnt of a server: it may have been upgraded since. */
+/** How long the lacks of a server are believed: it may be upgraded. */
 const BELIEVED = "24 hours";
-/** What a server that is old, or has its GraphQL switched off, cannot tell of pull requests. */
+/** The name of what a server lacks that is old, or has GraphQL switched off. */
 const PULL_DETAILS = "details of pull requests by GraphQL";
 
 /**
- * Reads details of pull requests by GraphQL, or by REST where GraphQL cannot give them: it is forbidden or off, or too heavy
- * even one by one, or the server is older than a field. What the server lacks is asked for once a day, for all repositories.
+ * Reads details of pull requests by GraphQL, or by REST where GraphQL cannot give them: it is forbidden or off, or too
+ * heavy even one by one, or the server is older than a field. A field that the server lacks is tried again once a day,
+ * for all repositories together.
  */
 export async function graphqlOrRest<Value>(
   ctx: Pick<Context, "db" | "clock" | "log">,

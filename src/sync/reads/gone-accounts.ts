@@ -9,8 +9,8 @@ import { fetchAndStorePull } from "./pulls-by-rest.ts";
 
 /**
  * Accounts that were deleted. GraphQL shows null in their place; REST shows the user `ghost` in most places and null in
- * some, and upstream promises neither. So a few of a repository's are read by REST, one by one. When those are all shown
- * alike the others are taken to be shown so, too; otherwise each goes on being read. An audit reads all such reviews by REST.
+ * some, and upstream promises neither. So REST reads a few samples in each repository. If REST shows all samples alike,
+ * the others are assumed to be the same. Otherwise REST reads each one. An audit reads all such reviews by REST.
  */
 export interface GoneAccounts {
   /** The stored value of `user` of a review by such an account; undefined: not known. */
@@ -25,12 +25,15 @@ interface Samples {
   merges: number[];
 }
 
-/** So many that were shown alike are believed. */
+/** This many samples that REST shows alike are believed. */
 const SAMPLES = 3;
-/** Once the samples are believed, still one in so many is read: REST may show old ones differently than new ones. */
+/** Even then one in this many is read, since REST may show old accounts differently. */
 const SPOT_CHECK = 256;
 
-/** Whether a deleted account reviewed it. REST reads lists that are longer than GraphQL showed anyway. */
+/**
+ * Whether a deleted account reviewed the pull request. Lists that GraphQL does not show whole do not count, since REST
+ * reads them anyway.
+ */
 export function reviewedByGone({ reviews }: Pull): boolean {
   return !reviews.pageInfo.hasNextPage && reviews.nodes.some(({ author }) => !author);
 }
@@ -64,7 +67,9 @@ export async function learnGoneAccounts(
   return { gone: hasRead ? await findGoneAccounts(ctx, repository) : gone, read };
 }
 
-/** What REST has shown so far. Only two forms were ever seen: users named `ghost`, and no user at all. */
+/**
+ * How REST has shown deleted accounts so far. Only two forms were ever seen: users named `ghost`, and no user at all.
+ */
 async function findGoneAccounts(ctx: Pick<Context, "db">, repository: MirroredRepository): Promise<GoneAccounts> {
   const { id } = repository;
   const reviewer = await shownAlike(

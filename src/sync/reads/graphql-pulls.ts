@@ -53,7 +53,7 @@ export class PullsNotShownError extends Error {
   override name = "PullsNotShownError";
 }
 
-/** A missing permission is said of each pull request that was asked for. */
+/** Upstream reports a missing permission once for each pull request that was asked for. */
 function isForbidden(faults: readonly GraphqlError[]): boolean {
   return faults.some(({ type }) => type === "FORBIDDEN");
 }

@@ -14,26 +14,29 @@ export const MOST: Record<SizedQuery, number> = {
   mergeability: 500,
 };
 
-/** What was learnt of one query in one repository. Null: nothing was ever too heavy. */
+/** The size that was learnt for one query in one repository. Null: no query was ever too heavy. */
 export interface Learnt {
   /** How many the next query asks for. */
   size: number;
-  /** After a query was too heavy, the size doubles with each answer up to this one: a single dear pull request is soon over. */
+  /**
+   * The largest size that proved bearable. After a refusal the size doubles with each answer up to this one, since a
+   * single heavy pull request is soon passed.
+   */
   proved: number;
   isRetreating: boolean;
-  /** Answers of the proved size since it was last changed or refused. */
+  /** Answers of the proved size since its last change or refusal. */
   answered: number;
   /** After so many answers a larger size is tried. */
   wait: number;
 }
 
-/** A refused try costs about eleven points, and a page one: so a first try after sixteen. */
+/** A refused try costs about eleven points, and a page costs one. So the first try comes after sixteen answers. */
 const FIRST_WAIT = 16;
 const LONGEST_WAIT = 1_024;
 
 /**
- * Pure. A query of `size` was too heavy: half as much is asked for. What was only tried is given up, and tried again after
- * twice as many answers. So of n pages no more than about log n are asked for in vain.
+ * Pure. A query of `size` was too heavy: half as much is asked for. A size that was only a try is given up, and tried
+ * again after twice as many answers. So of n pages only about log n are refused.
  */
 export function afterRefusal(known: Learnt | null, size: number): Learnt {
   const learnt = known ?? { size, proved: size, isRetreating: false, answered: 0, wait: FIRST_WAIT };
@@ -42,12 +45,12 @@ export function afterRefusal(known: Learnt | null, size: number): Learnt {
     return { ...learnt, size: learnt.proved, isRetreating: true, answered: 0, wait };
   }
   const half = Math.max(1, Math.floor(size / 2));
-  // Without an answer of this size since the last refusal, not one pull request is dear, but as many as this.
+  // If this size was not answered since the last refusal, the size itself is too large, not one heavy pull request.
   const isBound = !learnt.isRetreating && learnt.answered === 0 && size === learnt.size;
   return { ...learnt, size: half, proved: isBound ? half : learnt.proved, isRetreating: true, answered: 0 };
 }
 
-/** Pure. A query of `size` was answered. One that was smaller than it might have been says nothing. */
+/** Pure. A query of `size` was answered. A query smaller than the learnt size says nothing. */
 export function afterAnswer(known: Learnt | null, size: number, most: number): Learnt | null {
   if (!known || size < known.size) return known;
   const answered = { ...known, isRetreating: false };
@@ -58,7 +61,7 @@ export function afterAnswer(known: Learnt | null, size: number, most: number): L
   }
   if (size >= most) return null;
   if (known.answered + 1 < known.wait) return { ...answered, answered: known.answered + 1 };
-  // A half more at first, and the less the more often that was refused.
+  // The first try is half as large again. Each refusal makes the next try smaller.
   const more = Math.ceil((known.proved * FIRST_WAIT) / (2 * known.wait));
   return { ...answered, size: Math.min(most, known.proved + more), answered: 0 };
 }
@@ -100,7 +103,7 @@ async function findLearnt(ctx: Pick<Context, "db">, repositoryId: number, query:
   return row ?? null;
 }
 
-/** When two learn at once, the later one counts. Both are as true, and the loss is a page more or less in vain. */
+/** If two jobs learn at once, the later one wins. That costs at most a refused page. */
 async function saveLearnt(
   { db, clock }: Pick<Context, "db" | "clock">,
   repositoryId: number,

@@ -18,7 +18,10 @@ export interface Head {
   statusCheckRollup: { contexts: Sums } | null;
 }
 
-/** With what webhooks do not tell: the ids of its statuses, and that runs have begun. A hundred by their global ids cost a point, too. */
+/**
+ * The same, with the ids of statuses and the start of runs, which webhooks do not tell. A hundred heads by their global
+ * ids cost a point, too.
+ */
 export const HEAD_WITH_IDS = `headRefOid statusCheckRollup { contexts(first: 100) { ${SUMS}
   nodes { __typename ... on StatusContext { id context state createdAt }
     ... on CheckRun { id status startedAt checkSuite { id status updatedAt } } } } }`;

@@ -26,7 +26,7 @@ export class RepositoryUnavailableError extends AbsentError {
 }
 
 /**
- * A mirror that is still copying shows a part, and what is missing in it would count as deleted, or never be met.
+ * Refuses an answer of a mirror that is still copying: rows that it lacks would count as deleted, or never be met.
  * @throws UpstreamUnavailableError
  */
 export function requireCopied(
@@ -37,7 +37,7 @@ export function requireCopied(
   throw new UpstreamUnavailableError(`Upstream is a mirror itself, and is still copying ${fullName}`, "failed");
 }
 
-/** As a mirror names what it does not have: an empty list of it says nothing. */
+/** The names by which a mirror says which parts it lacks. An empty list of such a part says nothing. */
 const PART_OF: Partial<Record<Kind, string>> = {
   label: "labels",
   milestone: "milestones",
@@ -72,7 +72,7 @@ export function newestOf({ rows }: Pick<StoredPage, "rows">): Date | null {
   );
 }
 
-/** A mirror asks its own upstream about contradictions, and has the answer within that time if it can be had. */
+/** A mirror asks its own upstream about contradictions, and normally has the answer within this time. */
 const DOUBTS_MS = 120_000;
 
 /**
@@ -98,7 +98,7 @@ export interface Storing {
    * outstanding: after a crash a 304 would hide them. The caller saves the validator once they are done.
    */
   isDone?: boolean;
-  /** Default true. False: our rows are known not to be what the page showed. */
+  /** Default true. False: our rows are known to differ from the page. */
   conditional?: boolean;
   /** A long list in the order of changes goes on by number, at the last page of a window. Otherwise by time. */
   inWindows?: boolean;
@@ -195,8 +195,8 @@ export function pathSince(path: string, since: Date): string {
 
 /**
  * The list continues from the time at which the page ended, not by number. A row that changes or is deleted leaves its
- * place and shifts all later rows, so paging by number would skip rows. Rows of that very second are met again and
- * count once.
+ * place and shifts all later rows, so paging by number would skip rows. Rows of that second are met twice and count
+ * once.
  */
 function afterChanges(
   path: string,

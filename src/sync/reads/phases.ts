@@ -35,8 +35,8 @@ function subjectOf({ id }: MirroredRepository, phase: Phase): Subject {
 
 /**
  * Does the work for one phase. False: upstream does not show it, the status says why, and it is left alone for a while.
- * @throws what is not the phase's fault, or mostly passes within seconds; RepositoryUnavailableError when the whole
- *   repository is not shown
+ * @throws an error that is not the phase's fault, or that mostly passes within seconds; RepositoryUnavailableError when
+ *   upstream does not show the whole repository
  */
 export async function tryPhase(
   ctx: Context,
@@ -73,7 +73,7 @@ export async function leavePhase(
   await forgetProblems(ctx.db, { task: "part", keys: [subjectOf(repository, phase).key] });
 }
 
-/** @throws NothingShownError when of these phases neither issues nor pull requests are shown, in upstream's words */
+/** @throws NothingShownError, with upstream's words, when both issues and pull requests are missing */
 export async function refuseNothing(
   ctx: Pick<Context, "db">,
   repository: MirroredRepository,
@@ -93,7 +93,7 @@ export async function phasesNotCopied(
   const rows = await ctx.db.query<{ phase: string; rests: boolean }>(sql`
     select b.phase, ${rests(ctx, "part", sql`b.repository_id || ' ' || b.phase`)} as rests from backfill_phases b
       where b.repository_id = ${repositoryId} and b.finished_at is null`);
-  // Reviews are those of pull requests, and wait for them.
+  // Reviews belong to pull requests, and wait for that phase.
   const lacksPulls = rows.some(({ phase }) => phase === "pulls");
   const isDue = rows.some((row) => !row.rests && !(row.phase === "reviews" && lacksPulls));
   return { phases: new Set(rows.map(({ phase }) => phase)), due: isDue };

@@ -20,7 +20,7 @@ import { fetchAndStorePullsByRest } from "./pulls-by-rest.ts";
 /** For a point, GraphQL shows of many pull requests what REST shows one by one: reviews, merges, sizes. */
 export interface PullDetailsPage {
   pulls: Pull[];
-  /** Pull requests on the page that are too heavy even alone, or shown in part. REST shows them. */
+  /** Pull requests on the page that are too heavy even alone, or shown in part. They are read by REST. */
   left: number[];
   /** The GraphQL cursor to go on from; null: this was the last page. */
   next: string | null;
@@ -104,7 +104,7 @@ async function readPage<Node extends { number: number }>(
     ...read,
     repository: repository.id,
   });
-  // A null may mean "not allowed" as well as "none", so what has an error in it is no fact.
+  // A null may mean "not allowed" as well as "none", so a pull request with an error is not believed.
   const faulty = new Set(
     errors.map(({ path }) => (path[2] === "nodes" ? data.node?.pullRequests.nodes[Number(path[3])] : null)),
   );
@@ -222,7 +222,7 @@ export function marksForUnclear(
   numbers: number[],
 ): Mark[] {
   const now = ctx.clock.now();
-  // Nothing has changed, so no replica lags: one read settles it.
+  // No recent change is involved, so no replica can lag, and one read settles the mark.
   const askedAt = new Date(now.getTime() - 2 * REPLICA_LAG_MS);
   return numbers.map((key) => ({ kind: "pull_request", repositoryId: repository.id, key, askedAt, notBefore: now }));
 }

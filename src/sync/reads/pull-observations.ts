@@ -21,7 +21,7 @@ export const PULL_FIELDS = `${MERGEABILITY_FIELDS} merged maintainerCanModify ad
   reviews(first: 100) { pageInfo { hasNextPage } nodes {
     id fullDatabaseId authorAssociation body state url submittedAt updatedAt commit { oid } author { ${ACTOR} } } }`;
 
-/** @param gone how REST shows deleted accounts, as far as known; reviews and merges by others are left out */
+/** @param gone how REST shows deleted accounts, as far as known; without it, their reviews and merges are left out */
 export async function observePulls(
   ctx: Pick<Context, "config" | "db">,
   repository: MirroredRepository,
@@ -39,7 +39,7 @@ export async function observePulls(
   );
 }
 
-/** Whether they can be merged, and nothing else of them. */
+/** Observes the mergeability of pull requests, and nothing else. */
 export function observeMergeability(
   ctx: Pick<Context, "config">,
   repository: MirroredRepository,
@@ -100,7 +100,7 @@ function withField({ seen, shapes }: Observed, kind: Seen["kind"], key: string, 
   };
 }
 
-/** Upstream works it out only once it is asked; until then it is unknown, which REST spells null. */
+/** Upstream computes mergeability only once it is asked. Until then it is unknown, which REST spells null. */
 export function mergeabilityView({
   number,
   state,
@@ -119,7 +119,10 @@ export function mergeabilityView({
   };
 }
 
-/** The keys of `detail`, as a partial observation of the pull request. It is made whole so that one reading serves both. */
+/**
+ * The keys of `detail`, as a partial observation of the pull request. It goes through the reading of whole pull
+ * requests, so that there is only one.
+ */
 function observeDetail(detail: Fields, updatedAt: string, at: ReturnType<typeof sightingOf>): Observed {
   const whole = { ...detail, title: "", state: "", created_at: updatedAt, updated_at: updatedAt };
   const { seen, shapes } = observe("pull_request", whole, at);
@@ -133,7 +136,10 @@ function observeDetail(detail: Fields, updatedAt: string, at: ReturnType<typeof 
   return { seen: parts, shapes };
 }
 
-/** GraphQL shows less of a user than REST, and spells some of it otherwise: it serves for users not yet met. */
+/**
+ * GraphQL shows less of a user than REST, and spells some values otherwise. So its users are stored only if the mirror
+ * does not know them.
+ */
 function onlyIfUnknown({ seen, shapes }: Observed): Observed {
   return {
     seen: seen.map((one) => (one.kind === "user" ? { ...one, stamp: { updatedAt: 0, seenAt: 0, read: false } } : one)),

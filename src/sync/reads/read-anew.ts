@@ -14,9 +14,9 @@ import { PAGE_SIZE, sightingOf } from "./pages.ts";
 interface ReadOutcome {
   observed: Observed;
   outcome: "merged" | "deleted" | "kept";
-  /** "deleted" follows only from absence. A replica that has not heard of the resource yet answers the same. */
+  /** Whether "deleted" follows only from absence. A replica that has not heard of the resource yet answers the same. */
   isAbsent?: boolean;
-  /** Of a repository that upstream does not show: its words. */
+  /** Upstream's words, if it does not show the repository. */
   missing?: string;
   /** Issues are off in the repository, so none of them is shown, and none is proved to be deleted. */
   isOff?: boolean;
@@ -66,7 +66,7 @@ export async function readAnew(
   return { observed: tombstonesOf(ctx, wanted), outcome: "deleted", isAbsent };
 }
 
-/** There is no address of a label but its name, and it may be the name that has changed; so the whole list is read. */
+/** A label's only address is its name, which may have changed, so the whole list is read. */
 async function readLabels(
   ctx: Context,
   repository: MirroredRepository,
@@ -113,8 +113,8 @@ async function isDeletion(
 }
 
 /**
- * A pull request has two sides, each with an address. One side may be switched off or forbidden while the other is shown, and a
- * tombstone is of both.
+ * A pull request has two sides, each with an address. One side may be switched off or forbidden while upstream shows
+ * the other. A tombstone would hide both.
  */
 async function isOtherSideShown(
   ctx: Context,

@@ -9,8 +9,8 @@ import { isBlocking, issueAt } from "../deliveries/linked-issues.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 
 /**
- * The issues that wait for an issue which was read, where any do. That it was closed is told by an event, and that they are blocked
- * no more is not. Those of other repositories are only named.
+ * The issues that wait for an issue that was read. An event tells that the issue was closed, but none tells that the
+ * waiting issues are no longer blocked. Issues of other repositories are only named.
  */
 export async function readBlocked(
   ctx: Pick<Context, "config" | "upstream">,
@@ -21,7 +21,7 @@ export async function readBlocked(
   if (!isBlocking(fields)) return found;
   const first = `/repositories/${repository.id}/issues/${key}/dependencies/blocking?per_page=${PAGE_SIZE}`;
   for await (const page of pages(ctx.upstream, first, { priority: "refresh" })) {
-    // It is gone, or the server shows no such list: an audit compares the summaries.
+    // The issue is gone, or the server has no such list. An audit compares the summaries.
     if (page.kind !== "ok") return found;
     for (const row of requireList(page.path, page.body)) {
       const { url, number } = objectOf(row);

@@ -7,7 +7,10 @@ import { refreshesWithoutJob } from "../../queues/open-jobs.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { rests } from "../problems/problems.ts";
 
-/** A job that waits swallows an ask that is due earlier. What waits for longer the scheduler finds when it is due. */
+/**
+ * A waiting job swallows an earlier ask for the same mark, so no job waits longer than this. The scheduler finds marks
+ * that are due later.
+ */
 const LONGEST_DELAY_MS = 60_000;
 
 /** Queues the refresh of marks that are stored already. With Redis down the scheduler finds them later. */
@@ -48,7 +51,7 @@ export async function dispatchMarks(
         and not exists (select from problems p, refresh_marks o where p.task = 'refresh' and p.key = ${key}
           and o.repository_id = m.repository_id and (o.not_before, o.kind, o.key) < (m.not_before, m.kind, m.key))
       order by m.not_before limit ${BATCH}`);
-  // A backlog is not made longer by asking for all of it again.
+  // Marks that still have a job are not queued again, so that a backlog does not grow.
   const lost = await refreshesWithoutJob(ctx, marks);
   await enqueueMarks(ctx, lost);
   return lost.length;
@@ -92,22 +95,22 @@ export async function postponeMarks(db: Queries, marks: readonly Mark[]): Promis
   );
 }
 
-/** Mostly another mirror is reading it just now. */
+/** A mirror that still has to read something is mostly reading it just now. */
 const UNREAD_MS = 2_000;
 const LONGEST_WAIT_MS = 15 * 60_000;
 
-/** When a mirror that has still to learn something is asked for it again: ever more seldom, since its own upstream may be away. */
+/** When to ask a mirror again that still has to read something: ever more seldom, since its own upstream may be away. */
 export function nextAsk({ askedAt }: Mark, now: Date, leastMs: number): Date {
   return new Date(now.getTime() + Math.max(leastMs, Math.min(now.getTime() - askedAt.getTime(), LONGEST_WAIT_MS)));
 }
 
-/** A resource that upstream does not show for so long is asked for again only when the whole repository is confirmed. */
+/** After this long a missing resource is asked for again only when the whole repository is confirmed. */
 const PATIENCE_MS = 5 * 60_000;
 
 /**
- * Settles the mark of a repository once everything is read. Otherwise the repository is asked about again: at once where there
- * is more to read (`goesOn`), else after a while, which `notBefore` may choose. That ends when upstream has had its time, or, where
- * upstream is a mirror that still has to read it (`isUnread`), when it has. A newer reason to ask keeps its own time.
+ * Settles the mark of a repository once everything is read. Otherwise the mark is postponed: to now if there is more to
+ * read (`goesOn`), else for a while, which `notBefore` may choose. After `PATIENCE_MS` the mark is settled anyway,
+ * unless upstream is a mirror that still has to read something (`isUnread`). A newer reason to ask keeps its own time.
  */
 export async function settleOrWait(
   ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">,

@@ -12,7 +12,10 @@ import { observeMergeability } from "../reads/pull-observations.ts";
 import { enqueueMarks, postponeMarks, settleMarks } from "./marks.ts";
 import type { NodeQuestions } from "./node-questions.ts";
 
-/** Upstream never computes some. After this long since the last reason to ask, we stop until the next reason. */
+/**
+ * Upstream never computes the mergeability of some pull requests. This long after the last reason to ask, asking stops
+ * until the next reason.
+ */
 const PATIENCE_MS = 5 * 60_000;
 /** If the process that asks ends meanwhile, another asks after this time. */
 const TAKEN_MS = 60_000;
@@ -20,16 +23,17 @@ const TAKEN_MS = 60_000;
 const EARLY_MS = 1_000;
 /** One job asks about so many repositories at most. */
 const MOST_TAKEN = 500;
-/** A repository with more is asked about by itself, by sizes that were learnt. */
+/** A repository with more unknown pull requests is asked about by itself, in learnt sizes. */
 const MOST_OF_ONE = 100;
 
 /**
- * Asks about the open pull requests whose mergeability is unknown, of all repositories whose marks are due: for a point,
- * however many they are. Those that stay unknown are asked about again, each time after three times as long, until
- * `PATIENCE_MS` is over.
+ * Asks about the open pull requests whose mergeability is unknown, of all repositories whose marks are due: for a
+ * point, however many they are. Those that stay unknown are asked about again, each time after three times as long,
+ * until `PATIENCE_MS` is over.
  *
- * Marks become due at common moments. The first job of such a moment takes MOST_TAKEN of them, and the jobs of these find nothing to
- * do. Of jobs that come at once each may take some marks, and not its own: the job that takes a mark sees it through.
+ * Marks become due at common moments. The first job of such a moment takes up to MOST_TAKEN marks, and the jobs of
+ * those marks find nothing to do. Jobs that start together may take each other's marks. The job that took a mark
+ * finishes it.
  */
 export async function refreshMergeability(
   ctx: Context,
@@ -45,7 +49,8 @@ export async function refreshMergeability(
   alone.push(...(await askTogether(ctx, nodes, together, unknown)));
   const marksOf = (some: readonly MirroredRepository[]) => some.flatMap(({ id }) => byId.get(id) ?? []);
   const failed = new Set<number>();
-  // Its own first: what fails is told of the repository that the job is about. Another's mark stays taken, and its own job tells.
+  // The job's own repository comes first, since a failure is reported for it. A failed mark of another repository stays
+  // taken, and its own job reports the failure.
   for (const repository of alone.sort((a, b) => Number(b.id === repositoryId) - Number(a.id === repositoryId))) {
     try {
       if (!(await askAlone(ctx, repository))) await settleMarks(ctx.db, marksOf([repository]));
@@ -67,13 +72,13 @@ export async function refreshMergeability(
     .map((one) => ({ ...one, notBefore: nextRound(startedAt, 2 * (startedAt.getTime() - one.askedAt.getTime())) }));
   await enqueueMarks(ctx, await postponeMarks(ctx.db, postponed));
   const own = byId.get(repositoryId);
-  // Another job has it.
+  // Another job took the job's own mark.
   if (!own) return "kept";
   if (gone.includes(own)) return "unknown";
   return isOver(own) ? "merged" : "kept";
 }
 
-/** What is due, and what there is to ask. */
+/** Takes due marks, and finds the pull requests to ask about. */
 async function prepare(ctx: Context, repositoryId: number, now: Date) {
   const taken = await takeDue(ctx, repositoryId, now);
   const gone: Mark[] = [];
@@ -108,7 +113,10 @@ interface Unknown {
   nodeId: string | null;
 }
 
-/** The pull requests of each that upstream has still to say it of; of none more than are asked about together, and one. */
+/**
+ * The pull requests with unknown mergeability, by repository. `MOST_OF_ONE + 1` are enough to see that a repository has
+ * too many.
+ */
 async function findUnknown(
   { db }: Pick<Context, "db">,
   repositories: readonly MirroredRepository[],
@@ -136,12 +144,12 @@ async function askTogether(
           nodeId === null ? "unclear" : nodes.ask({ ...own, kind: "pull_request", nodeId, about: "mergeability" }),
         ),
       );
-      // A null may mean "not allowed" as well as "none": asked about alone, the repository answers for itself.
+      // A null may mean "not allowed" as well as "none". A question about this repository alone will tell.
       if (answers.includes("unclear")) return void alone.push(repository);
       const shown = answers.filter((answer) => typeof answer === "object");
       // Asked about together, they are answered at one time; the earliest is right for all.
       const seenAt = new Date(Math.min(...shown.map((answer) => answer.seenAt.getTime())));
-      // One that was transferred answers for another repository. `nodes` was asked for these fields.
+      // A pull request of another repository was transferred. `nodes` was asked for these fields.
       const own = shown
         .map(({ node }) => node as unknown as PullNode)
         .filter((pull) => pull.repository?.databaseId === repository.id);
@@ -151,7 +159,7 @@ async function askTogether(
           mergeObserved(tx, observeMergeability(ctx, repository, own, seenAt)),
         );
       } catch (error) {
-        // Its mark goes with it.
+        // The next job settles the mark of the removed repository.
         if (!(error instanceof RemovedError)) throw error;
       }
     }),

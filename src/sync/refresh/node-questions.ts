@@ -42,12 +42,12 @@ const SELECTIONS: Readonly<Record<About, string>> = {
 const IDS_A_FIELD = 100;
 /** Without pages of connections a query is a point, and so many pull requests at once were never too heavy. */
 const IDS_A_QUERY = 250;
-/** Questions that keep coming are not waited for without end. */
+/** A query waits for at most this many rounds of new questions. */
 const TURNS = 10;
 
 /**
- * Asks upstream about single resources by their global ids: what is asked at one time is one query, for a point, whatever it is
- * about. Marks become due at common moments, so that they meet here.
+ * Asks upstream about single resources by their global ids. All questions of one moment share a query, which costs a
+ * point. Marks become due at common moments, so that their questions meet here.
  */
 export class NodeQuestions {
   readonly #preparing = new Set<Promise<unknown>>();
@@ -61,7 +61,7 @@ export class NodeQuestions {
     });
   }
 
-  /** Finds out whether there is a question. Questions that are found meanwhile wait for this one. */
+  /** Runs work that may end in questions. The next query waits for it, so that its questions join that query. */
   async prepare<Value>(work: () => Promise<Value>): Promise<Value> {
     const working = work();
     this.#preparing.add(working);
@@ -123,7 +123,7 @@ async function query({ upstream }: Pick<Context, "upstream">, asked: readonly No
   const answers = new Map<NodeQuestion, NodeAnswer>();
   for (const { alias, questions } of fields)
     for (const [at, question] of questions.entries()) {
-      // Whether it can be merged is no matter of contradictions, nor are the checks of its head.
+      // Doubts concern stored values, not mergeability or the checks of a head.
       if (question.about !== "mergeability" && question.about !== "checks" && isDoubtful(doubts, question)) {
         answers.set(question, "doubtful");
         continue;

@@ -11,7 +11,10 @@ import { MERGEABILITY_FIELDS, mergeabilityView } from "../reads/pull-observation
 const DISCUSSED =
   "title body state locked activeLockReason closedAt updatedAt authorAssociation comments { totalCount }";
 
-/** What contradictions are mostly about, as far as GraphQL shows it without a page of a connection: so it is a point for all. */
+/**
+ * The values that contradictions are mostly about. None needs a page of a connection, so a query for all of them costs
+ * a point.
+ */
 export const VALUES = `__typename
   ... on Issue { ${DISCUSSED} stateReason(enableDuplicate: true) }
   ... on PullRequest { ${DISCUSSED} ${MERGEABILITY_FIELDS} isDraft merged mergedAt mergeCommit { oid } }
@@ -20,7 +23,10 @@ export const VALUES = `__typename
   ... on PullRequestReview { body state authorAssociation updatedAt }
   ... on Label { name color description url }`;
 
-/** The same, and what a server without sub-issues would refuse: so it is asked only of an issue that was seen with such a summary. */
+/**
+ * The same, with the summary of sub-issues. A server without sub-issues would refuse the query, so only issues that had
+ * such a summary are asked for it.
+ */
 export const SUMMARIES = `${VALUES} ... on Issue { subIssuesSummary { total completed percentCompleted } }`;
 
 /**

@@ -41,7 +41,10 @@ import { observeValues } from "./node-values.ts";
 /** "unknown": the mirror does not know where to ask; "kept": upstream's answer proves nothing. */
 type RefreshOutcome = "merged" | "deleted" | "kept" | "unknown";
 
-/** How many a process reads at once. Most of that time upstream, Postgres and a fair share of the processor are waited for. */
+/**
+ * How many resources a process reads at once. A read mostly waits: for upstream, for Postgres and for its share of the
+ * processor.
+ */
 export const REFRESHES_AT_ONCE = 32;
 
 /** What was read of one resource, for `mark`. */
@@ -53,8 +56,9 @@ interface Refreshed {
 
 /**
  * Reads single resources anew, with authority. Reads that end while others are being stored share one transaction. A
- * read that a lagging replica may have answered does not settle the mark: the resource is asked for once more. A mark that
- * cannot be answered is put off for a while. A 403 is said of the repository, so all of its marks wait.
+ * read that a lagging replica may have answered does not settle the mark: the resource is asked for once more. A mark
+ * that cannot be answered is put off for a while. A 403 counts as a problem of the repository, so all of its marks
+ * wait.
  */
 export class Refreshes {
   readonly #ctx: Context;
@@ -74,7 +78,7 @@ export class Refreshes {
 
   async refresh(wanted: MarkKey): Promise<RefreshOutcome> {
     const ctx = this.#ctx;
-    // The mark as it is before the read begins: what is asked for meanwhile is asked for by a newer reason.
+    // The mark is read before the resource, so that a reason to ask that comes meanwhile is seen to be newer.
     const [{ own, whole }, mark] = await Promise.all([this.#problems.ask(wanted), ctx.reads.mark(wanted)]);
     // A new reason to ask brings the mark's time forward, and no failure of an earlier read puts it off again.
     const isPutOff = mark !== null && mark.notBefore > ctx.clock.now();
@@ -159,7 +163,7 @@ export class Refreshes {
     if (repository && wanted.kind === "issue") await readMissingComments(ctx, repository, observed, "refresh");
     const blocked = repository ? await this.#readBlocked(repository, wanted, observed) : [];
     await this.#stores.add({ observed: joinObserved([overruling(observed, wanted), ...blocked]), mark, startedAt });
-    // A repository that was said to be deleted, and is not, is followed again.
+    // A repository that a webhook called deleted still exists, so it is followed again.
     const isCertain = mark && startedAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS;
     if (wanted.kind === "repository" && known?.state === "paused" && outcome === "merged" && isCertain) {
       await tryAgain(ctx.db, { repositoryIds: [wanted.key] });
@@ -168,7 +172,7 @@ export class Refreshes {
     return outcome;
   }
 
-  /** Those that wait for a read issue. Those of other repositories are asked for by their own marks. */
+  /** The issues that wait for an issue that was read. Waiting issues of other repositories get marks. */
   async #readBlocked(repository: MirroredRepository, wanted: ResourceKey, { seen }: Observed): Promise<Observed[]> {
     const ctx = this.#ctx;
     const issue = seen.find(
@@ -187,7 +191,10 @@ export class Refreshes {
     return observed;
   }
 
-  /** Upstream is a mirror, and in doubt itself, or has still to read it. Its own upstream may be away, so it is asked ever more seldom. */
+  /**
+   * Postpones a mark, since upstream is a mirror that is in doubt or still has to read the resource. It is asked ever
+   * more seldom, since its own upstream may be away.
+   */
   async #waitForMirror(mark: Mark | null): Promise<"kept"> {
     if (!mark) return "kept";
     const now = this.#ctx.clock.now();
@@ -202,7 +209,7 @@ interface Trouble {
   problem: Problem | null;
 }
 
-/** How the reads of one mark went, and those of its repository. */
+/** The problem of one mark's reads, and the problem of its repository. */
 interface Troubles {
   own: Trouble;
   whole: Trouble;
@@ -302,7 +309,8 @@ async function wasSeenLately(ctx: Context, { seen }: Observed, startedAt: Date):
 
 /** Stores what was read, and settles or postpones its marks in the same transaction. Answers the marks to be queued. */
 async function store(ctx: Context, batch: readonly Refreshed[]): Promise<Mark[]> {
-  // The latest of them: a mark that asks for a later read than needed costs a read, while an earlier one may err.
+  // The latest start counts for all. A mark with too late a time costs one more read; one with too early a time may be
+  // settled wrongly.
   const startedAt = new Date(Math.max(...batch.map((one) => one.startedAt.getTime())));
   const observed = joinObserved(batch.map((one) => one.observed));
   return ctx.db.transaction(async (tx) => {

@@ -4,7 +4,7 @@ import { IS_UNSURE } from "../../mirror/read/refs.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { markRepositoriesDue } from "../refresh/due.ts";
 
-/** No event tells of more than three tags at once, nor that a rule protects a branch. */
+/** How often refs are read. No event tells of more than three tags at once, nor of a rule that protects a branch. */
 const QUIET_MS = 60 * 60_000;
 
 /** Of a row `l` of `ref_lists`: it has to be read again. Unchanged that costs nothing. */

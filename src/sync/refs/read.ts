@@ -16,8 +16,8 @@ import { AbsentError } from "../problems/causes.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 
 /**
- * Reads all branches, or all tags: where each points to, in one answer however many there are, and then what only their list shows of
- * them. What a webhook told of a ref so lately that a replica may lag behind stands.
+ * Reads all branches, or all tags. One answer shows where all of them point to; their list then shows the rest. If a
+ * webhook told about a ref so lately that a replica may lag, the webhook's word stays.
  * @throws AbsentError when upstream does not show them; RemovedError when the repository is removed meanwhile
  */
 export async function readRefs(ctx: Context, repository: MirroredRepository, kind: RefKind): Promise<void> {
@@ -79,7 +79,7 @@ async function readObjects(ctx: Context, repository: MirroredRepository, asked: 
     });
     await storeObjects(ctx, repository, { kind, startedAt, rows, validator: answer.validator });
   } catch (error) {
-    // An empty repository has none, and upstream answers 409.
+    // Upstream answers 409 for an empty repository, which has no refs.
     if (!(error instanceof UpstreamRefusedError && error.status === 409)) throw error;
     await storeObjects(ctx, repository, { kind, startedAt, rows: [], validator: null });
   }
@@ -116,7 +116,7 @@ async function storeObjects(
           protected = case when f.deleted_at is null then f.protected end,
           listed = case when f.sha = excluded.sha then f.listed end
           where ${isOld}`);
-    // A ref that was told of lately, and is read as it was told, is certain.
+    // A recent webhook's word about a ref is certain once a read shows the same.
     await tx.query(sql`
       update refs f set document = x.d::json from ${x} where f.repository_id = ${id} and f.kind = ${kind} and f.name = x.n
         and f.sha = x.s and f.document is null and f.deleted_at is null`);

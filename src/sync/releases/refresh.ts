@@ -47,8 +47,8 @@ interface Walk {
 }
 
 /**
- * Reads the list to its end. Releases that it does not have any more are asked about one by one: rows move from page to page while
- * they are read, so a list alone proves nothing.
+ * Reads the list to its end. Releases that the list lacks are asked for one by one: rows move between pages during the
+ * read, so the list alone proves nothing.
  */
 async function readList(
   ctx: Context,
@@ -58,7 +58,8 @@ async function readList(
   const startedAt = ctx.clock.now();
   const showsDrafts = await mayPush(ctx, repository);
   let walk = await walkList(ctx, repository, { conditional: !isHalfStored });
-  // The contents of unchanged pages are not known here. So nobody can tell what is missing on all of them.
+  // A 304 does not say which releases are on its page. So a release that is on no changed page may be on an unchanged
+  // one.
   if (walk.changed > 0 && walk.unchanged > 0) walk = await walkList(ctx, repository, { conditional: false });
   const marks = await whileMirrored(ctx, repository, async (tx) => {
     const unlisted =
@@ -99,7 +100,10 @@ async function walkList(
   return walk;
 }
 
-/** Those that were seen before every replica knew of them, and are not listed. Who is shown no drafts cannot miss one. */
+/**
+ * Stored releases that the list lacks. Newer ones are left out, since a replica may not know them yet. So are drafts,
+ * if upstream does not show them to the mirror.
+ */
 async function findUnlisted(
   tx: Transaction,
   repositoryId: number,
@@ -141,7 +145,7 @@ async function readLatest(ctx: Context, repository: MirroredRepository): Promise
       await note({ id: keyIn("release", answer.body) });
     } else if (answer?.kind === "unchanged") await note(null);
     else {
-      // It may be the latest once more, unchanged.
+      // Without this, the same release could become the latest again and upstream would answer 304.
       await forgetValidators(tx, { path });
       await note({ id: null });
     }
