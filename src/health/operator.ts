@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { isSameSecret } from "../config/same-secret.ts";
 import type { Exchange } from "../http/exchange.ts";
 
 /**
@@ -7,11 +7,5 @@ import type { Exchange } from "../http/exchange.ts";
  */
 export function isOperator({ headers }: Pick<Exchange, "headers">, operatorToken: string | null): boolean {
   const [, given] = /^bearer +(\S+)$/i.exec(headers.authorization ?? "") ?? [];
-  return given !== undefined && operatorToken !== null && isOperatorToken(given, operatorToken);
-}
-
-/** In constant time, whatever the lengths. */
-export function isOperatorToken(given: string, expected: string): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(given), digest(expected));
+  return given !== undefined && operatorToken !== null && isSameSecret(given, operatorToken);
 }

@@ -1,8 +1,8 @@
 import type { Logins } from "../api/callers/logins.ts";
 import { ApiFault } from "../api/dialect/fault.ts";
+import { isSameSecret } from "../config/same-secret.ts";
 import type { Context } from "../context.ts";
 import { reasonOf } from "../failure.ts";
-import { isOperatorToken } from "../health/operator.ts";
 import { findLacking } from "../health/readiness.ts";
 import { HttpError } from "../http/errors.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -90,7 +90,7 @@ async function signIn({ ctx, sessions, operatorToken, logins }: Door, exchange: 
   if (!isFromHere(exchange, ctx.config.publicUrl)) return refusedPage(403, NOT_SENT_HERE);
   const given = (await formOf(exchange)).get("token")?.trim() ?? "";
   try {
-    const isRight = async () => (isOperatorToken(given, operatorToken) ? true : null);
+    const isRight = async () => (isSameSecret(given, operatorToken) ? true : null);
     if (await logins.own(exchange.address, isRight))
       return seeOther("/-/", { "Set-Cookie": sessions.begin(isSecure(exchange)) });
   } catch (error) {

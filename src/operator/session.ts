@@ -1,4 +1,5 @@
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
+import { isSameSecret } from "../config/same-secret.ts";
 import { sealingKey } from "../config/sealing.ts";
 import type { Context } from "../context.ts";
 import { levelOf } from "../failure.ts";
@@ -47,14 +48,14 @@ export class Sessions {
     const [, moment = "", nonce = "", signature = ""] =
       /^(\d{1,16})\.([\w-]{22})\.([\w-]{43})$/.exec(value ?? "") ?? [];
     const expiresAt = Number(moment);
-    if (moment === "" || !isSame(signature, this.#sign("session", expiresAt, nonce))) return null;
+    if (moment === "" || !isSameSecret(signature, this.#sign("session", expiresAt, nonce))) return null;
     if (expiresAt <= this.#ctx.clock.now().getTime() || (await this.#hasEnded(nonce))) return null;
     return { nonce, expiresAt, word: this.#sign("word", expiresAt, nonce) };
   }
 
   /** Whether a changing request was made by our own page. */
   isOurs({ headers }: Pick<Exchange, "headers">, { word }: Session, shown = headers[WORD_HEADER]): boolean {
-    return typeof shown === "string" && isSame(shown, word);
+    return typeof shown === "string" && isSameSecret(shown, word);
   }
 
   /** Ends the session in every process. Answers the cookie that takes its own away. */
@@ -95,11 +96,6 @@ function cookieIn(header: string | undefined): string | undefined {
     ?.split(/; */)
     .find((each) => each.startsWith(`${COOKIE}=`))
     ?.slice(COOKIE.length + 1);
-}
-
-function isSame(given: string, expected: string): boolean {
-  const [one, other] = [Buffer.from(given), Buffer.from(expected)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 /** Whether the browser speaks https: it says so itself in `Origin`, a proxy that is trusted says it too. */

@@ -223,9 +223,11 @@ test("app create makes an App by one click: upstream's page, the code, key and s
     hook_attributes: { url: "https://tain.example.com/webhooks", active: true },
   });
 
-  const forged = new URL(back);
-  forged.searchParams.set("state", "0".repeat(48));
-  expect((await fetch(forged)).status).toBe(403);
+  for (const state of ["0".repeat(48), "é".repeat(48), ""]) {
+    const forged = new URL(back);
+    forged.searchParams.set("state", state);
+    expect((await fetch(forged)).status).toBe(403);
+  }
   expect((await fetch(back)).status).toBe(200);
   const { code, stdout, stderr } = await command.exited;
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

@@ -16,6 +16,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["changes of the record of writes", changes("writes"), ["src/api/trace/"]],
   ["moves of a repository", /update repository_syncs set state\b/, ["src/sync/following/state.ts"]],
   ["which repositories are mirrored", /<> 'gone'/, ["db/schema/states.ts"]],
+  ["how secrets are compared", /timingSafeEqual/, ["src/config/same-secret.ts"]],
   ["why something failed", /function (reasonOf|codeOf)\b/, ["src/failure.ts"]],
 ];
 

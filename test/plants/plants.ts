@@ -372,7 +372,7 @@ export const plants: readonly Plant[] = [
     file: "src/health/operator.ts",
     replaces: [
       [
-        "return given !== undefined && operatorToken !== null && isOperatorToken(given, operatorToken);",
+        "return given !== undefined && operatorToken !== null && isSameSecret(given, operatorToken);",
         "return given === undefined;",
       ],
     ],

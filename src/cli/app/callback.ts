@@ -1,6 +1,7 @@
-import { randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { isSameSecret } from "../../config/same-secret.ts";
 import { page, pageOf } from "./manifest.ts";
 
 /** Our two pages on this machine: one with the button, and one that upstream sends the browser back to. */
@@ -65,7 +66,7 @@ export class CallbackServer implements AsyncDisposable {
     if (url.pathname === "/" && this.#form) return { status: 200, body: pageOf(this.#form) };
     const code = url.searchParams.get("code");
     if (url.pathname !== "/created" || code === null) return { status: 404, body: page("There is no such page", "") };
-    if (!isSame(url.searchParams.get("state") ?? "", this.#state)) {
+    if (!isSameSecret(url.searchParams.get("state") ?? "", this.#state)) {
       const body = page("This answer is not to our question", "<p>Begin again at the first page.</p>");
       return { status: 403, body };
     }
@@ -79,8 +80,4 @@ export class CallbackServer implements AsyncDisposable {
     this.#server.closeAllConnections();
     await closed;
   }
-}
-
-function isSame(one: string, other: string): boolean {
-  return one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));
 }
