@@ -211,6 +211,6 @@ export class Again {
     const { method, target, headers } = exchange;
     if (this.#ways === null || method !== "GET" || wantsNoCache(headers) || headers.prefer !== undefined) return null;
     const from = this.#ctx.config.publicUrl === null ? `${exchange.protocol} ${exchange.host}` : "";
-    return `${target}\n${headers.authorization}\n${from}\n${headers.accept}\n${headers["accept-encoding"]}\n${headers["user-agent"]}\n${headers["x-github-api-version"]}\n${headers.cookie}\n${headers["x-no-compression"]}`;
+    return `${target}\n${headers.authorization}\n${from}\n${headers.accept}\n${headers["accept-encoding"]}\n${headers["user-agent"]}\n${headers["x-github-api-version"]}\n${headers.cookie}`;
   }
 }

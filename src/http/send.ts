@@ -77,8 +77,7 @@ export function rawText(reason: string, { status, headers, body }: Reply): strin
 
 /** The encoding in which this body travels; null: as it is. */
 function encodingFor({ headers }: Exchange, { body, isEncodable }: Reply): Encoding | null {
-  if (!isEncodable || body === null || headers["x-no-compression"] !== undefined) return null;
-  return encodingOf(body, headers["accept-encoding"]);
+  return isEncodable && body !== null ? encodingOf(body, headers["accept-encoding"]) : null;
 }
 
 /** Names and values in turn, as a list that can grow. */

@@ -294,9 +294,8 @@ export class Graphql {
     if (await this.#spend(progress, caller, kept.points)) return reply(progress, 200, quotaSpentText(caller.userId));
     Object.assign(progress.metered, { source: "kept", price: kept.points } satisfies Partial<RequestFigures>);
     progress.freshness = freshnessHeaders(confirmation, { now: clock.now(), staleAfterMs: config.staleAfterMs });
-    const { headers } = progress.exchange;
-    const encoding = encodingOf(kept.bytes, headers["accept-encoding"]);
-    if (encoding === null || headers["x-no-compression"] !== undefined) return reply(progress, 200, kept.bytes);
+    const encoding = encodingOf(kept.bytes, progress.exchange.headers["accept-encoding"]);
+    if (encoding === null) return reply(progress, 200, kept.bytes);
     return reply(progress, 200, await encoded(kept, encoding), { "Content-Encoding": encoding });
   }
 

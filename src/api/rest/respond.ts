@@ -135,7 +135,6 @@ function keptForm(
   page: RenderedPage,
   { headers }: Exchange,
 ): { encoding: Encoding | null; bodyHeaders: Record<string, string> } {
-  const isAsked = headers["x-no-compression"] === undefined;
-  const encoding = isAsked ? encodingOf(page.bytes, headers["accept-encoding"]) : null;
+  const encoding = encodingOf(page.bytes, headers["accept-encoding"]);
   return { encoding, bodyHeaders: { "Content-Type": JSON_TYPE, ...(encoding && { "Content-Encoding": encoding }) } };
 }
