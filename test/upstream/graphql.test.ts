@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { graphqlPath } from "../../src/upstream/client/address.ts";
+import { graphqlPath, pagesOf } from "../../src/upstream/client/address.ts";
 import { GraphqlTooHeavyError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
 import { isMutation } from "../../src/upstream/client/graphql.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
@@ -188,4 +188,11 @@ test("GraphQL's address follows from that of REST", () => {
   expect(graphqlPath("https://git.example/api/v3")).toBe("/api/graphql");
   expect(graphqlPath("http://127.0.0.1:9000")).toBe("/graphql");
   expect(graphqlPath("http://127.0.0.1:9000/mirror")).toBe("/mirror/graphql");
+});
+
+test("the address of the pages for people follows from that of REST", () => {
+  expect(pagesOf("https://api.github.com")).toBe("https://github.com");
+  expect(pagesOf("https://git.example/api/v3")).toBe("https://git.example");
+  expect(pagesOf("https://git.example/below/api/v3")).toBe("https://git.example/below");
+  expect(pagesOf("http://127.0.0.1:9000")).toBe("http://127.0.0.1:9000");
 });

@@ -1,3 +1,4 @@
+import { pagesOf } from "../../upstream/client/address.ts";
 import { type Answer, type Call, ok } from "../call.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
 import { ENTERPRISE_PREFIX } from "../dialect/addresses.ts";
@@ -43,11 +44,6 @@ export async function getRoot({ ctx, api, version }: Call): Promise<Answer> {
   const applications = `${pagesOf(ctx.config.upstreamUrl)}/settings/connections/applications{/client_id}`;
   addresses.splice(1, 0, ["current_user_authorizations_html_url", applications]);
   return ok(JSON.stringify(Object.fromEntries(addresses)));
-}
-
-/** Where upstream shows its pages to people; an enterprise server has its API below them. */
-function pagesOf(upstreamUrl: string): string {
-  return upstreamUrl.replace(/\/api\/v3$/, "").replace("//api.github.com", "//github.com");
 }
 
 export async function getVersions(): Promise<Answer> {

@@ -46,9 +46,3 @@ export async function convertManifest(upstreamUrl: string, code: string): Promis
     await transport.close(1_000);
   }
 }
-
-/** The address of upstream's pages, by that of its API. Pure. */
-export function pagesOf(upstreamUrl: string): string {
-  const { hostname, origin } = new URL(upstreamUrl);
-  return hostname === "api.github.com" ? "https://github.com" : origin;
-}
