@@ -137,6 +137,16 @@ test("a document that upstream does not understand is refused in upstream's word
   expect(error.message).toContain("Field 'x' doesn't exist");
 });
 
+test("a refusal as REST has it is told in upstream's words", async () => {
+  await using world = await openUpstreamWorld((_, response) =>
+    json(response, 403, { message: 'No "read" for you\n', documentation_url: "https://docs.example" }),
+  );
+  await expect(ask(world)).rejects.toMatchObject({
+    status: 403,
+    message: expect.stringContaining('No "read" for you\n'),
+  });
+});
+
 test.each([
   ["SERVICE_UNAVAILABLE", 200, { data: null, errors: [{ type: "SERVICE_UNAVAILABLE", message: "x" }] }, "failed", 1],
   ["503", 503, { message: "Unavailable" }, "failed", 3],

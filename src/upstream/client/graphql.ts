@@ -1,6 +1,7 @@
 import { type Fields, isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
 import type { Judgement } from "../quota/headers.ts";
 import { limitOf } from "../quota/headers.ts";
+import { messageOf } from "./answer.ts";
 import { GraphqlTooHeavyError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
 import type { Received } from "./transport.ts";
 import type { GraphqlAnswer, GraphqlError } from "./upstream.ts";
@@ -72,10 +73,11 @@ function isRateLimitType(type: string | null): boolean {
  * cannot be halved, and may have taken effect.
  */
 export function graphqlAnswer<T>(
-  { status, text }: Received,
+  received: Received,
   body: GraphqlBody | null,
   { seenAt, mutates }: { seenAt: Date; mutates: boolean },
 ): GraphqlAnswer<T> {
+  const { status, text } = received;
   const timedOut =
     status === 502 || status === 504 || (body?.errors.some(({ message }) => isTimeoutMessage(message)) ?? false);
   const heavy = body?.errors.find(
@@ -89,7 +91,7 @@ export function graphqlAnswer<T>(
     throw new UpstreamUnavailableError(`GraphQL: upstream failed with ${status}`, "failed", { status });
   }
   if (status < 200 || status > 299) {
-    throw new UpstreamRefusedError(status, restMessage(text), text.slice(0, 2_000));
+    throw new UpstreamRefusedError(status, messageOf(received), text.slice(0, 2_000));
   }
   if (!body)
     throw new UpstreamUnavailableError("GraphQL: upstream's answer is no whole JSON", "unreadable", { status });
@@ -99,16 +101,6 @@ export function graphqlAnswer<T>(
   }
   // No type can say that upstream answers in the shape of the document; the caller wrote the document and names it.
   return { data: body.data as T, errors: body.errors, seenAt, cost: numberOf(objectOf(body.data.rateLimit).cost) };
-}
-
-function restMessage(text: string): string {
-  return (
-    /"message"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ??
-    text
-      .replace(/<[^>]*>/g, " ")
-      .trim()
-      .slice(0, 200)
-  );
 }
 
 /** Whether the document changes something, and so must not be sent twice. Pure. */
