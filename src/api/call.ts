@@ -1,5 +1,6 @@
 import type { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
+import type { RequestHeaders } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
 import type { ShownRepository } from "../mirror/read/shown-repository.ts";
 import type { Right, Sight } from "../mirror/read/sight.ts";
@@ -44,7 +45,7 @@ export interface Call {
   path: string;
   params: Readonly<Record<string, string>>;
   query: URLSearchParams;
-  headers: Readonly<Record<string, string | string[] | undefined>>;
+  headers: RequestHeaders;
   /** As it was sent. */
   body: string;
   /** In which form the answer is asked for. */

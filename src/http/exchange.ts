@@ -6,6 +6,9 @@ import { type Following, readBody } from "./body.ts";
 /** RFC 9112: a client that believes us to be a proxy sends the whole address, and is to be answered, too. */
 const ORIGIN = /^https?:\/\/[^/?]*/i;
 
+/** As they came, with names in lower case. */
+export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
 /** A request, and what can be known of its caller. */
 export class Exchange {
   readonly method: string;

@@ -1,12 +1,10 @@
 import { WHOLE_KINDS } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import type { RequestHeaders } from "../../http/exchange.ts";
 import { type Sight, visible } from "../../mirror/read/sight.ts";
 import { NOT_YET } from "../../upstream/client/doubts.ts";
 import { ApiFault } from "./fault.ts";
-
-/** Requests as they came, with names in lower case. */
-type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
  * What a mirror of this one asks for by `Prefer` (RFC 7240), since a service that does not know it has to ignore it.

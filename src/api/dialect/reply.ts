@@ -1,6 +1,7 @@
 import { createHash, hash } from "node:crypto";
 import { encodingOf } from "../../http/encoding.ts";
 import { namesTag } from "../../http/entity-tag.ts";
+import type { RequestHeaders } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Pace } from "../../operations/pace.ts";
 import type { Answer } from "../call.ts";
@@ -9,8 +10,6 @@ import type { Bucket, QuotaFigures } from "../callers/quota.ts";
 import { asBytes, indented } from "./elements.ts";
 import { type MediaType, mediaTypeHeader } from "./media-type.ts";
 import type { ApiVersion } from "./version.ts";
-
-type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** GitHub's docs and recordings. HSTS is left to the proxy that ends TLS for this host. */
 const COMMON_HEADERS = {

@@ -1,3 +1,4 @@
+import type { RequestHeaders } from "../../http/exchange.ts";
 import type { Logger } from "../../operations/log.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional, Opened } from "../../upstream/client/opened.ts";
@@ -14,7 +15,7 @@ export interface CallersRequest {
   method: string;
   /** With its query. */
   path: string;
-  headers: Readonly<Record<string, string | string[] | undefined>>;
+  headers: RequestHeaders;
   body: string;
   /** The address that the caller knows the API by, and upstream's. */
   api: string;

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Context } from "../../../context.ts";
 import { namesTag } from "../../../http/entity-tag.ts";
+import type { RequestHeaders } from "../../../http/exchange.ts";
 import { UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
 import type { Conditional, Opened } from "../../../upstream/client/opened.ts";
 import { collected } from "../body.ts";
@@ -12,7 +13,7 @@ import { Proofs, type TokenViewer } from "./proofs.ts";
 export interface CacheRequest {
   method: string;
   /** Of the caller's request. */
-  headers: Readonly<Record<string, string | string[] | undefined>>;
+  headers: RequestHeaders;
   /** Fires once the caller has gone away. */
   gone: AbortSignal;
   question: CacheableRead;
