@@ -17,6 +17,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["moves of a repository", /update repository_syncs set state\b/, ["src/sync/following/state.ts"]],
   ["which repositories are mirrored", /<> 'gone'/, ["db/schema/states.ts"]],
   ["how secrets are compared", /timingSafeEqual/, ["src/config/same-secret.ts"]],
+  ["the address of the pages about REST", /"https:\/\/docs\.github\.com\/rest"/, ["src/api/dialect/fault.ts"]],
   ["why something failed", /function (reasonOf|codeOf)\b/, ["src/failure.ts"]],
 ];
 

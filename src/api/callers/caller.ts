@@ -6,7 +6,7 @@ import type { Opened } from "../../upstream/client/opened.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import type { ReadAnswer, Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
 import { fingerprint } from "../../upstream/credentials/credentials.ts";
-import { ApiFault } from "../dialect/fault.ts";
+import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import { isAppsQuestion, judged } from "./apps.ts";
 import { type Credential, isOfOurForm, mayBeUpstreams, shownToken } from "./credential.ts";
 import { Logins } from "./logins.ts";
@@ -73,7 +73,7 @@ export class Callers {
     if (authorization === undefined) return { kind: "anonymous", address };
     const text = shownToken(authorization);
     const user = text === null ? null : await this.#user(text, address);
-    if (!user) throw new ApiFault(401, "Bad credentials", { documentationUrl: "https://docs.github.com/rest" });
+    if (!user) throw new ApiFault(401, "Bad credentials", { documentationUrl: REST_DOCS });
     return user;
   }
 

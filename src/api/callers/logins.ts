@@ -1,5 +1,5 @@
 import type { Context } from "../../context.ts";
-import { ApiFault } from "../dialect/fault.ts";
+import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import type { Payer } from "./payer.ts";
 import type { CallerQuota } from "./quota.ts";
 
@@ -7,8 +7,6 @@ import type { CallerQuota } from "./quota.ts";
 const AT_ONCE = 8;
 /** How many wait for that. A longer line would be answered too late. */
 const LONGEST_LINE = 64;
-const DOCS = "https://docs.github.com/rest";
-
 /** Bounds the question about a credential that is not known yet. Null: it is none. */
 export type AsStranger = <T>(ask: () => Promise<T | null>) => Promise<T | null>;
 
@@ -111,7 +109,7 @@ export class Logins {
   /** The words are the service's. */
   #lockedOut(reset: number): ApiFault {
     return new ApiFault(403, "Maximum number of login attempts exceeded. Please try again later.", {
-      documentationUrl: DOCS,
+      documentationUrl: REST_DOCS,
       headers: { "Retry-After": String(this.#secondsUntil(reset)) },
     });
   }
@@ -139,7 +137,7 @@ export class Logins {
 
 function busy(seconds: number): ApiFault {
   return new ApiFault(503, "Upstream cannot be asked whose token this is. Try again soon.", {
-    documentationUrl: DOCS,
+    documentationUrl: REST_DOCS,
     headers: { "Retry-After": String(seconds) },
   });
 }

@@ -91,7 +91,7 @@ async function show(
       : dialectReply(requestId, { status: 200, headers, body });
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
-    return faultReply(requestId, error, "https://docs.github.com/rest");
+    return faultReply(requestId, error);
   }
 }
 

@@ -2,11 +2,9 @@ import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { HttpError } from "../../http/errors.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { ApiContext } from "../call.ts";
-import { ApiFault, faultBody } from "./fault.ts";
+import { ApiFault, faultBody, REST_DOCS } from "./fault.ts";
 import { dialectReply, JSON_TYPE } from "./reply.ts";
 import type { RequestIds } from "./request-id.ts";
-
-const DOCS = "https://docs.github.com/rest";
 
 /** The reply to a request that failed before or beside its route's own faults. @param path for the log */
 export function failureReply(
@@ -15,7 +13,7 @@ export function failureReply(
   path: string | null,
 ): Reply {
   const requestId = requestIds.next();
-  const reply = (fault: ApiFault) => faultReply(requestId, fault, DOCS);
+  const reply = (fault: ApiFault) => faultReply(requestId, fault);
   if (error instanceof HttpError) return reply(new ApiFault(error.status, error.message));
   if (isPostgresOutage(error)) {
     log.error({ err: error, requestId, path }, "The database cannot be reached");
@@ -38,10 +36,10 @@ export function failureStatus(error: unknown): number {
 }
 
 /** A fault as the service words it. */
-export function faultReply(requestId: string, fault: ApiFault, docs: string): Reply {
+export function faultReply(requestId: string, fault: ApiFault): Reply {
   return dialectReply(requestId, {
     status: fault.status,
     headers: { "Content-Type": JSON_TYPE, ...fault.headers },
-    body: faultBody(fault, docs),
+    body: faultBody(fault, REST_DOCS),
   });
 }

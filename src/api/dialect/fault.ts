@@ -1,3 +1,6 @@
+/** The service's pages about REST, as its errors name them. */
+export const REST_DOCS = "https://docs.github.com/rest";
+
 /** A request that is answered with the service's error body instead of what was asked. */
 export class ApiFault extends Error {
   override name = "ApiFault";

@@ -16,7 +16,6 @@ import type { RequestIds } from "../dialect/request-id.ts";
 import { Centre, CentreAwayError } from "./centre.ts";
 import { POSITION_PATH, positionOf } from "./position.ts";
 
-const DOCS = "https://docs.github.com/rest";
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [2, 32];
 
 export interface Here {
@@ -66,7 +65,7 @@ export class Edge {
     } catch (error) {
       const fault = error instanceof UnsafePathError ? notFound() : error;
       if (!(fault instanceof ApiFault)) throw error;
-      return faultReply(this.#requestIds.next(), fault, DOCS);
+      return faultReply(this.#requestIds.next(), fault);
     }
   }
 

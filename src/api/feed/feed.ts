@@ -9,7 +9,7 @@ import { type Callers, sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import { apiAddress } from "../dialect/addresses.ts";
 import { faultReply } from "../dialect/failure.ts";
-import { ApiFault, notFound } from "../dialect/fault.ts";
+import { ApiFault, notFound, REST_DOCS } from "../dialect/fault.ts";
 import { commonHeaders, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import { type ApiMeter, kindOf, type RequestFigures } from "../metering.ts";
@@ -21,8 +21,6 @@ import { CONTENT_TYPES, signText } from "./envelope.ts";
 import { type FeedEnd, FeedMeter } from "./metering.ts";
 import { type FeedQuestion, readQuestion } from "./question.ts";
 import { FeedStream } from "./stream.ts";
-
-const DOCS = "https://docs.github.com/rest";
 
 const END_UNKNOWN = "Where the log of events ends cannot be said: a transaction that writes it does not end.";
 
@@ -67,7 +65,7 @@ export class Feed {
         return await this.#answer(exchange, requestId, metered);
       } catch (error) {
         if (!(error instanceof ApiFault)) throw error;
-        return error instanceof PrunedFault ? prunedReply(requestId, error) : faultReply(requestId, error, DOCS);
+        return error instanceof PrunedFault ? prunedReply(requestId, error) : faultReply(requestId, error);
       }
     });
   }
@@ -223,6 +221,6 @@ class PrunedFault extends ApiFault {
 /** For programs, too. */
 function prunedReply(requestId: string, { status, message, kept }: PrunedFault): Reply {
   const headers = { ...commonHeaders(requestId), "Content-Type": JSON_TYPE };
-  const body = { message, since: String(kept), documentation_url: DOCS, status: String(status) };
+  const body = { message, since: String(kept), documentation_url: REST_DOCS, status: String(status) };
   return { status, headers, body: JSON.stringify(body) };
 }

@@ -1,8 +1,6 @@
 import type { Call } from "../call.ts";
-import { ApiFault } from "../dialect/fault.ts";
+import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import { isServiceRoute } from "./service-routes.ts";
-
-const DOCS = "https://docs.github.com/rest";
 
 /**
  * The answer to what we neither serve nor forward. Clients read 404 as "there is none": no member, no branch, no check. So
@@ -11,11 +9,11 @@ const DOCS = "https://docs.github.com/rest";
  */
 export function notServed({ method, path, ctx }: Pick<Call, "method" | "path" | "ctx">): ApiFault {
   const what = `this mirror does not serve ${method} on this route`;
-  if (!isServiceRoute(method, path)) return new ApiFault(404, `Not Found: ${what}`, { documentationUrl: DOCS });
+  if (!isServiceRoute(method, path)) return new ApiFault(404, `Not Found: ${what}`, { documentationUrl: REST_DOCS });
   // The same with PASS_THROUGH=all, for what the mirror's own credential is not asked of.
   const help = ctx.config.passThrough
     ? "It asks the service for those who show a token of the service's own."
     : "Ask the service itself, or have the mirror's operator set PASS_THROUGH=on.";
   const message = `Forbidden: ${what}, and so cannot say what is there. ${help}`;
-  return new ApiFault(403, message, { documentationUrl: DOCS });
+  return new ApiFault(403, message, { documentationUrl: REST_DOCS });
 }

@@ -20,7 +20,7 @@ import type {
 import type { Caller } from "../callers/caller.ts";
 import type { Payer } from "../callers/payer.ts";
 import type { CallerQuota } from "../callers/quota.ts";
-import { ApiFault } from "../dialect/fault.ts";
+import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 
 /** A caller waits for the answer: no longer than the service itself would take. */
 const PATIENCE_MS = 10_000;
@@ -189,7 +189,7 @@ export function readFault(
 ): unknown {
   const fault = (status: number, why: string, headers: Record<string, string> = {}) =>
     new ApiFault(status, `Upstream had to be asked for this, and ${why}.`, {
-      documentationUrl: "https://docs.github.com/rest",
+      documentationUrl: REST_DOCS,
       headers,
       cause: error,
     });

@@ -14,7 +14,7 @@ import { apiAddress, pathInApi } from "../dialect/addresses.ts";
 import { bodyText } from "../dialect/body.ts";
 import { inForm } from "../dialect/body-form.ts";
 import { asBytes } from "../dialect/elements.ts";
-import { ApiFault, NotHeldFault, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
+import { ApiFault, NotHeldFault, REST_DOCS, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
 import { asksFresh } from "../dialect/freshness.ts";
 import { scopeHeaders, serverHeaders } from "../dialect/identity.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
@@ -35,8 +35,6 @@ import type { RenderedPage } from "../page.ts";
 import { keptOrRendered } from "./kept-pages.ts";
 import { isOurJson, passedReply, type RestProgress, refused, replyTo } from "./respond.ts";
 import { run } from "./run.ts";
-
-const DOCS = "https://docs.github.com/rest";
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -109,7 +107,7 @@ export class Rest {
       media: { form: null, patch: null },
       bucket: match?.route.bucket ?? "core",
       figures: null,
-      docs: DOCS,
+      docs: REST_DOCS,
     };
     try {
       const asApp = this.#asApp(exchange, body);
@@ -167,7 +165,7 @@ export class Rest {
     if (headers.prefer !== undefined)
       Object.assign(progress.identity, await doubtHeaders(ctx, sightOf(caller), headers));
     if (caller.kind === "anonymous" && ctx.config.anonymous === "off")
-      throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: DOCS });
+      throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: REST_DOCS });
     if (match) progress.docs = match.route.docs;
     await this.#pay(caller, match, progress);
     const accepted = readAccept(headers.accept);

@@ -1,5 +1,6 @@
 import type { Right } from "../../mirror/read/sight.ts";
 import type { Answer, Call, RepositoryCall } from "../call.ts";
+import { REST_DOCS } from "../dialect/fault.ts";
 import type { Operation, ServedOperation } from "../operation.ts";
 import { getOrganization, getUser, listOrganizationRepositories, listUserRepositories } from "./accounts.ts";
 import { listNotifications, listReceivedEvents } from "./activity.ts";
@@ -19,7 +20,6 @@ import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./root.ts";
 import { getSearchedIssues, getSearchedLabels, getSearchedRepositories } from "./search.ts";
 import { WRITE_OPERATIONS } from "./writes/write-operations.ts";
 
-const DOCS = "https://docs.github.com/rest";
 const SEARCH: Pick<Operation, "bucket"> = { bucket: "search" };
 
 type PartOperation = readonly [string, Right, (call: RepositoryCall) => Promise<Answer>, string];
@@ -199,7 +199,7 @@ function service(
   docs: string,
   more: Partial<Pick<Operation, "isFree" | "bucket">> = {},
 ): ServedOperation {
-  const route = { method: "GET", docs: `${DOCS}/${docs}`, isFree: false, ...more } as const;
+  const route = { method: "GET", docs: `${REST_DOCS}/${docs}`, isFree: false, ...more } as const;
   return { path, route: { ...route, run: { of: "service", with: run } } };
 }
 
@@ -211,6 +211,6 @@ function below(
   docs: string,
   more: Pick<Operation, "learnsStanding" | "part" | "showsRights"> = {},
 ): ServedOperation {
-  const route = { method: "GET", docs: `${DOCS}/${docs}`, isFree: false, ...more } as const;
+  const route = { method: "GET", docs: `${REST_DOCS}/${docs}`, isFree: false, ...more } as const;
   return { path, route: { ...route, run: { of: "repository", takes, with: run } } };
 }

@@ -1,9 +1,8 @@
+import { REST_DOCS } from "../../dialect/fault.ts";
 import type { Operation, ServedOperation } from "../../operation.ts";
 import * as deliveries from "./hook-deliveries.ts";
 import { organizationPlace, repositoryPlace } from "./hook-place.ts";
 import * as hooks from "./hooks.ts";
-
-const DOCS = "https://docs.github.com/rest";
 
 /** Below `/repos/{owner}/{repo}/hooks`: hooks that live in this mirror. */
 const OF_REPOSITORIES: [Operation["method"], string, hooks.HookOperation, string][] = [
@@ -47,7 +46,7 @@ export const HOOK_OPERATIONS: readonly ServedOperation[] = [
   ...OF_REPOSITORIES.map(([method, path, operation, docs]) => ({
     path: `/hooks${path}`,
     route: {
-      ...{ method, docs: `${DOCS}/${docs}`, isFree: false, isOurs: true },
+      ...{ method, docs: `${REST_DOCS}/${docs}`, isFree: false, isOurs: true },
       run: {
         of: "repository",
         takes: "metadata",
@@ -58,7 +57,7 @@ export const HOOK_OPERATIONS: readonly ServedOperation[] = [
   ...OF_ORGANIZATIONS.map(([method, path, operation, docs]) => ({
     path: `/orgs/:org/hooks${path}`,
     route: {
-      ...{ method, docs: `${DOCS}/${ofOrganization(docs)}`, isFree: false, isOurs: true },
+      ...{ method, docs: `${REST_DOCS}/${ofOrganization(docs)}`, isFree: false, isOurs: true },
       run: { of: "service", with: async (call) => operation(call, await organizationPlace(call)) },
     } satisfies Operation,
   })),

@@ -2,10 +2,8 @@ import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } fr
 import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.ts";
 import type { ApiContext, Call } from "../../call.ts";
 import type { User } from "../../callers/caller.ts";
-import { ApiFault } from "../../dialect/fault.ts";
+import { ApiFault, REST_DOCS } from "../../dialect/fault.ts";
 import type { Trace } from "../../trace/trace.ts";
-
-const DOCUMENTATION_URL = "https://docs.github.com/rest";
 
 /** Who writes, and to which repository. */
 export interface Writer extends Pick<Call, "requestId"> {
@@ -73,7 +71,7 @@ function rejected(answer: RawAnswer): RawAnswer {
 }
 
 function writeFault(error: unknown, now: Date): unknown {
-  const options = { documentationUrl: DOCUMENTATION_URL, cause: error };
+  const options = { documentationUrl: REST_DOCS, cause: error };
   if (error instanceof QuotaSpentError) {
     const seconds = Math.max(1, Math.ceil((error.resetAt.getTime() - now.getTime()) / 1_000));
     return new ApiFault(503, "The mirror's quota at upstream is spent. Nothing was sent, and nothing was queued.", {

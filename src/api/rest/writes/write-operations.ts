@@ -4,7 +4,7 @@ import { findLabel } from "../../../mirror/read/labels.ts";
 import { findMilestone } from "../../../mirror/read/milestones.ts";
 import type { Right } from "../../../mirror/read/sight.ts";
 import type { RepositoryCall } from "../../call.ts";
-import { notFound } from "../../dialect/fault.ts";
+import { notFound, REST_DOCS } from "../../dialect/fault.ts";
 import type { ServedOperation } from "../../operation.ts";
 import { getIssueComment, getReview, getReviewComment } from "../comments.ts";
 import { getIssue } from "../issues.ts";
@@ -17,14 +17,12 @@ import * as pulls from "./pull-writes.ts";
 import type { Write } from "./write.ts";
 import { answerWrite, type WriteOperation } from "./writes.ts";
 
-const DOCS = "https://docs.github.com/rest";
-
 const through =
   (method: "POST" | "PATCH" | "PUT" | "DELETE") =>
   (path: string, takes: Right, docs: string, operation: WriteOperation): ServedOperation => {
     const whole = { ...operation, route: `/repos/{owner}/{repo}${path.replace(/:(\w+)/g, "{$1}")}` };
     const run = { of: "repository", takes, with: (call: RepositoryCall) => answerWrite(call, whole) } as const;
-    return { path, route: { method, docs: `${DOCS}/${docs}`, isFree: false, run } };
+    return { path, route: { method, docs: `${REST_DOCS}/${docs}`, isFree: false, run } };
   };
 const [post, patch, put, remove] = [through("POST"), through("PATCH"), through("PUT"), through("DELETE")];
 
