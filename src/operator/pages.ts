@@ -1,3 +1,4 @@
+import { escapedHtml } from "../http/html.ts";
 import type { Reply } from "../http/reply.ts";
 import { VERSION } from "../version.ts";
 
@@ -32,21 +33,21 @@ export function shell({ word, upstream }: { word: string; upstream: string }): R
     "Tain",
     `<a class="skip" href="#main">Skip to the content</a>
 <header class="top">
-  <p class="brand"><span class="mark" aria-hidden="true"></span>Tain <span class="muted">${escaped(VERSION)}</span></p>
-  <p class="upstream muted">mirrors ${escaped(upstream)}</p>
+  <p class="brand"><span class="mark" aria-hidden="true"></span>Tain <span class="muted">${escapedHtml(VERSION)}</span></p>
+  <p class="upstream muted">mirrors ${escapedHtml(upstream)}</p>
   <p id="live" class="live muted">Loading …</p>
-  <form method="post" action="/-/session/end"><input type="hidden" name="word" value="${escaped(word)}"><button class="quiet">Sign out</button></form>
+  <form method="post" action="/-/session/end"><input type="hidden" name="word" value="${escapedHtml(word)}"><button class="quiet">Sign out</button></form>
 </header>
 <nav class="tabs" aria-label="Views"><ul id="tabs"></ul></nav>
 <main id="main" tabindex="-1"><noscript><p>This page needs JavaScript. <code>tain status</code> shows the same in a terminal.</p></noscript></main>
 <div id="said" class="said" role="status" aria-live="polite"></div>`,
-    `<meta name="word" content="${escaped(word)}"><script type="module" src="/-/files/page.js"></script>`,
+    `<meta name="word" content="${escapedHtml(word)}"><script type="module" src="/-/files/page.js"></script>`,
   );
 }
 
 /** `problem`: why the last attempt failed, in words. */
 export function signInPage(status: number, problem: string | null, headers: Record<string, string> = {}): Reply {
-  const said = problem === null ? "" : `<p class="problem" id="problem" role="alert">${escaped(problem)}</p>`;
+  const said = problem === null ? "" : `<p class="problem" id="problem" role="alert">${escapedHtml(problem)}</p>`;
   const described = problem === null ? "hint" : "problem hint";
   return html(
     status,
@@ -84,7 +85,7 @@ export function unsetPage(): Reply {
 
 /** Is shown where a form was not sent by a page of this host. */
 export function refusedPage(status: number, says: string): Reply {
-  const body = `<main class="card sign-in" id="main"><h1>Tain</h1><p class="problem">${escaped(says)}</p><p><a href="/-/">To the page</a></p></main>`;
+  const body = `<main class="card sign-in" id="main"><h1>Tain</h1><p class="problem">${escapedHtml(says)}</p><p><a href="/-/">To the page</a></p></main>`;
   return html(status, "Tain", body);
 }
 
@@ -96,7 +97,7 @@ function html(status: number, title: string, body: string, head = "", headers: R
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
-<title>${escaped(title)}</title>
+<title>${escapedHtml(title)}</title>
 <link rel="icon" href="/-/files/icon.svg" type="image/svg+xml">
 ${STYLES.map((name) => `<link rel="stylesheet" href="/-/files/${name}">`).join("\n")}
 ${head}
@@ -108,9 +109,4 @@ ${body}
 `;
   const own = { "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store" };
   return { status, headers: { ...own, ...GUARDS, ...headers }, body: text };
-}
-
-function escaped(text: string): string {
-  const names: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
-  return text.replace(/[&<>"']/g, (one) => names[one] ?? one);
 }

@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { extractPublished, publishedText } from "../../scripts/generate/published.ts";
-import { escaped, inline } from "../../src/api/description/prose.ts";
+import { inline } from "../../src/api/description/prose.ts";
 import { wholePath } from "../../src/api/description/published.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { escapedHtml } from "../../src/http/html.ts";
 import { json } from "../../src/http/reply.ts";
 import { Router } from "../../src/http/router.ts";
 import { problemsOf } from "../simulator/openapi.ts";
@@ -260,7 +261,7 @@ describe("prose", () => {
     expect(inline(markdown)).toBe(html);
   });
 
-  test("text stays what it is", () => expect(escaped(`&<>"'`)).toBe("&amp;&lt;&gt;&quot;&#39;"));
+  test("text stays what it is", () => expect(escapedHtml(`&<>"'`)).toBe("&amp;&lt;&gt;&quot;&#39;"));
 });
 
 test("a request under a name that is no host is a bad one", async () => {

@@ -2,8 +2,9 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type GraphQLSchema, isIntrospectionType, isSpecifiedScalarType, printType } from "graphql";
 import type { Config } from "../../config.ts";
+import { escapedHtml } from "../../http/html.ts";
 import { type Description, elsewhere, TOKENS } from "./document.ts";
-import { escaped, inline } from "./prose.ts";
+import { inline } from "./prose.ts";
 import { type Parameter, type PublishedOperation, resolved, type Schema } from "./published.ts";
 
 const STYLE = readFileSync(new URL("./page.css", import.meta.url), "utf8");
@@ -52,20 +53,20 @@ export function* descriptionPage(
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${escaped(info.title)}: what is served</title>
+<title>${escapedHtml(info.title)}: what is served</title>
 <style>${STYLE}</style>
 </head>
 <body>
 <nav aria-label="Contents">
-<p class="name">${escaped(info.title)} <small>${escaped(info.version)}</small></p>
+<p class="name">${escapedHtml(info.title)} <small>${escapedHtml(info.version)}</small></p>
 <ul>
-${contents.map(([id = "", title = ""]) => `<li><a href="#${escaped(id)}">${escaped(title)}</a></li>`).join("\n")}
+${contents.map(([id = "", title = ""]) => `<li><a href="#${escapedHtml(id)}">${escapedHtml(title)}</a></li>`).join("\n")}
 </ul>
-<p><a href="${escaped(api)}/-/openapi.json">openapi.json</a></p>
+<p><a href="${escapedHtml(api)}/-/openapi.json">openapi.json</a></p>
 </nav>
 <main>
 <h1>What this mirror serves</h1>
-<p class="lead">${escaped(info.summary)}</p>
+<p class="lead">${escapedHtml(info.summary)}</p>
 ${use(api, host)}
 ${callers(settings)}
 ${answers(settings)}
@@ -82,7 +83,7 @@ ${answers(settings)}
 function use(api: string, host: string): string {
   return `<section id="use">
 <h2>Point a client at it</h2>
-<p>Change the address that a client of the service uses to <code>${escaped(api)}</code>, and show a token.</p>
+<p>Change the address that a client of the service uses to <code>${escapedHtml(api)}</code>, and show a token.</p>
 <h3>curl</h3>
 ${code(`curl -H "Authorization: Bearer $TOKEN" "${api}/user/repos?per_page=5"`)}
 <h3>octokit</h3>
@@ -92,7 +93,7 @@ const issues = await octokit.paginate("GET /repos/{owner}/{repo}/issues", { owne
 ${code(`export GH_HOST=${host} GH_ENTERPRISE_TOKEN=$TOKEN
 gh api user
 gh issue list --repo OWNER/NAME`)}
-<p class="note"><code>gh</code> takes a host without a path and speaks HTTPS to it (plain HTTP to <code>github.localhost</code> alone). Clients of an enterprise server find REST at <code>${escaped(api)}/api/v3</code> and GraphQL at <code>${escaped(api)}/api/graphql</code>.</p>
+<p class="note"><code>gh</code> takes a host without a path and speaks HTTPS to it (plain HTTP to <code>github.localhost</code> alone). Clients of an enterprise server find REST at <code>${escapedHtml(api)}/api/v3</code> and GraphQL at <code>${escapedHtml(api)}/api/graphql</code>.</p>
 <h3>GraphQL</h3>
 ${code(`curl -H "Authorization: Bearer $TOKEN" ${api}/graphql \\
   -d '{"query":"{ viewer { login } rateLimit { remaining } }"}'`)}
@@ -144,7 +145,7 @@ function answers({ passThrough }: Settings): string {
   return `<section id="answers">
 <h2>How it answers</h2>
 <dl>
-${rows.map(([term, about]) => `<dt>${escaped(term)}</dt><dd>${inline(about)}</dd>`).join("\n")}
+${rows.map(([term, about]) => `<dt>${escapedHtml(term)}</dt><dd>${inline(about)}</dd>`).join("\n")}
 </dl>
 </section>`;
 }
@@ -167,8 +168,8 @@ function groupsOf({ tags, paths }: Description): Group[] {
 }
 
 function* restGroup({ tag, operations }: Group, description: Description): Iterable<string> {
-  yield `<section id="rest-${escaped(tag)}">
-<h2>REST: ${escaped(tag)}</h2>
+  yield `<section id="rest-${escapedHtml(tag)}">
+<h2>REST: ${escapedHtml(tag)}</h2>
 `;
   for (const one of operations) yield `${restOperation(one, description)}\n`;
   yield "</section>\n";
@@ -185,10 +186,10 @@ function restOperation({ method, path, operation }: Group["operations"][number],
     const { content = {}, description: about } = resolved(response, components);
     const [type, shown] = Object.entries(content)[0] ?? [];
     const what = shown?.schema && /json/.test(type ?? "") ? typeOf(shown.schema) : (type ?? "");
-    return `<code>${escaped(status)}</code> ${what || inline(about ?? "")}`;
+    return `<code>${escapedHtml(status)}</code> ${what || inline(about ?? "")}`;
   });
   const docs = operation.externalDocs?.url;
-  return `<details id="${escaped(anchorOf(operation.operationId))}">
+  return `<details id="${escapedHtml(anchorOf(operation.operationId))}">
 <summary><span class="method ${method.toLowerCase()}">${method}</span> <code class="path">${pathOf(path)}</code> <span class="about">${inline(operation.summary)}</span></summary>
 ${operation.description ? `<p>${inline(operation.description)}</p>` : ""}
 ${rowsOf(
@@ -196,7 +197,7 @@ ${rowsOf(
   parameters.map((one) => ({ ...one, where: one.in, isRequired: one.required === true })),
 )}
 ${body ? rowsOf("Body", bodyRows(body)) : ""}
-<p class="outcomes">Answers ${outcomes.join(", ")}.${docs ? ` <a href="${escaped(docs)}" rel="noreferrer">The service's page</a>` : ""}</p>
+<p class="outcomes">Answers ${outcomes.join(", ")}.${docs ? ` <a href="${escapedHtml(docs)}" rel="noreferrer">The service's page</a>` : ""}</p>
 </details>`;
 }
 
@@ -222,12 +223,14 @@ function bodyRows(schema: Schema): TableRow[] {
 function rowsOf(caption: string, rows: TableRow[]): string {
   if (rows.length === 0) return "";
   const cells = rows.map(({ name, where, isRequired, description = "", schema }) => {
-    const values = (schema.enum ?? schema.items?.enum ?? []).map((value) => `<code>${escaped(String(value))}</code>`);
+    const values = (schema.enum ?? schema.items?.enum ?? []).map(
+      (value) => `<code>${escapedHtml(String(value))}</code>`,
+    );
     const standing = [
       values.length > 0 ? `One of ${values.join(", ")}.` : "",
-      schema.default === undefined ? "" : `Default: <code>${escaped(String(schema.default))}</code>.`,
+      schema.default === undefined ? "" : `Default: <code>${escapedHtml(String(schema.default))}</code>.`,
     ];
-    return `<tr><th scope="row"><code>${escaped(name)}</code>${isRequired ? ' <span class="required">required</span>' : ""}</th><td>${escaped(where)}</td><td>${typeOf(schema)}</td><td>${[inline(description), ...standing].filter(Boolean).join(" ")}</td></tr>`;
+    return `<tr><th scope="row"><code>${escapedHtml(name)}</code>${isRequired ? ' <span class="required">required</span>' : ""}</th><td>${escapedHtml(where)}</td><td>${typeOf(schema)}</td><td>${[inline(description), ...standing].filter(Boolean).join(" ")}</td></tr>`;
   });
   return `<table>
 <caption>${caption}</caption>
@@ -240,16 +243,16 @@ ${cells.join("\n")}
 
 /** A schema in a few words: its name, where it has one. */
 function typeOf(schema: Schema): string {
-  if (schema.$ref) return `<code>${escaped(schema.$ref.split("/").at(-1) ?? "")}</code>`;
+  if (schema.$ref) return `<code>${escapedHtml(schema.$ref.split("/").at(-1) ?? "")}</code>`;
   const variants = schema.anyOf ?? schema.oneOf;
   if (variants) return [...new Set(variants.map(typeOf))].join(" or ");
   if (schema.items) return `list of ${typeOf(schema.items)}`;
-  return escaped([schema.type ?? "any"].flat().join(" or "));
+  return escapedHtml([schema.type ?? "any"].flat().join(" or "));
 }
 
 /** It may be broken behind each slash. */
 function pathOf(path: string): string {
-  return escaped(path)
+  return escapedHtml(path)
     .replaceAll("/", "/<wbr>")
     .replace(/\{\w+\}/g, "<var>$&</var>");
 }
@@ -265,8 +268,8 @@ function* graphql(schema: GraphQLSchema): Iterable<string> {
   );
   const roots = ["Query", "Mutation", "Subscription"];
   const shown = (type: (typeof types)[number], isOpen: boolean) =>
-    `<details id="type-${escaped(type.name)}"${isOpen ? " open" : ""}>
-<summary><code class="path">${escaped(type.name)}</code></summary>
+    `<details id="type-${escapedHtml(type.name)}"${isOpen ? " open" : ""}>
+<summary><code class="path">${escapedHtml(type.name)}</code></summary>
 ${code(printType(type))}
 </details>
 `;
@@ -285,5 +288,5 @@ service's schema, so whatever runs here runs there. It needs a token, costs poin
 }
 
 function code(text: string): string {
-  return `<pre tabindex="0"><code>${escaped(text)}</code></pre>`;
+  return `<pre tabindex="0"><code>${escapedHtml(text)}</code></pre>`;
 }

@@ -1,12 +1,7 @@
-/** HTML of plain text. Pure. */
-export function escaped(text: string): string {
-  const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
-  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
-}
-
+import { escapedHtml } from "../../http/html.ts";
 /** HTML of a description's Markdown, as far as descriptions use it: code, links, bold. The rest stands as text. Pure. */
 export function inline(markdown: string): string {
-  return escaped(markdown)
+  return escapedHtml(markdown)
     .split(/(`[^`]*`)/)
     .map((part, at) => (at % 2 === 1 ? `<code>${part.slice(1, -1)}</code>` : emphasised(part)))
     .join("");

@@ -1,5 +1,6 @@
 import type { Config } from "../../config.ts";
 import type { Exchange } from "../../http/exchange.ts";
+import { escapedHtml } from "../../http/html.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Route } from "../../http/router.ts";
 import type { Pace } from "../../operations/pace.ts";
@@ -13,7 +14,6 @@ import { apiSchema } from "../graphql/schema.ts";
 import type { ServedOperation } from "../operation.ts";
 import { describeApi } from "./document.ts";
 import { descriptionPage, PAGE_POLICY } from "./page.ts";
-import { escaped } from "./prose.ts";
 import { readPublished } from "./published.ts";
 
 /** Stand for the caller's address in what is made once. No such hosts can exist. */
@@ -65,8 +65,8 @@ export function description(
       handle: (exchange) =>
         show({ config, pace }, exchange, requestIds.next(), async (address) => ({
           body: (await page())
-            .replaceAll(ADDRESS, () => escaped(address))
-            .replaceAll(HOST, () => escaped(new URL(address).host)),
+            .replaceAll(ADDRESS, () => escapedHtml(address))
+            .replaceAll(HOST, () => escapedHtml(new URL(address).host)),
           headers: { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": PAGE_POLICY },
         })),
     },

@@ -108,6 +108,7 @@ function linked(html: string, { pages, repository }: TextHome): string {
     );
 }
 
+/** `plainTextOf` undoes just this. */
 function escaped(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }

@@ -1,3 +1,4 @@
+import { escapedHtml } from "../../http/html.ts";
 import { FOLLOWED_EVENTS } from "../../sync/following/hook-subscriptions.ts";
 import { NEEDED_PERMISSIONS } from "../hooks/app-diagnosis.ts";
 
@@ -40,10 +41,10 @@ export function manifestOf({
 export function pageOf({ action, manifest }: { action: string; manifest: object }): string {
   return page(
     "Make a GitHub App for Tain",
-    `<p>The button leads to ${escaped(new URL(action).host)}, which shows what the App may do and asks you once more.</p>
-    <pre>${escaped(JSON.stringify(manifest, null, 2))}</pre>
-    <form method="post" action="${escaped(action)}">
-      <input type="hidden" name="manifest" value="${escaped(JSON.stringify(manifest))}">
+    `<p>The button leads to ${escapedHtml(new URL(action).host)}, which shows what the App may do and asks you once more.</p>
+    <pre>${escapedHtml(JSON.stringify(manifest, null, 2))}</pre>
+    <form method="post" action="${escapedHtml(action)}">
+      <input type="hidden" name="manifest" value="${escapedHtml(JSON.stringify(manifest))}">
       <button>Make this App</button>
     </form>`,
   );
@@ -56,7 +57,7 @@ export function page(title: string, content: string): string {
   <head>
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width">
-    <title>${escaped(title)}</title>
+    <title>${escapedHtml(title)}</title>
     <style>
       :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
       body { max-width: 40rem; margin: 3rem auto; padding: 0 1rem; }
@@ -65,13 +66,9 @@ export function page(title: string, content: string): string {
     </style>
   </head>
   <body>
-    <h1>${escaped(title)}</h1>
+    <h1>${escapedHtml(title)}</h1>
     ${content}
   </body>
 </html>
 `;
-}
-
-function escaped(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
 }
