@@ -9,6 +9,6 @@ export const QUICK = [
   "test/mirror/*.test.ts",
   "test/receiver/{faults,inbox,together}.test.ts",
   "test/simulator/{generate-world,world-rules,rest-resources,rest-pulls,rest-protocol,graphql-resources,webhooks-events}.test.ts",
-  "test/upstream/{get,get-failures,conditional,graphql,limits,ledger}.test.ts",
+  "test/upstream/{get,get-failures,conditional,graphql,limits,own-budget}.test.ts",
   "test/scenario/{backfill,catch-up,selection}.test.ts",
 ];
