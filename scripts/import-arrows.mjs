@@ -3,15 +3,16 @@ import { readdir, readFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { CHECKOUT } from "./checkout.mjs";
 
-const ROOT = ["src/version.ts", "src/json.ts", "src/failure.ts"];
-const BASE = [...ROOT, "src/config.ts", "src/config", "src/operations", "db", "src/stores.ts"];
-const OPEN = [...BASE, "src/queues", "src/context.ts"];
-const PRODUCTION = [...OPEN, "src/http", "src/upstream", "src/mirror", "src/inbox"];
+/** What the rooms stand on. A row that says "base" may import all of it, used or not. */
+const BASE = [
+  ...["src/version.ts", "src/json.ts", "src/failure.ts"],
+  ...["src/config.ts", "src/config", "src/operations", "db"],
+];
 
 /** @typedef {Map<string, string[]>} Graph Each file's imports, by its path. */
 
 /**
- * A room, and what it may import beside itself. "*": everything. The longest name that fits a file is its room.
+ * A room, and what it may import beside itself. "*": everything. An arrow that no file uses is a fault. The longest name that fits a file is its room.
  * @type {Record<string, string[]>}
  */
 const ARROWS = {
@@ -22,29 +23,38 @@ const ARROWS = {
   "src/config": ["src/failure.ts"],
   "src/config.ts": ["src/failure.ts", "src/config"],
   "src/operations": ["src/version.ts", "src/failure.ts", "src/config.ts", "src/config", "db"],
-  db: ["src/version.ts", "src/failure.ts", "src/config.ts"],
+  db: ["src/version.ts", "src/failure.ts"],
   "src/stores.ts": ["src/config.ts", "src/operations", "db"],
-  "src/queues": BASE,
-  "src/http": ["src/config.ts", "src/operations"],
-  "src/upstream": BASE,
-  "src/context.ts": [...BASE, "src/queues", "src/upstream", "src/mirror"],
-  "src/mirror": BASE,
-  "src/inbox": OPEN,
-  "src/events": OPEN,
-  "src/receiver": [...OPEN, "src/http", "src/inbox"],
-  "src/sync": [...OPEN, "src/upstream", "src/mirror", "src/inbox", "src/events"],
-  "src/api": [...OPEN, "src/http", "src/upstream", "src/mirror", "src/events"],
-  "src/health": [...PRODUCTION, "src/sync"],
-  "src/operator": [...PRODUCTION, "src/events", "src/sync", "src/api", "src/health"],
-  "src/web.ts": [...PRODUCTION, "src/receiver", "src/api", "src/health", "src/operator"],
-  "src/cli": [...PRODUCTION, "src/events", "src/receiver", "src/sync", "src/api", "src/health"],
+  "src/queues": ["base", "src/stores.ts"],
+  "src/http": ["src/operations"],
+  "src/upstream": ["base", "src/stores.ts"],
+  "src/context.ts": ["base", "src/stores.ts", "src/queues", "src/upstream", "src/mirror"],
+  "src/mirror": ["base"],
+  "src/inbox": ["base", "src/context.ts", "src/queues"],
+  "src/events": ["base", "src/context.ts", "src/queues"],
+  "src/receiver": ["base", "src/context.ts", "src/http", "src/inbox"],
+  "src/sync": ["base", "src/context.ts", "src/queues", "src/upstream", "src/mirror", "src/inbox", "src/events"],
+  "src/api": ["base", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/events"],
+  "src/health": ["base", "src/context.ts", "src/queues", "src/http", "src/upstream", "src/sync"],
+  "src/operator": [
+    ...["base", "src/context.ts", "src/queues", "src/http", "src/upstream"],
+    ...["src/inbox", "src/events", "src/sync", "src/api", "src/health"],
+  ],
+  "src/web.ts": [
+    ...["base", "src/context.ts", "src/http", "src/upstream"],
+    ...["src/receiver", "src/api", "src/health", "src/operator"],
+  ],
+  "src/cli": [
+    ...["base", "src/context.ts", "src/queues", "src/upstream"],
+    ...["src/inbox", "src/events", "src/sync", "src/api", "src/health"],
+  ],
   workers: [
-    ...[...PRODUCTION, "src/events", "src/receiver", "src/sync", "src/api", "src/health"],
-    "workers/commands.ts",
+    ...["base", "src/context.ts", "src/queues", "src/upstream"],
+    ...["src/inbox", "src/events", "src/sync", "src/api", "src/health", "workers/commands.ts"],
   ],
   // What an operator asks for on the page is a command: this worker runs it as a terminal does.
-  "workers/commands.ts": [...PRODUCTION, "src/cli/asked.ts", "workers"],
-  "src/cli/asked.ts": [...OPEN, "src/cli"],
+  "workers/commands.ts": ["base", "src/queues", "src/cli/asked.ts", "workers"],
+  "src/cli/asked.ts": ["base", "src/context.ts", "src/queues", "src/cli"],
   "scripts/generate": ["src/config", "src/api"],
   scripts: [],
   bench: ["*"],
@@ -56,13 +66,34 @@ const ARROWS = {
  * @param {ReadonlyMap<string, string>} files
  */
 export function faultyImports(files) {
-  /** @type {Graph} */
-  const graph = new Map();
-  for (const [path, text] of files) graph.set(path, [...new Set(importsOf(path, text))]);
+  const graph = graphOf(files);
   const wrong = [...graph].flatMap(([from, imports]) =>
     imports.filter((to) => !isAllowed(from, to)).map((to) => `${from} must not import ${to}`),
   );
   return [...wrong, ...circles(graph).map((circle) => `A circle: ${circle.join(" → ")}`)];
+}
+
+/**
+ * Every arrow of the table that no file uses, in words. Pure.
+ * @param {ReadonlyMap<string, string>} files
+ */
+export function unusedArrows(files) {
+  const used = new Set(
+    [...graphOf(files)].flatMap(([from, imports]) => imports.map((to) => `${roomOf(from)} → ${roomOf(to)}`)),
+  );
+  return Object.entries(ARROWS).flatMap(([room, allowed]) =>
+    allowed
+      .filter((to) => to !== "*" && to !== "base" && !used.has(`${room} → ${to}`))
+      .map((to) => `${room} may import ${to}, and no file does`),
+  );
+}
+
+/**
+ * @param {ReadonlyMap<string, string>} files
+ * @returns {Graph}
+ */
+function graphOf(files) {
+  return new Map([...files].map(([path, text]) => [path, [...new Set(importsOf(path, text))]]));
 }
 
 /**
@@ -89,7 +120,7 @@ function isAllowed(from, to) {
   const other = roomOf(to);
   // The launcher runs before dependencies are installed.
   if (other === null) return own !== "scripts";
-  return own === other || allowed.includes(other);
+  return own === other || allowed.includes(other) || (allowed.includes("base") && BASE.includes(other));
 }
 
 /** @param {string} path */
@@ -135,7 +166,8 @@ async function sources() {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const faults = faultyImports(await sources());
+  const files = await sources();
+  const faults = [...faultyImports(files), ...unusedArrows(files)];
   for (const fault of faults) process.stderr.write(`${fault}\n`);
   process.exitCode = faults.length === 0 ? 0 : 1;
 }
