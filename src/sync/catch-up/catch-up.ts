@@ -2,7 +2,6 @@ import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { enqueueBackfill, enqueueBackfills, enqueueCatchUps } from "../../queues/enqueue.ts";
 import { CredentialUnusableError } from "../../upstream/client/errors.ts";
@@ -28,6 +27,7 @@ import {
 } from "../reads/pages.ts";
 import { PHASES, type Phase, phasesNotCopied, refuseNothing, tryPhase } from "../reads/phases.ts";
 import { fetchAndStorePullDetails } from "../reads/pull-details.ts";
+import { PUSHED_SINCE_CONFIRMED } from "../reads/pushed.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { readMissingComments } from "../refresh/refresh.ts";
 import { SMALL_FLEET } from "./sweep.ts";
@@ -202,13 +202,9 @@ async function readWhole(
  * took one back was lost, upstream's list is unchanged, and our row is wrong.
  */
 async function wereMilestonesPushed({ db }: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
-  const lag = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;
   const pushed = await db.count(sql`
-    select from milestones m join repository_syncs s using (repository_id)
-      where m.repository_id = ${repositoryId} and m.deleted_at is null
-        and ((not m.seen_by_read and m.seen_at > s.confirmed_at - ${lag}) or exists (
-          select from json_each(m.key_stamps::json) as k(key, stamp) where not (stamp ->> 2)::boolean
-            and to_timestamp((stamp ->> 1)::float8 / 1000) > s.confirmed_at - ${lag})) limit 1`);
+    select from milestones t join repository_syncs s using (repository_id)
+      where t.repository_id = ${repositoryId} and t.deleted_at is null and ${PUSHED_SINCE_CONFIRMED} limit 1`);
   return pushed > 0;
 }
 

@@ -2,12 +2,12 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { observe } from "../../mirror/store/observation.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { RepositoryUnavailableError, requireCopied } from "./pages.ts";
+import { PUSHED_SINCE_CONFIRMED } from "./pushed.ts";
 
 /**
  * Reads a repository itself, by its id, which no rename changes.
@@ -57,16 +57,9 @@ export async function readRepository(
   }
 }
 
-/**
- * Whether a webhook has changed the repository since upstream last confirmed it. Then an unchanged answer of upstream
- * does not prove that our row is right: webhooks of one moment may have come in another order.
- */
 async function wasPushed({ db }: Pick<Context, "db">, id: number): Promise<boolean> {
-  const lag = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;
   const [row] = await db.query<{ pushed: boolean }>(sql`
-    select (not r.seen_by_read and r.seen_at > s.confirmed_at - ${lag}) or exists (
-        select from json_each(r.key_stamps::json) as k(key, stamp) where not (stamp ->> 2)::boolean
-          and to_timestamp((stamp ->> 1)::float8 / 1000) > s.confirmed_at - ${lag}) as pushed
-      from repositories r join repository_syncs s on s.repository_id = r.id where r.id = ${id}`);
+    select ${PUSHED_SINCE_CONFIRMED} as pushed
+      from repositories t join repository_syncs s on s.repository_id = t.id where t.id = ${id}`);
   return row?.pushed ?? false;
 }
