@@ -87,6 +87,21 @@ export const THREADS_HAVE_ALL = sql`not exists (select from pull_request_review_
     and not exists (select from pull_request_threads t where t.repository_id = c.repository_id and t.number = c.pull_number
       and t.root_id = coalesce(c.in_reply_to_id, c.id)))`;
 
+/**
+ * Notes of which head and base these lists are: one of another version is not read any more. `lists` selects `repository_id`, `list`,
+ * `number`, `version`, `heard_at`. Answers the repositories of those that are new, or of another version than before.
+ */
+export async function noteVersions(tx: Transaction, lists: Sql): Promise<number[]> {
+  const noted = await tx.query<{ id: number }>(sql`
+    insert into mirrored_lists as l (repository_id, list, number, version, heard_at) ${lists}
+      on conflict (repository_id, list, number) do update
+        set version = excluded.version, heard_at = excluded.heard_at, read_at = null where l.version <> excluded.version
+      returning l.repository_id::float8 as id`);
+  const ids = [...new Set(noted.map(({ id }) => id))];
+  tx.touch(ids);
+  return ids;
+}
+
 /** Replaces the rows from `start` on with these; `end`: up to which place, null: they are the last. */
 export async function storeListed(
   tx: Transaction,

@@ -8,7 +8,7 @@ import { joinObserved, observe } from "../../mirror/store/observation.ts";
 import { requireList } from "../../mirror/store/representation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import type { ReadAnswer } from "../../upstream/client/upstream.ts";
-import { saveValidator } from "../../upstream/conditional/validators.ts";
+import { replaceValidators } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { RepositoryUnavailableError, requireCopied, sightingOf } from "../reads/pages.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
@@ -95,10 +95,8 @@ async function storeCompared(
     await savePage(tx, repository.id, kind, path, { keys, fingerprint, walkedAt: answer.seenAt });
     // Rows that differ from the page get no validator: a later 304 would call them equal, here and in other jobs.
     if (answer.validator && fingerprint !== null) {
-      await saveValidator(tx, answer.validator);
-      // A validator of another credential is from another moment, when the page may have differed from our rows.
-      await tx.query(sql`
-        delete from validators where path = ${answer.validator.path} and credential <> ${answer.validator.credential}`);
+      // Another validator is from another moment, when the page may have differed from our rows.
+      await replaceValidators(tx, answer.validator);
     }
     const compared = { next: answer.links.next ?? null, keys, isUnchanged: false, drift: before.drift };
     await remember(tx, compared);

@@ -21,6 +21,7 @@ import {
 } from "../reads/pages.ts";
 import { leavePhase, PHASES, type Phase, refuseNothing, tryPhase } from "../reads/phases.ts";
 import { readRepository } from "../reads/read-repository.ts";
+import { forgetProgress } from "./progress.ts";
 import { copyReviews, placeOfChanges } from "./reviews.ts";
 import { addressOf, cursorOf, stepAfter, storedCursor } from "./windows.ts";
 
@@ -102,7 +103,7 @@ async function backfillNow(
 export async function restartBackfill(ctx: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
   return await ctx.db.transaction(async (tx) => {
     const isMirrored = await move(tx, repositoryId, { from: FOLLOWED, to: "backfilling" });
-    if (isMirrored) await tx.query(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
+    if (isMirrored) await forgetProgress(tx, repositoryId);
     return isMirrored;
   });
 }

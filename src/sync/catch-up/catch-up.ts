@@ -6,6 +6,7 @@ import type { Kind } from "../../mirror/store/resource.ts";
 import { enqueueBackfill, enqueueBackfills, enqueueCatchUps } from "../../queues/enqueue.ts";
 import { CredentialUnusableError } from "../../upstream/client/errors.ts";
 import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+import { restartReviews } from "../backfill/progress.ts";
 import { endOrPause, pause } from "../following/pause.ts";
 import { type FollowedState, move } from "../following/state.ts";
 import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
@@ -170,9 +171,7 @@ async function copyMissing(ctx: Context, repositoryId: number): Promise<void> {
   const isCopied = await ctx.db.transaction(async (tx) => {
     if (!(await move(tx, repositoryId, { from: CAUGHT_UP, to: "backfilling" }))) return false;
     // Details of pull requests that changed meanwhile were not read.
-    await tx.query(sql`
-      update backfill_phases set cursor = null
-        where repository_id = ${repositoryId} and phase = 'reviews' and finished_at is null`);
+    await restartReviews(tx, repositoryId);
     await tryAgain(tx, { task: "backfill", keys: [String(repositoryId)] });
     return true;
   });

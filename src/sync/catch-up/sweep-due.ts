@@ -34,7 +34,12 @@ export function isDue({ clock, config }: Pick<Context, "clock" | "config">, aske
 /** Whether the audit `a` is under way. */
 export const isAuditUnderWay = sql`coalesce(a.started_at is not null and a.finished_at is null, false)`;
 
-/** Puts repositories under suspicion that changed since those moments without a webhook that told of it. */
+/** Puts repositories under suspicion: webhooks of theirs were lost. */
+export async function suspect(tx: Transaction, ids: readonly number[], now: Date): Promise<void> {
+  await tx.query(sql`update sweeps set untold_at = ${now} where repository_id = any(${ids}::bigint[])`);
+}
+
+/** The same of those that changed since those moments without a webhook that told of it. */
 export async function noteUntold(tx: Transaction, changes: { id: number; since: Date }[], now: Date): Promise<void> {
   if (changes.length === 0) return;
   const ids = changes.map(({ id }) => id);

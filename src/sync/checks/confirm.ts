@@ -2,6 +2,7 @@ import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
 import { toldNothingSince } from "../deliveries/told-nothing.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { HEAD, type Head, type Sums } from "../reads/head-sums.ts";
@@ -156,7 +157,7 @@ async function forgetOthers(ctx: Pick<Context, "db" | "clock">, repositoryId: nu
     if (gone.length === 0) return;
     const shas = gone.map(({ sha }) => sha);
     const paths = shas.map((sha) => `/repositories/${repositoryId}/commits/${sha}/%`);
-    await tx.query(sql`delete from validators where path like any(${paths}::text[])`);
+    await forgetValidatorsLike(tx, paths);
     for (const [table, column] of [
       ["check_runs", "head_sha"],
       ["check_suites", "head_sha"],

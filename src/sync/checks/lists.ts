@@ -11,7 +11,7 @@ import { InvalidRepresentationError, keyIn, requireList } from "../../mirror/sto
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
-import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+import { replaceValidators, type Validator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 import { tombstonesOf } from "../reads/read-anew.ts";
@@ -93,10 +93,7 @@ export async function readCheckList(
     const gone = isWhole ? await findUnlisted(ctx, tx, repository.id, { list, sha, startedAt, met: met.seen }) : [];
     const merged = await mergeObserved(tx, joinObserved([met, ...gone]));
     await storeMarks(tx, marksForTies(merged, startedAt));
-    for (const validator of validators) {
-      await forgetValidators(tx, validator);
-      await saveValidator(tx, validator);
-    }
+    for (const validator of validators) await replaceValidators(tx, validator);
     await remember(tx, startedAt);
     tx.touch([repository.id]);
   });

@@ -5,6 +5,7 @@ import {
   LISTS,
   leaveThreads,
   listsOf,
+  noteVersions,
   partOf,
   THREADS_HAVE_ALL,
   VERSION,
@@ -56,20 +57,15 @@ async function storeHeard(
   pulls: readonly { r: number; n: number }[],
   askedAt: Date,
 ): Promise<number[]> {
-  const heard = await tx.query<{ id: number }>(sql`
-    insert into mirrored_lists as l (repository_id, list, number, version, heard_at)
-      select distinct p.repository_id, o.list, p.number, ${VERSION}, ${askedAt}::timestamptz
-        from json_to_recordset(${JSON.stringify(pulls)}::json) as x(r bigint, n integer)
-        join pull_requests p on p.repository_id = x.r and p.number = x.n and ${HAS_LISTS}
-        join repository_syncs s on s.repository_id = x.r
-        cross join unnest(${[...LISTS]}::text[]) as o(list)
-        where ${partOf(sql`o.list`)} = any(s.mirrors) order by 1, 2, 3
-      on conflict (repository_id, list, number) do update
-        set version = excluded.version, heard_at = excluded.heard_at, read_at = null where l.version <> excluded.version
-      returning l.repository_id::float8 as id`);
-  const ids = [...new Set(heard.map(({ id }) => id))];
-  tx.touch(ids);
-  return ids;
+  return await noteVersions(
+    tx,
+    sql`select distinct p.repository_id, o.list, p.number, ${VERSION}, ${askedAt}::timestamptz
+      from json_to_recordset(${JSON.stringify(pulls)}::json) as x(r bigint, n integer)
+      join pull_requests p on p.repository_id = x.r and p.number = x.n and ${HAS_LISTS}
+      join repository_syncs s on s.repository_id = x.r
+      cross join unnest(${[...LISTS]}::text[]) as o(list)
+      where ${partOf(sql`o.list`)} = any(s.mirrors) order by 1, 2, 3`,
+  );
 }
 
 /** The repositories in which a comment may begin an unknown thread. */

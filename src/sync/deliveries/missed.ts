@@ -9,6 +9,7 @@ import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
 import { hookAt, resendDelivery, type SentDelivery } from "../../upstream/hooks/hooks.ts";
+import { suspect } from "../catch-up/sweep-due.ts";
 import { groupsOf } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { isIn, WHOLE } from "../shards.ts";
@@ -193,10 +194,7 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries | 
         : missed > 0
           ? [hook.repositoryId]
           : [];
-    if (untold.length > 0)
-      await tx.query(
-        sql`update sweeps set untold_at = ${ctx.clock.now()} where repository_id = any(${untold}::bigint[])`,
-      );
+    if (untold.length > 0) await suspect(tx, untold, ctx.clock.now());
     // Installations are read from upstream at the next look, even if the missing delivery does not come again.
     const isOfInstallations = attempts.some(([newest]) => newest?.event.startsWith("installation")) || beyond.count > 0;
     if (hook.repositoryId === APP_HOOK && isOfInstallations)

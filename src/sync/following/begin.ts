@@ -7,6 +7,7 @@ import { observe } from "../../mirror/store/observation.ts";
 import { requireRepository } from "../../mirror/store/representation.ts";
 import { enqueueBackfill } from "../../queues/enqueue.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
+import { forgetProgress } from "../backfill/progress.ts";
 import { begin } from "./state.ts";
 
 /** Why a repository is to be mirrored: a wish of `selections`, or that the App is installed on it. */
@@ -21,7 +22,7 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
     const isNamed = reason !== "installed" && !reason.pattern.endsWith("/*");
     const isNew = await begin(tx, repositoryId, { isNamed, wishedAt: ctx.clock.now() });
     tx.touch([repositoryId]);
-    if (isNew) await tx.query(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
+    if (isNew) await forgetProgress(tx, repositoryId);
     return isNew;
   });
   if (!isNew) return;

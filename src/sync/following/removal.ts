@@ -1,6 +1,7 @@
 import type { Database } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
+import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
 import { forgetProblems } from "../problems/problems.ts";
 import { remove } from "./state.ts";
 
@@ -76,7 +77,7 @@ async function purgeRepository(db: Database, repositoryId: number): Promise<void
   }
   // A validator says that its page is stored, and these pages are deleted.
   const path = `/repositories/${repositoryId}`;
-  await db.query(sql`delete from validators where path = ${path} or path like ${`${path}/%`}`);
+  await forgetValidatorsLike(db, [path, `${path}/%`]);
   // Forks may show this repository as their parent, so its revision is raised.
   await db.transaction(async (tx) => {
     await tx.query(sql`delete from repositories where id = ${repositoryId}`);

@@ -3,6 +3,7 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { LISTS, type ListName, longestOf, type RestListName, tableOf } from "../../mirror/store/lists.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
 import { toldNothingSince } from "../deliveries/told-nothing.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
@@ -104,7 +105,7 @@ async function forgetDeleted(ctx: Context, { id }: MirroredRepository): Promise<
       await tx.query(sql`
         delete from ${tableOf(list)} where repository_id = ${id} and number = any(${numbers}::integer[])`);
       const paths = numbers.map((number) => `/repositories/${id}/pulls/${number}/${list}%`);
-      await tx.query(sql`delete from validators where path like any(${paths}::text[])`);
+      await forgetValidatorsLike(tx, paths);
     }
   });
 }

@@ -2,7 +2,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { isOfHead, type ListName, type RestListName, storeListed } from "../../mirror/store/lists.ts";
+import { isOfHead, type ListName, noteVersions, type RestListName, storeListed } from "../../mirror/store/lists.ts";
 import { storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
@@ -10,7 +10,7 @@ import { joinObserved, observeListed } from "../../mirror/store/observation.ts";
 import { requireList } from "../../mirror/store/representation.ts";
 import { type Page, pages } from "../../upstream/client/pagination.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
-import { forgetValidators, saveValidator } from "../../upstream/conditional/validators.ts";
+import { replaceValidators } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { AbsentError } from "../problems/causes.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
@@ -81,11 +81,7 @@ async function storePage(
   if (page.kind !== "ok" && end !== null && start > 0) return;
   await whileMirrored(ctx, repository, async (tx) => {
     if (start === 0)
-      await tx.query(sql`
-        insert into mirrored_lists (repository_id, list, number, version, heard_at)
-          values (${repositoryId}, ${list}, ${number}, ${version}, ${ctx.clock.now()})
-          on conflict (repository_id, list, number) do update set version = excluded.version, heard_at = excluded.heard_at,
-              read_at = null where mirrored_lists.version <> excluded.version`);
+      await noteVersions(tx, sql`values (${repositoryId}, ${list}, ${number}, ${version}, ${ctx.clock.now()})`);
     if (page.kind !== "ok") {
       if (end === null) await storeListed(tx, key, { rows: [], start: start + PAGE_SIZE, end });
       return;
@@ -98,10 +94,7 @@ async function storePage(
       update mirrored_lists set read_at = null
         where repository_id = ${repositoryId} and list = ${list} and number = ${number}`);
     await storeListed(tx, key, { rows: rows.map(({ fields }) => fields), start, end });
-    if (page.validator) {
-      await forgetValidators(tx, page.validator);
-      await saveValidator(tx, { ...page.validator, next });
-    }
+    if (page.validator) await replaceValidators(tx, { ...page.validator, next });
     tx.touch([repositoryId]);
   });
 }

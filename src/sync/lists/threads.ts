@@ -2,7 +2,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Fields } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { type ListKey, storeListed } from "../../mirror/store/lists.ts";
+import { type ListKey, noteVersions, storeListed } from "../../mirror/store/lists.ts";
 import { storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
@@ -220,11 +220,7 @@ async function store(
       return fields ? [observeListed(fields, at)] : [];
     });
     await mergeObserved(tx, joinObserved(rows.map(({ embedded }) => embedded)));
-    await tx.query(sql`
-      insert into mirrored_lists as l (repository_id, list, number, version, heard_at)
-        values (${repository.id}, 'threads', ${number}, ${version}, ${heardAt})
-        on conflict (repository_id, list, number) do update set version = excluded.version, heard_at = excluded.heard_at,
-            read_at = null where l.version <> excluded.version`);
+    await noteVersions(tx, sql`values (${repository.id}, 'threads', ${number}, ${version}, ${heardAt})`);
     await storeListed(tx, key, { rows: rows.map(({ fields }) => fields), start: 0, end: null });
     tx.touch([repository.id]);
     const [isOf = ""] = version.split(" ");

@@ -10,7 +10,7 @@ import { lockRefs, type RefKind, refNameOf } from "../../mirror/store/refs.ts";
 import { InvalidRepresentationError, requireList } from "../../mirror/store/representation.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { type Page, pages } from "../../upstream/client/pagination.ts";
-import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+import { replaceValidators, type Validator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { AbsentError } from "../problems/causes.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
@@ -161,7 +161,5 @@ function listedOf(kind: RefKind, row: Json, at: Parameters<typeof observeListed>
 }
 
 async function keep(tx: Transaction, validator: Validator | null, next: string | null): Promise<void> {
-  if (!validator) return;
-  await forgetValidators(tx, validator);
-  await saveValidator(tx, { ...validator, next });
+  if (validator) await replaceValidators(tx, { ...validator, next });
 }

@@ -61,6 +61,17 @@ export async function forgetValidators(tx: Transaction, { path }: Pick<Validator
   await tx.query(sql`delete from validators where path = ${path}`);
 }
 
+/** Remembers this validator alone: the rows are those of this answer, whichever answer is the newest. */
+export async function replaceValidators(tx: Transaction, validator: Validator): Promise<void> {
+  await forgetValidators(tx, validator);
+  await saveValidator(tx, validator);
+}
+
+/** Forgets every page with such a path, in the words of `like`. */
+export async function forgetValidatorsLike(db: Queries, paths: readonly string[]): Promise<void> {
+  await db.query(sql`delete from validators where path like any(${paths}::text[])`);
+}
+
 /** The validators of each page, by credential: all for one answer, the newest. */
 export async function findValidators(db: Database, paths: readonly string[]): Promise<Map<string, KnownValidator>[]> {
   const rows = await db.prepared<KnownValidator>(sql`

@@ -1,0 +1,14 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+
+/** Forgets how far a copy of the repository came, so that the next one reads every page again (conditionally). */
+export async function forgetProgress(tx: Transaction, repositoryId: number): Promise<void> {
+  await tx.query(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
+}
+
+/** Lets a copy read the details of all pull requests, unless it has read them to the end. */
+export async function restartReviews(tx: Transaction, repositoryId: number): Promise<void> {
+  await tx.query(sql`
+    update backfill_phases set cursor = null
+      where repository_id = ${repositoryId} and phase = 'reviews' and finished_at is null`);
+}
