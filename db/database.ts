@@ -147,7 +147,7 @@ class PoolConnection extends Runner {
 }
 
 /** What the statements of one database run on. */
-interface Opened extends Pool {
+interface DatabaseParts extends Pool {
   names: StatementNames;
   /** Where single statements run if one of them has got as far as the primary; null: there are none. */
   replicas: Replicas | null;
@@ -156,10 +156,10 @@ interface Opened extends Pool {
 
 /** The pool of connections to Postgres. A connection is made when it is first needed. */
 export class Database extends Runner {
-  readonly #opened: Opened;
+  readonly #opened: DatabaseParts;
   readonly #names: StatementNames;
 
-  constructor(opened: Opened, signal: AbortSignal | null = null) {
+  constructor(opened: DatabaseParts, signal: AbortSignal | null = null) {
     const { names, replicas, tracing } = opened;
     const primary = clientOf(opened, signal);
     super(replicas ? replicas.before(primary, signal) : primary, names, tracing);

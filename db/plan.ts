@@ -5,7 +5,7 @@ import { APPLIED, type AppliedMigration, fitOf } from "./schema-fit.ts";
 import { UnfitStoreError } from "./unfit.ts";
 
 /** A migration that the database has not yet, and what it will be like. */
-export interface Planned {
+export interface PlannedMigration {
   name: string;
   /** The oldest Tain whose processes go on beside it. */
   oldestTain: string;
@@ -34,7 +34,7 @@ const REWRITES: Record<string, string[]> = {
 };
 
 /** What `migrate` would do now. It changes nothing. @throws UnfitStoreError as `migrate` does */
-export async function planMigrations(databaseUrl: string): Promise<Planned[]> {
+export async function planMigrations(databaseUrl: string): Promise<PlannedMigration[]> {
   const migrations = await Promise.all(MIGRATIONS.map(readMigration));
   const client = await openMigrator(databaseUrl);
   try {
@@ -60,7 +60,7 @@ export async function planMigrations(databaseUrl: string): Promise<Planned[]> {
 }
 
 /** Pure. @param sizes the bytes of each table that is there */
-export function plannedOf(migration: ReadMigration, sizes: ReadonlyMap<string, number>): Planned {
+export function plannedOf(migration: ReadMigration, sizes: ReadonlyMap<string, number>): PlannedMigration {
   const { name, oldestTain, statements } = migration;
   const text = stepsOf(statements).join(";\n").toLowerCase();
   const named = (pattern: RegExp) => [...new Set([...text.matchAll(pattern)].map(([, table = ""]) => table))];

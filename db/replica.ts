@@ -12,7 +12,7 @@ export interface LogPosition {
 }
 
 /** What a replica says of itself. */
-interface Seen extends LogPosition {
+interface SeenReplica extends LogPosition {
   /** False: it takes writes, and so is none. */
   isReplica: boolean;
 }
@@ -79,10 +79,10 @@ export class Replica {
   /** One connection: asks where the replica is, and cancels. No read holds it up. */
   readonly #watch: pg.Pool;
   readonly #positions = new WeakMap<pg.QueryConfig, LogPosition>();
-  #seen: Seen | null = null;
+  #seen: SeenReplica | null = null;
   /** The latest position of the primary that was asked for here. */
   #wanted: LogPosition | null = null;
-  #looking: Promise<Seen> | null = null;
+  #looking: Promise<SeenReplica> | null = null;
   #leftOut: string | null = "not asked yet";
   #readSince = Number.NEGATIVE_INFINITY;
   #trialMs = FIRST_TRIAL_MS;
@@ -192,13 +192,13 @@ export class Replica {
     throw new NotThereError(`${this.name} is not where it was`);
   };
 
-  #note(seen: Seen): Seen {
+  #note(seen: SeenReplica): SeenReplica {
     this.#seen = seen;
     return seen;
   }
 
   /** Those who wait ask together. */
-  #look(): Promise<Seen> {
+  #look(): Promise<SeenReplica> {
     this.#looking ??= look(this.#watch)
       .then((seen) => this.#note(seen))
       .finally(() => {
@@ -273,11 +273,11 @@ export function untold(error: unknown): string {
   return `the primary does not say where it is: ${reasonOf(error)}`;
 }
 
-function isThere(seen: Seen | null, { era, lsn }: LogPosition): boolean {
+function isThere(seen: SeenReplica | null, { era, lsn }: LogPosition): boolean {
   return seen?.isReplica === true && era !== "" && seen.era === era && seen.lsn >= lsn;
 }
 
-async function look(client: Pick<pg.ClientBase, "query"> | pg.Pool): Promise<Seen> {
+async function look(client: Pick<pg.ClientBase, "query"> | pg.Pool): Promise<SeenReplica> {
   // The driver's types do not know the limit.
   const limited: pg.QueryConfig & { query_timeout: number } = { ...LOOK, query_timeout: SILENT_MS };
   const [row] = (await client.query<LookRow>(limited)).rows;

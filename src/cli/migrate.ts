@@ -1,5 +1,5 @@
 import { migrate as migrateDatabase } from "../../db/migrate.ts";
-import { type Planned, planMigrations } from "../../db/plan.ts";
+import { type PlannedMigration, planMigrations } from "../../db/plan.ts";
 import { isBug, wholeReasonOf } from "../failure.ts";
 import { VERSION } from "../version.ts";
 import { type Command, CommandError, type Given, listOf } from "./command.ts";
@@ -42,7 +42,7 @@ export async function inSentences<T>(work: Promise<T>): Promise<T> {
 }
 
 /** Pure. */
-export function planLines(planned: readonly Planned[]): string[] {
+export function planLines(planned: readonly PlannedMigration[]): string[] {
   const last = planned.at(-1);
   if (!last) return [`The schema is that of Tain ${VERSION} already: there is nothing to do`];
   const seconds = planned.reduce((sum, one) => sum + one.seconds, 0);
@@ -57,7 +57,7 @@ export function planLines(planned: readonly Planned[]): string[] {
   ];
 }
 
-function partsOf({ makes, changes, indexes, rewrites }: Planned): string[] {
+function partsOf({ makes, changes, indexes, rewrites }: PlannedMigration): string[] {
   const parts = [
     ["makes", makes],
     ["changes", changes],

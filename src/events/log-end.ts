@@ -12,7 +12,7 @@ const MOST_LOOKS = 20;
 /** So many events at most are looked at one by one. Beyond that the locks are asked at once. */
 const MOST_COUNTED = 1_000;
 
-interface End {
+interface FoundEnd {
   /** Everything up to there is settled. */
   place: number;
   /** False: there may be more behind it, and a transaction that does not end keeps that from being known. */
@@ -26,15 +26,15 @@ interface End {
 export class LogEnd {
   readonly #db: Queries;
   #known: number | null = null;
-  #asking: Promise<End> | null = null;
-  #next: Promise<End> | null = null;
+  #asking: Promise<FoundEnd> | null = null;
+  #next: Promise<FoundEnd> | null = null;
 
   constructor(db: Queries) {
     this.#db = db;
   }
 
   /** The end, not older than this question. Those who ask meanwhile share the next answer. @throws whatever Postgres refuses */
-  now(): Promise<End> {
+  now(): Promise<FoundEnd> {
     if (!this.#asking) return this.#begin();
     this.#next ??= this.#asking.then(
       () => this.#begin(),
@@ -43,7 +43,7 @@ export class LogEnd {
     return this.#next;
   }
 
-  #begin(): Promise<End> {
+  #begin(): Promise<FoundEnd> {
     this.#next = null;
     this.#asking = this.#find().finally(() => {
       this.#asking = null;
@@ -51,7 +51,7 @@ export class LogEnd {
     return this.#asking;
   }
 
-  async #find(): Promise<End> {
+  async #find(): Promise<FoundEnd> {
     const known = this.#known;
     const end = (known === null ? null : await this.#unbroken(known)) ?? (await this.#settled());
     if (end === null) return { place: known ?? 0, isCertain: false };

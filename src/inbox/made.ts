@@ -4,7 +4,7 @@ import { sql } from "../../db/sql.ts";
 import { MADE_HOOK } from "./delivery.ts";
 
 /** A webhook that upstream did not send, made of a change that was found otherwise. */
-export interface Made {
+export interface MadeDelivery {
   event: string;
   action: string;
   repositoryId: number;
@@ -14,7 +14,7 @@ export interface Made {
 }
 
 /** Keeps what was made where webhooks are kept, as applied: the mirror shows it already. Answers the ids, in order. */
-export async function keepMade(tx: Transaction, made: readonly Made[], at: Date): Promise<string[]> {
+export async function keepMade(tx: Transaction, made: readonly MadeDelivery[], at: Date): Promise<string[]> {
   const ids: string[] = [];
   // One after the other, so that their ids grow in order.
   for (const { event, action, repositoryId, foundAt, payload } of made) {

@@ -38,18 +38,21 @@ export function openWorkerRedis(ctx: Opening, name: string): RedisClient {
   return open(ctx, { connectionName: `tain-${name}-jobs`, enableOfflineQueue: true, maxRetriesPerRequest: null });
 }
 
-type Wanted = Pick<RedisOptions, "connectionName" | "maxRetriesPerRequest" | "commandTimeout"> & {
+type WantedConnection = Pick<RedisOptions, "connectionName" | "maxRetriesPerRequest" | "commandTimeout"> & {
   enableOfflineQueue: boolean;
 };
 
-function open({ config, log }: Opening, wanted: Wanted): RedisClient {
+function open({ config, log }: Opening, wanted: WantedConnection): RedisClient {
   const address = parseRedisAddress(config.redisUrl);
   const redis = clientOf(address, { ...wanted, connectTimeout: CONNECT_TIMEOUT_MS });
   reportOutages(redis, address, log);
   return redis;
 }
 
-function clientOf(address: RedisAddress, options: Wanted & Pick<RedisOptions, "connectTimeout">): RedisClient {
+function clientOf(
+  address: RedisAddress,
+  options: WantedConnection & Pick<RedisOptions, "connectTimeout">,
+): RedisClient {
   const retryStrategy = () => RECONNECT_MS;
   switch (address.of) {
     case "server":

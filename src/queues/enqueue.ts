@@ -24,15 +24,15 @@ export async function enqueueInbox(ctx: QueueAccess, job: InboxJob): Promise<voi
 }
 
 /** The traces that deliveries arrived in, by their ids, as far as they are told. */
-type Traces = ReadonlyMap<string, string>;
+type DeliveryTraces = ReadonlyMap<string, string>;
 
-const UNTOLD: Traces = new Map();
+const UNTOLD: DeliveryTraces = new Map();
 
 /** Asks for deliveries to be applied, each by a job of its own. A delivery whose own job waits or runs gets no second one. */
 export async function enqueueDeliveries(
   ctx: QueueAccess,
   deliveryIds: readonly string[],
-  traces: Traces = UNTOLD,
+  traces: DeliveryTraces = UNTOLD,
 ): Promise<void> {
   const jobs = deliveryIds.map((deliveryId) => {
     const traceparent = traces.get(deliveryId);
@@ -49,7 +49,7 @@ export async function enqueueDeliveries(
 export async function enqueueBursts(
   ctx: QueueAccess,
   deliveryIds: readonly string[],
-  traces: Traces = UNTOLD,
+  traces: DeliveryTraces = UNTOLD,
 ): Promise<void> {
   const jobs: NewJob<BurstJob>[] = [];
   let start = 0;

@@ -13,6 +13,7 @@ import { ApiFault } from "../dialect/fault.ts";
 import { resourceLimit, typedError } from "./errors.ts";
 import { argument, type Cost, costOf, MAX_NODES } from "./run/cost.ts";
 import type { Documents } from "./run/documents.ts";
+import type { VariableValues } from "./run/plan.ts";
 
 /** Each value of the variables is coerced, and may be compared with each row of a list. */
 const MAX_ITEMS = 1_000;
@@ -34,8 +35,6 @@ export interface Query {
   /** The document with nothing left but `rateLimit(dryRun: true)`, whose query is priced and not run; null: it is run. */
   priced: DocumentNode | null;
 }
-
-type VariableValues = NonNullable<ReturnType<typeof getVariableValues>["variableValues"]>;
 
 /** The query in a body, or what is wrong with it. @throws ApiFault 400 if the body is no JSON object */
 export async function parseQuery(

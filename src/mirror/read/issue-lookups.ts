@@ -26,7 +26,7 @@ interface Key {
   number: number;
 }
 
-interface IssueRow {
+interface KeyedIssueRow {
   repository_id: string;
   number: number;
   /** Null: there is no row. */
@@ -63,7 +63,7 @@ async function findIssues(db: Database, keys: readonly Key[]): Promise<IssueLook
   // As text: to write an array of numbers out is several times as quick as to have it written.
   const repositories = `{${keys.map((key) => key.repositoryId).join(",")}}`;
   const numbers = `{${keys.map((key) => key.number).join(",")}}`;
-  const rows = await db.prepared<IssueRow>(
+  const rows = await db.prepared<KeyedIssueRow>(
     sql`select x.r as repository_id, i.number, i.is_pull_request as pull, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
         (extract(epoch from i.updated_at) * 1000)::float8 as updated,
         (select ${COMPARED_REVISION} from (select) one left join revisions v on v.repository_id = ${PEOPLE}) as people,
@@ -76,7 +76,7 @@ async function findIssues(db: Database, keys: readonly Key[]): Promise<IssueLook
   return rows.map((row) => lookupOf(row));
 }
 
-function lookupOf(row: IssueRow): IssueLookup {
+function lookupOf(row: KeyedIssueRow): IssueLookup {
   const confirmedAt = row.confirmed === null ? null : new Date(Math.floor(row.confirmed));
   return {
     issue: row.deleted ? "deleted" : foundIssue(row),
@@ -91,6 +91,6 @@ function lookupOf(row: IssueRow): IssueLookup {
   };
 }
 
-function foundIssue({ id, number, document, body, updated }: IssueRow): FoundIssue | null {
+function foundIssue({ id, number, document, body, updated }: KeyedIssueRow): FoundIssue | null {
   return id === null || updated === null ? null : { number, document, body, updatedAt: new Date(updated) };
 }

@@ -112,13 +112,13 @@ interface DocumentApart {
 
 /** Documents taken apart, in the form in which they are answered. */
 interface Apart {
-  form: Form;
+  form: TextForm;
   documents: readonly DocumentApart[];
   /** By repository. */
   mentions: ReadonlyMap<number, Mentions>;
 }
 
-async function takenApart(some: readonly StoredDocument[], form: Form, audience: Audience): Promise<Apart> {
+async function takenApart(some: readonly StoredDocument[], form: TextForm, audience: Audience): Promise<Apart> {
   const mentions = new Map<number, Mentions>();
   const closenesses = new Map<number, Closeness>();
   const documents: DocumentApart[] = [];
@@ -192,9 +192,9 @@ function appendPieces(
 }
 
 /** "bytes": each character of a string stands for one byte of it in UTF-8. */
-type Form = "text" | "bytes";
+type TextForm = "text" | "bytes";
 
-function inForm(text: string, form: Form): string {
+function inForm(text: string, form: TextForm): string {
   // Where it is ASCII both are the same.
   return form === "text" || Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString("latin1");
 }
@@ -306,6 +306,6 @@ function withoutDeleted(document: string, { hasDeletedLabels, repositoryId, answ
   return JSON.stringify({ ...fields, labels: fields.labels.filter((value) => !isDeleted(value)) });
 }
 
-function escaped(text: string, form: Form): string {
+function escaped(text: string, form: TextForm): string {
   return inForm(JSON.stringify(text).slice(1, -1), form);
 }

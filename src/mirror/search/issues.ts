@@ -81,7 +81,7 @@ export async function searchIssues(
   const conditions = [
     sql`i.id is not null and i.deleted_at is null`,
     visibleIssue(sql`r`, sql`i`, searcher.sight),
-    ...new Conditions({ names }, within).all(clauses),
+    ...new SearchConditions({ names }, within).all(clauses),
   ];
   const matching = sql`from issues i join repositories r on r.id = i.repository_id and r.deleted_at is null
     join repository_syncs s on s.repository_id = r.id and ${MIRRORED} where ${sql.and(conditions)}`;
@@ -113,7 +113,7 @@ function sortKey(order: SearchOrder | null, clauses: Clause[]): { key: Sql; dire
 }
 
 /** Clauses as SQL over the issue `i` in its repository `r`. */
-class Conditions {
+class SearchConditions {
   readonly #context: TermContext;
   readonly #places: readonly string[];
   /** The whole search is confined to these repositories; null: to none. */

@@ -41,14 +41,14 @@ export const childNumberColumns: Partial<Record<Kind, string>> = {
 };
 
 /** Where it lies who stands in a list of an issue's. */
-interface Listed {
+interface ListPlace {
   table: Sql;
   column: Sql;
   /** Columns that the table repeats of the issue `i`, and where they come from. */
   repeated?: { columns: Sql; values: Sql };
 }
 
-const LABELS: Listed = {
+const LABELS: ListPlace = {
   table: sql`issue_labels`,
   column: sql`label_id`,
   repeated: {
@@ -56,14 +56,14 @@ const LABELS: Listed = {
     values: sql`, i.state, i.is_pull_request, i.id is not null and i.deleted_at is null, i.created_at`,
   },
 };
-const ASSIGNEES: Listed = { table: sql`issue_assignees`, column: sql`user_id` };
+const ASSIGNEES: ListPlace = { table: sql`issue_assignees`, column: sql`user_id` };
 
 /** The issues' own rows were written and are locked. */
 async function followList(
   tx: Transaction,
   rows: RowWrite[],
   key: string,
-  { table, column, repeated }: Listed,
+  { table, column, repeated }: ListPlace,
 ): Promise<void> {
   const idsOf = (stored: Stored | undefined) => {
     const list = stored?.fields[key];

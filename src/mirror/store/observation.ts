@@ -2,7 +2,7 @@ import { type Fields, isObject, type Json } from "../../json.ts";
 import type { Observation, Stamp } from "./merge-rule.ts";
 import { InvalidRepresentationError, keyIn, requireNumberIn, requireObject, requireString } from "./representation.ts";
 import { isPullRequest, type Kind, type ResourceKey, resourceOf } from "./resource.ts";
-import { type DocumentHome, type Shared, type SharedKind, strip } from "./template.ts";
+import { type DocumentHome, type SharedKind, type SharedResource, strip } from "./template.ts";
 
 /** One observation of one resource, ready to be merged. */
 export interface Seen extends ResourceKey, Observation {}
@@ -88,7 +88,7 @@ export function joinObserved(parts: Observed[]): Observed {
   return { seen: parts.flatMap((part) => part.seen), shapes: new Map(parts.flatMap((part) => [...part.shapes])) };
 }
 
-function sharedSeen({ kind, id, fields }: Shared, at: Sighting): Seen {
+function sharedSeen({ kind, id, fields }: SharedResource, at: Sighting): Seen {
   const name = SHARED_KINDS[kind];
   return {
     kind: name,

@@ -6,7 +6,7 @@ import { type Fields, isObject, type Json, textOf } from "../../json.ts";
 export type SharedKind = "u" | "r" | "l" | "m";
 
 /** A resource found inside another. `fields` are stripped already. */
-export interface Shared {
+export interface SharedResource {
   kind: SharedKind;
   id: number;
   fields: Fields;
@@ -22,7 +22,7 @@ export interface DocumentHome {
 
 export interface Stripped {
   fields: Fields;
-  shared: Shared[];
+  shared: SharedResource[];
   /** The shapes that the fields refer to: id → keys joined by commas. */
   shapes: Map<string, string>;
 }
@@ -46,7 +46,7 @@ export interface Stripped {
  * So a rename shows everywhere at once, answers carry the caller's own address, and no user is stored twice.
  */
 export function strip(resource: Fields, home: DocumentHome): Stripped {
-  const shared: Shared[] = [];
+  const shared: SharedResource[] = [];
   const shapes = new Map<string, string>();
 
   const stripObject = (object: Fields, at: Addresses): Fields => {

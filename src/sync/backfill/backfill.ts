@@ -126,7 +126,9 @@ async function beginBackfill(
   if (begun === PHASES.length) return; // The copy had begun before: upstream is not asked again for its size.
   await mayGoOn(ctx, repository, { job: JOB, signal });
   const followedSince = await findFollowedSince(ctx, repository.id);
-  const expected = pagesOf(followedSince ? await countOurs(ctx, repository) : await countTheirs(ctx, repository));
+  const expected = expectedPages(
+    followedSince ? await countMirrored(ctx, repository) : await countUpstream(ctx, repository),
+  );
   await whileMirrored(ctx, repository, async (tx) => {
     const now = ctx.clock.now();
     for (const phase of PHASES) {
@@ -162,7 +164,7 @@ type Counts = Record<"issues" | "pullRequests" | "labels" | "milestones", { tota
  * The expected number of pages of each phase, for the progress bar alone. A phase with an unknown count is left out.
  * Pure.
  */
-function pagesOf(counts: Partial<Counts>): Partial<Record<Phase, number>> {
+function expectedPages(counts: Partial<Counts>): Partial<Record<Phase, number>> {
   const together = (...of: (keyof Counts)[]) => {
     const totals = of.map((each) => counts[each]?.totalCount);
     return totals.every((total) => total !== undefined)
@@ -180,7 +182,7 @@ function pagesOf(counts: Partial<Counts>): Partial<Record<Phase, number>> {
 }
 
 /** A followed repository has about as many rows as the mirror holds, so upstream need not be asked. */
-async function countOurs({ db }: Pick<Context, "db">, { id }: MirroredRepository): Promise<Partial<Counts>> {
+async function countMirrored({ db }: Pick<Context, "db">, { id }: MirroredRepository): Promise<Partial<Counts>> {
   const own = (table: Sql, is = sql`true`) =>
     sql`(select count(*)::integer from ${table} where repository_id = ${id} and deleted_at is null and ${is})`;
   const [row] = await db.query<Record<keyof Counts, number>>(sql`
@@ -190,7 +192,7 @@ async function countOurs({ db }: Pick<Context, "db">, { id }: MirroredRepository
 }
 
 /** One point, since lists paged by cursor do not say how long they are. A token that may not read a kind gets null for it. */
-async function countTheirs(ctx: Context, { id, nodeId }: MirroredRepository): Promise<Partial<Counts>> {
+async function countUpstream(ctx: Context, { id, nodeId }: MirroredRepository): Promise<Partial<Counts>> {
   try {
     const read = { priority: "backfill", repository: id } as const;
     return (await ctx.upstream.graphql<{ node: Counts | null }>(COUNTS, { id: nodeId }, read)).data.node ?? {};

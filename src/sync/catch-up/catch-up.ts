@@ -34,7 +34,7 @@ import { readMissingComments } from "../refresh/refresh.ts";
 import { SMALL_FLEET } from "./sweep.ts";
 
 /** A followed list, with its watermark. */
-interface Following {
+interface FollowedList {
   kind: Kind;
   watermark: "issues_synced_at" | "comments_synced_at" | "review_comments_synced_at";
   path: string;
@@ -42,17 +42,17 @@ interface Following {
 
 const PER_PAGE = `per_page=${PAGE_SIZE}`;
 /** Oldest change first: what changes while we read moves to the end, where it is met again. */
-const COMMENTS: Following = {
+const COMMENTS: FollowedList = {
   kind: "issue_comment",
   watermark: "comments_synced_at",
   path: `issues/comments?${BY_CHANGE}&${PER_PAGE}`,
 };
-const REVIEW_COMMENTS: Following = {
+const REVIEW_COMMENTS: FollowedList = {
   kind: "review_comment",
   watermark: "review_comments_synced_at",
   path: `pulls/comments?${BY_CHANGE}&${PER_PAGE}`,
 };
-const ISSUES: Following = {
+const ISSUES: FollowedList = {
   kind: "issue",
   watermark: "issues_synced_at",
   path: `issues?state=all&${BY_CHANGE}&${PER_PAGE}`,
@@ -210,7 +210,7 @@ async function wereMilestonesPushed({ db }: Pick<Context, "db">, repositoryId: n
 async function follow(
   ctx: Context,
   repository: MirroredRepository,
-  { kind, watermark, path: list }: Following,
+  { kind, watermark, path: list }: FollowedList,
   signal: AbortSignal,
 ): Promise<void> {
   const since = new Date((await watermarkOf(ctx, repository, watermark)).getTime() - OVERLAP_MS);

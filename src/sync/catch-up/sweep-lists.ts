@@ -80,7 +80,7 @@ export async function sweepLists(
 }
 
 /** What a sweep found in the lists of one repository. */
-interface Look {
+interface ListsLook {
   due: DueLists;
   probed: Probed | null;
   ends: Ends | null;
@@ -90,7 +90,7 @@ interface Look {
 /** @param askedAt before the first of them was asked for */
 async function storeLooks(
   ctx: Context,
-  looks: readonly Look[],
+  looks: readonly ListsLook[],
   { askedAt, failed }: { askedAt: Date; failed: readonly DueLists[] },
 ): Promise<void> {
   // A catch-up that began before this moment may already have passed the list that changed.
@@ -122,7 +122,7 @@ async function storeLooks(
     if (probed?.needsAudit) await enqueueAudit(ctx, { repositoryId: due.repositoryId });
 }
 
-async function lookAt(ctx: Context, due: DueLists): Promise<Omit<Look, "due">> {
+async function lookAt(ctx: Context, due: DueLists): Promise<Omit<ListsLook, "due">> {
   const { repositoryId, shown } = due;
   // An archived repository is read-only. The sweep of repositories shows when it is no longer archived.
   const isFrozen = shown.isArchived && due.ends !== null;

@@ -41,14 +41,18 @@ export async function askAboutHeads(
   return heads.size === 0 ? [] : await settleHeads(ctx, repository, { heads, startedAt, areAll: false });
 }
 
-interface Learnt {
+interface LearntChecks {
   sha: string;
   seenAt: Date;
   nodes: readonly (ShownCheck | null)[];
 }
 
 /** Stores the global ids of statuses, and the start of runs and suites: webhooks do not tell these. */
-async function learn(ctx: Context, repository: MirroredRepository, { sha, seenAt, nodes }: Learnt): Promise<void> {
+async function learn(
+  ctx: Context,
+  repository: MirroredRepository,
+  { sha, seenAt, nodes }: LearntChecks,
+): Promise<void> {
   if (nodes.length === 0) return;
   await whileMirrored(ctx, repository, async (tx) => {
     const of = { repositoryId: repository.id, sha, nodes };
@@ -67,7 +71,7 @@ async function learn(ctx: Context, repository: MirroredRepository, { sha, seenAt
   });
 }
 
-type Of = Pick<Learnt, "sha" | "nodes"> & { repositoryId: number };
+type Of = Pick<LearntChecks, "sha" | "nodes"> & { repositoryId: number };
 
 /**
  * The global ids of statuses that lack only that id. Upstream shows the last status of each context; a read of the list

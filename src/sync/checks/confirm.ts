@@ -76,7 +76,7 @@ export async function settleHeads(
   { heads, startedAt, areAll }: HeadsRead,
 ): Promise<string[]> {
   return await whileMirrored(ctx, repository, async (tx) => {
-    const ours = await countOurs(tx, repository.id, [...heads.keys()]);
+    const ours = await countStored(tx, repository.id, [...heads.keys()]);
     const settled = [...heads].map(([sha, theirs]) => ({ sha, isSame: saysSame(theirs, ours.get(sha) ?? NONE) }));
     // Heads that are read next keep their rows until then.
     const stored = areAll ? settled : settled.filter(({ isSame }) => isSame);
@@ -101,7 +101,7 @@ const NONE: StateCounts = { runs: new Map(), statuses: new Map() };
 /**
  * Counts checks as upstream does, by state: the last run of each suite and name, and the last status of each context.
  */
-async function countOurs(
+async function countStored(
   tx: Pick<Context["db"], "query">,
   repositoryId: number,
   shas: readonly string[],

@@ -22,7 +22,7 @@ const MOST_TRIES = 3;
 /** Bounds one call; the scheduler asks again within seconds. */
 const MOST_REPOSITORIES = 100;
 
-type Making = Pick<Context, "db" | "clock" | "config" | "random" | "log" | "queues" | "redis" | "metrics">;
+type MakingContext = Pick<Context, "db" | "clock" | "config" | "random" | "log" | "queues" | "redis" | "metrics">;
 
 interface StoredChange {
   kind: Kind;
@@ -37,7 +37,7 @@ interface StoredChange {
  * Makes events of the changes that were found and that no webhook has told of within `EVENTS_MADE_AFTER`. They stand in the log as
  * upstream's do, with a webhook that we wrote ourselves. Answers how many were made.
  */
-export async function makeEvents(ctx: Making, signal?: AbortSignal): Promise<number> {
+export async function makeEvents(ctx: MakingContext, signal?: AbortSignal): Promise<number> {
   counterOf(ctx);
   const until = new Date(ctx.clock.now().getTime() - ctx.config.eventsMadeAfterMs);
   // A repository that failed goes behind those with changes from before its failure. So failing ones never fill each
@@ -62,7 +62,7 @@ function counterOf({ metrics }: Pick<Context, "metrics">) {
 }
 
 /** Ends between two transactions once `signal` is aborted. The next call goes on. */
-async function makeOf(ctx: Making, repositoryId: number, until: Date, signal?: AbortSignal): Promise<number> {
+async function makeOf(ctx: MakingContext, repositoryId: number, until: Date, signal?: AbortSignal): Promise<number> {
   let made = 0;
   while (!signal?.aborted) {
     const { resources, events, targets } = await makeDespiteConflicts(ctx, repositoryId, until);
@@ -75,7 +75,7 @@ async function makeOf(ctx: Making, repositoryId: number, until: Date, signal?: A
   return made;
 }
 
-interface Made {
+interface MadeEvents {
   resources: number;
   events: MadeOf[];
   targets: number[];
@@ -85,7 +85,7 @@ interface Made {
  * Merges lock the same rows in another order, since they do not know which rows wait for an event. A transaction that
  * loses to a merge is tried again.
  */
-async function makeDespiteConflicts(ctx: Making, repositoryId: number, until: Date): Promise<Made> {
+async function makeDespiteConflicts(ctx: MakingContext, repositoryId: number, until: Date): Promise<MadeEvents> {
   for (let tries = 1; ; tries++) {
     try {
       return await ctx.db.transaction((tx) => makeSome(ctx, tx, repositoryId, until));
@@ -95,7 +95,7 @@ async function makeDespiteConflicts(ctx: Making, repositoryId: number, until: Da
   }
 }
 
-async function makeSome(ctx: Making, tx: Transaction, repositoryId: number, until: Date): Promise<Made> {
+async function makeSome(ctx: MakingContext, tx: Transaction, repositoryId: number, until: Date): Promise<MadeEvents> {
   const nothing = { resources: 0, events: [], targets: [] };
   const [sync] = await tx.query<{ state: string }>(
     sql`select state from repository_syncs where repository_id = ${repositoryId}`,

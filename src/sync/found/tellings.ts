@@ -12,13 +12,13 @@ export interface Telling extends Aspect {
 }
 
 /** The subject of an event: its kind, its key in the payload, and the key that it is known by. */
-interface Subject {
+interface EventSubject {
   kind: Kind;
   in: string;
   by: "id" | "number";
 }
 
-export const SUBJECTS: Readonly<Record<string, Subject>> = {
+export const SUBJECTS: Readonly<Record<string, EventSubject>> = {
   issues: { kind: "issue", in: "issue", by: "number" },
   pull_request: { kind: "pull_request", in: "pull_request", by: "number" },
   issue_comment: { kind: "issue_comment", in: "comment", by: "id" },

@@ -29,7 +29,7 @@ function threadsFrom(first: number, after: string | null): string {
     resolvedBy { __typename login avatarUrl url id databaseId isSiteAdmin } comments(first: 1) { nodes { fullDatabaseId } } } }`;
 }
 
-interface Thread {
+interface ReviewThread {
   id: string;
   isResolved: boolean;
   isOutdated: boolean;
@@ -49,7 +49,7 @@ interface Thread {
 interface PullThreads {
   number: number;
   headRefOid: string;
-  reviewThreads: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: (Thread | null)[] };
+  reviewThreads: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: (ReviewThread | null)[] };
 }
 
 /**
@@ -58,7 +58,7 @@ interface PullThreads {
  */
 interface Shown {
   head: string | null;
-  threads: Thread[];
+  threads: ReviewThread[];
   startedAt: Date;
 }
 
@@ -179,8 +179,8 @@ async function readOn(
   repository: MirroredRepository,
   { number, headRefOid, reviewThreads }: PullThreads,
   asking: Asking,
-): Promise<{ threads: Thread[]; fault: GraphqlError | null }> {
-  const threads: Thread[] = [];
+): Promise<{ threads: ReviewThread[]; fault: GraphqlError | null }> {
+  const threads: ReviewThread[] = [];
   for (let page = reviewThreads; ; ) {
     for (const thread of page.nodes) if (thread) threads.push(thread);
     if (!page.pageInfo.hasNextPage) return { threads, fault: null };
@@ -246,7 +246,10 @@ async function store(
 }
 
 /** In REST's way of writing. */
-function documentOf(thread: Thread, { root, number, api }: { root: string; number: number; api: string }): Fields {
+function documentOf(
+  thread: ReviewThread,
+  { root, number, api }: { root: string; number: number; api: string },
+): Fields {
   const { resolvedBy } = thread;
   const resolver = resolvedBy?.databaseId == null ? null : userView(resolvedBy, resolvedBy.databaseId, api);
   return {

@@ -16,12 +16,12 @@ import { SUMMARIES, VALUES } from "./node-values.ts";
  * - values: the keys that contradictions are mostly about.
  * - summaries: the same, and how many sub-issues an issue has.
  */
-type About = "existence" | "mergeability" | "checks" | "values" | "summaries";
+type QuestionTopic = "existence" | "mergeability" | "checks" | "values" | "summaries";
 
 /** Something about one resource of a repository. */
 export interface NodeQuestion extends ResourceKey {
   nodeId: string;
-  about: About;
+  about: QuestionTopic;
 }
 
 /**
@@ -30,7 +30,7 @@ export interface NodeQuestion extends ResourceKey {
  */
 export type NodeAnswer = { node: Record<string, Json>; seenAt: Date } | "gone" | "unclear" | "doubtful";
 
-const SELECTIONS: Readonly<Record<About, string>> = {
+const SELECTIONS: Readonly<Record<QuestionTopic, string>> = {
   existence: "__typename",
   mergeability: `... on PullRequest { repository { databaseId } ${MERGEABILITY_FIELDS} }`,
   checks: `... on PullRequest { repository { databaseId } ${HEAD_WITH_IDS} }`,
@@ -104,7 +104,7 @@ async function answerAll(
 /** A list of ids in a query, under its alias. */
 interface Field {
   alias: string;
-  about: About;
+  about: QuestionTopic;
   questions: readonly NodeQuestion[];
 }
 

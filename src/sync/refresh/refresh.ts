@@ -48,7 +48,7 @@ type RefreshOutcome = "merged" | "deleted" | "kept" | "unknown";
 export const REFRESHES_AT_ONCE = 32;
 
 /** What was read of one resource, for `mark`. */
-interface Refreshed {
+interface ReadForMark {
   observed: Observed;
   mark: Mark | null;
   startedAt: Date;
@@ -62,7 +62,7 @@ interface Refreshed {
  */
 export class Refreshes {
   readonly #ctx: Context;
-  readonly #stores: Batches<Refreshed, "stored">;
+  readonly #stores: Batches<ReadForMark, "stored">;
   readonly #problems: Gather<MarkKey, Troubles>;
   readonly #nodes: NodeQuestions;
 
@@ -308,7 +308,7 @@ async function wasSeenLately(ctx: Context, { seen }: Observed, startedAt: Date):
 }
 
 /** Stores what was read, and settles or postpones its marks in the same transaction. Answers the marks to be queued. */
-async function store(ctx: Context, batch: readonly Refreshed[]): Promise<Mark[]> {
+async function store(ctx: Context, batch: readonly ReadForMark[]): Promise<Mark[]> {
   // The latest start counts for all. A mark with too late a time costs one more read; one with too early a time may be
   // settled wrongly.
   const startedAt = new Date(Math.max(...batch.map((one) => one.startedAt.getTime())));

@@ -39,7 +39,7 @@ export async function refreshReleases(ctx: Context, repositoryId: number): Promi
 }
 
 /** What a walk along a list has met. */
-interface Walk {
+interface ListWalk {
   listed: Set<number>;
   /** How many of the pages were new, and how many were as before. */
   changed: number;
@@ -81,8 +81,8 @@ async function walkList(
   ctx: Context,
   repository: MirroredRepository,
   { conditional }: { conditional: boolean },
-): Promise<Walk> {
-  const walk: Walk = { listed: new Set(), changed: 0, unchanged: 0 };
+): Promise<ListWalk> {
+  const walk: ListWalk = { listed: new Set(), changed: 0, unchanged: 0 };
   const first = `/repositories/${repository.id}/releases?per_page=${PAGE_SIZE}`;
   for (let at: string | null = first; at !== null; ) {
     const { next, rows, isUnchanged } = await fetchAndStorePage(ctx, repository, "release", at, "refresh", {

@@ -20,14 +20,11 @@ export function doubtsIn(headers: Readonly<Record<string, unknown>>): Doubts | u
   return text === "*" ? "all" : new Set(text.split(" "));
 }
 
-interface Resource {
-  kind: string;
-  repositoryId: number;
-  key: number;
-}
-
 /** A pull request's two sides are one thing. Pure. */
-export function isDoubtful(doubts: Doubts | undefined, { kind, repositoryId, key }: Resource): boolean {
+export function isDoubtful(
+  doubts: Doubts | undefined,
+  { kind, repositoryId, key }: { kind: string; repositoryId: number; key: number },
+): boolean {
   if (doubts === undefined || doubts === "all") return doubts === "all";
   const kinds = kind === "issue" || kind === "pull_request" ? ["issue", "pull_request"] : [kind];
   return kinds.some((one) => doubts.has(`${repositoryId}/${one}/${key}`));

@@ -7,7 +7,14 @@ import { type GraphQLAbstractType, GraphQLError, locatedError } from "graphql";
 import type { Pace } from "../../../operations/pace.ts";
 import { MissingValueError, resourceLimit } from "../errors.ts";
 import { Faults, pathOf, type ResponsePath } from "./faults.ts";
-import { concreteType, type Form, type Plan, type PlannedField, type PlannedSelection } from "./plan.ts";
+import {
+  concreteType,
+  type Form,
+  type Plan,
+  type PlannedField,
+  type PlannedSelection,
+  type VariableValues,
+} from "./plan.ts";
 import { flat, isIterable, isPromise, isShared, leafText, PIECE_CHARACTERS, propertyOf } from "./values.ts";
 
 /** More values, or more text, are written for nobody: the answer is refused as a whole. */
@@ -19,8 +26,6 @@ const FIELDS_AT_ONCE = 32;
 const TEXT_AT_ONCE = 64 * 1024;
 /** So many fields of a selection ask for something, and then their statements are made. Each takes some 0.2 ms. */
 const ASKED_AT_ONCE = 64;
-
-type VariableValues = Parameters<Plan["argumentsOf"]>[1];
 
 /** `data` is JSON text. */
 export interface Executed {

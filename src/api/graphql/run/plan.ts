@@ -30,7 +30,10 @@ import {
 import { isKeepable } from "./kept-answers.ts";
 import { selects } from "./selections.ts";
 
-type VariableValues = Extract<ReturnType<typeof getVariableValues>, { variableValues: unknown }>["variableValues"];
+export type VariableValues = Extract<
+  ReturnType<typeof getVariableValues>,
+  { variableValues: unknown }
+>["variableValues"];
 
 /** A field as its resolver knows it. Resolvers of the schema itself read the schema. */
 export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "fieldNodes" | "fragments" | "schema"> & {
