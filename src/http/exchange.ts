@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { TracedSpan } from "../operations/tracing.ts";
-import type { AddressList } from "./addresses.ts";
+import type { TrustedProxies } from "./addresses.ts";
 import { type Following, readBody } from "./body.ts";
 
 /** RFC 9112: a client that believes us to be a proxy sends the whole address, and is to be answered, too. */
@@ -21,13 +21,13 @@ export class Exchange {
   span: TracedSpan | null = null;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
-  readonly #trustedProxies: AddressList;
+  readonly #proxies: TrustedProxies;
   #gone: AbortSignal | null = null;
 
-  constructor(request: IncomingMessage, response: ServerResponse, trustedProxies: AddressList) {
+  constructor(request: IncomingMessage, response: ServerResponse, proxies: TrustedProxies) {
     this.#request = request;
     this.#response = response;
-    this.#trustedProxies = trustedProxies;
+    this.#proxies = proxies;
     this.method = request.method ?? "GET";
     const url = request.url ?? "/";
     this.target = url.startsWith("/") ? url : url.replace(ORIGIN, "") || "/";
@@ -60,12 +60,13 @@ export class Exchange {
 
   /** The caller's address. The word of trusted proxies counts, from the nearest to the farthest. */
   get address(): string {
+    if (!this.#isFromProxy) return this.peer;
     const senders = text(this.headers["x-forwarded-for"])
       .split(",")
       .map((one) => one.trim())
       .filter(Boolean);
-    let address = this.peer;
-    while (senders.length > 0 && this.#trustedProxies.includes(address)) address = senders.pop() ?? address;
+    let address = senders.pop() ?? this.peer;
+    while (senders.length > 0 && this.#proxies.includes(address)) address = senders.pop() ?? address;
     return address;
   }
 
@@ -84,10 +85,14 @@ export class Exchange {
     return readBody(this.#request, maxBytes, following);
   }
 
+  get #isFromProxy(): boolean {
+    return this.#proxies.isAtTheEndOf(this.#request.socket);
+  }
+
   /** What the nearest proxy says, if it is trusted. */
   #forwarded(name: string): string | undefined {
-    const said = text(this.headers[name]);
-    if (said === "" || !this.#trustedProxies.includes(this.peer)) return undefined;
+    const said = this.#isFromProxy ? text(this.headers[name]) : "";
+    if (said === "") return undefined;
     return said.slice(said.lastIndexOf(",") + 1).trim();
   }
 }

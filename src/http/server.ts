@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import type { Duplex } from "node:stream";
 import type { Logger } from "../operations/log.ts";
 import { type Tracing, UNTRACED } from "../operations/tracing.ts";
-import { AddressList } from "./addresses.ts";
+import { TrustedProxies } from "./addresses.ts";
 import { HttpError, parserError } from "./errors.ts";
 import { Exchange } from "./exchange.ts";
 import type { Reply } from "./reply.ts";
@@ -43,7 +43,7 @@ function unlessMissing(error: Error & { code?: string }): void {
 /** Takes requests, has each answered by its route, and sends the answer. */
 export class HttpServer {
   readonly #parts: ServerParts;
-  readonly #trustedProxies: AddressList;
+  readonly #proxies: TrustedProxies;
   readonly #tracing: Tracing;
   readonly #unreadMs: number;
   readonly #servers: Server[] = [];
@@ -51,7 +51,7 @@ export class HttpServer {
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
-    this.#trustedProxies = new AddressList(parts.trustedProxies);
+    this.#proxies = new TrustedProxies(parts.trustedProxies);
     this.#tracing = parts.tracing ?? UNTRACED;
     this.#unreadMs = parts.unreadMs ?? UNREAD_MS;
   }
@@ -96,7 +96,7 @@ export class HttpServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const exchange = new Exchange(request, response, this.#trustedProxies);
+    const exchange = new Exchange(request, response, this.#proxies);
     try {
       let reply: Reply;
       try {

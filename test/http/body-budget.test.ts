@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { AddressList } from "../../src/http/addresses.ts";
+import { TrustedProxies } from "../../src/http/addresses.ts";
 import { BodyBudget, type HeldBody } from "../../src/http/body-budget.ts";
 import { HttpError } from "../../src/http/errors.ts";
 import { Exchange } from "../../src/http/exchange.ts";
@@ -18,7 +18,7 @@ async function openServer(budget: BodyBudget): Promise<{ port: number; held: Hel
   const held: HeldBody[] = [];
   const statuses: number[] = [];
   const server = createServer((request, response) => {
-    budget.read(new Exchange(request, response, new AddressList([])), 1_000_000).then(
+    budget.read(new Exchange(request, response, new TrustedProxies([])), 1_000_000).then(
       (body) => held.push(body),
       (error) => {
         statuses.push(error instanceof HttpError ? error.status : 0);
