@@ -45,7 +45,7 @@ const ARROWS = {
     ...["src/receiver", "src/api", "src/health", "src/operator"],
   ],
   "src/cli": [
-    ...["base", "src/context.ts", "src/queues", "src/upstream"],
+    ...["base", "src/context.ts", "src/queues", "src/http", "src/upstream"],
     ...["src/inbox", "src/events", "src/sync", "src/api", "src/health"],
   ],
   workers: [
