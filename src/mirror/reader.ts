@@ -15,15 +15,15 @@ export interface MirrorReader extends AsyncDisposable {
   repositories: Repositories;
   issues: IssueLookups;
   shared: SharedRows;
-  /** How long answers that take long hold the event loop, all of them together. */
+  /** Bounds how long slow answers, together, hold the event loop. */
   pace: Pace;
 }
 
 /**
- * @param parts.db for what the answers to writes show as well: repositories and shared rows
- * @param parts.reads for what only reads need
- * @param parts.standings what tells how things stand
- * @param parts.replicas for what takes the primary longer than to say where it is; lookups by key do not
+ * @param parts.db for repositories and shared rows, which answers to writes show too
+ * @param parts.reads for rows that only reads need
+ * @param parts.standings reads the revisions of repositories
+ * @param parts.replicas for reads that cost the primary more than its WAL position does; look-ups by key cost less
  */
 export function openMirrorReader({
   db,

@@ -10,10 +10,10 @@ export const FAILED_STATES: ReadonlySet<string> = new Set([
   "STARTUP_FAILURE",
   "STALE",
 ]);
-/** Neutral and skipped runs pass what depends on them. */
+/** Neutral and skipped runs count as passed. */
 export const PASSED_STATES: ReadonlySet<string> = new Set(["SUCCESS", "NEUTRAL", "SKIPPED"]);
 
-/** A commit whose checks are followed, and which of them are all here. */
+/** A commit whose checks are followed, and which of its lists are complete here. */
 export interface CheckedHead {
   sha: string;
   runs: boolean;
@@ -26,18 +26,18 @@ interface StoredCheck {
   document: string;
 }
 
-/** A stored check run, as far as its state counts. */
+/** The values of a stored check run that decide its state. */
 interface RunState extends StoredCheck {
   status: string;
   conclusion: string | null;
 }
 
-/** A stored status, the same. */
+/** The values of a stored status that decide its state. */
 interface StatusState extends StoredCheck {
   state: string;
 }
 
-/** Tells of each commit what is here for certain; null: the mirror knows it as no head. */
+/** Which checks of each commit are certain here; null: the commit is no head that the mirror knows. */
 export async function findCheckedHeads(
   db: Database,
   heads: readonly { repositoryId: number; sha: string }[],
@@ -78,7 +78,7 @@ export interface RunFilter {
   name: string | null;
   status: string | null;
   appId: number | null;
-  /** "latest": of each suite and name the last one. */
+  /** "latest": the last run of each suite and name. */
   filter: "latest" | "all";
 }
 
@@ -147,7 +147,7 @@ export interface Rollup {
   statuses: StatusState[];
 }
 
-/** The rollups of these commits, in their order. Without documents those are empty. */
+/** The rollups of these commits, in their order. If documents are not wanted, they are empty. */
 export async function findRollups(
   db: Database,
   heads: readonly { repositoryId: number; sha: string }[],

@@ -18,7 +18,7 @@ const TABLES = {
 };
 export type CommentKind = keyof typeof TABLES;
 
-/** A review that is not submitted is its author's own; upstream shows it to nobody else. */
+/** Upstream shows a review that is not submitted only to its author. */
 const SHOWN: Record<CommentKind, Sql> = {
   issue_comment: sql`c.deleted_at is null`,
   review_comment: sql`c.deleted_at is null`,

@@ -3,9 +3,9 @@ import { sql } from "../../../db/sql.ts";
 import { mirroredWhere } from "./shown-repository.ts";
 import { type Sight, visible } from "./sight.ts";
 
-/** Upstream's confirmation of what is shown. */
+/** Upstream's confirmation of the rows that an answer shows. */
 export interface Confirmation {
-  /** When, by our clock: the longest ago of all that is shown; null: not yet. */
+  /** The oldest confirmation of all that is shown, by our clock; null: a part was never confirmed. */
   confirmedAt: Date | null;
   /** The parts that upstream did not show then, as answers name them; null: none. */
   missing: string | null;

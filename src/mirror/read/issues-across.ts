@@ -11,7 +11,7 @@ export interface IssueAcross {
   repository: { document: string };
 }
 
-/** Which repositories' issues; each condition is left out when it is undefined. */
+/** Which repositories to list issues of; an undefined condition does not filter. */
 export interface AcrossFilter extends IssueFilter {
   ownerId?: number | undefined;
   /** Only in repositories that this account owns (true) or does not own (false). */

@@ -8,7 +8,7 @@ interface IssueRow {
   body: string | null;
 }
 
-/** One of a list, and where it stands there: its sort key (ms, or the count). */
+/** An issue in a list, with its sort key there (ms, or the count). */
 export interface ListedIssue extends IssueRow {
   key: number;
 }
@@ -68,7 +68,7 @@ export async function findIssues(
   const offset = "offset" in position && position.offset > 0 ? sql`offset ${position.offset}` : sql``;
   const page = sql`limit ${limit} ${offset}`;
   const key = SORT_KEYS[order.sort];
-  // The driver is slow to read moments, and these are only counted by.
+  // As numbers, since the driver is slow to read moments.
   const counted =
     order.sort === "comments" ? sql`coalesce(i.comments, 0)` : sql`(extract(epoch from ${key}) * 1000)::float8`;
   const columns = sql`i.number, i.document::text as document, i.body, ${counted} as key`;
@@ -105,15 +105,15 @@ export async function findIssues(
       ${ordered}`);
 }
 
-/** Written out, so that indexes of open issues alone can serve. */
+/** Written out instead of a parameter, so that Postgres can use the indexes of open issues. */
 export const IN_STATE = { open: sql`i.state = 'open'`, closed: sql`i.state = 'closed'` };
 
-/** What makes an issue `i` match; all of it holds. */
+/** The conditions of the filter on an issue `i`. All must hold. */
 export function issueConditions(filter: IssueFilter): Sql[] {
   return [SHOWN, ...(filter.state === "all" ? [] : [IN_STATE[filter.state]]), ...restConditions(filter)];
 }
 
-/** Whether the filter leaves so few issues that another of its conditions finds them sooner than the label. */
+/** Whether another condition of the filter leaves fewer issues than the label, so that it finds them sooner. */
 export function isNarrow({ milestone, assignee, creator }: IssueFilter): boolean {
   return typeof milestone === "number" || (typeof assignee === "object" && assignee !== null) || creator !== undefined;
 }

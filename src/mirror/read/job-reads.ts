@@ -5,14 +5,14 @@ import type { MirrorPart } from "../../config/parts.ts";
 import { Gather } from "../../operations/gather.ts";
 import { MARK_COLUMNS, type Mark, type MarkKey } from "../store/marks.ts";
 
-/** What every read and write about a repository begins with. */
+/** A repository, as every job about it needs it. */
 export interface MirroredRepository {
   id: number;
   nodeId: string | null;
   fullName: string;
   htmlUrl: string | null;
   state: SyncState;
-  /** What is mirrored beside issues and pull requests. */
+  /** The parts that are mirrored beside issues and pull requests. */
   mirrors: readonly MirrorPart[];
 }
 

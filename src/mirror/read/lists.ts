@@ -4,7 +4,7 @@ import { HAS_LISTS, type ListKey, type ListName, THREADS_HAVE_ALL, tableOf, VERS
 import type { PageSource } from "./pages.ts";
 import { type Sight, visible } from "./sight.ts";
 
-/** How many rows each of these lists has; null: it is not all here, or not as it is now. */
+/** How many rows each of these lists has; null: the list is incomplete or out of date here. */
 export async function countHeldLists(
   db: Database,
   list: ListName,
@@ -59,7 +59,7 @@ export function listedSource(list: ListName): PageSource {
 const STANDS_IN_THREAD = sql`c.repository_id = t.repository_id and c.pull_number = t.number and c.deleted_at is null
   and coalesce(c.in_reply_to_id, c.id) = t.root_id`;
 
-/** The threads of a pull request. One whose comments were all deleted is none. */
+/** The threads of a pull request. A thread whose comments were all deleted is left out. */
 export const threadSource: PageSource = {
   ...listedSource("threads"),
   conditions: [
@@ -68,7 +68,7 @@ export const threadSource: PageSource = {
   ],
 };
 
-/** The comments of a thread, which is named by the one that begins it. */
+/** The comments of a thread. Its first comment names it. */
 export const threadComments: PageSource = {
   from: sql`pull_request_threads t join pull_request_review_comments c on ${STANDS_IN_THREAD}`,
   repositoryId: sql`c.repository_id`,
@@ -93,7 +93,7 @@ export async function findThreadPlaces(
       where t.node_id = any(${sql.array(nodeIds, "text")}::text[]) and ${visible(sql`r`, sight, "pulls")}`);
 }
 
-/** What is known of each of these commits from the list of some pull request. */
+/** These commits, as the list of some pull request shows them. */
 export async function findCommits(
   db: Database,
   commits: readonly { repositoryId: number; sha: string }[],

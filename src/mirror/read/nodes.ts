@@ -85,7 +85,10 @@ export async function findById(
       where ${MIRRORED} and t.deleted_at is null and ${shown} and ${visible(sql`r`, sight, "metadata")}`);
 }
 
-/** What a node is, or stands under: the number of an issue or pull request; null for what belongs to the repository alone. */
+/**
+ * The place of a node: the number of the issue or pull request that it is or stands under; null if it belongs to the
+ * repository alone.
+ */
 export interface NodePlace {
   id: number;
   repositoryId: number;

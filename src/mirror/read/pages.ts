@@ -7,7 +7,7 @@ import type { StoredDocument } from "../render/rendering.ts";
 export interface PageSource {
   /** Tables, e.g. `issues i`. Conditions may refer to the parent as `x.r` (an id) and `x.n` (a number or an id). */
   from: Sql;
-  /** Those of them that suffice to count; absent: all. */
+  /** The tables that suffice to count; absent: all. */
   counted?: Sql;
   /** A table `s` of lists under each parent, which are read one by one; a row may stand in several of them. */
   lists?: Sql;
@@ -15,7 +15,7 @@ export interface PageSource {
   repositoryId: Sql;
   document: Sql;
   detail?: Sql;
-  /** Texts by users; they are read only if they are wanted. */
+  /** The text that a user wrote; read only if it is wanted. */
   body?: Sql;
   conditions: readonly Sql[];
   key: Sql;
@@ -154,7 +154,7 @@ async function run(db: Database, statement: Sql): Promise<RawRow[]> {
   try {
     return await db.prepared<RawRow>(statement);
   } catch (error) {
-    // Class 22 is "data exception": a position out of a forged cursor is no time or no number.
+    // Class 22 is "data exception": the position of a forged cursor is not a time or a number.
     if (error instanceof pg.DatabaseError && error.code?.startsWith("22"))
       throw new InvalidPositionError("No row can be there", { cause: error });
     throw error;

@@ -4,18 +4,18 @@ import type { StoredDocument } from "../render/rendering.ts";
 import type { RefKind, RefName } from "../store/refs.ts";
 import type { PageSource } from "./pages.ts";
 
-/** Whether a list of its kind may say something else of the row `f` of `refs` than what is known here. */
+/** Whether upstream's list of refs may differ from the row `f` of `refs`. */
 export const IS_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and (f.sha is null or f.document is null
   or case f.kind when 'heads' then f.protected is null else f.listed is null end)))`;
 
-/** The list of this kind is all here, and so is each `f` that meets the condition. An empty repository has none. */
+/** Whether the list of this kind is complete here and `areSure` holds. An empty repository counts as incomplete. */
 function isListHeld(repositoryId: Sql, kind: Sql, areSure: Sql): Sql {
   return sql`exists (select from ref_lists l where l.repository_id = ${repositoryId} and l.kind = ${kind}
     and l.read_at is not null and ${areSure}
     and exists (select from refs f where f.repository_id = l.repository_id and f.kind = 'heads' and f.deleted_at is null))`;
 }
 
-/** Whether a list of a repository's refs is all here, and each of those that match is known for certain. */
+/** Whether a list of a repository's refs is complete here, and each matching ref is certain. */
 export async function areRefsHeld(
   db: Queries,
   repositoryId: number,
@@ -27,10 +27,10 @@ export async function areRefsHeld(
   return (await db.count(sql`select where ${isListHeld(sql`${repositoryId}`, sql`${kind}`, areSure)}`)) > 0;
 }
 
-/** Whether the row `f` of `refs` may point to something else than what is known here. */
+/** Whether upstream's ref may point elsewhere than the row `f` of `refs`. */
 export const IS_PLACE_UNSURE = sql`(f.doubt is not null or (f.deleted_at is null and f.document is null))`;
 
-/** All refs whose names begin so, each as upstream shows it by itself; null: not all of them are here for certain. */
+/** All refs with this prefix, each as upstream shows it by itself; null: not all of them are certain here. */
 export async function findMatchingRefs(
   db: Database,
   repositoryId: number,
@@ -44,7 +44,7 @@ export async function findMatchingRefs(
 }
 
 export interface FoundRef extends StoredDocument {
-  /** The commit that it leads to; null: not known yet. */
+  /** The commit that the ref leads to; null: not known yet. */
   commitSha: string | null;
 }
 
@@ -80,10 +80,10 @@ export async function findRefs(
   });
 }
 
-/** Branches or tags for GraphQL's lists, which name them without what all have before. */
+/** Branches or tags for GraphQL's lists, named without `refs/heads/` or `refs/tags/`. */
 export function refSource(kind: RefKind, direction: "asc" | "desc"): PageSource {
   return {
-    // The list's name says which of the two it is.
+    // The kind stands in the text, so that branches and tags are different lists.
     from:
       kind === "heads"
         ? sql`(select * from refs where kind = 'heads') f`
@@ -93,7 +93,7 @@ export function refSource(kind: RefKind, direction: "asc" | "desc"): PageSource 
     conditions: [sql`f.repository_id = x.r and f.deleted_at is null`],
     key: sql`f.name`,
     keyType: sql`text`,
-    // No two rows beside each other may have the same, and a ref has no number. As large as a number of JavaScript may be.
+    // A hash breaks ties, since a ref has no number. It fits into a number of JavaScript.
     tie: sql`(hashtextextended(f.name, 0) & ${String(Number.MAX_SAFE_INTEGER)}::bigint)`,
     direction,
   };

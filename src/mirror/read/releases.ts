@@ -4,16 +4,16 @@ import type { StoredDocument } from "../render/rendering.ts";
 import { REPLICA_LAG_MS } from "../store/merge-rule.ts";
 import type { PageSource } from "./pages.ts";
 
-/** The releases of a repository whose list is all here. */
+/** The releases of a repository whose list is complete here. */
 export interface HeldReleases {
-  /** Whether drafts are among them, as far as the mirror's credential is shown any. */
+  /** Whether the list includes drafts: upstream shows them only to some credentials. */
   showsDrafts: boolean;
   hasDrafts: boolean;
   /** The release that upstream calls the latest; null: none. Undefined: upstream has to say. */
   latestId: number | null | undefined;
 }
 
-/** A row counts as seen then: what a webhook brought is shown by every replica somewhat later. */
+/** When a row counts as seen by every replica of upstream: for a webhook's row that is later by the lag. */
 const SEEN_AT = sql`greatest(t.seen_at + case when t.seen_by_read then interval '0' else
   ${`${REPLICA_LAG_MS} milliseconds`}::interval end, t.deleted_at)`;
 
@@ -21,7 +21,7 @@ const SEEN_AT = sql`greatest(t.seen_at + case when t.seen_by_read then interval 
 export const IS_LATEST_KNOWN = sql`(l.latest_read_at is not null and not exists (select from releases t
   where t.repository_id = l.repository_id and ${SEEN_AT} > l.latest_read_at))`;
 
-/** Finds the releases of each repository; null: its list is not all here. */
+/** Finds the releases of each repository; null: its list is incomplete here. */
 export async function findHeldReleases(
   db: Queries,
   repositoryIds: readonly number[],
@@ -45,7 +45,7 @@ export async function findHeldReleases(
   });
 }
 
-/** A page of them, the newest first, and how many there are. */
+/** A page of releases, the newest first, and how many there are. */
 export async function findReleases(
   db: Database,
   repositoryId: number,
@@ -61,7 +61,7 @@ export async function findReleases(
   return { rows: rows.map(({ document }) => ({ repositoryId, document })), total: counted?.total ?? 0 };
 }
 
-/** One of them. A tag is that of the release that was published under it. */
+/** One release. A tag finds only a published release. */
 export async function findRelease(
   db: Database,
   repositoryId: number,
@@ -83,7 +83,7 @@ export async function findReleaseOfAsset(db: Queries, repositoryId: number, asse
   return row?.id ?? null;
 }
 
-/** The same for GraphQL's lists. */
+/** Releases for GraphQL's lists. */
 export function releaseSource({
   withDrafts,
   direction,
@@ -92,7 +92,8 @@ export function releaseSource({
   direction: "asc" | "desc";
 }): PageSource {
   return {
-    // The list's name says whether it has drafts, since its length is kept for all callers who may see as much.
+    // The table's text tells whether drafts are included. The length of a list is kept by that text, for all callers
+    // with the same rights.
     from: withDrafts ? sql`releases t` : sql`(select * from releases where not draft) t`,
     repositoryId: sql`t.repository_id`,
     document: sql`t.document`,

@@ -13,7 +13,7 @@ import { type Sight, sees } from "./sight.ts";
 const MAX_NAME_BYTES = 10 * 1024 * 1024;
 const BYTES_PER_REPOSITORY = 500;
 
-/** A row with this name. For a moment two rows can have one name: the newer observation knows who has it now. */
+/** A row with this name. Two rows can have one name for a moment; the newer observation tells which one has it now. */
 interface Bearer {
   repository: ShownRepository;
   isMirrored: boolean;
@@ -22,7 +22,7 @@ interface Bearer {
 /** The repositories that had a name at its last look-up, newest observation first, as far as the caller sees them. */
 export interface RecalledRepository {
   repository: ShownRepository;
-  /** Everything that bore the name. */
+  /** All rows that had the name. */
   ids: readonly number[];
   recalled: Recalled<readonly Bearer[]>;
 }
@@ -46,7 +46,7 @@ export class Repositories {
     return seenAmong(await this.#named.ask(fullName.toLowerCase()), sight);
   }
 
-  /** The same, as it was kept if nothing has changed. */
+  /** The same, from memory if nothing has changed. */
   async namedOrKept(fullName: string, sight: Sight, reading: Reading): Promise<ShownRepository | null> {
     const recalled = this.recall(fullName, sight);
     const confirmed = recalled && this.confirm(recalled, await reading.now([PEOPLE, ...recalled.ids]));
@@ -58,14 +58,17 @@ export class Repositories {
     return found && sees(sight, found, "metadata") ? found : null;
   }
 
-  /** What was found by the name before; see `confirm`. Undefined: nothing that the caller sees. Asks nobody. */
+  /**
+   * The repository from the last look-up of the name, without asking Postgres; see `confirm`. Undefined: none that the
+   * caller sees.
+   */
   recall(fullName: string, sight: Sight): RecalledRepository | undefined {
     const recalled = this.#kept.recall(fullName.toLowerCase());
     const repository = recalled && seenAmong(recalled.value, sight);
     return recalled && repository ? { repository, ids: recalled.basis.shown, recalled } : undefined;
   }
 
-  /** The repository, if it is as it was recalled. What comes to bear its name changes its revision. */
+  /** The recalled repository, if it is unchanged. A repository that takes over the name changes a revision too. */
   confirm({ repository, recalled }: RecalledRepository, now: Standings): ShownRepository | null {
     if (!this.#kept.stands(recalled, now)) return null;
     const { confirmedAt = null, missing = null } = now.get(repository.id) ?? {};
@@ -84,7 +87,7 @@ export class Repositories {
     const found = Map.groupBy(rows, (row) => row.asked);
     return names.map((name) => {
       const bearers: Bearer[] = [];
-      // By the statement that reads the rows: nothing can have changed between the two.
+      // The statement that reads the rows also reads these standings, so no change can come between.
       const stood = new Map<number, Standing>();
       for (const { asked: _, mirrored: isMirrored, revision, ...repository } of found.get(name) ?? []) {
         bearers.push({ repository, isMirrored });

@@ -4,7 +4,7 @@ import { type Sql, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { type Sight, visible } from "./sight.ts";
 
-/** A repository that is mirrored and exists, as far as requests below it need it. */
+/** A repository that is mirrored and exists, with the values that requests below it need. */
 export interface ShownRepository {
   id: number;
   nodeId: string | null;
@@ -15,11 +15,11 @@ export interface ShownRepository {
   isPrivate: boolean;
   hasIssues: boolean;
   updatedAt: Date | null;
-  /** When upstream last confirmed what the mirror holds of it, by our clock; null: not since it was first copied. */
+  /** When upstream last confirmed the mirror's copy, by our clock; null: not since the first copy. */
   confirmedAt: Date | null;
   /** The parts that upstream did not show then, as answers name them; null: none. */
   missing: string | null;
-  /** What is mirrored of it beside issues and pull requests. */
+  /** The parts that are mirrored beside issues and pull requests. */
   mirrors: readonly MirrorPart[];
 }
 

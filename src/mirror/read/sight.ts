@@ -1,8 +1,9 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 
 /**
- * What a token may be given in a repository: the repository itself, its issues, its pull requests, its check runs and suites, its
- * commit statuses, its code and what is published of it. Labels, milestones and the people who may be assigned come with either of issues and pull requests.
+ * The rights that a token may have in a repository: to the repository itself, its issues, its pull requests, its check
+ * runs and suites, its commit statuses, and its code with releases. Labels, milestones and assignable people need
+ * either issues or pull requests.
  */
 export type Right = "metadata" | "issues" | "pulls" | "issues or pulls" | "checks" | "statuses" | "contents";
 
@@ -10,13 +11,13 @@ export type Right = "metadata" | "issues" | "pulls" | "issues or pulls" | "check
 type Ids = "all" | readonly number[];
 
 /**
- * The private repositories in which a caller has each right. Every caller sees all of a public one.
- * Upstream shows it to callers without a token; on which routes it refuses it to a token without the permission is not
- * known.
+ * The private repositories in which a caller has each right. Every caller sees all of a public one, as upstream shows
+ * it to callers without a token. It is not known on which routes upstream refuses a public repository to a token
+ * without the permission.
  */
 export type Sight = Readonly<Record<Right, Ids>>;
 
-/** What may be given in a repository beside itself. */
+/** The rights that may be given beside the one to the repository itself. */
 type Givable = "issues" | "pulls" | "checks" | "statuses" | "contents";
 
 /** Every right in these repositories. */
@@ -26,7 +27,7 @@ export function wholeSight(ids: Ids): Sight {
 
 const NONE: Ids = [];
 
-/** The same rights in each of these repositories: to see it, and of the rest what is given. */
+/** The same rights in each of these repositories: to see the repository, and the given ones. */
 export function sightIn(ids: Ids, given: Readonly<Record<Givable, boolean>>): Sight {
   const { issues, pulls, checks, statuses, contents } = given;
   return {
@@ -40,7 +41,10 @@ export function sightIn(ids: Ids, given: Readonly<Record<Givable, boolean>>): Si
   };
 }
 
-/** Sight by what is given in each repository beside the repository itself, and in all of them of what hangs on commits. */
+/**
+ * Sight from the issues and pull requests that are given in each repository, and the rights about commits that are
+ * given in all.
+ */
 export function sightByKind(
   given: ReadonlyMap<number, { issues: boolean; pulls: boolean }>,
   { code }: { code: boolean },

@@ -31,8 +31,8 @@ export async function findUserByLogin(db: Database, login: string): Promise<User
 }
 
 /**
- * People who can be assigned, as far as known: the owner, present assignees, and authors who wrote as owner, member or
- * collaborator. Upstream's own list is not mirrored and may hold more. `repository` is its id.
+ * People who can be assigned, as far as the mirror knows: the owner, present assignees, and authors who wrote as owner,
+ * member or collaborator. Upstream's own list is not mirrored and may hold more. `repository` is its id.
  */
 export function assignable(repository: Sql): Sql {
   return sql`select r.owner_id as id from repositories r where r.id = ${repository}

@@ -2,16 +2,16 @@ import { type Fields, isObject, type Json, parseStored } from "../../json.ts";
 
 /**
  * How near a caller stands to a repository, which decides what of its documents they are shown:
- * - mirror: they may do there what the mirror's own token may, which read the documents. All of it.
- * - writer: they may push. All but what the documents say of the mirror's own token.
- * - reader: they were given the repository. What is public, and what upstream shows to everyone who is given it.
- * - stranger: they see it because it is public. What is public.
+ * - mirror: they have all rights of the mirror's own token, which read the documents. Shown everything.
+ * - writer: they may push. Shown everything but what the documents say about the mirror's own token.
+ * - reader: they have access to the repository. Shown what is public, and what upstream shows to everyone with access.
+ * - stranger: they see the repository because it is public. Shown what is public.
  */
 export type Closeness = "mirror" | "writer" | "reader" | "stranger";
 
 /**
- * The keys of upstream's JSON that are there for everybody who sees the resource, by GitHub's OpenAPI, in whichever object they
- * stand. Any other may be there only because of who read it, also one that upstream adds tomorrow.
+ * The keys of upstream's JSON that everybody sees who sees the resource, by GitHub's OpenAPI, in any object. Any other
+ * key may depend on the reader, even a key that upstream adds tomorrow.
  */
 export const PUBLIC: ReadonlySet<string> = new Set(
   `
@@ -57,7 +57,7 @@ export const PUBLIC: ReadonlySet<string> = new Set(
     .split(/\s+/),
 );
 
-/** An organisation's own fields and properties. Below them the keys are the organisation's own words. */
+/** An organisation's own fields and properties. The organisation chooses the keys below them. */
 const GIVEN: ReadonlySet<string> = new Set(["issue_field_values", "custom_properties"]);
 
 /** Keys about the one who asked. */
@@ -91,8 +91,8 @@ function isShownTo(closeness: Closeness, key: string): boolean {
 }
 
 /**
- * Whether every key in a stored document is public. Nothing is parsed: a quote before a colon ends a key, unless it is
- * escaped, and then what stands before it is no key that is known.
+ * Whether every key in a stored document is public. Nothing is parsed: a quote before a colon ends a key. If that quote
+ * is escaped, the text before it is no known key.
  */
 export function hasPublicKeysOnly(document: string): boolean {
   for (let end = document.indexOf('":'); end >= 0; end = document.indexOf('":', end + 2))
@@ -100,10 +100,10 @@ export function hasPublicKeysOnly(document: string): boolean {
   return true;
 }
 
-/** An association that a private membership of the organisation makes. */
+/** An association that may come from a private membership of the organisation. */
 const MEMBER = '"author_association":"MEMBER"';
 
-/** A stored document with what somebody so near is shown of it; the usual text is answered as it is, unparsed. */
+/** A stored document as a caller of this closeness is shown it. The usual text is answered unparsed. */
 export function shownOf(document: string, closeness: Closeness): string {
   if (closeness === "mirror") return document;
   if (closeness === "writer" && !OF_ASKER_IN_TEXT.test(document)) return document;
@@ -116,22 +116,22 @@ export function shownOf(document: string, closeness: Closeness): string {
 const OF_READER = /^(?:viewer\w*|role_name|temp_clone_token)$/;
 const OF_READER_IN_TEXT = /"(?:viewer\w*|role_name|temp_clone_token)":/;
 
-/** A text of upstream's without what it says of the one who read it. The usual text is answered as it is, unparsed. */
+/** A text of upstream's without the keys about its reader. The usual text is answered unparsed. */
 export function withoutReader(text: string, closeness: Closeness): string {
   const shown = closeness === "stranger" ? text.replaceAll(MEMBER, NO_TIE) : text;
   if (!OF_READER_IN_TEXT.test(shown)) return shown;
   return JSON.stringify(JSON.parse(shown, (key, value) => (OF_READER.test(key) ? undefined : value)));
 }
 
-/** Upstream shows a member of a private organisation so, or by another tie that the mirror does not know. */
+/** To a stranger upstream shows a private member so, or by another tie, which the mirror does not know. */
 const NO_TIE = '"author_association":"NONE"';
 
-/** The same of an author's association by itself. */
+/** The same for a single association of an author. */
 export function associationFor(association: Json | undefined, closeness: Closeness): Json {
   return closeness === "stranger" && association === "MEMBER" ? "NONE" : (association ?? null);
 }
 
-/** The fields, and those of the objects in them, that somebody so near is shown. */
+/** The fields that a caller of this closeness is shown, at any depth. */
 export function withShown(fields: Fields, closeness: Closeness): Fields {
   const shown: Fields = {};
   for (const [key, value] of Object.entries(fields)) {

@@ -30,17 +30,20 @@ export interface StoredDocument {
 export interface Audience {
   /** The API's address as the caller wrote it, without a trailing slash. */
   api: string;
-  /** How near they stand to a repository. Absent: as near as the mirror itself. Of what lies in none they are strangers. */
+  /**
+   * The caller's closeness to a repository. Absent: the mirror's own. Documents outside repositories are shown as to a
+   * stranger.
+   */
   closeness?: ((repositoryId: number) => Closeness) | undefined;
   /** Notes the repositories that are shown, or would be shown if they were known. */
   met?: Set<number> | undefined;
   /** The standings that the request has learnt: unchanged rows need not be read. */
   reading?: Reading | undefined;
-  /** How long others wait meanwhile. Absent: until all is rendered. */
+  /** Lets other requests go on during a long rendering. Absent: they wait until all is rendered. */
   pace?: Pace | undefined;
 }
 
-/** A reference that any number of documents of one repository have. */
+/** A reference in documents of one repository. */
 interface Mention extends Mentioned {
   found: TemplateReference;
   /** Once it is rendered. */
@@ -81,7 +84,7 @@ export async function renderList(
   for (const mentions of apart.mentions.values())
     for (const { found } of mentions.values()) if (found.kind === "r") return null;
   const answer = await answerOf(shared, apart, audience);
-  // Some at a time: a list of large texts is a long one.
+  // Some at a time, since large texts take long.
   const lists: Buffer[] = [];
   let parts: string[] = ["["];
   let bodies = 0;
@@ -195,7 +198,7 @@ function appendPieces(
 type TextForm = "text" | "bytes";
 
 function inForm(text: string, form: TextForm): string {
-  // Where it is ASCII both are the same.
+  // For ASCII both forms are the same.
   return form === "text" || Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString("latin1");
 }
 
@@ -205,7 +208,7 @@ interface Rendering extends Apart {
   audience: Audience;
   /** By repository. */
   places: Map<number, RepositoryRendering>;
-  /** By shape: there is nothing of a repository in the text of a user. */
+  /** By shape alone, since the text of a user does not depend on a repository. */
   userVariants: Map<string, string>;
 }
 
@@ -276,7 +279,7 @@ function renderShared({ found, name }: Mention, place: RepositoryRendering): str
   return text;
 }
 
-/** Keys that upstream shows an account of itself alone, and the address that it may hide from others: shown nowhere else. */
+/** Deletes the keys that upstream shows only to the account itself, and empties the email, which it may hide. */
 function withoutOnesOwn(picked: Fields, fields: Fields): void {
   const own = Object.keys(fields).filter((key) => ONES_OWN.test(key));
   for (const key of own) delete picked[key];
@@ -294,7 +297,7 @@ function variantOf(
   );
 }
 
-/** Deleting a label takes it off its issues without a word about them, so it is left out here. */
+/** Deleting a label takes it off its issues, and no event says so of each issue. So deleted labels are left out here. */
 function withoutDeleted(document: string, { hasDeletedLabels, repositoryId, answer }: RepositoryRendering): string {
   if (!hasDeletedLabels) return document;
   const isDeleted = (value: Json) => {

@@ -25,13 +25,16 @@ export interface SharedRow {
   /** A repository's name; empty for other rows. */
   fullName: string;
   htmlUrl: string;
-  /** Rendered texts, by shape and addresses. None if the row has references: those rows change by themselves. */
+  /**
+   * Rendered texts, by shape and addresses. Empty if the row has references, since the rows behind them change on their
+   * own.
+   */
   texts: Map<string, string>;
   /** The same as objects. */
   objects: Map<string, KeptObject>;
 }
 
-/** A row as an object, which nothing may change. It holds while the row refers to the same objects of rows. */
+/** A row as an object that must not be changed. It stays valid while its references lead to the same row objects. */
 export interface KeptObject {
   fields: Fields;
   /** The rows that its references stood for, in their order. */
@@ -64,7 +67,7 @@ export function keyOf({ kind, id }: TemplateReference, repositoryId: number): Sh
   return { kind, repositoryId: kind === "l" || kind === "m" ? repositoryId : 0, id };
 }
 
-/** Whose revision tells of a change of the row. */
+/** The repository, or `PEOPLE`, whose revision grows when the row changes. */
 export function domainOf({ kind, repositoryId, id }: SharedKey): number {
   return kind === "u" ? PEOPLE : kind === "r" ? id : repositoryId;
 }

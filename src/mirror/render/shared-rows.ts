@@ -101,7 +101,10 @@ export class SharedRows {
     this.#kept.weigh(name, row);
   }
 
-  /** Notes what a row was unfolded to. Rows that it shows by way of another row may change unseen. */
+  /**
+   * Keeps the object that a row was unfolded to. It is not kept if the row shows rows by way of another row, since
+   * those may change unseen.
+   */
   keepObject(name: string, row: SharedRow, variant: string, object: KeptObject): void {
     if (object.shows.some((shown) => shown && shown.refersTo.length > 0)) return;
     if (row.objects.size >= MAX_FORMS) row.objects.clear();
@@ -134,14 +137,14 @@ export class SharedRows {
     return loaded;
   }
 
-  /** While half is free, people are kept at once: all the people in the mirror of a small team. */
+  /** While half the room is free, people are kept at once. That is everybody in the mirror of a small team. */
   #isWorthKeeping({ kind, id }: SharedKey): boolean {
     return kind !== "u" || this.#kept.fullness < 0.5 || this.#isMetAgain(id);
   }
 
   /**
    * Most accounts of a large mirror come up once in a long while. If each were kept at once, it would push out accounts
-   * that come up often. It would also be old when it is dropped, and old objects are the slowest to collect.
+   * that come up often. Besides, old objects are the slowest to collect.
    */
   #isMetAgain(id: number): boolean {
     const place = id % PLACES;
@@ -164,7 +167,7 @@ export class SharedRows {
       sql`select id, keys from shapes where id = any(${unknown}::text[])`,
     );
     for (const { id, keys } of rows) {
-      // An id is a hash of the keys, so it never means others.
+      // An id is a hash of the keys, so its meaning never changes.
       this.#shapes.set(id, keys.split(","));
       loaded.set(id, keys.split(","));
     }
@@ -189,7 +192,7 @@ function changedAmong(asked: Readonly<Record<SharedKind, readonly Wanted[]>>): S
       as c(kind, at, revision, document, deleted, full_name, html_url, detail)`;
 }
 
-/** As text: to write an array of numbers out is several times as quick as to have it written. */
+/** Writes an array as text, which is several times as quick as the driver's way. */
 function arrayOf(numbers: readonly (number | string)[]): Sql {
   return sql`${`{${numbers.join(",")}}`}::bigint[]`;
 }
@@ -216,7 +219,7 @@ function sharedRow(
 }
 
 function bytesOf({ document, texts, objects }: SharedRow): number {
-  // An object takes about as much as the text that it was parsed from, twice: its strings, and its slots.
+  // An object takes about twice the size of its text: once for its strings, once for its slots.
   let bytes = OVERHEAD_BYTES + document.length * (1 + 2 * objects.size);
   for (const text of texts.values()) bytes += text.length;
   return bytes;

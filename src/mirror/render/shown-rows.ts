@@ -48,7 +48,7 @@ export class ShownRows {
   async load(mentioned: Iterable<Mentioned>): Promise<void> {
     const all = [...mentioned];
     const unknownShapes = new Set<string>();
-    // Asked before rows are read, so that they may be kept as having stood so.
+    // Standings are read before the rows, so that rows are never kept with standings newer than themselves.
     let before = await this.#before(all);
     let level = new Map<string, Wanted>();
     const want = ({ key, name, shape }: Mentioned) => {
@@ -58,7 +58,7 @@ export class ShownRows {
       let recalled = this.#shared.recall(name);
       if (recalled && before && this.#shared.stands(recalled, before)) this.#rows.set(name, recalled.value);
       else {
-        // In another history of the database its revision may be another row's.
+        // In another era of the database the same revision may belong to another row.
         if (recalled && !isOfOneEra(recalled.basis.stood[0]?.revision, before?.get(domainOf(key))?.revision))
           recalled = undefined;
         level.set(name, { key, name, recalled });
@@ -81,7 +81,7 @@ export class ShownRows {
     for (const [id, keys] of await this.#shared.loadShapes(unknownShapes)) this.#shapes.set(id, keys);
   }
 
-  /** How what tells of changes of these rows stands. What was asked in this reading is not asked again. */
+  /** The standings that tell of changes of these rows. Those that this reading has learnt are not asked for again. */
   async #before(rows: readonly Pick<Wanted, "key">[]): Promise<Standings | undefined> {
     const domains = new Set([PEOPLE]);
     for (const { key } of rows) domains.add(domainOf(key));

@@ -87,7 +87,7 @@ export class Unfolding {
     return this.#places.getOrInsertComputed(repositoryId, newPlace);
   }
 
-  /** All that is referred to was loaded, whatever the depth. */
+  /** Fills the slots. All referenced rows were loaded before, at any depth. */
   #fill(place: RepositoryUnfolding, waiting: PendingSlots): void {
     for (const [mark, slots] of waiting) {
       const value = this.#resolve(mark, place);
@@ -104,11 +104,11 @@ export class Unfolding {
       place.resolved.set(mark, null);
       return null;
     }
-    // Before it is filled: what it refers to may refer to it.
+    // Noted before the object is filled, since its references may lead back to it.
     return this.#object(mentioned, row, (fields) => place.resolved.set(mark, fields));
   }
 
-  /** What a row is in a shape. */
+  /** A row as an object of this shape. */
   #object({ key, name, shape }: Mentioned, row: SharedRow, onMade: (fields: Fields) => void = () => {}): Fields {
     const home = this.#rows.repository(key.repositoryId);
     const variant = `${shape}\n${this.#api}\n${home?.fullName}\n${home?.htmlUrl}`;
@@ -123,7 +123,7 @@ export class Unfolding {
     return fields;
   }
 
-  /** Gives `fields` what the row has in this shape; null: all that is known of it. */
+  /** Fills `fields` with the keys of the shape; null: with all known keys. */
   #fillFrom(row: SharedRow, fields: Fields, shape: string | null, place: RepositoryUnfolding): void {
     const stored = parseStored<Fields>(row.document);
     for (const key of (shape !== null && this.#rows.keys(shape)) || Object.keys(stored)) {
@@ -135,7 +135,7 @@ export class Unfolding {
     this.#fill(place, waiting);
   }
 
-  /** Puts back in place what was cut out, except references: `waiting` gets their slots. */
+  /** Puts the cut texts back, except references: their slots go to `waiting`. */
   #unfoldIn(holder: Fields | Json[], place: RepositoryUnfolding, body: string | null, waiting: PendingSlots): void {
     if (Array.isArray(holder)) {
       for (let at = 0; at < holder.length; at++) this.#unfoldAt(holder, at, holder[at], place, body, waiting);

@@ -1,4 +1,7 @@
-/** `status:` of a search: how the checks of a pull request's head stand, by the rule of rollups. Known of open pull requests alone. */
+/**
+ * `status:` of a search: the state of the checks of a pull request's head, by the rule of rollups. It is known only for
+ * open pull requests.
+ */
 import type { Database } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import { FAILED_STATES, PASSED_STATES } from "../read/checks.ts";
@@ -9,7 +12,10 @@ import { type Clause, qualifiersIn, UnmirroredSearchError } from "./query.ts";
 
 const STATES = ["success", "failure", "pending"];
 
-/** Pull requests `t`, and how the checks of their heads stand: of each suite and name the last run, of each context the last status. */
+/**
+ * Pull requests `t` with the states of their heads' checks: the last run of each suite and name, and the last status of
+ * each context.
+ */
 export const ROLLED_UP_PULLS = sql`pull_requests t cross join lateral (
   select count(*) > 0 as has_any, coalesce(bool_or(state = any(${[...FAILED_STATES]}::text[])), false) as has_failed,
       coalesce(bool_or(state = 'ERROR'), false) as has_error, coalesce(bool_and(state = any(${[...PASSED_STATES]}::text[])), false) as has_passed
@@ -21,7 +27,7 @@ export const ROLLED_UP_PULLS = sql`pull_requests t cross join lateral (
         where u.repository_id = t.repository_id and u.sha = t.head_sha and u.deleted_at is null
         order by lower(u.context), u.created_at desc, u.id desc)) each_last) rolled`;
 
-/** Of the same: those that are open and whose checks stand in one of these ways. */
+/** The condition that the pull request is open, and its checks are in one of these states. */
 export function standsIn(values: readonly string[]): Sql {
   const wanted = values.map((value) => value.toLowerCase());
   const standing = sql`case when rolled.has_failed then 'failure' when rolled.has_passed then 'success' else 'pending' end`;
@@ -29,8 +35,9 @@ export function standsIn(values: readonly string[]): Sql {
 }
 
 /**
- * Refuses a search by the state of checks unless it is known of each pull request that may be found: it has to ask for open ones, and
- * all their heads have to be held and be the searcher's to see. What an error of a status counts for is not known.
+ * Refuses a search by check state unless the state of every candidate is known. The search has to ask for open pull
+ * requests. The checks of all their heads have to be mirrored, and the caller has to see them. A status with an error
+ * is refused too, since nobody knows how upstream counts it.
  * @throws UnmirroredSearchError
  */
 export async function requireCheckStates(

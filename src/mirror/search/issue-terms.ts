@@ -110,7 +110,7 @@ export function ranged<Bound extends Date | number>(
 const notMirrored =
   (name: string): Qualifier =>
   () => {
-    // Leaving it out would show issues that were not asked for.
+    // Without the condition the search would show too many issues.
     throw new UnmirroredSearchError(`"${name}:" cannot be searched here: what it asks about is not mirrored.`);
   };
 
@@ -266,7 +266,7 @@ export const ISSUE_QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, 
   ],
   ["archived", worded("archived", { true: sql`r.archived is true`, false: sql`r.archived is not true` })],
   ["language", (values) => sql`lower(r.language) = any(${values.map((value) => value.toLowerCase())}::text[])`],
-  // Whether it is known of each of them is asked before: `requireCheckStates`.
+  // `requireCheckStates` has checked that the state of each candidate is known.
   ["status", (values) => [{ from: ROLLED_UP_PULLS, number: sql`t.number`, where: standsIn(values) }]],
   ...["linked", "team", "team-review-requested", "project", "sha", "app", "parent-issue", "sub-issue"].map(
     (name): [string, Qualifier] => [name, notMirrored(name)],

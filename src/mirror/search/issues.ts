@@ -124,7 +124,7 @@ class SearchConditions {
     this.#places = places;
   }
 
-  /** All of these. Of repositories and owners that stand side by side, any will do. */
+  /** All clauses must hold. Of several repositories and owners side by side, one is enough. */
   all(clauses: readonly Clause[], isTop = true): Sql[] {
     const scopes = clauses.filter((clause) => clause.kind === "qualifier" && isScope(clause.name));
     const conditions: Sql[] = [];
@@ -184,7 +184,7 @@ class SearchConditions {
           ),
     );
     const [only] = ids;
-    // One alone lets an index serve the order, too.
+    // With a single id an index can give the order, too.
     return only !== undefined && ids.length === 1 ? sql`${only}::bigint` : sql`any(${ids}::bigint[])`;
   }
 }

@@ -9,7 +9,7 @@ import { type Clause, qualifiersIn, UnknownScopeError } from "./query.ts";
 export interface Searcher {
   sight: Sight;
   userId: number | null;
-  /** Whether it is known what they see of what hangs on commits. */
+  /** Whether the caller's rights to checks and statuses are known. */
   readsCode: boolean;
 }
 
@@ -18,7 +18,7 @@ export interface SearchNames {
   repositories: Map<string, number[]>;
   owners: Map<string, number[]>;
   users: Map<string, number[]>;
-  /** Of who searches, in lower case; null for strangers. */
+  /** The caller's login in lower case; null for anonymous callers. */
   login: string | null;
 }
 

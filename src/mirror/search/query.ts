@@ -1,6 +1,6 @@
 /**
- * What a search asks for, as the service's search boxes write it: `is:open label:"help wanted",bug -author:octocat crash`.
- * Pure: names are not resolved here, and which qualifiers there are is up to what is searched.
+ * What a search asks for, as the service's search boxes write it: `is:open label:"help wanted",bug -author:octocat
+ * crash`. Pure: names are not resolved here, and the searched kind decides which qualifiers exist.
  */
 
 /** A condition. Several side by side must all hold. */
@@ -20,17 +20,20 @@ export interface SearchQuery {
   within: string[];
 }
 
-/** A search that cannot be made; the message tells the caller why. */
+/** A search that cannot be run; the message tells the caller why. */
 export class InvalidSearchError extends Error {
   override name = "InvalidSearchError";
 }
 
-/** It asks about something that is not mirrored. */
+/** The search asks about something that is not mirrored. */
 export class UnmirroredSearchError extends InvalidSearchError {
   override name = "UnmirroredSearchError";
 }
 
-/** The repositories or owners that a search names are not there, or not for this caller: nobody can tell which. */
+/**
+ * The repositories or owners in the search do not exist, or the caller does not see them. The answer does not tell
+ * which.
+ */
 export class UnknownScopeError extends InvalidSearchError {
   override name = "UnknownScopeError";
   constructor() {
@@ -67,7 +70,7 @@ export function parseSearch(text: string, isQualifier: (name: string) => boolean
   return query;
 }
 
-/** Every qualifier, and whether it says what is not wanted. */
+/** Every qualifier, and whether it is negated. */
 export function* qualifiersIn(
   clauses: readonly Clause[],
   isNegated = false,
@@ -131,7 +134,7 @@ function valuesOf(text: string): string[] {
   return values.filter(Boolean).length > 0 ? values.filter(Boolean) : [""];
 }
 
-/** `OR` binds less than standing side by side, which is what `AND` says. */
+/** `OR` binds weaker than `AND`, which two clauses side by side mean, too. */
 class Grammar {
   readonly #tokens: Token[];
   #at = 0;

@@ -105,7 +105,7 @@ export async function searchRepositories(
   return { found: rows.flatMap(({ id }) => (id === null ? [] : [Number(id)])), total: Number(rows[0]?.total ?? 0) };
 }
 
-/** All of these. Of repositories and owners that stand side by side, any will do. */
+/** All clauses must hold. Of several repositories and owners side by side, one is enough. */
 function all(clauses: readonly Clause[], context: TermContext, places: Sql[]): Sql[] {
   const scopes = clauses.filter((clause) => clause.kind === "qualifier" && isScope(clause.name));
   const others = clauses.filter((clause) => !scopes.includes(clause)).map((clause) => one(clause, context, places));

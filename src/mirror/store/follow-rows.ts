@@ -6,7 +6,7 @@ import { type Kind, type Resource, resources } from "./resource.ts";
 import { layoutFor, type RowWrite } from "./rows.ts";
 import { referenceId } from "./template.ts";
 
-/** Updates what other tables hold of these rows: labels of issues, assignees, former names of repositories. */
+/** Updates tables that repeat values of these rows: labels of issues, assignees, former names of repositories. */
 export async function followRows(tx: Transaction, resource: Resource, rows: RowWrite[]): Promise<void> {
   if (rows.length === 0) return;
   touchRows(tx, resource, rows);
@@ -40,7 +40,7 @@ export const childNumberColumns: Partial<Record<Kind, string>> = {
   review_comment: "pull_number",
 };
 
-/** Where it lies who stands in a list of an issue's. */
+/** The table that holds the members of an issue's list. */
 interface ListPlace {
   table: Sql;
   column: Sql;
@@ -101,7 +101,7 @@ function placesTable(places: readonly FollowKey[]): Sql {
     ${sql.array(numbers, "integer")}) as x(r, i, n)`;
 }
 
-/** Upstream deletes what was said under an issue with it, and says so of the issue alone. Numbers are not used again. */
+/** Deletes the comments and reviews of deleted issues: upstream tells only of the issue. Numbers are not used again. */
 async function buryChildren(tx: Transaction, rows: RowWrite[]): Promise<void> {
   const buried = rows.flatMap(({ seen, before, stored: { deletedAt } }) => {
     if (deletedAt === null || (before && before.stored.deletedAt !== null)) return [];

@@ -8,8 +8,8 @@ import type { RowWrite } from "./rows.ts";
 import { literalOf, referenceId } from "./template.ts";
 
 /**
- * Upstream sends an event when one of these changes: keys, and lists by the name of a member. "exists" is told of all of them. An
- * aspect is one of these of one resource: `exists`, `title`, `label 7`.
+ * The changes for which upstream sends events: of keys, and of lists, each with the name of a member. An aspect is one
+ * of them in one resource, such as `title` or `label 7`. Every resource has the aspect `exists`.
  */
 interface EventAspects {
   keys: readonly string[];
@@ -52,10 +52,10 @@ export function aspectName({ kind, repositoryId, key, aspect }: Aspect): string 
   return `${kind} ${repositoryId}/${key} ${aspect}`;
 }
 
-/** The last that webhooks say of aspects, by `aspectName`. */
+/** The last values that webhooks tell, by `aspectName`. */
 export type LastSaid = ReadonlyMap<string, Json>;
 
-/** Whether two values of an aspect are the same: texts, numbers, truths and null. Pure. */
+/** Whether two values of an aspect are the same: texts, numbers, booleans or null. Pure. */
 export function sameAspect(a: Json | undefined, b: Json | undefined): boolean {
   return (a ?? null) === (b ?? null);
 }
@@ -63,7 +63,7 @@ export function sameAspect(a: Json | undefined, b: Json | undefined): boolean {
 /** Texts for which upstream writes null or an empty string where there is none. */
 const EMPTY: ReadonlySet<string> = new Set(["body", "description", "homepage"]);
 
-/** A value as an aspect has it: a text as upstream sent it. Undefined: it is not known. Pure. */
+/** A stored value as the value of an aspect. Texts are as upstream sent them. Undefined: not known. Pure. */
 export function aspectValue(key: string, value: Json | undefined): Json | undefined {
   if (value === undefined) return undefined;
   if (EMPTY.has(key)) return typeof value === "string" ? literalOf(value) : "";
@@ -77,20 +77,20 @@ export function aspectValue(key: string, value: Json | undefined): Json | undefi
     case "topics":
       return Array.isArray(value) ? JSON.stringify(value) : undefined;
     case "status":
-      // Upstream tells of a check when it has ended.
+      // Upstream sends an event when a check has ended.
       return value === "completed";
     default:
       return typeof value === "string" ? literalOf(value) : value;
   }
 }
 
-/** The ids of those who stand in a list; undefined: it is not known. */
+/** The ids of a list's members; undefined: the list is not known. */
 function membersOf(fields: Fields, list: string): readonly number[] | undefined {
   const members = fields[list];
   return Array.isArray(members) ? members.flatMap((one) => referenceId(one) ?? []) : undefined;
 }
 
-/** Whether others are shown it. A review is shown to nobody before it is submitted. Pure. */
+/** Whether the resource exists for others. A review does not before it is submitted. Pure. */
 function isThere(stored: Stored | undefined): stored is Stored {
   return (
     stored !== undefined &&
@@ -110,7 +110,7 @@ export function aspectOf(kind: Kind, stored: Stored | undefined, aspect: string)
   return aspectValue(aspect, stored.fields[aspect]);
 }
 
-/** All that an event says which tells of it for the first time. Pure. */
+/** All aspects that the first event of a resource tells. Pure. */
 export function shownAtFirst(kind: Kind, { fields }: Pick<Stored, "fields">): { aspect: string; value: Json }[] {
   const { keys, lists = {} } = HEARD[kind] ?? { keys: [] };
   const members = Object.entries(lists).flatMap(([list, name]) =>
@@ -123,7 +123,10 @@ export function shownAtFirst(kind: Kind, { fields }: Pick<Stored, "fields">): { 
   return [...values, ...members];
 }
 
-/** The aspects in which two states of a resource differ, with what they were. What one of them does not show is not among them. Pure. */
+/**
+ * The aspects in which two states of a resource differ, with their former values. An aspect that one state does not
+ * show is left out. Pure.
+ */
 function changedAspects(kind: Kind, before: Stored | undefined, after: Stored): [aspect: string, was: Json][] {
   const heard = HEARD[kind];
   // A pull request has events of its own.
@@ -147,7 +150,7 @@ function changedAspects(kind: Kind, before: Stored | undefined, after: Stored): 
   return changed;
 }
 
-/** Values that a resource gets only after it is opened. Upstream tells of each as of a change. */
+/** Values that a resource gets only after it is opened. Upstream sends a change event for each. */
 function sinceBirth(kind: Kind, { fields }: Stored): [aspect: string, was: Json][] {
   if (kind === "release")
     return fields.draft === true
@@ -171,20 +174,20 @@ function sinceBirth(kind: Kind, { fields }: Stored): [aspect: string, was: Json]
 interface FoundChange extends Aspect {
   was: Json;
   foundAt: Date;
-  /** When upstream made it, as it says; null: it is not new, or does not say so. */
+  /** When a new resource was made, by upstream's word; null: it is not new, or upstream does not say. */
   createdAt: string | null;
 }
 
-/** Upstream's clock and ours may differ by so much. */
+/** Upstream's clock and ours may differ by this much. */
 const SKEW = sql`interval '1 minute'`;
 
-/** How long what a webhook said of it counts as what others know, where the mirror did not believe it at first. */
+/** How long a webhook's value counts as known to targets, even if the mirror did not store it at first. */
 export const BELIEVED_WITHIN = sql`interval '1 hour'`;
 
 /**
- * Notes what was changed by these rows and is not told of, for an event to be made of it. What belongs to a first copy is no
- * change, and neither is what is older than the wish to mirror the repository.
- * @param told what webhooks tell that are applied in this transaction, by `aspectName`
+ * Stores the changes in these rows that no webhook tells, so that events are made of them. Rows of a first copy are no
+ * changes. Neither are resources older than the wish to mirror the repository.
+ * @param told the values that this transaction's webhooks tell, by `aspectName`
  */
 export async function noteFound(tx: Transaction, kind: Kind, rows: readonly RowWrite[], told: LastSaid): Promise<void> {
   const found = rows.flatMap((row) => foundIn(kind, row, told));
@@ -212,16 +215,16 @@ export async function noteFound(tx: Transaction, kind: Kind, rows: readonly RowW
           then coalesce(f.was, excluded.was) else excluded.was end`);
 }
 
-/** Kinds that `MIRROR` adds. They may have been asked for later than the repository. */
+/** Kinds that `MIRROR` adds. A wish for them may be later than the one for the repository. */
 const OF_PARTS: readonly Kind[] = ["release", "check_suite", "check_run"];
 
-/** When upstream made it; null: that is not said. Pure. */
+/** When the resource was made at upstream; null: upstream does not say. Pure. */
 function madeAt(kind: Kind, fields: Fields): string | null {
   switch (kind) {
     case "review":
       return textOf(fields.submitted_at);
     case "release":
-      // Its `created_at` is the commit's.
+      // The `created_at` of a release is its commit's.
       return textOf(fields.published_at) ?? textOf(fields.created_at);
     case "check_run":
       return textOf(fields.started_at);
@@ -236,7 +239,7 @@ function foundIn(kind: Kind, { seen, stored, before }: RowWrite, told: LastSaid)
   const foundAt = new Date(stored.deletedAt ?? stored.stamp.seenAt);
   const isNew = !isThere(before?.stored);
   const changed = changedAspects(kind, before?.stored, stored);
-  // It was opened as another than it is by now.
+  // The opening event may tell other values than the resource has by now.
   if (isNew && isThere(stored))
     for (const { aspect } of shownAtFirst(kind, stored)) {
       const said = told.get(aspectName({ kind, repositoryId, key, aspect }));

@@ -8,9 +8,9 @@ import { columnTable, columnText } from "./rows.ts";
 import { referenceId } from "./template.ts";
 
 /**
- * Lists below a pull request, which the mirror holds whole or not at all. No event tells of one row alone: a push makes
- * another list. So a list is no set of resources that are merged one by one. What was read last replaces what was there, page by
- * page, and counts only for the head and the base that it was read of.
+ * Lists below a pull request, which the mirror holds whole or not at all. No event tells of a single row, since a push
+ * makes a new list. So the rows are not merged one by one. Each read replaces the list page by page. The list counts
+ * only for the head and the base that it was read for.
  */
 export const LISTS = ["commits", "files", "threads"] as const;
 export type ListName = (typeof LISTS)[number];
@@ -20,7 +20,7 @@ export type RestListName = Exclude<ListName, "threads">;
 /** Where a list is mirrored. */
 const PART_OF: Readonly<Record<ListName, MirrorPart>> = { commits: "commits", files: "commits", threads: "threads" };
 
-/** The same of a column that names a list. */
+/** The part of a column that names a list. */
 export function partOf(list: Sql): Sql {
   return sql`case ${list} when 'threads' then 'threads' else 'commits' end`;
 }
@@ -79,8 +79,8 @@ export const VERSION = sql`(p.head_sha || ' ' || p.base_ref)`;
 export const HAS_LISTS = sql`(p.id is not null and p.deleted_at is null and p.head_sha <> '' and p.base_ref is not null)`;
 
 /**
- * Whether each review comment of the pull request `p` stands in a thread that is here. A comment that came after the threads were read
- * may begin another one. Deleted comments stand in none.
+ * Whether each review comment of the pull request `p` belongs to a mirrored thread. A comment that came after the
+ * threads were read may begin another one. Deleted comments do not count.
  */
 export const THREADS_HAVE_ALL = sql`not exists (select from pull_request_review_comments c
   where c.repository_id = p.repository_id and c.pull_number = p.number and c.deleted_at is null
@@ -136,8 +136,8 @@ export async function storeListed(
 }
 
 /**
- * Whether the stored rows say by themselves that they are of this head: "yes", "no", or "unknown", where they cannot, such as an
- * empty list, or one that was cut off before its last commit.
+ * Whether the stored rows show that they belong to this head. "unknown": they cannot show it, such as an empty list, or
+ * one that upstream cut off before the last commit.
  */
 export async function isOfHead(
   tx: Transaction,
@@ -163,8 +163,8 @@ function headIn(address: Json | undefined): string | null {
 }
 
 /**
- * Leaves the threads of these pull requests to upstream until they are read by a replica that shows what was done to them at that moment.
- * Answers the repositories of those that were here.
+ * Has callers forwarded to upstream for the threads of these pull requests, until a read that shows the change made at
+ * `at`. Answers the repositories whose threads were mirrored.
  */
 export async function leaveThreads(
   tx: Transaction,

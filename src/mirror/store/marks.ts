@@ -39,16 +39,16 @@ export function marksForTies(merged: readonly Merged[], askedAt: Date): Mark[] {
 
 /** How long upstream is given to work out whether a pull request can be merged before it is asked again. */
 const MERGEABILITY_WAIT_MS = 15_000;
-/** Marks that one question answers for many become due together, at these moments: 120 an hour cost a token 120 points. */
+/** Marks that share a question become due together, once in this time: 120 questions an hour cost a token 120 points. */
 const ROUND_MS = 30_000;
 
-/** The first such moment after `moment` and what has to be waited for. */
+/** The first common moment of marks that is at least `waitMs` after `moment`. */
 export function nextRound(moment: Date, waitMs: number): Date {
   const earliest = moment.getTime() + Math.max(waitMs, MERGEABILITY_WAIT_MS);
   return new Date(Math.ceil(earliest / ROUND_MS) * ROUND_MS);
 }
 
-/** The same of a moment in a row, with the least wait. */
+/** The same for a moment in a row, with the shortest wait. */
 export function roundAfter(moment: Sql): Sql {
   const [wait, round] = [MERGEABILITY_WAIT_MS / 1_000, ROUND_MS / 1_000];
   return sql`to_timestamp(ceil((extract(epoch from ${moment}) + ${wait}::integer) / ${round}::integer) * ${round}::integer)`;
@@ -58,14 +58,14 @@ export function roundAfter(moment: Sql): Sql {
 export const IS_MERGEABILITY_UNKNOWN = sql`id is not null and state = 'open' and deleted_at is null
   and (mergeable is null or (mergeable and merge_commit_sha is null))`;
 
-/** Whether a representation shows that upstream has not worked everything out yet. */
+/** Whether a representation shows that upstream is still computing the mergeability. */
 function lacksMergeability({ mergeable, merge_commit_sha }: Fields): boolean {
   return mergeable === null || merge_commit_sha === null;
 }
 
 /**
- * Upstream works out mergeability only when it is asked, and what showed these observations made it begin. So it has to
- * be asked again. Answers one mark per repository that has such open pull requests among `seen`.
+ * Upstream computes mergeability only when it is asked, and the request behind these observations made it begin. So it
+ * has to be asked again. Answers one mark per repository that has such open pull requests among `seen`.
  */
 export async function marksForMergeability(db: Queries, seen: readonly Seen[], askedAt: Date): Promise<Mark[]> {
   const isUnknown = ({ kind, fields, deleted }: Seen) =>
@@ -90,7 +90,7 @@ export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {
   };
 }
 
-/** A mark of these kinds stands for all that a repository has of it. */
+/** A mark of these kinds stands for all resources of that kind in a repository. */
 export type RepositoryMarkKind = Exclude<WholeKind, "mergeability">;
 
 /** A mark for all of a kind in a repository. It is due at once: until it is settled, upstream answers callers. */

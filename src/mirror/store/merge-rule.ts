@@ -29,11 +29,11 @@ export interface Observation {
    */
   extent: "whole" | "single" | "part";
   /**
-   * It was read to be compared. It stands against everything seen longer ago than replicas lag, whatever the
-   * `updated_at` there. Otherwise a row with a later `updated_at` than upstream ever had would stay wrong.
+   * A read that was made to compare. It wins over everything that was seen longer ago than replicas lag, whatever its
+   * `updated_at`. Otherwise a row with a later `updated_at` than upstream ever had would stay wrong.
    */
   overrules?: boolean;
-  /** We worked it out of our own rows: no replica was asked. */
+  /** We computed it from our own rows, so no replica can lag. */
   isOurs?: boolean;
   /** It was pushed long after its event: `VOLATILE` keys may have changed since. */
   isLate?: boolean;
@@ -101,10 +101,10 @@ export const MERGEABILITY: ReadonlySet<string> = new Set([
   "merge_commit_sha",
 ]);
 
-/** Keys that every read of a resource shows where there is something to show, lists included. Without: there is nothing. */
+/** Keys that every read shows if they have a value, even in lists. A missing key means no value. */
 const SHOWN_IF_ANY: readonly string[] = ["parent_issue_url", "pinned_comment", "pin", "minimized", "in_reply_to_id"];
 
-/** The keys that are stored and that a read shows to be there no more. */
+/** The stored keys that a read shows to be gone. */
 export function goneKeys(
   stored: Pick<Stored, "fields">,
   { extent, stamp, fields }: Pick<Observation, "extent" | "stamp" | "fields">,
@@ -129,7 +129,10 @@ function isBareTombstone({ deleted, fields }: Observation): boolean {
   return deleted && Object.keys(fields).length === 0;
 }
 
-/** A partial sight of an unknown resource is ignored: the whole will be shown, and this part read again. */
+/**
+ * A partial observation of an unknown resource is ignored: the whole resource will come, and this part will be read
+ * again.
+ */
 function isTooLittle({ extent, fields }: Observation): boolean {
   return extent === "part" && !("title" in fields);
 }
@@ -138,7 +141,7 @@ function firstSeen(seen: Observation): Stored {
   const { fields, stamp, deleted } = seen;
   const deletedAt = deleted ? stamp.seenAt : null;
   if (tellsTime(seen)) return { fields, stamp, keyStamps: {}, deletedAt };
-  // Any sight of the whole is better than this one, but only key by key.
+  // Any observation of the whole resource is better than this partial one, but only key by key.
   const keyStamps = Object.fromEntries(Object.keys(fields).map((key) => [key, stamp]));
   return { fields, stamp: { ...stamp, updatedAt: 0 }, keyStamps, deletedAt };
 }
@@ -199,7 +202,7 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
       hasChanged = true;
     }
     if (wins) {
-      // An equal value of the same second teaches nothing, and most values that are read again are equal.
+      // An equal value of the same second is nothing new, and most values are equal when they are read again.
       const isLearnt = !isSame || seen.stamp.updatedAt > known.updatedAt;
       if (isNewer) delete keyStamps[key];
       else if (isLearnt) keyStamps[key] = seen.stamp;
@@ -232,7 +235,10 @@ function repeats(stored: Stored, { fields, stamp, extent }: Observation): boolea
   return !hasBecomePull(stored, sight) && goneKeys(stored, sight).length === 0;
 }
 
-/** Upstream then no longer shows some of the issue's keys, and lists leave no other keys out. */
+/**
+ * Whether the issue was made a pull request. Upstream then no longer shows some of its keys. Lists leave out no other
+ * keys.
+ */
 function hasBecomePull(
   stored: Stored,
   { extent, stamp, fields }: Pick<Observation, "extent" | "stamp" | "fields">,
@@ -262,7 +268,9 @@ function mayLagBehind({ stamp, isOurs }: Observation, known: Stamp): boolean {
 /** From the fewest who may see a repository to the most. */
 const VISIBILITIES = ["private", "internal", "public"];
 
-/** Whether a value lets more people see a repository than the known one did, or fewer; null: it says nothing of that. */
+/**
+ * Whether a value opens a repository to more people than the known value, or closes it to some; null: it does neither.
+ */
 function accessChange(key: string, known: Json | undefined, value: Json): "opens" | "closes" | null {
   if (key === "private") return value === true ? "closes" : "opens";
   if (key !== "visibility") return null;
@@ -270,8 +278,9 @@ function accessChange(key: string, known: Json | undefined, value: Json): "opens
 }
 
 /**
- * The order for who may see a repository. A push closes at once, and never opens: it is only signed, and may be late. A read
- * that began later decides, whatever `updated_at` says. To open, no replica's lag may explain it.
+ * The order for who may see a repository. A push closes at once, and never opens: it is only signed, and may be late. A
+ * read that began later decides, whatever `updated_at` says. A read opens a repository only if no replica's lag can
+ * explain its answer.
  */
 function accessOrder(seen: Observation, known: Stamp, change: "opens" | "closes"): "newer" | "older" | "tied" {
   const verdict = order(seen, known);

@@ -19,14 +19,17 @@ export interface Merged extends ResourceKey {
 /** All that was observed of each resource of one kind, by `repositoryId/key`, in the order of their keys. */
 type Groups<One extends ResourceKey = Seen> = Map<string, One[]>;
 
-/** Rows that are there no more once they are to be locked are folded again; each round is lost to another's progress. */
+/**
+ * Rows that are gone when they are to be locked are folded again. Each such round means that another transaction went
+ * on.
+ */
 const MAX_ROUNDS = 10;
 
 /**
  * Merges observations in one transaction and says for each what came of it. Upstream should be asked about the tied
- * ones (refresh). All is read and folded first; rows are locked only to be written, in one order. So two workers that
- * merge the same resources wait for each other's writing and do not deadlock.
- * @param told what webhooks tell that are applied in this transaction; of all else that changes an event is made
+ * ones (refresh). All rows are read and folded first. Then the rows to write are locked in one order. So two workers
+ * that merge the same resources wait for each other and do not deadlock.
+ * @param told the values that this transaction's webhooks tell; events are made of all other changes
  */
 export async function mergeObserved(
   tx: Transaction,
@@ -39,12 +42,12 @@ export async function mergeObserved(
     if (round === MAX_ROUNDS) throw new Error(`Rows came and went ${MAX_ROUNDS} times over`);
     const folded = foldKnown(left, await readKnown(tx, left), merged);
     const { own, lost } = await takeRows(tx, folded, merged);
-    // A deletion buries the rows below it only once these are written, too.
+    // A deletion also deletes the rows below it, so those have to be written first.
     await together([
       ...own.map(({ resource, rows }) => updateRows(tx, resource, rows)),
       ...own.map(({ resource, rows }) => followRows(tx, resource, rows)),
       ...own.map(({ resource, rows }) => noteFound(tx, resource.kind, rows, told)),
-      // Last, since two that meet a new shape at once wait for each other.
+      // Shapes come last, since two transactions with the same new shape wait for each other.
       round === 0 ? storeShapes(tx, shapes) : Promise.resolve(),
     ]);
     left = lost;
@@ -231,7 +234,7 @@ async function lockRows(tx: Transaction, resource: Resource, rows: RowWrite[]): 
   return new Map(locked.map(({ key, revision }) => [key, revision]));
 }
 
-/** Columns that change seldom and are dear to write: they may be long, and the search index is made of them. */
+/** Columns that change seldom and are expensive to write: they may be long, and the search index covers them. */
 const TEXTS = ["title", "body"];
 
 /** Updates rows that existed before; they are locked. */

@@ -19,7 +19,7 @@ export interface Sighting {
   deleted?: boolean;
   /** The answer to a request for this resource alone. */
   isSingle?: boolean;
-  /** Pushed long after what it tells of happened. */
+  /** Pushed long after its event. */
   isLate?: boolean;
 }
 
@@ -103,8 +103,9 @@ function sharedSeen({ kind, id, fields }: SharedResource, at: Sighting): Seen {
 }
 
 /**
- * A pull request is seen from two sides; these keys mean the same on both. `updated_at` is each side's own, and a read shows it.
- * A change moves both to one second (in a recorded history, 106 of 109), so what a webhook says of one is believed of the other.
+ * A pull request is seen from two sides; these keys mean the same on both. `updated_at` belongs to each side, and a
+ * read shows it. A change moves both sides to the same second (in a recorded history, 106 of 109). So the time that a
+ * webhook gives one side is used for the other.
  */
 const COMMON_KEYS = [
   "number",

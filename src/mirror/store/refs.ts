@@ -11,19 +11,22 @@ export interface RefName {
   name: string;
 }
 
-/** What an event says of a ref: where it pointed and points to. Null: it did not exist. Undefined: the event does not say. */
+/**
+ * What an event says about a ref: where the ref pointed before and after. Null: it did not exist. Undefined: the event
+ * does not say.
+ */
 export interface ToldRef extends RefName {
   before: string | null | undefined;
   after: string | null | undefined;
 }
 
-/** What is known of a ref. `sha` null: it exists, and nobody has said where it points to. */
+/** What the mirror knows of a ref. `sha` null: the ref exists, and no event or read has said where it points. */
 export interface KnownRef {
   sha: string | null;
   isGone: boolean;
-  /** See the column. */
+  /** As in the column `refs.doubt`. */
   doubt: "told" | "contradicted" | null;
-  /** It was made since it was last stored, so nothing else that is known of it holds. */
+  /** The ref was made anew, so its other stored values are void. */
   isNew?: true;
 }
 
@@ -34,8 +37,8 @@ export function refNameOf(ref: string): RefName | null {
 }
 
 /**
- * Compares what a push says of before with what is known, and sets what it says of after. Where they differ an event was lost, or
- * overtaken by a later one, and only a read tells. Pure. Null: it says nothing new.
+ * Moves a known ref as a push says. If the push's `before` is not the known place, an event was lost or came late, and
+ * only a read can settle it. Null: nothing new. Pure.
  */
 export function foldRef(
   known: KnownRef | undefined,
@@ -46,7 +49,7 @@ export function foldRef(
     return exists ? null : { sha: null, isGone: false, doubt: known?.doubt ?? "told", isNew: true };
   if (before === undefined) return exists && known.doubt === null ? { ...known, doubt: "told" } : null;
   const isContradicted = known?.doubt === "contradicted";
-  // One that was only said to be made points to nothing yet.
+  // A ref that does not exist here points nowhere.
   const current = exists ? known.sha : null;
   if (current !== before && current === after && !isContradicted)
     return known && known.doubt !== null ? { ...known, doubt: null } : null;
@@ -58,7 +61,7 @@ export function foldRef(
   };
 }
 
-/** Makes others who write refs of this repository wait: what was known before is compared with what is told. */
+/** Makes other writers of this repository's refs wait, since each event is compared with the stored place. */
 export async function lockRefs(tx: Transaction, repositoryIds: readonly number[]): Promise<void> {
   await tx.query(sql`
     insert into ref_lists (repository_id, kind) select r, k from unnest(${[...repositoryIds]}::bigint[]) as r,
@@ -67,7 +70,7 @@ export async function lockRefs(tx: Transaction, repositoryIds: readonly number[]
     select from ref_lists where repository_id = any(${[...repositoryIds]}::bigint[]) order by repository_id, kind for update`);
 }
 
-/** Stores in order what events tell of the refs of one repository. To be called with `lockRefs`. */
+/** Stores, in order, what events tell about the refs of one repository. Call `lockRefs` first. */
 export async function storeTold(
   tx: Transaction,
   repositoryId: number,
@@ -92,7 +95,8 @@ export async function storeTold(
   const written = [...changed.values()].map(({ kind, name, sha, isGone, doubt, isNew = false }) => ({
     ...{ k: kind, n: name, s: sha, g: isGone, d: doubt, w: isNew },
   }));
-  // A branch that moved is shown as before but for where it points to. A tag may have become one of another kind.
+  // A moved branch keeps its document with the new commit. A moved tag loses its document, since it may have become a
+  // tag of another kind.
   await tx.query(sql`
     with x as (select * from json_to_recordset(${JSON.stringify(written)}::json)
       as x(k text, n text, s text, g boolean, d text, w boolean))
@@ -110,7 +114,10 @@ export async function storeTold(
           case when x.g then ${toldAt}::timestamptz end)`);
 }
 
-/** Notes that upstream was asked to make, move or delete these. A mark has them read, should no push tell of it. */
+/**
+ * Notes that a caller asked upstream to make, move or delete these refs. A mark has them read in case no push tells of
+ * it.
+ */
 export async function storeDoubt(
   tx: Transaction,
   repositoryId: number,
@@ -128,7 +135,7 @@ export async function storeDoubt(
   tx.touch([repositoryId]);
 }
 
-/** Takes back what `storeDoubt` noted at this moment: nothing was done. */
+/** Takes back the doubt that `storeDoubt` noted at `at`, since upstream changed nothing. */
 export async function endDoubt(
   tx: Transaction,
   repositoryId: number,
@@ -143,5 +150,5 @@ export async function endDoubt(
   tx.touch([repositoryId]);
 }
 
-/** Whether the row `f` is the same ref as the told one, `x`. */
+/** Whether the row `f` is still the ref that the event `x` tells about, and not a new one of that name. */
 const STAYS = sql`not x.w and not x.g and f.deleted_at is null and f.sha is not null`;

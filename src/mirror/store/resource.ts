@@ -158,7 +158,7 @@ export function resourceOf(kind: Kind): Resource {
   return RESOURCES[kind];
 }
 
-/** Some webhooks leave the state out, though it is as `closed_at` says. */
+/** Some webhooks leave out the state, which then follows from `closed_at`. */
 function stateOf(fields: Fields): Json {
   return fields.state ?? (fields.closed_at ? "closed" : "open");
 }
@@ -179,7 +179,7 @@ const RUN_STEPS = ["in_progress", "completed"];
 /** More than any time in ms: a later step counts for more than a later time. */
 const STEP = 1e14;
 
-/** An App may end a run before it began, by what it says, so times are compared only within a step. Pure. */
+/** An App may report that a run ended before it began, so times are compared only within a step. Pure. */
 function progressOfRun({ status, started_at, completed_at }: Fields): number {
   const step = RUN_STEPS.indexOf(String(status)) + 1;
   const since = Date.parse(String(step === RUN_STEPS.length ? completed_at : started_at));

@@ -101,7 +101,7 @@ export function knownOf(row: KnownRow): Known {
     key,
     { updatedAt, seenAt, read },
   ]);
-  // The `updated_at` of a row that was only seen in part is not its own. Then no key has the row's stamp.
+  // A row that was only seen in part has a borrowed `updated_at`, so no key may use it as its stamp.
   const isWhole = fields.updated_at !== undefined || resourceOf(row.kind).progressOf !== undefined;
   const stored = {
     fields,
@@ -158,7 +158,7 @@ function columnsOf(resource: Resource, { seen, stored }: RowWrite): Record<strin
   }
   columns[resource.keyColumn] = seen.key;
   if ("repository_id" in resource.table.columns) columns.repository_id = seen.repositoryId;
-  // Only a part was seen; the column cannot be null, and the stamp is the nearest truth.
+  // Only a part was seen, and the column cannot be null. The stamp is the best known time.
   if (columns.updated_at === null && resource.isVersioned) columns.updated_at = partialUpdatedAt(stored);
   if (resource.progressOf) columns.progress = stored.stamp.updatedAt;
   if (resource.hasBody) {

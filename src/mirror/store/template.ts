@@ -218,7 +218,7 @@ function isMarkAt(document: string, at: number): boolean {
   return document.charCodeAt(at - 1) === QUOTE && document.charCodeAt(at - 2) !== BACKSLASH;
 }
 
-/** The numbers among the pieces of a document, by what was cut out there. */
+/** The numbers that stand for cut texts among the pieces of a document. */
 export const CUT = { repository: 1, api: 2, page: 3, body: 4 } as const;
 
 /** The number of what was cut out. */

@@ -7,7 +7,7 @@ export interface IssuePlace {
   number: number;
 }
 
-/** Remembers where an issue went that left its repository for another. */
+/** Stores the new place of an issue that left for another repository. */
 export async function storeTransfer(tx: Transaction, from: IssuePlace, to: IssuePlace): Promise<void> {
   tx.touch([from.repositoryId]);
   await tx.query(sql`
@@ -17,7 +17,7 @@ export async function storeTransfer(tx: Transaction, from: IssuePlace, to: Issue
         set to_repository_id = excluded.to_repository_id, to_number = excluded.to_number`);
 }
 
-/** Against a circle of transfers, which cannot be: an issue never comes back to a number that it had. */
+/** A guard against circles, which should not exist: an issue never returns to an old number. */
 const MOST_TRANSFERS = 100;
 
 /** The present place of a transferred issue, through several transfers if need be; null: we know of none. */

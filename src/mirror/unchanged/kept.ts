@@ -3,12 +3,12 @@ import type { Reading } from "./reading.ts";
 import type { Standing, Standings } from "./standings.ts";
 
 interface Entry<Value> {
-  /** Null: it was not known, when the value was read, how everything that it shows stood. */
+  /** Null: some standings were unknown when the value was read. */
   value: Value | null;
   basis: Basis;
 }
 
-/** What a value shows, and how that stood. */
+/** The repositories that a value shows, and their standings. */
 interface Basis {
   /** The repositories that it shows, and people. */
   shown: readonly number[];
@@ -16,14 +16,14 @@ interface Basis {
   stood: readonly Standing[];
 }
 
-/** A value as it was kept, when nobody has said yet that it still stands. */
+/** A kept value that is not confirmed as unchanged yet. */
 export type Recalled<Value> = Entry<Value> & { value: Value };
 
 /** The size of an entry beside its value and its key: the entry itself, its place, how everything stood. */
 const OVERHEAD_BYTES = 500;
 /** A value that would push out all others is not kept. */
 const LARGEST_PART = 1 / 8;
-/** Of repositories whose basis is shared. */
+/** How many repositories have a shared basis. */
 const MAX_BASES = 1_000;
 
 /**
@@ -37,7 +37,7 @@ const MAX_BASES = 1_000;
  */
 export class Kept<Value extends object> {
   readonly #entries: LRUCache<string, Entry<Value>> | null;
-  /** The last one of those values that show one repository only; see `#shared`. */
+  /** The last basis of values that show a single repository; see `#shared`. */
   readonly #bases = new LRUCache<number, Basis>({ max: MAX_BASES });
 
   /**
@@ -118,8 +118,8 @@ export class Kept<Value extends object> {
   }
 
   /**
-   * Thousands of values show one repository, or people, and were read while it stood the same. An answer compares the basis of
-   * hundreds of them, and where all have one it is in the processor's cache.
+   * Thousands of values show the same repository in the same standing. An answer compares the bases of hundreds of
+   * values, and a shared basis stays in the processor's cache.
    */
   #shared(basis: Basis): Basis {
     const [id] = basis.shown;
@@ -154,7 +154,7 @@ function stands<Value>({ basis: { shown, stood } }: Recalled<Value>, now: Standi
 }
 
 function isSame(before: Standing | undefined, now: Standing | undefined): boolean {
-  // Without a revision it is not known.
+  // Without a revision the standing is not known.
   if (now === undefined || now.revision === null) return false;
   return now.revision === before?.revision && now.isMirrored === before.isMirrored;
 }

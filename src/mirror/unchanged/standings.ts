@@ -8,11 +8,11 @@ import { Gather } from "../../operations/gather.ts";
 
 /** How a repository stood at a moment. 0 stands for people; see `db/revisions.ts`. */
 export interface Standing {
-  /** Unlike any that it had before, will have later, or has in another history of the database; null: not known. */
+  /** Unique to this standing, also across eras of the database; null: not known. */
   revision: string | null;
-  /** It is followed, and so may be shown at all. */
+  /** The repository is followed, so it may be shown. */
   isMirrored: boolean;
-  /** When upstream last confirmed what the mirror holds of it, by our clock; null: not yet. */
+  /** When upstream last confirmed the mirror's copy, by our clock; null: not yet. */
   confirmedAt: Date | null;
   /** The parts that upstream did not show then, as answers name them; null: none. */
   missing: string | null;
@@ -24,15 +24,15 @@ const STANDINGS = `x.id, h.era || '/' || coalesce(v.revision, 0), ${MIRRORED.com
     floor(extract(epoch from s.confirmed_at) * 1000)::bigint, s.parts_missing`;
 
 /**
- * The `era` of the history that the primary writes; null: it has no name yet. A server that takes no writes refuses it, and so is not
- * believed.
+ * The `era` that the primary writes; null: it has no name yet. A server that takes no writes refuses the query, so it
+ * is not believed.
  */
 const HISTORY =
   "select e.id::text as era from eras e where e.timeline = left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)";
 
 /**
- * The same of a replica, for a process that reads there alone. What was kept is not believed of a replica that has started again: it
- * may have been made anew from a server that lost what the other showed.
+ * The era of a replica, for a process that reads only from it. It changes when the replica starts again, so that older
+ * kept values are not believed: the replica may have been made anew from a server that lost changes.
  */
 const HISTORY_OF_REPLICA =
   "select e.id || '@' || extract(epoch from pg_postmaster_start_time()) as era from eras e where pg_is_in_recovery()";
@@ -51,7 +51,7 @@ const FIND_POSITION = `select ${STANDINGS}, h.era, h.lsn, pg_current_snapshot():
       when 'off' then pg_current_wal_insert_lsn() else pg_current_wal_flush_lsn() end - '0/0')::text as lsn
   ) h ${OF}`;
 
-/** The last three only where the position was asked for. */
+/** The last three columns are there only if the position was asked for. */
 type StandingRow = [
   id: string,
   revision: string | null,
@@ -66,13 +66,13 @@ type StandingRow = [
 interface StandingsQuestion {
   ids: Iterable<number>;
   /**
-   * Is told where the primary was then: who has replayed as much shows no less. Null: nobody asked. It is asked only for replicas'
-   * sake, since it makes each row wider.
+   * Gets the primary's position: a replica that has replayed as much shows no less. Null: nobody asked. It is asked
+   * only for replicas, since it makes each row wider.
    */
   tell: ((position: LogPosition) => void) | null;
 }
 
-/** The second takes what comes while an answer of the first is late. */
+/** The second connection serves questions while an answer on the first one is late. */
 const CONNECTIONS = 2;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** An answer takes a millisecond. After this time its connection is given up, with the requests that wait for it. */
@@ -88,7 +88,7 @@ export class StandingsReader implements AsyncDisposable {
   readonly #isOfReplica: boolean;
   readonly #findStandings: string;
   readonly #questions: Gather<StandingsQuestion, Standings>;
-  /** The last position, and which transactions were over then. */
+  /** The last position, and the transactions that had ended by then. */
   #last: { position: LogPosition; snapshot: string } | null = null;
 
   constructor({
@@ -98,10 +98,10 @@ export class StandingsReader implements AsyncDisposable {
   }: Pick<Config, "databaseUrl" | "databaseDirectUrl"> & Partial<Pick<Config, "edgeOf">>) {
     this.#isOfReplica = edgeOf !== null;
     this.#findStandings = findStandings(this.#isOfReplica ? HISTORY_OF_REPLICA : HISTORY);
-    // A pooler knows no names of statements, since it gives the session to others.
+    // Through a pooler, statements cannot be named, since the pooler gives the session to others.
     this.#isNamed = databaseDirectUrl === null;
     this.#connections = Array.from({ length: CONNECTIONS }, () => new StandingsConnection(databaseUrl));
-    // One round at a time, unless it is late: the more requests share a statement, the less each of them costs.
+    // One round at a time, unless it is late. The more requests share a statement, the less each one costs.
     this.#questions = new Gather(async (questions) => {
       const asked = new Set<number>();
       for (const { ids } of questions) for (const id of ids) asked.add(id);
@@ -130,8 +130,8 @@ export class StandingsReader implements AsyncDisposable {
   }
 
   /**
-   * While no transaction ends, the position stays. Readers write to the log as well, to note which transactions are over. That shows
-   * nobody anything, and may reach the replicas late.
+   * While no transaction ends, the position stays. Postgres also writes to the log when it reads, to note ended
+   * transactions. Such records change no answer, and may reach the replicas late.
    */
   #positionOf(rows: readonly StandingRow[]): LogPosition {
     const [, , , , , era, lsn, snapshot = ""] = rows[0] ?? [];
@@ -198,7 +198,7 @@ class StandingsConnection {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    // One that is just being made would outlive us.
+    // A connection that is still opening would outlive this object.
     const made = await this.#connecting?.catch(() => null);
     await (this.#client ?? made)?.end();
   }
@@ -230,7 +230,7 @@ class StandingsConnection {
 
   #drop(client: pg.Client): void {
     if (this.#client === client) this.#client = null;
-    // Nobody waits for a goodbye.
+    // No one waits for the connection's end.
     client.end().catch(() => {});
   }
 }

@@ -55,7 +55,7 @@ export const reviewComments: PageSource = {
   repositoryId: sql`c.repository_id`,
   document: sql`c.document`,
   body: sql`c.body`,
-  // By its pull request, which the index leads with.
+  // The pull request is named too, since the index begins with it.
   conditions: [
     sql`c.repository_id = x.r and c.review_id = x.n and c.deleted_at is null and c.pull_number =
       (select v.pull_number from pull_request_reviews v where v.repository_id = x.r and v.id = x.n)`,

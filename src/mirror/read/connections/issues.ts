@@ -79,7 +79,10 @@ export function issues(args: IssuesArguments, above: Above = "repository"): Page
   };
 }
 
-/** The label that lists them, and the other conditions; null: there is a shorter way. */
+/**
+ * The label whose list gives the issues, and the other conditions; null: the list of a label would not be the quickest
+ * way.
+ */
 function labelList(
   filter: IssueFilter,
   { orderBy, labels, filterBy }: IssuesArguments,

@@ -12,7 +12,7 @@ export function labels({ orderBy, query }: { orderBy?: Order | null; query?: str
       sql`l.repository_id = x.r and l.deleted_at is null`,
       ...contains([sql`l.name`, sql`l.description`], query),
     ],
-    // Upstream does not send when a label was made; its id grows with that.
+    // Upstream does not send when a label was made, but later labels have larger ids.
     ...(orderBy?.field === "NAME" ? { key: sql`lower(l.name)`, keyType: TEXT } : { key: sql`l.id`, keyType: BIGINT }),
     tie: sql`l.id`,
     direction: direction(orderBy),

@@ -45,7 +45,7 @@ function pullKey(orderBy: Order | null | undefined): SortKey {
     case "UPDATED_AT":
       return { key: sql`p.updated_at`, keyType: TIMESTAMP };
     case "COMMENTS":
-      // The count comes with the single pull request alone.
+      // Only the read of a single pull request shows the count.
       return { key: sql`coalesce(p.comments, 0)`, keyType: INTEGER };
     default:
       return { key: sql`p.created_at`, keyType: TIMESTAMP };
