@@ -112,7 +112,8 @@ describe("the architecture", () => {
     ["A read that was answered before.", 6],
     ["A first read.", 18],
     ["A GraphQL query.", 18],
-  ])("the walk '%s' passes at most %i files, and each exists", (walk, most) => {
+  ])("the walk '%s' names at most %i files, and each exists", (walk, most) => {
+    // The names are counted: the files that decide something. What the work enters besides is not.
     const text = readPage("docs/architecture.md");
     const start = text.indexOf(`**${walk}**`);
     expect(start).toBeGreaterThan(0);
