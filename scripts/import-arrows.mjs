@@ -6,7 +6,7 @@ import { CHECKOUT } from "./checkout.mjs";
 /** What the rooms stand on. A row that says "base" may import all of it, used or not. */
 const BASE = [
   ...["src/version.ts", "src/json.ts", "src/failure.ts"],
-  ...["src/config.ts", "src/config", "src/operations", "db"],
+  ...["src/config.ts", "src/config", "src/operations", "src/work", "db"],
 ];
 
 /** @typedef {Map<string, string[]>} Graph Each file's imports, by its path. */
@@ -23,6 +23,7 @@ const ARROWS = {
   "src/config": ["src/failure.ts"],
   "src/config.ts": ["src/failure.ts", "src/config"],
   "src/operations": ["src/version.ts", "src/failure.ts", "src/config.ts", "src/config", "db"],
+  "src/work": ["src/failure.ts", "src/config.ts", "src/operations", "db"],
   db: ["src/version.ts", "src/failure.ts"],
   "src/stores.ts": ["src/config.ts", "src/operations", "db"],
   "src/queues": ["base", "src/stores.ts"],

@@ -1,9 +1,9 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError } from "bullmq";
 import type { Context } from "../src/context.ts";
 import { reasonOf, withoutContents } from "../src/failure.ts";
-import { type Backoff, jittered, waitAfterMs } from "../src/operations/backoff.ts";
 import { type CredentialWait, classifyFailure } from "../src/sync/problems/causes.ts";
 import { CredentialRejectedError } from "../src/upstream/client/errors.ts";
+import { type Backoff, jittered, waitAfterMs } from "../src/work/backoff.ts";
 
 /** Which of BullMQ's words an error becomes. */
 export type Verdict =

@@ -1,4 +1,4 @@
-import { type Backoff, waitAfterMs } from "../operations/backoff.ts";
+import { type Backoff, waitAfterMs } from "../work/backoff.ts";
 import type { HeldCursor, Step } from "./cursors.ts";
 import type { SendOutcome } from "./post.ts";
 

@@ -3,11 +3,11 @@ import { schemaFit } from "../../db/schema-fit.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
 import { reasonOf } from "../failure.ts";
-import type { RedisDisk } from "../operations/redis-disk.ts";
 import { enqueueInbox } from "../queues/enqueue.ts";
 import type { InboxJob } from "../queues/jobs.ts";
 import { type Delivery, keysOf } from "./delivery.ts";
 import type { openDispatch } from "./dispatch.ts";
+import type { RedisDisk } from "./redis-disk.ts";
 import { type InboxWriter, STORE_TIMEOUT_MS, storeDelivery } from "./writer.ts";
 
 /** No store that was asked can keep the delivery at the moment. It must not be acknowledged, or has to wait where it is. */

@@ -1,9 +1,9 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { levelOf } from "../failure.ts";
-import { Batches } from "../operations/batches.ts";
 import { enqueueBursts, enqueueDeliveries } from "../queues/enqueue.ts";
 import { deliveriesInBursts, deliveriesWithoutJob } from "../queues/open-jobs.ts";
+import { Batches } from "../work/batches.ts";
 
 /** A delivery in the inbox. */
 interface InboxEntry {

@@ -1,6 +1,6 @@
 import { Pieces, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import { Batches } from "../operations/batches.ts";
+import { Batches } from "../work/batches.ts";
 import type { Delivery } from "./delivery.ts";
 
 // Upstream gives up after 10 s. Two stores are tried one after the other, so each may take this long.

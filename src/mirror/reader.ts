@@ -1,6 +1,6 @@
 import type { Database } from "../../db/database.ts";
 import type { Replicas } from "../../db/replicas.ts";
-import { Pace } from "../operations/pace.ts";
+import { Pace } from "../work/pace.ts";
 import { IssueLookups } from "./read/issue-lookups.ts";
 import { Repositories } from "./read/repositories.ts";
 import { SharedRows } from "./render/shared-rows.ts";

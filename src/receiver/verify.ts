@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { type HookTarget, hookSecret } from "../config/hook-secrets.ts";
-import { Threads, ThreadsBusyError, TooMuchWorkError } from "../operations/threads.ts";
+import { Threads, ThreadsBusyError, TooMuchWorkError } from "../work/threads.ts";
 import { type Envelope, emptyBody } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
 import { type Signed, signedBy } from "./signed-by.ts";

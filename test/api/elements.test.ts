@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { indented, mapElements } from "../../src/api/dialect/elements.ts";
-import { Pace } from "../../src/operations/pace.ts";
+import { Pace } from "../../src/work/pace.ts";
 
 /** As answers are: a list, what a search found, or one resource. */
 const answers = fc.oneof(

@@ -29,7 +29,7 @@ import { openMirrorReader } from "../../src/mirror/reader.ts";
 import { Kept } from "../../src/mirror/unchanged/kept.ts";
 import { Reading } from "../../src/mirror/unchanged/reading.ts";
 import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
-import { Pace } from "../../src/operations/pace.ts";
+import { Pace } from "../../src/work/pace.ts";
 import { poolsIn } from "../corpus/query-pools.ts";
 import { PATIENCE_MS } from "../support/bounds.ts";
 import { type GeneratedQuery, generateQuery } from "../support/graphql-queries.ts";

@@ -2,7 +2,7 @@ import { buildSchema, getOperationAST, getVariableValues, parse } from "graphql"
 import { expect, test } from "vitest";
 import { executePlan } from "../../src/api/graphql/run/execution.ts";
 import { Plans } from "../../src/api/graphql/run/plan.ts";
-import { Pace } from "../../src/operations/pace.ts";
+import { Pace } from "../../src/work/pace.ts";
 
 const schema = buildSchema("type Node { id: ID! } type Query { nodes: [Node] }");
 const document = parse("{ nodes { id } }");

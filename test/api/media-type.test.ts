@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BoundedMarkdown, plainTextOf, unformatted } from "../../src/api/dialect/markdown.ts";
 import { MarkdownRenderer } from "../../src/api/dialect/markdown-renderer.ts";
-import { Pace } from "../../src/operations/pace.ts";
+import { Pace } from "../../src/work/pace.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 const home = { pages: "https://github.com", repository: "octo/demo" };

@@ -4,7 +4,7 @@ import { MissingValues } from "../../src/api/graphql/missing-values.ts";
 import { executePlan } from "../../src/api/graphql/run/execution.ts";
 import { Plans } from "../../src/api/graphql/run/plan.ts";
 import { openLog } from "../../src/operations/log.ts";
-import { Pace } from "../../src/operations/pace.ts";
+import { Pace } from "../../src/work/pace.ts";
 import { testConfig } from "../support/config.ts";
 
 /** Nothing is opened of it. */

@@ -8,7 +8,7 @@ import { examinePostgres, postgresFindings } from "../../src/cli/doctor/postgres
 import { redisFindings } from "../../src/cli/doctor/redis.ts";
 import { examineSettings } from "../../src/cli/doctor/settings.ts";
 import { tokenFindings } from "../../src/cli/doctor/token.ts";
-import { redisFacts } from "../../src/operations/redis-disk.ts";
+import { redisFacts } from "../../src/inbox/redis-disk.ts";
 import { QUEUE_NAMES } from "../../src/queues/queues.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";

@@ -31,7 +31,7 @@ const allowed: Record<string, string[]> = {
     "those who asked for the connection have got its error",
     "the connection is dropped, and who asked by it has got an error",
   ],
-  "src/operations/redis-disk.ts": ["hosted servers forbid CONFIG; null says that it is not known"],
+  "src/inbox/redis-disk.ts": ["hosted servers forbid CONFIG; null says that it is not known"],
   "src/operations/redis-refusal.ts": ["it answers nothing, or is away: its client says so in words of its own"],
   "src/operations/schema-guard.ts": [STOPS],
   "src/operations/traces.ts": ["what could not be sent was logged where it was tried"],

@@ -13,7 +13,7 @@ import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { type Observed, observe, type Sighting } from "../../src/mirror/store/observation.ts";
 import { Reading } from "../../src/mirror/unchanged/reading.ts";
 import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
-import { Pace } from "../../src/operations/pace.ts";
+import { Pace } from "../../src/work/pace.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 const API = "https://api.example.com";

@@ -76,7 +76,7 @@ export const plants: readonly Plant[] = [
     name: "one-refusal-for-all",
     property: 12,
     does: "A delivery that Postgres refuses takes those with it that share its statement.",
-    file: "src/operations/batches.ts",
+    file: "src/work/batches.ts",
     replaces: [
       ["if (batch.length === 1 || isPostgresOutage(error))", "if (batch.length > 0 || isPostgresOutage(error))"],
     ],

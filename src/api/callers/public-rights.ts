@@ -1,9 +1,9 @@
 import { LRUCache } from "lru-cache";
 import type { Context } from "../../context.ts";
-import { jittered } from "../../operations/backoff.ts";
-import { Gather } from "../../operations/gather.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { OnBehalf } from "../../upstream/client/on-behalf.ts";
+import { jittered } from "../../work/backoff.ts";
+import { Gather } from "../../work/gather.ts";
 import { hashOf } from "./tokens.ts";
 import { ASKED_AT_ONCE, type AskedRepository, askPermissions, type RepositoryPermission } from "./upstream-rights.ts";
 

@@ -3,7 +3,7 @@ import type { Exchange } from "../../http/exchange.ts";
 import { escapedHtml } from "../../http/html.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Route } from "../../http/router.ts";
-import type { Pace } from "../../operations/pace.ts";
+import type { Pace } from "../../work/pace.ts";
 import type { ApiContext } from "../call.ts";
 import { apiAddress } from "../dialect/addresses.ts";
 import { faultReply } from "../dialect/failure.ts";

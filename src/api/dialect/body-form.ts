@@ -1,5 +1,5 @@
 import { type Fields, isObject, type Json } from "../../json.ts";
-import type { Pace } from "../../operations/pace.ts";
+import type { Pace } from "../../work/pace.ts";
 import { mapElements } from "./elements.ts";
 import type { Rendered, TextHome } from "./markdown.ts";
 import type { MarkdownRenderer } from "./markdown-renderer.ts";

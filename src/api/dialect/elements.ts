@@ -1,7 +1,7 @@
 /** A long list of JSON is worked on element by element: whole, it would hold the event loop for as long as it is. */
 import type { Json } from "../../json.ts";
-import { joinedBytes } from "../../operations/joining.ts";
-import type { Pace } from "../../operations/pace.ts";
+import { joinedBytes } from "../../work/joining.ts";
+import type { Pace } from "../../work/pace.ts";
 
 /** A list, or the results of a search: what stands before its elements. */
 const LIST = /^(?:\[|\{"total_count":\d+,"incomplete_results":(?:true|false),"items":\[)/;

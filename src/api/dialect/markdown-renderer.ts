@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { Pace } from "../../operations/pace.ts";
-import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../operations/threads.ts";
+import type { Pace } from "../../work/pace.ts";
+import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../work/threads.ts";
 import { type Rendered, type TextHome, unformatted } from "./markdown.ts";
 
 /** The processor time for all bodies of one answer together; 100 bodies of 64 KiB of plain prose take a fraction of it. */

@@ -3,7 +3,7 @@ import { encodingOf } from "../../http/encoding.ts";
 import { namesTag } from "../../http/entity-tag.ts";
 import type { RequestHeaders } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
-import type { Pace } from "../../operations/pace.ts";
+import type { Pace } from "../../work/pace.ts";
 import type { Answer } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
 import type { Bucket, QuotaFigures } from "../callers/quota.ts";

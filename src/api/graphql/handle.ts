@@ -8,7 +8,7 @@ import { Kept } from "../../mirror/unchanged/kept.ts";
 import { Reading } from "../../mirror/unchanged/reading.ts";
 import type { Standings } from "../../mirror/unchanged/standings.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
-import { sendable } from "../../operations/joining.ts";
+import { sendable } from "../../work/joining.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";

@@ -8,7 +8,7 @@ import {
   type OperationDefinitionNode,
 } from "graphql";
 import { isObject, type Json, parseSent, TooManyValuesError } from "../../json.ts";
-import type { Pace } from "../../operations/pace.ts";
+import type { Pace } from "../../work/pace.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { resourceLimit, typedError } from "./errors.ts";
 import { argument, type Cost, costOf, MAX_NODES } from "./run/cost.ts";

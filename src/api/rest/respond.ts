@@ -1,7 +1,7 @@
 import { type Encoding, encodingOf } from "../../http/encoding.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
-import type { Pace } from "../../operations/pace.ts";
+import type { Pace } from "../../work/pace.ts";
 import type { Again } from "../again.ts";
 import { type Answer, type ApiContext, type Call, isRead } from "../call.ts";
 import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";

@@ -2,8 +2,8 @@ import { redisTooOld } from "../../../db/unfit.ts";
 import { parseRedisAddress } from "../../config/redis-address.ts";
 import type { Context } from "../../context.ts";
 import { rootReasonOf } from "../../failure.ts";
+import { appendFsync, diskKnowledge, type RedisFacts, redisFacts } from "../../inbox/redis-disk.ts";
 import { serverOf } from "../../operations/redis.ts";
-import { appendFsync, diskKnowledge, type RedisFacts, redisFacts } from "../../operations/redis-disk.ts";
 import { refusalOf } from "../../operations/redis-refusal.ts";
 import { clockFinding, type Finding, Findings, problem, unfit } from "./finding.ts";
 

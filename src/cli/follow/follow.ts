@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { codeOf } from "../../failure.ts";
-import { waitAfterMs } from "../../operations/backoff.ts";
+import { waitAfterMs } from "../../work/backoff.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
 import { readInstance } from "../instance.ts";
 import { type Output, spanOf } from "../output.ts";

@@ -2,7 +2,7 @@ import type { Database } from "../../../db/database.ts";
 import type { SyncState } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
-import { Gather } from "../../operations/gather.ts";
+import { Gather } from "../../work/gather.ts";
 import { MARK_COLUMNS, type Mark, type MarkKey } from "../store/marks.ts";
 
 /** A repository, as every job about it needs it. */

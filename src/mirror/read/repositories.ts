@@ -2,7 +2,7 @@ import type { Database } from "../../../db/database.ts";
 import { COMPARED_REVISION, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
-import { Gather } from "../../operations/gather.ts";
+import { Gather } from "../../work/gather.ts";
 import { Kept, type Recalled } from "../unchanged/kept.ts";
 import type { Reading } from "../unchanged/reading.ts";
 import type { Standing, Standings } from "../unchanged/standings.ts";

@@ -1,6 +1,6 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
-import { joinedBytes } from "../../operations/joining.ts";
-import type { Pace } from "../../operations/pace.ts";
+import { joinedBytes } from "../../work/joining.ts";
+import type { Pace } from "../../work/pace.ts";
 import {
   CUT,
   type Cut,

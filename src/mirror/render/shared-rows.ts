@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Queries } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
-import { Gather } from "../../operations/gather.ts";
+import { Gather } from "../../work/gather.ts";
 import { references, type SharedKind } from "../store/template.ts";
 import { Kept, type Recalled } from "../unchanged/kept.ts";
 import type { Standings } from "../unchanged/standings.ts";

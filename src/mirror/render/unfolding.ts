@@ -1,5 +1,5 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
-import type { Pace } from "../../operations/pace.ts";
+import type { Pace } from "../../work/pace.ts";
 import { literalOf, referenceOf, type TemplateReference } from "../store/template.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
 import { labelsHomeOf, type Mentioned, mentionedBy, type SharedRow, wholeRepository, wholeUser } from "./shared-row.ts";

@@ -4,7 +4,7 @@ import { PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import type { Config } from "../../config.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
-import { Gather } from "../../operations/gather.ts";
+import { Gather } from "../../work/gather.ts";
 
 /** How a repository stood at a moment. 0 stands for people; see `db/revisions.ts`. */
 export interface Standing {

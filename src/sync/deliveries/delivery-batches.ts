@@ -1,6 +1,6 @@
 import { isPostgresOutage } from "../../../db/outage.ts";
 import type { Context } from "../../context.ts";
-import { Batches } from "../../operations/batches.ts";
+import { Batches } from "../../work/batches.ts";
 import { type Applied, applyDeliveries } from "./apply.ts";
 
 /** So many go into one transaction. More saves little, and holds rows for longer. */

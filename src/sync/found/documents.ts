@@ -6,7 +6,7 @@ import { Unfolding } from "../../mirror/render/unfolding.ts";
 import { findStored } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import { type Kind, numberInAddress, type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
-import { Pace } from "../../operations/pace.ts";
+import { Pace } from "../../work/pace.ts";
 import { simpleUser } from "../reads/simple-user.ts";
 import type { Making } from "./makings.ts";
 import { SUBJECTS } from "./tellings.ts";

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import type { Queries } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { type Backoff, waitAfterMs } from "../../operations/backoff.ts";
 import { parseTokens } from "../../upstream/credentials/credentials.ts";
+import { type Backoff, waitAfterMs } from "../../work/backoff.ts";
 
 /**
  * Why one thing failed, while others may succeed:

@@ -1,9 +1,9 @@
 import type { Context } from "../../context.ts";
 import { isObject, type Json } from "../../json.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
-import { Gather } from "../../operations/gather.ts";
 import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { Gather } from "../../work/gather.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { HEAD_WITH_IDS } from "../reads/head-sums.ts";
 import { MERGEABILITY_FIELDS } from "../reads/pull-observations.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { waitAfterMs } from "../../operations/backoff.ts";
 import type { Stores } from "../../stores.ts";
+import { waitAfterMs } from "../../work/backoff.ts";
 import { CredentialUnusableError, UpstreamUnavailableError } from "./errors.ts";
 import { type Attempt, type ExchangeContext, exchange, type UpstreamRequest } from "./exchange.ts";
 import type { Gate } from "./gate.ts";

@@ -1,8 +1,8 @@
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { LRUCache } from "lru-cache";
-import { Gather } from "../../operations/gather.ts";
 import type { Stores } from "../../stores.ts";
+import { Gather } from "../../work/gather.ts";
 import type { Received } from "../client/transport.ts";
 import { tokenMark } from "../credentials/installation-tokens.ts";
 import { isPredicted, predictEtag, routePattern, variesBy } from "./etag.ts";

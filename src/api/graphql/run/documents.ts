@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type DocumentNode, GraphQLError, type GraphQLSchema } from "graphql";
 import { LRUCache } from "lru-cache";
-import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../../operations/threads.ts";
+import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../../work/threads.ts";
 import { resourceLimit } from "../errors.ts";
 import { parsed, readDocument } from "./validation.ts";
 

@@ -4,7 +4,7 @@
  * the query is written once.
  */
 import { type GraphQLAbstractType, GraphQLError, locatedError } from "graphql";
-import type { Pace } from "../../../operations/pace.ts";
+import type { Pace } from "../../../work/pace.ts";
 import { MissingValueError, resourceLimit } from "../errors.ts";
 import { Faults, pathOf, type ResponsePath } from "./faults.ts";
 import {

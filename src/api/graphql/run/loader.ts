@@ -1,4 +1,4 @@
-import { Gather } from "../../../operations/gather.ts";
+import { Gather } from "../../../work/gather.ts";
 
 /** All fields of a level are asked before the event loop turns, and none waits for another level. */
 const OF_A_LEVEL = { atOnce: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY, patienceMs: null };

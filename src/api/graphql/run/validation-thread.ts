@@ -1,7 +1,7 @@
 /** Validates long documents, on a thread of its own. */
 import { readFileSync } from "node:fs";
 import { buildSchema } from "graphql";
-import { serveThread } from "../../../operations/threads.ts";
+import { serveThread } from "../../../work/threads.ts";
 import type { Fault } from "./documents.ts";
 import { readDocument } from "./validation.ts";
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "../../../json.ts";
 import { REPLICA_LAG_MS } from "../../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../../mirror/store/resource.ts";
-import { type Backoff, waitAfterMs } from "../../../operations/backoff.ts";
+import { type Backoff, waitAfterMs } from "../../../work/backoff.ts";
 import type { Writer } from "./send.ts";
 
 /** What is read from upstream after a write. */

@@ -1,5 +1,5 @@
 /** A thread that does as it is told. */
-import { serveThread } from "../../src/operations/threads.ts";
+import { serveThread } from "../../src/work/threads.ts";
 
 serveThread((task: string): string => {
   const [what = "", word = ""] = task.split(" ");

@@ -1,7 +1,7 @@
 import { isPostgresOutage } from "../../db/outage.ts";
 import { levelOf } from "../failure.ts";
-import type { Logger } from "./log.ts";
-import type { Tracing } from "./tracing.ts";
+import type { Logger } from "../operations/log.ts";
+import type { Tracing } from "../operations/tracing.ts";
 
 interface QueuedItem<Item, Outcome> {
   item: Item;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Gather } from "../../src/operations/gather.ts";
+import { Gather } from "../../src/work/gather.ts";
 
 const nextTurn = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 

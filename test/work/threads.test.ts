@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { Pace } from "../../src/operations/pace.ts";
-import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../src/operations/threads.ts";
+import { Pace } from "../../src/work/pace.ts";
+import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../src/work/threads.ts";
 
 const module = new URL("./counting-thread.ts", import.meta.url);
 const open = (options: { size?: number; mostWaiting?: number; budgetMs?: number } = {}) =>

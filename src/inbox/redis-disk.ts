@@ -1,9 +1,9 @@
 import type { Redis } from "ioredis";
 import type { Config } from "../config.ts";
-import { Batches } from "./batches.ts";
-import type { Logger } from "./log.ts";
-import { openRedis, type RedisClient, redisReady, serverOf } from "./redis.ts";
-import type { Tracing } from "./tracing.ts";
+import type { Logger } from "../operations/log.ts";
+import { openRedis, type RedisClient, redisReady, serverOf } from "../operations/redis.ts";
+import type { Tracing } from "../operations/tracing.ts";
+import { Batches } from "../work/batches.ts";
 
 /** Redis has what it was told, but not where it outlives the end of its machine. */
 class NotOnDiskError extends Error {
