@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import type { AllowedTargets } from "../config/values.ts";
 
-/** A target's address leads where nothing may be sent. The message says why, in words for its owner. */
+/** The address of a target is one to which nothing may be sent. The message tells the target's owner why. */
 export class TargetRefusedError extends Error {
   override name = "TargetRefusedError";
 }
@@ -19,7 +19,7 @@ const GLOBAL_V6 = ipaddr.IPv6.parseCIDR("2000::/3");
 export function isPublic(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.parse(address);
-  // The library names every range that is not for everybody, among them those that wrap an IPv4 address.
+  // The library names every special range, also those that wrap an IPv4 address.
   if (parsed.range() !== "unicast") return false;
   return parsed.kind() === "ipv4" || parsed.match(GLOBAL_V6);
 }
@@ -39,7 +39,7 @@ export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
 }
 
-/** Whether an address may be registered, as far as that is seen without asking for its name. Null: it may. Pure. */
+/** Whether an address may be registered, judged without looking up its name. Null: it may. Pure. */
 export function faultOf(allowed: AllowedTargets, text: string): "malformed" | "unreachable" | null {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") return "malformed";
@@ -55,7 +55,7 @@ export function faultOf(allowed: AllowedTargets, text: string): "malformed" | "u
 /** Asks for the addresses of a name. */
 export type Resolve = (name: string) => Promise<LookupAddress[]>;
 
-/** Not by the system's own lookup: that takes one of four threads, and a dead name server would hold them all. */
+/** Not the system's lookup: it uses one of four threads, and a dead name server would hold them all. */
 const RESOLVER = { timeout: 2_000, tries: 2 };
 
 async function resolvePublicly(name: string): Promise<LookupAddress[]> {
@@ -72,8 +72,8 @@ async function resolvePublicly(name: string): Promise<LookupAddress[]> {
 type LookupCallback = (error: Error | null, addresses: LookupAddress[] | string, family?: number) => void;
 
 /**
- * Decides at each connect, by the address that the name has at that moment: what it had before says nothing. The name that
- * an operator allowed is looked up as the machine does, with its own list of hosts.
+ * Checks the address at each connect, since a name may lead elsewhere than before. A name that an operator allowed is
+ * looked up as the machine does it, with its own list of hosts.
  */
 export function guardedLookup(allowed: AllowedTargets, resolve: Resolve = resolvePublicly) {
   return (name: string, options: LookupOptions, found: LookupCallback): void => {

@@ -4,8 +4,8 @@ import type { Context } from "../context.ts";
 import { holdFrom } from "./cursors.ts";
 
 /**
- * A request that somebody asked for: a ping, a test, or a delivery once more. It is tried once, and again only if its process was
- * killed before it noted what came of it.
+ * A request that somebody asked for: a ping, a test or a redelivery. It is tried once. It is tried again only if its
+ * process was killed before it noted the outcome.
  */
 export interface Ask {
   id: string;
@@ -14,18 +14,18 @@ export interface Ask {
   action: string | null;
   repositoryId: number | null;
   deliveryId: string | null;
-  /** Null: the delivery holds it. */
+  /** Null: the delivery has the payload. */
   payload: Buffer | null;
   redelivery: boolean;
-  /** We made what the delivery holds, of a change that no webhook told of. */
+  /** Whether the mirror made the delivery itself, of a change that no webhook told. */
   isMade: boolean;
-  /** Others may take it from then on. */
+  /** Other turns may take the ask from then on. */
   heldUntil: Date;
 }
 
 /**
- * Asks for something to be sent to a target: a document of our own making, or what a delivery holds. False: there is no such target.
- * Its row is locked first, since it may be removed at this moment.
+ * Asks for a payload to be sent to a target: a document of our own, or that of a delivery. False: there is no such
+ * target. The target's row is locked first, since it may be removed at this moment.
  */
 export async function askForSending(
   { db, clock }: Pick<Context, "db" | "clock">,
@@ -55,7 +55,7 @@ export async function askForRedelivery(
   return asked > 0;
 }
 
-/** Takes the next one of a target, for this process alone, until it is settled or its `heldUntil` is over. */
+/** Takes the next ask of a target, for this process alone, until it is settled or its `heldUntil` is over. */
 export async function takeAsk({ db, clock }: Pick<Context, "db" | "clock">, targetId: number): Promise<Ask | null> {
   const now = clock.now();
   const heldUntil = holdFrom(now);

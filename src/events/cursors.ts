@@ -9,7 +9,7 @@ export interface NextEvent {
   guid: string;
   event: string;
   action: string | null;
-  /** We made it, of a change that no webhook told of. */
+  /** Whether the mirror made the event, of a change that no webhook told. */
   isMade: boolean;
 }
 
@@ -17,9 +17,9 @@ export interface NextEvent {
 export interface HeldCursor {
   targetId: number;
   repositoryId: number;
-  /** Names the turn: what another has taken over is not ours to move. */
+  /** Names the turn. A turn must not move a cursor that another turn has taken over. */
   heldBy: string;
-  /** Others may take it over from then on. */
+  /** Other turns may take the cursor over from then on. */
   heldUntil: Date;
   doneId: number;
   wantedId: number;
@@ -28,7 +28,10 @@ export interface HeldCursor {
   firstTriedAt: Date | null;
 }
 
-/** An attempt takes ten seconds at most; then the cursor is held anew. A killed process holds it for the rest of this. */
+/**
+ * An attempt takes ten seconds at most; then the cursor is held anew. After a kill the cursor stays held for the rest
+ * of this time.
+ */
 const HELD_MS = 20_000;
 
 /** Takes the cursor of a target that is furthest behind and may be tried now; null: none may. */
@@ -54,8 +57,8 @@ export function holdFrom(now: Date): Date {
 }
 
 /**
- * Whether an attempt that begins now ends while the cursor, or the ask, is held. One that began later would come behind what another turn
- * has sent meanwhile. Pure.
+ * Whether an attempt that begins now ends while the cursor, or the ask, is held. A later attempt could arrive after
+ * newer events that another turn has sent. Pure.
  */
 export function isHeldForAnAttempt({ heldUntil }: Pick<HeldCursor, "heldUntil">, now: Date): boolean {
   return heldUntil.getTime() - now.getTime() > HELD_MS / 2;
@@ -63,7 +66,7 @@ export function isHeldForAnAttempt({ heldUntil }: Pick<HeldCursor, "heldUntil">,
 
 const EVENTS_READ = 50;
 
-/** The next events, in order. Whether the target wants each of them is for the caller to say. */
+/** The next events, in order. The caller decides whether the target wants each one. */
 export async function nextEvents(
   { db }: Pick<Context, "db">,
   { repositoryId, doneId, wantedId }: HeldCursor,
@@ -76,27 +79,27 @@ export async function nextEvents(
 const OURS = ({ targetId, repositoryId, heldBy }: HeldCursor) =>
   sql`target_id = ${targetId} and repository_id = ${repositoryId} and held_by = ${heldBy}`;
 
-/** What a cursor's next step is once an event was tried. */
+/** The cursor's next step after an event was tried. */
 export type Step =
   /** The event is over: accepted, not wanted, or given up. */
   | { to: "next"; doneId: number }
-  /** Not before then once more. */
+  /** The event is tried again, not before `retryAt`. */
   | { to: "again"; retryAt: Date }
-  /** The target is disabled. The event waits, and counts anew once it is enabled. */
+  /** The target is disabled. The event waits, and its attempts are counted anew once the target is enabled. */
   | { to: "rest" };
 
-/** Where nothing is left, the cursor is given back with the step. */
+/** If no event is left, the step also gives the cursor back. */
 function heldIf(isLeft: Sql, now: Date): Sql {
   return sql`held_until = case when ${isLeft} then ${holdFrom(now)}::timestamptz end,
     held_by = case when ${isLeft} then held_by end`;
 }
 
-/** Whether a step has told a target all of a repository, and so given the cursor back. Pure. */
+/** Whether a step has told the last event of a repository, and so given the cursor back. Pure. */
 export function isAllTold({ doneId, wantedId }: HeldCursor): boolean {
   return doneId >= wantedId;
 }
 
-/** The statement that takes a step; it answers the cursor where it goes on, and nothing where another turn holds it. */
+/** The statement that takes a step. It answers the cursor's new place, or nothing if another turn holds the cursor. */
 export function stepOf(cursor: HeldCursor, step: Step, now: Date) {
   const ours = OURS(cursor);
   const returning = sql`returning done_id::float8 as "doneId", wanted_id::float8 as "wantedId"`;
@@ -123,7 +126,10 @@ export async function releaseCursor({ db }: Pick<Context, "db">, cursor: HeldCur
   return row?.waits ?? false;
 }
 
-/** A target that is away is asked about one repository, not about each of them. A cursor that another has locked is left to it. */
+/**
+ * Postpones all cursors of a target that is away, so that it is tried with one repository, not with each. Cursors that
+ * another turn has locked are left out.
+ */
 export async function postpone(
   { db, clock }: Pick<Context, "db" | "clock">,
   targetId: number,

@@ -6,22 +6,23 @@ import { PLACING } from "./log.ts";
 /** How long to wait before looking again at transactions that give out places: at first, and at most. They end within ms. */
 const FIRST_WAIT_MS = 2;
 const LONGEST_WAIT_MS = 200;
-/** After some three seconds the end is said to be where it was. */
+/** After this many looks, some three seconds, the old end is answered. */
 const MOST_LOOKS = 20;
 
-/** So many events at most are looked at one by one. Beyond that the locks are asked at once. */
+/** At most this many events are counted. With more, the locks are asked instead. */
 const MOST_COUNTED = 1_000;
 
 interface FoundEnd {
-  /** Everything up to there is settled. */
+  /** Every place up to this one is settled. */
   place: number;
-  /** False: there may be more behind it, and a transaction that does not end keeps that from being known. */
+  /** False: later places may be settled too, but a transaction that does not end hides it. */
   isCertain: boolean;
 }
 
 /**
- * Where the log ends: every place up to there is taken, and shown by statements that begin now, or will never be. Places are
- * given out in transactions side by side, so a later one may be committed first. Who read past an earlier one would miss it.
+ * The end of the log: a statement that begins now sees every place up to it, except places that will never be used.
+ * Transactions give out places side by side, so a later place may be committed first. A reader that went past an
+ * earlier one would miss it.
  */
 export class LogEnd {
   readonly #db: Queries;
@@ -33,7 +34,10 @@ export class LogEnd {
     this.#db = db;
   }
 
-  /** The end, not older than this question. Those who ask meanwhile share the next answer. @throws whatever Postgres refuses */
+  /**
+   * The end, not older than this question. Questions during a look share the next look. @throws whatever Postgres
+   * refuses
+   */
   now(): Promise<FoundEnd> {
     if (!this.#asking) return this.#begin();
     this.#next ??= this.#asking.then(
@@ -59,23 +63,25 @@ export class LogEnd {
     return { place: this.#known, isCertain: true };
   }
 
-  /** The last place, if none is lacking since the known end; null: some may be on their way. */
+  /** The last place, if no place is missing since the known end; null: some may be on their way. */
   async #unbroken(known: number): Promise<number | null> {
     const [row] = await this.#db.prepared<{ last: number; count: number; given: number }>(sql`
       select coalesce(max(id), ${known})::float8 as last, count(*)::int as count,
           (select case when is_called then last_value else 0 end from event_place)::float8 as given
         from (select id from events where id > ${known} order by id limit ${MOST_COUNTED}) e`);
     if (!row || row.count === MOST_COUNTED) return null;
-    // A place that was given out and is not to be seen may be committed any moment.
+    // A place that was given out but is not visible may be committed any moment.
     return row.last === known + row.count && row.given <= row.last ? row.last : null;
   }
 
-  /** The last place that was given out, once all that gave out places at that time are over; null: one of them goes on and on. */
+  /**
+   * The last place that was given out, once all transactions of that time have ended; null: one of them does not end.
+   */
   async #settled(): Promise<number | null> {
     const [row] = await this.#db.prepared<{ given: number }>(
       sql`select case when is_called then last_value else 0 end::float8 as given from event_place`,
     );
-    // Asked after the number: what has given out one up to there holds the lock, or is over.
+    // The locks are read after the number, so a transaction with an earlier place holds its lock or has ended.
     let holders = await this.#holders(null);
     let waitMs = FIRST_WAIT_MS;
     for (let look = 0; holders.length > 0; look++) {

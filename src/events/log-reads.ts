@@ -5,13 +5,13 @@ import { sql } from "../../db/sql.ts";
 export interface LoggedEvent {
   /** Its place in the log. */
   id: number;
-  /** 0: it concerns none. */
+  /** 0: the event concerns no repository. */
   repositoryId: number;
   guid: string;
   event: string;
   action: string | null;
   receivedAt: Date;
-  /** We made it, of a change that no webhook told of. */
+  /** Whether the mirror made the event, of a change that no webhook told. */
   isMade: boolean;
 }
 
@@ -40,7 +40,7 @@ export async function readEvents(
       from events where ${sql.and(conditions)} order by id limit ${limit}`);
 }
 
-/** The payloads of the first of these events: as many as have so many bytes together, and one at least if it is still there. */
+/** The payloads of the first of these events, as many as fit into the bytes. At least one, if it is still kept. */
 export async function readPayloads(
   db: Queries,
   ids: readonly number[],
@@ -52,7 +52,7 @@ export async function readPayloads(
   return new Map(rows.map(({ id, payload }) => [id, payload]));
 }
 
-/** A reader that has come so far has missed nothing: every later event is still kept. */
+/** A reader that has read up to this place has missed nothing: every later event is still kept. */
 export async function keptAfter(db: Queries): Promise<number> {
   const [row] = await db.prepared<{ id: number }>(sql`
     select coalesce((select pruned_id from event_log), (select min(id) - 1 from events),

@@ -9,30 +9,30 @@ export interface Told {
   deliveryId: string;
   /** Null: no repository. */
   repositoryId: number | null;
-  /** The owner that the payload names. Of a repository that we know, the stored owner counts. */
+  /** The owner that the payload names. For a known repository, the stored owner counts. */
   ownerId: number | null;
   /** The issue or pull request that it is about; null: none. */
   about: { number: number; isPullRequest: boolean } | null;
 }
 
-/** Stands in `events.repository_id` for what concerns no repository. */
+/** Stands in `events.repository_id` for events that concern no repository. */
 const NO_REPOSITORY = 0;
 
-/** What committed transactions tell when they have added to the log. */
+/** The announcement of transactions that have added to the log. */
 export const EVENTS_TOLD = "events";
 
 /**
- * The key of an advisory lock; any constant will do. What gives out places holds it, shared, until its end. So it can be known
- * when every place up to some number is taken or never will be.
+ * The key of an advisory lock; any constant will do. A transaction that gives out places holds it, shared, until its
+ * end. So `LogEnd` can tell when every place up to a number is settled.
  */
 export const PLACING = 7_241_949;
 
 /**
- * Writes what was settled into the ordered log, and answers the targets that have to be woken after the commit. Readers ask
- * Postgres how repositories stand, so a read that begins after the commit shows what the event tells.
+ * Writes settled deliveries into the ordered log, and answers the targets to wake after the commit. Readers ask
+ * Postgres for revisions, so a read that begins after the commit shows what the event tells.
  *
- * It takes a lock per repository until the commit, so that a cursor that has passed a place never misses an earlier one.
- * Call it last: then writers of one repository wait for each other only there.
+ * It takes a lock per repository until the commit, so that a cursor that has passed a place never misses an earlier
+ * one. Call it last: then writers of one repository wait for each other only there.
  */
 export async function recordEvents(tx: Transaction, told: readonly Told[]): Promise<number[]> {
   const repositoryIds = told.map(({ repositoryId }) => repositoryId ?? NO_REPOSITORY);
@@ -61,8 +61,8 @@ export async function recordEvents(tx: Transaction, told: readonly Told[]): Prom
 }
 
 /**
- * Places what waits although nothing holds it up any more: a delivery before it has failed for good. What is still held up is neither
- * locked nor counted, so it keeps no other waiting. Ends between two transactions once `signal` is aborted.
+ * Places events that waited for an earlier delivery, which has failed for good. Events that still wait are neither
+ * locked nor counted, so they delay no others. Ends between two transactions once `signal` is aborted.
  */
 export async function placeHeld({ db }: Pick<Context, "db">, signal?: AbortSignal): Promise<void> {
   for (let last = -1; !signal?.aborted; ) {
@@ -82,7 +82,7 @@ export async function placeHeld({ db }: Pick<Context, "db">, signal?: AbortSigna
 /** Repositories of one transaction, which holds the lock of each. */
 const PLACED_AT_ONCE = 100;
 
-/** Whether an event `e` waits, and nothing that was received before it is still to be applied. */
+/** Whether an event `e` waits for its place, and every delivery received before it is settled. */
 const IS_READY = sql`e.id is null and not exists (
   select from deliveries p where p.status = 'pending' and p.received_at <= e.received_at
     and coalesce(p.repository_id, ${NO_REPOSITORY}) = e.repository_id
@@ -96,12 +96,12 @@ async function lock(tx: Transaction, repositoryIds: readonly number[]): Promise<
 }
 
 /**
- * Gives events their places in the order of receipt, and answers which targets to wake. A target that a turn holds is not among
- * them, since the turn looks again; nor is one that waits to try again. While we have a cursor locked, turns pass over it, so
- * an event may wait there with no turn at work on it.
+ * Gives events their places in the order of receipt, and answers the targets to wake. A target that a turn holds is
+ * left out, since the turn looks again. So is a target that waits to try again. Turns pass over a cursor that this
+ * transaction has locked, so an event there may wait without a turn.
  *
- * Deliveries are applied in batches, side by side, so a later one may be settled first: it waits for those that came before it. A
- * statement of its own: it has to see what the lock's holder before us has written.
+ * Batches of deliveries are applied side by side, so a later delivery may be settled first. It waits for the earlier
+ * ones. This is a statement of its own, since it has to see the rows of the lock's previous holder.
  */
 async function place(tx: Transaction, repositoryIds: readonly number[]): Promise<number[]> {
   const rows = await tx.prepared<{ target_id: string }>(sql`

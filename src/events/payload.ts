@@ -2,9 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 
-/** Payloads up to this size are bounded by how many are under way at once: 64 targets with four repositories each, so 64 MiB. */
+/** Payloads up to this size need no bound of their own: 64 targets with four repositories each make 64 MiB at most. */
 const SMALL_BYTES = 256 * 1_024;
-/** Larger payloads hold so much together. Upstream sends none above 25 MB. */
+/** Larger payloads take at most this much together. Upstream sends none above 25 MB. */
 const MOST_BYTES = 64 * 1_024 * 1_024;
 /** A cursor is held for 20 seconds, and an attempt may take ten of them. */
 const PATIENCE_MS = 5_000;
@@ -12,7 +12,7 @@ const PATIENCE_MS = 5_000;
 /** A payload in memory, until it is disposed of. */
 export interface HeldPayload extends Disposable {
   bytes: Buffer;
-  /** Names the trace that its delivery arrived in; null: it is not told. */
+  /** The trace in which the delivery arrived; null: unknown. */
   traceparent: string | null;
 }
 
@@ -21,7 +21,7 @@ export class PayloadRoom {
   readonly #mostBytes: number;
   readonly #patienceMs: number;
   #heldBytes = 0;
-  /** Those that wait for room, in order. */
+  /** Payloads that wait for room, in order. */
   readonly #waiting: { bytes: number; enter: () => void }[] = [];
 
   constructor({ mostBytes = MOST_BYTES, patienceMs = PATIENCE_MS } = {}) {
@@ -34,7 +34,7 @@ export class PayloadRoom {
     return this.#heldBytes;
   }
 
-  /** Waits for room. One that is larger than all of it goes alone. Null: there was none in time. */
+  /** Waits for room. A payload that is larger than all the room goes alone. Null: there was no room in time. */
   async take(bytes: number): Promise<Disposable | null> {
     if (bytes <= SMALL_BYTES) return { [Symbol.dispose]: () => {} };
     if (this.#waiting.length > 0 || !this.#fits(bytes)) {
@@ -55,7 +55,7 @@ export class PayloadRoom {
     return this.#heldBytes === 0 || this.#heldBytes + bytes <= this.#mostBytes;
   }
 
-  /** Whether it was its turn in time. */
+  /** Whether room became free in time. */
   async #entered(bytes: number): Promise<boolean> {
     const ended = new AbortController();
     const entered = Promise.withResolvers<boolean>();
@@ -66,7 +66,7 @@ export class PayloadRoom {
     ended.abort();
     if (isIn) return true;
     const at = this.#waiting.indexOf(one);
-    // It was let in at the same moment.
+    // The payload got its room at the same moment.
     if (at < 0) return true;
     this.#waiting.splice(at, 1);
     // The next in line may fit.

@@ -9,40 +9,43 @@ import { SendSlots } from "./send-slots.ts";
 /** GitHub gives a target ten seconds, from the connect to the answer. */
 const TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** What of an answer is kept, to show it to the target's owner. */
+/** How much of an answer is kept, to show it to the target's owner. */
 const KEPT_BYTES = 4_096;
 /** A longer answer is cut off, and its connection closed. */
 const MOST_BYTES = 65_536;
 const MOST_HEADER_BYTES = 16_384;
 
-/** What came of one request. */
+/** The outcome of one request. */
 export interface SendOutcome {
   /** "OK", or what went wrong, in the service's words. */
   status: string;
-  /** 502: it could not be reached; 504: it took too long. */
+  /** 502: the target could not be reached; 504: it took too long. */
   statusCode: number;
-  /** Why it could not be reached, in words for its owner; null: it answered. */
+  /** Why the target could not be reached, in words for its owner; null: it answered. */
   reason: string | null;
   headers: Record<string, string>;
   /** The beginning of the answer's body; null: there was none. */
   body: string | null;
-  /** Not before then it wants to be asked again, in ms from now; null: it does not say. */
+  /** How long the target wants to be left alone, in ms from now; null: it does not say. */
   retryAfterMs: number | null;
 }
 
-/** The one rule of what a target has accepted; `sent.ts` has it in SQL. Redirects are not followed, so they are refusals. */
+/**
+ * The one rule whether a target has accepted a request; `sent.ts` has it in SQL. Redirects are not followed, so they
+ * are refusals.
+ */
 export function isAccepted({ statusCode, reason }: Pick<SendOutcome, "statusCode" | "reason">): boolean {
   return reason === null && statusCode >= 200 && statusCode < 300;
 }
 
-/** Makes requests of targets. Each connection is judged by the address that it leads to; redirects are not followed. */
+/** Sends requests to targets. Each connection is checked by its address; redirects are not followed. */
 export class TargetClient {
   readonly #ctx: Pick<Context, "config" | "clock">;
   readonly #checked: Agent;
   readonly #unchecked: Agent;
-  /** For the payloads of this process that are under way. */
+  /** Room for the payloads that this process is sending. */
   readonly room = new PayloadRoom();
-  /** For the requests of this process that have no noted outcome yet. */
+  /** Slots for the requests of this process without a noted outcome. */
   readonly slots = new SendSlots();
 
   constructor(ctx: Pick<Context, "config" | "clock">, resolve?: Resolve) {
@@ -61,7 +64,7 @@ export class TargetClient {
     this.#unchecked = open(false);
   }
 
-  /** Never throws for what a target does. */
+  /** Never throws because of a target's behaviour. */
   async post(to: { url: string; insecureSsl: boolean }, { headers, body }: TargetRequest): Promise<SendOutcome> {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     try {
@@ -92,7 +95,7 @@ export class TargetClient {
   }
 }
 
-/** The status has said what came of the request, so a body that breaks off changes nothing. */
+/** The status already tells the outcome, so a body that breaks off changes nothing. */
 async function beginningOf(body: Dispatcher.ResponseData["body"]): Promise<string | null> {
   const parts: Buffer[] = [];
   let length = 0;
@@ -104,7 +107,7 @@ async function beginningOf(body: Dispatcher.ResponseData["body"]): Promise<strin
       if (length > MOST_BYTES) break;
     }
   } catch {
-    // What came before it broke off is kept.
+    // The part before the break is kept.
   }
   // Postgres text holds no NUL.
   return length === 0 ? null : Buffer.concat(parts).toString("utf8").replaceAll("\0", "\ufffd");

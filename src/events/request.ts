@@ -7,13 +7,16 @@ import type { Target } from "./target.ts";
 /** What every request to a target carries. */
 export interface Message {
   event: string;
-  /** Upstream's, the same in each attempt. */
+  /** Upstream's GUID, the same in each attempt. */
   guid: string;
-  /** Its place in the ordered log; null for what stands in none. */
+  /** The event's place in the ordered log; null: it is not in the log. */
   eventId: number | null;
-  /** We made it, of a change that no webhook told of. */
+  /** Whether the mirror made the event, of a change that no webhook told. */
   isMade: boolean;
-  /** The JSON document, byte for byte as upstream sent it, unless the target wants addresses of the mirror, or its installation named. */
+  /**
+   * The JSON document, byte for byte as upstream sent it. Only the mirror's addresses and an installation may be put
+   * in, if the target wants them.
+   */
   payload: Buffer;
 }
 
@@ -57,9 +60,9 @@ export async function requestTo(
       ...(secret === null
         ? {}
         : {
-            // Consumers older than 2020 know no other.
+            // Consumers older than 2020 check only this header.
             "X-Hub-Signature": `sha1=${createHmac("sha1", secret).update(body).digest("hex")}`,
-            // The inbox holds nothing but UTF-8, so the text stands for exactly these bytes.
+            // The inbox holds only UTF-8, so the text stands for exactly these bytes.
             "X-Hub-Signature-256": await sign(secret, body.toString("utf8")),
           }),
     },
@@ -67,10 +70,13 @@ export async function requestTo(
   };
 }
 
-/** A key whose value is an address, and the quote that begins the value. What people wrote has its quotes escaped, so it is no key. */
+/**
+ * A key whose value is an address, and the quote that begins the value. Quotes in people's texts are escaped, so those
+ * texts never match.
+ */
 const ADDRESS = /("(?:[a-z_]*_url|url|href)"\s*:\s*")([^"\\]*)/g;
 
-/** A payload whose addresses of upstream's API lead to the mirror's. All else stays byte for byte. Pure. */
+/** A payload in which addresses of upstream's API lead to the mirror. All other bytes stay. Pure. */
 export function rewritten(payload: Buffer, { from, to }: { from: string; to: string }): Buffer {
   const text = payload.toString("utf8");
   const moved = text.replace(ADDRESS, (all, key: string, address: string) => {
@@ -81,21 +87,23 @@ export function rewritten(payload: Buffer, { from, to }: { from: string; to: str
   return moved === text ? payload : Buffer.from(moved);
 }
 
-/** Where upstream names an installation: last, and shortly. */
+/** How upstream names an installation: a short object at the end. */
 const NAMED = /,"installation":\{[^{}]*\}$/;
 const LONGEST_NAMED = 200;
 
-/** A payload that names this installation, and no other, as upstream's to an App does. All else stays byte for byte. Pure. */
+/**
+ * A payload that names this installation and no other, as upstream's payloads to an App do. All other bytes stay. Pure.
+ */
 export function withInstallation(payload: Buffer, id: number): Buffer {
   const end = payload.lastIndexOf("}");
   const tail = payload.subarray(Math.max(0, end - LONGEST_NAMED), end).toString("latin1");
-  // Whoever told the mirror may have named the installation of the mirror's own App.
+  // Upstream may have named the installation of the mirror's own App, which is taken out.
   const rest = payload.subarray(0, end - (NAMED.exec(tail)?.[0].length ?? 0));
   const named = JSON.stringify({ id, node_id: nodeIdOf(id) });
   return Buffer.concat([rest, Buffer.from(`,"installation":${named}}`)]);
 }
 
-/** As it stands in the service's own payloads: installations have ids of the old form. */
+/** The global id as in the service's own payloads: installations have ids of the old form. */
 function nodeIdOf(id: number): string {
   return Buffer.from(`023:IntegrationInstallation${id}`).toString("base64");
 }

@@ -6,8 +6,8 @@ import type { SendOutcome } from "./post.ts";
 const BACKOFF: Backoff = { firstMs: 2_000, longestMs: 3_600_000 };
 
 /**
- * What follows when a target has not accepted an event. It is tried again for `retryForMs`. Then, if the target has accepted
- * others meanwhile, the event is given up; if it has accepted nothing, the target is at fault and rests. Pure.
+ * The step after a target has not accepted an event. The event is tried again for `retryForMs`. Then it is given up if
+ * the target has accepted others meanwhile. If the target has accepted nothing, it is at fault and rests. Pure.
  */
 export function afterFailure(
   { attempts, firstTriedAt }: Pick<HeldCursor, "attempts" | "firstTriedAt">,

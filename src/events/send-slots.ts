@@ -1,17 +1,17 @@
-/** More at once would bring nothing to a process that is busy: each would take longer. */
+/** More at once would gain nothing in a busy process, since each request would take longer. */
 const SLOTS = 16;
-/** A target that takes longer to answer gives its slot to others until it does: it holds nobody up. */
+/** A target that takes longer lends its slot to others until it answers, so that it delays nobody. */
 const QUICK_MS = 50;
 
-/** For one request, from before it is sent until what came of it is noted. */
+/** The slot of one request, from before it is sent until its outcome is noted. */
 export interface SendSlot extends Disposable {
-  /** From now on it counts again, however long the answer took. */
+  /** The answer is here: the request takes a slot again, however long it took. */
   answered(): void;
 }
 
 /**
- * Bounds how many requests of a process have no noted outcome yet: if the process is killed, they are sent again. Slots are given
- * in the order of asking. While answers wait to be noted, few requests are sent.
+ * Bounds the requests of a process without a noted outcome, since these are sent again if the process is killed. Slots
+ * are given in the order of asking. While answers wait to be noted, few requests are sent.
  */
 export class SendSlots {
   readonly #slots: number;
@@ -50,7 +50,7 @@ export class SendSlots {
 
   #admit(): void {
     while (this.#taken < this.#slots && this.#waiting.length > 0) {
-      // Counted before it goes on, so that nobody comes in between.
+      // The slot is counted before the waiter goes on, so that no other takes it.
       this.#taken += 1;
       this.#waiting.shift()?.();
     }

@@ -16,13 +16,13 @@ export interface Sent {
   durationMs: number;
   status: string;
   statusCode: number;
-  /** By our own rule, `isAccepted` in `post.ts`: what is not accepted is tried again. */
+  /** By our own rule, `isAccepted` in `post.ts`: a request that is not accepted is tried again. */
   isAccepted: boolean;
 }
 
 /**
- * Requests by their answers. "refused" is our own rule: what was not accepted. "success" and "failure" are the words of the service's API,
- * for which a redirect is a success.
+ * Requests by their answers. "refused" is our own rule: every request that was not accepted. "success" and "failure"
+ * are the words of the service's API, for which a redirect is a success.
  */
 export type Answered = "refused" | "success" | "failure";
 
@@ -35,14 +35,14 @@ export interface SentInFull extends Sent {
   payload: Buffer | null;
 }
 
-/** A request as it is noted, without its outcome. */
+/** A request to be noted, without its outcome. */
 export interface Sending {
   guid: string;
   event: string;
   action: string | null;
   repositoryId: number | null;
   deliveryId: string | null;
-  /** The payload where no delivery holds it. */
+  /** The payload; null: a delivery has it. */
   payload: Buffer | null;
   redelivery: boolean;
   sentAt: Date;
@@ -50,8 +50,8 @@ export interface Sending {
 }
 
 /**
- * A statement that notes a request, to stand in a `with` behind `known`, which holds the target's id, or nothing if it was
- * removed meanwhile, and beside what follows from its outcome.
+ * A `with` part that notes a request. Another part, `known`, must come first and hold the target's id, or no row if the
+ * target was removed meanwhile.
  */
 export function noteSent(
   { url }: Pick<Target, "url">,
@@ -92,7 +92,10 @@ const COLUMNS = sql`id::float8 as id, guid, event, action, repository_id::float8
   delivered_at as "deliveredAt", redelivery, duration_ms as "durationMs", status, status_code as "statusCode",
   ${IS_ACCEPTED} as "isAccepted"`;
 
-/** One target's requests, the newest first. `before`: only those behind this one; `answered`: only those that were answered so. */
+/**
+ * One target's requests, the newest first. `before`: only requests older than this one; `answered`: only requests with
+ * this kind of answer.
+ */
 export async function listSent(
   { db }: Pick<Context, "db">,
   targetId: number,
@@ -105,8 +108,8 @@ export async function listSent(
 }
 
 /**
- * The id behind which the page begins that ends just before `than`; null: that is the first page. `exists`: whether anything is
- * newer than `than`.
+ * The id to pass as `before` for the page just newer than `than`; null: that is the first page. `exists`: whether any
+ * request is newer than `than`.
  */
 export async function pageBefore(
   { db }: Pick<Context, "db">,
@@ -121,7 +124,7 @@ export async function pageBefore(
   return { exists: newer.length > 0, before: newer[limit]?.id ?? null };
 }
 
-/** The last of each of these targets, by its id. */
+/** The last request of each of these targets, by the target's id. */
 export async function lastSent(
   { db }: Pick<Context, "db">,
   targetIds: readonly number[],

@@ -8,7 +8,7 @@ import { type Backlog, waitingFor } from "./waiting.ts";
 /** A target, what came of its last request, and what is wrong with it. */
 export interface StandingTarget {
   id: number;
-  /** What it hears of: a name, or `everything`. */
+  /** What the target hears about: a name, or `everything`. */
   for: string;
   url: string;
   events: readonly string[];
@@ -20,7 +20,7 @@ export interface StandingTarget {
   problem: string | null;
 }
 
-/** All of them, the oldest first. */
+/** All targets, the oldest first. */
 export async function targetsAsTheyStand(ctx: Pick<Context, "db" | "config">): Promise<StandingTarget[]> {
   const found = await listTargets(ctx);
   const last = await lastSent(
@@ -55,7 +55,7 @@ function problemOf(ctx: Pick<Context, "config">, target: Target, lastStatus: str
   return lastStatus === null || lastStatus === "OK" ? null : `Its last request failed: ${lastStatus}`;
 }
 
-/** What each hears of, as it is called now. */
+/** The present name of what each target hears about. */
 async function namesOf({ db }: Pick<Context, "db">, found: readonly Target[]): Promise<Map<number, string>> {
   const ids = (kind: Target["scope"]["kind"]) => found.flatMap(({ scope }) => (scope.kind === kind ? [scope.id] : []));
   const rows = await db.query<{ kind: string; id: number; name: string }>(sql`

@@ -3,14 +3,14 @@ import { seal, sealingKey, unseal } from "../config/sealing.ts";
 import type { Context } from "../context.ts";
 import { forgetCursors } from "./cursors.ts";
 
-/** What a target hears of, by upstream's id. */
+/** What a target hears about, by upstream's id. */
 export interface Scope {
   kind: "repository" | "organization" | "everything";
   /** 0 for everything. */
   id: number;
 }
 
-/** What its owner says of a target. */
+/** The settings that a target's owner chooses. */
 export interface TargetConfig {
   url: string;
   contentType: "json" | "form";
@@ -20,7 +20,7 @@ export interface TargetConfig {
   /** `*` is all. */
   events: readonly string[];
   active: boolean;
-  /** The mirror's API address, to stand for upstream's; null: what upstream sent is sent, byte for byte. */
+  /** The mirror's API address, to put in place of upstream's; null: payloads stay as upstream sent them. */
   rewriteTo: string | null;
 }
 
@@ -29,15 +29,15 @@ export interface Target extends Omit<TargetConfig, "secret"> {
   id: number;
   scope: Scope;
   madeBy: "api" | "operator";
-  /** Each payload names it, so that the App whose URL the target is can take its token. Null: none is named. */
+  /** The installation that each payload names, so that the App behind the target can get its token. Null: none. */
   installationId: number | null;
   /** Encrypted; null: it has none. */
   sealedSecret: Buffer | null;
   createdAt: Date;
   updatedAt: Date;
-  /** To the minute; null: it never accepted a request. */
+  /** To the minute; null: the target never accepted a request. */
   acceptedAt: Date | null;
-  /** It accepted nothing for long: nothing is sent, and what happens meanwhile waits. */
+  /** Since when the target is disabled, because it accepted nothing for long: events wait. */
   disabledAt: Date | null;
   problem: string | null;
 }
@@ -57,7 +57,7 @@ function targetOf({ id, scope, scopeId, ...rest }: TargetRow): Target {
   return { ...rest, id: Number(id), scope: { kind: scope, id: Number(scopeId) } };
 }
 
-/** Those of one scope, or all of them; the oldest first. */
+/** The targets of one scope, or all targets; the oldest first. */
 export async function listTargets({ db }: Pick<Context, "db">, scope?: Scope): Promise<Target[]> {
   const within = scope ? sql`where scope = ${scope.kind} and scope_id = ${scope.id}` : sql``;
   const rows = await db.query<TargetRow>(sql`select ${COLUMNS} from targets ${within} order by id`);
@@ -93,8 +93,8 @@ export async function createTarget(
 }
 
 /**
- * Changes what is given, and leaves the rest. Enabling a disabled target sends what has waited. After a pause that its owner
- * wished, nothing has waited. Null: there is no such target.
+ * Changes the given settings alone. A disabled target that is enabled gets the events that have waited. After a pause
+ * by its owner, no events have waited. Null: there is no such target.
  */
 export async function changeTarget(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
@@ -103,7 +103,7 @@ export async function changeTarget(
 ): Promise<Target | null> {
   const { url = null, contentType = null, insecureSsl = null, events = null, active = null } = change;
   return await db.transaction(async (tx) => {
-    // Before the target's own row, as all others lock them: so nobody waits in a circle.
+    // Cursors are locked before the target's row, as everywhere, so that no transactions deadlock.
     if (active === true && (await tx.count(sql`select from targets where id = ${id} and not active`)) > 0)
       await forgetCursors(tx, id);
     const secret = change.secret === undefined ? sql`secret` : sql`${sealed(config, change.secret)}::bytea`;
@@ -119,12 +119,12 @@ export async function changeTarget(
   });
 }
 
-/** With everything that is known of what was sent to it. Answers whether there was one. */
+/** Removes a target, with the record of what was sent to it. False: there is no such target. */
 export async function removeTarget({ db }: Pick<Context, "db">, id: number): Promise<boolean> {
-  // From now on nothing is written for it.
+  // From now on no event is written for the target.
   await db.query(sql`update targets set active = false where id = ${id}`);
   return await db.transaction(async (tx) => {
-    // First, as above: a turn that notes a request locks them in this order.
+    // Cursors come first, since a turn that notes a request locks in this order.
     await forgetCursors(tx, id);
     await tx.query(sql`with locked as materialized (select id from target_asks where target_id = ${id} order by id for update)
       delete from target_asks where id in (select id from locked)`);
@@ -143,11 +143,11 @@ function sealed({ webhookSecrets }: Context["config"], secret: string | null): B
   return secret === null ? null : seal(sealingKey(webhookSecrets[0] ?? "", PURPOSE), PURPOSE, secret);
 }
 
-/** What requests to a target are signed with. */
+/** The secret that signs requests to a target. */
 export interface TargetSecret {
   /** Null: they are not signed. */
   value: string | null;
-  /** An older WEBHOOK_SECRET sealed it. */
+  /** Whether an older WEBHOOK_SECRET sealed it. */
   isOutdated: boolean;
 }
 
@@ -181,7 +181,7 @@ function tryUnseal(webhookSecret: string, sealedSecret: Buffer): string | null {
   try {
     return unseal(sealingKey(webhookSecret, PURPOSE), PURPOSE, sealedSecret);
   } catch {
-    // Another key's: `secretOf` tries the next one, and throws when none is left.
+    // Another key sealed it: `secretOf` tries the next one, and throws when none is left.
     return null;
   }
 }

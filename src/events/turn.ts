@@ -24,9 +24,9 @@ import type { SendSlot } from "./send-slots.ts";
 import { noteSent, type Sending } from "./sent.ts";
 import { findTarget, SealedSecretError, sealAnew, secretOf, type Target, type TargetSecret } from "./target.ts";
 
-/** The repositories whose events a target is told of at once. Within each they come one after the other. */
+/** How many repositories' events a target is sent at once. Events of one repository are sent one after the other. */
 const LANES = 4;
-/** Then others have their turn. */
+/** After this time other targets have their turn. */
 const TURN_MS = 5_000;
 
 type TurnContext = Pick<Context, "config" | "db" | "clock" | "random" | "log" | "tracing">;
@@ -36,7 +36,7 @@ interface Turn {
   name: string;
   isOver: () => boolean;
   accepted: number;
-  /** Nothing more was found to be told of. What comes later wakes the target anew. */
+  /** No more events were found. Later events wake the target anew. */
   isDrained: boolean;
   /** There was no room for a payload: the scheduler looks again within seconds. */
   isCrowded: boolean;
@@ -45,11 +45,11 @@ interface Turn {
 }
 
 /**
- * Sends a target what waits for it: first what was asked for, then the events, in order within each repository. Answers
- * whether there is more that it could be sent now.
+ * Sends a target its waiting requests: first the asks, then the events, in order within each repository. Answers
+ * whether more could be sent now.
  *
- * Everything stands in Postgres: a process that dies leaves its cursors to others once they are held no more, and at most the
- * event that it was just sending is sent twice.
+ * Everything is in Postgres. When a process dies, others take its cursors once they are no longer held. At most the
+ * event that it was sending is sent twice.
  */
 export async function sendTo(
   ctx: TurnContext,
@@ -86,7 +86,7 @@ async function sendAsked(ctx: TurnContext, client: TargetClient, targetId: numbe
     }
     using payload = opened;
     using slot = await client.slots.take();
-    // It may have waited for long. Then another turn takes it once it is held no more.
+    // The ask may have waited for long. Then another turn takes it once it is no longer held.
     if (!isHeldForAnAttempt(ask, ctx.clock.now())) return;
     const tried = await tryOnce(ctx, client, target, { ...ask, ...contentOf(payload), eventId: null });
     if (tried === null) return;
@@ -95,7 +95,7 @@ async function sendAsked(ctx: TurnContext, client: TargetClient, targetId: numbe
   }
 }
 
-/** Mostly one repository has something to tell, so a lane is opened only once the one before has found something. */
+/** Mostly only one repository has events, so a lane opens only after the lane before has found some. */
 async function runLanes(ctx: TurnContext, client: TargetClient, targetId: number, turn: Turn): Promise<void> {
   const lanes: Promise<void>[] = [];
   const failures: unknown[] = [];
@@ -109,7 +109,7 @@ async function runLanes(ctx: TurnContext, client: TargetClient, targetId: number
     lanes.push(lane.catch((error) => void failures.push(error)));
   };
   open();
-  // By its index, since lanes open lanes.
+  // By index, since lanes open further lanes meanwhile.
   for (let at = 0; at < lanes.length; at++) await lanes[at];
   if (failures.length > 1) throw new AggregateError(failures, `${failures.length} repositories of one turn failed`);
   if (failures.length > 0) throw failures[0];
@@ -127,13 +127,13 @@ async function runLane(
       return;
     }
     open();
-    // As its owner wants it now.
+    // The target is read anew, since its owner may have changed it.
     const [target, events] = await Promise.all([findTarget(ctx, targetId), nextEvents(ctx, cursor)]);
     if (!target?.active || target.disabledAt !== null) {
       await releaseCursor(ctx, cursor);
       return;
     }
-    // A target that was disabled for long: what waited is no longer kept.
+    // The target was disabled for so long that its waiting events are no longer kept.
     if (events.length === 0) await take(ctx, cursor, { to: "next", doneId: cursor.wantedId });
     const isGivenBack = await sendNext(ctx, client, { target, cursor, turn }, events);
     if (!isGivenBack && (await releaseCursor(ctx, cursor))) turn.isDrained = false;
@@ -188,12 +188,12 @@ async function sendOne(
     : afterFailure(cursor, outcome, {
         eventId: event.id,
         now,
-        // What this turn has accepted may not be noted yet.
+        // A request that the target accepted in this turn may not be noted yet.
         acceptedAt: turn.accepted > 0 ? now : target.acceptedAt,
         retryForMs: ctx.config.targetsRetryForMs,
         random: ctx.random,
       });
-  // Before the cursor is given back, or another lane would try once more.
+  // The target is disabled before its cursor is given back. Otherwise another lane would try once more.
   if (step.to === "rest") await disable(ctx, target, problemOf(cursor, outcome));
   const sending = {
     ...event,
@@ -219,7 +219,7 @@ interface Tried {
 const contentOf = ({ bytes, traceparent }: HeldPayload) => ({ payload: bytes, traceparent });
 const timesOf = ({ sentAt, durationMs }: Tried) => ({ sentAt, durationMs });
 
-/** Null: it cannot be signed, so the target is disabled. */
+/** Sends one request. Null: it cannot be signed, so the target is disabled. */
 async function tryOnce(
   ctx: TurnContext,
   client: TargetClient,
@@ -240,7 +240,7 @@ async function tryOnce(
   const begun = performance.now();
   const attributes = { "tain.event": message.event, "tain.delivery": message.guid, "tain.target": target.id };
   const about = { kind: "client", attributes } as const;
-  // The address is not told: that of some targets is a secret.
+  // The trace does not tell the address, which is a secret of some targets.
   const outcome = await ctx.tracing.resume("send event", traceparent, about, async (span) => {
     const headers = { ...request.headers, ...traceHeaders(ctx.tracing) };
     const come = await client.post(target, { ...request, headers });
@@ -251,7 +251,7 @@ async function tryOnce(
   return { request, outcome, sentAt, durationMs: performance.now() - begun };
 }
 
-/** Notes a request together with what follows from it: a process that dies has done both or neither. */
+/** Notes a request together with its consequence, so that a process that dies has done both or neither. */
 async function note(
   ctx: TurnContext,
   target: Target,
@@ -263,7 +263,8 @@ async function note(
     ? sql`, accepted as (update targets set accepted_at = ${sentAt} where id in (select id from known)
         and (accepted_at is null or accepted_at < ${new Date(sentAt.getTime() - ACCEPTED_GRAIN_MS)}))`
     : sql``;
-  // It may have been removed meanwhile. It is locked before it is changed, since nothing can lock what its own statement has changed.
+  // The target may have been removed meanwhile. Its row is locked first, since a statement cannot lock a row that it
+  // has changed.
   const [moved] = await ctx.db.prepared<MovedCursor>(
     sql`with known as materialized (select id from targets where id = ${target.id} for key share),
       noted as (${noteSent(target, sending, request, outcome)})${accepted} ${follows}`,
@@ -271,7 +272,7 @@ async function note(
   return moved;
 }
 
-/** So that a busy target's row is not written with each request. */
+/** Keeps a busy target's row from being written with each request. */
 const ACCEPTED_GRAIN_MS = 60_000;
 
 interface MovedCursor {
@@ -303,7 +304,7 @@ function problemOf({ firstTriedAt }: HeldCursor, { status, reason }: SendOutcome
   return `It has accepted nothing since ${since}. At last: ${reason ?? status}`;
 }
 
-/** What an ask carries itself was made here, and is small. */
+/** The payload of an ask itself was made here, and is small. */
 function own(bytes: Buffer): HeldPayload {
   return { bytes, traceparent: null, [Symbol.dispose]: () => {} };
 }

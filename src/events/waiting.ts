@@ -1,13 +1,13 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 
-/** How much waits for a target. */
+/** How many events wait for a target. */
 export interface Backlog {
   /** How many repositories have events that it was not sent yet. */
   repositories: number;
   /** When the oldest event that waits was received; null: none waits. */
   oldestAt: Date | null;
-  /** When the next one is tried that has failed; null: none has. */
+  /** When the next failed event is tried again; null: none has failed. */
   retryAt: Date | null;
 }
 

@@ -5,7 +5,7 @@ import { QueueUnavailableError } from "../queues/queues.ts";
 import { dueTargets } from "./cursors.ts";
 import { placeHeld } from "./log.ts";
 
-/** Wakes targets. With Redis away nothing is lost: what waits stands in Postgres, and `wakeDue` finds it. */
+/** Wakes targets. Without Redis nothing is lost: waiting events are in Postgres, and `wakeDue` finds them. */
 export async function wake(
   ctx: Pick<Context, "queues" | "redis" | "log">,
   targetIds: readonly number[],
@@ -31,7 +31,10 @@ export async function wakeDue(
   return due.length;
 }
 
-/** What targets want has changed, so our hooks at upstream may have to send something else. The scheduler asks within a minute anyway. */
+/**
+ * Targets want other events now, so our hooks at upstream may have to send others. The scheduler asks within a minute
+ * anyway.
+ */
 export async function wantsChanged(ctx: Pick<Context, "queues" | "redis">): Promise<void> {
   try {
     await enqueueTask(ctx, "subscribe");

@@ -10,7 +10,7 @@ import type { openDispatch } from "./dispatch.ts";
 import type { RedisDisk } from "./redis-disk.ts";
 import { type InboxWriter, STORE_TIMEOUT_MS, storeDelivery } from "./writer.ts";
 
-/** No store that was asked can keep the delivery at the moment. It must not be acknowledged, or has to wait where it is. */
+/** No store can keep the delivery at the moment. It must not be acknowledged, or has to stay in Redis. */
 export class InboxUnavailableError extends Error {
   override name = "InboxUnavailableError";
 }
@@ -23,11 +23,11 @@ export class UnstorableDeliveryError extends Error {
 export interface Acceptance {
   /** "accepted": it can no longer be lost and will be applied. "known": it was applied or ignored before; nothing more happens. */
   status: "accepted" | "known";
-  /** Why it waits in Redis, when it does not stand in Postgres. */
+  /** Why the delivery waits in Redis; null: it is in Postgres. */
   postgresError: Error | null;
 }
 
-/** Where a delivery goes. */
+/** The stores and the dispatch that a delivery goes through. */
 export interface Ways {
   inbox: InboxWriter;
   dispatch: ReturnType<typeof openDispatch>;
@@ -73,14 +73,14 @@ export async function storeWaitingDelivery(
   let stored: string | null;
   try {
     const found = keysOf(JSON.parse(payload.toString("utf8")));
-    // The receiver's reading counts: the signature was checked for it.
+    // The receiver's repository counts, since the signature was checked for it.
     const keys = repositoryId === undefined ? found : { ...found, repositoryId };
     const receivedAt = new Date(job.receivedAt);
     stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt, traceparent, isMade });
   } catch (error) {
     const isRefused = error instanceof SyntaxError || (isPostgresRefusal(error) && !(await isShutOut(ctx)));
     if (isRefused) throw new UnstorableDeliveryError(reasonOf(error), { cause: error });
-    // A mistake of ours: to wait for Postgres would hide it, and not end.
+    // A bug of ours. Waiting for Postgres would hide it and never end.
     if (!isOfPostgres(error)) throw error;
     throw new InboxUnavailableError(reasonOf(error), { cause: error });
   }
@@ -89,7 +89,7 @@ export async function storeWaitingDelivery(
 
 /** Whether a migration shuts this version out. Then a refusal may be the new schema's, and a newer Tain can store the delivery. */
 async function isShutOut({ db }: Pick<Context, "db">): Promise<boolean> {
-  // Unknown, when the database cannot be asked: a delivery that waits is not lost.
+  // If the database cannot be asked, the delivery waits, which loses nothing.
   const fit = await schemaFit(db, { timeoutMs: STORE_TIMEOUT_MS }).catch(() => "unknown" as const);
   return fit === "unknown" || fit instanceof UnfitStoreError;
 }
@@ -121,7 +121,10 @@ async function acceptIntoRedis(
   }
 }
 
-/** The outcome of `work`, or a failure once `timeoutMs` have passed. The work itself goes on; it is safe to have it twice. */
+/**
+ * The outcome of `work`, or a failure after `timeoutMs`. The work itself goes on, since storing a delivery twice is
+ * safe.
+ */
 function within<T>(timeoutMs: number, store: string, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () => reject(new Error(`${store} gave no answer within ${timeoutMs} ms`));

@@ -3,7 +3,7 @@ import { escapeLike, type Sql, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { enqueueDeliveries } from "../queues/enqueue.ts";
 
-/** A delivery as the inbox holds it, without anything of its payload. */
+/** A delivery as the inbox holds it, without its payload. */
 export interface ListedDelivery {
   id: string;
   guid: string;
@@ -37,7 +37,7 @@ export interface DeliveryFilter {
   limit: number;
 }
 
-/** A search reads them all where nothing is found. */
+/** A search that finds nothing reads them all. */
 const MOST_SEARCHED = 20_000;
 
 const COLUMNS = sql`d.id, d.guid, d.hook_id::float8 as "hookId", d.event, d.action,
@@ -97,7 +97,7 @@ export async function failedDeliveryIds({ db }: Pick<Context, "db">): Promise<st
   return rows.map(({ id }) => id);
 }
 
-/** How deliveries stand, by status, of those named. */
+/** The number of these deliveries by status. */
 export async function countByStatus(
   { db }: Pick<Context, "db">,
   ids: readonly string[],
@@ -113,13 +113,14 @@ export async function countByStatus(
 /**
  * Makes deliveries pending again, in any status, and asks for them to be applied. Applying a delivery twice changes
  * nothing, since the merge never goes backwards.
- * @throws QueueUnavailableError when Redis takes no job: they are pending, and the dispatcher asks once Redis is back
+ * @throws QueueUnavailableError when Redis takes no job; the deliveries are pending, and the dispatcher asks once Redis
+ *   is back
  */
 export async function replayDeliveries(
   ctx: Pick<Context, "db" | "redis" | "queues">,
   ids: readonly string[],
 ): Promise<void> {
-  // A worker that holds one of them finishes first, and it is then applied once more.
+  // A worker that holds one of the deliveries finishes first. Then that delivery is applied once more.
   await ctx.db.query(
     sql`update deliveries set status = 'pending', reason = null, settled_at = null where id = any(${ids}::uuid[])`,
   );

@@ -1,9 +1,9 @@
 import { type Fields, objectOf } from "../json.ts";
 
-/** Stands in `deliveries.hook_id` for what we made ourselves, of a change that no webhook told of. */
+/** Stands in `deliveries.hook_id` for deliveries that we made of changes that no webhook told. */
 export const MADE_HOOK = -1;
 
-/** A delivery as the receiver knows it. The payload's meaning is not its business. */
+/** A delivery as the receiver knows it, without its payload's meaning. */
 export interface Delivery {
   /** Upstream's hook; 0 when the request names none. */
   hookId: number;
@@ -11,16 +11,16 @@ export interface Delivery {
   event: string;
   action: string | null;
   repositoryId: number | null;
-  /** The JSON document as received, the form encoding taken off. */
+  /** The JSON document as received, without its form encoding. */
   payload: Buffer;
   receivedAt: Date;
-  /** Names the trace that it arrived in; null: it is not told. */
+  /** The trace in which the delivery arrived; null: unknown. */
   traceparent: string | null;
-  /** The mirror that is our upstream made it, of a change that no webhook told of. */
+  /** Whether our upstream is a mirror that made the delivery, of a change that no webhook told. */
   isMade: boolean;
 }
 
-/** The keys that the inbox is searched by. What is no such key is left out, not refused. */
+/** The keys by which the inbox is searched. A value of another type is left out, not refused. */
 export function keysOf({ action, repository }: Fields): { action: string | null; repositoryId: number | null } {
   const { id } = objectOf(repository);
   return {

@@ -11,7 +11,7 @@ interface InboxEntry {
   traceparent: string | null;
 }
 
-/** Asks for deliveries to be applied: all those of one moment at once, behind the answers to upstream. */
+/** Asks for deliveries to be applied, all of one moment together, after upstream got its answers. */
 export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log" | "tracing">): (stored: InboxEntry) => void {
   const limits = {
     size: Number.POSITIVE_INFINITY,
@@ -19,7 +19,7 @@ export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log" | "tr
     begins: "behind what this turn of the event loop answers",
   } as const;
   const asks = new Batches<InboxEntry, "asked" | "left">(ctx, limits, async (waiting) => {
-    // Copies of one delivery that arrive at once are one.
+    // Copies of one delivery that arrive at once count as one.
     const deliveryIds = [...new Set(waiting.map(({ deliveryId }) => deliveryId))];
     const traces = new Map(waiting.flatMap((one) => (one.traceparent ? [[one.deliveryId, one.traceparent]] : [])));
     try {
@@ -36,7 +36,7 @@ export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log" | "tr
   return (stored) => void asks.add(stored);
 }
 
-/** A younger one is most likely on its way through the queue already. */
+/** A younger delivery is most likely in the queue already. */
 const OVERDUE_MS = 5_000;
 const BATCH_SIZE = 1_000;
 /** Bounds one call; the scheduler asks again within seconds. */
@@ -49,7 +49,10 @@ interface PendingCursor {
   receivedAt: string;
 }
 
-/** Bounds what one call remembers of the bursts. Their oldest name the oldest deliveries, and only these are looked at. */
+/**
+ * Bounds how many deliveries of bursts one call remembers. The oldest bursts have the oldest deliveries, and only old
+ * deliveries are looked at.
+ */
 const MOST_REMEMBERED = 5 * BATCH_SIZE * MAX_BATCHES;
 
 /**
@@ -67,7 +70,7 @@ export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queue
     const rows = await ctx.db.query<PendingCursor>(sql`select id, received_at::text as "receivedAt" from deliveries
       where status = 'pending' and received_at <= ${overdue} and ${behind} order by received_at, id limit ${BATCH_SIZE}`);
     if (rows.length === 0) break;
-    // A delivery that is applied between the two questions is asked for once more, and found settled.
+    // A delivery that is applied between the two queries is queued once more, and its job finds it settled.
     const lost = await withoutJob(rows.map(({ id }) => id));
     await enqueueDeliveries(ctx, lost);
     asked += lost.length;
@@ -77,7 +80,10 @@ export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queue
   return asked;
 }
 
-/** Finds those without a job of their own and without a burst. Reads on in the bursts only while some are not found. */
+/**
+ * Finds deliveries that have neither their own job nor a place in a burst. Reads further bursts only while some are not
+ * found.
+ */
 function findWithoutJob(
   ctx: Pick<Context, "redis" | "queues">,
 ): (deliveryIds: readonly string[]) => Promise<readonly string[]> {

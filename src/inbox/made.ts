@@ -3,20 +3,22 @@ import type { Transaction } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import { MADE_HOOK } from "./delivery.ts";
 
-/** A webhook that upstream did not send, made of a change that was found otherwise. */
+/** A webhook of our own, made of a change for which upstream sent none. */
 export interface MadeDelivery {
   event: string;
   action: string;
   repositoryId: number;
-  /** When what it tells of was found. */
+  /** When the change was found. */
   foundAt: Date;
   payload: Buffer;
 }
 
-/** Keeps what was made where webhooks are kept, as applied: the mirror shows it already. Answers the ids, in order. */
+/**
+ * Stores made webhooks in the inbox, as applied, since the mirror shows the changes already. Answers the ids, in order.
+ */
 export async function keepMade(tx: Transaction, made: readonly MadeDelivery[], at: Date): Promise<string[]> {
   const ids: string[] = [];
-  // One after the other, so that their ids grow in order.
+  // Stored one after the other, so that their ids grow in order.
   for (const { event, action, repositoryId, foundAt, payload } of made) {
     const [row] = await tx.prepared<{ id: string }>(sql`
       insert into deliveries (hook_id, guid, event, action, repository_id, payload, status, received_at, settled_at, is_made)

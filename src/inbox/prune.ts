@@ -4,10 +4,11 @@ import type { Context } from "../context.ts";
 const BATCH_SIZE = 1_000;
 
 /**
- * Deletes settled deliveries older than `DELIVERY_RETENTION`, with what the ordered log says of them. Pending ones are never
- * deleted, nor what a target still has to hear of. A disabled target is waited for as long again. Answers how many went.
+ * Deletes settled deliveries older than `DELIVERY_RETENTION`, with their places in the ordered log. It keeps pending
+ * deliveries, and deliveries that a target still has to hear. A disabled target keeps its deliveries for another
+ * `DELIVERY_RETENTION`. Answers how many were deleted.
  *
- * Short statements on rows that nobody else holds: arriving deliveries never wait for it, and two at once share the work.
+ * Its statements are short and skip locked rows. So arriving deliveries never wait, and two processes share the work.
  */
 export async function pruneDeliveries(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,

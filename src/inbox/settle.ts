@@ -6,24 +6,27 @@ import type { Context } from "../context.ts";
 export interface Taken {
   id: string;
   event: string;
-  /** The JSON document; null: too large to go along with those before it. */
+  /** The JSON document; null: too large for the same batch as the deliveries before it. */
   payload: string | null;
-  /** As the receiver read it. */
+  /** The repository that the receiver read. */
   repositoryId: number | null;
   receivedAt: Date;
-  /** Names the trace that it arrived in; null: it is not told. */
+  /** The trace in which the delivery arrived; null: unknown. */
   traceparent: string | null;
 }
 
-/** Payloads of one transaction, in bytes; parsed they take several times as much. A single one may be larger. */
+/**
+ * The most bytes of payloads in one transaction; parsed they take several times as much. A single payload may be
+ * larger.
+ */
 const MAX_TAKEN_BYTES = 8_000_000;
 
 /**
- * Locks those of the deliveries that are to be applied, in the order of their receipt. Another worker with the same deliveries
- * waits, and then finds them settled. The first always has its payload.
+ * Locks the deliveries that are to be applied, in the order of their receipt. Another worker with the same deliveries
+ * waits, and then finds them settled. The first delivery always has its payload.
  */
 export async function takeDeliveries(tx: Transaction, ids: readonly string[]): Promise<Taken[]> {
-  // The receiver takes nothing that is not UTF-8; as text a payload is half as long on the way here.
+  // The receiver takes only UTF-8. As text a payload is half as long on its way from Postgres.
   const rows = await tx.prepared<Omit<Taken, "receivedAt"> & { receivedMs: number }>(sql`with held as materialized
       (select id, event, payload, status, received_at, repository_id, traceparent from deliveries
         where id = any(${sql.array(ids, "uuid")}::uuid[]) order by id for update),
@@ -38,7 +41,7 @@ export async function takeDeliveries(tx: Transaction, ids: readonly string[]): P
 
 export interface Settled {
   id: string;
-  /** Why nothing was done; null: it was applied. */
+  /** Why the delivery was ignored; null: it was applied. */
   ignored: string | null;
 }
 

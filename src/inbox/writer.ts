@@ -6,10 +6,12 @@ import type { Delivery } from "./delivery.ts";
 // Upstream gives up after 10 s. Two stores are tried one after the other, so each may take this long.
 export const STORE_TIMEOUT_MS = 3_000;
 
-/** The most that one statement stores. More saves little, and takes the socket to Postgres several turns. */
+/**
+ * How many deliveries one statement stores. More saves little, and the socket to Postgres takes several turns for it.
+ */
 const BATCH_SIZE = 16;
 const BATCH_BYTES = 4_000_000;
-/** While one batch waits for the disk, the next is on its way. */
+/** While one batch waits for the disk, the next is already sent. */
 const BATCHES_AT_ONCE = 3;
 
 /** Answers the row's id when the delivery is to be applied, null when it was settled before. */
@@ -33,7 +35,8 @@ export function openInboxWriter({ db, log, tracing }: Pick<Context, "db" | "log"
       const key = keyOf(delivery);
       const id = ids.get(key);
       ids.delete(key);
-      // A worker that applies a known delivery holds its row. No other delivery waits for that.
+      // A known delivery is stored by itself: a worker that applies it holds its row, and no other delivery should wait
+      // for that.
       return id ?? storeDelivery({ db }, delivery);
     });
   });
