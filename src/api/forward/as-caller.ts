@@ -14,8 +14,8 @@ import { readFault } from "./upstream-for-callers.ts";
 
 /**
  * Asks upstream, with the caller's own token, for a resource that this mirror does not serve. The caller's validators
- * go along, so an unchanged answer costs them nothing. A read may be answered by what is kept of upstream's answers. Null: the
- * caller showed no token of upstream's. What a write touched is read again before its answer leaves.
+ * go along, so an unchanged answer costs them nothing. The cache of upstream's answers may answer a read. Null: the
+ * caller has no token of upstream's. Resources that a write touched are read again before its answer leaves.
  * @throws ApiFault 502 or 504 when upstream gives no answer that can be forwarded
  */
 export async function forwardAsCaller(call: Call): Promise<Answer | null> {
@@ -28,7 +28,7 @@ export async function forwardAsCaller(call: Call): Promise<Answer | null> {
   return await forward(askedBy(call, path), send);
 }
 
-/** A read, by what is kept of upstream's answers if it is one that is kept. */
+/** Forwards a read, through the cache if its answer may be kept. */
 async function read(call: Call, { forward: send, fingerprint, known }: OfUpstream, path: string): Promise<Answer> {
   const { ctx, isFresh } = call;
   const asked = askedBy(call, path);
@@ -57,7 +57,7 @@ async function homeOf({ ctx, sight, reading }: Call, { fullName, id }: Cacheable
 type OfUpstream = Extract<User["by"], { of: "upstream" }>;
 
 /**
- * What upstream shows a caller by their own token of a resource that is mirrored, or why it does not. Nothing is kept.
+ * Reads a mirrored resource at upstream with the caller's own token. Nothing is kept.
  * @throws ApiFault 502 or 504 when upstream gives no answer that can be forwarded
  */
 export async function shownByUpstream(
@@ -75,7 +75,8 @@ export async function shownByUpstream(
   const isShown = (status >= 200 && status <= 299) || status === 304;
   if (isShown) {
     const answer = answerOf(asked, received);
-    // On the mirror's own routes callers are shown the quota left here: some clients stop at the first 0 that they see.
+    // On mirrored routes callers see their quota at the mirror, not at upstream: some clients stop at the first 0 that
+    // they see.
     const headers = Object.entries(answer.headers ?? {}).filter(([name]) => !name.startsWith("X-RateLimit-"));
     return { shown: { ...answer, headers: Object.fromEntries(headers), confirmedAt } };
   }
@@ -89,7 +90,10 @@ export function mayForwardAs(caller: Caller): boolean {
   return caller.kind === "user" && caller.by.of === "upstream";
 }
 
-/** Below `/-/` another Tain has its operator's pages, open to requests from its own machine. */
+/**
+ * Whether upstream's API may have the path. Below `/-/` another Tain has its operator's pages, open to requests from
+ * its own machine.
+ */
 function isOfDialect(path: string): boolean {
   return !/^[/\\]*-(\/|$)/.test(decoded(path) ?? "/-/");
 }

@@ -1,6 +1,6 @@
 import { type Fields, isObject, parseSent, TooManyValuesError } from "../../json.ts";
 
-/** What a caller sent, if it is an object of a size that is read. */
+/** The caller's body, if it is an object that is small enough to read. */
 export function objectIn(body: string): Fields {
   try {
     const value = parseSent(body);

@@ -1,13 +1,14 @@
-/** Forwarded bodies: they go on piece by piece, so that none is ever held as a whole. */
+/** Forwarded bodies. They are sent on piece by piece, so that none is held as a whole. */
 import type { Readable } from "node:stream";
 import type { Outlet } from "../../http/reply.ts";
 import type { Logger } from "../../operations/log.ts";
 
-/** How long a reader may leave unread what was written. Meanwhile upstream's connection waits. */
+/** How long a caller may leave a written piece unread. Meanwhile upstream's connection waits. */
 const UNREAD_MS = 30_000;
 
 /**
- * Writes what arrives, as fast as it is read. An answer that breaks off is broken off here too: it must not look whole.
+ * Writes each piece as fast as the caller reads. If upstream's answer breaks off, so does this one: it must not look
+ * whole.
  * @param body where the pieces come from
  */
 export function forwardedBody(
@@ -35,9 +36,9 @@ export function forwardedBody(
   };
 }
 
-/** The bytes with one address for another. Of a piece no more is held than the address is long. */
+/** The bytes with one address replaced by another. It holds back no more bytes than the address has. */
 export async function* rebasedBytes(body: AsyncIterable<Buffer>, from: string, to: string): AsyncGenerator<Buffer> {
-  // A character for each byte: pieces may end within a character.
+  // One character for each byte, since a piece may end within a character of UTF-8.
   const [sought, put] = [Buffer.from(from).toString("latin1"), Buffer.from(to).toString("latin1")];
   let held = "";
   for await (const piece of body) {
@@ -51,7 +52,7 @@ export async function* rebasedBytes(body: AsyncIterable<Buffer>, from: string, t
   if (held !== "") yield Buffer.from(held, "latin1");
 }
 
-/** The same of bytes that are there as a whole. */
+/** The same for bytes that are complete. */
 export function rebased(bytes: Buffer, from: string, to: string): Buffer {
   if (!bytes.includes(from)) return bytes;
   const [sought, put] = [Buffer.from(from).toString("latin1"), Buffer.from(to).toString("latin1")];
@@ -59,7 +60,8 @@ export function rebased(bytes: Buffer, from: string, to: string): Buffer {
 }
 
 /**
- * Reads a body that is no longer than `most`. Of a longer one: the pieces, from its beginning on, as they arrive.
+ * Reads a body that is no longer than `most`. A longer body is answered as pieces from its beginning on, while they
+ * arrive.
  * @throws when it breaks off
  */
 export async function collected(

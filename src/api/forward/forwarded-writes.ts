@@ -17,7 +17,7 @@ import type { FollowUpRead } from "../rest/writes/write-reads.ts";
 import { beginTrace, type Trace, type TracedWrite } from "../trace/trace.ts";
 import { hold } from "./hold.ts";
 
-/** Something of a repository that a write may have changed, and where upstream shows it; null: it is only asked about later. */
+/** A resource that a write may have changed, and its path at upstream; null: it is only asked about later. */
 export interface Thing extends ResourceKey {
   path: string | null;
 }
@@ -25,27 +25,30 @@ export interface Thing extends ResourceKey {
 export interface Touched {
   repository: Writer["repository"];
   things: readonly Thing[];
-  /** A success says this by itself. */
+  /** What a success proves without a read. */
   says?: Write["says"];
-  /** The pull requests whose threads of review comments it may change. */
+  /** The pull requests whose review threads the write may change. */
   threadsOf?: readonly number[];
-  /** The branches and tags that it may make, move or delete. */
+  /** The branches and tags that the write may make, move or delete. */
   refs?: readonly RefName[];
-  /** The answer to a success is such a resource. */
+  /** The kind of resource that the answer to a success shows. */
   shows?: Kind;
 }
 
-/** Learns from the answer what a write touched. @param answer null: it is no JSON, or too long to be read */
+/** Finds out from the answer what a write touched. @param answer null: it is no JSON, or too long to be read */
 type Learn = (answer: Json) => readonly Touched[] | Promise<readonly Touched[]>;
 
-/** More than these are not read while the caller waits for one write, and asked about later. */
+/** How many resources are read while the caller waits. Further ones are asked about later. */
 const MOST_READ = 20;
-/** Only a read after the write tells whether it has changed anything. For a write that changes nothing this is waited in vain. */
+/**
+ * How long to read until a change shows, since the answer does not tell whether there is one. A write that changes
+ * nothing waits in vain.
+ */
 const PATIENCE_MS = 3_000;
 
 /**
  * How a write is forwarded.
- * @param touched what is known to be touched before it is sent
+ * @param touched the resources that the request itself names
  */
 export async function writeForwarder(
   writer: Pick<Writer, "ctx" | "caller" | "requestId">,
@@ -79,7 +82,7 @@ export async function writeForwarder(
           withFewReads(all).map((one) => readBack(writerAt(one), one, { before, opened, sentAt, trace, isPaid })),
         );
       } catch (error) {
-        // Upstream has done the write. A failure as answer would make the caller write twice.
+        // Upstream has done the write. If the answer were a failure, the caller would write twice.
         const { requestId } = writer;
         ctx.log.error({ err: error, requestId }, "What a write has changed at upstream could not be read");
         for (const one of all) await mark(writerAt(one), one, isPaid);
@@ -92,7 +95,7 @@ export async function writeForwarder(
         await trustRefs(writer, touched, sentAt);
         trace.unsent();
       }
-      // Nobody knows whether upstream did it.
+      // It is unknown whether upstream did the write.
       else for (const one of touched) await mark(writerAt(one), one, isPaid);
       throw error;
     } finally {
@@ -101,10 +104,10 @@ export async function writeForwarder(
   };
 }
 
-/** Whether the caller's share has room for what the mirror asks later because of this write. */
+/** Whether the caller's share has room for the mirror's later reads because of this write. */
 type IsPaid = () => Promise<boolean>;
 
-/** Takes one read of the caller's share for the whole write, as soon as something has to be asked about. */
+/** Takes one read out of the caller's share for the whole write, at the first need to ask. */
 function paidOnce({ ctx, caller }: Pick<Writer, "ctx" | "caller">): IsPaid {
   let taken: Promise<boolean> | null = null;
   return async () => {
@@ -119,8 +122,8 @@ function paidOnce({ ctx, caller }: Pick<Writer, "ctx" | "caller">): IsPaid {
 }
 
 /**
- * Leaves the branches and tags that the write may move to upstream, until their push arrives or they are read. The doubt is stored
- * before the write is sent, so that a push that arrives first ends it.
+ * Puts the branches and tags that the write may move in doubt: callers are forwarded for them until a push or a read
+ * settles them. The doubt is stored before the write is sent, so that even an early push ends it.
  */
 async function doubtRefs(
   { ctx }: Pick<Writer, "ctx">,
@@ -131,7 +134,7 @@ async function doubtRefs(
     if (refs.length > 0 && (await isPaid())) await ctx.db.transaction((tx) => storeDoubt(tx, repository.id, refs, at));
 }
 
-/** Nothing was done. While that cannot be noted, reads of these go on to ask upstream. */
+/** Ends the doubt, since upstream did nothing. If that cannot be noted, reads of these refs stay forwarded. */
 async function trustRefs(
   { ctx, requestId }: Pick<Writer, "ctx" | "requestId">,
   touched: readonly Touched[],
@@ -145,7 +148,7 @@ async function trustRefs(
   }
 }
 
-/** Reads the written resource from the answer. */
+/** Takes the written resource from the answer. */
 function shownOf(touched: readonly Touched[]): Learn {
   return (answer) => {
     const says =
@@ -155,7 +158,7 @@ function shownOf(touched: readonly Touched[]): Learn {
   };
 }
 
-/** The same, with at most MOST_READ things to be read while the caller waits. */
+/** The same resources, at most MOST_READ of them with a path, so that the caller does not wait for more. */
 function withFewReads(touched: readonly Touched[]): Touched[] {
   let left = MOST_READ;
   return touched.map((one) => ({
@@ -168,7 +171,10 @@ function withFewReads(touched: readonly Touched[]): Touched[] {
   }));
 }
 
-/** Reads with the caller's own token, as after a write of ours, and has upstream asked once more when no replica lags. */
+/**
+ * Reads the touched resources with the caller's own token, as after a write of ours. Marks them for another read when
+ * no replica can lag.
+ */
 async function readBack(
   writer: Writer,
   touched: Touched,
@@ -188,7 +194,7 @@ async function readBack(
   await mark(writer, touched, isPaid);
 }
 
-/** The mirror's later reads come out of the caller's share: most such writes can be repeated at will. */
+/** The mirror's later reads come out of the caller's share, since a caller could repeat most such writes at will. */
 async function mark(writer: Writer, { things, threadsOf = [] }: Touched, isPaid: IsPaid): Promise<void> {
   const single = things.filter(({ key }) => key !== 0);
   if (single.length + threadsOf.length === 0) return;
@@ -197,7 +203,7 @@ async function mark(writer: Writer, { things, threadsOf = [] }: Touched, isPaid:
   if (single.length > 0 && isAsked) await markForRefresh(writer, single);
 }
 
-/** Until they are read, upstream answers of these threads. */
+/** Has callers forwarded for these threads until they are read. */
 async function leaveToUpstream(
   { ctx, requestId, repository: { id } }: Writer,
   numbers: readonly number[],
@@ -217,7 +223,7 @@ async function leaveToUpstream(
 
 function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | undefined): FollowUpRead[] {
   if (path === null) return [];
-  // Nobody knows what should be new in a list.
+  // In a list it is unknown which row should have changed.
   if (key === 0) return [{ kind, key, path }];
   const { id, fullName, htmlUrl } = writer.repository;
   const at = {
@@ -233,18 +239,21 @@ function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | und
   return [{ kind, key, path, awaits, patienceMs: PATIENCE_MS }];
 }
 
-/** Keys that change without the write: upstream works them out, they depend on the reader, or a new name of the repository moves them. */
+/**
+ * Keys whose change proves nothing: upstream computes them, they depend on the reader, or they follow a rename of the
+ * repository.
+ */
 const NO_SIGN =
   /^(mergeable|rebaseable|mergeable_state|merge_commit_sha|author_association|_links|pull_request|.*url)$/;
 
-/** A key that the caller is not shown has not changed. */
+/** Whether a key is unchanged. A key that the caller is not shown counts as unchanged. */
 function isSame(fields: Stored["fields"], name: string, was: Stored["fields"][string] | undefined): boolean {
   return !(name in fields) || NO_SIGN.test(name) || sameValue(fields[name], was);
 }
 
 type Before = ReadonlyMap<string, Stored>;
 
-/** As the mirror has them now, by their names. */
+/** The touched resources as the mirror has them before the write, by name. */
 async function storedOf({ db }: Writer["ctx"], touched: readonly Touched[]): Promise<Before> {
   const read = touched.flatMap(({ things }) => things.filter(({ key, path }) => key !== 0 && path !== null));
   if (read.length === 0) return new Map();

@@ -23,11 +23,11 @@ export interface CallersRequest {
   /** Fires once the caller has gone away. */
   gone: AbortSignal;
   log: Logger;
-  /** Makes of a document what this caller is shown of it. Without it upstream's answer is for this caller already. */
+  /** Restricts a document to what this caller may see. Absent: upstream's answer was made for this caller. */
   restrict?: (document: Buffer) => Buffer;
 }
 
-/** The longest document that is looked through: it is held as a whole, and may be parsed. */
+/** The longest document that is restricted: it is held as a whole, and may be parsed. */
 const MOST_LOOKED_THROUGH = 4 * 1024 * 1024;
 
 /** @param path with its query */
@@ -36,7 +36,7 @@ export function askedBy({ ctx, method, headers, body, api, gone }: Call, path: s
   return { method, path, headers, body, api, upstreamUrl: config.upstreamUrl, gone, log };
 }
 
-/** The request's headers that upstream gets to see. None says where the request came from. */
+/** The request headers that upstream sees. None tells where the request came from. */
 const ASKED = [
   "accept",
   "content-type",
@@ -54,7 +54,7 @@ const ASKED = [
   "x-github-otp",
 ];
 
-/** Upstream's headers that the caller gets to see. Its quota there is shown, since it paid for this. */
+/** The response headers that the caller sees. Upstream's quota is among them, since the caller's token paid. */
 const ANSWERED = [
   "Accept-Ranges",
   "Cache-Control",
@@ -62,7 +62,7 @@ const ANSWERED = [
   "Content-Encoding",
   "Content-Language",
   "Content-Range",
-  // A client whose App's clock is wrong corrects it by this.
+  // A client whose clock is wrong corrects it by this header.
   "Date",
   "Deprecation",
   "ETag",
@@ -88,11 +88,11 @@ const ANSWERED = [
   "X-RateLimit-Used",
 ];
 
-/** Documents of the API, whose addresses are rewritten. A file's own bytes, a diff and a hash are not the API's words. */
+/** Documents of the API, in which addresses are rewritten. A file's bytes, a diff or a hash stay as they are. */
 const DOCUMENT = /^application\/(?!vnd\.github(\.v3)?\.(raw|html|diff|patch|sha)\b)([\w.-]+\+)?json\b/;
 
 /**
- * Sends a request on once, and answers as upstream does, while the answer arrives.
+ * Forwards a request once, and answers as upstream does, while the answer arrives.
  * @throws ApiFault 502 or 504 when no answer begins; the signal's reason
  */
 export async function forward(asked: CallersRequest, send: ForwardOwn): Promise<Answer> {
@@ -112,7 +112,7 @@ export async function opened(
     const value = [asked.headers[name] ?? ""].flat().join(", ");
     if (value !== "") headers[name] = value;
   }
-  // A write that upstream has begun to answer is not broken off: its caller may ask again what became of it.
+  // A write goes on even if its caller leaves: the caller may ask later what became of it.
   const extra = { ...(isRead(method) && { signal: gone }), ...(conditional && { conditional }) };
   try {
     return await send({ method, path, headers, body: body === "" ? null : body, ...extra });
@@ -123,7 +123,7 @@ export async function opened(
 
 /**
  * Upstream's answer as the caller gets it, while it arrives.
- * @param pieces of the body, where its beginning was read before
+ * @param pieces the pieces of the body, if its beginning was read before
  */
 export function answerOf(
   asked: CallersRequest,
@@ -142,7 +142,7 @@ export function answerOf(
 }
 
 /**
- * The same, where a document has to be looked through before it is shown. @throws ApiFault 502 where it is too long for that;
+ * The same for a document that has to be restricted first. @throws ApiFault 502 when it is too long for that;
  * UpstreamUnavailableError when it breaks off
  */
 export async function restrictedAnswerOf(
@@ -165,7 +165,7 @@ export async function restrictedAnswerOf(
 const TOO_LONG = "Upstream's answer is longer than this mirror looks through: ask for fewer with per_page.";
 
 /**
- * A read that is answered by what is kept of upstream's answers, as far as it may be.
+ * Answers a read through the cache.
  * @throws as `asking.send`; what `fault` makes of an answer that breaks off
  */
 export async function forwardKept(
@@ -189,7 +189,7 @@ export async function forwardKept(
   }
 }
 
-/** 304 where the caller has it already. */
+/** The answer, or a 304 if the caller has it already. */
 function wholeAnswer(
   asked: CallersRequest,
   { status, headers, body }: WholeAnswer,
@@ -221,7 +221,7 @@ function shownHeaders(
     if (value !== undefined) shown[name] = value;
   }
   if (shown.Link) shown.Link = shown.Link.replaceAll(`<${upstreamUrl}/`, `<${api}/`);
-  // An address outside upstream's API is signed, or not ours: it stays as it is.
+  // An address outside upstream's API stays as it is: it may be signed.
   if (shown.Location?.startsWith(`${upstreamUrl}/`)) shown.Location = api + shown.Location.slice(upstreamUrl.length);
   const type = one("Content-Type");
   const isDocument = type !== undefined && DOCUMENT.test(type) && shown["Content-Encoding"] === undefined;
@@ -231,7 +231,7 @@ function shownHeaders(
   return { shown, isDocument };
 }
 
-/** What the caller gets of an outage. */
+/** The answer to the caller in an outage of upstream. */
 export function unanswered(error: UpstreamUnavailableError, method: string): ApiFault {
   const what =
     error.outage === "unreachable"

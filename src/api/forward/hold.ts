@@ -4,10 +4,10 @@ import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import { collected } from "./body.ts";
 
-/** So much of a write's answer is held, to see what it changed; what is longer is forwarded unread. */
+/** The longest answer to a write that is held, to see what the write changed. A longer one is forwarded unread. */
 const MOST_HELD = 1024 * 1024;
 
-/** Reads the answer, and has it ready to be read again. `answer` is null for what is no JSON, or too long. */
+/** Reads the answer, and makes its body readable once more. `answer` is null if the body is no JSON, or too long. */
 export async function hold(answered: Opened): Promise<{ opened: Opened; answer: Json }> {
   const held = await collected(unbroken(answered.body), MOST_HELD);
   const body = Readable.from("whole" in held ? [held.whole] : held.pieces);

@@ -14,9 +14,10 @@ import { askedBy, type CallersRequest, forwardKept, restrictedAnswerOf } from ".
 import { readFault } from "./upstream-for-callers.ts";
 
 /**
- * What the mirror's own credential may be asked of below a repository: what everyone who may read the repository sees there.
- * Three kinds are left out. More rights show more of the first (drafts of releases, protection, alerts, traffic). The second tells
- * of other repositories (timelines, forks, comparisons with a fork). The third is a setting, a secret or a person's.
+ * Paths below a repository that the mirror's own credential may read for callers: everyone who may read the repository
+ * sees the same there. Three kinds of path are left out. On some, more rights show more (drafts of releases,
+ * protection, alerts, traffic). Some tell about other repositories (timelines, forks, comparisons with a fork). Some
+ * are settings, secrets or personal.
  */
 const READ_BY_MIRROR = [
   /^\/(contents|readme|tarball|zipball|commits|branches)(\/|$)/,
@@ -32,17 +33,17 @@ const READ_BY_MIRROR = [
   /^\/rules\/branches\/.+$/,
 ];
 
-/** Answers that may be long: they show what Git holds, and nothing of the credential. */
+/** Paths with answers that may be long. These show Git's contents, and nothing that depends on the credential. */
 const OF_GIT =
   /^\/(contents|readme|tarball|zipball|git|compare|license|languages)(\/|$)|^\/(commits\/[^/]+|pulls\/\d+\/(commits|files))$/;
 
-/** Headers that tell what the mirror's credential may do, or has left: callers are not shown them. */
+/** Headers about the rights and the quota of the mirror's credential, which callers are not shown. */
 const MIRRORS_OWN = /^X-(RateLimit-|OAuth-|Accepted-|GitHub-(SSO|OTP)$)/;
 const CLOSED = "private, no-cache";
 
 /**
- * What upstream shows the mirror of a route that is not mirrored, for a caller who may see its repository.
- * Null: it is not asked with the mirror's credential.
+ * Reads a path that is not mirrored with the mirror's credential, for a caller who may see its repository. Null: the
+ * path may not be read so.
  * @throws ApiFault 403 for a repository that the caller is not shown, and as `UpstreamForCallers.open`
  */
 export async function readByMirror(call: Call): Promise<Answer | null> {
@@ -63,9 +64,9 @@ export async function readByMirror(call: Call): Promise<Answer | null> {
 }
 
 /**
- * What upstream shows the mirror of something below a repository that the caller may see.
+ * Reads a path below a repository that the caller may see, with the mirror's credential.
  * @param home the repository
- * @param rest behind the repository's name
+ * @param rest the path behind the repository's name
  * @throws ApiFault as `UpstreamForCallers.open`
  */
 export async function shownToMirror(call: Call, home: SeenRepository, rest: string): Promise<Answer> {
@@ -97,18 +98,21 @@ export async function shownToMirror(call: Call, home: SeenRepository, rest: stri
   return { ...answer, headers: { ...Object.fromEntries(shown), "Cache-Control": CLOSED } };
 }
 
-/** Whoever sees the repository here is shown what it is shown. */
+/** All callers who see the repository get what upstream shows the mirror's credential. */
 const MIRROR: TokenViewer = { name: "mirror", known: null };
 
-/** A token that was given some kinds alone reads the others where everybody does. */
+/**
+ * Whether the caller's token may read everything in a repository. A token for some kinds alone reads the rest only in
+ * public repositories.
+ */
 function mayReadRest(caller: Caller): boolean {
   return caller.kind === "user" && caller.by.of === "own" && readsRest(caller.by.token.kinds);
 }
 
-/** @param rest behind the repository's name, as it was sent. Pure. */
+/** @param rest the path behind the repository's name, as it was sent. Pure. */
 export function mayBeRead(rest: string): boolean {
   const plain = decoded(rest);
-  // What is still encoded could be another path to upstream.
+  // A path that is still encoded could mean another path to upstream.
   if (plain === null || /%[0-9a-f]{2}/i.test(plain) || /\/protection(\/|$)/.test(plain)) return false;
   return READ_BY_MIRROR.some((form) => form.test(plain));
 }

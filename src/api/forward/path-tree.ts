@@ -1,7 +1,7 @@
 interface PathNode {
   readonly fixed: Map<string, PathNode>;
   any: PathNode | null;
-  /** Behind any number of segments. */
+  /** The forms that go on behind a `**`. */
   many: PathNode | null;
   methods: readonly string[];
   form: string;
@@ -30,7 +30,7 @@ export class PathTree {
     return formOf(this.#root, path.split("/").slice(1), 0, nameOf(method));
   }
 
-  /** Whether a form of one `*` for each segment, or of words, ends in the very word that the path ends in. */
+  /** Whether a form without `**` matches the path and ends in the path's last word. */
   hasWord(method: string, path: string): boolean {
     const segments = path.split("/").slice(1);
     const word = segments.pop() ?? "";
@@ -43,7 +43,7 @@ function nameOf(method: string): string {
   return method === "HEAD" ? "GET" : method;
 }
 
-/** A form has one `**` at most, so this takes no more steps than a few for each segment. */
+/** A form has at most one `**`, so this takes only a few steps for each segment. */
 function formOf(node: PathNode, segments: readonly string[], at: number, method: string): string | null {
   const segment = segments[at];
   const { many } = node;

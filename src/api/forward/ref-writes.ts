@@ -6,12 +6,15 @@ import { objectIn } from "./body-values.ts";
 interface WriteBelow {
   repositoryId: number;
   method: string;
-  /** Behind the repository's name. */
+  /** The path behind the repository's name. */
   rest: string;
   body: string;
 }
 
-/** The branches and tags that a write below a repository may make, move or delete: no answer tells, and their push comes later. */
+/**
+ * The branches and tags that a write below a repository may make, move or delete. The answer does not name them, and
+ * the push comes later.
+ */
 export async function refsMovedBy(
   { db }: Pick<ApiContext, "db">,
   { repositoryId, method, rest, body }: WriteBelow,
@@ -51,7 +54,7 @@ async function defaultBranch(db: ApiContext["db"], repositoryId: number): Promis
   return row?.name ?? null;
 }
 
-/** A release makes its tag, and moves none. */
+/** The tags that do not exist here yet: a release may make its tag, and moves none. */
 async function unknownTags(db: ApiContext["db"], repositoryId: number, tags: RefName[]): Promise<RefName[]> {
   const [tag] = tags;
   const known = tag

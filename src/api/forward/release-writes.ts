@@ -3,8 +3,8 @@ import type { ApiContext } from "../call.ts";
 import type { Thing, Touched } from "./forwarded-writes.ts";
 
 /**
- * What a write to such a path below a repository changes of its releases. The answer to the write of a release is the release. One
- * whose asset is written is read again, since no answer shows it.
+ * The releases that a write to this path changes. A write of a release answers with the release. After a write of an
+ * asset the release is read again, since the answer does not show it.
  */
 export async function releasesAt(
   db: ApiContext["db"],

@@ -5,7 +5,7 @@ const { routes } = readRoutes();
 const TREE = new PathTree(routes);
 
 /**
- * Whether the service publishes such a route. It says nothing of what is there. Pure.
+ * Whether the service publishes a route for such a path. It does not tell whether the path exists. Pure.
  * @param path below the API's address
  */
 export function isServiceRoute(method: string, path: string): boolean {
@@ -18,14 +18,14 @@ export function serviceRoute(method: string, path: string): string | null {
 }
 
 /**
- * Whether the service has a route of its own at this word, where ours has a number: `/user/keys` is none of `/user/{id}`.
+ * Whether the service has its own route for this word, where ours takes a number: `/user/keys` is not `/user/{id}`.
  * Pure.
  */
 export function isServiceWord(method: string, path: string): boolean {
   return !/\/\d+$/.test(path) && TREE.hasWord(method, named(path));
 }
 
-/** With the names that the service's ids stand for. */
+/** The path with names in place of the service's ids. */
 function named(path: string): string {
   return path
     .replace(/^\/repositories\/\d+(?=\/|$)/, "/repos/owner/name")

@@ -13,8 +13,8 @@ export function issueThings(place: IssueAddress): Thing[] {
 }
 
 /**
- * The repository is not read with a caller's token, which would show it as it stands to them: the mirror asks about it
- * itself.
+ * The repository itself, which is not read with the caller's token: upstream would show it with the caller's rights. So
+ * the mirror asks about it later.
  */
 export function repositoryThing(id: number): Thing {
   return { kind: "repository", repositoryId: 0, key: id, path: null };
@@ -26,8 +26,8 @@ export function commentThing(kind: "issue_comment" | "review_comment", repositor
 }
 
 /**
- * What a write to this path may change in the mirror: the issue, pull request or comment that it names, and issues of the
- * repository that its body names; else the repository. Nothing of what the caller does not see.
+ * The resources that a write to this path may change: the issue, pull request or comment of the path, and issues that
+ * the body names; otherwise the repository. Resources that the caller does not see are left out.
  */
 export async function touchedAt({ ctx, sight, method, path, body }: Call): Promise<Touched[]> {
   const [, fullName, id, rest = ""] = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.*)?$/.exec(path) ?? [];
@@ -58,7 +58,7 @@ async function thingsAt(ctx: ApiContext, at: Touched["repository"], rest: string
   return [commentThing(under === "issues" ? "issue_comment" : "review_comment", at.id, Number(comment))];
 }
 
-/** Issues are tied to each other by their ids: the one that is named shows it too. */
+/** Issues that the body names by id, as a tie between two issues does: the other issue shows the tie too. */
 async function issuesNamedIn(
   ctx: ApiContext,
   at: Touched["repository"],

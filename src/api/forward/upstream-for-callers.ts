@@ -22,20 +22,21 @@ import type { Payer } from "../callers/payer.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 
-/** A caller waits for the answer: no longer than the service itself would take. */
+/** A caller waits for the answer, so upstream gets no longer than the service itself would take. */
 const PATIENCE_MS = 10_000;
 
-/** The share for callers' reads is spent. The message says whose share it is, and when it is filled again. */
+/** The share for callers' reads is spent. The message says whose share it is, and when it is full again. */
 export class ShareSpentFault extends ApiFault {
   override name = "ShareSpentFault";
 }
 
 /**
- * Asks upstream for callers. The API has no other way to upstream, so nothing in it can spend the mirror's quota unseen.
+ * Asks upstream for callers. The API has no other way to upstream, so nothing in it can spend the mirror's quota
+ * unseen.
  *
  * A caller with a token of upstream's reads with it, at the cost of their own quota there. All others read with the
- * mirror's credentials, in the class of audits, and out of a share that is taken before upstream is asked: each caller's
- * own, and that of all together. What upstream confirms for nothing counts too: it takes a place among its requests.
+ * mirror's credentials, with the priority of audits. Each such read is first taken out of two shares: the caller's own,
+ * and the one of all callers. A free 304 counts too, since it takes a place among the requests.
  */
 export class UpstreamForCallers {
   readonly #ctx: Pick<Context, "config" | "upstream" | "clock">;
@@ -56,8 +57,8 @@ export class UpstreamForCallers {
   }
 
   /**
-   * One page. Only the mirror's credentials know conditions: what a caller's own token is shown may be theirs alone, so
-   * nothing is kept of it.
+   * Reads one page. Only reads with the mirror's credentials may be conditional. A caller's own token may see a page of
+   * its own, so nothing of it is kept.
    * @throws ShareSpentFault before upstream is asked; ApiFault 502, 503 or 504 that says why there is no answer
    */
   async get(caller: Caller, path: string, { conditional = false } = {}): Promise<UpstreamAnswer> {
@@ -72,8 +73,8 @@ export class UpstreamForCallers {
   }
 
   /**
-   * One page as upstream answers it, by the mirror's credentials, while it arrives. Few are forwarded at once, and fewer for
-   * each caller.
+   * Reads one page with the mirror's credentials, as upstream answers it, while it arrives. Few pages are forwarded at
+   * once, and fewer for each caller.
    * @throws as `get`
    */
   async open(
@@ -112,8 +113,8 @@ export class UpstreamForCallers {
   }
 
   /**
-   * What a write has changed, by the credential that wrote. It belongs to the write, which was paid for: the mirror's own
-   * writes are few, and the mirror has to show them.
+   * Reads a page that a write has changed, with the credential that wrote. It costs no share, since it belongs to the
+   * write. Writes with the mirror's credentials are few, and the mirror has to show them.
    */
   getWritten(caller: Caller, path: string): Promise<UpstreamAnswer> {
     if (caller.kind === "user" && caller.by.of === "upstream") return caller.by.get(path);
@@ -121,8 +122,9 @@ export class UpstreamForCallers {
   }
 
   /**
-   * Takes a read out of the caller's share, for what the mirror asks of upstream later because of their request. False: the share is
-   * spent. A caller's own token may be refused as often as they like.
+   * Takes a read out of the caller's share, for a later read by the mirror because of the caller's request. False: the
+   * share is spent. Callers with a token of ours pay nothing; callers with their own could repeat refused writes at
+   * will.
    */
   async takeDoubt(caller: Caller): Promise<boolean> {
     if (caller.kind === "user" && caller.by.of === "own") return true;
@@ -154,7 +156,7 @@ export class UpstreamForCallers {
     );
   }
 
-  /** Takes one read out of the caller's share and out of everyone's; else says which of them is spent. */
+  /** Takes one read out of the caller's share and out of everyone's. Otherwise answers which of the two is spent. */
   async #spentBy(caller: Caller): Promise<{ whose: string; limit: number; until: Date } | null> {
     const { upstreamReads, upstreamReadsPerCaller } = this.#ctx.config;
     const own: Payer = { kind: "user", quotaName: payerName(caller), hourlyLimit: upstreamReadsPerCaller };
@@ -172,17 +174,17 @@ export class UpstreamForCallers {
   }
 }
 
-/** Strangers have as much together as a caller has, since they may come from as many addresses as they like. */
+/** Anonymous callers share one caller's share, since they may come from any number of addresses. */
 function payerName(caller: Caller): string {
   return caller.kind === "user" ? caller.quotaName : "strangers";
 }
 
-/** Whether an answer is about what was asked for. Refusals and failures are about the mirror's own credential. */
+/** Whether an answer is about the requested page. Refusals and failures are about the mirror's own credential. */
 function isTold(status: number): boolean {
   return status < 400 || [404, 409, 410, 422, 451].includes(status);
 }
 
-/** @param whose credential was shown */
+/** @param whose the owner of the credential that was shown */
 export function readFault(
   error: unknown,
   { now, isLate, whose }: { now: Date; isLate: boolean; whose: "the mirror's" | "your" },

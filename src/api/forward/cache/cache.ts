@@ -9,18 +9,18 @@ import { keptOf, MOST_KEPT_BYTES, upstreamTagOf, type WholeAnswer } from "./keep
 import { below, type CacheableRead, type KeptAnswer, KeptAnswers } from "./kept-answers.ts";
 import { Proofs, type TokenViewer } from "./proofs.ts";
 
-/** One read, and how it is asked. */
+/** One read, and how to send it. */
 export interface CacheRequest {
   method: string;
-  /** Of the caller's request. */
+  /** The headers of the caller's request. */
   headers: RequestHeaders;
   /** Fires once the caller has gone away. */
   gone: AbortSignal;
   question: CacheableRead;
   viewer: TokenViewer;
-  /** The mirrored repository that the question leads to and the caller sees; null: none, or that cannot be told. */
+  /** The mirrored repository of the question, if the caller sees it; null: none, or it cannot be told. */
   home: () => Promise<SeenRepository | null>;
-  /** The caller wants upstream's word of this moment. */
+  /** Whether the caller wants upstream to be asked now. */
   isFresh: boolean;
   send: (conditional: Conditional) => Promise<Opened>;
 }
@@ -32,21 +32,22 @@ export interface SeenRepository {
   isPrivate: boolean;
 }
 
-/** An answer that is there as a whole. */
+/** A complete answer. */
 interface CachedAnswer extends WholeAnswer {
   /** "hit": upstream was not asked. "revalidated": it has just confirmed what was kept. "miss": it has answered. */
   outcome: "hit" | "revalidated" | "miss";
-  /** Whole seconds since upstream last showed it to this token. */
+  /** Whole seconds since upstream last showed the answer to this token. */
   age: number;
 }
 
-/** `pieces`: of the body, whose beginning was read. */
+/** `pieces`: the pieces of a body whose beginning was read already. */
 type Fetched = CachedAnswer | { opened: Opened; pieces: AsyncIterable<Buffer> };
 
 /**
- * Upstream's answers to forwarded reads, kept for all who ask. Each caller is shown one only after upstream has shown the
- * very same answer to their own token: just now, by a 304 for the tag that it has for that token; or before, where a sha names
- * all of the answer and the caller sees its repository here.
+ * Upstream's answers to forwarded reads, kept for all callers. A caller is shown a kept answer only after upstream has
+ * shown the very same answer to their own token. Normally that is just now, by a 304 for the ETag that the answer has
+ * for that token. If a sha names the whole answer, an earlier showing is enough, as long as the caller sees the
+ * repository here.
  */
 export class ForwardCache {
   readonly #ctx: Pick<Context, "config" | "clock">;
@@ -72,7 +73,7 @@ export class ForwardCache {
     const other = this.#underWay.get(name);
     const shared = other?.known === viewer.known ? await other.found : null;
     if (shared) return shared;
-    // What could not be shared once is not waited for again.
+    // The first answer could not be shared, so the next one is not waited for.
     if (other) return await this.#find(asking, isPlain);
     const { promise, resolve } = Promise.withResolvers<CachedAnswer | null>();
     this.#underWay.set(name, { known: viewer.known, found: promise });
@@ -86,7 +87,7 @@ export class ForwardCache {
     }
   }
 
-  /** Waits for what is being written. */
+  /** Waits for writes under way. */
   async close(): Promise<void> {
     await this.#kept.close();
   }
@@ -94,9 +95,9 @@ export class ForwardCache {
   async #find(asking: CacheRequest, isPlain: boolean): Promise<Fetched> {
     const { viewer, isFresh } = asking;
     const home = await asking.home();
-    // By sha, or by a file's own tag, a document stays the same while the repository's name and visibility in it change.
+    // A rename or a new visibility changes a document under the same sha or ETag. So both are part of the question.
     const question = home ? below(asking.question, home) : asking.question;
-    // One that ends while the store is asked is not in what the store says.
+    // Noted before the store is asked: a first request that ends meanwhile may be missing from the store's answer.
     const before = isPlain ? this.#firsts.get(question.key) : undefined;
     const known = await this.#kept.find(question, viewer.name);
     const first = known || !isPlain ? undefined : (before ?? this.#firsts.get(question.key));
@@ -135,7 +136,7 @@ export class ForwardCache {
     const opened = await asking.send((headers) => {
       sent = headers;
       tag = kept && upstreamTagOf(kept, headers);
-      // A caller that holds another answer than the kept one asks about its own.
+      // A caller that holds another answer than the kept one asks upstream about that one.
       const theirs = headers["if-none-match"];
       if (tag !== null && theirs !== undefined && !namesTag(theirs, tag)) tag = null;
       return tag === null ? {} : { "if-none-match": tag };
@@ -165,7 +166,7 @@ export class ForwardCache {
   }
 }
 
-/** Those of a 304 are newer, and say nothing of the body. */
+/** The headers of a 304 are newer, except those about the body. */
 function confirmedHeaders(kept: IncomingHttpHeaders, fresh: IncomingHttpHeaders, etag: string): IncomingHttpHeaders {
   const { "content-length": _, "content-type": __, ...rest } = fresh;
   return { ...kept, ...rest, etag };

@@ -1,16 +1,16 @@
-/** What of upstream's answers may be kept. Pure. */
+/** Which of upstream's answers may be kept. Pure. */
 import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Opened } from "../../../upstream/client/opened.ts";
 import { isPredicted, predictEtag, variesBy } from "../../../upstream/conditional/etag.ts";
 import type { CacheableRead, KeptAnswer } from "./kept-answers.ts";
 
-/** One of upstream's answers that is there as a whole. */
+/** A complete answer of upstream's. */
 export interface WholeAnswer extends Omit<Opened, "body"> {
   body: Buffer;
 }
 
-/** The largest body that is kept, and that is read before it is forwarded. */
+/** The largest body that is kept. A larger one is forwarded while it arrives. */
 export const MOST_KEPT_BYTES = 1024 * 1024;
 
 /** Headers that belong to the body, and not to the caller. */
@@ -38,7 +38,7 @@ const WILL_HOLD_A_KEY = /"download_url":"/;
 interface Keeping {
   /** The headers that upstream was asked with. */
   sent: Readonly<Record<string, string>>;
-  /** Names the token that it was shown to. */
+  /** Names the token that the answer was shown to. */
   viewer: string;
   at: Date;
   recomputes: boolean;
@@ -46,9 +46,7 @@ interface Keeping {
   isHomeKnown: boolean;
 }
 
-/**
- * The answer as it is kept; null: it is not. Without a tag nobody could be asked whether it still holds.
- */
+/** The answer to keep; null: it must not be kept. Without an ETag upstream could not be asked whether it still holds. */
 export function keptOf(
   { key: question, perPage }: CacheableRead,
   { status, headers, body }: WholeAnswer,
@@ -81,14 +79,14 @@ function holdsAKey(text: string, isHomeKnown: boolean): boolean {
   return HOLDS_A_KEY.test(text) || (!isHomeKnown && WILL_HOLD_A_KEY.test(text));
 }
 
-/** A full last page: no ETag tells that another page follows by now. */
+/** Whether the answer is a full last page. Its ETag stays when another page begins. */
 function mayGrowUnseen({ link }: IncomingHttpHeaders, body: Buffer, perPage: number | null): boolean {
   if (perPage === null || body[0] !== 0x5b || /rel="next"/.test([link].flat().join())) return false;
   const rows: unknown = JSON.parse(body.toString());
   return Array.isArray(rows) && rows.length >= perPage;
 }
 
-/** The tag that upstream would give the kept answer in return for these headers. */
+/** The ETag that upstream would give the kept answer for a request with these headers. */
 export function upstreamTagOf(
   { headers, body, variesBy: varies }: KeptAnswer,
   sent: Readonly<Record<string, string>>,

@@ -8,18 +8,18 @@ import { parseStored } from "../../../json.ts";
 
 /** A read below a repository whose answer may be kept. */
 export interface CacheableRead {
-  /** A digest of all that decides the answer, but for who asks. */
+  /** A digest of everything that decides the answer, except the caller. */
   key: string;
-  /** As the path names it; one of the two is null. */
+  /** The repository as the path names it; either this or the id is null. */
   fullName: string | null;
   id: number | null;
-  /** A sha names all of the answer: it stays as it is for as long as the repository is there. */
+  /** Whether a sha names the whole answer, so that it stays the same as long as the repository exists. */
   isImmutable: boolean;
   /** How many rows a page has at most; null: all rows are one page. */
   perPage: number | null;
 }
 
-/** The question as it is asked while its repository is called so and as visible. Pure. */
+/** The question with the repository's present name and visibility. Pure. */
 export function below(
   question: CacheableRead,
   { fullName, isPrivate }: { fullName: string; isPrivate: boolean },
@@ -34,10 +34,13 @@ export function digest(parts: readonly unknown[]): string {
 
 /** One of upstream's answers, whole. Requests share it. */
 export interface KeptAnswer {
-  /** Tells it from what was answered before and after. */
+  /** Tells this answer from earlier and later ones. */
   readonly id: string;
   readonly question: string;
-  /** Empty: its ETag is computed for each token. Otherwise it is for this token alone, by the ETag that it was given. */
+  /**
+   * Empty: the ETag is computed for each token. Otherwise the answer is for this token alone, with the ETag that
+   * upstream gave.
+   */
   readonly shownTo: string;
   /** Names in lower case; an ETag is among them. */
   readonly headers: IncomingHttpHeaders;
@@ -46,23 +49,23 @@ export interface KeptAnswer {
   readonly variesBy: string | null;
   readonly madeAt: Date;
   readonly usedAt: Date;
-  /** Where and when upstream last showed it to the mirror's own credential. */
+  /** When, and below which repository, upstream last showed the answer to the mirror's own credential. */
   readonly mirrors: { repositoryId: number; at: Date } | null;
 }
 
 /** The memory of a process for answers that cannot change. */
 const MEMORY_BYTES = 16 * 1024 * 1024;
-/** So much may wait for Postgres. What comes beyond it is not kept. */
+/** How many bytes may wait for Postgres. Further answers are not kept. */
 const MOST_WAITING_BYTES = 16 * 1024 * 1024;
 /** A write that takes longer is given up, and makes room. */
 const WRITE_TIMEOUT_MS = 10_000;
-/** Nobody waits for a prune, which reads all rows but their bodies. */
+/** A prune reads all rows without their bodies. No request waits for it. */
 const PRUNE_TIMEOUT_MS = 60_000;
-/** The room that a row takes beside its body. */
+/** The bytes that a row takes beside its body. */
 const ROW_BYTES = 1_500;
 /** `used_at` is written at most this often. */
 const NOTED_AGAIN_AFTER_MS = 3_600_000;
-/** A process looks whether something has to go once it has added this part of FORWARD_CACHE_BYTES. */
+/** A process looks whether to prune after it has added this part of FORWARD_CACHE_BYTES. */
 const PART = 1 / 16;
 
 interface KeptAnswerRow {
@@ -78,8 +81,8 @@ interface KeptAnswerRow {
 }
 
 /**
- * Upstream's answers in Postgres, shared by all processes. Without Postgres there are none, and everything goes on. Nobody waits for
- * a write: meanwhile its answer is found here.
+ * Upstream's answers in Postgres, shared by all processes. Without Postgres nothing is kept, and reads go on. No
+ * request waits for a write: until its end the answer is found in memory.
  */
 export class KeptAnswers {
   readonly #ctx: Pick<Context, "config" | "db" | "clock" | "log" | "random">;
@@ -147,7 +150,10 @@ export class KeptAnswers {
     });
   }
 
-  /** It was of use. @param mirrors where upstream has just shown it to the mirror's own credential */
+  /**
+   * Notes that an answer was used. @param mirrors the repository, if upstream has just shown the answer to the mirror's
+   * own credential
+   */
   confirmed(answer: KeptAnswer, mirrors: number | null): void {
     const { id, question, shownTo } = answer;
     const now = this.#ctx.clock.now();
@@ -172,7 +178,7 @@ export class KeptAnswers {
     await Promise.all(this.#writes);
   }
 
-  /** Takes away what was of no use for longest, down to the bound. The bodies are not read for it. */
+  /** Deletes the answers that were unused for longest, down to the bound. It reads no bodies. */
   async #prune(): Promise<void> {
     const most = this.#ctx.config.forwardCacheBytes;
     this.#room = most * PART;
@@ -186,7 +192,7 @@ export class KeptAnswers {
     );
   }
 
-  /** The write, which never fails. Null: Postgres has fallen behind, and nothing is written. */
+  /** Runs a write, which never fails. Null: too many bytes wait for Postgres, so nothing is written. */
   #write(bytes: number, run: () => Promise<void>): Promise<void> | null {
     if (this.#waitingBytes + bytes > MOST_WAITING_BYTES) return null;
     this.#waitingBytes += bytes;

@@ -4,18 +4,18 @@ import type { UpstreamCaller } from "../../callers/upstream-callers.ts";
 import type { KeptAnswer } from "./kept-answers.ts";
 
 const REMEMBERED = 20_000;
-/** Beside a sha an answer has names of people and counts of comments. */
+/** The mirror's own proofs end after a day: even an answer by sha has names of people and counts of comments. */
 const MIRRORS_MS = 24 * 3_600_000;
 
 /** A token of upstream's, or the mirror's own credential. */
 export interface TokenViewer {
-  /** Names the token, and does not tell it. */
+  /** Names the token without revealing it. */
   name: string;
-  /** What upstream has said of the token; null: it is the mirror's own. */
+  /** What upstream has said about the token; null: it is the mirror's own credential. */
   known: UpstreamCaller | null;
 }
 
-/** Upstream has shown the answer to a token: this was its ETag for it. */
+/** Upstream's showing of an answer to a token, with the ETag that the answer had for it. */
 export interface Proof {
   etag: string;
   at: Date;
@@ -28,9 +28,9 @@ interface Noted extends Proof {
 }
 
 /**
- * Remembers which token was shown which answer. A proof is about one answer, below one repository, for one token. It ends when
- * upstream says something new of the token's rights, or when what it said is too old to be believed. Proofs live in this
- * process alone: nothing in the store says who asked.
+ * Remembers which token was shown which answer. A proof concerns one answer, below one repository, for one token. It
+ * ends when upstream tells other rights of the token, or when the known rights are too old to be believed. Proofs are
+ * kept in this process alone, so the store does not tell who asked.
  */
 export class Proofs {
   readonly #ctx: Pick<Context, "config" | "clock">;

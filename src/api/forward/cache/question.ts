@@ -5,7 +5,10 @@ import { type CacheableRead, digest } from "./kept-answers.ts";
 
 const BELOW = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.+)$/;
 
-/** Settings, secrets and their keys, what is found wrong with the code, and what is the caller's own. None of it is kept. */
+/**
+ * Paths whose answers are never kept: settings, secrets and their keys, alerts about the code, and the caller's own
+ * resources.
+ */
 const NEVER = [
   /^\/(hooks|keys|invitations|subscription|notifications|installation|traffic|codespaces|autolinks|environments|import)(\/|$)/,
   /^\/(dependabot|code-scanning|secret-scanning|security-advisories|private-vulnerability-reporting)(\/|$)/,
@@ -14,7 +17,7 @@ const NEVER = [
   /^\/branches\/.+\/protection(\/|$)/,
 ];
 
-/** Headers that change an answer, and that few send. */
+/** Rare headers that change an answer. */
 const OTHERWISE = [
   "range",
   "if-range",
@@ -29,11 +32,11 @@ const SHA = "[0-9a-f]{40}";
 const BY_SHA = new RegExp(`^/(git/(blobs|commits|trees|tags)/${SHA}|commits/${SHA}|compare/${SHA}\\.\\.\\.?${SHA})$`);
 const BY_REF = /^\/(contents|readme)(\/|$)/;
 
-/** Other ways to say it. */
+/** Media types that mean JSON. */
 const JSON_TYPES = /^(\*\/\*|application\/(json|\*|vnd\.github(\.v3)?(\.json)?(\+json)?))$/;
 
 /**
- * The question that the call has upstream asked; null: its answer is not kept. Pure.
+ * The question of a forwarded call; null: its answer is not kept. Pure.
  * @param call with its path as the caller wrote it
  */
 export function questionOf(
