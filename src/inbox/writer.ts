@@ -91,9 +91,9 @@ async function storeNew(db: Context["db"], deliveries: readonly Delivery[]): Pro
         on conflict (hook_id, guid) do nothing returning id, hook_id, guid`,
     LIMITS,
   );
-  return new Map(rows.map(({ id, hook_id, guid }) => [`${hook_id} ${guid}`, id]));
+  return new Map(rows.map(({ id, hook_id, guid }) => [keyOf({ hookId: hook_id, guid }), id]));
 }
 
-function keyOf({ hookId, guid }: Delivery): string {
+function keyOf({ hookId, guid }: { hookId: number | string; guid: string }): string {
   return `${hookId} ${guid}`;
 }
