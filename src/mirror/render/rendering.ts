@@ -2,8 +2,8 @@ import { type Fields, type Json, parseStored } from "../../json.ts";
 import { joinedBytes } from "../../work/joining.ts";
 import type { Pace } from "../../work/pace.ts";
 import {
-  CUT,
   type Cut,
+  MARK,
   type Piece,
   reference,
   referenceOf,
@@ -190,7 +190,7 @@ function appendPieces(
     else if (typeof piece === "object") {
       piece.text ??= renderShared(piece, place);
       parts.push(piece.text);
-    } else parts.push(piece === CUT.body ? JSON.stringify(body) : place.cuts[piece]);
+    } else parts.push(piece === MARK.body ? JSON.stringify(body) : place.cuts[piece]);
   }
 }
 
@@ -217,8 +217,8 @@ interface RepositoryRendering {
   repositoryId: number;
   answer: Rendering;
   mentions: Mentions;
-  /** The addresses as they stand within JSON strings, by `CUT`. */
-  cuts: Readonly<Record<Exclude<Cut, typeof CUT.body>, string>>;
+  /** The addresses as they stand within JSON strings, by `MARK`. */
+  cuts: Readonly<Record<Exclude<Cut, typeof MARK.body>, string>>;
   /** Names these addresses. */
   variant: string;
   /** By shape. Many are looked up, so each name is made once. */
@@ -241,9 +241,9 @@ function placeOf(repositoryId: number, answer: Rendering): RepositoryRendering {
     answer,
     mentions: answer.mentions.get(repositoryId) ?? new Map(),
     cuts: {
-      [CUT.repository]: escaped(`${api}/repos/${fullName}`, form),
-      [CUT.api]: escaped(api, form),
-      [CUT.page]: escaped(htmlUrl, form),
+      [MARK.repository]: escaped(`${api}/repos/${fullName}`, form),
+      [MARK.api]: escaped(api, form),
+      [MARK.page]: escaped(htmlUrl, form),
     },
     variant: `${form}\n${api}\n${fullName}\n${htmlUrl}`,
     variants: new Map(),

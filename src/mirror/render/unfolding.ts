@@ -1,6 +1,6 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import type { Pace } from "../../work/pace.ts";
-import { literalOf, referenceOf, type TemplateReference } from "../store/template.ts";
+import { literalOf, MARK, referenceOf, type TemplateReference } from "../store/template.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
 import { labelsHomeOf, type Mentioned, mentionedBy, type SharedRow, wholeRepository, wholeUser } from "./shared-row.ts";
 import type { SharedRows } from "./shared-rows.ts";
@@ -152,8 +152,9 @@ export class Unfolding {
   ): void {
     if (typeof value === "string") {
       const code = value.charCodeAt(0);
-      if (code > 6 || code < 1) return;
-      if (code !== 5) put(holder, key, code === 4 ? body : this.#text(code, value, place.repositoryId));
+      if (code < MARK.repository || code > MARK.literal) return;
+      if (code !== MARK.reference)
+        put(holder, key, code === MARK.body ? body : this.#text(code, value, place.repositoryId));
       else {
         const resolved = place.resolved.get(value);
         const slots = waiting.get(value);
@@ -167,11 +168,11 @@ export class Unfolding {
   #text(code: number, value: string, repositoryId: number): string {
     const home = this.#rows.repository(repositoryId);
     switch (code) {
-      case 1:
+      case MARK.repository:
         return `${this.#api}/repos/${home?.fullName ?? ""}${value.slice(1)}`;
-      case 2:
+      case MARK.api:
         return this.#api + value.slice(1);
-      case 3:
+      case MARK.page:
         return (home?.htmlUrl ?? "") + value.slice(1);
       default:
         return literalOf(value);

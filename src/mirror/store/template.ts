@@ -27,6 +27,10 @@ export interface Stripped {
   shapes: Map<string, string>;
 }
 
+/** The control characters that marks begin with: `strip` says what each stands for. */
+export const MARK = { repository: 1, api: 2, page: 3, body: 4, reference: 5, literal: 6 } as const;
+export const BODY_MARK = String.fromCharCode(MARK.body);
+
 /**
  * Cuts out of a resource as upstream sent it what is stored elsewhere. Pure. `takeApart` begins to undo it.
  *
@@ -115,7 +119,7 @@ function escapeMark(text: string): string {
 
 /** The text that was sent, from a stripped string that holds no address. */
 export function literalOf(text: string): string {
-  return text.charCodeAt(0) === 6 ? text.slice(1) : text;
+  return text.charCodeAt(0) === MARK.literal ? text.slice(1) : text;
 }
 
 /** The rest of an address behind `prefix`, or null when the address begins otherwise. */
@@ -127,7 +131,7 @@ function after(text: string, prefix: string): string | null {
 
 function isMark(text: string): boolean {
   const code = text.charCodeAt(0);
-  return code >= 1 && code <= 6;
+  return code >= MARK.repository && code <= MARK.literal;
 }
 
 /**
@@ -218,11 +222,8 @@ function isMarkAt(document: string, at: number): boolean {
   return document.charCodeAt(at - 1) === QUOTE && document.charCodeAt(at - 2) !== BACKSLASH;
 }
 
-/** The numbers that stand for cut texts among the pieces of a document. */
-export const CUT = { repository: 1, api: 2, page: 3, body: 4 } as const;
-
-/** The number of what was cut out. */
-export type Cut = (typeof CUT)[keyof typeof CUT];
+/** A piece of a document's text where something was cut out. */
+export type Cut = (typeof MARK)["repository" | "api" | "page" | "body"];
 
 /** A piece of a stored document's text: JSON as it is, what was cut out, or what `found` made of a reference. */
 export type Piece<Found extends object> = string | Cut | Found;
@@ -239,23 +240,23 @@ export function takeApart<Found extends object>(document: string, found: (mark: 
     const rest = at - 1 + MARK_LENGTH;
     const code = document.charCodeAt(at + ESCAPE.length) - 48;
     switch (code) {
-      case CUT.repository:
-      case CUT.api:
-      case CUT.page:
+      case MARK.repository:
+      case MARK.api:
+      case MARK.page:
         pieces.push(document.slice(from, at), code);
         from = rest;
         break;
-      case CUT.body:
+      case MARK.body:
         pieces.push(document.slice(from, at - 1), code);
         from = rest + 1;
         break;
-      case 5: {
+      case MARK.reference: {
         const end = document.indexOf('"', rest);
         pieces.push(document.slice(from, at - 1), found(document.slice(rest, end)));
         from = end + 1;
         break;
       }
-      case 6:
+      case MARK.literal:
         pieces.push(document.slice(from, at));
         from = rest;
         break;
