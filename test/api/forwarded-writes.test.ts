@@ -152,7 +152,7 @@ test("what a write's answer showed is marked also where reading it back fails", 
     typeof writeForwarder
   >[0];
   const traced = { method: "POST", route: null, path: "/graphql", repositoryId: id };
-  const answer = { status: 200, headers: {}, body: Readable.from(["{}"]) } as unknown as Awaited<
+  const answer = { status: 200, headers: {}, body: Readable.from([Buffer.from("{}")]) } as unknown as Awaited<
     ReturnType<ForwardOwn>
   >;
   const send = await writeForwarder(writer, traced, async () => answer, { touched: [], learn: () => [shown] });

@@ -2,6 +2,7 @@
 import type { Readable } from "node:stream";
 import type { Outlet } from "../../http/reply.ts";
 import type { Logger } from "../../operations/log.ts";
+import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 
 /** How long a caller may leave a written piece unread. Meanwhile upstream's connection waits. */
 const UNREAD_MS = 30_000;
@@ -62,16 +63,21 @@ export function rebased(bytes: Buffer, from: string, to: string): Buffer {
 /**
  * Reads a body that is no longer than `most`. A longer body is answered as pieces from its beginning on, while they
  * arrive.
- * @throws when it breaks off
+ * @param of what was asked, for the message
+ * @throws UpstreamUnavailableError when it breaks off; the reason of `gone` once that has fired
  */
 export async function collected(
   body: AsyncIterable<Buffer>,
   most: number,
+  { of, gone }: { of: string; gone?: AbortSignal },
 ): Promise<{ whole: Buffer } | { pieces: AsyncIterable<Buffer> }> {
   const arriving: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();
   const begun: Buffer[] = [];
   for (let size = 0; size <= most; ) {
-    const { done, value } = await arriving.next();
+    const { done, value } = await arriving.next().catch((cause: unknown) => {
+      gone?.throwIfAborted();
+      throw new UpstreamUnavailableError(`${of}: upstream's answer broke off`, "interrupted", { cause });
+    });
     if (done) return { whole: Buffer.concat(begun) };
     begun.push(value);
     size += value.length;

@@ -153,10 +153,7 @@ export async function restrictedAnswerOf(
   const isEmpty = asked.method === "HEAD" || opened.status === 204 || opened.status === 304;
   if (!asked.restrict || isEmpty || !shownHeaders(asked, opened.headers).isDocument)
     return answerOf(asked, opened, pieces);
-  const read = await collected(pieces, MOST_LOOKED_THROUGH).catch((cause: unknown) => {
-    asked.gone.throwIfAborted();
-    throw new UpstreamUnavailableError(`${asked.path}: upstream's answer broke off`, "interrupted", { cause });
-  });
+  const read = await collected(pieces, MOST_LOOKED_THROUGH, { of: asked.path, gone: asked.gone });
   if ("whole" in read) return wholeAnswer(asked, { ...opened, body: read.whole }, {});
   opened.body.destroy();
   throw new ApiFault(502, TOO_LONG);

@@ -2,7 +2,6 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Context } from "../../../context.ts";
 import { namesTag } from "../../../http/entity-tag.ts";
 import type { RequestHeaders } from "../../../http/exchange.ts";
-import { UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
 import type { Conditional, Opened } from "../../../upstream/client/opened.ts";
 import { collected } from "../body.ts";
 import { keptOf, MOST_KEPT_BYTES, upstreamTagOf, type WholeAnswer } from "./keeping.ts";
@@ -152,7 +151,7 @@ export class ForwardCache {
       return { found: { status: 200, headers: all, body: kept.body, outcome: "revalidated", age: 0 }, made: null };
     }
     if (method === "HEAD" || Number(headers["content-length"] ?? 0) > MOST_KEPT_BYTES) return asItArrives;
-    const read = await wholeOf(asking, opened);
+    const read = await collected(body, MOST_KEPT_BYTES, { of: method, gone: asking.gone });
     if ("pieces" in read) return { found: { opened, pieces: read.pieces }, made: null };
     const whole: CachedAnswer = { status, headers, body: read.whole, outcome: "miss", age: 0 };
     const recomputes = this.#ctx.config.recomputeEtags;
@@ -170,16 +169,4 @@ export class ForwardCache {
 function confirmedHeaders(kept: IncomingHttpHeaders, fresh: IncomingHttpHeaders, etag: string): IncomingHttpHeaders {
   const { "content-length": _, "content-type": __, ...rest } = fresh;
   return { ...kept, ...rest, etag };
-}
-
-async function wholeOf(
-  { gone, method }: CacheRequest,
-  { body }: Opened,
-): Promise<{ whole: Buffer } | { pieces: AsyncIterable<Buffer> }> {
-  try {
-    return await collected(body, MOST_KEPT_BYTES);
-  } catch (cause) {
-    gone.throwIfAborted();
-    throw new UpstreamUnavailableError(`${method}: upstream's answer broke off`, "interrupted", { cause });
-  }
 }
