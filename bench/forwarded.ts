@@ -9,7 +9,7 @@ const SHA = "0123456789abcdef0123456789abcdef01234567";
 
 export const benchmark: Benchmark = {
   about:
-    "a read that is passed on, against the same of upstream itself (60 ms away); and one that is kept by its sha, against one mirrored issue",
+    "a read that is forwarded, against the same of upstream itself (60 ms away); and one that is kept by its sha, against one mirrored issue",
   async run() {
     const corpus = await openCorpus({ issues: 2_000, repositories: 1 });
     await using upstream = await startServer("reference/slow-upstream.ts", { DELAY_MS: String(DELAY_MS) });

@@ -56,7 +56,7 @@ function writesTable(found: readonly ListedWrite[], { clock }: Pick<Context, "cl
     write.login ?? `user ${write.userId}`,
     `${write.tokenOf} ${write.token}`,
     plain(`${write.method} ${write.path}`),
-    write.route?.startsWith("mutation ") ? write.route : write.route === null ? "passed on" : "REST",
+    write.route?.startsWith("mutation ") ? write.route : write.route === null ? "forwarded" : "REST",
     outcomeOf(write),
   ]);
   return tableLines(["BEGUN", "WHO", "TOKEN", "WROTE", "ASKED BY", "ANSWER"], rows);

@@ -71,7 +71,7 @@ test("upstream's words on a bad signature reach its client, and its clock does",
   expect(Date.parse(ours.headers.get("date") ?? "")).not.toBeNaN();
 });
 
-test("nothing is passed on as an App's where requests are not passed on, or by a token of ours", async () => {
+test("nothing is forwarded as an App's where requests are not forwarded, or by a token of ours", async () => {
   world.upstream.meter.reset();
   expect((await askAt(world.url, "GET", "/app", { token: world.token })).status).not.toBe(200);
   expect((await askAt(on, "GET", "/installation/repositories", { token: world.token })).status).not.toBe(200);

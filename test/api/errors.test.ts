@@ -117,7 +117,7 @@ const cases: Record<string, Case> = {
       "Forbidden: this mirror does not serve GET on this route, and so cannot say what is there. It asks the service for those who show a token of the service's own.",
     docs: AT,
   },
-  "a diff, where nothing is passed on": {
+  "a diff, where nothing is forwarded": {
     at: () => closed,
     path: () => `${repo}/pulls/1`,
     asking: () => ({ headers: { accept: "application/vnd.github.diff" } }),

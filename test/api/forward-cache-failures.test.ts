@@ -79,7 +79,7 @@ test("an answer that breaks off is an error, looks like none, and is not kept", 
   expect((await get(path, ANN)).headers.get("x-cache")).toBe("miss");
 });
 
-test("an answer that is too long is passed on as it arrives, for each who asks, and not kept", async () => {
+test("an answer that is too long is forwarded as it arrives, for each who asks, and not kept", async () => {
   const path = fresh("sha");
   const long = JSON.stringify("x".repeat(3 * 1024 * 1024));
   for (const framing of [{}, { "content-length": String(long.length) }]) {
@@ -146,7 +146,7 @@ test("while upstream is away nobody is shown what it has not just confirmed, nor
   expect((await get(bySha, ANN)).headers.get("x-cache")).toBe("hit");
 });
 
-test("upstream's limits and failures are passed on, and nothing that was kept is shown instead", async () => {
+test("upstream's limits and failures are forwarded, and nothing that was kept is shown instead", async () => {
   const path = fresh();
   play = answers('{"a":1}');
   await get(path, ANN);
@@ -216,7 +216,7 @@ test("settings, secrets, what is personal, and what says so are never kept", asy
   expect(await storedSoFar()).toEqual(before);
 });
 
-test("while Postgres refuses, everything is passed on as if nothing were kept", async () => {
+test("while Postgres refuses, everything is forwarded as if nothing were kept", async () => {
   const before = (await stored()).length;
   const paths = [fresh(), fresh()];
   play = answers('{"a":1}');

@@ -7,7 +7,7 @@ import { type Answered, type Asking, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
-// What is only passed on is kept for all, and shown to those to whom upstream shows it.
+// What is only forwarded is kept for all, and shown to those to whom upstream shows it.
 
 const [ANN, BEN, OUT] = ["ghp_of-ann", "ghp_of-ben", "ghp_of-an-outsider"];
 let world: ApiWorld;
@@ -40,7 +40,7 @@ beforeEach(async () => {
   world.upstream.meter.reset();
 });
 
-/** Waits until what was passed on lies in Postgres. */
+/** Waits until what was forwarded lies in Postgres. */
 async function kept(): Promise<number> {
   let last = -1;
   await expect

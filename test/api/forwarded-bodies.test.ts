@@ -156,7 +156,7 @@ test("a reader who does not read holds upstream back, and memory does not grow w
   expect(size).toBe(64 * MEGABYTE);
 });
 
-test("a redirect off the API is passed on as it is, and nobody follows it with the token", async () => {
+test("a redirect off the API is forwarded as it is, and nobody follows it with the token", async () => {
   const elsewhere = createServer((request, response) => {
     asked.push(`elsewhere ${request.url} ${request.headers.authorization}`);
     response.end();

@@ -192,7 +192,7 @@ test("what upstream says of the mirror's own account, and what others may not se
   expect(permissions.admin).toBe(true);
 });
 
-test("no more is read than can be looked through, and what Git holds is passed on at any length", async () => {
+test("no more is read than can be looked through, and what Git holds is forwarded at any length", async () => {
   const long = JSON.stringify({ text: "x".repeat(5 * 1024 * 1024) });
   answer = (response) => response.writeHead(200, { "content-type": "application/json" }).end(long);
   const refused = await get(seen.fullName, "/commits/abc/pulls", null);

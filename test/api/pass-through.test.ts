@@ -56,7 +56,7 @@ test("a route that is not mirrored is upstream's answer for a token of upstream'
   expect([missing.status, missing.body.message]).toEqual([404, "Not Found"]);
 });
 
-test("nobody else is passed on, and all are told the same, whatever repository they name", async () => {
+test("nobody else is forwarded, and all are told the same, whatever repository they name", async () => {
   world.upstream.meter.reset();
   const texts = new Set<string>();
   for (const name of [repo, hidden, "no/body"]) {
@@ -147,7 +147,7 @@ test("a route that is mirrored is never asked of upstream, and what upstream hid
   expect(world.upstream.meter.read().requests).toBe(0);
 });
 
-test("what is no part of the dialect is not passed on: upstream's own pages may show what is its operator's", async () => {
+test("what is no part of the dialect is not forwarded: upstream's own pages may show what is its operator's", async () => {
   // The mirror's own operator sits at this machine, and is shown the mirror's own status.
   const fromElsewhere = { "x-forwarded-for": "203.0.113.9" };
   // The simulator lets every caller see and change everything below /-/; another Tain shows its status to its

@@ -129,7 +129,7 @@ describe("mutations", () => {
   );
 });
 
-test("a write that is only passed on is a row, and a read that is passed on is none", async () => {
+test("a write that is only forwarded is a row, and a read that is forwarded is none", async () => {
   const path = `/repos/${repo}/git/refs`;
   const made = await world.send("POST", `${path}?secret=in-the-query`, { token: PERSON, body: "{}" });
   expect(made.headers.get("x-tain-passed-through")).toBe("upstream");

@@ -117,7 +117,7 @@ async function problems(
         const answer = await world.get(one + query, { headers: { "x-github-api-version": version } });
         const responses = description.paths[template as string]?.get?.responses;
         if (answer.status === 404 && /\/merge$/.test(one)) continue;
-        if (isPart && answer.headers.has("x-tain-passed-through")) wrong.push(`${one}: it was passed on`);
+        if (isPart && answer.headers.has("x-tain-passed-through")) wrong.push(`${one}: it was forwarded`);
         if (!(String(answer.status) in responses)) wrong.push(`${one}: ${answer.status} ${answer.text.slice(0, 200)}`);
         if (answer.status !== 200 || answer.body === null) continue;
         // The description is the older version's; the newer one leaves these out (x-github-breaking-changes).

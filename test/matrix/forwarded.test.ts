@@ -1,5 +1,5 @@
 /**
- * Who is shown what of upstream's answers that are only passed on and kept for all: every kind of caller, every visibility and
+ * Who is shown what of upstream's answers that are only forwarded and kept for all: every kind of caller, every visibility and
  * every kind of route, each asked twice in each of two processes. Upstream is asked the same with the same token at that moment.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -24,7 +24,7 @@ beforeAll(async () => {
   bases = [world.api.url, await world.api.openSibling()];
 });
 afterAll(async () => {
-  printFigures("matrix of what is passed on", figures);
+  printFigures("matrix of what is forwarded", figures);
   await world?.[Symbol.asyncDispose]();
 });
 

@@ -104,7 +104,7 @@ test(
     let late = 0;
     const look = async (agent: Agent | undefined) => {
       for (const answer of agent ? await poll(world.url, first, agent) : []) {
-        // What was passed on may meet a time limit, and is asked for again with the next look.
+        // What was forwarded may meet a time limit, and is asked for again with the next look.
         if (answer.status >= 500) late++;
         else expect(answer.status).toBe(200);
         asked++;

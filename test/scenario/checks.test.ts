@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => at?.[Symbol.asyncDispose]());
 
-test("where checks are not mirrored, what is asked of them is passed on", async () => {
+test("where checks are not mirrored, what is asked of them is forwarded", async () => {
   const { sha } = await at.newHead();
   at.upstream.of(sha).runs.push(at.run(sha, 100));
   const answer = await at.get(`/commits/${sha}/check-runs`);
@@ -345,7 +345,7 @@ test("upstream that does not show the mirror any checks is not taken for one tha
   }
 });
 
-test("a repository whose checks are mirrored no longer has its questions passed on again", async () => {
+test("a repository whose checks are mirrored no longer has its questions forwarded again", async () => {
   const { sha } = await at.readHead((sha) => at.run(sha, 990, DONE));
   expect(at.isPassed(await at.get(`/commits/${sha}/check-runs`))).toBe(false);
   await settleParts({ ...at.world.ctx, config: { ...at.world.ctx.config, mirror: [] } });

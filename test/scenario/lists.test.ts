@@ -200,7 +200,7 @@ test("a token that was given issues alone sees no commits, and one that reads pu
   expect([shown.status, isPassed(shown)]).toEqual([200, false]);
 });
 
-test("a repository whose commits are mirrored no longer has its questions passed on again", async () => {
+test("a repository whose commits are mirrored no longer has its questions forwarded again", async () => {
   const { number } = openPull();
   await settleParts({ ...world.ctx, config: { ...world.ctx.config, mirror: [] } });
   expect(isPassed(await get(`/pulls/${number}/commits`))).toBe(true);

@@ -168,7 +168,7 @@ test("a trace leads from a delivery to its job, its rows and a target; and from 
   expect(asked.every((one) => isBelow(one, request))).toBe(true);
   expect(asked.map(({ attributes }) => attributes["db.query.text"]).join(" ")).toMatch(/\$1/);
 
-  const passed = traceparent("a read that is passed on");
+  const passed = traceparent("a read that is forwarded");
   const { body: shown } = await world.get(`/repos/${world.first}`);
   const head = `/repos/${world.first}/commits/${(shown as { default_branch: string }).default_branch}`;
   expect((await ask(head, UPSTREAM_TOKEN, passed.header)).status).toBe(200);

@@ -144,7 +144,7 @@ export function elsewhere(passThrough: Config["passThrough"]): string {
 
 function introduction(authMode: Config["authMode"], passThrough: Config["passThrough"]): string {
   return [
-    "Answers come from the mirror; writes are passed on to the mirrored service and are in the mirror when they are answered.",
+    "Answers come from the mirror; writes are sent to the mirrored service and are in the mirror when they are answered.",
     `Without a token only public repositories are seen. ${TOKENS[authMode]}`,
     "Whatever is below `/repos/{owner}/{repo}` is also below `/repositories/{repository_id}`, and each GET may be asked by HEAD. A request needs a `User-Agent`.",
     "Bodies that people wrote are shown raw, or as text, HTML or all of these by `Accept: application/vnd.github.text+json`, `html`, `full`.",

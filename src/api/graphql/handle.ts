@@ -22,7 +22,7 @@ import { agentMissing, commonHeaders, hasAgent, quotaHeaders } from "../dialect/
 import type { RequestIds } from "../dialect/request-id.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import { encoded, ownBytes } from "../page.ts";
-import { passedReply } from "../rest/respond.ts";
+import { forwardedReply } from "../rest/respond.ts";
 import type { StreamPlaces } from "../streams/places.ts";
 import { type Count, GraphqlCall } from "./call.ts";
 import { cursorsOf, namesUnmirrored } from "./forward/beyond.ts";
@@ -270,7 +270,7 @@ export class Graphql {
     const { headers, gone } = exchange;
     progress.metered.source = "forwarded";
     const answer = await forwardWhole(this.#parts.ctx, caller, whole, { headers, body: text, api, gone, requestId });
-    return passedReply(requestId, answer);
+    return forwardedReply(requestId, answer);
   }
 
   /** @throws ApiFault 401 for anybody without a credential */

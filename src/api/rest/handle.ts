@@ -33,7 +33,7 @@ import type { ApiMeter, RequestFigures } from "../metering.ts";
 import type { Match, Operation } from "../operation.ts";
 import type { RenderedPage } from "../page.ts";
 import { keptOrRendered } from "./kept-pages.ts";
-import { isOurJson, passedReply, type RestProgress, refused, replyTo } from "./respond.ts";
+import { forwardedReply, isOurJson, type RestProgress, refused, replyTo } from "./respond.ts";
 import { run } from "./run.ts";
 
 const NONE: ReadonlySet<string> = new Set();
@@ -112,9 +112,9 @@ export class Rest {
     try {
       const asApp = this.#asApp(exchange, body);
       if (asApp) {
-        const passed = await asApp;
+        const answer = await asApp;
         metered.source = "forwarded";
-        return passedReply(requestId, { ...passed, headers: { ...progress.identity, ...passed.headers } });
+        return forwardedReply(requestId, { ...answer, headers: { ...progress.identity, ...answer.headers } });
       }
       const { call, served, asked } = await this.#open(exchange, match, { progress, body, learnt });
       const answer = await this.#run(call, served, asked);

@@ -68,7 +68,7 @@ export async function replyTo(
   };
   // Upstream's own answer has its own validators, figures and media type.
   if (answer.stream)
-    return passedReply(requestId, { ...answer, headers: { ...quotaHeaders(figures, bucket), ...headers } });
+    return forwardedReply(requestId, { ...answer, headers: { ...quotaHeaders(figures, bucket), ...headers } });
   const form = page && call.method === "GET" && !isLaidOut(agent) ? keptForm(page, exchange) : null;
   // What names no other page needs no memory of its own.
   const isPlain = () => new URLSearchParams(exchange.search).size === call.query.size;
@@ -104,7 +104,7 @@ export async function replyTo(
 }
 
 /** Upstream's own answer, as it arrives. */
-export function passedReply(requestId: string, { status, headers = {}, stream }: Answer): Reply {
+export function forwardedReply(requestId: string, { status, headers = {}, stream }: Answer): Reply {
   return { ...dialectReply(requestId, { status, headers, body: null }), ...(stream ? { stream } : {}) };
 }
 
