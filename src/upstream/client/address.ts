@@ -1,10 +1,10 @@
 /**
- * The path below the base that an address names. A path is answered as it is. Pure.
+ * The path of an address below the base. A path is answered unchanged. Pure.
  * @throws Error for an address elsewhere: our tokens go nowhere but to UPSTREAM_URL
  */
 export function pathBelow(base: string, address: string): string {
   if (address.startsWith("/")) return address;
-  // As upstream wrote it: to parse it would encode what it left bare, such as the template `/organizations{?since}`.
+  // The text stays as upstream wrote it. Parsing would encode parts such as the template `/organizations{?since}`.
   if (address.startsWith(`${base}/`)) return address.slice(base.length);
   const root = new URL(base);
   const url = URL.parse(address);

@@ -8,11 +8,11 @@ import { isFullPage, parseLinks } from "./pagination.ts";
 import type { Received } from "./transport.ts";
 import type { ReadAnswer } from "./upstream.ts";
 
-/** A question, as far as it decides how its answer is read. */
+/** The values of a question that decide how its answer is read. */
 interface AskedPage {
   base: string;
   path: string;
-  /** The validator's name for the question. */
+  /** The name of the question among validators. */
   key: string;
   accept: string | undefined;
   credential: string;
@@ -24,7 +24,7 @@ interface AskedPage {
 }
 
 /**
- * Reads an answer to a GET, limits and rejected credentials aside. Pure.
+ * Reads an answer to a GET, after limits and rejected credentials were dealt with. Pure.
  * @throws UpstreamUnavailableError, UpstreamRefusedError
  */
 export function readAnswer(asked: AskedPage, received: Received): ReadAnswer {
@@ -48,7 +48,7 @@ function readStatus(asked: AskedPage, received: Received): ReadAnswer {
     case 404:
     case 410:
     case 451:
-      // A page of HTML is from something between us and upstream, and no reason to believe in a deletion.
+      // A page of HTML comes from something between us and upstream, so it proves no deletion.
       if (parseJson(text) === undefined) throw unreadable(path, status, "it is no JSON");
       return { kind: "missing", status, message: messageOf(received) };
     default:
@@ -64,7 +64,7 @@ function readPage({ base, path, key, accept, credential, madeFor, seenAt }: Aske
     try {
       return pathBelow(base, url);
     } catch (cause) {
-      // To leave the page out would end the list early, and look like deletions.
+      // Without the page the list would end early, and rows would look deleted.
       throw unreadable(path, status, reasonOf(cause), { cause });
     }
   });
@@ -95,14 +95,16 @@ function readBody(path: string, accept: string | undefined, { status, headers, t
   return text;
 }
 
-/** null: upstream does not say where to. An address elsewhere, where our token must not go, is told as a whole. */
+/**
+ * The new path; null: upstream names none. An address outside upstream, where our token must not go, is answered whole.
+ */
 function readLocation(base: string, location: string | undefined): string | null {
   if (!location) return null;
   const isBelow = location.startsWith("/") || location.startsWith(`${base}/`);
   return isBelow ? pathBelow(base, location) : location;
 }
 
-/** The error that an answer is, when it is no success, no redirect and no limit. */
+/** The error for an answer that is no success, no redirect and no limit. */
 export function failureOf(path: string, received: Received): Error {
   const { status, text, headers } = received;
   const where = path.split("?")[0];
@@ -116,7 +118,7 @@ export function failureOf(path: string, received: Received): Error {
   return new UpstreamRefusedError(status, [messageOf(received), ...reasonsOf(body)].join("; "), body ?? text);
 }
 
-/** GitHub docs: what exactly is wrong stands in `errors`, in words only where no code says it. */
+/** The exact faults of a request. GitHub docs: they stand in `errors`, in words only if no code fits. */
 function reasonsOf(body: Json | undefined): string[] {
   const { errors } = objectOf(body);
   if (typeof errors === "string") return [errors];
@@ -141,7 +143,7 @@ export function messageOf({ text, status }: Received): string {
     .slice(0, 200);
 }
 
-/** The object that a success shows. @throws UpstreamUnavailableError for what is none */
+/** The object in a successful answer. @throws UpstreamUnavailableError when the body is no JSON object */
 export function shownObject(path: string, { status, text }: Pick<Received, "status" | "text">): Fields {
   const body = parseJson(text);
   if (!isObject(body)) throw unreadable(path, status, "it is no JSON object");
@@ -153,7 +155,7 @@ function parseJson(text: string): Json | undefined {
   try {
     return parseExactly(text);
   } catch {
-    return undefined; // Callers decide what undefined means for them.
+    return undefined; // Each caller decides what undefined means.
   }
 }
 

@@ -19,8 +19,8 @@ interface AskingOptions extends GetOptions {
 }
 
 /**
- * Sends a GET by a credential that sees the repository, as far as that is known. Upstream's 404 also means "not for this
- * token": when a credential has never seen the repository, its 404 is checked with the others.
+ * Sends a GET with a credential that is known to see the repository, if there is one. Upstream's 404 also means "not
+ * for this token". So the 404 of a credential that has never seen the repository is checked with the others.
  */
 export async function askByCredentials(
   ctx: AskingContext,
@@ -48,7 +48,8 @@ export async function askByCredentials(
       (other) => other !== credential && !(isStranger && installationOf(other) !== null),
     );
     const isCertain = repositoryPathIn(path) === null || visibility.sees(path, credential);
-    // If none sees it, each has been asked. That is not remembered: the resource may exist tomorrow.
+    // If no credential sees the resource, all were asked. That is not remembered, since the resource may exist
+    // tomorrow.
     if (isCertain || credentials.length === 0) return attempt;
     blind.push(credential);
   }
@@ -111,7 +112,7 @@ function getAsk(
   };
 }
 
-/** The bucket that a request by REST is charged to, until the answer names it. */
+/** The bucket that a REST request is expected to be charged to. The answer names the true one. */
 export function bucketOf(path: string): string {
   return path.startsWith("/search/code") ? "code_search" : path.startsWith("/search/") ? "search" : "core";
 }

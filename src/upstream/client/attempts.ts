@@ -5,7 +5,7 @@ import { CredentialUnusableError, UpstreamUnavailableError } from "./errors.ts";
 import { type Attempt, type ExchangeContext, exchange, type UpstreamRequest } from "./exchange.ts";
 import type { Gate } from "./gate.ts";
 
-/** How often a passing failure is met with a repetition. */
+/** How often a request is repeated after a passing failure. */
 const MAX_REPEATS = 2;
 const LONGEST_WAIT_MS = 5_000;
 
@@ -15,13 +15,13 @@ export interface AttemptContext extends ExchangeContext, Pick<Stores, "random"> 
   repeatAfterMs: number;
 }
 
-/** Asks once, as a write has to be. */
+/** Asks once, as for a write. */
 export async function askOnce(ctx: AttemptContext, ask: UpstreamRequest): Promise<Attempt> {
   using _place = ask.isWithin ? null : await ctx.gate.enter(ask.demand.priority, ask.demand.signal);
   return await exchange(ctx, ask);
 }
 
-/** Asks what may be asked twice: a passing failure is repeated, at most twice. */
+/** Sends a request that may be repeated: after a passing failure it is, at most twice. */
 export async function askRepeatedly(ctx: AttemptContext, ask: UpstreamRequest): Promise<Attempt> {
   const backoff = { firstMs: ctx.repeatAfterMs, longestMs: LONGEST_WAIT_MS };
   const { bucket, signal } = ask.demand;
@@ -38,7 +38,7 @@ export async function askRepeatedly(ctx: AttemptContext, ask: UpstreamRequest): 
   }
 }
 
-/** A credential that is refused gives way: the next lease goes to another one, or says when one may be used again. */
+/** A refused credential gives way to another one. If none is left, the lease says when one may be used again. */
 async function askAny(ctx: AttemptContext, ask: UpstreamRequest): Promise<Attempt> {
   for (let refusals = 1; ; refusals++) {
     const made = await askOnce(ctx, ask).catch((error: unknown) => {

@@ -90,7 +90,7 @@ class UpstreamClient implements Upstream {
     }
     await this.#conditions.confirmed(condition, { credential: attempt.credential, madeFor: this.#madeFor(attempt) });
     const { validator } = condition;
-    // The ETag does not cover the Link header: a full last page may have got a successor without changing itself.
+    // The ETag does not cover the Link header: an unchanged full last page may have a successor by now.
     if (!validator?.isFull || validator.next !== null) return this.#read(path, options, attempt);
     const next = await this.#successorOf(path, options, validator);
     if (next === undefined) return this.#read(path, options, await askByCredentials(this.#ctx, path, options, null));
@@ -102,7 +102,7 @@ class UpstreamClient implements Upstream {
     const conditions = conditional ? conditionsBy(conditional) : null;
     const { received } = await askByCredentials(this.#ctx, path, { ...options, opening: headers }, conditions);
     const { status, headers: answered, text, body = Readable.from(text === "" ? [] : [Buffer.from(text)]) } = received;
-    // The body was unpacked here, so neither its length nor its encoding holds any more.
+    // The body was unpacked here, so its length and encoding headers are wrong.
     const { "content-encoding": _, "content-length": __, ...unpacked } = answered;
     return { status, headers: received.body ? answered : unpacked, body };
   }
@@ -157,13 +157,13 @@ class UpstreamClient implements Upstream {
     return rawAnswer(received, seenAt);
   }
 
-  /** As the App, within another request: what upstream answers, limits apart. */
+  /** Sends a POST as the App within another request. Answers whatever upstream says, except limits. */
   async #postAsApp(path: string): Promise<Received> {
     const { received, refusal } = await askOnce(this.#ctx, {
       credentials: [APP],
       isWithin: true,
       request: { method: "POST", path, headers: { "content-type": "application/json" }, body: "{}" },
-      // GitHub docs: 5 points. It creates no content that people see, so it does not stand in the line of writes.
+      // GitHub docs: 5 points. The POST creates no visible content, so it need not wait in the line of writes.
       demand: { bucket: "core", api: "rest", cost: 1, isWrite: false, points: WRITE_POINTS, priority: "caller" },
     });
     if (refusal && !(refusal instanceof CredentialRejectedError)) throw refusal;
@@ -188,7 +188,7 @@ class UpstreamClient implements Upstream {
   }
 }
 
-/** What a caller of ours makes of each credential's headers; nothing of it is stored here. */
+/** Conditions that our caller makes for each credential's headers. They are not stored here. */
 function conditionsBy(conditional: Conditional): PageConditions {
   return {
     preferred: [],

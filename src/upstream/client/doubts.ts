@@ -1,15 +1,15 @@
-/** By `Prefer` a refresh asks a mirror what is in doubt there: `doubtHeaders` answers it. */
+/** With this word in `Prefer`, a refresh asks an upstream mirror for its doubts; `doubtHeaders` answers. */
 export const SETTLED = "settled";
 
-/** By this header a mirror says that it cannot answer yet, be it that it has not read it. It says nothing of the credential. */
+/** A mirror sends this header while it cannot answer yet. The header says nothing about the credential. */
 export const NOT_YET = "X-Tain-Not-Yet";
 
-/** Pure. */
+/** Whether an answer says "not yet". Pure. */
 export function isNotYet(headers: Readonly<Record<string, unknown>>): boolean {
   return headers["x-tain-not-yet"] !== undefined;
 }
 
-/** What upstream, a mirror itself, does not know for certain at the time; "all": too much to be told. */
+/** The resources that upstream, a mirror itself, is not certain of at the moment; "all": too many to name. */
 export type Doubts = ReadonlySet<string> | "all";
 
 /** Undefined: upstream is no mirror. Pure. */
@@ -20,7 +20,7 @@ export function doubtsIn(headers: Readonly<Record<string, unknown>>): Doubts | u
   return text === "*" ? "all" : new Set(text.split(" "));
 }
 
-/** A pull request's two sides are one thing. Pure. */
+/** Whether the resource is among the doubts. A doubt about one side of a pull request covers both. Pure. */
 export function isDoubtful(
   doubts: Doubts | undefined,
   { kind, repositoryId, key }: { kind: string; repositoryId: number; key: number },

@@ -12,7 +12,7 @@ export class QuotaSpentError extends Error {
   }
 }
 
-/** Redis does not answer. It keeps the budget of all processes, so nobody knows what may be spent. */
+/** Redis, which keeps the budget of all processes, does not answer. So it is unknown what may be spent. */
 export class QuotaUnknownError extends QuotaSpentError {
   override name = "QuotaUnknownError";
   constructor(bucket: string, retryAt: Date, options?: ErrorOptions) {
@@ -44,7 +44,7 @@ export class UpstreamUnavailableError extends Error {
   }
 }
 
-/** Upstream is a mirror, and cannot answer yet: it has still to read what was asked for. */
+/** Upstream is a mirror that cannot answer yet: it still has to read the resource. */
 export class NotYetError extends UpstreamUnavailableError {
   override name = "NotYetError";
 }
@@ -52,7 +52,7 @@ export class NotYetError extends UpstreamUnavailableError {
 /** Upstream accepts none of our credentials (401). Until an operator mends them, trying again is of little use. */
 export class CredentialRejectedError extends Error {
   override name = "CredentialRejectedError";
-  /** Their names, tokens by fingerprint; none where only the answer is known. */
+  /** The names of the credentials, tokens by fingerprint; empty where only the answer is known. */
   readonly credentials: readonly string[];
   constructor(credentials: readonly string[], options?: ErrorOptions) {
     const isOfTokens = credentials.every((name) => /^[0-9a-f]{16}$/.test(name));
@@ -71,7 +71,10 @@ export class CredentialUnusableError extends CredentialRejectedError {
   }
 }
 
-/** Upstream understood the request and refuses it (403, 422 …), and not for want of quota. The same request would be refused again. */
+/**
+ * Upstream understood the request and refuses it (403, 422 …), though there is quota. The same request would be refused
+ * again.
+ */
 export class UpstreamRefusedError extends Error {
   override name = "UpstreamRefusedError";
   readonly status: number;

@@ -22,9 +22,9 @@ export interface UpstreamRequest {
   demand: Demand;
   /** The credentials that may be asked. */
   credentials: readonly string[];
-  /** Those of them that go first. */
+  /** The credentials that are tried first. */
   preferred?: readonly string[];
-  /** The question is part of another one, and takes that one's place among the requests under way. */
+  /** The question is part of another question, and uses its place among the requests under way. */
   isWithin?: true;
   conditions?: PageConditions;
   judge?: (received: Received) => Judgement;
@@ -34,14 +34,17 @@ interface AnsweredRequest {
   lease: GrantedLease;
   received: Received;
   seenAt: Date;
-  /** The request's headers, the condition's apart. */
+  /** The request's headers, without those of the condition. */
   sent: Record<string, string> & { authorization: string };
   condition: Condition | null;
 }
 
 export interface Attempt extends Omit<AnsweredRequest, "lease"> {
   credential: string;
-  /** Set when the credential may not be used now, and so a request that may be repeated goes to another. */
+  /**
+   * Why the credential may not be used now; a repeatable request then goes to another credential. Null: it was
+   * accepted.
+   */
   refusal: Error | null;
 }
 
@@ -59,7 +62,7 @@ export interface ExchangeContext extends Pick<Stores, "clock" | "log"> {
 export async function exchange(ctx: ExchangeContext, ask: UpstreamRequest): Promise<Attempt> {
   const first = await send(ctx, ask);
   if (first.received.status !== 401 || !(await renew(ctx, first))) return await settle(ctx, ask, first);
-  // Upstream has done nothing, so even a write may be sent again.
+  // Upstream did nothing, so even a write may be sent again.
   return await settle(ctx, ask, await send(ctx, { ...ask, credentials: [first.lease.credential] }));
 }
 
@@ -93,7 +96,7 @@ function meteredOf({ request, demand }: UpstreamRequest): MeteredRequest {
   return { path: request.path, bucket: demand.bucket, class: demand.priority, caller: demand.caller };
 }
 
-/** What the credential has to show; an installation may have to ask for its token first. */
+/** The credential's Authorization header; an installation may have to get its token first. */
 async function authorizationFor({ keyring, quota, log }: ExchangeContext, lease: GrantedLease): Promise<string> {
   try {
     return await keyring.authorization(lease.credential);
@@ -108,7 +111,7 @@ async function authorizationFor({ keyring, quota, log }: ExchangeContext, lease:
   }
 }
 
-/** Whether the credential has something newer to show than what upstream has just rejected. */
+/** Whether the credential has a newer string than the one that upstream has just rejected. */
 async function renew({ keyring, quota }: ExchangeContext, answered: AnsweredRequest): Promise<boolean> {
   const { lease, sent, received, seenAt } = answered;
   if (!(await keyring.renew(lease.credential, sent.authorization, received, seenAt))) return false;

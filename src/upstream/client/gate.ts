@@ -16,13 +16,13 @@ interface Waiter {
   admit: () => void;
 }
 
-/** Bounds the requests under way. Those that wait are let in by class, and within a class in order of arrival. */
+/** Bounds the requests under way. Waiting requests enter by class, and within a class in order of arrival. */
 export class Gate {
   #underWay = 0;
   readonly #waiting = new Map<Priority, Set<Waiter>>(PRIORITIES.map((priority) => [priority, new Set()]));
 
   /**
-   * Waits for its turn. Dispose of the answer when the request is over.
+   * Waits for a place. Dispose of the answer when the request is over.
    * @throws the signal's reason when it is aborted while waiting
    */
   async enter(priority: Priority, signal?: AbortSignal): Promise<Disposable> {

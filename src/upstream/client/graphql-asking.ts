@@ -10,7 +10,7 @@ import { graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql
 import type { GraphqlAnswer, GraphqlOptions } from "./upstream.ts";
 
 interface GraphqlContext extends AskingContext, Pick<Stores, "config"> {
-  /** What each document cost last time, as the lease for its next time. */
+  /** The last cost of each document, which is the next lease for it. */
   costs: LRUCache<string, number>;
 }
 

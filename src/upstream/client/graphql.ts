@@ -10,16 +10,16 @@ import { isSecondaryMessage, isSpentMessage, isTimeoutMessage } from "./wording.
 /** Every GraphQL query asks for this along with its subject. */
 export const RATE_LIMIT = "rateLimit { cost limit nodeCount remaining resetAt used }";
 
-/** As upstream sends it. */
+/** The body of an answer, as upstream sends it. */
 type GraphqlBody = { data: Fields | null; errors: GraphqlError[] };
 
-/** Reads the body; null when it is none of GraphQL's, such as a page of HTML or a REST error. Pure. */
+/** Reads the body; null when it is no GraphQL, such as a page of HTML or a REST error. Pure. */
 export function parseGraphql(text: string): GraphqlBody | null {
   let body: Json;
   try {
     body = JSON.parse(text);
   } catch {
-    return null; // Said by the answer; what it means depends on the status.
+    return null; // The status decides what this means.
   }
   const { data, errors } = objectOf(body);
   if (data === undefined && errors === undefined) return null;
@@ -68,9 +68,8 @@ function isRateLimitType(type: string | null): boolean {
 }
 
 /**
- * The caller's answer, or the error that it is.
- * A time-out costs points each time, so it is never repeated as it stands: half as much may be asked instead. A mutation
- * cannot be halved, and may have taken effect.
+ * The answer for the caller, or its error. A query that ran out of time costs points each time, so it is not repeated:
+ * the caller may ask for half as much. A mutation cannot be halved, and may have taken effect.
  */
 export function graphqlAnswer<T>(
   received: Received,
@@ -84,7 +83,7 @@ export function graphqlAnswer<T>(
     ({ type }) => type === "RESOURCE_LIMITS_EXCEEDED" || type === "MAX_NODE_LIMIT_EXCEEDED",
   );
   if ((timedOut && !mutates) || heavy) {
-    // Partial data is dropped: a null in it may be a fact or a field that upstream gave up.
+    // Partial data is dropped, since a null in it may be a field that upstream gave up.
     throw new GraphqlTooHeavyError(heavy?.message ?? `Upstream ran out of time (${status})`);
   }
   if (timedOut || status >= 500 || body?.errors.some(({ type }) => type === "SERVICE_UNAVAILABLE")) {
@@ -105,7 +104,7 @@ export function graphqlAnswer<T>(
 
 /** Whether the document changes something, and so must not be sent twice. Pure. */
 export function isMutation(document: string): boolean {
-  // Strings and comments may hold the word; what stands at the document's own level may not.
+  // Strings, comments and nested selections may hold the word without making it a mutation.
   const bare = document.replace(/"""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"|#[^\n]*/g, " ");
   let depth = 0;
   for (const [token] of bare.matchAll(/[{}]|\bmutation\b/g)) {

@@ -11,11 +11,11 @@ export interface MeteredRequest {
   bucket: string;
   /** The class of the mirror's own quota that pays, or "own" for a caller's token. */
   class: Priority | "own";
-  /** For whom the mirror reads, as their quota is named; undefined: for nobody in particular. */
+  /** The caller for whom the mirror reads, by the name of their quota; undefined: for no single caller. */
   caller?: string | undefined;
 }
 
-/** Counts what upstream is asked. */
+/** Counts the requests to upstream. */
 export class UpstreamMeter {
   readonly #routes = new BoundedLabel(MOST_ROUTES);
   readonly #requests;
@@ -64,10 +64,10 @@ export class UpstreamMeter {
   }
 }
 
-/** A name stands behind these, and may hold slashes. */
+/** Words that a name follows, which may hold slashes. */
 const NAMED = /\/(labels|branches|refs|ref|tags|contents|commits|compare|assignees|collaborators|statuses)\/.+$/;
 
-/** A segment that is no word of the API's, such as a number, a code or a token. */
+/** A segment that is not a word of the API, such as a number, a code or a token. */
 const NO_WORD = /(?<=\/)(?![a-z][a-z_-]*(?:\/|$))[^/]+/g;
 
 /** The path with a star for each name and number in it. Pure. */

@@ -18,13 +18,16 @@ const LIMITS = {
   maxBodyBytes: 16 * 1024 * 1024,
 };
 
-/** Each holds a connection for as long as its reader reads, and callers may ask for as many as they like. */
+/** Each forwarded answer holds a connection until its caller has read it, and callers may ask for any number. */
 const FORWARDED_AT_ONCE = { inAll: 32, perName: 8 };
 /** A large archive takes minutes on a slow line. */
 const LONGEST_FORWARD_MS = 15 * 60_000;
 /** How long a request waits for its place. */
 const PATIENCE_MS = 30_000;
-/** Questions about who callers are never wait for their writes, nor these for them. */
+/**
+ * Questions about callers' identity have their own connections, so that they and forwarded requests never wait for each
+ * other.
+ */
 const IDENTIFIED_AT_ONCE = 16;
 
 interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "isAbsolute" | "body"> {
@@ -33,7 +36,7 @@ interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "isAbsol
   headers?: Record<string, string>;
 }
 
-/** A request whose answer is forwarded. `signal`: its reader has gone. */
+/** A request whose answer is forwarded. `signal`: its caller has gone. */
 interface ForwardedRequest extends OwnRequest {
   signal?: AbortSignal;
   conditional?: Conditional;
@@ -46,7 +49,7 @@ interface OwnQuery {
   variables: object;
 }
 
-/** Asks by connections of its own. */
+/** A client with connections of its own. */
 class OwnClient {
   readonly #transport: Transport;
   readonly #upstreamUrl: string;
@@ -104,9 +107,9 @@ interface OwnContext extends Pick<Stores, "clock" | "metrics" | "tracing"> {
   config: { upstreamUrl: string };
 }
 
-/** Asks upstream with callers' own tokens: what it costs is theirs, so nothing of the mirror's quota is leased. */
+/** Asks upstream with callers' own tokens. They pay with their own quota, so none of the mirror's is leased. */
 export class OnBehalf {
-  /** Asks who a caller is and what they see, in a line of its own. Throws as `forward` does. */
+  /** Asks who a caller is and what they see, with connections of its own. Throws as `forward` does. */
   readonly identity: Pick<OwnClient, "send" | "graphql">;
   readonly #ctx: OwnContext;
   readonly #identifying: OwnClient;
@@ -128,8 +131,8 @@ export class OnBehalf {
   }
 
   /**
-   * One forwarded request, sent once: in a line of their own, such requests hold up nothing else. Answers
-   * whatever upstream says, as it arrives. Its place is free again once the body is read or destroyed.
+   * Sends one forwarded request once. Such requests have their own places, so they delay nothing else. Answers whatever
+   * upstream says, as it arrives. The place is free again once the body is read or destroyed.
    * @throws UpstreamUnavailableError when no answer begins; the signal's reason
    */
   async forward(request: ForwardedRequest): Promise<Opened> {
@@ -145,7 +148,7 @@ export class OnBehalf {
   }
 
   /**
-   * One page, read as `Upstream.get` reads it, and asked for once. It has no validator: it is what this token is shown.
+   * Reads one page as `Upstream.get` does, and asks once. The page has no validator, since it is for this token alone.
    * @throws CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
    */
   async get(token: string, path: string): Promise<ReadAnswer> {

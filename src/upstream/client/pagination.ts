@@ -22,7 +22,7 @@ function isPageRelation(relation: string): relation is keyof Links {
   return relation === "next" || relation === "prev" || relation === "first" || relation === "last";
 }
 
-/** How many pages are left from `path` on; null where no last page is named, as by lists paged by cursor. Pure. */
+/** How many pages are left from `path` on; null if no last page is named, as in lists paged by cursor. Pure. */
 export function pagesLeft(path: string, { last }: Links): number | null {
   const lastPage = last === undefined ? null : pageNumber(last);
   return lastPage === null ? null : lastPage - (pageNumber(path) ?? 1) + 1;
@@ -39,7 +39,7 @@ export function pageNumber(path: string): number | null {
  * page: the ETag covers the body and not the Link header. Pure.
  */
 export function isFullPage(path: string, body: unknown): boolean {
-  // A list in an object stands beside its `total_count`, so its ETag changes with every row that comes or goes.
+  // A list inside an object has a `total_count` beside it, so the ETag changes with every added or removed row.
   if (!Array.isArray(body)) return false;
   // GitHub answers all matching references at once, however many are asked for.
   if (path.includes("/git/matching-refs/")) return false;

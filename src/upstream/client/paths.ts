@@ -1,14 +1,17 @@
-/** More layers of percent-encoding than any proxy takes off. */
+/** More layers of percent-encoding than any proxy decodes. */
 const MAX_LAYERS = 4;
 
-/** A path leads elsewhere than it says once a proxy decodes it, so it is not sent. It is a bug of ours: callers' paths are checked. */
+/**
+ * A path would lead elsewhere after a proxy decodes it, so it is not sent. This is a bug of ours, since callers' paths
+ * are checked.
+ */
 export class UnsafePathError extends Error {
   override name = "UnsafePathError";
 }
 
 /**
- * Whether a path leads where it says, however often its percent-encoding is taken off: no segment is dots, and there is no
- * backslash, NUL or other control character. An encoded slash may stand, since names of labels have it. Pure.
+ * Whether a path leads to the same place however often it is decoded. No segment may be dots, and no backslash or
+ * control character may occur. An encoded slash is allowed, since names of labels have it. Pure.
  * @param path with or without its query
  */
 export function isSafePath(path: string): boolean {
@@ -18,7 +21,7 @@ export function isSafePath(path: string): boolean {
     if (/[\\\u0000-\u001f\u007f]/.test(text) || /(^|\/)\.{1,2}(\/|$)/.test(text)) return false;
     if (!text.includes("%")) return true;
     const inner = decodedOnce(text);
-    // What is no encoding is what it is.
+    // A text that decodes to itself, or not at all, stays as it is.
     if (inner === null || inner === text) return true;
     text = inner;
   }

@@ -3,7 +3,7 @@ interface Waiter {
   admit: () => void;
 }
 
-/** Bounds what is under way at once: in all, and for each name. What finds no place waits for one, in order. */
+/** Bounds the work under way: in all, and for each name. Further work waits for a place, in order. */
 export class Places {
   readonly #inAll: number;
   readonly #perName: number;

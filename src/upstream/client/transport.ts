@@ -18,9 +18,9 @@ export interface TransportLimits {
   headersTimeoutMs: number;
   /** Between two pieces of the body. */
   bodyTimeoutMs: number;
-  /** For the whole exchange, against an answer that trickles in for ever. */
+  /** For the whole exchange, against an answer that trickles in without end. */
   totalTimeoutMs: number;
-  /** The largest body, unpacked; -1: any, which is for bodies that are forwarded. A hundred full issues are some 7 MB. */
+  /** The largest body, unpacked; -1: any size, for forwarded bodies. A hundred full issues are some 7 MB. */
   maxBodyBytes: number;
 }
 
@@ -48,7 +48,7 @@ export interface TransportRequest {
   isAbsolute?: boolean;
   headers: Record<string, string>;
   body?: string | Buffer | null;
-  /** Leaves the body of a success on its way. */
+  /** Answers a success before its body has arrived. */
   isOpened?: true;
   signal?: AbortSignal | undefined;
 }
@@ -59,9 +59,9 @@ export interface Received {
   /** Names in lower case. */
   headers: UpstreamHeaders;
   text: string;
-  /** The body as it came, if that was gzipped. */
+  /** The body as it came, if it was gzipped. */
   packed?: Buffer;
-  /** Of a success that was asked for in this way; the text is empty then. As in `Opened`. */
+  /** The arriving body of a success, if `isOpened` was set; `text` is then empty. As in `Opened`. */
   body?: Readable;
 }
 
@@ -83,7 +83,7 @@ export class Transport {
     this.#pool = new Pool(origin, {
       connections: limits.connections,
       pipelining: 1,
-      // One stream's fault would take all requests of its connection with it.
+      // With HTTP/2, a fault of one stream would end all requests of its connection.
       allowH2: false,
       connect: { timeout: limits.connectTimeoutMs },
       headersTimeout: limits.headersTimeoutMs,
@@ -118,7 +118,7 @@ export class Transport {
    */
   async open(request: TransportRequest): Promise<Opened> {
     return await this.#ask(request, "identity", async ({ statusCode, headers, body }) => {
-      // A reader of the body meets its error; one that destroys it wants none.
+      // A reader of the body gets its error. After a destroy nobody listens, so the error has to be caught here.
       body.on("error", () => {});
       return { status: statusCode, headers, body };
     });
@@ -170,7 +170,7 @@ export class Transport {
     }
   }
 
-  /** Lets what is under way finish, and breaks off what takes longer than `graceMs`. */
+  /** Lets requests under way finish, and breaks off those that take longer than `graceMs`. */
   async close(graceMs: number): Promise<void> {
     if (this.#pool.closed || this.#pool.destroyed) return;
     const timer = setTimeout(() => void this.#pool.destroy(), graceMs);
@@ -220,7 +220,7 @@ function outageOf(error: unknown): OutageKind | null {
       return isConnecting ? "unreachable" : "interrupted";
     default:
       if (code.startsWith("HPE_")) return "unreadable";
-      // A certificate that does not hold ends the handshake, before anything was sent.
+      // A bad certificate ends the handshake, before anything is sent.
       return /^(EPROTO|ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code) ? "unreachable" : null;
   }
 }

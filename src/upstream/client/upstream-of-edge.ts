@@ -1,7 +1,7 @@
 import { AtCentreError } from "../../operations/at-centre.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** Upstream as an edge has it: all that asks with the mirror's credentials, and spends their quota, is for the centre. */
+/** Upstream in an edge, which must not spend the quota of the mirror's credentials: only the centre does. */
 export function upstreamOfEdge(): Upstream {
   const refuse = async () => {
     throw new AtCentreError("An edge asks upstream nothing with the mirror's credentials");

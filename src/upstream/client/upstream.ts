@@ -14,15 +14,18 @@ export interface GetOptions {
   priority: Priority;
   /** Ask with the stored validator, if there is one. The answer may then be `unchanged`, which costs nothing. */
   conditional?: boolean;
-  /** Ask without it, and keep all the same what is needed to ask conditionally later. */
+  /** Ask unconditionally, and still keep a validator for later. */
   anew?: boolean;
   /** The only credential to ask: a token's fingerprint, `installation-ID` or `app`. Unset: one that sees it and has the most left. */
   credential?: string;
   /** A media type instead of `application/vnd.github+json`. A body that is not JSON is then answered as its text. */
   accept?: string;
-  /** For whom it is read, as their quota is named. */
+  /** The caller for whom the page is read, by the name of their quota. */
   caller?: string;
-  /** The answer is believed, so another mirror has to be certain of it. Default: what a refresh reads is. */
+  /**
+   * Whether the answer will be believed, so that an upstream mirror has to be certain of it. Default: true for a
+   * refresh.
+   */
   isBelieved?: boolean;
   signal?: AbortSignal;
 }
@@ -34,11 +37,11 @@ export interface UpstreamOptions extends Pick<GetOptions, "priority" | "caller" 
 
 /**
  * `seenAt` is our clock when the request began: what upstream changed before that moment is in the answer.
- * `upstreamNow` is upstream's clock at the answer, in whole seconds.
- * `asOf`: upstream is a mirror itself, and shows at least what its own upstream showed then. Null: it is none.
+ * `upstreamNow` is upstream's clock at the answer, in whole seconds. `asOf`: upstream is a mirror itself, and shows at
+ * least its own upstream's state of that time. Null: upstream is no mirror.
  */
 export type ReadAnswer = AnswerOfSource & {
-  /** What a refresh must not believe of it; see `isDoubtful`. */
+  /** The resources in the answer that a refresh must not believe; see `isDoubtful`. */
   doubts?: Doubts | undefined;
   /** Upstream is a mirror itself, and its own upstream does not show it these phases: see `sync/reads/phases.ts`. */
   missing?: readonly string[] | undefined;
@@ -58,7 +61,7 @@ type AnswerOfSource =
     }
   /** Upstream confirms what we stored. `next` is the page that followed it. */
   | { kind: "unchanged"; seenAt: Date; upstreamNow: Date; asOf: Date | null; next: string | null }
-  /** `location` is a path when it is below UPSTREAM_URL. null: upstream says "moved" and not where to; it is gone from here. */
+  /** `location` is a path if it is below UPSTREAM_URL; null: upstream says "moved", but not where to. */
   | { kind: "moved"; location: string | null }
   /** Deleted, or not visible to our credential: upstream does not tell the two apart, except by 410 (deleted) and 451 (blocked). */
   | { kind: "missing"; status: 404 | 410 | 451; message: string };
@@ -99,7 +102,7 @@ export interface WriteRequest {
   contentType?: string;
   accept?: string;
   apiVersion?: string;
-  /** RFC 7240: who does not know it ignores it. */
+  /** RFC 7240: a server that does not know the preference ignores it. */
   prefer?: string;
 }
 
@@ -134,21 +137,21 @@ export interface Upstream {
    * the whole group, by the id of any of its members (`GraphqlOptions.repository`). Without an App there is one group.
    */
   groups(repositoryIds: readonly number[]): Promise<number[][]>;
-  /** The App's installations or the tokens' owners have changed in Postgres. */
+  /** Call it when the App's installations or the tokens' owners have changed in Postgres. */
   credentialsChanged(): void;
-  /** A credential that was rejected may be accepted now: it is not left alone any longer. */
+  /** Lets a rejected credential be tried again at once, since it may be accepted now. */
   tryAgain(credential: string): Promise<void>;
-  /** Lets what is under way finish. */
+  /** Lets requests under way finish. */
   close(): Promise<void>;
 }
 
 export interface GraphqlOptions {
   priority: Priority;
-  /** The id of the repository that it is about: a credential that sees the repository is asked. */
+  /** The id of the document's repository: a credential that sees this repository is asked. */
   repository?: number;
   signal?: AbortSignal;
   /** As in `GetOptions`. */
   isBelieved?: boolean;
-  /** Is told each answer as it arrived, also one that is then an error. */
+  /** Called with each answer as it arrived, even if it then becomes an error. */
   onAnswer?: (answer: { status: number; headers: Record<string, string | string[] | undefined> }) => void;
 }

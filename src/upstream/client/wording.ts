@@ -1,6 +1,6 @@
 /**
- * What upstream says by its words alone: no status, header or code tells these apart. Everything that depends on such a
- * text stands here, and leaves this file as a value.
+ * Facts that only the words of upstream's answers tell, since no status, header or code does. Everything that depends
+ * on such a text is in this file, and leaves it as a value.
  */
 
 /** https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api#rate-limit-errors */
@@ -13,12 +13,15 @@ export function isSecondaryMessage(message: string): boolean {
   return /secondary rate limit|abuse detection/i.test(message);
 }
 
-/** A request with an installation's token and the wish for a new token are refused in the same words. */
+/**
+ * Upstream uses the same words for a request with the token of a suspended installation, and for a request for a new
+ * one.
+ */
 export function isSuspension(status: number, message: string): boolean {
   return status === 403 && /installation has been suspended/i.test(message);
 }
 
-/** 410 is also said of an issue that was deleted. Both wordings were seen. */
+/** A deleted issue gets a 410, too. Both wordings were seen. */
 export function isIssuesOff(message: string): boolean {
   return /issues (has been|are) disabled/i.test(message);
 }
@@ -28,7 +31,7 @@ export function isDuplicateHook(status: number, body: string): boolean {
   return status === 422 && body.includes("already exists");
 }
 
-/** A server that is older than a field or a type of our documents. graphql-ruby's words. */
+/** The words of graphql-ruby, from a server older than a field or type of our documents. */
 export function isLackInSchema(message: string): boolean {
   return /doesn't exist on type|isn't a defined input type|no such type .* can't be|doesn't accept argument/i.test(
     message,

@@ -2,7 +2,7 @@ import type { UpstreamHeaders } from "../quota/headers.ts";
 import type { Received, TransportRequest } from "./transport.ts";
 import type { RawAnswer, WriteRequest } from "./upstream.ts";
 
-/** A write as it is sent, short of what says who sends it. Pure. */
+/** The request of a write, without its credential. Pure. */
 export function writeRequest(write: WriteRequest): TransportRequest {
   const { method, path, body, contentType = "application/json", accept, apiVersion, prefer } = write;
   const headers = {

@@ -17,9 +17,15 @@ import {
 
 /** The largest body that is kept, compressed. Pages of a hundred issues with long texts have some 300 kB. */
 const MAX_BODY_BYTES = 1024 * 1024;
-/** After a misprediction a route is left alone for this long. Upstream may change its ways, and change them back. */
+/**
+ * After a misprediction the ETags of a route are not computed for this long. Upstream may change its rule, and change
+ * it back.
+ */
 const DISTRUST_MS = 24 * 3_600_000;
-/** The ETag of an empty list covers these beside `[]`. GitHub's answers to signed requests vary on no other that we send. */
+/**
+ * The headers that the ETag of an empty list covers beside `[]`. GitHub's answers to signed requests vary on no other
+ * header of ours.
+ */
 const EMPTY_VARIES_BY = "accept authorization";
 
 const gzipAsync = promisify(gzip);
@@ -43,9 +49,9 @@ export interface Condition {
 /** Makes requests conditional, also for credentials that have never asked for the page. */
 export class Conditions {
   readonly #ctx: Pick<Stores, "config" | "db" | "clock" | "log">;
-  /** Routes whose ETags are made in another way than we think. */
+  /** Routes whose ETags were mispredicted. */
   readonly #distrusted: LRUCache<string, true>;
-  /** A sweep asks for thousands, several at a time. */
+  /** Gathered, since a sweep asks for thousands. */
   readonly #validators: Gather<string, Map<string, KnownValidator>>;
 
   constructor(ctx: Pick<Stores, "config" | "db" | "clock" | "log">) {
@@ -77,7 +83,7 @@ export class Conditions {
         ? null
         : { headers: { "if-modified-since": own.lastModified }, kind: "own", validator: own };
     }
-    // Its own first: they are of the same page, and what it confirms is then known for its present token.
+    // The credential's own validator comes first. A 304 then makes it valid for the present token.
     const others = [...known.values()].sort((a, b) => Number(b === own) - Number(a === own));
     const withBody = others.find(({ variesBy: varies }) => varies !== null);
     if (withBody && this.#isTrusted(key)) {
@@ -87,7 +93,7 @@ export class Conditions {
         return { headers: { "if-none-match": `"${etag}"` }, kind: "computed", validator: withBody };
       }
     }
-    // Less exact: what is embedded in a resource may change without moving its date.
+    // A date is less exact: embedded resources may change without moving it.
     const dated = others.find(({ lastModified }) => lastModified !== null);
     if (dated?.lastModified)
       return { headers: { "if-modified-since": dated.lastModified }, kind: "dated", validator: dated };
@@ -122,7 +128,10 @@ export class Conditions {
     };
   }
 
-  /** Upstream has confirmed the page: what was only computed is now known, and what is in use is kept. */
+  /**
+   * Notes that upstream has confirmed the page. A computed validator becomes a stored one, and a used one is kept
+   * longer.
+   */
   async confirmed(
     { kind, validator, headers }: Condition,
     { credential, madeFor }: Pick<Validator, "credential" | "madeFor">,
@@ -138,8 +147,8 @@ export class Conditions {
   }
 
   /**
-   * Tells what to keep of a page, so that its ETag can be computed for another credential. Nothing if this is switched off,
-   * or if upstream's tag for this very answer differs from our prediction.
+   * What to keep of a page so that its ETag can be computed for another credential. Nothing if this is switched off, or
+   * if upstream's ETag of this very answer was mispredicted.
    */
   async bodyOf(
     validator: Validator,
@@ -164,7 +173,7 @@ export class Conditions {
   }
 }
 
-/** Whether the tag is for the credential's present token. A tag that covers no token outlives all changes of it. */
+/** Whether the ETag is valid for the credential's present token. An ETag that covers no token is valid for all. */
 function isFor({ etag, madeFor, variesBy: varies }: KnownValidator, sent: Record<string, string>): boolean {
   if (etag === null || madeFor === null) return true;
   const isOfToken = varies === null || varies.split(" ").includes("authorization");
@@ -173,7 +182,7 @@ function isFor({ etag, madeFor, variesBy: varies }: KnownValidator, sent: Record
 
 interface LastRow {
   id: unknown;
-  /** Those of a list that holds this row alone. */
+  /** The conditions of a list with this row alone. */
   conditions: PageConditions;
 }
 
@@ -184,7 +193,7 @@ export interface PageConditions {
   for(credential: string, sent: Record<string, string>): Promise<Condition | null>;
 }
 
-/** The answer behind a 304 that confirms an empty list, where nothing of it was stored yet. */
+/** The full answer for a 304 that confirms an empty list, of which nothing was stored yet. */
 export function emptyPage({ headers }: Condition, { headers: answered }: Received): Received {
   const etag = headers["if-none-match"];
   return { status: 200, headers: { ...answered, vary: EMPTY_VARIES_BY.replace(" ", ", "), etag }, text: "[]" };

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { UpstreamHeaders } from "../quota/headers.ts";
 
 /**
- * How upstream makes its ETags. Others found out and published it; upstream promises nothing
+ * How upstream makes its ETags. Others published the rule, and upstream does not promise it
  * (https://github.com/bored-engineer/github-conditional-http-transport). The tag is SHA-256 over these request headers'
  * values, each followed by a colon, and then the body before compression. Only headers that the answer's Vary names
  * count. So we can compute a stored page's tag for a token that has never asked for the page.

@@ -1,6 +1,6 @@
 /**
- * The free question that shows whether a full last page has a successor by now. The page's own 304 does not show it,
- * because an ETag does not cover the Link header.
+ * The free question whether a full last page has a successor by now. The page's own 304 does not tell, because an ETag
+ * does not cover the Link header.
  *
  * - page: the list is paged by number, so the next page has an address. While there is no such page, it is an empty
  *   list.

@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import type { Stores } from "../../stores.ts";
 
-/** What upstream gave us to ask one question again without cost, with one credential. */
+/** The means to ask one question again for free, with one credential. */
 export interface Validator {
   /** Names the credential: upstream's ETags depend on the token. */
   credential: string;
@@ -40,7 +40,7 @@ const BODIES_AT_ONCE = 10_000;
  */
 export async function saveValidator(tx: Transaction, validator: Validator): Promise<void> {
   const { credential, path, etag, lastModified, next, isFull, seenAt, body, variesBy, usedAt, madeFor } = validator;
-  // They concern different rows, and neither needs the other's answer.
+  // The two statements concern different rows, and neither needs the other's answer.
   await together([
     tx.query(sql`
       insert into validators
@@ -61,18 +61,18 @@ export async function forgetValidators(tx: Transaction, { path }: Pick<Validator
   await tx.query(sql`delete from validators where path = ${path}`);
 }
 
-/** Remembers this validator alone: the rows are those of this answer, whichever answer is the newest. */
+/** Remembers this validator alone, even if it is not the newest: the stored rows are those of its answer. */
 export async function replaceValidators(tx: Transaction, validator: Validator): Promise<void> {
   await forgetValidators(tx, validator);
   await saveValidator(tx, validator);
 }
 
-/** Forgets every page with such a path, in the words of `like`. */
+/** Forgets every page whose path matches, with the wildcards of `like`. */
 export async function forgetValidatorsLike(db: Queries, paths: readonly string[]): Promise<void> {
   await db.query(sql`delete from validators where path like any(${paths}::text[])`);
 }
 
-/** The validators of each page, by credential: all for one answer, the newest. */
+/** The validators of each page, by credential. All are for the same, newest answer. */
 export async function findValidators(db: Database, paths: readonly string[]): Promise<Map<string, KnownValidator>[]> {
   const rows = await db.prepared<KnownValidator>(sql`
     select credential, path, etag, last_modified as "lastModified", next, is_full as "isFull", seen_at as "seenAt",
@@ -111,7 +111,7 @@ export async function copyValidator(
         where validators.seen_at = excluded.seen_at`);
 }
 
-/** Notes that the validator is of use, once a day. */
+/** Notes that the validator is used, once a day. */
 export async function touchValidator(
   db: Queries,
   { credential, path, usedAt }: KnownValidator,
@@ -148,10 +148,9 @@ export async function pruneValidators(
 }
 
 /**
- * Keeps the bodies of all pages below `validatorBodiesBytes` together: those that were of no use for longest go first, down to
- * nine tenths of it, and no more than BODIES_AT_ONCE in one call. Their validators stay, and cost nothing as long as the token is
- * the same. Answers how many went.
- * As long as the whole table takes less, none of it is read: the bodies are compressed, and take no less room than their size.
+ * Keeps the bodies of all pages together below `validatorBodiesBytes`. It deletes those that were unused for longest,
+ * down to nine tenths, at most BODIES_AT_ONCE in one call. The validators stay, and keep requests free as long as the
+ * token is the same. Answers how many bodies were deleted. While the whole table is smaller, it reads none of it.
  */
 export async function pruneBodies({ db, config }: Pick<Stores, "db" | "config">): Promise<number> {
   const most = config.validatorBodiesBytes;

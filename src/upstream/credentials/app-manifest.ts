@@ -3,7 +3,7 @@ import { failureOf } from "../client/answer.ts";
 import { UpstreamRefusedError } from "../client/errors.ts";
 import { ONE_REQUEST, OWN_HEADERS, Transport } from "../client/transport.ts";
 
-/** A GitHub App that has just been made, with what upstream tells of it this one time. */
+/** A GitHub App that has just been made, with the secrets that upstream tells only once. */
 export interface NewApp {
   id: number;
   slug: string;
@@ -17,7 +17,7 @@ export interface NewApp {
 }
 
 /**
- * Exchanges the code that upstream's page handed to our page for the App and its secrets. The code is all that upstream asks for.
+ * Exchanges the code from upstream's page for the App and its secrets. Upstream asks for no other credential.
  * @throws UpstreamUnavailableError, UpstreamRefusedError
  */
 export async function convertManifest(upstreamUrl: string, code: string): Promise<NewApp> {
@@ -27,7 +27,7 @@ export async function convertManifest(upstreamUrl: string, code: string): Promis
     const received = await transport.send({ method: "POST", path, headers: OWN_HEADERS, body: "" });
     if (received.status === 404)
       throw new UpstreamRefusedError(404, "Upstream does not know this code: it holds once, for an hour", null);
-    // The path has the code in it, which is a secret as long as it holds.
+    // The path contains the code, which is secret until it expires.
     if (received.status !== 201) throw failureOf("/app-manifests/…/conversions", received);
     const app = objectOf(JSON.parse(received.text));
     const id = numberOf(app.id);

@@ -3,7 +3,7 @@ import type { Clock } from "../../stores.ts";
 
 /** How long a signature is used. GitHub docs: it may be valid for ten minutes at most. */
 const REUSED_MS = 5 * 60_000;
-/** GitHub docs: say that it was made a minute ago, against clocks that differ. The library takes half a minute off itself. */
+/** GitHub docs: date the signature a minute back, since clocks differ. The library itself takes off half a minute. */
 const BACKDATED_S = 30;
 /** `Date` counts whole seconds and answers take their time: a smaller difference says nothing. */
 const TOLERANCE_MS = 3_000;
@@ -33,7 +33,7 @@ export class AppSignature {
     return this.#last.text;
   }
 
-  /** Upstream's clock, as far as its answers told, in epoch milliseconds. */
+  /** Our estimate of upstream's clock from its answers, in epoch milliseconds. */
   upstreamNow(): number {
     return this.#clock.now().getTime() + this.#aheadMs;
   }
@@ -45,7 +45,8 @@ export class AppSignature {
   learn(date: string | string[] | undefined, sentAt: Date): boolean {
     const told = Date.parse([date].flat()[0] ?? "");
     if (Number.isNaN(told)) return false;
-    // Cut to whole seconds, so half a second late on average; and made at some moment of the exchange.
+    // The date is cut to whole seconds, so it is half a second late on average. Upstream took it at some moment of the
+    // exchange.
     const aheadMs = told + 500 - (sentAt.getTime() + this.#clock.now().getTime()) / 2;
     if (Math.abs(aheadMs - this.#aheadMs) <= TOLERANCE_MS) return false;
     this.#aheadMs = aheadMs;

@@ -3,20 +3,20 @@ import { sql } from "../../../db/sql.ts";
 import type { Stores } from "../../stores.ts";
 import { type Installation, installationCredential, loadInstallations } from "./installations.ts";
 
-/** The App itself, which signs its requests with its key. It may ask of its installations and its webhook, and of nothing else. */
+/** The App itself, which signs its requests with its key. It may only ask about its installations and its webhook. */
 export const APP = "app";
 
-/** A token or an installation by which upstream knows us. Only its name is ever stored, shown or logged. */
+/** A token or an installation that we use at upstream. Only its name is ever stored, shown or logged. */
 export interface KnownCredential {
   /** A token's fingerprint, or `installation-ID`: the same however often the installation's token is renewed. */
   id: string;
-  /** For people. */
+  /** The name that people see. */
   name: string;
   /** The quota that it spends: the tokens of one user share theirs. */
   ledger: string;
   /** Null for a token. */
   installation: Installation | null;
-  /** Why it cannot be used, and what to do; null as far as we know. */
+  /** Why the credential cannot be used, and what to do; null: no problem is known. */
   problem: string | null;
 }
 
@@ -46,7 +46,7 @@ function suspension({ account, suspendedAt }: Installation): string | null {
   );
 }
 
-/** Each token's owner by the token's fingerprint, as far as upstream was asked. A single token shares its quota with no other. */
+/** Each token's known owner, by fingerprint. A single token needs none, since no other shares its quota. */
 async function loadOwners(
   { db }: Pick<Stores, "db">,
   fingerprints: readonly string[],
@@ -62,7 +62,7 @@ export function parseTokens(tokens: readonly string[]): ReadonlyMap<string, stri
   return new Map(tokens.map((token) => [fingerprint(token), token]));
 }
 
-/** Names a token without telling it: the first 16 hex digits of its SHA-256. */
+/** Names a token without revealing it: the first 16 hex digits of its SHA-256. */
 export function fingerprint(token: string): string {
   return createHash("sha256").update(token).digest("hex").slice(0, 16);
 }

@@ -4,7 +4,7 @@ import { seal, sealingKey, unseal } from "../../config/sealing.ts";
 import { RedisSilentError, withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 
-/** The token for an installation's requests; it holds for an hour. GitHub docs: opaque, of any length. */
+/** The token for an installation's requests, valid for an hour. GitHub docs: opaque, of any length. */
 export interface InstallationToken {
   text: string;
   /** By upstream's clock, in epoch milliseconds. */
@@ -34,9 +34,9 @@ export class InstallationTokens {
   readonly #space: string;
   readonly #known = new Map<number, InstallationToken>();
   readonly #underWay = new Map<number, Promise<InstallationToken>>();
-  /** When making a token failed though the last one still served: it is not tried again with every request. */
+  /** When making a token failed while the last one was still valid, so that not every request tries again. */
   readonly #failedAt = new Map<number, number>();
-  /** Tokens that upstream would not take, though they were not over. */
+  /** Tokens that upstream refused before they expired. */
   readonly #refused = new Map<number, string>();
 
   /** @param make asks upstream for a new one */
@@ -52,7 +52,7 @@ export class InstallationTokens {
     this.#space = `${redisPrefix}:app:${appId}:installation`;
   }
 
-  /** A token that upstream takes for a minute at least. @throws what `make` throws */
+  /** A token that is valid for at least another minute. @throws what `make` throws */
   async of(installationId: number): Promise<string> {
     const known = this.#known.get(installationId);
     if (known && this.#leftMs(known) > RENEW_MS) return known.text;
@@ -63,7 +63,7 @@ export class InstallationTokens {
       this.#obtain(installationId).finally(() => this.#underWay.delete(installationId)),
     );
     if (isUsable) {
-      // The old one still serves. Once it is over, the first request that needs a new one says what is wrong.
+      // The old token is still valid. After it expires, the first request that needs a new one reports the error.
       underWay.catch((error: Error) => {
         this.#failedAt.set(installationId, this.#upstreamNow());
         this.#ctx.log.warn({ installationId, reason: error.message }, "An installation's token cannot be renewed yet");
@@ -73,7 +73,7 @@ export class InstallationTokens {
     return (await underWay).text;
   }
 
-  /** Upstream does not take the token: it is over or was revoked. It is never used again; other ones may be. */
+  /** Drops a token that upstream refused, since it expired or was revoked. It is never used again. */
   async discard(installationId: number, text: string): Promise<void> {
     this.#refused.set(installationId, text);
     if (this.#known.get(installationId)?.text === text) this.#known.delete(installationId);
@@ -84,7 +84,7 @@ export class InstallationTokens {
   async #obtain(installationId: number): Promise<InstallationToken> {
     const place = randomBytes(8).toString("hex");
     const lock = `${this.#tokenKey(installationId)}:making`;
-    // By the monotonic clock: it bounds how long this process really waits for another one.
+    // By the monotonic clock, since this bounds how long the process really waits for another one.
     const end = performance.now() + MAKING_MS;
     for (;;) {
       const shared = await this.#read(installationId);
@@ -93,7 +93,7 @@ export class InstallationTokens {
         return shared;
       }
       const isOurs = await this.#redis(() => this.#ctx.redis.set(lock, place, "PX", MAKING_MS, "NX"));
-      // Redis is away, or the process that makes it takes too long: better two tokens than none.
+      // Redis is away, or the other process takes too long: better two tokens than none.
       if (isOurs === null || isOurs.reply === "OK" || performance.now() > end) break;
       await sleep(LOOK_MS);
     }

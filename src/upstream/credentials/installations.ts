@@ -19,7 +19,7 @@ export function installationCredential(id: number): string {
   return `installation-${id}`;
 }
 
-/** The id, when the credential is an installation. Pure. */
+/** The installation's id; null: the credential is no installation. Pure. */
 export function installationOf(credential: string): number | null {
   const [, id] = /^installation-(\d+)$/.exec(credential) ?? [];
   return id === undefined ? null : Number(id);

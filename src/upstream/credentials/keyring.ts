@@ -11,28 +11,28 @@ import { type InstallationToken, InstallationTokens } from "./installation-token
 import { findInstallations, type Installation, installationCredential, installationOf } from "./installations.ts";
 import { repositoryPathIn } from "./visibility.ts";
 
-/** How long we believe which installations there are, and which of them covers a repository. */
+/** How long the known installations are believed. */
 const KNOWN_MS = 5_000;
 const COVERING_MS = 60_000;
-/** Outside its coverage every installation sees the same: what is public. So a few are enough to ask. */
+/** Outside its coverage every installation sees only public repositories, so asking a few is enough. */
 const MOST_STRANGERS = 10;
 
 export interface Candidates {
   all: readonly string[];
-  /** The credentials among them that surely see the resource; they go first. */
+  /** The credentials that surely see the resource; they are tried first. */
   preferred: readonly string[];
 }
 
-/** All our credentials at upstream: what each one sees, and the string that each shows. */
+/** All our credentials at upstream: which one may see a path, and each one's Authorization string. */
 export class Keyring {
   readonly #ctx: Pick<Stores, "config" | "db" | "redis" | "clock" | "log">;
   readonly #tokens: ReadonlyMap<string, string>;
   readonly #app: { signature: AppSignature; tokens: InstallationTokens } | null;
   #known: { credentials: readonly KnownCredential[]; loadedAt: number } | null = null;
   #loading: Promise<readonly KnownCredential[]> | null = null;
-  /** How often all was forgotten. What was asked for before may be old, and is not remembered. */
+  /** Counts the calls of `forget`. A read that began before one may be old, so it is not remembered. */
   #forgotten = 0;
-  // `max` would make room for all of them at once, for 10 ms of every command's start.
+  // `max` would allocate all entries at once, which takes 10 ms of every command's start.
   readonly #covering = new LRUCache<number, { installationId: number | null }>({
     maxSize: 50_000,
     sizeCalculation: () => 1,
@@ -40,7 +40,7 @@ export class Keyring {
     perf: { now: () => this.#now() },
   });
 
-  /** @param post sends a POST as the App, and answers whatever comes */
+  /** @param post sends a POST as the App, and answers whatever upstream says */
   constructor(
     ctx: Pick<Stores, "config" | "db" | "redis" | "clock" | "log">,
     post: (path: string) => Promise<Received>,
@@ -68,7 +68,7 @@ export class Keyring {
     if (isOfApp(path)) return { all: [APP], preferred: [] };
     const installations = await this.#installations();
     const usable = installations.filter(({ suspendedAt }) => suspendedAt === null);
-    // GitHub docs: an installation is no user, and is refused what is a user's own.
+    // GitHub docs: an installation is no user, so it is refused a user's own resources.
     if (/^\/user(?=[/?]|$)/.test(path) && tokens.length > 0) return { all: tokens, preferred: [] };
     const covering = await this.#coveringOf(path, installations);
     if (covering === "lost") {
@@ -93,7 +93,10 @@ export class Keyring {
     return { all, preferred: [] };
   }
 
-  /** The repositories of each usable installation, and the rest, so that one credential sees all of a group. In the given order. */
+  /**
+   * Groups repositories by usable installation, and the rest in one group, so that one credential sees a whole group.
+   * Keeps the order.
+   */
   async groups(repositoryIds: readonly number[]): Promise<number[][]> {
     if (!this.#app || repositoryIds.length === 0) return repositoryIds.length === 0 ? [] : [[...repositoryIds]];
     const covering = await findInstallations(this.#ctx.db, repositoryIds);
@@ -105,7 +108,7 @@ export class Keyring {
     return [...Map.groupBy(repositoryIds, groupOf).values()];
   }
 
-  /** The value of the Authorization header. @throws CredentialUnusableError; what asking upstream for a token throws */
+  /** The value of the Authorization header. @throws CredentialUnusableError; any error of asking upstream for a token */
   async authorization(credential: string): Promise<string> {
     const token = this.#tokens.get(credential);
     if (token !== undefined) return `Bearer ${token}`;
@@ -142,13 +145,13 @@ export class Keyring {
   readonly ledgerOf = (credential: string): string =>
     this.#known?.credentials.find(({ id }) => id === credential)?.ledger ?? credential;
 
-  /** Makes sure that `ledgerOf` knows what Postgres knows. The App itself has its own, and can be asked without Postgres. */
+  /** Loads the ledgers of `ledgerOf` from Postgres. The App itself has its own ledger, and needs no Postgres. */
   async prepare(path: string): Promise<void> {
     if (this.#app && isOfApp(path)) return;
     if (this.#tokens.size > 1 || this.#app) await this.#load();
   }
 
-  /** Something has been learned of the installations or the tokens: it is read anew. */
+  /** Forgets the known credentials, since installations or owners have changed. The next use reads them anew. */
   forget(): void {
     this.#forgotten += 1;
     this.#known = null;
@@ -156,7 +159,7 @@ export class Keyring {
     this.#covering.clear();
   }
 
-  /** How many different credentials an ask may meet. */
+  /** How many different credentials a request may try. */
   get size(): number {
     return this.#tokens.size + (this.#known?.credentials.length ?? 0) + 1;
   }
@@ -176,12 +179,12 @@ export class Keyring {
     this.#loading = loading;
     try {
       const credentials = await loading;
-      // Something was learned meanwhile, and what was read may be older than that.
+      // `forget` was called meanwhile, so these rows may be too old.
       if (forgotten !== this.#forgotten) return await this.#load();
       this.#known = { credentials, loadedAt: this.#now() };
       return credentials;
     } catch (error) {
-      // While Postgres is away, the knowledge of a moment ago is the best guess.
+      // While Postgres is away, the last known credentials are the best guess.
       if (!this.#known || !isPostgresOutage(error)) throw error;
       return this.#known.credentials;
     } finally {
@@ -190,8 +193,8 @@ export class Keyring {
   }
 
   /**
-   * The installation that covers what the path is about, by the repository's id, or else by the account's name. "lost": an
-   * installation covered it and no longer does. Its owner may have meant that, so no other installation is asked.
+   * The installation that covers the path's repository, or else the path's account. "lost": an installation covered the
+   * repository and no longer does. The owner may have wanted that, so no other installation is asked.
    */
   async #coveringOf(path: string, installations: readonly Installation[]): Promise<Installation | "lost" | null> {
     const [, id] = /^\/repositories\/(\d+)/.exec(repositoryPathIn(path) ?? "") ?? [];
@@ -216,7 +219,7 @@ export class Keyring {
   }
 }
 
-/** Whether only the App itself is answered there. Pure. */
+/** Whether upstream answers the path only to the App itself. Pure. */
 function isOfApp(path: string): boolean {
   return /^\/app(?=[/?]|$)/.test(path);
 }

@@ -8,8 +8,8 @@ import { parseTokens } from "./credentials.ts";
 type TokenStores = Pick<Stores, "config" | "db">;
 
 /**
- * The fingerprints of tokens whose owner matters and is not known. The tokens of one user share one quota, and a user's own
- * token sees what no other does.
+ * The fingerprints of tokens whose owner is unknown and matters. The tokens of one user share a quota, and only a
+ * user's own token sees their private resources.
  */
 export async function tokensWithoutOwner({ config, db }: TokenStores): Promise<string[]> {
   const tokens = [...parseTokens(config.upstreamTokens).keys()];

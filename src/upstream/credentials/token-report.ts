@@ -12,20 +12,20 @@ import { RATE_LIMIT } from "../client/graphql.ts";
 import { ONE_REQUEST, OWN_HEADERS, type Received, Transport } from "../client/transport.ts";
 import { fingerprint } from "./credentials.ts";
 
-/** Upstream's answers about one token. The token itself is nowhere in it. */
+/** Upstream's answers about one token, without the token itself. */
 export interface TokenReport {
   fingerprint: string;
   /** "rejected": upstream does not accept it. "spent": a limit keeps us from asking more. */
   state: "accepted" | "rejected" | "spent";
   /** The token's user; null for an app's token, which has none, or while upstream cannot be asked. */
   login: string | null;
-  /** Of a classic token; null: upstream does not tell (fine-grained and app tokens). */
+  /** The scopes of a classic token; null: upstream does not tell (fine-grained and app tokens). */
   scopes: string[] | null;
   /** By bucket; empty where upstream limits nothing. */
   quota: { bucket: string; limit: number; remaining: number; resetAt: Date }[];
   /** How far upstream's clock is ahead of ours, to a second. Null: its answer had no date. */
   aheadMs: number | null;
-  /** The full names that the token does not see, of those asked about; null if that could not be asked. */
+  /** The full names among those asked about that the token does not see; null if that could not be asked. */
   unseen: string[] | null;
   unseenUnknown: string | null;
 }
@@ -64,7 +64,7 @@ export async function reportToken(
     unseen: null,
     unseenUnknown: "upstream does not accept it",
   };
-  // GitHub docs: an enterprise server without limits answers 404 here, and means nothing by it.
+  // GitHub docs: an enterprise server without limits answers 404 here, which is no error.
   if (status >= 500 || (status >= 300 && ![401, 403, 404, 429].includes(status)))
     throw failureOf("/rate_limit", received);
   if (report.state !== "accepted")
@@ -81,7 +81,7 @@ export async function reportToken(
   }
 }
 
-/** GitHub docs: this one request is free, so it takes no lease; and it is answered when all else is spent. */
+/** GitHub docs: this request is free, so it takes no lease, and it is answered even when the quota is spent. */
 async function askLimits({ config }: Pick<Stores, "config">, token: string): Promise<Received> {
   const transport = new Transport(config.upstreamUrl, ONE_REQUEST);
   try {
@@ -113,7 +113,7 @@ async function askUser(upstream: OpenUpstream): Promise<Pick<TokenReport, "login
   } catch (error) {
     // An app's token has no user.
     if (error instanceof UpstreamRefusedError) return { login: null };
-    // It may have been accepted a moment ago and be left alone for an earlier refusal.
+    // The token may have been accepted a moment ago, and may still be left alone for an earlier refusal.
     if (error instanceof CredentialRejectedError) return { login: null, state: "rejected" };
     if (error instanceof QuotaSpentError) return { login: null, state: "spent" };
     throw error;

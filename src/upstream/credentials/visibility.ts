@@ -1,19 +1,18 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../stores.ts";
 
-/** How long it is believed that a credential sees a repository, or does not. Rights change rarely, and without notice. */
+/** How long it is believed whether a credential sees a repository. Rights change rarely, and without notice. */
 const BELIEF_MS = 3_600_000;
 
 /**
- * Which credentials see which repositories. Upstream answers 404 both for what a token may not see and for what does
- * not exist. With several tokens, only a token that is known to see the repository can show that something in it is
- * missing.
+ * Which credentials see which repositories. Upstream's 404 means either "not for this token" or "does not exist". With
+ * several tokens, only a token that is known to see the repository can prove that something in it is missing.
  */
 export class Visibility {
   readonly #seen: LRUCache<string, boolean>;
 
   constructor(clock: Clock) {
-    // `max` would make room for all of them at once, for 10 ms of every command's start.
+    // `max` would allocate all entries at once, which takes 10 ms of every command's start.
     const perf = { now: () => clock.now().getTime() };
     this.#seen = new LRUCache({ maxSize: 50_000, sizeCalculation: () => 1, ttl: BELIEF_MS, perf });
   }

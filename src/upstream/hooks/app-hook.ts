@@ -3,7 +3,7 @@ import { UpstreamRefusedError } from "../client/errors.ts";
 import type { Upstream } from "../client/upstream.ts";
 import { refusal } from "./hooks.ts";
 
-/** The list of deliveries to all that the App is installed on. */
+/** The list of the App's deliveries, for all its installations. */
 export const APP_DELIVERIES = "/app/hook/deliveries";
 
 /** The App as upstream shows it to itself. */
@@ -13,13 +13,13 @@ export interface AppAtUpstream {
   name: string;
   /** The account that owns it. */
   owner: string;
-  /** What it asks accounts for: name to read, write or admin. */
+  /** The rights that the App asks accounts for: name to read, write or admin. */
   permissions: Record<string, string>;
-  /** The webhooks that it asked for. Events of its installations come in any case. */
+  /** The events that the App asked for. Events of its installations come in any case. */
   events: string[];
 }
 
-/** The App's one webhook, for all that it is installed on. */
+/** The App's one webhook, for all its installations. */
 export interface AppHook {
   url: string;
   hasSecret: boolean;
@@ -41,7 +41,7 @@ export async function readApp(upstream: Pick<Upstream, "get">): Promise<AppAtUps
   };
 }
 
-/** @throws UpstreamRefusedError when the App has no webhook (upstream says 404 to that) */
+/** @throws UpstreamRefusedError when the App has no webhook (upstream then answers 404) */
 export async function readAppHook(upstream: Pick<Upstream, "get">): Promise<AppHook> {
   const { url, secret } = await readOwn(upstream, "/app/hook/config");
   return { url: textOf(url) ?? "", hasSecret: Boolean(secret) };

@@ -15,8 +15,8 @@ export interface RepositoryHook {
 }
 
 /**
- * Upstream may be a Tain, which sends on what its own upstream sent: addresses there lead elsewhere than to UPSTREAM_URL, unless
- * its hook is told otherwise. As a key of the hook's config the service would refuse it.
+ * Upstream may be a Tain, whose payloads come from its own upstream. Their addresses do not lead to UPSTREAM_URL,
+ * unless this word in `Prefer` asks for it. The service would refuse such a key in a hook's config.
  */
 const OUR_ADDRESSES = "rewrite-urls";
 
@@ -24,16 +24,16 @@ const OUR_ADDRESSES = "rewrite-urls";
 type HookClient = Pick<Upstream, "get" | "write">;
 
 /**
- * Makes the repository's hook at upstream be as given, and answers its id. A hook with the same address is updated with
- * its secret, because upstream does not show the present secret. Without such a hook one is created. Safe to run twice.
- * @throws UpstreamRefusedError when the token may not manage hooks (upstream says 404 to that) or upstream refuses the
+ * Creates or updates the repository's hook at upstream, and answers its id. A hook with the same address always gets
+ * the secret again, because upstream does not show the present one. Safe to run twice.
+ * @throws UpstreamRefusedError when the token may not manage hooks (upstream then answers 404) or upstream refuses the
  *   hook; no error carries the secret
  */
 export async function ensureRepositoryHook(upstream: HookClient, hook: RepositoryHook): Promise<number> {
   return (await placeRepositoryHook(upstream, hook)).id;
 }
 
-/** The same; answers also the hook's path, which is elsewhere than its name says once the repository was renamed. */
+/** The same; answers also the hook's path, which differs from the given name after a rename of the repository. */
 export async function placeRepositoryHook(
   upstream: HookClient,
   hook: RepositoryHook,
@@ -49,7 +49,7 @@ export async function placeRepositoryHook(
   });
   if (created.status === 201) return placed(found.path, created);
   if (isDuplicateHook(created.status, created.body)) {
-    // Another process was quicker, or upstream's list lagged behind: it is there now.
+    // Another process was quicker, or upstream's list lagged: the hook is there now.
     const again = await findHook(upstream, hook);
     if (again.id !== null) return updateHook(upstream, hook, again.path, again.id);
   }
@@ -71,7 +71,7 @@ export interface HookAtUpstream {
 
 /**
  * All hooks of the repository, ours and others'.
- * @throws UpstreamRefusedError when the token may not see them (upstream says 404 to that)
+ * @throws UpstreamRefusedError when the token may not see them (upstream then answers 404)
  */
 export async function listRepositoryHooks(
   upstream: Pick<Upstream, "get">,
@@ -123,13 +123,13 @@ export async function deleteRepositoryHook(
   if (answer.status !== 204 && answer.status !== 404) throw refusal(answer, path, "");
 }
 
-/** One request that upstream made of a hook, and what came of it. */
+/** One attempt of upstream to send a delivery to a hook, with its outcome. */
 export interface SentDelivery {
   /** The attempt's id, in digits. Each attempt has one of its own, and all have the event's GUID. */
   id: string;
   guid: string;
   event: string;
-  /** Null for what concerns no repository. */
+  /** Null: the delivery concerns no repository. */
   repositoryId: number | null;
   /** By upstream's clock. */
   deliveredAt: Date;
@@ -199,7 +199,10 @@ async function findHook(
   return { path, id: hookAt(hooks, url) };
 }
 
-/** `path` is where the repository's hooks are, which is elsewhere once it was renamed. There are at most 20 for an event. */
+/**
+ * The repository's hooks, with their `path`, which differs from the given name after a rename. There are at most 20 for
+ * an event.
+ */
 async function readHooks(
   upstream: Pick<Upstream, "get">,
   fullName: string,
@@ -236,7 +239,10 @@ function wanted({ url, secret, events }: RepositoryHook) {
   return { active: true, events, config: { url, secret, content_type: "json", insecure_ssl: "0" } };
 }
 
-/** Upstream may repeat what it was sent, JSON inside JSON: the secret is taken out in each form it may have there. */
+/**
+ * The error of a refused write. Upstream may repeat the request, even as JSON inside JSON, so the secret is taken out
+ * in each form.
+ */
 export function refusal(answer: RawAnswer, path: string, secret: string): Error {
   const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
   if (secret === "") return failureOf(path, { status: answer.status, headers: answer.headers, text: answer.body });

@@ -3,7 +3,7 @@ import type { Priority } from "../client/upstream.ts";
 /** One bucket of a credential, as upstream's headers tell it. Instants are milliseconds by our clock. */
 export interface BucketState {
   limit: number;
-  /** The rest of the window, less the leases given out. */
+  /** The points left in the window, less the leases given out. */
   remaining: number;
   /** The end of the window as upstream names it, in epoch seconds by upstream's clock: the window's identity. */
   reset: number;
@@ -17,8 +17,7 @@ export interface SharedBucketState extends BucketState {
 }
 
 /**
- * The share of a known window that a class may still take: no more than is left above its floor, and no more than is left of our
- * share. Pure.
+ * The points of a known window that a class may still take: those above its floor, and within our share. Pure.
  * @param floor the share of the limit that stays untouched, for classes above
  * @param share the share of the limit that we may use at all: `QUOTA_SHARE`
  */

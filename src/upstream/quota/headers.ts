@@ -8,7 +8,7 @@ export type UpstreamHeaders = Record<string, string | string[] | undefined>;
 /** A limit that an answer says we have met. */
 export type Limit = { kind: "primary" } | { kind: "secondary" };
 
-/** A header that names a later moment than this is a mistake. */
+/** A header that names a later moment than this is taken for a mistake. */
 const LONGEST_WAIT_MS = 24 * 3_600_000;
 
 /**
@@ -35,11 +35,11 @@ export function readRetryAfter(headers: UpstreamHeaders, now: number): number | 
   return Number.isNaN(waitMs) ? null : now + Math.min(Math.max(waitMs, 1_000), LONGEST_WAIT_MS);
 }
 
-/** Whether an answer means a limit, and which. A 403 that means none is a matter of permissions. Pure. */
+/** The limit that an answer reports; null: none. A 403 without a limit is about permissions. Pure. */
 export function limitOf(status: number, headers: UpstreamHeaders, message: string): Limit | null {
-  // A mirror that has others' requests still to answer by its own upstream may be asked everything else.
+  // A mirror that cannot answer this request yet may still be asked others.
   if (isNotYet(headers)) return null;
-  // "Come back later" in so many words; without the header a 503 is a passing failure.
+  // With this header a 503 means "come back later"; without it, a passing failure.
   if (status === 503 && headers["retry-after"] !== undefined) return { kind: "secondary" };
   if (status !== 403 && status !== 429) return null;
   if (isSecondaryMessage(message)) return { kind: "secondary" };
@@ -66,7 +66,10 @@ function single(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** An answer's meaning for the quota. `charged`: when it is not the lease's cost. `alsoSeen`: figures beside the headers', in their words. */
+/**
+ * An answer's meaning for the quota. `charged`: the charge, if it is not the lease's cost. `alsoSeen`: figures from the
+ * body, in the form of headers.
+ */
 export interface Judgement {
   limit: Limit | null;
   charged?: number;

@@ -15,8 +15,8 @@ export interface QuotaSample {
 }
 
 /**
- * Notes how the quota stands now, and forgets what is older than an hour. Run twice at once, it notes the same moment twice. A Redis that lost
- * its memory begins an empty hour.
+ * Notes the present quota, and forgets samples older than an hour. Two processes at once note the same moment twice.
+ * After a loss of Redis the hour begins empty.
  */
 export async function noteQuota(ctx: Pick<Stores, "config" | "db" | "redis" | "clock">): Promise<void> {
   const reports = await quotaReport(ctx);

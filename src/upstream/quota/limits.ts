@@ -1,6 +1,6 @@
 /**
- * Upstream's limits, as its documentation has them, and how far we keep away from them. Upstream does not tell how far the
- * secondary ones are used, so `scripts.ts` counts them for all processes.
+ * Upstream's limits by its documentation, and our distance from them. Upstream does not tell how much of the secondary
+ * limits is used, so `scripts.ts` counts for all processes.
  */
 
 /** Which of upstream's interfaces a request goes to: each has points of its own. */
@@ -25,7 +25,7 @@ export const POINTS_WINDOW_MS = 61_000;
 export const SLOT_MS = 2_000;
 /** The place of a process that died is free after this time: longer than any request may take. */
 export const PLACE_MS = 120_000;
-/** When to look again for a free place among the requests under way, whose ends cannot be known. */
+/** When to look again for a free place among the requests under way: their ends cannot be predicted. */
 export const FULL_WAIT_MS = 250;
 
 /** Headers of one window may name its end a second apart. The shortest windows last a minute. */

@@ -1,19 +1,19 @@
 import type { QuotaSample } from "./history.ts";
 import type { QuotaReport } from "./report.ts";
 
-/** The pace is that of this time, and never of another window. */
+/** The pace is measured over this time, within the present window. */
 const PACE_MS = 10 * 60_000;
-/** A shorter time tells no pace. */
+/** A shorter time is too little to measure the pace. */
 const LEAST_MS = 20_000;
 /** Upstream tells a reset in whole seconds, and not always the same one. */
 const SAME_RESET_MS = 5_000;
 
-/** Where a bucket goes at the pace of the last minutes. */
+/** The forecast for a bucket at the pace of the last minutes. */
 export interface Outlook {
   perMinute: number;
-  /** The rest when the window ends. */
+  /** The points left when the window ends. */
   leftAtReset: number;
-  /** When nothing is left, before the window ends; null: something is. */
+  /** When the bucket will be empty, before the window ends; null: it will not. */
   spentAt: Date | null;
 }
 
@@ -36,7 +36,7 @@ export function withOutlooks(
     const resetAt = report.resetAt?.getTime() ?? Number.NaN;
     const own = points.get(`${report.credential} ${report.bucket}`) ?? [];
     const outlook = outlookOf(own.filter((one) => Math.abs(one.resetAt - resetAt) < SAME_RESET_MS));
-    // The last note is seconds old.
+    // The last sample is seconds old, so it may show more than the report.
     const most = report.remaining ?? 0;
     return { ...report, outlook: outlook && { ...outlook, leftAtReset: Math.min(most, outlook.leftAtReset) } };
   });

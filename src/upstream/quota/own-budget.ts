@@ -8,7 +8,7 @@ export interface OwnLeaseRequest {
   /** `QUOTA_SHARE` */
   share: number;
   credentials: readonly string[];
-  /** The credentials among them that go first if they can. */
+  /** The credentials that are tried first. */
   preferred: readonly string[];
   now: number;
 }
@@ -19,7 +19,7 @@ export interface OwnLeaseRequest {
  * `scripts.ts`. An unknown bucket leases freely: the first answer says what is left.
  */
 export class OwnBudget {
-  /** The quota that a credential spends. Only whether it is rejected is each credential's own. */
+  /** The quota that a credential spends. Rejections alone are kept per credential. */
   readonly #ledgerOf: (credential: string) => string;
   readonly #buckets = new Map<string, SharedBucketState>();
   readonly #blockedUntil = new Map<string, number>();
@@ -47,7 +47,7 @@ export class OwnBudget {
     }
     if (!best) return { retryAt };
     const { credential } = best;
-    // Its time is over: this request tries the token, the others wait for how it ends.
+    // The rejection has ended: this request tries the token, and others wait for its outcome.
     if (this.#rejectedUntil.has(credential)) this.#rejectedUntil.set(credential, now + TRIAL_MS);
     const known = this.bucket(credential, bucket, now);
     if (known) {
@@ -64,21 +64,21 @@ export class OwnBudget {
     if (known && Math.abs(seen.reset - known.reset) <= SAME_WINDOW_S) {
       this.learn(credential, bucket, {
         ...{ limit: seen.limit, reset: known.reset, resetAt: Math.min(known.resetAt, seen.resetAt) },
-        // Answers overtake one another, and others may use the same token: the least that was seen is the truth.
+        // Answers overtake one another, and others may use the same token. So the smallest seen value counts.
         ...{ remaining: Math.min(known.remaining, seen.remaining), spent: Math.max(known.spent, spent) },
       });
     } else if (seen.resetAt > now) {
       this.learn(credential, bucket, { ...seen, spent });
     }
-    // Otherwise a late answer from a window that is over: it says nothing of the present one.
+    // Otherwise the answer is from an earlier window, and says nothing about the present one.
   }
 
-  /** Takes over what is known of a bucket elsewhere. */
+  /** Takes over a bucket's state from the shared budget. */
   learn(credential: string, bucket: string, state: SharedBucketState): void {
     this.#buckets.set(this.#key(credential, bucket), state);
   }
 
-  /** Answers until when the credential keeps silent, which is never earlier than was known before. */
+  /** Answers until when the credential keeps silent, never earlier than before. */
   block(credential: string, until: number): number {
     const later = Math.max(this.blockedUntil(credential), until);
     this.#blockedUntil.set(this.#ledgerOf(credential), later);

@@ -9,12 +9,12 @@ import { FIRST_BLOCK_MS, READ_POINTS, type UpstreamApi, WRITE_POINTS } from "./l
 import { OwnBudget } from "./own-budget.ts";
 import { type Counted, type Lease, type LeaseRequest, SharedBudget } from "./shared-budget.ts";
 
-/** How many requests may be under way while it is not known what is left. A caller need not wait for a slow page's answer. */
+/** How many requests may be under way while the bucket is unknown. A caller need not wait for a slow page's answer. */
 const PROBES: Record<Priority, number> = { caller: 2, refresh: 1, "catch-up": 1, audit: 1, backfill: 1 };
 
-/** A rejected token is tried once more after this time: it may have been a passing fault of upstream's. */
+/** A rejected token is tried once more after this time, since upstream's fault may have been a passing one. */
 const REJECTION_MS = 5 * 60_000;
-/** How long a lease waits for our own pace, in all. After that the job had better wait in its queue. */
+/** How long a lease waits for our own pace, in all. A longer wait is better spent in the queue. */
 const PACE_PATIENCE_MS = 2_000;
 /** When a job may ask again while Redis does not answer: without Redis its class has no budget. */
 const REDIS_WAIT_MS = 2_000;
@@ -27,7 +27,7 @@ export interface Demand {
   /** Set if the method does not decide it: a POST that creates nothing visible need not wait in the line of writes. */
   points?: number;
   priority: Priority;
-  /** For whom it is read, as their quota is named. */
+  /** The caller for whom the request is sent, by the name of their quota. */
   caller?: string | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -42,12 +42,12 @@ export interface GrantedLease {
   readonly window: number;
 }
 
-/** How a request ended. `headers` is null when no answer came, or none of upstream's own. */
+/** The outcome of a request. `headers` is null when no answer came, or none of upstream's own. */
 export interface RequestOutcome {
   headers: UpstreamHeaders | null;
-  /** The charge, if not the lease's cost: 0 for a 304, and for a request that never reached upstream. */
+  /** The charge, if it is not the lease's cost: 0 for a 304, and for a request that never reached upstream. */
   charged?: number | undefined;
-  /** Figures that stand in the body. */
+  /** Figures from the body. */
   alsoSeen?: BucketState | undefined;
 }
 
@@ -56,7 +56,7 @@ type Denied = Exclude<Lease, { credential: string }>;
 
 /**
  * Leases requests from the budget of all processes, which Redis keeps. While Redis does not answer, callers' requests
- * continue with what this process remembers. That is less exact, because it lacks what other processes spend, but
+ * go on with this process's own budget. That is less exact, because it lacks the spending of other processes, but
  * upstream's headers soon correct it. Every other class waits for Redis.
  */
 export class Quota {
@@ -90,7 +90,7 @@ export class Quota {
     demand: Demand,
     preferred: readonly string[] = [],
   ): Promise<GrantedLease> {
-    // By the monotonic clock: it bounds how long the caller of this function really waits.
+    // By the monotonic clock, since this bounds how long the calling code really waits.
     const patientUntil = performance.now() + PACE_PATIENCE_MS;
     for (;;) {
       const outcome = await this.#tryLease(credentials, demand, preferred);
@@ -124,14 +124,14 @@ export class Quota {
     if (priority !== "caller") throw new QuotaUnknownError(bucket, new Date(request.now + REDIS_WAIT_MS));
     const own = this.#own.lease(request);
     if ("retryAt" in own) return { ...own, by: "limit" };
-    // For the shared budget this request was never leased: only its answer's headers count.
+    // The shared budget never leased this request, so only its answer's headers count there.
     return {
       granted: { ...own, bucket, cost, id: request.id, counted: "unmetered", window: 0 },
       sendAt: request.now,
     };
   }
 
-  /** Redis may have lost its memory when this process has not. Recent spending still counts. */
+  /** Checks a lease against this process's memory, since Redis may have lost its own. Recent spending still counts. */
   async #remembering(request: LeaseRequest, lease: Exclude<Lease, Denied>): Promise<Granted | Denied> {
     const { id, bucket, cost, floor, share, now } = request;
     const { credential, counted, window, sendAt } = lease;
@@ -157,12 +157,12 @@ export class Quota {
     }
   }
 
-  /** Corrects the budget by how a request ended. Any answer but a 401 also shows that the token is accepted. */
+  /** Corrects the budget by a request's outcome. Any answer but a 401 also shows that the token is accepted. */
   async settle(lease: GrantedLease, { headers, charged = lease.cost, alsoSeen }: RequestOutcome): Promise<void> {
     const seen = headers && least(readQuotaHeaders(headers, this.#now()), alsoSeen);
     const named = headers && bucketName(headers);
     const answered = headers !== null;
-    // GitHub names the bucket it charged; it is not always the one that the path suggests.
+    // GitHub names the bucket that it charged, which is not always the expected one.
     if (named && named !== lease.bucket) {
       await this.#settle(lease, { refund: lease.cost, answered: false, seen: null });
       await this.#settle({ ...lease, bucket: named, counted: "unmetered" }, { refund: 0, answered, seen });
@@ -187,17 +187,17 @@ export class Quota {
     const retryAt = readRetryAfter(headers, now);
     const seen = least(readQuotaHeaders(headers, now), alsoSeen);
     if (limit.kind === "primary" && seen) {
-      // By our clock the window may seem over already. Upstream knows better.
+      // By our clock the window may seem over already, but upstream's word counts.
       const spent = { ...seen, remaining: 0, resetAt: Math.max(seen.resetAt, now + 1_000) };
       const bucket = bucketName(headers) ?? lease.bucket;
       await this.#settle({ ...lease, bucket }, { refund: 0, answered: true, seen: spent });
       if (retryAt === null) return new Date(spent.resetAt);
     }
-    // Before the lease is settled, so that as few requests as possible follow it.
+    // Blocked before the lease is settled, so that as few requests as possible follow.
     const block = { until: retryAt, startedAt: startedAt.getTime(), now };
     const shared = await this.#shared.block(lease.credential, block);
     const blockedUntil = this.#own.block(lease.credential, shared ?? retryAt ?? now + FIRST_BLOCK_MS);
-    // A refusal without figures may come from something on the way: it does not say that upstream does not meter.
+    // A refusal without figures may come from a proxy, so it does not prove that upstream does not meter.
     if (limit.kind !== "primary" || !seen) await this.settle(lease, { headers: seen && headers, alsoSeen });
     return new Date(shared ?? blockedUntil);
   }
@@ -212,7 +212,7 @@ export class Quota {
     await this.#shared.reject(credential, { until, why, now });
   }
 
-  /** There is reason to think that a rejected credential is accepted by now. */
+  /** Lets a rejected credential be used again, since upstream may accept it by now. */
   async accept(credential: string): Promise<void> {
     this.#own.accept(credential);
     await this.#shared.accept(credential);
@@ -226,7 +226,7 @@ export class Quota {
     const { credential, bucket } = lease;
     this.#own.accept(credential);
     const shared = await this.#shared.settle({ ...lease, ...ended, now });
-    // Should Redis lose its memory, this process still knows what all of them have spent.
+    // If Redis loses its memory, this process still knows the spending of all.
     if (shared?.standing) this.#own.learn(credential, bucket, shared.standing);
     else if (!shared && ended.seen) this.#own.see(credential, bucket, ended.seen, now);
   }

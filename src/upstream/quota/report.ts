@@ -9,26 +9,29 @@ export interface QuotaReport {
   credential: string;
   /** In words: `token 1a2b…` or `installation on octo`. */
   name: string;
-  /** Fingerprints of other tokens of the same user, whose quota this is too. */
+  /** Fingerprints of the same user's other tokens, which share the quota. */
   sharedWith: string[];
   bucket: string;
-  /** null where no answer has said so yet, or where the window is over. */
+  /** null: no answer has told yet, or the window is over. */
   limit: number | null;
   remaining: number | null;
   resetAt: Date | null;
-  /** A first copy may take so much of this window and of each later one, after its floor and QUOTA_SHARE. */
+  /** How much a first copy may take of this window and of each later one, after its floor and QUOTA_SHARE. */
   copying: { left: number; perWindow: number } | null;
   /** Upstream asked for silence until then. */
   blockedUntil: Date | null;
   /** Upstream rejects it; it is not tried before then. */
   rejectedUntil: Date | null;
-  /** Why it cannot be used, and what to do; null while it can. What was rejected cannot until upstream accepts it again. */
+  /**
+   * Why the credential cannot be used, and what to do; null: it can. A rejected one cannot until upstream accepts it
+   * again.
+   */
   problem: string | null;
 }
 
 /**
- * Reports for `/-/status` what is left: each credential with each bucket we use. While Redis does not answer, the figures are
- * unknown, and so null: the status has to be readable just then. The tokens of one user are reported once.
+ * Reports the quota for `/-/status`: each credential with each bucket that we use. While Redis does not answer, the
+ * figures are null, since the status has to be readable just then. The tokens of one user are reported once.
  */
 export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | "clock">): Promise<QuotaReport[]> {
   const now = ctx.clock.now().getTime();
@@ -62,7 +65,7 @@ export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | 
     sharing.flatMap(async (each, index) => {
       const others = sharing.filter((other) => other !== each);
       const reports = await Promise.all(["core", "graphql", "search"].map((bucket) => reportOf(each, others, bucket)));
-      // A user's second token has nothing of its own to report, unless it is rejected.
+      // A user's second token is reported only if it is rejected.
       return index === 0
         ? reports
         : reports

@@ -19,9 +19,9 @@ export interface LeaseRequest {
   floor: number;
   /** The share of the limit that we may use at all: `QUOTA_SHARE`. */
   share: number;
-  /** How many requests to an unknown bucket may be under way for this one to begin, itself included. */
+  /** How many requests to an unknown bucket may be under way, this one included. */
   probes: number;
-  /** The credentials that may be used, and those that are to be used first if they can. */
+  /** The credentials that may be used, and those that are tried first. */
   credentials: readonly string[];
   preferred: readonly string[];
   now: number;
@@ -42,20 +42,20 @@ export type Lease =
 export interface Settlement {
   credential: string;
   bucket: string;
-  /** The lease's id: its place is free now. */
+  /** The lease's id, whose place becomes free. */
   id: string;
   counted: Counted;
   window: number;
   /** How much of the lease upstream did not charge. */
   refund: number;
-  /** Whether upstream answered in its own words: without `seen`, it does not meter. */
+  /** Whether upstream itself answered. An answer without `seen` means that it does not meter. */
   answered: boolean;
   /** The bucket as the answer's headers tell it, if it had them. */
   seen: BucketState | null;
   now: number;
 }
 
-/** The keys of one credential's budget in Redis. What a credential spends, it spends of its ledger. */
+/** The keys of one credential's budget in Redis. A credential spends the quota of its ledger. */
 export class BudgetKeys {
   readonly #space: string;
 
@@ -63,7 +63,7 @@ export class BudgetKeys {
     this.#space = `${redisPrefix}:quota`;
   }
 
-  /** The key where a ledger's silence and its line of writes stand, or a credential's rejection. */
+  /** The key of a ledger's silence and line of writes, or of a credential's rejection. */
   credential(name: string): string {
     return `${this.#space}:${name}`;
   }
@@ -165,12 +165,12 @@ export class SharedBudget {
   }
 
   async #ask<T>(run: () => Promise<T>): Promise<{ reply: T } | null> {
-    // By the monotonic clock: how long Redis is really away has nothing to do with the time that we tell upstream's by.
+    // By the monotonic clock, since this is about how long Redis is really away.
     if (performance.now() < this.#awayUntil) return null;
     try {
       return { reply: await withPatience(this.#ctx.redis, run) };
     } catch (error) {
-      // Not knowing the shared budget stops no request; what no outage explains is told as a mistake of ours.
+      // An unknown shared budget stops no request. An error that no outage explains is logged as a bug of ours.
       const level = error instanceof RedisSilentError ? "warn" : "error";
       this.#awayUntil = performance.now() + REDIS_ABSENCE_MS;
       this.#ctx.log[level]({ err: error }, "Redis does not answer: the quota is leased to callers alone meanwhile");
@@ -179,7 +179,7 @@ export class SharedBudget {
   }
 }
 
-/** Runs a script by its hash; a Redis that has lost it (restart, flush) is given it once more. */
+/** Runs a script by its hash. After a restart or flush, Redis gets the script again. */
 async function evaluate(
   redis: Stores["redis"],
   { text, sha1 }: Script,

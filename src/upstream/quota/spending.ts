@@ -3,19 +3,19 @@ import { LastHour, sumsOfLastHour } from "../../work/last-hour.ts";
 
 const NAME = "quota-spent";
 
-/** Quota of the mirror's that something took. */
+/** A part of the mirror's quota that was spent. */
 export interface Spent {
   class: string;
   bucket: string;
-  /** Where it went, with a star for each name and number. */
+  /** The route that it was spent on, with a star for each name and number. */
   route: string;
-  /** Whom it was read for, as their quota is named; empty: for nobody in particular. */
+  /** The caller that it was spent for, by the name of their quota; empty: for no single caller. */
   caller: string;
   /** Requests, or points of GraphQL. */
   cost: number;
 }
 
-/** Notes for all processes what takes of the mirror's quota. */
+/** Records, for all processes, what spends the mirror's quota. */
 export class Spending {
   readonly #sums: LastHour;
 
