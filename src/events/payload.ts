@@ -1,6 +1,6 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { Line } from "../work/line.ts";
 
 /** Payloads up to this size need no bound of their own: 64 targets with four repositories each make 64 MiB at most. */
 const SMALL_BYTES = 256 * 1_024;
@@ -18,15 +18,21 @@ export interface HeldPayload extends Disposable {
 
 /** Bounds what large payloads under way hold of a process's memory. Small ones never wait behind them. */
 export class PayloadRoom {
-  readonly #mostBytes: number;
   readonly #patienceMs: number;
+  readonly #line: Line<number>;
   #heldBytes = 0;
-  /** Payloads that wait for room, in order. */
-  readonly #waiting: { bytes: number; enter: () => void }[] = [];
 
   constructor({ mostBytes = MOST_BYTES, patienceMs = PATIENCE_MS } = {}) {
-    this.#mostBytes = mostBytes;
     this.#patienceMs = patienceMs;
+    this.#line = new Line({
+      fits: (bytes) => this.#heldBytes === 0 || this.#heldBytes + bytes <= mostBytes,
+      take: (bytes) => {
+        this.#heldBytes += bytes;
+      },
+      free: (bytes) => {
+        this.#heldBytes -= bytes;
+      },
+    });
   }
 
   /** The bytes that are held now. */
@@ -34,51 +40,15 @@ export class PayloadRoom {
     return this.#heldBytes;
   }
 
-  /** Waits for room. A payload that is larger than all the room goes alone. Null: there was no room in time. */
+  /** Waits for room. One that is larger than all of it goes alone. Null: there was none in time. */
   async take(bytes: number): Promise<Disposable | null> {
     if (bytes <= SMALL_BYTES) return { [Symbol.dispose]: () => {} };
-    if (this.#waiting.length > 0 || !this.#fits(bytes)) {
-      if (!(await this.#entered(bytes))) return null;
-    } else this.#heldBytes += bytes;
-    let isHeld = true;
-    return {
-      [Symbol.dispose]: () => {
-        if (!isHeld) return;
-        isHeld = false;
-        this.#heldBytes -= bytes;
-        this.#admit();
-      },
-    };
-  }
-
-  #fits(bytes: number): boolean {
-    return this.#heldBytes === 0 || this.#heldBytes + bytes <= this.#mostBytes;
-  }
-
-  /** Whether room became free in time. */
-  async #entered(bytes: number): Promise<boolean> {
-    const ended = new AbortController();
-    const entered = Promise.withResolvers<boolean>();
-    const one = { bytes, enter: () => entered.resolve(true) };
-    this.#waiting.push(one);
-    const late = delay(this.#patienceMs, false, { signal: ended.signal }).catch(() => false);
-    const isIn = await Promise.race([entered.promise, late]);
-    ended.abort();
-    if (isIn) return true;
-    const at = this.#waiting.indexOf(one);
-    // The payload got its room at the same moment.
-    if (at < 0) return true;
-    this.#waiting.splice(at, 1);
-    // The next in line may fit.
-    this.#admit();
-    return false;
-  }
-
-  #admit(): void {
-    for (let next = this.#waiting[0]; next && this.#fits(next.bytes); next = this.#waiting[0]) {
-      this.#waiting.shift();
-      this.#heldBytes += next.bytes;
-      next.enter();
+    const late = AbortSignal.timeout(this.#patienceMs);
+    try {
+      return await this.#line.enter(bytes, late);
+    } catch (error) {
+      if (error === late.reason) return null;
+      throw error;
     }
   }
 }

@@ -1,3 +1,5 @@
+import { Line } from "../work/line.ts";
+
 /** More at once would gain nothing in a busy process, since each request would take longer. */
 const SLOTS = 16;
 /** A target that takes longer lends its slot to others until it answers, so that it delays nobody. */
@@ -14,45 +16,39 @@ export interface SendSlot extends Disposable {
  * are given in the order of asking. While answers wait to be noted, few requests are sent.
  */
 export class SendSlots {
-  readonly #slots: number;
   readonly #quickMs: number;
-  #taken = 0;
-  readonly #waiting: (() => void)[] = [];
+  readonly #line: Line<null>;
 
   constructor({ slots = SLOTS, quickMs = QUICK_MS } = {}) {
-    this.#slots = slots;
     this.#quickMs = quickMs;
+    let taken = 0;
+    this.#line = new Line({
+      fits: () => taken < slots,
+      take: () => {
+        taken += 1;
+      },
+      free: () => {
+        taken -= 1;
+      },
+    });
   }
 
   async take(): Promise<SendSlot> {
-    if (this.#taken < this.#slots) this.#taken += 1;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    let isCounted = true;
+    let counted: Disposable | null = await this.#line.enter(null);
     const leave = () => {
-      if (!isCounted) return;
-      isCounted = false;
-      this.#taken -= 1;
-      this.#admit();
+      counted?.[Symbol.dispose]();
+      counted = null;
     };
     const timer = setTimeout(leave, this.#quickMs);
     return {
       answered: () => {
         clearTimeout(timer);
-        if (!isCounted) this.#taken += 1;
-        isCounted = true;
+        counted ??= this.#line.goIn(null);
       },
       [Symbol.dispose]: () => {
         clearTimeout(timer);
         leave();
       },
     };
-  }
-
-  #admit(): void {
-    while (this.#taken < this.#slots && this.#waiting.length > 0) {
-      // The slot is counted before the waiter goes on, so that no other takes it.
-      this.#taken += 1;
-      this.#waiting.shift()?.();
-    }
   }
 }

@@ -1,4 +1,5 @@
 import type { Context } from "../../context.ts";
+import { Line } from "../../work/line.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import type { Payer } from "./payer.ts";
 import type { CallerQuota } from "./quota.ts";
@@ -27,7 +28,15 @@ export class Logins {
   readonly #quota: CallerQuota;
   readonly #attempts = new Map<string, Attempts>();
   #underWay = 0;
-  readonly #line: (() => void)[] = [];
+  readonly #line = new Line<null>({
+    fits: () => this.#underWay < AT_ONCE,
+    take: () => {
+      this.#underWay += 1;
+    },
+    free: () => {
+      this.#underWay -= 1;
+    },
+  });
 
   constructor(ctx: Pick<Context, "config" | "clock">, quota: CallerQuota) {
     this.#ctx = ctx;
@@ -62,12 +71,9 @@ export class Logins {
    */
   upstreams<T>(address: string, ask: () => Promise<T | null>): Promise<T | null> {
     return this.own(address, async () => {
-      await this.#enter();
-      try {
-        return await this.#budgeted(ask);
-      } finally {
-        this.#leave();
-      }
+      if (this.#line.length >= LONGEST_LINE) throw busy(1);
+      using _ = await this.#line.enter(null);
+      return await this.#budgeted(ask);
     });
   }
 
@@ -116,22 +122,6 @@ export class Logins {
 
   #secondsUntil(reset = 0): number {
     return Math.max(1, Math.ceil(reset - this.#ctx.clock.now().getTime() / 1_000));
-  }
-
-  async #enter(): Promise<void> {
-    if (this.#underWay < AT_ONCE) {
-      this.#underWay += 1;
-      return;
-    }
-    if (this.#line.length >= LONGEST_LINE) throw busy(1);
-    // The one that leaves passes the place on.
-    await new Promise<void>((resolve) => this.#line.push(resolve));
-  }
-
-  #leave(): void {
-    const next = this.#line.shift();
-    if (next) next();
-    else this.#underWay -= 1;
   }
 }
 

@@ -1,7 +1,4 @@
-interface Waiter {
-  name: string;
-  admit: () => void;
-}
+import { Line } from "../../work/line.ts";
 
 /** Bounds the work under way: in all, and for each name. Further work waits for a place, in order. */
 export class Places {
@@ -9,7 +6,21 @@ export class Places {
   readonly #perName: number;
   #taken = 0;
   readonly #takenBy = new Map<string, number>();
-  readonly #waiting = new Set<Waiter>();
+  readonly #line = new Line<string>(
+    {
+      fits: (name) => this.#taken < this.#inAll && this.#of(name) < this.#perName,
+      take: (name) => {
+        this.#taken += 1;
+        this.#takenBy.set(name, this.#of(name) + 1);
+      },
+      free: (name) => {
+        this.#taken -= 1;
+        if (this.#of(name) > 1) this.#takenBy.set(name, this.#of(name) - 1);
+        else this.#takenBy.delete(name);
+      },
+    },
+    { mayOvertake: true },
+  );
 
   constructor({ inAll, perName }: { inAll: number; perName: number }) {
     this.#inAll = inAll;
@@ -20,48 +31,11 @@ export class Places {
    * Waits for a place. Dispose of the answer to leave it.
    * @throws the signal's reason when it is aborted first
    */
-  async enter(name: string, signal: AbortSignal): Promise<Disposable> {
-    signal.throwIfAborted();
-    if (this.#isFree(name)) this.#take(name);
-    else {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const waiting: Waiter = { name, admit: resolve };
-      const giveUp = () => {
-        if (this.#waiting.delete(waiting)) reject(signal.reason);
-      };
-      this.#waiting.add(waiting);
-      signal.addEventListener("abort", giveUp, { once: true });
-      await promise.finally(() => signal.removeEventListener("abort", giveUp));
-    }
-    let isInside = true;
-    return {
-      [Symbol.dispose]: () => {
-        if (isInside) this.#leave(name);
-        isInside = false;
-      },
-    };
+  enter(name: string, signal: AbortSignal): Promise<Disposable> {
+    return this.#line.enter(name, signal);
   }
 
-  #isFree(name: string): boolean {
-    return this.#taken < this.#inAll && (this.#takenBy.get(name) ?? 0) < this.#perName;
-  }
-
-  #take(name: string): void {
-    this.#taken += 1;
-    this.#takenBy.set(name, (this.#takenBy.get(name) ?? 0) + 1);
-  }
-
-  #leave(name: string): void {
-    const left = (this.#takenBy.get(name) ?? 1) - 1;
-    this.#taken -= 1;
-    if (left === 0) this.#takenBy.delete(name);
-    else this.#takenBy.set(name, left);
-    for (const waiting of this.#waiting) {
-      if (!this.#isFree(waiting.name)) continue;
-      this.#waiting.delete(waiting);
-      this.#take(waiting.name);
-      waiting.admit();
-      return;
-    }
+  #of(name: string): number {
+    return this.#takenBy.get(name) ?? 0;
   }
 }
