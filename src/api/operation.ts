@@ -1,5 +1,6 @@
 import type { MirrorPart } from "../config/parts.ts";
 import type { Params } from "../http/router.ts";
+import type { RepositoryName } from "../mirror/read/repositories.ts";
 import type { Right } from "../mirror/read/sight.ts";
 import type { Answer, Call, RepositoryCall } from "./call.ts";
 
@@ -31,7 +32,7 @@ export interface Match {
   /** Values of the path, decoded. */
   params: Params;
   /** The repository's name in the path, and the rest of the path as it was sent; null for other operations. */
-  repository: { fullName: string | null; id: string | null; rest: string } | null;
+  repository: (RepositoryName & { rest: string }) | null;
 }
 
 /** An operation and its path. Below a repository the path begins behind the repository's name. */

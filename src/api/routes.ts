@@ -34,6 +34,7 @@ import { openPages } from "./page.ts";
 import { openReplicas } from "./replicas.ts";
 import { Rest } from "./rest/handle.ts";
 import { REST_OPERATIONS } from "./rest/operations.ts";
+import { numberParam } from "./rest/page.ts";
 import { Announcements } from "./streams/announcements.ts";
 import { StreamPlaces } from "./streams/places.ts";
 
@@ -186,7 +187,7 @@ function restRoutes(handle: (exchange: Exchange, matched: () => Match) => Promis
           ...at(`/repositories/:repositoryId${below(path)}`, served, (exchange, params) => ({
             route,
             params,
-            repository: { fullName: null, id: params.repositoryId ?? null, rest: pathBelow(exchange, 2) },
+            repository: { fullName: null, id: numberParam(params.repositoryId), rest: pathBelow(exchange, 2) },
           })),
         ];
   });

@@ -1,5 +1,7 @@
 import type { Config } from "../../config.ts";
 import type { Exchange } from "../../http/exchange.ts";
+import { decoded } from "../../http/router.ts";
+import type { RepositoryName } from "../../mirror/read/repositories.ts";
 import { ApiFault } from "./fault.ts";
 
 /** Where enterprise-style clients reach the same API. */
@@ -9,6 +11,17 @@ export const ENTERPRISE_PREFIX = "/api/v3";
 export function pathInApi({ path }: Pick<Exchange, "path">): { path: string; isEnterprise: boolean } {
   const isEnterprise = path === ENTERPRISE_PREFIX || path.startsWith(`${ENTERPRISE_PREFIX}/`);
   return { path: isEnterprise ? path.slice(ENTERPRISE_PREFIX.length) || "/" : path, isEnterprise };
+}
+
+/**
+ * The repository that a path in the API names, by its name or its id, and the rest of the path as it was sent. Null: it
+ * names none. Pure.
+ */
+export function repositoryIn(path: string): (RepositoryName & { rest: string }) | null {
+  const [, name, id, rest = ""] = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.*)?$/.exec(path) ?? [];
+  if (id !== undefined) return { fullName: null, id: Number(id), rest };
+  const fullName = name === undefined ? null : decoded(name);
+  return fullName === null ? null : { fullName, id: null, rest };
 }
 
 /**

@@ -42,12 +42,9 @@ async function read(call: Call, { forward: send, fingerprint, known }: OfUpstrea
 }
 
 /** The mirrored repository that the question leads to, if the caller sees it. */
-async function homeOf({ ctx, sight, reading }: Call, { fullName, id }: CacheableRead): Promise<SeenRepository | null> {
-  const { repositories } = ctx.mirror;
+async function homeOf({ ctx, sight, reading }: Call, question: CacheableRead): Promise<SeenRepository | null> {
   try {
-    return fullName === null
-      ? await repositories.byId(id ?? 0, sight)
-      : await repositories.namedOrKept(fullName, sight, reading);
+    return await ctx.mirror.repositories.at(question, sight, reading);
   } catch (error) {
     ctx.log.warn({ reason: reasonOf(error) }, "Nobody can say who sees a repository: upstream is asked");
     return null;

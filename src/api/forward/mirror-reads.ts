@@ -5,6 +5,7 @@ import type { Conditional } from "../../upstream/client/opened.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
 import { readsRest } from "../callers/kinds.ts";
+import { repositoryIn } from "../dialect/addresses.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { restrictRead } from "../view.ts";
 import type { SeenRepository } from "./cache/cache.ts";
@@ -47,20 +48,16 @@ const CLOSED = "private, no-cache";
  * @throws ApiFault 403 for a repository that the caller is not shown, and as `UpstreamForCallers.open`
  */
 export async function readByMirror(call: Call): Promise<Answer | null> {
-  const { ctx, method, path } = call;
-  const [, fullName, id, rest = ""] = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.*)$/.exec(path) ?? [];
-  if (!isRead(method) || !mayBeRead(rest)) return null;
-  const { repositories } = ctx.mirror;
+  const named = repositoryIn(call.path);
+  if (!isRead(call.method) || !named || !mayBeRead(named.rest)) return null;
   const sight = mayReadRest(call.caller) ? call.sight : wholeSight([]);
-  const found = fullName
-    ? await repositories.namedOrKept(decoded(fullName) ?? "", sight, call.reading)
-    : await repositories.byId(Number(id), sight);
+  const found = await call.ctx.mirror.repositories.at(named, sight, call.reading);
   if (!found)
     throw new ApiFault(
       403,
       "Forbidden: this mirror shows you no such repository, or no code of it, and so asks nothing.",
     );
-  return await shownToMirror(call, found, rest);
+  return await shownToMirror(call, found, named.rest);
 }
 
 /**

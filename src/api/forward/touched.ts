@@ -1,6 +1,6 @@
-import { decoded } from "../../http/router.ts";
 import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import type { ApiContext, Call } from "../call.ts";
+import { repositoryIn } from "../dialect/addresses.ts";
 import { type IssueAddress, issuePlace, readOf, sides } from "../rest/writes/issue-writes.ts";
 import { objectIn } from "./body-values.ts";
 import type { Thing, Touched } from "./forwarded-writes.ts";
@@ -30,13 +30,10 @@ export function commentThing(kind: "issue_comment" | "review_comment", repositor
  * the body names; otherwise the repository. Resources that the caller does not see are left out.
  */
 export async function touchedAt({ ctx, sight, method, path, body }: Call): Promise<Touched[]> {
-  const [, fullName, id, rest = ""] = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.*)?$/.exec(path) ?? [];
-  if (fullName === undefined && id === undefined) return [];
-  const { repositories } = ctx.mirror;
-  const repository = fullName
-    ? await repositories.named(decoded(fullName) ?? "", sight)
-    : await repositories.byId(Number(id), sight);
+  const named = repositoryIn(path);
+  const repository = named && (await ctx.mirror.repositories.at(named, sight));
   if (!repository) return [];
+  const { rest } = named;
   const refs = repository.mirrors.includes("refs")
     ? await refsMovedBy(ctx, { repositoryId: repository.id, method, rest, body })
     : [];

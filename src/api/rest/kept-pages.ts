@@ -6,7 +6,6 @@ import { classOf } from "../callers/caller.ts";
 import { learnPublicRights } from "../callers/permissions.ts";
 import type { Match } from "../operation.ts";
 import { ownBytes, type PublicRight, type RenderedPage, shownStanding } from "../page.ts";
-import { numberParam } from "./page.ts";
 
 /**
  * The kept page, or else the answer of `render`, which is kept if possible. `render` notes in `call.met` the
@@ -60,14 +59,7 @@ async function publicRightOf(
   { repository: named }: Match,
 ): Promise<PublicRight | { repositoryId: number; level: null } | null> {
   if (!named || call.caller.kind === "anonymous" || call.caller.by.of === "own") return null;
-  const { repositories } = call.ctx.mirror;
-  const id = numberParam(named.id ?? undefined);
-  const found =
-    named.fullName === null
-      ? id === null
-        ? null
-        : await repositories.byId(id, call.sight)
-      : await repositories.namedOrKept(named.fullName, call.sight, call.reading);
+  const found = await call.ctx.mirror.repositories.at(named, call.sight, call.reading);
   if (!found || found.isPrivate) return null;
   await learnPublicRights(call, [found]);
   return { repositoryId: found.id, level: call.publicRights.get(found.id) ?? null };

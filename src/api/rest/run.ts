@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { findOldestConfirmation } from "../../mirror/read/confirmations.ts";
+import type { RepositoryName } from "../../mirror/read/repositories.ts";
 import { findRenamedRepository, type ShownRepository } from "../../mirror/read/shown-repository.ts";
 import { type Right, sees } from "../../mirror/read/sight.ts";
 import { type Answer, type Call, isRead, moved, type RepositoryCall } from "../call.ts";
@@ -8,7 +9,6 @@ import { readsCode } from "../callers/permissions.ts";
 import { notFound, notHeld } from "../dialect/fault.ts";
 import { refreshShown } from "../dialect/freshness.ts";
 import type { Match, Operation } from "../operation.ts";
-import { numberParam } from "./page.ts";
 import { requireRight } from "./rights.ts";
 
 /** What says nothing of upstream. */
@@ -115,15 +115,10 @@ async function findUnchanged(
 
 async function findNamed(
   { ctx: { db, mirror }, sight }: Call,
-  { fullName, id }: { fullName: string | null; id: string | null },
+  named: RepositoryName,
 ): Promise<{ repository: ShownRepository; isMoved: boolean } | null> {
-  if (fullName === null) {
-    const number = numberParam(id ?? undefined);
-    const repository = number === null ? null : await mirror.repositories.byId(number, sight);
-    return repository && { repository, isMoved: false };
-  }
-  const repository = await mirror.repositories.named(fullName, sight);
-  if (repository) return { repository, isMoved: false };
-  const renamed = await findRenamedRepository(db, fullName, sight);
+  const repository = await mirror.repositories.at(named, sight);
+  if (repository || named.fullName === null) return repository && { repository, isMoved: false };
+  const renamed = await findRenamedRepository(db, named.fullName, sight);
   return renamed && { repository: renamed, isMoved: true };
 }

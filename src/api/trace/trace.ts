@@ -1,9 +1,9 @@
 import type { Queries } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
-import { decoded } from "../../http/router.ts";
 import type { UpstreamHeaders } from "../../upstream/quota/headers.ts";
 import type { Call } from "../call.ts";
 import type { User } from "../callers/caller.ts";
+import { repositoryIn } from "../dialect/addresses.ts";
 
 /** The caller who writes, and the request. */
 export interface WriteContext extends Pick<Call, "requestId"> {
@@ -83,9 +83,8 @@ export async function beginTrace(
 
 /** The id of the repository that the path names, if it is known. */
 function repositoryAt(path: string): Sql {
-  const [, id, name] = /^\/(?:repositories\/(\d{1,15})|repos\/([^/]+\/[^/]+))(?:\/|$)/.exec(path) ?? [];
-  if (id !== undefined) return sql`(select id from repositories where id = ${id}::bigint)`;
-  const fullName = name === undefined ? null : decoded(name);
+  const { fullName = null, id = null } = repositoryIn(path) ?? {};
+  if (id !== null) return sql`(select id from repositories where id = ${id}::bigint)`;
   return sql`(select id from repositories where lower(full_name) = lower(${fullName}) and deleted_at is null
     order by seen_at desc limit 1)`;
 }

@@ -19,6 +19,12 @@ interface Bearer {
   isMirrored: boolean;
 }
 
+/** How a path names a repository: by its name, or by its id. Both are null for an id that no repository can have. */
+export interface RepositoryName {
+  fullName: string | null;
+  id: number | null;
+}
+
 /** The repositories that had a name at its last look-up, newest observation first, as far as the caller sees them. */
 export interface RecalledRepository {
   repository: ShownRepository;
@@ -56,6 +62,12 @@ export class Repositories {
   async byId(id: number, sight: Sight): Promise<ShownRepository | null> {
     const found = await this.#numbered.ask(id);
     return found && sees(sight, found, "metadata") ? found : null;
+  }
+
+  /** @param reading for a name that may be found in memory */
+  async at({ fullName, id }: RepositoryName, sight: Sight, reading?: Reading): Promise<ShownRepository | null> {
+    if (fullName === null) return id === null ? null : this.byId(id, sight);
+    return reading ? this.namedOrKept(fullName, sight, reading) : this.named(fullName, sight);
   }
 
   /**

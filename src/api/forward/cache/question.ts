@@ -1,9 +1,8 @@
 import { decoded } from "../../../http/router.ts";
 import { type Call, isRead } from "../../call.ts";
+import { repositoryIn } from "../../dialect/addresses.ts";
 import { isLaidOut } from "../../dialect/reply.ts";
 import { type CacheableRead, digest } from "./kept-answers.ts";
-
-const BELOW = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.+)$/;
 
 /**
  * Paths whose answers are never kept: settings, secrets and their keys, alerts about the code, and the caller's own
@@ -43,19 +42,21 @@ export function questionOf(
   call: Pick<Call, "method" | "path" | "query" | "headers" | "version" | "ctx">,
 ): CacheableRead | null {
   const { method, path, query, headers, version, ctx } = call;
-  const [, name, id, rest = ""] = BELOW.exec(path) ?? [];
-  const plain = decoded(rest);
-  if (!isRead(method) || rest === "" || plain === null || NEVER.some((form) => form.test(plain))) return null;
+  const named = repositoryIn(path);
+  const plain = named && decoded(named.rest);
+  if (!isRead(method) || !named || named.rest.length < 2 || plain === null || NEVER.some((form) => form.test(plain)))
+    return null;
   if (OTHERWISE.some((header) => headers[header] !== undefined) || isLaidOut(textOf(headers["user-agent"])))
     return null;
-  const fullName = name?.toLowerCase() ?? null;
+  const { fullName, id, rest } = named;
   const sorted = new URLSearchParams(query);
   sorted.sort();
-  const parts = [ctx.config.upstreamUrl, fullName ?? id, rest, `${sorted}`, acceptedTypes(headers.accept), version];
+  const name = fullName?.toLowerCase() ?? String(id);
+  const parts = [ctx.config.upstreamUrl, name, rest, `${sorted}`, acceptedTypes(headers.accept), version];
   return {
     key: digest(parts),
-    fullName: name === undefined ? null : decoded(name),
-    id: id === undefined ? null : Number(id),
+    fullName,
+    id,
     perPage: /^\/git\/(matching-)?refs(\/|$)/.test(plain)
       ? null
       : Math.min(Number(query.get("per_page") ?? 30) || 30, 100),
