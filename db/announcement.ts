@@ -5,14 +5,14 @@ import { sql } from "./sql.ts";
 const CHANNEL = "tain_changes";
 /** The keys of two advisory locks; any constants will do. All listeners hold the first, shared. */
 const LISTENING = 7_241_947;
-/** Transactions that have looked for listeners hold this one, shared. A listener that begins waits for them. */
+/** Transactions that have looked for listeners hold this lock, shared. A new listener waits for them. */
 const WRITING = 7_241_948;
 
 /**
- * Tells listeners in every process, once the transaction is committed. A transaction that tells makes all others that tell
- * wait for its commit, so it does so only where somebody listens. To look for them is to try their lock, and to give it back in
- * the same moment: two that look at once may each take the other for a listener, and tell nobody. What Postgres knows
- * of all locks would be sure, and takes milliseconds to ask for.
+ * Tells listeners in every process, once the transaction is committed. NOTIFY makes the commits of all notifying
+ * transactions wait for each other, so it runs only if somebody listens. To find out, the transaction tries the lock
+ * that listeners hold, and gives it back at once. Two transactions that try at once may each take the other for a
+ * listener, and then tell nobody. The view of all locks would be certain, but takes milliseconds.
  */
 export async function announce(tx: Transaction, texts: readonly string[]): Promise<void> {
   if (texts.length === 0) return;
@@ -27,17 +27,17 @@ export async function announce(tx: Transaction, texts: readonly string[]): Promi
 
 interface Listening {
   onText: (text: string) => void;
-  /** It broke after it had begun, and later texts are not heard. */
+  /** Called when the connection broke after it had begun: later texts are not heard. */
   onLost: (error: Error) => void;
   /** How long Postgres may take to let the connection in. */
   connectMs?: number;
-  /** How long transactions that have told, and found nobody, are waited for. All who would listen wait with it. */
+  /** How long to wait for transactions that looked and found no listener. All new listeners wait together. */
   waitMs?: number;
 }
 
 /**
  * Listens on its own connection until it is disposed of.
- * @throws what looks like an outage of Postgres, also when transactions that tell have not ended in time
+ * @throws an error like that of a Postgres outage, also when those transactions have not ended in time
  */
 export async function listen(
   databaseUrl: string,

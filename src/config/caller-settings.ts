@@ -8,35 +8,35 @@ export const CALLER_SETTINGS = {
     read: oneOf("tokens", "upstream", "both"),
     default: "both",
     about:
-      "Which tokens callers of the API may show: those that `tain token create` makes (`tokens`), upstream's own, with which upstream is asked who they are and what they see of private repositories (`upstream`), or either (`both`).",
+      "Which tokens callers of the API may show: those of `tain token create` (`tokens`), upstream's own (`upstream`), or either (`both`). With an upstream token, upstream is asked who its caller is, and which private repositories they see.",
   },
   upstreamCallerTtlMs: {
     name: "UPSTREAM_CALLER_TTL",
     read: span,
     default: "60s",
     about:
-      "How long upstream's word about a caller who shows one of its tokens is believed: who it is, what they see of private repositories, and what they may do in public ones. A token that was revoked there is refused here after as long.",
+      "How long upstream's word about a caller with one of its tokens is believed: who they are, which private repositories they see, and what they may do in public ones. A token that was revoked there is refused here within this time.",
   },
   allowedUsers: {
     name: "ALLOWED_USERS",
     read: logins,
     default: "",
     about:
-      "Whom upstream's tokens may belong to: logins, comma separated, an App's as `name[bot]`. Everybody who has a token of upstream's may ask where neither this nor `ALLOWED_ORGANIZATIONS` is set. Tokens of Tain's own are not judged by it.",
+      "The logins whose upstream tokens are accepted, comma separated, an App's as `name[bot]`. With neither this nor `ALLOWED_ORGANIZATIONS` set, every token of upstream's is accepted. Tain's own tokens are not affected.",
   },
   allowedOrganizations: {
     name: "ALLOWED_ORGANIZATIONS",
     read: logins,
     default: "",
     about:
-      "Organizations whose members' tokens of upstream's are accepted, beside those of `ALLOWED_USERS`: logins, comma separated. Upstream is asked with the caller's token, which may need the scope `read:org` for that.",
+      "Organizations whose members' upstream tokens are accepted, beside those of `ALLOWED_USERS`: logins, comma separated. Upstream is asked with the caller's token, which may need the scope `read:org` for that.",
   },
   hidesPaused: {
     name: "PAUSED_REPOSITORIES",
     read: (text) => oneOf("hidden", "shown")(text) === "hidden",
     default: "hidden",
     about:
-      "What becomes of a repository that upstream does not show any more (`paused`), perhaps because its owner hid it: `hidden` takes it for private until upstream shows it again, `shown` leaves it as it was.",
+      "What happens to a repository that upstream no longer shows (`paused`), perhaps because its owner hid it. `hidden` takes it for private until upstream shows it again; `shown` leaves it as it was.",
   },
   anonymous: {
     name: "ANONYMOUS",
@@ -87,26 +87,27 @@ export const CALLER_SETTINGS = {
     read: count,
     default: "100",
     about:
-      "How many reads of upstream an hour each caller with a token of Tain's may cause at the cost of the mirror's own quota there (`?fresh=true`, an account's own page). Callers without a token have as many together. Upstream's own tokens pay for themselves.",
+      "How many upstream reads an hour each caller with a token of Tain's may cause at the mirror's own cost (`?fresh=true`, an account's own page). Callers without a token have as many together. Upstream's own tokens pay for themselves.",
   },
   upstreamReads: {
     name: "UPSTREAM_READS",
     read: count,
     default: "500",
-    about: "The same for all callers together, whatever each may.",
+    about: "The same limit for all callers together.",
   },
   failedLoginsPerAddress: {
     name: "FAILED_LOGINS_PER_ADDRESS",
     read: count,
     default: "10",
     about:
-      "How many tokens that turn out to be none each address may show in a minute. Then tokens that a process does not know yet are 403 from there until the minute is over.",
+      "How many invalid tokens each address may show in a minute. Then tokens from there that a process does not know yet are answered 403 until the minute is over.",
   },
   failedLogins: {
     name: "FAILED_LOGINS",
     read: count,
     default: "60",
-    about: "How many such tokens of all addresses together upstream is asked about in a minute. Then those are 503.",
+    about:
+      "How many such tokens upstream is asked about in a minute, for all addresses together. Further ones are answered 503.",
   },
   streamsPerCaller: {
     name: "STREAMS_PER_CALLER",
@@ -129,14 +130,14 @@ export const CALLER_SETTINGS = {
     },
     default: "all",
     about:
-      "Who has upstream asked for what Tain does not mirror. `on`: callers who show a token of upstream's, with that token and at the cost of its quota. `all`: also everyone else, for what is below a repository that they may see (contents, commits, checks; docs/reading.md has the list), with the mirror's own credential and within `UPSTREAM_READS_PER_CALLER` and `UPSTREAM_READS`. For whom it is not asked, the answer is a 403 that says so.",
+      "Whose requests are forwarded to upstream where Tain does not mirror the answer. `on`: those of callers with an upstream token, with that token and at the cost of its quota. `all`: also reads of all other callers below a repository that they may see (contents, commits, checks; docs/reading.md has the list). Those are made with the mirror's own credential, within `UPSTREAM_READS_PER_CALLER` and `UPSTREAM_READS`. Other requests are answered with a 403 that says so.",
   },
   forwardCacheBytes: {
     name: "FORWARD_CACHE_BYTES",
     read: (text) => (text === "0" ? 0 : size(text)),
     default: "256MB",
     about:
-      "How much of the database is spent on upstream's answers to what Tain only forwards (files, commits, checks), so that they cost nobody's quota again while they are unchanged; 0 is off. Nobody is given one that upstream has not shown to their own token. Beyond it those go that were of no use for longest.",
+      "How much of the database may hold upstream's answers to forwarded reads (files, commits, checks); 0 is off. A kept answer costs no quota while it is unchanged. A caller gets one only if upstream has shown it to their own token. Beyond the size, the answers that were unused for longest are deleted.",
   },
   enterpriseVersion: {
     name: "ENTERPRISE_VERSION",
@@ -150,13 +151,13 @@ export const CALLER_SETTINGS = {
     read: (text) => (text === "0" ? 0 : size(text)),
     default: "64MB",
     about:
-      "How much memory each web process spends on answers of REST that it has given more than once, and as much again on those of GraphQL (half of it on the texts of single issues), to give them again while nothing of what they show has changed; 0 is off.",
+      "How much memory each web process may use for REST answers that it has given more than once, and as much again for GraphQL (half of that for the texts of single issues). It gives an answer again while nothing in it has changed; 0 is off.",
   },
   staleAfterMs: {
     name: "STALE_AFTER",
     read: span,
     default: "15m",
     about:
-      "When upstream has confirmed nothing of a repository for so long, answers about it say so (`Warning`). Set it well above `CATCH_UP_INTERVAL`.",
+      "If upstream has not confirmed a repository for this long, answers about it say so (`Warning`). Set it well above `CATCH_UP_INTERVAL`.",
   },
 } satisfies Record<string, Setting<unknown>>;

@@ -17,7 +17,7 @@ export type RedisAddress =
   | { of: "server"; url: string; endpoint: Endpoint; isEncrypted: boolean }
   | (Access & {
       of: "sentinel";
-      /** The Sentinels, of which any answers. */
+      /** The Sentinels; any of them answers. */
       endpoints: Endpoint[];
       /** What they call the server and its replicas. */
       master: string;

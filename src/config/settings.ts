@@ -33,7 +33,7 @@ export const SETTINGS = {
     name: "METRICS_PORT",
     read: port,
     about:
-      "The port at which a worker or the scheduler tells its figures (`/-/metrics`). Each needs its own where they share a machine; `npm start` gives the scheduler the next one. Unset: they tell none. A web process tells its own, and those of the whole mirror, at `PORT`.",
+      "The port at which a worker or the scheduler shows its figures (`/-/metrics`). Each needs its own where they share a machine; `npm start` gives the scheduler the next one. Unset: no figures. A web process shows its own, and those of the whole mirror, at `PORT`.",
   },
   host: { name: "HOST", read: word, default: "0.0.0.0", about: "The address to listen on." },
   publicUrl: {
@@ -146,13 +146,13 @@ export const SETTINGS = {
     name: "APP_ID",
     read: appId,
     about:
-      "The id, or the client id, of a GitHub App to mirror with, beside tokens or instead of them. What it is installed on is mirrored as far as `REPOSITORIES` allows.",
+      "The id, or the client id, of a GitHub App to mirror with, beside tokens or instead of them. Repositories of its installations are mirrored as far as `REPOSITORIES` allows.",
   },
   appPrivateKey: {
     name: "APP_PRIVATE_KEY",
     read: privateKey,
     about:
-      "The App's private key: the whole text of the `.pem` file that GitHub gave, with its line breaks, with `\\n` in their place, or as base64; or the path of the file in `APP_PRIVATE_KEY_FILE`.",
+      "The App's private key: the whole text of the `.pem` file that GitHub gave. Its line breaks may be `\\n`, and the text may be base64. Or put the path of the file into `APP_PRIVATE_KEY_FILE`.",
     secret: true,
   },
   quotaShare: {
@@ -167,14 +167,14 @@ export const SETTINGS = {
     read: flag,
     default: "on",
     about:
-      "Whether lists stay free of charge when a token was replaced: what each ETag will be for the new token is computed from the page as it was stored (`on` or `off`). For it the pages are kept compressed, about a tenth of the mirror's size.",
+      "Whether lists stay free of charge after a token was replaced (`on` or `off`): each page's ETag for the new token is computed from the stored page. The pages are kept compressed for that, about a tenth of the mirror's size.",
   },
   validatorBodiesBytes: {
     name: "ETAG_PAGES_SIZE",
     read: size,
     default: "4GB",
     about:
-      "How much of the database the pages kept for `RECOMPUTE_ETAGS` may take, as `500MB` or `4GB`. Beyond it those go that were of no use for longest; each of them is then asked for once at full price after a token was replaced.",
+      "How much of the database the pages kept for `RECOMPUTE_ETAGS` may take, as `500MB` or `4GB`. Beyond it the pages that were unused for longest are deleted. After a token was replaced, each of them is asked for once at full price.",
   },
   repositories: {
     name: "REPOSITORIES",
@@ -188,7 +188,7 @@ export const SETTINGS = {
     read: secrets,
     required: true,
     about:
-      "The secret of which each hook's own is made; no hook is given it. Several, comma separated: new hooks' are made of the first, those of all verify, so that it can be changed without losing a delivery.",
+      "The master secret, from which each hook's own secret is made; no hook gets it. Several, comma separated: the first makes the secrets of new hooks, and all verify, so that it can be changed without losing a delivery.",
     secret: true,
   },
   webhookBodiesBytes: {
@@ -196,7 +196,7 @@ export const SETTINGS = {
     read: bodiesSize,
     default: "128MB",
     about:
-      "How much memory the bodies of webhooks under way may take in each web process, at least `32MB`, as one may have 25 MB. Beyond it those that have been arriving for longest are answered 503 with `Retry-After`.",
+      "How much memory the bodies of webhooks under way may take in each web process, at least `32MB`, as one may have 25 MB. Beyond it the bodies that have been arriving for longest are answered 503 with `Retry-After`.",
   },
   webhookBodyTimeoutMs: {
     name: "WEBHOOK_BODY_TIMEOUT",
@@ -223,7 +223,7 @@ export const SETTINGS = {
     read: allowedTargets,
     default: "",
     about:
-      "Where events may be sent although it is not on the public Internet, or on another port than 80, 443, 8080 and 8443: host names, addresses or networks (`10.0.0.0/8`), comma separated.",
+      "Where events may be sent besides the public Internet and the ports 80, 443, 8080 and 8443: host names, addresses or networks (`10.0.0.0/8`), comma separated.",
   },
   targetsRetryForMs: {
     name: "TARGETS_RETRY_FOR",
@@ -243,7 +243,7 @@ export const SETTINGS = {
     read: span,
     default: "5m",
     about:
-      "How often each repository is asked for what its webhooks may have missed. With more than 20 repositories sweeps decide where that is needed.",
+      "How often each repository is asked for changes that its webhooks may have missed. With more than 20 repositories, sweeps decide which ones need it.",
   },
   sweepIntervalMs: {
     name: "SWEEP_INTERVAL",
@@ -256,7 +256,7 @@ export const SETTINGS = {
     name: "DELIVERY_CHECK_INTERVAL",
     read: span,
     default: "10m",
-    about: "How often upstream's list of what it sent to our webhooks is compared with the inbox.",
+    about: "How often upstream's list of deliveries to our webhooks is compared with the inbox.",
   },
   auditPeriodMs: {
     name: "AUDIT_PERIOD",

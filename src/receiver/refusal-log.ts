@@ -6,8 +6,8 @@ const WINDOW_MS = 60_000;
 const MOST_ADDRESSES = 100;
 
 /**
- * Logs refused requests by the address that they come from: the first at once, and those that follow as one line a minute
- * with their number. Whoever sends bad requests by the thousand fills neither the log nor the memory.
+ * Logs refused requests by the address that they come from: the first at once, and those that follow as one line a
+ * minute with their number. So thousands of bad requests fill neither the log nor the memory.
  */
 export class RefusalLog {
   readonly #log: Logger;

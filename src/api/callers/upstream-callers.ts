@@ -132,7 +132,7 @@ export class UpstreamCallers {
     return null;
   }
 
-  /** Whatever upstream's reason: who repeats the token at once gets the same answer from here. */
+  /** Remembers upstream's refusal for a moment, so that a repeated token gets the same answer without a question. */
   #remembered(hash: string, error: unknown, now: number): never {
     if (error instanceof ApiFault) {
       const forMs = error.status === 403 ? Math.min(this.#ctx.config.upstreamCallerTtlMs, REFUSED_MS) : ASK_AGAIN_MS;

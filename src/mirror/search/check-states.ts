@@ -57,7 +57,7 @@ export async function requireCheckStates(
   const areKnown = asked.every(({ values }) => values.every((value) => STATES.includes(value.toLowerCase())));
   if (!isOpen || !isPlain || !areKnown || !readsCode)
     throw new UnmirroredSearchError(
-      `"status:" is searched here beside "is:open" alone, for ${STATES.join(", ")}, by those of whom it is known that they read checks.`,
+      `"status:" is searched here beside "is:open" alone, for ${STATES.join(", ")}, by callers who are known to read checks.`,
     );
   const scopes = qualifiers.filter(({ name }) => isScope(name));
   const ids = scopes.flatMap(({ name, values }) =>

@@ -88,8 +88,9 @@ export const THREADS_HAVE_ALL = sql`not exists (select from pull_request_review_
       and t.root_id = coalesce(c.in_reply_to_id, c.id)))`;
 
 /**
- * Notes of which head and base these lists are: one of another version is not read any more. `lists` selects `repository_id`, `list`,
- * `number`, `version`, `heard_at`. Answers the repositories of those that are new, or of another version than before.
+ * Notes the head and the base that these lists belong to: a list of another version no longer counts as read. `lists`
+ * selects `repository_id`, `list`, `number`, `version`, `heard_at`. Answers the repositories of those that are new, or
+ * of another version than before.
  */
 export async function noteVersions(tx: Transaction, lists: Sql): Promise<number[]> {
   const noted = await tx.query<{ id: number }>(sql`

@@ -25,8 +25,9 @@ export async function freshnessOf(
 }
 
 /**
- * What an edge may say of rows that are read after this; null where the document tells in time, since it finds each repository before what
- * lies in it. A replica that was cut off replays minutes in a moment.
+ * The confirmation that an edge reads before the rows of a document, since a replica that was cut off replays minutes
+ * in a moment. Null: the document itself finds each repository before the rows in it, so its confirmation is early
+ * enough.
  */
 export async function confirmedBefore(
   ctx: ApiContext,
@@ -38,7 +39,7 @@ export async function confirmedBefore(
   return await findOldestConfirmation(ctx.reads, sight);
 }
 
-/** Fields that find a repository before what lies in it, or show none. */
+/** Fields that find a repository before the rows in it, or show none. */
 const FINDS = new Set(["__typename", "rateLimit", "repository"]);
 
 async function confirmationOf(

@@ -59,12 +59,12 @@ async function senderOf(call: Call): Promise<Fields> {
 }
 
 /**
- * A hook hears of everything that happens, so it is for those who may register one at upstream: upstream is asked with their
- * token. A token of ours has to be given `hooks:write`.
+ * A hook hears everything that happens, so callers need the right to register one at upstream: upstream is asked with
+ * their token. A token of ours needs `hooks:write`.
  */
 async function requireAdmin(call: Call, path: string, repositoryId: number | null): Promise<void> {
   const { caller } = call;
-  // Upstream does not tell strangers that there are hooks.
+  // Upstream does not tell anonymous callers that there are hooks.
   if (caller.kind !== "user") throw notFound();
   if (caller.by.of === "own") {
     if (mayHook(caller.by.token, repositoryId)) return;
@@ -79,8 +79,8 @@ async function requireAdmin(call: Call, path: string, repositoryId: number | nul
       if (answer.kind === "ok") return;
       throw answer.kind === "missing" ? new ApiFault(answer.status, answer.message) : notFound();
     }
-    // Nothing says what a token may write but a write. This one has no address, so upstream refuses it, to those who may
-    // register hooks as invalid, and to all others as it refuses everything.
+    // Only a write shows what a token may write. This one has no address, so upstream always refuses it: with 422 if
+    // the token may register hooks, otherwise with 403 or 404.
     const probe = await caller.by.write({ method: "POST", path, body: '{"name":"web","config":{}}' });
     const { status, headers, body: text } = probe;
     if (status === 422) return;
