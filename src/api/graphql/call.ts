@@ -1,6 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
-import type { Fields, Json } from "../../json.ts";
+import type { Fields } from "../../json.ts";
 import type { Confirmation } from "../../mirror/read/confirmations.ts";
 import {
   type FoundNode,
@@ -21,44 +21,11 @@ import type { ApiContext } from "../call.ts";
 import { classOf, type User } from "../callers/caller.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
 import { BeyondMirrorError } from "./forward/beyond.ts";
+import { asActor, type Node, type NodeKind } from "./node.ts";
 import type { Cost } from "./run/cost.ts";
 import { IssueTexts } from "./run/issue-texts.ts";
 import { Loader, openLevel } from "./run/loader.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
-
-type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
-export type NodeKind =
-  | RepositoryNodeKind
-  | "Repository"
-  | ActorKind
-  | "Commit"
-  | "ReviewRequest"
-  | "PullRequestReviewThread"
-  | "Team"
-  | "PullRequestCommit"
-  | "PullRequestChangedFile"
-  | "GitActor"
-  | "RepositoryTopic"
-  | "ProjectCard"
-  | "StatusCheckRollup"
-  | "CheckRun"
-  | "CheckSuite"
-  | "App"
-  | "StatusContext"
-  | "Release"
-  | "ReleaseAsset"
-  | "Ref"
-  | "Tag";
-
-/** A resource as REST shows it, on its way to be shown by GraphQL. */
-export interface Node {
-  kind: NodeKind;
-  /** The repository that it belongs to, or its own id; 0 for accounts. */
-  repositoryId: number;
-  rest: Fields;
-  /** Takes what it was written as, where one view shows it. */
-  keep?: (text: string) => void;
-}
 
 /** How many rows a list has, and the sum of what was measured of them. */
 export interface Count {
@@ -310,25 +277,4 @@ export class GraphqlCall {
       return keys.map((key) => byKey.get(keyOf(key)) ?? null);
     });
   }
-}
-
-/** REST shows deleted accounts as this user; GraphQL as null. */
-const GHOST_ID = 10_137;
-
-/** The account that a resource of REST's embeds. */
-export function actorOf(value: Json | undefined): Node | null {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-  return value.id === GHOST_ID && value.login === "ghost"
-    ? null
-    : { kind: kindOf(value), repositoryId: 0, rest: value };
-}
-
-const ACTORS: readonly ActorKind[] = ["User", "Organization", "Bot", "Mannequin"];
-
-function kindOf({ type }: Fields): ActorKind {
-  return ACTORS.find((kind) => kind === type) ?? "User";
-}
-
-function asActor(node: Node | null): Node | null {
-  return node && { ...node, kind: kindOf(node.rest) };
 }

@@ -10,8 +10,8 @@ import {
   isObjectType,
   isScalarType,
 } from "graphql";
-import type { Node } from "./call.ts";
 import { mutationResolvers } from "./mutate/mutations.ts";
+import type { Node } from "./node.ts";
 import { queryResolvers, typeResolvers } from "./resolve/resolvers.ts";
 import { subscriptionFields } from "./subscribe/subscriptions.ts";
 

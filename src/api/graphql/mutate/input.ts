@@ -1,8 +1,9 @@
 /** What mutations are given, and what of the mirror it means. */
 import { type Fields, numberOf } from "../../../json.ts";
 import { issuePlace } from "../../rest/writes/issue-writes.ts";
-import type { GraphqlCall, Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import type { Node } from "../node.ts";
 import { nodeOf } from "../resolve/lookups.ts";
 import { rightFor } from "../resolve/rights.ts";
 import { writerOf } from "./perform.ts";

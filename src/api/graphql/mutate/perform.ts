@@ -10,8 +10,9 @@ import { ShareSpentFault } from "../../forward/upstream-for-callers.ts";
 import { known, OutcomeUnknownFault, type Writer } from "../../rest/writes/send.ts";
 import { isSuccess, markForRefresh, perform, settle, type Write } from "../../rest/writes/write.ts";
 import { beginTrace, type Trace } from "../../trace/trace.ts";
-import type { GraphqlCall, Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError, upstreamsError } from "../errors.ts";
+import type { Node } from "../node.ts";
 
 /** The outcome of a write. `answer` is upstream's own, null where it says nothing; `isStored`: the mirror shows it. */
 export interface Done {

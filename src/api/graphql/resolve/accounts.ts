@@ -1,8 +1,9 @@
 import { sql } from "../../../../db/sql.ts";
 import type { Fields, Json } from "../../../json.ts";
 import * as sources from "../../../mirror/read/connections/repositories.ts";
-import type { GraphqlCall, Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import type { Node } from "../node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
 import { databaseId, path, type Resolver, rest, type TypeResolvers } from "./fields.ts";
 import { requireRepositoryNamed } from "./lookups.ts";

@@ -9,8 +9,9 @@ import {
   type Rollup,
 } from "../../../mirror/read/checks.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
-import { actorOf, type GraphqlCall, type Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import { actorOf, type Node } from "../node.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { selects } from "../run/selections.ts";
 import { type Connection, heldConnection, type PageArguments } from "./connection.ts";

@@ -11,8 +11,9 @@ import {
   type Parent,
 } from "../../../mirror/read/pages.ts";
 import { readCursor, writeCursor } from "../../dialect/cursor.ts";
-import type { Count, GraphqlCall, Node, NodeKind, WrittenIssues } from "../call.ts";
+import type { Count, GraphqlCall, WrittenIssues } from "../call.ts";
 import { typedError } from "../errors.ts";
+import type { Node, NodeKind } from "../node.ts";
 import { MAX_PAGE } from "../run/cost.ts";
 import { WrittenResource } from "../run/execution.ts";
 import type { FieldInfo } from "../run/plan.ts";

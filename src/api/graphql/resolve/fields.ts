@@ -2,8 +2,9 @@
 import type { Json } from "../../../json.ts";
 import { associationFor } from "../../../mirror/render/public-keys.ts";
 import { closenessOf } from "../../callers/permissions.ts";
-import { actorOf, type GraphqlCall, type Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import { actorOf, type Node } from "../node.ts";
 import type { FieldInfo } from "../run/plan.ts";
 
 export type Resolver = (node: Node, args: never, call: GraphqlCall, info: FieldInfo) => unknown;

@@ -1,8 +1,8 @@
 import { type Json, objectOf, rowsOf } from "../../../json.ts";
 import { issueComments, reviews } from "../../../mirror/read/connections/comments.ts";
 import type { Order } from "../../../mirror/read/connections/order.ts";
-import { actorOf, type Node } from "../call.ts";
 import { pullMerging } from "../mutate/pull-merging.ts";
+import { actorOf, type Node } from "../node.ts";
 import { ownsRepositories } from "./accounts.ts";
 import { rollupOf } from "./checks.ts";
 import { pullCommits, pullFiles } from "./commits.ts";

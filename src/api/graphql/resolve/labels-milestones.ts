@@ -1,7 +1,7 @@
 import { type Above, issues } from "../../../mirror/read/connections/issues.ts";
 import { pulls } from "../../../mirror/read/connections/pulls.ts";
 import type { PageSource } from "../../../mirror/read/pages.ts";
-import type { Node } from "../call.ts";
+import type { Node } from "../node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
 import {
   account,

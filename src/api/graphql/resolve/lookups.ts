@@ -1,5 +1,6 @@
-import type { GraphqlCall, Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import type { Node } from "../node.ts";
 import { decodeId } from "./node-id.ts";
 import { given } from "./rights.ts";
 

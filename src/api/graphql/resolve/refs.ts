@@ -3,8 +3,9 @@ import { objectOf, textOf } from "../../../json.ts";
 import type { Order } from "../../../mirror/read/connections/order.ts";
 import { areRefsHeld, type FoundRef, findRefs, IS_PLACE_UNSURE, refSource } from "../../../mirror/read/refs.ts";
 import { type RefName, refNameOf } from "../../../mirror/store/refs.ts";
-import type { GraphqlCall, Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import type { Node } from "../node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
 import {
   commitNode,

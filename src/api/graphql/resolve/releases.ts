@@ -3,8 +3,9 @@ import { type Fields, isObject, objectOf } from "../../../json.ts";
 import type { Order } from "../../../mirror/read/connections/order.ts";
 import { findHeldReleases, findRelease, type HeldReleases, releaseSource } from "../../../mirror/read/releases.ts";
 import { seesDrafts } from "../../callers/permissions.ts";
-import { actorOf, type GraphqlCall, type Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import { actorOf, type Node } from "../node.ts";
 import { heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import {
   databaseId,

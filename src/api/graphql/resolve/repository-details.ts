@@ -5,8 +5,9 @@ import { assignableUsers } from "../../../mirror/read/connections/of-repository.
 import { sees } from "../../../mirror/read/sight.ts";
 import { learnPublicRights, type Permissions, permissionsOf } from "../../callers/permissions.ts";
 import type { RepositoryPermission } from "../../callers/upstream-rights.ts";
-import type { GraphqlCall, Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import type { Node } from "../node.ts";
 import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
 import { onceRead, type Resolver, requireShownRepository, type TypeResolvers } from "./fields.ts";
 import { withRight } from "./rights.ts";

@@ -4,8 +4,9 @@ import { labels, milestones } from "../../../mirror/read/connections/of-reposito
 import { pulls } from "../../../mirror/read/connections/pulls.ts";
 import type { PageSource } from "../../../mirror/read/pages.ts";
 import type { Right } from "../../../mirror/read/sight.ts";
-import type { GraphqlCall, Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import type { Node } from "../node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
 import {
   account,

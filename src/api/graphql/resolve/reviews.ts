@@ -2,8 +2,9 @@
 
 import { type Json, objectOf, rowsOf } from "../../../json.ts";
 import { latestReviews as latestReviewSource, reviewComments } from "../../../mirror/read/connections/comments.ts";
-import { actorOf, type GraphqlCall, type Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import { actorOf, type Node } from "../node.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import {

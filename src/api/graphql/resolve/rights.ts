@@ -1,8 +1,9 @@
 /** What of a repository's contents the caller was given. */
 import { hasWhereSeen, type Right, sees } from "../../../mirror/read/sight.ts";
 import { type CodeRight, notAccessible, readsCode } from "../../callers/permissions.ts";
-import type { GraphqlCall, Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { notGiven, typedError } from "../errors.ts";
+import type { Node } from "../node.ts";
 import { requireShownRepository } from "./fields.ts";
 
 /** @throws GraphQLError FORBIDDEN; NOT_FOUND for a repository that the caller does not see */

@@ -3,8 +3,9 @@ import type { Searcher } from "../../../mirror/search/names.ts";
 import { InvalidSearchError, UnknownScopeError } from "../../../mirror/search/query.ts";
 import { searchRepositories } from "../../../mirror/search/repositories.ts";
 import { isCodeSightKnown } from "../../callers/permissions.ts";
-import type { GraphqlCall, Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import type { Node } from "../node.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { type PageArguments, pageRequest } from "./connection.ts";
 

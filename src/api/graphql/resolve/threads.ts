@@ -1,8 +1,9 @@
 /** What threads of review comments show: which comments they are made of, and whether they are resolved. */
 
 import { countHeldLists, threadComments, threadSource } from "../../../mirror/read/lists.ts";
-import { actorOf, type GraphqlCall, type Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import { actorOf, type Node } from "../node.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { type PageArguments, pageRequest, storedConnection } from "./connection.ts";
 import { enumValue, ofRepository, type Resolver, rest, type TypeResolvers } from "./fields.ts";

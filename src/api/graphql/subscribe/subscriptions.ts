@@ -1,6 +1,7 @@
 import type { Change, ChangesOf } from "../../../events/log-reads.ts";
-import type { GraphqlCall, Node } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import type { Node } from "../node.ts";
 import { nodeOf } from "../resolve/lookups.ts";
 import { withRight } from "../resolve/rights.ts";
 

@@ -1,0 +1,58 @@
+import type { Fields, Json } from "../../json.ts";
+import type { RepositoryNodeKind } from "../../mirror/read/nodes.ts";
+
+type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
+export type NodeKind =
+  | RepositoryNodeKind
+  | "Repository"
+  | ActorKind
+  | "Commit"
+  | "ReviewRequest"
+  | "PullRequestReviewThread"
+  | "Team"
+  | "PullRequestCommit"
+  | "PullRequestChangedFile"
+  | "GitActor"
+  | "RepositoryTopic"
+  | "ProjectCard"
+  | "StatusCheckRollup"
+  | "CheckRun"
+  | "CheckSuite"
+  | "App"
+  | "StatusContext"
+  | "Release"
+  | "ReleaseAsset"
+  | "Ref"
+  | "Tag";
+
+/** A resource as REST shows it, on its way to be shown by GraphQL. */
+export interface Node {
+  kind: NodeKind;
+  /** The repository that it belongs to, or its own id; 0 for accounts. */
+  repositoryId: number;
+  rest: Fields;
+  /** Takes what it was written as, where one view shows it. */
+  keep?: (text: string) => void;
+}
+
+/** REST shows deleted accounts as this user; GraphQL as null. */
+const GHOST_ID = 10_137;
+
+/** The account that a resource of REST's embeds. */
+export function actorOf(value: Json | undefined): Node | null {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+  return value.id === GHOST_ID && value.login === "ghost"
+    ? null
+    : { kind: kindOf(value), repositoryId: 0, rest: value };
+}
+
+const ACTORS: readonly ActorKind[] = ["User", "Organization", "Bot", "Mannequin"];
+
+function kindOf({ type }: Fields): ActorKind {
+  return ACTORS.find((kind) => kind === type) ?? "User";
+}
+
+/** A user, as an actor of the kind that it is. */
+export function asActor(node: Node | null): Node | null {
+  return node && { ...node, kind: kindOf(node.rest) };
+}
