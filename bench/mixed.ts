@@ -6,7 +6,7 @@ import { sql } from "../db/sql.ts";
 import { createApiToken } from "../src/api/callers/tokens.ts";
 import type { Context } from "../src/context.ts";
 import { QUEUE_NAMES, type Queues } from "../src/queues/queues.ts";
-import { readViewer } from "../src/sync/following/viewer.ts";
+import { fetchAndStoreViewer } from "../src/sync/following/viewer.ts";
 import { driftOf } from "./applying.ts";
 import { openBenchDatabase } from "./databases.ts";
 import { openMirror } from "./history.ts";
@@ -79,7 +79,11 @@ export const trial: Trial = {
     const mirrored = all.slice(0, REPOSITORIES);
     for (const { fullName } of mirrored) await mirrorOne(ctx, webhooks, fullName);
     await untilCopied(ctx);
-    const token = await createApiToken(ctx, { userId: await readViewer(ctx), canWrite: false, hourlyLimit: 1e9 });
+    const token = await createApiToken(ctx, {
+      userId: await fetchAndStoreViewer(ctx),
+      canWrite: false,
+      hourlyLimit: 1e9,
+    });
     const parties = {
       mirror: { url, headers: { authorization: `Bearer ${token}`, "user-agent": "bench" } },
       upstream: { url: upstream.url, headers: UPSTREAM_HEADERS },

@@ -10,7 +10,7 @@ import {
 } from "../api/callers/tokens.ts";
 import { duration } from "../config/values.ts";
 import type { Context } from "../context.ts";
-import { readViewer } from "../sync/following/viewer.ts";
+import { fetchAndStoreViewer } from "../sync/following/viewer.ts";
 import { type Command, CommandError, type CommandGroup, type Given, listOf, UsageError } from "./command.ts";
 import { openInstance } from "./open-instance.ts";
 import { counted, type Output, spanOf, styled, tableLines } from "./output.ts";
@@ -84,7 +84,7 @@ async function runCreate({ flags, values, env, resources, within }: Given, outpu
     throw new UsageError("--permissions says what it may write: leave out --write, or --permissions");
   const { ctx } = await openInstance(env, resources, within);
   const expiresAt = readExpiry(values.get("expires"), ctx.clock.now());
-  const { userId, login } = await findUser(ctx, values.get("login"));
+  const { userId, login } = await userNamed(ctx, values.get("login"));
   const canWrite = flags.has("write") || (permissions?.some((each) => each.endsWith(":write")) ?? false);
   const scope = patterns && (await scopeOf(ctx, patterns));
   const text = await createApiToken(ctx, { userId, canWrite, permissions, scope, hourlyLimit, expiresAt });
@@ -178,7 +178,7 @@ async function scopeOf(ctx: Context, patterns: readonly string[]): Promise<Token
  * @throws CommandError when no user of that name is known; upstream's errors when upstream has to be asked for its own
  *   user
  */
-async function findUser(ctx: Context, login: string | undefined): Promise<{ userId: number; login: string }> {
+async function userNamed(ctx: Context, login: string | undefined): Promise<{ userId: number; login: string }> {
   const known = async (condition: Sql) => {
     const rows = await ctx.db.query<{ id: string; login: string }>(sql`
       select id, login from users where ${condition} and deleted_at is null order by seen_at desc limit 1`);
@@ -187,7 +187,7 @@ async function findUser(ctx: Context, login: string | undefined): Promise<{ user
   const mirrored = login === undefined ? null : await known(sql`lower(login) = lower(${login})`);
   if (mirrored) return mirrored;
 
-  const viewer = await known(sql`id = ${await readViewer(ctx)}`);
+  const viewer = await known(sql`id = ${await fetchAndStoreViewer(ctx)}`);
   if (!viewer) throw new Error("The viewer was read and is not stored");
   if (login === undefined || login.toLowerCase() === viewer.login.toLowerCase()) return viewer;
   throw new CommandError(

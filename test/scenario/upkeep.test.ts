@@ -4,7 +4,7 @@ import { sql } from "../../db/sql.ts";
 import { loadStatus } from "../../src/health/status.ts";
 import { pruneDeliveries } from "../../src/inbox/prune.ts";
 import { scheduleAudits } from "../../src/sync/audit/schedule.ts";
-import { countOurs } from "../../src/sync/catch-up/our-counts.ts";
+import { countAndStoreOurs } from "../../src/sync/catch-up/our-counts.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
 import { NO_HOOK } from "../../src/sync/deliveries/sent.ts";
@@ -54,7 +54,7 @@ async function openFilled(): Promise<{ world: TestWorld; asked: readonly number[
   world.advance(SWEEP_MS);
   const now = clock.now();
   const [counted = 0] = asked;
-  await countOurs(world.ctx, counted);
+  await countAndStoreOurs(world.ctx, counted);
   await db.query(sql`
     update sweeps w set ours = one.ours, ours_revision = v.revision from sweeps one, revisions v
       where one.repository_id = ${counted} and v.repository_id = w.repository_id`);

@@ -18,7 +18,7 @@ import { openSimulator } from "../../src/simulator/simulator.ts";
 import { wholeState } from "../../src/simulator/state.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { World } from "../../src/simulator/world.ts";
-import { readViewer } from "../../src/sync/following/viewer.ts";
+import { fetchAndStoreViewer } from "../../src/sync/following/viewer.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
@@ -161,7 +161,7 @@ export async function playPartitions(options: PartitionsOptions): Promise<Partit
     await mirror.start();
     for (const repository of repositories) await hook(ctx, simulator, repository);
     await ending.until("copy", () => ending.notCopied(), 1_000);
-    const token = await createApiToken(ctx, { userId: await readViewer(ctx), canWrite: false });
+    const token = await createApiToken(ctx, { userId: await fetchAndStoreViewer(ctx), canWrite: false });
     // A process that starts asks for its tokens' owners before it knows that they share a quota; the next answer's headers tell all.
     await until(
       "the budget knows what the start has cost",

@@ -8,7 +8,7 @@ import type { SettableClock } from "../../src/simulator/clock.ts";
 import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
-import { readViewer } from "../../src/sync/following/viewer.ts";
+import { fetchAndStoreViewer } from "../../src/sync/following/viewer.ts";
 import { markListsDue } from "../../src/sync/lists/due.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
@@ -31,7 +31,7 @@ export const OF_CHAIN = { TARGETS_ALLOWED: "127.0.0.1", MIRROR: MIRROR_PARTS.joi
 /** What a mirror of another mirror shows there: a token of that one's own. */
 export async function tokenOfFollower({ ctx }: Pick<TestMirror, "ctx">, hourlyLimit?: number): Promise<string> {
   return await createApiToken(ctx, {
-    userId: await readViewer(ctx),
+    userId: await fetchAndStoreViewer(ctx),
     canWrite: true,
     permissions: [
       "issues:write",
@@ -54,14 +54,14 @@ export async function openFollower(
   const env = { ...OF_CHAIN, UPSTREAM_TOKEN: token, ...options.env };
   const mirror = opening.use(await openMirror({ workers: true, ...options, upstream: url, env }));
   await follow(mirror, fullName);
-  const own = await createApiToken(mirror.ctx, { userId: await readViewer(mirror.ctx), canWrite: true });
+  const own = await createApiToken(mirror.ctx, { userId: await fetchAndStoreViewer(mirror.ctx), canWrite: true });
   const all = opening.move();
   return { ...mirror, upstreamToken: token, token: own, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
 /** Mirrors a repository, and registers the hook. */
 export async function follow({ ctx, url }: Pick<TestMirror, "ctx" | "url">, fullName: string): Promise<void> {
-  await readViewer(ctx);
+  await fetchAndStoreViewer(ctx);
   await mirrorAll(ctx, [fullName]);
   const [owner = "", name = ""] = fullName.split("/");
   const [row] = await ctx.db.query<{ id: number }>(

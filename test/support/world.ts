@@ -7,7 +7,7 @@ import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
-import { readViewer } from "../../src/sync/following/viewer.ts";
+import { fetchAndStoreViewer } from "../../src/sync/following/viewer.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { PATIENCE_MS } from "./bounds.ts";
@@ -59,7 +59,7 @@ export async function openWorld({
     simulator.tokens.create({ token: UPSTREAM_TOKEN, login: OWNER, repositories: "all", write: true });
   const mirror = opening.use(await openMirror({ upstream: simulator.url, workers, ...(env ? { env } : {}) }));
   const { ctx, url, advance } = mirror;
-  const userId = await readViewer(ctx);
+  const userId = await fetchAndStoreViewer(ctx);
   const token = await createApiToken(ctx, { userId, canWrite: true });
   const all = opening.move();
 

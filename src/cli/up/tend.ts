@@ -6,7 +6,7 @@ import type { Context } from "../../context.ts";
 import { rootReasonOf, wholeReasonOf } from "../../failure.ts";
 import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
-import { readViewer } from "../../sync/following/viewer.ts";
+import { fetchAndStoreViewer } from "../../sync/following/viewer.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { readInstance } from "../instance.ts";
 import { counted } from "../output.ts";
@@ -82,10 +82,10 @@ async function settleToken(ctx: Context, tending: Tending): Promise<{ token: str
   const found = last === undefined ? null : await tokens.find(last).finally(() => tokens.close());
   if (last === undefined || !found || !writesAll(found.kinds)) {
     // We cannot serve without an API token to give out. The token names its user, and only upstream knows that user.
-    const userId = await askUntilAnswered(tending, () => readViewer(ctx));
+    const userId = await askUntilAnswered(tending, () => fetchAndStoreViewer(ctx));
     return { token: await createApiToken(ctx, { userId, canWrite: true }), isAnswered: true };
   }
-  const userId = await askOnce(tending, () => readViewer(ctx));
+  const userId = await askOnce(tending, () => fetchAndStoreViewer(ctx));
   if (userId === null || userId === found.userId) return { token: last, isAnswered: userId !== null };
   return { token: await createApiToken(ctx, { userId, canWrite: true }), isAnswered: true };
 }

@@ -6,6 +6,7 @@ import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { keyIn, requireList } from "../../mirror/store/representation.ts";
 import { type Kind, resourceOf } from "../../mirror/store/resource.ts";
+import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
@@ -54,7 +55,7 @@ export async function auditUnmet(
   const wanted = { kind, repositoryId: repository.id, key };
   const path = await upstreamPathOf(ctx, wanted);
   if (path === null) return [];
-  const { observed, outcome, isOff } = await readAnew(ctx, wanted, repository, path, "audit");
+  const { observed, outcome, movedTo, isOff } = await readAnew(ctx, wanted, repository, path, "audit");
   if (isOff) return "off";
   // Upstream starts to compute the mergeability because of this read.
   const isUncomputed = ({ fields }: Seen) => fields.state === "open" && fields.mergeable === null;
@@ -63,6 +64,7 @@ export async function auditUnmet(
     seen: observed.seen.map((one) => (isUncomputed(one) ? withoutMergeability(one) : one)),
   });
   return whileMirrored(ctx, repository, async (tx) => {
+    if (movedTo) await storeTransfer(tx, { repositoryId: repository.id, number: key }, movedTo);
     const { drift } =
       outcome === "deleted"
         ? { drift: [{ kind, key, drift: "gone" } satisfies Drift] }

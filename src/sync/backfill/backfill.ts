@@ -20,7 +20,7 @@ import {
   type StoredPage,
 } from "../reads/pages.ts";
 import { leavePhase, PHASES, type Phase, refuseNothing, tryPhase } from "../reads/phases.ts";
-import { readRepository } from "../reads/read-repository.ts";
+import { fetchAndStoreRepository } from "../reads/repository.ts";
 import { forgetProgress } from "./progress.ts";
 import { copyReviews, placeOfChanges } from "./reviews.ts";
 import { addressOf, cursorOf, stepAfter, storedCursor } from "./windows.ts";
@@ -70,7 +70,7 @@ async function backfillNow(
   const known = await ctx.reads.repository(repositoryId);
   if (!known || known.state === "gone") return;
   try {
-    const { repository, upstreamNow, asOf } = await readRepository(ctx, known, "backfill");
+    const { repository, upstreamNow, asOf } = await fetchAndStoreRepository(ctx, known, "backfill");
     await beginBackfill(ctx, repository, knownUpTo(upstreamNow, asOf), signal);
     const missing: Phase[] = [];
     for (const phase of PHASES) {

@@ -29,8 +29,8 @@ import {
 import { PHASES, type Phase, phasesNotCopied, refuseNothing, tryPhase } from "../reads/phases.ts";
 import { fetchAndStorePullDetails } from "../reads/pull-details.ts";
 import { PUSHED_SINCE_CONFIRMED } from "../reads/pushed.ts";
-import { readRepository } from "../reads/read-repository.ts";
-import { readMissingComments } from "../refresh/refresh.ts";
+import { fetchAndStoreRepository } from "../reads/repository.ts";
+import { fetchAndStoreMissingComments } from "../refresh/refresh.ts";
 import { SMALL_FLEET } from "./sweep.ts";
 
 /** A followed list, with its watermark. */
@@ -87,7 +87,7 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
   if (!known || known.state === "gone" || known.state === "backfilling") return;
   try {
     const startedAt = ctx.clock.now();
-    const { repository, asOf } = await readRepository(ctx, known, "catch-up");
+    const { repository, asOf } = await fetchAndStoreRepository(ctx, known, "catch-up");
     if (!(await isBackfilled(ctx, repositoryId))) {
       if (await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "backfilling" })) {
         await tryAgain(ctx.db, { task: "backfill", keys: [String(repositoryId)] });
@@ -100,11 +100,11 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
     const heardSince = new Date(startedAt.getTime() - HEARD_MS);
     const works: Record<Exclude<Phase, "reviews">, () => Promise<void>> = {
       labels: () =>
-        readWhole(ctx, repository, { kind: "label", list: `labels?${PER_PAGE}`, conditional: true }, signal),
+        followWhole(ctx, repository, { kind: "label", list: `labels?${PER_PAGE}`, conditional: true }, signal),
       milestones: async () => {
         const conditional = !(await wereMilestonesPushed(ctx, repositoryId));
         const list = `milestones?state=all&${PER_PAGE}`;
-        await readWhole(ctx, repository, { kind: "milestone", list, conditional }, signal);
+        await followWhole(ctx, repository, { kind: "milestone", list, conditional }, signal);
       },
       "issue comments": () => follow(ctx, repository, COMMENTS, signal),
       "review comments": () => follow(ctx, repository, REVIEW_COMMENTS, signal),
@@ -184,7 +184,7 @@ async function isBackfilled(ctx: Pick<Context, "db">, repositoryId: number): Pro
   return rows[0]?.backfilled_at != null;
 }
 
-async function readWhole(
+async function followWhole(
   ctx: Context,
   repository: MirroredRepository,
   { kind, list, conditional }: { kind: Kind; list: string; conditional: boolean },
@@ -217,7 +217,7 @@ async function follow(
   for (let path: string | null = pathSince(`/repositories/${repository.id}/${list}`, since); path !== null; ) {
     await beforePage(ctx, repository, signal);
     const page: StoredPage = await fetchAndStorePage(ctx, repository, kind, path, "catch-up", {
-      prepare: (observed) => readMissingComments(ctx, repository, observed, "catch-up"),
+      prepare: (observed) => fetchAndStoreMissingComments(ctx, repository, observed, "catch-up"),
       remember: async (tx, stored) => {
         const column = sql.identifier(watermark);
         await tx.query(sql`

@@ -10,7 +10,7 @@ export const keptCounts = sql`(select w.ours from revisions v where v.repository
  * Counts our rows of each list, without those that some replica of upstream may not know yet. It reads all of the repository's rows.
  * So the counts are kept at once: a sweep that has to wait before it can ask upstream does not count again.
  */
-export async function countOurs(
+export async function countAndStoreOurs(
   { db, clock }: Pick<Context, "db" | "clock">,
   repositoryId: number,
 ): Promise<OurCounts> {

@@ -10,7 +10,7 @@ import { eachAlone } from "../problems/isolated.ts";
 import { rests } from "../problems/problems.ts";
 import { isIn } from "../shards.ts";
 import { type Ends, hasMoved, type List, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
-import { countOurs, keptCounts } from "./our-counts.ts";
+import { countAndStoreOurs, keptCounts } from "./our-counts.ts";
 import { isAuditUnderWay, isDue, noteUntold, type RepositoryFigures } from "./sweep-due.ts";
 
 /** A repository whose lists are to be asked for. */
@@ -127,7 +127,7 @@ async function lookAt(ctx: Context, due: DueLists): Promise<Omit<ListsLook, "due
   // An archived repository is read-only. The sweep of repositories shows when it is no longer archived.
   const isFrozen = shown.isArchived && due.ends !== null;
   const except: List[] = shown.milestones ? ["milestones"] : [];
-  const ours = due.ours ?? (isFrozen ? null : await countOurs(ctx, repositoryId));
+  const ours = due.ours ?? (isFrozen ? null : await countAndStoreOurs(ctx, repositoryId));
   const probed = ours && !isFrozen ? await probeLists(ctx, { repositoryId, ours, before: due.ends, except }) : null;
   return {
     probed,

@@ -57,7 +57,7 @@ const LISTS: Record<
  * gone. "absent": upstream shows the mirror no such commit, or no such list.
  * @throws RemovedError when the repository is removed meanwhile
  */
-export async function readCheckList(
+export async function fetchAndStoreCheckList(
   ctx: Context,
   repository: MirroredRepository,
   { list, sha, priority, anew = false }: ReadOfList,

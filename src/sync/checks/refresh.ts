@@ -12,7 +12,7 @@ import type { NodeQuestions } from "../refresh/node-questions.ts";
 import { askAboutHeads } from "./ask-heads.ts";
 import { areChecksDue, confirmHeads } from "./confirm.ts";
 import { areChecksRead, findDueHeads, type UnreadHead } from "./heads.ts";
-import { type CheckList, readCheckList } from "./lists.ts";
+import { type CheckList, fetchAndStoreCheckList } from "./lists.ts";
 
 /** From this many heads on, a page of all open pull requests is less work than single questions by id. */
 const MANY = 20;
@@ -37,15 +37,15 @@ export async function refreshChecks(
   }
   const isDue =
     (await areChecksDue(ctx, repositoryId)) || (await findDueHeads(ctx.db, repositoryId, now)).length > MANY;
-  const defaultHead = await findDefaultHead(ctx, repository, { again: isDue });
+  const defaultHead = await fetchAndStoreDefaultHead(ctx, repository, { again: isDue });
   const differing = new Set(isDue ? await confirmHeads(ctx, repository) : []);
   const due = await nodes.prepare(() => findDueHeads(ctx.db, repositoryId, now));
   if (due.length <= MANY) for (const sha of await askAboutHeads(ctx, nodes, repository, due)) differing.add(sha);
   const unread = await findDueHeads(ctx.db, repositoryId, now);
-  for (const head of unread) await readHead(ctx, repository, head, { anew: differing.has(head.sha) });
+  for (const head of unread) await fetchAndStoreHead(ctx, repository, head, { anew: differing.has(head.sha) });
   // No list of pull requests sums up the default branch. Its lists cost nothing while unchanged.
   if (isDue && defaultHead !== null && !unread.some(({ sha }) => sha === defaultHead))
-    await readHead(
+    await fetchAndStoreHead(
       ctx,
       repository,
       { sha: defaultHead, runs: true, statuses: true, suites: true, pull: null },
@@ -59,14 +59,14 @@ export async function refreshChecks(
  * Reads the unknown checks of one head. A commit stays unread if upstream does not show it, or is a mirror that still
  * has to read it. Callers who ask for it are forwarded.
  */
-async function readHead(
+async function fetchAndStoreHead(
   ctx: Context,
   repository: MirroredRepository,
   { sha, runs, statuses, suites }: UnreadHead,
   { anew }: { anew: boolean },
 ): Promise<void> {
   const read = (list: CheckList, remember?: (tx: Transaction, startedAt: Date) => Promise<void>) =>
-    readCheckList(ctx, repository, { list, sha, priority: "refresh", anew }, remember);
+    fetchAndStoreCheckList(ctx, repository, { list, sha, priority: "refresh", anew }, remember);
   try {
     if (
       (suites &&
@@ -105,7 +105,7 @@ async function noteRead(
 }
 
 /** The head of the default branch, asked for if it is not known, or again. An empty repository has none. */
-async function findDefaultHead(
+async function fetchAndStoreDefaultHead(
   ctx: Context,
   repository: MirroredRepository,
   { again }: { again: boolean },

@@ -58,13 +58,13 @@ export interface Beginning {
 export async function followInstallations(ctx: Context, beginning: Beginning): Promise<CredentialWait | null> {
   const subjectOf = (key: string) => ({ task: "installation", key, repositoryId: null }) as const;
   const follow = async (signal: AbortSignal) => {
-    const list = await eachAlone(ctx, ["app"], { subjectOf, signal, work: () => readInstallations(ctx) });
+    const list = await eachAlone(ctx, ["app"], { subjectOf, signal, work: () => fetchAndStoreInstallations(ctx) });
     const due = (await loadDue(ctx)).filter(({ installation, isDue }) => installation.suspendedAt === null && isDue);
     const covered = await eachAlone(ctx, due, {
       subjectOf: ({ installation }) => subjectOf(String(installation.id)),
       groupOf: ({ installation }) => installation.id,
       signal,
-      work: ({ installation }) => readCovered(ctx, installation, beginning),
+      work: ({ installation }) => fetchAndStoreCovered(ctx, installation, beginning),
     });
     const begun = await beginWanted(ctx, beginning);
     await pauseUnreadable(ctx);
@@ -78,7 +78,7 @@ export async function followInstallations(ctx: Context, beginning: Beginning): P
   return null;
 }
 
-async function readInstallations(ctx: Context): Promise<void> {
+async function fetchAndStoreInstallations(ctx: Context): Promise<void> {
   const before = new Map((await loadInstallations(ctx.db)).map((each) => [each.id, each]));
   const told = await ctx.db.count(sql`select from installations where told_at is not null limit 1`);
   const startedAt = ctx.clock.now();
@@ -135,7 +135,7 @@ async function loadDue(ctx: Context): Promise<{ installation: Installation; isDu
 }
 
 /** Reads which repositories an installation covers. */
-async function readCovered(ctx: Context, installation: Installation, beginning: Beginning): Promise<void> {
+async function fetchAndStoreCovered(ctx: Context, installation: Installation, beginning: Beginning): Promise<void> {
   const { id, account } = installation;
   const listed = await ctx.db.count(sql`
     select from installations i where id = ${id} and told_at is null

@@ -8,7 +8,7 @@ import { keyIn } from "../../mirror/store/representation.ts";
  * The user whose token mirrors upstream; `/user` answers as them to our own callers. With an App alone it is the
  * account that owns the App. Answers the user's id.
  */
-export async function readViewer(ctx: Context): Promise<number> {
+export async function fetchAndStoreViewer(ctx: Context): Promise<number> {
   const isApp = ctx.config.upstreamTokens.length === 0;
   const answer = await ctx.upstream.get(isApp ? "/app" : "/user", { priority: "caller" });
   if (answer.kind !== "ok") throw new Error("Upstream does not say whose token UPSTREAM_TOKEN is");

@@ -30,7 +30,7 @@ export interface UnreadList {
  * mirror knows. Most lists show their head. A list that does not is believed once no replica can lag.
  * @throws AbsentError when upstream does not show it; RemovedError when the repository is removed meanwhile
  */
-export async function readList(
+export async function fetchAndStoreList(
   ctx: Context,
   repository: MirroredRepository,
   { list, number, version, heardAt }: UnreadList & { list: RestListName },

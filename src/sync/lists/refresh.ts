@@ -7,7 +7,7 @@ import { eachAlone } from "../problems/isolated.ts";
 import { rests, type Subject } from "../problems/problems.ts";
 import { settleMarks, settleOrWait } from "../refresh/marks.ts";
 import { areListsDue, confirmLists } from "./confirm.ts";
-import { readList, type UnreadList } from "./read.ts";
+import { fetchAndStoreList, type UnreadList } from "./read.ts";
 import { threadReader } from "./threads.ts";
 
 /**
@@ -49,7 +49,7 @@ export async function refreshLists(ctx: Context, repositoryId: number): Promise<
       const isRead =
         list === "threads"
           ? await readThreads(one)
-          : await readList(ctx, repository, { ...one, list }, one.isOpen ? "refresh" : "backfill");
+          : await fetchAndStoreList(ctx, repository, { ...one, list }, one.isOpen ? "refresh" : "backfill");
       if (isRead === "read") read++;
     },
   });

@@ -4,7 +4,7 @@ import type { Fields, Json } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import type { Pull } from "./graphql-pulls.ts";
-import { readReviewLists } from "./pages.ts";
+import { fetchAndStoreReviewLists } from "./pages.ts";
 import { fetchAndStorePull } from "./pulls-by-rest.ts";
 
 /**
@@ -61,7 +61,7 @@ export async function learnGoneAccounts(
     return known === undefined ? numbers.slice(0, SAMPLES) : numbers.filter((number) => number % SPOT_CHECK === 0);
   };
   const read = { reviews: numbersOf(reviewed, gone.reviewer), merges: numbersOf(merged, gone.merger) };
-  await readReviewLists(ctx, repository, read.reviews, priority);
+  await fetchAndStoreReviewLists(ctx, repository, read.reviews, priority);
   for (const number of read.merges) await fetchAndStorePull(ctx, repository, number, priority);
   const hasRead = read.reviews.length + read.merges.length > 0;
   return { gone: hasRead ? await findGoneAccounts(ctx, repository) : gone, read };

@@ -224,7 +224,7 @@ export function reviewLists(repository: MirroredRepository, numbers: readonly nu
 }
 
 /** Reads and stores all reviews of these pull requests by REST, page by page. */
-export async function readReviewLists(
+export async function fetchAndStoreReviewLists(
   ctx: Context,
   repository: MirroredRepository,
   numbers: readonly number[],

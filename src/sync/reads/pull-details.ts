@@ -13,7 +13,7 @@ import { graphqlOrRest } from "./beyond-graphql.ts";
 import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } from "./gone-accounts.ts";
 import { type Pull, PullsNotShownError, readSinglePulls } from "./graphql-pulls.ts";
 import { inBearableSize } from "./graphql-sizes.ts";
-import { readReviewLists } from "./pages.ts";
+import { fetchAndStoreReviewLists } from "./pages.ts";
 import { observePulls, PULL_FIELDS } from "./pull-observations.ts";
 import { fetchAndStorePullsByRest } from "./pulls-by-rest.ts";
 
@@ -213,7 +213,7 @@ async function storePullDetails(
     await storeMarks(tx, marks);
   });
   await enqueueMarks(ctx, marks);
-  await readReviewLists(ctx, repository, unfinished, priority);
+  await fetchAndStoreReviewLists(ctx, repository, unfinished, priority);
 }
 
 export function marksForUnclear(

@@ -6,7 +6,7 @@ import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { classifyFailure } from "../problems/causes.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
-import { readReviewLists } from "./pages.ts";
+import { fetchAndStoreReviewLists } from "./pages.ts";
 import { readAnew } from "./read-anew.ts";
 
 /**
@@ -22,7 +22,7 @@ export async function fetchAndStorePullsByRest(
   for (const number of numbers) {
     try {
       const outcome = await fetchAndStorePull(ctx, repository, number, priority);
-      if (outcome === "merged") await readReviewLists(ctx, repository, [number], priority);
+      if (outcome === "merged") await fetchAndStoreReviewLists(ctx, repository, [number], priority);
     } catch (error) {
       const failure = classifyFailure(error);
       if (failure.kind !== "failed" || failure.cause !== "unavailable") throw error;

@@ -4,7 +4,7 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
 import { requireList } from "../../mirror/store/representation.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
-import { placeIn, storeTransfer } from "../../mirror/store/transfers.ts";
+import { type IssuePlace, placeIn } from "../../mirror/store/transfers.ts";
 import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import type { Priority, ReadAnswer } from "../../upstream/client/upstream.ts";
@@ -16,6 +16,8 @@ interface ReadOutcome {
   outcome: "merged" | "deleted" | "kept";
   /** Whether "deleted" follows only from absence. A replica that has not heard of the resource yet answers the same. */
   isAbsent?: boolean;
+  /** Where upstream has moved the issue to. */
+  movedTo?: IssuePlace | null;
   /** Upstream's words, if it does not show the repository. */
   missing?: string;
   /** Issues are off in the repository, so none of them is shown, and none is proved to be deleted. */
@@ -59,11 +61,9 @@ export async function readAnew(
     (await isOtherSideShown(ctx, wanted, priority))
   )
     return { observed: joinObserved([]), outcome: "kept" };
-  const place = answer.kind === "moved" && wanted.kind === "issue" ? placeIn(answer.location) : null;
-  const from = { repositoryId: wanted.repositoryId, number: wanted.key };
-  if (place) await ctx.db.transaction((tx) => storeTransfer(tx, from, place));
+  const movedTo = answer.kind === "moved" && wanted.kind === "issue" ? placeIn(answer.location) : null;
   const isAbsent = answer.kind === "missing" && answer.status === 404;
-  return { observed: tombstonesOf(ctx, wanted), outcome: "deleted", isAbsent };
+  return { observed: tombstonesOf(ctx, wanted), outcome: "deleted", isAbsent, movedTo };
 }
 
 /** A label's only address is its name, which may have changed, so the whole list is read. */

@@ -15,6 +15,7 @@ import { findStored, mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Observed, type Seen } from "../../mirror/store/observation.ts";
 import { type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
+import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { refreshId } from "../../queues/open-jobs.ts";
 import { NotYetError, UpstreamRefusedError } from "../../upstream/client/errors.ts";
@@ -147,8 +148,9 @@ export class Refreshes {
       }
     }
     const read = await readAnew(ctx, wanted, repository, path, "refresh");
-    const { observed, outcome, isAbsent, missing } = read;
+    const { observed, outcome, isAbsent, movedTo, missing } = read;
     if (read.isDoubtful) return await this.#waitForMirror(mark);
+    if (movedTo) await ctx.db.transaction((tx) => storeTransfer(tx, { repositoryId, number: wanted.key }, movedTo));
     if (missing !== undefined) await endOrPause(ctx, wanted.key, { from: ["live", "paused"], problem: missing });
     if (isAbsent && (await wasSeenLately(ctx, observed, startedAt))) {
       const again = { ...wanted, askedAt: startedAt, notBefore: afterLag(startedAt) };
@@ -160,7 +162,7 @@ export class Refreshes {
       await enqueueMarks(ctx, [stands]);
       return "kept";
     }
-    if (repository && wanted.kind === "issue") await readMissingComments(ctx, repository, observed, "refresh");
+    if (repository && wanted.kind === "issue") await fetchAndStoreMissingComments(ctx, repository, observed, "refresh");
     const blocked = repository ? await this.#readBlocked(repository, wanted, observed) : [];
     await this.#stores.add({ observed: joinObserved([overruling(observed, wanted), ...blocked]), mark, startedAt });
     // A repository that a webhook called deleted still exists, so it is followed again.
@@ -269,7 +271,7 @@ function overruling({ seen, shapes }: Observed, { kind, key }: ResourceKey): Obs
  * A transferred issue brings its old comments along, and no list of changes shows those. Its comment count does. They
  * are read before the issue is stored, so an interrupted job meets the issue again.
  */
-export async function readMissingComments(
+export async function fetchAndStoreMissingComments(
   ctx: Context,
   repository: MirroredRepository,
   { seen }: Observed,

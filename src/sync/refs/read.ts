@@ -20,7 +20,7 @@ import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
  * webhook told about a ref so lately that a replica may lag, the webhook's word stays.
  * @throws AbsentError when upstream does not show them; RemovedError when the repository is removed meanwhile
  */
-export async function readRefs(ctx: Context, repository: MirroredRepository, kind: RefKind): Promise<void> {
+export async function fetchAndStoreRefs(ctx: Context, repository: MirroredRepository, kind: RefKind): Promise<void> {
   const { id } = repository;
   const startedAt = ctx.clock.now();
   const [known] = await ctx.db.query<{ hasMoved: boolean; isUnsure: boolean }>(sql`
@@ -31,7 +31,7 @@ export async function readRefs(ctx: Context, repository: MirroredRepository, kin
   // An unchanged page proves nothing where webhooks have changed our rows since, or where a row lacks something.
   const isUnsure = known?.isUnsure ?? false;
   const objects = askingFor((known?.hasMoved ?? false) || isUnsure);
-  await readObjects(ctx, repository, { kind, startedAt, ...objects });
+  await fetchAndStoreObjects(ctx, repository, { kind, startedAt, ...objects });
   let start = 0;
   const first = `/repositories/${id}/${kind === "heads" ? "branches" : "tags"}?per_page=${PAGE_SIZE}`;
   for await (const page of pages(ctx.upstream, first, { priority: "refresh", ...askingFor(isUnsure) })) {
@@ -62,7 +62,7 @@ interface RefsRead {
 }
 
 /** GitHub docs: "List matching references" has no pages. */
-async function readObjects(ctx: Context, repository: MirroredRepository, asked: RefsRead): Promise<void> {
+async function fetchAndStoreObjects(ctx: Context, repository: MirroredRepository, asked: RefsRead): Promise<void> {
   const { kind, startedAt, conditional, anew } = asked;
   const path = `/repositories/${repository.id}/git/matching-refs/${kind}`;
   try {

@@ -31,9 +31,9 @@ export async function refreshReleases(ctx: Context, repositoryId: number): Promi
   const [row] = await ctx.db.query<{ isDue: boolean; isHalfStored: boolean }>(sql`
     select ${isReleaseListDue(now)} as "isDue", l.is_half_stored as "isHalfStored" from release_lists l
       where l.repository_id = ${repositoryId}`);
-  if (row?.isDue) await readList(ctx, repository, { isHalfStored: row.isHalfStored });
+  if (row?.isDue) await fetchAndStoreList(ctx, repository, { isHalfStored: row.isHalfStored });
   const [before] = await findHeldReleases(ctx.db, [repositoryId]);
-  if (row?.isDue || before?.latestId === undefined) await readLatest(ctx, repository);
+  if (row?.isDue || before?.latestId === undefined) await fetchAndStoreLatest(ctx, repository);
   const [held] = await findHeldReleases(ctx.db, [repositoryId]);
   return await settleOrWait(ctx, mark, { now, isDone: held != null && held.latestId !== undefined });
 }
@@ -50,7 +50,7 @@ interface ListWalk {
  * Reads the list to its end. Releases that the list lacks are asked for one by one: rows move between pages during the
  * read, so the list alone proves nothing.
  */
-async function readList(
+async function fetchAndStoreList(
   ctx: Context,
   repository: MirroredRepository,
   { isHalfStored }: { isHalfStored: boolean },
@@ -124,7 +124,7 @@ async function mayPush({ db }: Pick<Context, "db">, { id }: MirroredRepository):
 }
 
 /** Has upstream say which release is the latest: `make_latest` decides that, and no representation shows it. */
-async function readLatest(ctx: Context, repository: MirroredRepository): Promise<void> {
+async function fetchAndStoreLatest(ctx: Context, repository: MirroredRepository): Promise<void> {
   const startedAt = ctx.clock.now();
   const candidates = await ctx.db.count(sql`
     select from releases t where t.repository_id = ${repository.id} and t.deleted_at is null and not t.draft

@@ -15,7 +15,7 @@ import { PUSHED_SINCE_CONFIRMED } from "./pushed.ts";
  * @throws RepositoryUnavailableError when upstream does not show it
  * @throws UpstreamUnavailableError when upstream is a mirror that is still copying it
  */
-export async function readRepository(
+export async function fetchAndStoreRepository(
   ctx: Context,
   known: MirroredRepository,
   priority: Priority,
