@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Database } from "./database.ts";
 import { isPostgresOutage } from "./outage.ts";
-import { sql } from "./sql.ts";
+import { type Sql, sql } from "./sql.ts";
 
 /**
  * How long work is held without being renewed. Shorter than a queue takes to hand a killed process's job over (`workers/worker.ts`),
@@ -40,73 +40,111 @@ export async function alone<T>(
     renewMs = RENEW_MS,
   }: { signal?: AbortSignal | undefined; heldMs?: number; renewMs?: number } = {},
 ): Promise<T | null> {
-  const holder = randomUUID();
-  const until = sql`clock_timestamp() + ${heldMs} * interval '1 ms'`;
-  const begunAt = performance.now();
-  // Where two ask at once, the second waits for the first's commit, and then sees its hold.
-  const held = await db.count(sql`
-    insert into exclusive_work as w (name, holder, held_until) values (${name}, ${holder}, ${until})
-      on conflict (name) do update set holder = excluded.holder, held_until = excluded.held_until
-        where w.held_until < clock_timestamp()`);
-  if (held === 0) return null;
-
-  const lost = new AbortController();
-  const lose = (options?: ErrorOptions) =>
-    lost.abort(new NotAloneError(`Another process may have begun ${name} meanwhile`, options));
-  let failure: unknown;
-  let givenUpAt = 0;
-  let giving: NodeJS.Timeout | null = null;
-  /** Counts from the moment at which the hold was asked for: it ends no earlier than that long after it. */
-  const holdFrom = (askedAt: number) => {
-    if (giving) clearTimeout(giving);
-    givenUpAt = askedAt + GIVEN_UP_AFTER * heldMs;
-    // Also where a renewal waits for a connection, which no time-out of a statement bounds.
-    giving = setTimeout(() => lose({ cause: failure }), Math.max(0, givenUpAt - performance.now()));
-  };
-  let timer: NodeJS.Timeout | null = null;
-  const renew = async () => {
-    const askedAt = performance.now();
-    if (askedAt >= givenUpAt) return lose({ cause: failure });
-    try {
-      // What nobody else has taken is still ours, however late.
-      const renewed = await db.count(
-        sql`update exclusive_work set held_until = ${until} where name = ${name} and holder = ${holder}`,
-        { timeoutMs: Math.max(1, Math.floor(givenUpAt - askedAt)) },
-      );
-      if (renewed === 0) return lose();
-      if (!hasEnded) holdFrom(askedAt);
-    } catch (error) {
-      failure = error;
-      log.warn({ name, err: error }, "What must not run twice at once could not be renewed");
-    }
-    plan();
-  };
-  let renewing: Promise<void> = Promise.resolve();
-  let hasEnded = false;
-  const plan = () => {
-    if (hasEnded || lost.signal.aborted) return;
-    timer = setTimeout(() => {
-      renewing = renew();
-    }, renewMs);
-  };
-  holdFrom(begunAt);
-  plan();
+  const hold = new Hold({ db, log }, { name, heldMs, renewMs });
+  if (!(await hold.take())) return null;
   try {
-    return await work(signal ? AbortSignal.any([lost.signal, signal]) : lost.signal);
+    return await work(signal ? AbortSignal.any([hold.signal, signal]) : hold.signal);
   } finally {
-    hasEnded = true;
-    if (timer) clearTimeout(timer);
-    if (giving) clearTimeout(giving);
-    await renewing;
-    await letGo({ db, log }, name, holder);
+    await hold.end();
   }
 }
 
-/** Never throws: the work is done or has failed by now, that is what has to be told, and the hold ends by itself. */
-async function letGo({ db, log }: Holding, name: string, holder: string): Promise<void> {
-  try {
-    await db.count(sql`delete from exclusive_work where name = ${name} and holder = ${holder}`);
-  } catch (error) {
-    if (!isPostgresOutage(error)) log.warn({ name, err: error }, "What was held could not be let go");
+/** The hold on a piece of work. Once taken, it is renewed until it ends or is lost. */
+class Hold {
+  readonly #db: Database;
+  readonly #log: Holding["log"];
+  readonly #name: string;
+  readonly #heldMs: number;
+  readonly #renewMs: number;
+  readonly #holder = randomUUID();
+  readonly #until: Sql;
+  readonly #lost = new AbortController();
+  /** What went wrong when it was last renewed. */
+  #failure: unknown;
+  #givenUpAt = 0;
+  #giveUp: NodeJS.Timeout | undefined;
+  #next: NodeJS.Timeout | undefined;
+  #renewing: Promise<void> = Promise.resolve();
+  #hasEnded = false;
+
+  constructor({ db, log }: Holding, { name, heldMs, renewMs }: { name: string; heldMs: number; renewMs: number }) {
+    this.#db = db;
+    this.#log = log;
+    this.#name = name;
+    this.#heldMs = heldMs;
+    this.#renewMs = renewMs;
+    this.#until = sql`clock_timestamp() + ${heldMs} * interval '1 ms'`;
+  }
+
+  /** Aborts when the hold is lost. */
+  get signal(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  /** False: another process has it. */
+  async take(): Promise<boolean> {
+    const askedAt = performance.now();
+    // Where two ask at once, the second waits for the first's commit, and then sees its hold.
+    const held = await this.#db.count(sql`
+      insert into exclusive_work as w (name, holder, held_until) values (${this.#name}, ${this.#holder}, ${this.#until})
+        on conflict (name) do update set holder = excluded.holder, held_until = excluded.held_until
+          where w.held_until < clock_timestamp()`);
+    if (held === 0) return false;
+    this.#holdFrom(askedAt);
+    this.#plan();
+    return true;
+  }
+
+  /** Never throws: the work is done or has failed by now, that is what has to be told, and the hold ends by itself. */
+  async end(): Promise<void> {
+    this.#hasEnded = true;
+    clearTimeout(this.#next);
+    clearTimeout(this.#giveUp);
+    await this.#renewing;
+    const [name, holder] = [this.#name, this.#holder];
+    try {
+      await this.#db.count(sql`delete from exclusive_work where name = ${name} and holder = ${holder}`);
+    } catch (error) {
+      if (!isPostgresOutage(error)) this.#log.warn({ name, err: error }, "What was held could not be let go");
+    }
+  }
+
+  /** Counts from the moment at which the hold was asked for: it ends no earlier than that long after it. */
+  #holdFrom(askedAt: number): void {
+    clearTimeout(this.#giveUp);
+    this.#givenUpAt = askedAt + GIVEN_UP_AFTER * this.#heldMs;
+    // Also where a renewal waits for a connection, which no time-out of a statement bounds.
+    const ms = Math.max(0, this.#givenUpAt - performance.now());
+    this.#giveUp = setTimeout(() => this.#lose({ cause: this.#failure }), ms);
+  }
+
+  #plan(): void {
+    if (this.#hasEnded || this.signal.aborted) return;
+    this.#next = setTimeout(() => {
+      this.#renewing = this.#renew();
+    }, this.#renewMs);
+  }
+
+  async #renew(): Promise<void> {
+    const askedAt = performance.now();
+    if (askedAt >= this.#givenUpAt) return this.#lose({ cause: this.#failure });
+    const [name, holder] = [this.#name, this.#holder];
+    try {
+      // What nobody else has taken is still ours, however late.
+      const renewed = await this.#db.count(
+        sql`update exclusive_work set held_until = ${this.#until} where name = ${name} and holder = ${holder}`,
+        { timeoutMs: Math.max(1, Math.floor(this.#givenUpAt - askedAt)) },
+      );
+      if (renewed === 0) return this.#lose();
+      if (!this.#hasEnded) this.#holdFrom(askedAt);
+    } catch (error) {
+      this.#failure = error;
+      this.#log.warn({ name, err: error }, "What must not run twice at once could not be renewed");
+    }
+    this.#plan();
+  }
+
+  #lose(options?: ErrorOptions): void {
+    this.#lost.abort(new NotAloneError(`Another process may have begun ${this.#name} meanwhile`, options));
   }
 }
