@@ -29,7 +29,7 @@ import { type HeardDelivery, heardAnew, lastSaid } from "../found/heard.ts";
 import { tellingsOf } from "../found/tellings.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
-import { hearChecks } from "./checks-heard.ts";
+import { hearChecks, type MergedDeliveries } from "./checks-heard.ts";
 import { FOLLOWED_EVENTS } from "./events.ts";
 import type { RefreshAsk } from "./followed-event.ts";
 import { marksForCounting } from "./linked-issues.ts";
@@ -86,10 +86,12 @@ export async function applyDeliveries(
 
     const askedAt = ctx.clock.now();
     const heard = { seen: observed.seen, shown, parts, askedAt };
-    const [marks, anew] = await together([
+    const [unread, left, anew] = await together([
+      hearParts(tx, heard),
       marksLeft(tx, heard, { merged, asks }),
       heardAnew(tx, told, merged, askedAt),
     ]);
+    const marks = [...left, ...unread];
     await storeMarks(tx, marks);
     await followLife(ctx, tx, applied, shown);
 
@@ -106,13 +108,22 @@ export async function applyDeliveries(
   return outcomes;
 }
 
-/** Marks for everything that the deliveries leave open, so that upstream is asked. */
+/** Stores what the deliveries change of parts. Answers a mark for each repository whose part has to be read. */
+async function hearParts(tx: Transaction, heard: MergedDeliveries): Promise<Mark[]> {
+  return [
+    ...(await hearChecks(tx, heard)),
+    ...(await hearLists(tx, heard)),
+    ...(await hearReleases(tx, heard)),
+    ...(await hearRefs(tx, heard)),
+  ];
+}
+
+/** Marks for everything else that the deliveries leave open, so that upstream is asked. It stores nothing. */
 async function marksLeft(
   tx: Transaction,
-  heard: { seen: readonly Seen[]; shown: readonly DeliveryContent[]; parts: MirroredParts; askedAt: Date },
+  { seen, shown, askedAt }: MergedDeliveries,
   { merged, asks }: { merged: readonly Merged[]; asks: readonly RefreshAsk[] },
 ): Promise<Mark[]> {
-  const { seen, shown, askedAt } = heard;
   const counting = shown.flatMap((one) => one.counting);
   return [
     // A tie is asked about after the replicas' lag, since an earlier read could not settle it. One round serves many
@@ -120,10 +131,6 @@ async function marksLeft(
     ...marksForTies(merged, askedAt).map((tie) => askedSince(askedAt, tie)),
     ...asks.map((ask) => askedSince(askedAt, ask)),
     ...(await marksForMergeability(tx, seen, askedAt)),
-    ...(await hearChecks(tx, heard)),
-    ...(await hearLists(tx, heard)),
-    ...(await hearReleases(tx, heard)),
-    ...(await hearRefs(tx, heard)),
     ...(await marksForCounting(tx, counting, askedAt)),
     ...toldDeleted(shown).map((id) => deletionMark(id, askedAt)),
   ];
