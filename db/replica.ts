@@ -34,6 +34,7 @@ export interface ReplicaOptions {
   statementTimeoutMs: number;
   /** How long a read waits for it to get as far as the primary. */
   waitMs: number;
+  random: () => number;
   /** Where the primary is now. */
   position: () => Promise<LogPosition>;
   /** It is left out from now on, or read again. */
@@ -225,7 +226,7 @@ export class Replica {
     if (this.#isClosed) return;
     clearTimeout(this.#timer);
     // Web processes do not ask all at once.
-    this.#timer = setTimeout(() => this.#try(), ms * (0.75 + Math.random() / 2)).unref();
+    this.#timer = setTimeout(() => this.#try(), ms * (0.75 + this.#options.random() / 2)).unref();
   }
 
   #tryLater(): void {

@@ -5,7 +5,7 @@ import { StandingsReader } from "../mirror/unchanged/standings.ts";
 
 /** The replicas that callers' reads go to; null: none is named. They are counted and logged as they come and go. */
 export function openReplicas(
-  { config, log, metrics }: Pick<Context, "config" | "log" | "metrics">,
+  { config, log, metrics, random }: Pick<Context, "config" | "log" | "metrics" | "random">,
   standings: Pick<StandingsReader, "position">,
 ): Replicas | null {
   const { databaseReplicaUrls: urls, readConnections, readTimeoutMs, replicaWaitMs } = config;
@@ -26,6 +26,7 @@ export function openReplicas(
     applicationName: "tain reads",
     statementTimeoutMs: readTimeoutMs,
     waitMs: replicaWaitMs,
+    random,
     position: () => standings.position(),
     changed: ({ name, leftOut }) => {
       if (leftOut === null) log.info({ replica: name }, "Callers' reads go to a replica");
@@ -44,7 +45,7 @@ export function openReplicas(
 }
 
 /** How the replicas stand, for a process that reads nothing from them. Each is tried once. */
-export async function askReplicas({ config }: Pick<Context, "config">): Promise<ReplicaStanding[]> {
+export async function askReplicas({ config, random }: Pick<Context, "config" | "random">): Promise<ReplicaStanding[]> {
   if (config.databaseReplicaUrls.length === 0) return [];
   await using standings = new StandingsReader(config);
   const replicas = new Replicas(config.databaseReplicaUrls, {
@@ -52,6 +53,7 @@ export async function askReplicas({ config }: Pick<Context, "config">): Promise<
     applicationName: "tain status",
     statementTimeoutMs: config.readTimeoutMs,
     waitMs: config.replicaWaitMs,
+    random,
     position: () => standings.position(),
     changed: () => {},
     answered: () => {},

@@ -59,6 +59,7 @@ function openProcess({
     applicationName: "reads",
     statementTimeoutMs: 5_000,
     waitMs,
+    random: Math.random,
     position: () => standings.position(),
     changed: () => {},
     answered: (by) => answers.set(by, (answers.get(by) ?? 0) + 1),

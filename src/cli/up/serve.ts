@@ -71,7 +71,7 @@ async function beginOrGoOn(
   { isDemonstration, isEmbedded }: { isDemonstration: boolean; isEmbedded: boolean },
 ): Promise<void> {
   const upstream = isDemonstration ? SIMULATOR : ctx.config.upstreamUrl;
-  const claim = await claimOrigin(ctx.db, upstream, { isOurs: isEmbedded });
+  const claim = await claimOrigin(ctx, upstream, { isOurs: isEmbedded });
   if (isDemonstration)
     output.line("Without UPSTREAM_URL Tain mirrors a simulated upstream, whose world begins anew at each start.");
   if (claim === "emptied") {

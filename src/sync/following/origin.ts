@@ -1,6 +1,7 @@
-import type { Database, Queries } from "../../../db/database.ts";
+import type { Queries } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
 
 /** The origin of the demonstration's databases. Its world is another one at each start, so no address names it. */
 export const SIMULATOR = "simulator";
@@ -88,7 +89,7 @@ const LOCK_TIMEOUT = "10s";
  * @throws OriginMismatchError when the database belongs to another upstream; nothing was changed
  */
 export async function claimOrigin(
-  db: Database,
+  { db, clock }: Pick<Context, "db" | "clock">,
   upstream: string,
   { isOurs = false }: { isOurs?: boolean } = {},
 ): Promise<"claimed" | "continued" | "emptied"> {
@@ -99,19 +100,19 @@ export async function claimOrigin(
     const known = await findOrigin(tx);
     if (known === null) {
       if (upstream === SIMULATOR && (await holdsAnything(tx))) throw new OriginMismatchError(mismatch(null, upstream));
-      await tx.query(sql`insert into origin (upstream, claimed_at) values (${upstream}, ${new Date()})`);
+      await tx.query(sql`insert into origin (upstream, claimed_at) values (${upstream}, ${clock.now()})`);
       return "claimed";
     }
     if (known === SIMULATOR) {
       const tables = upstream === SIMULATOR ? MIRROR_TABLES : [...MIRROR_TABLES, "api_tokens"];
       await tx.query(sql`truncate ${sql.join(tables.map(sql.identifier))}`);
       tx.touch([PEOPLE]);
-      await tx.query(sql`update origin set upstream = ${upstream}, claimed_at = ${new Date()}`);
+      await tx.query(sql`update origin set upstream = ${upstream}, claimed_at = ${clock.now()}`);
       return "emptied";
     }
     if (known === upstream) return "continued";
     if (!isOurs || (await holdsAnything(tx))) throw new OriginMismatchError(mismatch(known, upstream));
-    await tx.query(sql`update origin set upstream = ${upstream}, claimed_at = ${new Date()}`);
+    await tx.query(sql`update origin set upstream = ${upstream}, claimed_at = ${clock.now()}`);
     return "claimed";
   });
 }
