@@ -3,6 +3,7 @@ import type pg from "pg";
 import { reasonOf } from "../src/failure.ts";
 import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement } from "./lending.ts";
 import { isPostgresConflict, isPostgresOutage } from "./outage.ts";
+import { type Sql, sql } from "./sql.ts";
 
 /** How far a server has got: which history of the database it follows, and where in that one's log it is. */
 export interface LogPosition {
@@ -42,10 +43,10 @@ export interface ReplicaOptions {
 }
 
 /** The replica's answer, and where it was before it. What is read then was committed up to there, or later. */
-const LOOK = {
-  name: "replica position",
-  text: `select pg_is_in_recovery() as is_replica, (pg_last_wal_replay_lsn() - '0/0')::text as lsn, (select id::text from eras) as era`,
-};
+const LOOK = sql`
+  select pg_is_in_recovery() as is_replica, (pg_last_wal_replay_lsn() - '0/0')::text as lsn, (select id::text from eras) as era`;
+
+const LOOKING = { name: "replica position", text: LOOK.compiled().text };
 
 interface LookRow {
   is_replica: boolean;
@@ -278,9 +279,17 @@ function isThere(seen: SeenReplica | null, { era, lsn }: LogPosition): boolean {
   return seen?.isReplica === true && era !== "" && seen.era === era && seen.lsn >= lsn;
 }
 
+/** Whether the replica that runs the statements has got there. */
+export async function hasReached(run: (look: Sql) => Promise<LookRow[]>, position: LogPosition): Promise<boolean> {
+  return isThere(seenIn(await run(LOOK)), position);
+}
+
 async function look(client: Pick<pg.ClientBase, "query"> | pg.Pool): Promise<SeenReplica> {
   // The driver's types do not know the limit.
-  const limited: pg.QueryConfig & { query_timeout: number } = { ...LOOK, query_timeout: SILENT_MS };
-  const [row] = (await client.query<LookRow>(limited)).rows;
+  const limited: pg.QueryConfig & { query_timeout: number } = { ...LOOKING, query_timeout: SILENT_MS };
+  return seenIn((await client.query<LookRow>(limited)).rows);
+}
+
+function seenIn([row]: readonly LookRow[]): SeenReplica {
   return { isReplica: row?.is_replica === true, lsn: BigInt(row?.lsn ?? 0), era: row?.era ?? "" };
 }

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { isPostgresOutage } from "../../../db/outage.ts";
-import type { LogPosition } from "../../../db/replica.ts";
-import { sql } from "../../../db/sql.ts";
+import { hasReached, type LogPosition } from "../../../db/replica.ts";
 import type { Context } from "../../context.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
@@ -138,9 +137,7 @@ export class Edge {
     if (awaited === null) return false;
     try {
       const position = awaited === "unknown" ? positionOf(await this.#centre.get(POSITION_PATH)) : awaited;
-      const [seen] = await this.#ctx.db.query<{ lsn: string | null; era: string | null }>(sql`
-        select (pg_last_wal_replay_lsn() - '0/0')::text as lsn, (select id::text from eras) as era`);
-      const isThere = seen?.era === position.era && BigInt(seen.lsn ?? 0) >= position.lsn;
+      const isThere = await hasReached((look) => this.#ctx.db.query(look), position);
       // Another write may have begun meanwhile.
       if (this.#awaited === awaited) this.#awaited = isThere ? null : position;
       return this.#awaited !== null;
