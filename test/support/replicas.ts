@@ -65,7 +65,8 @@ export async function openReplicated({ replicas: count }: { replicas: number }):
     primary,
     replicas,
     async promote(replica) {
-      await replica.query("select pg_promote()");
+      // A promotion may end the query that asked for it; that is asked again.
+      await replica.query("select pg_promote() where pg_is_in_recovery()");
       await until("the replica takes writes", async () => {
         const [row] = await replica.query<{ waits: boolean }>("select pg_is_in_recovery() as waits");
         return row?.waits === false;
