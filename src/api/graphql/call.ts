@@ -33,8 +33,8 @@ export interface Count {
   sum: number;
 }
 
-/** The JSON texts of issues, by their numbers. */
-export interface WrittenIssues extends Pick<IssueTexts, "get" | "add"> {
+/** What was written of a list's resources, by their ties in it: of issues, by their numbers. */
+export interface WrittenTexts extends Pick<IssueTexts, "get" | "add"> {
   isEmpty: boolean;
 }
 
@@ -151,7 +151,7 @@ export class GraphqlCall {
    * The texts of this repository's issues that were written in this view. Null if there are none, or if something has
    * changed.
    */
-  async issueTexts(repositoryId: number, view: string): Promise<WrittenIssues | null> {
+  async issueTexts(repositoryId: number, view: string): Promise<WrittenTexts | null> {
     // Some fields show the caller.
     const isWhole = this.beyond !== null;
     const key = `${view} ${isWhole} ${this.caller.userId} ${classOf(this.caller)} ${this.api}\n${repositoryId}`;

@@ -1,21 +1,9 @@
-import type { Sql } from "../../../../db/sql.ts";
-import {
-  countPages,
-  findIssueDocuments,
-  findPages,
-  InvalidPositionError,
-  type ListPosition,
-  type PageRequest,
-  type PageRow,
-  type PageSource,
-  type Parent,
-} from "../../../mirror/read/pages.ts";
+import type { ListPosition, PageRequest } from "../../../mirror/read/pages.ts";
 import { readCursor, writeCursor } from "../../dialect/cursor.ts";
-import type { Count, GraphqlCall, WrittenIssues } from "../call.ts";
 import { typedError } from "../errors.ts";
-import type { Node, NodeKind } from "../node.ts";
+import type { Node } from "../node.ts";
 import { MAX_PAGE } from "../run/cost.ts";
-import { WrittenResource } from "../run/execution.ts";
+import type { WrittenResource } from "../run/execution.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { selects } from "../run/selections.ts";
 
@@ -27,9 +15,9 @@ export interface PageArguments {
 }
 
 /** Null: it is stored no more since it was found. */
-type ShownNode = Node | WrittenResource | null;
+export type ShownNode = Node | WrittenResource | null;
 
-interface ConnectionPage {
+export interface ConnectionPage {
   /** As the field shows them that has this info. */
   nodes: (info?: FieldInfo) => ShownNode[] | Promise<ShownNode[]>;
   positions: ListPosition[];
@@ -57,89 +45,6 @@ interface PageInfo {
   hasPreviousPage: boolean;
 }
 
-/** By their arguments, which one field has for all of its parents; a list among them may be long. */
-const names = new WeakMap<PageArguments, ReturnType<typeof namesOf>>();
-
-/** What names the pages and the counts of a field. */
-function namesOf({ parentType, fieldName }: FieldInfo, args: PageArguments, { from }: PageSource) {
-  const field = [parentType.name, fieldName, from.pieces];
-  const { first: _first, last: _last, after: _after, before: _before, ...filter } = args;
-  return { name: JSON.stringify([...field, args]), countName: JSON.stringify([...field, filter]) };
-}
-
-/** A connection over rows of the mirror: pages of all parents at one level come from one statement. */
-export function storedConnection(
-  call: GraphqlCall,
-  info: FieldInfo,
-  args: PageArguments,
-  { kind, source, parent }: { kind: NodeKind; source: PageSource; parent: Parent },
-): Connection & { sum: (measure: Sql) => Promise<number> } {
-  const request = pageRequest(info, args, position);
-  // Fields with the same arguments share their statement, whatever their parents.
-  const { name, countName } = names.getOrInsertComputed(args, () => namesOf(info, args, source));
-  const find = async (wanted: PageRequest) => {
-    const rows = await call
-      .loader<Parent, Awaited<ReturnType<typeof findPages>>[number]>(
-        `page ${name} ${wanted.withBody} ${wanted.withoutDocuments}`,
-        async (parents) => {
-          try {
-            return await findPages(call.db, source, parents, wanted);
-          } catch (error) {
-            if (error instanceof InvalidPositionError) throw invalidCursor(args.after ?? args.before ?? "");
-            throw error;
-          }
-        },
-      )
-      .load(parent);
-    const { page, more } = cut(rows, wanted);
-    return { positions: page, ...neighbours(more, wanted) };
-  };
-  // The texts of a repository's own issues may be kept.
-  const writtenIn = async (shownBy: FieldInfo | undefined) =>
-    kind === "Issue" && info.parentType.name === "Repository" && shownBy?.view
-      ? call.issueTexts(parent.r, shownBy.view)
-      : null;
-  const load = async (wanted: PageRequest, loadedFor: FieldInfo | undefined): Promise<ConnectionPage> => {
-    const first = await writtenIn(loadedFor);
-    const withoutDocuments = first !== null && !first.isEmpty;
-    const found = await find({ ...wanted, withoutDocuments });
-    const nodesOf = async (rows: readonly PageRow[]): Promise<(Node | null)[]> => {
-      if (!withoutDocuments)
-        return call.unfold(
-          kind,
-          rows.map(({ stored }) => stored),
-        );
-      const numbers = rows.map(({ tie }) => tie);
-      const documents = await findIssueDocuments(call.db, parent.r, numbers, wanted);
-      const nodes = await call.unfold(kind, [...documents.values()]);
-      const byNumber = new Map([...documents.keys()].map((number, at) => [number, nodes[at] ?? null]));
-      return numbers.map((number) => byNumber.get(number) ?? null);
-    };
-    let all: Promise<(Node | null)[]> | null = null;
-    return {
-      ...found,
-      nodes: async (shownBy) => {
-        const written = await writtenIn(shownBy);
-        if (written) return writtenOr(written, found.positions, nodesOf);
-        all ??= nodesOf(found.positions);
-        return all;
-      },
-    };
-  };
-  const readCount = (measure?: Sql) =>
-    call
-      .loader<Parent, Count>(`count ${measure?.compiled().text} ${countName}`, (parents) =>
-        countPages(call.db, source, parents, measure),
-      )
-      .load(parent);
-  const isOfRepository = info.parentType.name === "Repository" && kind !== "User";
-  const count = () => (isOfRepository ? call.counted(parent.r, countName, readCount) : readCount());
-  return {
-    ...connection(request, load, async () => (await count()).count),
-    sum: async (measure) => (await readCount(measure)).sum,
-  };
-}
-
 /** A connection over what a resource holds itself. `keyOf` orders; the node's database id breaks ties. */
 export function heldConnection(
   info: FieldInfo,
@@ -163,28 +68,8 @@ export function heldConnection(
   return connection(request, load, () => rows.length);
 }
 
-/** For each row its kept text, or else the resource, whose text is kept once it is written. */
-async function writtenOr(
-  written: WrittenIssues,
-  rows: readonly PageRow[],
-  load: (rows: readonly PageRow[]) => Promise<(Node | null)[]>,
-): Promise<ShownNode[]> {
-  const shown = rows.map(({ tie: number }) => {
-    const text = written.get(number);
-    return text === undefined ? null : new WrittenResource(text);
-  });
-  const missing = rows.filter((_, at) => shown[at] === null);
-  if (missing.length === 0) return shown;
-  const loaded = (await load(missing)).values();
-  return rows.map(({ tie: number }, at) => {
-    if (shown[at]) return shown[at];
-    const node = loaded.next().value;
-    return node ? { ...node, keep: (text: string) => written.add(number, text) } : null;
-  });
-}
-
 /** What waits for nothing is answered at once. */
-function connection<Loaded extends ConnectionPage | Promise<ConnectionPage>>(
+export function connection<Loaded extends ConnectionPage | Promise<ConnectionPage>>(
   request: PageRequest | null,
   load: (request: PageRequest, shownBy: FieldInfo | undefined) => Loaded,
   totalCount: Connection["totalCount"],
@@ -220,14 +105,14 @@ function connection<Loaded extends ConnectionPage | Promise<ConnectionPage>>(
 }
 
 /** There is one row more than was asked for when there is a further page. */
-function cut<Row>(rows: Row[], { limit, fromEnd }: PageRequest): { page: Row[]; more: boolean } {
+export function cut<Row>(rows: Row[], { limit, fromEnd }: PageRequest): { page: Row[]; more: boolean } {
   const more = rows.length > limit;
   if (!more) return { page: rows, more };
   return { page: fromEnd ? rows.slice(rows.length - limit) : rows.slice(0, limit), more };
 }
 
 /** On the side of the cursor there is at least the row that it names. */
-function neighbours(
+export function neighbours(
   more: boolean,
   { fromEnd, after, before }: PageRequest,
 ): Pick<ConnectionPage, "hasNextPage" | "hasPreviousPage"> {
@@ -282,12 +167,12 @@ export function pageRequest<Place>(
 }
 
 /** Null for what is no cursor of a list. */
-function position(text: string): ListPosition | null {
+export function position(text: string): ListPosition | null {
   const [key, tie] = readCursor(text) ?? [];
   return typeof key === "string" && tie !== undefined ? { key, tie } : null;
 }
 
-function invalidCursor(text: string): Error {
+export function invalidCursor(text: string): Error {
   return typedError("INVALID_CURSOR_ARGUMENTS", `\`${text}\` does not appear to be a valid cursor.`);
 }
 

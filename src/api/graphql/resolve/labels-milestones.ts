@@ -2,7 +2,7 @@ import { type Above, issues } from "../../../mirror/read/connections/issues.ts";
 import { pulls } from "../../../mirror/read/connections/pulls.ts";
 import type { PageSource } from "../../../mirror/read/pages.ts";
 import type { Node } from "../node.ts";
-import { type PageArguments, storedConnection } from "./connection.ts";
+import type { PageArguments } from "./connection.ts";
 import {
   account,
   notMirrored,
@@ -16,6 +16,7 @@ import {
   upper,
 } from "./fields.ts";
 import { withRight } from "./rights.ts";
+import { storedConnection } from "./stored-connection.ts";
 
 /** What lies under a label or a milestone. */
 function listedUnder(above: "label" | "milestone"): TypeResolvers {

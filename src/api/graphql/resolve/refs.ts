@@ -6,7 +6,7 @@ import { type RefName, refNameOf } from "../../../mirror/store/refs.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
-import { type PageArguments, storedConnection } from "./connection.ts";
+import type { PageArguments } from "./connection.ts";
 import {
   commitNode,
   notMirrored,
@@ -16,6 +16,7 @@ import {
   type TypeResolvers,
 } from "./fields.ts";
 import { readsCodeOf } from "./rights.ts";
+import { storedConnection } from "./stored-connection.ts";
 
 /** @throws GraphQLError where upstream does not answer instead */
 function lacking(call: GraphqlCall): never {

@@ -6,7 +6,7 @@ import { seesDrafts } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { actorOf, type Node } from "../node.ts";
-import { heldConnection, type PageArguments, storedConnection } from "./connection.ts";
+import { heldConnection, type PageArguments } from "./connection.ts";
 import {
   databaseId,
   ofRepository,
@@ -18,6 +18,7 @@ import {
   type TypeResolvers,
 } from "./fields.ts";
 import { readsCodeOf } from "./rights.ts";
+import { storedConnection } from "./stored-connection.ts";
 
 /** @throws GraphQLError where upstream does not answer instead */
 function lacking(call: GraphqlCall): never {

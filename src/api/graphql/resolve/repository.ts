@@ -2,12 +2,12 @@ import { objectOf } from "../../../json.ts";
 import { issues } from "../../../mirror/read/connections/issues.ts";
 import { labels, milestones } from "../../../mirror/read/connections/of-repository.ts";
 import { pulls } from "../../../mirror/read/connections/pulls.ts";
-import type { PageSource } from "../../../mirror/read/pages.ts";
+import { findIssueDocuments, type PageSource } from "../../../mirror/read/pages.ts";
 import type { Right } from "../../../mirror/read/sight.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
-import { type PageArguments, storedConnection } from "./connection.ts";
+import type { PageArguments } from "./connection.ts";
 import {
   account,
   databaseId,
@@ -22,6 +22,7 @@ import { repositoryRefs } from "./refs.ts";
 import { repositoryReleases } from "./releases.ts";
 import { repositoryDetails } from "./repository-details.ts";
 import { given, withRight } from "./rights.ts";
+import { type KeptRows, storedConnection } from "./stored-connection.ts";
 
 /** A list of what belongs to a repository; one that is only known as the head of a pull request has none to show. */
 function listed<Args extends object>(kind: Node["kind"], right: Right, source: (args: Args) => PageSource): Resolver {
@@ -29,8 +30,19 @@ function listed<Args extends object>(kind: Node["kind"], right: Right, source: (
     await requireShownRepository(call, repositoryId);
     const parent = { r: repositoryId, n: 0 };
     return withRight(call, { repositoryId, right }, () =>
-      storedConnection(call, info, args, { kind, source: source(args), parent }),
+      storedConnection(call, info, args, {
+        ...{ kind, source: source(args), parent },
+        ...(kind === "Issue" && { kept: keptIssues(call, repositoryId) }),
+      }),
     );
+  };
+}
+
+/** GraphQL's texts of a repository's own issues are kept. */
+function keptIssues(call: GraphqlCall, repositoryId: number): KeptRows {
+  return {
+    textsIn: (view) => call.issueTexts(repositoryId, view),
+    documents: (numbers, request) => findIssueDocuments(call.db, repositoryId, numbers, request),
   };
 }
 
