@@ -76,19 +76,7 @@ export function openApi(
     Pick<Context, "upstream">,
   { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = UNREAD_MS }: ApiLimits = {},
 ): Api {
-  const { databaseUrl, databaseDirectUrl, readConnections, readTimeoutMs } = given.config;
-  const standings = new StandingsReader(given.config);
-  const replicas = openReplicas(given, standings);
-  const primaryReads = openDatabase(databaseUrl, {
-    isPooled: databaseDirectUrl !== null,
-    maxConnections: readConnections,
-    applicationName: "tain reads",
-    statementTimeoutMs: readTimeoutMs,
-    cancelBy: given.db,
-    tracing: given.tracing,
-  });
-  const reads = primaryReads.readingFrom(replicas);
-  const mirror = openMirrorReader({ db: given.db, reads: primaryReads, standings, replicas });
+  const { standings, replicas, primaryReads, reads, mirror } = openReads(given);
   const unshownAccounts = new LRUCache<string, true>({ max: 10_000, ttl: UNSHOWN_MS });
   const quota = new CallerQuota(given);
   const upstream = new UpstreamForCallers(given, quota);
@@ -110,17 +98,8 @@ export function openApi(
   const parameters = knownParameters(REST_OPERATIONS, readPublished());
   const rest = new Rest({ ctx, meter, forms, callers, quota, pages, again, requestIds, parameters });
   const graphql = new Graphql({ ctx, meter, callers, quota, changes, places, requestIds, timeoutMs, unreadMs });
-  const feed = new Feed({
-    ctx: { ...ctx, reads: primaryReads },
-    meter,
-    callers,
-    quota,
-    announcements,
-    end,
-    places,
-    requestIds,
-    unreadMs,
-  });
+  const ofPrimary = { ...ctx, reads: primaryReads };
+  const feed = new Feed({ ctx: ofPrimary, meter, callers, quota, announcements, end, places, requestIds, unreadMs });
   const count = answersOfEdge(given);
   const edge = edgeOf === null ? null : new Edge({ ...ctx, requestIds, count }, edgeOf);
   const doors = edge
@@ -159,6 +138,24 @@ export function openApi(
       await primaryReads.close();
     },
   };
+}
+
+/** Where callers' reads go, and what knows which of them are still true. */
+function openReads(given: Parameters<typeof openApi>[0]) {
+  const { databaseUrl, databaseDirectUrl, readConnections, readTimeoutMs } = given.config;
+  const standings = new StandingsReader(given.config);
+  const replicas = openReplicas(given, standings);
+  const primaryReads = openDatabase(databaseUrl, {
+    isPooled: databaseDirectUrl !== null,
+    maxConnections: readConnections,
+    applicationName: "tain reads",
+    statementTimeoutMs: readTimeoutMs,
+    cancelBy: given.db,
+    tracing: given.tracing,
+  });
+  const reads = primaryReads.readingFrom(replicas);
+  const mirror = openMirrorReader({ db: given.db, reads: primaryReads, standings, replicas });
+  return { standings, replicas, primaryReads, reads, mirror };
 }
 
 /** Each operation at `/` and at `/api/v3`; below a repository by its name and by its id. */
