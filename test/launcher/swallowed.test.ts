@@ -22,7 +22,6 @@ const allowed: Record<string, string[]> = {
   "src/cli/up/process-tree.ts": [STOPS],
   "src/cli/up/up.ts": [TOLD_LATER, TOLD_LATER],
   "src/config/secrets.ts": ["the reader's own words may show the key: what is thrown says what to do"],
-  "src/events/payload.ts": ["the wait was ended because the place came first"],
   "src/events/post.ts": ["an answer that breaks off counts by its status, and what came of it is kept"],
   "src/events/target.ts": ["another key's: the next is tried, and the last refusal is thrown"],
   "src/health/readiness.ts": ["hosted servers forbid CONFIG; readiness claims nothing of it", "the check came first"],
