@@ -17,11 +17,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["changes of validators", changes("validators"), ["src/upstream/conditional/validators.ts"]],
   ["changes of sweeps", changes("sweeps"), ["src/sync/catch-up/"]],
   ["changes of a copy's progress", changes("backfill_phases"), ["src/sync/backfill/"]],
-  [
-    "changes of commits with checks",
-    changes("checked_commits"),
-    ["src/sync/checks/", "src/sync/deliveries/checks-heard.ts", "src/sync/following/parts.ts"],
-  ],
+  ["changes of commits with checks", changes("checked_commits"), ["src/sync/checks/", "src/sync/following/parts.ts"]],
   ["versions of lists", /insert into mirrored_lists\b/, ["src/mirror/store/lists.ts"]],
   [
     "changes of lists",

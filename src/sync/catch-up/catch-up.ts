@@ -14,6 +14,7 @@ import { giveWayToDeliveries } from "../give-way.ts";
 import { tryAlone } from "../problems/isolated.ts";
 import { rests, tryAgain } from "../problems/problems.ts";
 import { fetchAndStoreMergeability } from "../reads/mergeability.ts";
+import { fetchAndStoreMissingComments } from "../reads/missing-comments.ts";
 import {
   BY_CHANGE,
   earlier,
@@ -30,7 +31,6 @@ import { PHASES, type Phase, phasesNotCopied, refuseNothing, tryPhase } from "..
 import { fetchAndStorePullDetails } from "../reads/pull-details.ts";
 import { PUSHED_SINCE_CONFIRMED } from "../reads/pushed.ts";
 import { fetchAndStoreRepository } from "../reads/repository.ts";
-import { fetchAndStoreMissingComments } from "../refresh/refresh.ts";
 import { SMALL_FLEET } from "./sweep.ts";
 
 /** A followed list, with its watermark. */

@@ -3,7 +3,7 @@ import type { Config } from "../../config.ts";
 import type { Taken } from "../../inbox/settle.ts";
 import { isObject, type Json } from "../../json.ts";
 import { FRESH_MS } from "../../mirror/store/merge-rule.ts";
-import { type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
+import { type Observed, observe, type Seen, type Sighting } from "../../mirror/store/observation.ts";
 import type { ToldRef } from "../../mirror/store/refs.ts";
 import { InvalidRepresentationError, keyIn } from "../../mirror/store/representation.ts";
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
@@ -41,6 +41,14 @@ export interface DeliveryContent {
   toldRef: ToldRef | null;
   /** The pull request that has the changed review thread. */
   threadsOf: number | null;
+}
+
+/** What deliveries have shown, after the merge. */
+export interface MergedDeliveries {
+  seen: readonly Seen[];
+  shown: readonly DeliveryContent[];
+  parts: ReadonlyMap<number, readonly MirrorPart[]>;
+  askedAt: Date;
 }
 
 /** A delivery with its payload read. */

@@ -19,17 +19,16 @@ import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { refreshId } from "../../queues/open-jobs.ts";
 import { NotYetError, UpstreamRefusedError } from "../../upstream/client/errors.ts";
-import type { Priority } from "../../upstream/client/upstream.ts";
 import { Batches } from "../../work/batches.ts";
 import { Gather } from "../../work/gather.ts";
 import { refreshChecks } from "../checks/refresh.ts";
 import { marksForCounting } from "../deliveries/linked-issues.ts";
 import { endOrPause } from "../following/pause.ts";
-import { RemovedError, refuseRemoved } from "../following/while-mirrored.ts";
+import { RemovedError } from "../following/while-mirrored.ts";
 import { refreshLists } from "../lists/refresh.ts";
 import { failAlone } from "../problems/isolated.ts";
 import { endProblem, findProblems, nameOf, type Problem, type Subject, tryAgain } from "../problems/problems.ts";
-import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
+import { fetchAndStoreMissingComments } from "../reads/missing-comments.ts";
 import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { refreshRefs } from "../refs/refresh.ts";
 import { refreshReleases } from "../releases/refresh.ts";
@@ -265,33 +264,6 @@ function isWhole(kind: MarkKind): kind is WholeKind {
 function overruling({ seen, shapes }: Observed, { kind, key }: ResourceKey): Observed {
   const isWanted = (one: Seen) => one.kind === kind && one.key === key && one.extent !== "part";
   return { seen: seen.map((one) => (isWanted(one) ? { ...one, overrules: true } : one)), shapes };
-}
-
-/**
- * A transferred issue brings its old comments along, and no list of changes shows those. Its comment count does. They
- * are read before the issue is stored, so an interrupted job meets the issue again.
- */
-export async function fetchAndStoreMissingComments(
-  ctx: Context,
-  repository: MirroredRepository,
-  { seen }: Observed,
-  priority: Priority,
-): Promise<void> {
-  const counts = seen.flatMap(({ kind, key, extent, deleted, fields: { comments } }) =>
-    kind === "issue" && extent !== "part" && !deleted && typeof comments === "number"
-      ? [{ repositoryId: repository.id, number: key, comments }]
-      : [],
-  );
-  if (counts.length === 0) return;
-  const lacking = await ctx.reads.lackingComments(counts);
-  // A purge takes the comments first, and all of them would seem to be lacking.
-  if (lacking.length > 0) await refuseRemoved(ctx, repository);
-  for (const number of lacking) {
-    const first = `/repositories/${repository.id}/issues/${number}/comments?per_page=${PAGE_SIZE}`;
-    for (let path: string | null = first; path !== null; )
-      // An unchanged page does not prove that its rows are unchanged: a delivery may have hidden them since.
-      path = (await fetchAndStorePage(ctx, repository, "issue_comment", path, priority, { conditional: false })).next;
-  }
 }
 
 /** Whether an absent resource was seen so recently that the answering replica may lag behind. */

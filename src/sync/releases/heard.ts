@@ -1,7 +1,7 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts";
-import type { MergedDeliveries } from "./checks-heard.ts";
+import type { MergedDeliveries } from "../deliveries/read.ts";
 
 /**
  * Notes when deliveries told about releases. The merge keeps the list up to date. Only upstream can say which release

@@ -1,19 +1,9 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
-import type { MirrorPart } from "../../config/parts.ts";
 import { type Mark, repositoryMark } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
-import type { Seen } from "../../mirror/store/observation.ts";
-import { HAS_UNREAD_CHECKS } from "../checks/heads.ts";
-import type { DeliveryContent } from "./read.ts";
-
-/** What deliveries have shown, after the merge. */
-export interface MergedDeliveries {
-  seen: readonly Seen[];
-  shown: readonly DeliveryContent[];
-  parts: ReadonlyMap<number, readonly MirrorPart[]>;
-  askedAt: Date;
-}
+import type { MergedDeliveries } from "../deliveries/read.ts";
+import { HAS_UNREAD_CHECKS } from "./heads.ts";
 
 /**
  * How old a push may be for its commit to count as new. A later delivery may be a repetition, and the commit may have
