@@ -167,7 +167,10 @@ export class Database extends Runner {
     this.#names = names;
   }
 
-  /** The same pool, for statements that nobody needs once the signal has fired. They fail then, and Postgres cancels them. */
+  /**
+   * The same pool, for statements that are useless once the signal has fired. Then they fail, and Postgres cancels
+   * them.
+   */
   until(signal: AbortSignal): Database {
     return new Database(this.#opened, signal);
   }

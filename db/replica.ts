@@ -20,7 +20,7 @@ interface SeenReplica extends LogPosition {
 
 /** How a replica stands, for operators. */
 export interface ReplicaStanding {
-  /** Its host, port and database. */
+  /** The replica's host, port and database. */
   name: string;
   /** Why it is left out, in words; null: callers' reads go to it. */
   leftOut: string | null;
@@ -31,18 +31,18 @@ export interface ReplicaStanding {
 export interface ReplicaOptions {
   maxConnections: number;
   applicationName: string;
-  /** It cancels a statement that takes longer. */
+  /** The replica cancels a statement that takes longer. */
   statementTimeoutMs: number;
-  /** How long a read waits for it to get as far as the primary. */
+  /** How long a read waits for the replica to reach the primary's position. */
   waitMs: number;
   random: () => number;
   /** Where the primary is now. */
   position: () => Promise<LogPosition>;
-  /** It is left out from now on, or read again. */
+  /** Called when the replica is left out, or read again. */
   changed: (standing: ReplicaStanding) => void;
 }
 
-/** The replica's answer, and where it was before it. What is read then was committed up to there, or later. */
+/** The replica's position, read before the statement. The statement shows everything up to there, or more. */
 const LOOK = sql`
   select pg_is_in_recovery() as is_replica, (pg_last_wal_replay_lsn() - '0/0')::text as lsn, (select id::text from eras) as era`;
 
@@ -54,14 +54,14 @@ interface LookRow {
   era: string | null;
 }
 
-/** A server that says nothing for so long is given up. */
+/** A server that does not answer for this long is given up. */
 const SILENT_MS = 1_000;
 /** A statement may take its whole time, and its answer the way. */
 const LATE_MS = 1_000;
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1, 8];
 /** When a replica that was left out is asked again: at first, and at most. */
 const [FIRST_TRIAL_MS, LATEST_TRIAL_MS] = [200, 10_000];
-/** A replica that was read for so long begins anew with the first. */
+/** After this long without a fault, the trials begin anew with the first wait. */
 const PROVED_MS = 30_000;
 
 /** The replica is not where it was said to be: it has started again, or another server answers at its address. */
@@ -70,9 +70,9 @@ class NotThereError extends Error {
 }
 
 /**
- * A replica of Postgres. It is read, or left out: because it cannot be reached, is behind, follows another history than the primary,
- * or is no replica any more. What was left out is tried again, less and less often: it must get as far as the primary in the time
- * that a read waits.
+ * A replica of Postgres. It is left out of reads if it cannot be reached, is behind, follows another history than the
+ * primary, or is no longer a replica. Then it is tried again, less and less often: it must reach the primary's position
+ * in the time that a read waits.
  */
 export class Replica {
   readonly name: string;

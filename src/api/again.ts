@@ -43,7 +43,7 @@ interface RepeatableAnswer {
   headers: readonly string[];
   bodyHeaders: readonly string[];
   bytes: number;
-  /** As it is counted when it is answered again, and what counts it, by status; null: it has not been. */
+  /** The figures of a repeated answer, and its counters by status; null: it was not repeated yet. */
   metered: RequestFigures;
   counters: Record<200 | 304, (() => void) | null>;
   /** What says how fresh it is, for this second. */

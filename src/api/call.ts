@@ -52,9 +52,9 @@ export interface Call {
   media: MediaType;
   /** The repositories that the answer has shown something of so far; the first is the one that was asked for. */
   met: Set<number>;
-  /** What it has learnt of how repositories stand. */
+  /** The standings of repositories that the request has learnt. */
   reading: Reading;
-  /** What it has learnt of the caller's rights in public repositories. */
+  /** The caller's rights in public repositories that the request has learnt. */
   publicRights: Map<number, RepositoryPermission>;
   /** The caller asked for what upstream says now. */
   isFresh: boolean;

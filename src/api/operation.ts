@@ -12,13 +12,16 @@ export interface Operation {
   isFree: boolean;
   /** Which quota; `core` unless it says. */
   bucket?: "search";
-  /** What it reads says at once how the repository stands. */
+  /** The operation's read also learns the repository's standing. */
   learnsStanding?: true;
-  /** It shows what the caller may do in the repository. */
+  /** The operation shows the caller's rights in the repository. */
   showsRights?: true;
-  /** It shows our own data, not upstream's, and no page of it is kept. */
+  /** The operation shows our own data, not upstream's, and none of its pages is kept. */
   isOurs?: true;
-  /** It is served only where this is mirrored; elsewhere the request is forwarded as if we served no such operation. */
+  /**
+   * The operation is served only where this part is mirrored; elsewhere the request is forwarded as if it did not
+   * exist.
+   */
   part?: MirrorPart;
   /** Below a repository: `run` is given one that the caller may see, and in which they have the right that it takes. */
   run:

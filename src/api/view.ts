@@ -57,7 +57,10 @@ function isWholeToAll({ version }: Pick<Call, "version">): boolean {
   return version === "2022-11-28";
 }
 
-/** Whether a repository is in it, or is it: asked of what is stored, which is shorter than what is shown. */
+/**
+ * Whether the document is a repository or may contain one. The stored text is searched, since it is shorter than the
+ * shown one.
+ */
 function mayHoldRepository(one: StoredDocument | undefined): boolean {
   return !one || one.document.includes("\\u0005r") || isRepository(one);
 }

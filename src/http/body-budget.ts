@@ -19,8 +19,8 @@ interface Body {
 }
 
 /**
- * Bounds what the bodies of requests hold of a process's memory. What has arrived counts, from its arrival until the request
- * is answered; what was only announced does not, so announcing takes nothing from others. When there is no room, the body
+ * Bounds the memory that bodies of requests take in a process. Bytes that have arrived count until the request is
+ * answered. Announced bytes do not count, so an announcement takes nothing from others. When there is no room, the body
  * that has been arriving for the longest is given up: a small one, which comes in one piece, is never that.
  */
 export class BodyBudget {
@@ -35,7 +35,7 @@ export class BodyBudget {
     this.#patienceMs = patienceMs;
   }
 
-  /** What is held now, in bytes. */
+  /** The bytes that are held now. */
   get heldBytes(): number {
     return this.#heldBytes;
   }

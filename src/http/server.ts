@@ -112,7 +112,10 @@ export class HttpServer {
     }
   }
 
-  /** Until the answer begins. What is asked of the process itself, such as probes, would hide the rest. */
+  /**
+   * Traces a request until its answer begins. Requests below `/-/`, such as probes, are left out: they would hide the
+   * rest.
+   */
   #traced(exchange: Exchange): Reply | Promise<Reply> {
     const { method, path, headers } = exchange;
     if (path.startsWith("/-/")) return this.#answer(exchange);

@@ -1,6 +1,6 @@
 import { isPostgresConflict, isPostgresOutage } from "../../db/outage.ts";
 
-/** Only the centre can do this. An edge passes on what it was needed for. */
+/** Only the centre can do this. An edge passes the request on to the centre. */
 export class AtCentreError extends Error {
   override name = "AtCentreError";
 }

@@ -13,13 +13,13 @@ export class Outage {
     this.#words = words;
   }
 
-  /** It was needed and not there. */
+  /** The thing was needed, and was away. */
   missed(reason: unknown): void {
     this.#missed += 1;
     if (this.#missed === 1) this.#log[this.#level]({ err: reason }, this.#words.begins);
   }
 
-  /** It was needed and there. */
+  /** The thing was needed, and was there. */
   met(): void {
     if (this.#missed === 0) return;
     this.#log.info({ missed: this.#missed }, this.#words.ends);

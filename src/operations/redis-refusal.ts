@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import type { RedisAddress } from "../config/redis-address.ts";
 
-/** It is said at once or never. */
+/** Redis gives the reason at once or never. */
 const SAID_MS = 1_000;
 const PROTECTED = /^-DENIED .*protected mode/i;
 

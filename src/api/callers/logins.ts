@@ -14,14 +14,14 @@ export type AsStranger = <T>(ask: () => Promise<T | null>) => Promise<T | null>;
 /** The attempts of one address that are under way in this process. */
 interface Attempts {
   count: number;
-  /** Those that wait until one of them ends. */
+  /** Attempts that wait until another ends. */
   waiting: (() => void)[];
 }
 
 /**
- * What it may cost to find out about credentials that this process does not know. Each has to have an attempt of its
- * address left before anything is asked, and one of upstream's also takes one from a budget for all addresses. Failures
- * alone count in the end. Callers that are known never come here.
+ * Bounds the cost of credentials that this process does not know. Each one needs an attempt of its address before
+ * anything is asked. One of upstream's also needs an attempt from a budget for all addresses. In the end only failures
+ * count. Known callers never come here.
  */
 export class Logins {
   readonly #ctx: Pick<Context, "config" | "clock">;
@@ -57,7 +57,7 @@ export class Logins {
     let found: T | null | undefined;
     try {
       found = await ask();
-      // An answer that says nothing of the token is nobody's failure.
+      // An error says nothing about the token, so it counts as no failure.
       if (found === null) await this.#quota.spend(payer, "login", 1);
       return found;
     } finally {

@@ -25,10 +25,10 @@ function isFor({ repositories }: ApiToken, repositoryId: number): boolean {
   return repositories === "all" || repositories.includes(repositoryId);
 }
 
-/** Rights to what hangs on commits. */
+/** Rights to resources of commits. */
 export type CodeRight = "checks" | "statuses" | "contents";
 
-/** Whether it is known that upstream shows the caller this of what hangs on the commits of a repository. */
+/** Whether upstream is known to show the caller this resource of a repository's commits. */
 export function readsCode(
   caller: Caller,
   sight: Sight,
@@ -38,7 +38,7 @@ export function readsCode(
   return isCodeSightKnown(caller) && sees(sight, repository, right);
 }
 
-/** Whether it is known which of what hangs on commits upstream shows the caller. */
+/** Whether it is known which resources of commits upstream shows the caller. */
 export function isCodeSightKnown(caller: Caller): boolean {
   return caller.kind === "anonymous" || caller.by.of === "own" || caller.by.known.code !== "unknown";
 }

@@ -29,9 +29,9 @@ interface RememberedRights {
 type Parts = Pick<Context, "config" | "clock" | "random" | "log"> & { upstream: Pick<OnBehalf["identity"], "graphql"> };
 
 /**
- * What upstream permits callers in public repositories. It decides nothing of what they see, so upstream is asked only where it is
- * shown, with their token, and is believed for `UPSTREAM_CALLER_TTL`. What a caller was told of before is asked again together.
- * Tokens are remembered by their hash, in this process alone.
+ * Callers' rights in public repositories, by upstream's word. They do not change what callers see, so upstream is asked
+ * only where an answer shows them, with the caller's token. Its word is believed for `UPSTREAM_CALLER_TTL`. Rights that
+ * a caller was told before are refreshed together. Tokens are remembered by their hash, in this process alone.
  */
 export class PublicRights {
   readonly #parts: Parts;

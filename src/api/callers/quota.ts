@@ -39,7 +39,7 @@ const LEASE_PART = 1 / 200;
 const IDLE_MS = 5_000;
 /** After Redis fails it is left alone for this long. Meanwhile requests are counted here and not delayed by Redis. */
 const REDIS_PAUSE_MS = 1_000;
-/** The same at an edge: to ask over a line that swallows the question takes seconds. */
+/** The same at an edge, where a broken line swallows the question for seconds. */
 const EDGE_REDIS_PAUSE_MS = 30_000;
 /** How often a spent window is asked for again: another process may have given back what it did not use. */
 const ASK_AGAIN_MS = 1_000;

@@ -26,7 +26,7 @@ export interface TokenScope {
 
 /** What one of our own tokens allows. */
 export interface ApiToken {
-  /** Names it, and does not tell it. */
+  /** Names the token without revealing it. */
   id: string;
   userId: number;
   kinds: Kinds;

@@ -49,7 +49,7 @@ interface Person {
 export interface UpstreamCaller extends Person {
   /** Whether the token is an App's: upstream words refusals so. */
   isApps: boolean;
-  /** The private ones among the mirrored repositories that upstream shows to this token, and what of each. */
+  /** The private mirrored repositories that upstream shows to this token, with the rights in each. */
   rights: ReadonlyMap<number, RepositoryRights>;
   code: CodeSight;
   sight: Sight;
@@ -82,7 +82,7 @@ export class UpstreamCallers {
   readonly upstream: OnBehalf;
   readonly publicRights: PublicRights;
   readonly #known = new LRUCache<string, RememberedCaller>({ max: REMEMBERED });
-  /** Tokens that are nobody's as far as is known, by their hash. They push no caller out. */
+  /** Refused tokens, by their hash. They are kept apart, so that they push no caller out. */
   readonly #refused = new LRUCache<string, Refused>({ max: REMEMBERED });
   readonly #asking = new Map<string, Promise<RememberedCaller | null>>();
 

@@ -32,7 +32,9 @@ function isWritten(one: Json): one is Fields {
   return isObject(one) && "body" in one && typeof one.html_url === "string";
 }
 
-/** In place of `body`, or beside it. What has no body has an empty one in the other forms (GitHub's OpenAPI: never null). */
+/**
+ * Puts the other forms in place of `body`, or beside it. A null body is empty in them (GitHub's OpenAPI: never null).
+ */
 function withForms(one: Fields, form: Exclude<BodyForm, "raw">, rendered: Rendered | undefined): Fields {
   const shown: Fields = {};
   for (const [key, value] of Object.entries(one)) {

@@ -31,7 +31,7 @@ export function joined(
 }
 
 /**
- * JSON of ours with each element of its list mapped. What is no list, or is empty, is mapped as a whole.
+ * JSON of ours with each element of its list mapped. JSON that is no list, or an empty one, is mapped as a whole.
  * @param map answers JSON text; `depth`: in how many lists and objects the element stands
  * @param framed what stands around the elements, made of what stands there
  */

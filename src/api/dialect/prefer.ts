@@ -10,8 +10,9 @@ import { ApiFault } from "./fault.ts";
  * What a mirror of this one asks for by `Prefer` (RFC 7240), since a service that does not know it has to ignore it.
  *
  * - rewrite-urls: a hook that is registered is sent addresses of this mirror.
- * - settled: the answer says what is in doubt here, so that the other waits until it is settled. What is only not known is not said to
- *   be none, and what is still to be read here is not asked of upstream meanwhile: `notYet` answers that.
+ * - settled: the answer names the resources in doubt here, so that the other mirror waits until they are settled. An
+ *   unknown value is not shown as none. A resource that is still to be read here is not read from upstream for another
+ *   mirror: `notYet` answers instead.
  */
 type Preference = "rewrite-urls" | "settled";
 
@@ -19,7 +20,7 @@ export function prefers({ prefer }: RequestHeaders, preference: Preference): boo
   return [prefer ?? ""].flat().some((header) => header.split(",").some((one) => one.trim() === preference));
 }
 
-/** The root would be asked by every mirror of a chain, each time at the cost of what callers' reads of upstream may cost. */
+/** Without this, every mirror of a chain could have the root asked, at the cost of the callers' share. */
 export function notYet(): ApiFault {
   return new ApiFault(425, "Too Early: this mirror has still to read this, and asks upstream for no other mirror.", {
     headers: { [NOT_YET]: "true" },
@@ -30,8 +31,8 @@ export function notYet(): ApiFault {
 const MOST_DOUBTS = 300;
 
 /**
- * The header that says of what upstream is being asked, if the caller prefers to know that. Call it before anything is read:
- * what was in doubt then may be settled by the time at which it is shown.
+ * The header that names the resources about which upstream is being asked, if the caller prefers it. Call it before
+ * anything is read: a doubt may be settled before its resource is shown.
  */
 export async function doubtHeaders(
   { reads }: { reads: Context["db"] },

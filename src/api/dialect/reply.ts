@@ -136,7 +136,7 @@ async function entityTag(
     const value = vary.includes(name) ? request[name.toLowerCase()] : undefined;
     if (value !== undefined) prefix += `${value}:`;
   }
-  // Half the time of what can be continued.
+  // One call takes half the time of a hash that is built in pieces.
   if (!page && typeof body === "string" && body.length <= HASHED_AT_ONCE) return hash("sha256", prefix + body);
   // It takes a while to go through a long body, and the same callers come again.
   const key = page && hash("sha256", prefix, "base64");

@@ -156,7 +156,8 @@ export class Centre {
     this.#heardAt = Number.NEGATIVE_INFINITY;
     this.#awaySince = performance.now();
     this.#outage.missed(error);
-    // Connections that a cut has left open would swallow the next requests. What is under way on them has no answer to come.
+    // Connections that a cut has left open would swallow the next requests. Requests under way on them get no answer
+    // any more.
     const lost = [this.#probes, this.#requests];
     this.#probes = new Transport(this.#address, PROBE, this.#ctx.tracing);
     this.#requests = new Transport(this.#address, PASSED_ON, this.#ctx.tracing);
@@ -166,7 +167,7 @@ export class Centre {
   #reply(method: string, { status, headers, body }: Opened): Reply {
     const flat: string[] = [];
     for (const [name, value] of Object.entries(headers)) {
-      // Who may read it from a page is said anew for each reply.
+      // CORS headers are made anew for each reply.
       if (OF_CONNECTION.has(name) || name.startsWith("access-control-")) continue;
       for (const one of [value ?? []].flat()) flat.push(name, one);
     }

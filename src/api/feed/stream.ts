@@ -40,7 +40,7 @@ export interface FeedReading {
   isEnded: () => "gone" | "lost" | null;
 }
 
-/** Tells one reader the events of the log, in order. What they have not taken is not read. */
+/** Tells one reader the events of the log, in order. Further events are read only once the reader has taken these. */
 export class FeedStream {
   readonly #parts: FeedParts;
   readonly #reading: FeedReading;

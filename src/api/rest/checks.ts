@@ -154,8 +154,9 @@ async function shaOf({ ctx, params, repository }: RepositoryCall): Promise<strin
 }
 
 /**
- * @param fault what is thrown. A single check's commit may be nobody's head any more; then it is not read again, and the fault is `notHeld`
- * @throws NotHeldFault where the mirror lacks a part of what it asks for of the commit
+ * @param fault the fault to throw. The commit of a single check may no longer be a head; then it is not read again, and
+ *   the fault is `notHeld`
+ * @throws NotHeldFault when the mirror lacks a list of the commit that is asked for
  */
 async function requireHead(
   { ctx, repository }: RepositoryCall,

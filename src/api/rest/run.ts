@@ -18,7 +18,8 @@ const OWN = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);
 export async function run(call: Call, { route, repository: named }: Match): Promise<Answer> {
   const { config, db } = call.ctx;
   if (route.run.of === "service") {
-    // A replica that was cut off replays minutes in a moment. What is said of rows has to be as old as they are, so it is read before them.
+    // A replica that was cut off replays minutes in a moment. So the confirmation is read before the rows, and is never
+    // newer than they are.
     const before = config.edgeOf !== null && !OWN.has(call.path) ? await findOldestConfirmation(db, call.sight) : null;
     const answer = await route.run.with(call);
     if (OWN.has(call.path) || answer.confirmedAt !== undefined || answer.status > 299) return answer;

@@ -8,7 +8,7 @@ export interface LastingParts {
   lifetimeMs: number;
   /** How long the reader may leave unread what was written. */
   unreadMs: number;
-  /** What is written at the beginning, and while nothing else is. */
+  /** The sign of life that is written at the beginning and during silence. */
   sign: () => string;
   /** The reader has gone, or the stream's time is over: nothing is waited for any more. */
   stop: () => void;
@@ -16,7 +16,7 @@ export interface LastingParts {
 
 /** Where a stream tells its reader something. */
 export interface Line {
-  /** Its time is over. */
+  /** Whether the stream's time is over. */
   isOver(): boolean;
   /** "unread": the reader does not read, and was dropped, since what they leave unread stays in memory. */
   write(text: string): ReturnType<Outlet["drained"]>;

@@ -18,8 +18,8 @@ export interface WholeDocument {
 }
 
 /**
- * What a body asks that is refused here for its words and may be understood by upstream, whose schema is larger. What is refused
- * for its size, cannot be read, or names no operation is nobody's to answer, and so is null. Pure.
+ * The document in a body that our schema refuses and upstream's larger one may know. Null: it was refused for its size,
+ * cannot be read, or names no operation, so upstream could not answer it either. Pure.
  * @param errors why it is refused
  */
 export function perhapsUpstreams(

@@ -48,7 +48,7 @@ export function isKeepable(definitions: readonly DefinitionNode[], operation: Op
   return isBound;
 }
 
-/** What upstream has confirmed of what is shown; undefined: some of it may not be shown any more. */
+/** Upstream's confirmation of the shown repositories; undefined: one of them may no longer be shown. */
 export function confirmationOfKept({ shown }: KeptResult, standings: Standings): Confirmation | undefined {
   const shownNow = shown.flatMap((id) => standings.get(id) ?? []).filter(({ isMirrored }) => isMirrored);
   return shownNow.length === shown.length ? joinConfirmations(shownNow) : undefined;

@@ -5,13 +5,13 @@ import type { Kind } from "../../../mirror/store/resource.ts";
 import { type Backoff, waitAfterMs } from "../../../work/backoff.ts";
 import type { Writer } from "./send.ts";
 
-/** What is read from upstream after a write. */
+/** A read of upstream after a write. */
 export interface FollowUpRead {
   kind: Kind;
   /** 0 for a list. */
   key: number;
   path: string;
-  /** It is part of the write: it is read until it shows the write, or until no replica can lag any longer. */
+  /** Whether the body shows the write. Then the path is read until it does, or until no replica can lag any more. */
   awaits?: (body: Json) => boolean;
   /** For how long, if not until then. */
   patienceMs?: number;
@@ -23,7 +23,7 @@ export interface ReadBack extends Pick<FollowUpRead, "kind" | "key"> {
   seenAt: Date;
   /** Read with a caller's own token, to which upstream may show less than to the mirror. */
   isCallers: boolean;
-  /** It was awaited, and shows the write. */
+  /** The read was awaited, and shows the write. */
   showsWrite?: true;
 }
 
