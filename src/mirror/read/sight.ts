@@ -1,8 +1,8 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 
 /**
- * The rights that a token may have in a repository: to the repository itself, its issues, its pull requests, its check
- * runs and suites, its commit statuses, and its code with releases. Labels, milestones and assignable people need
+ * The rights that a token may have in a repository. They are about the repository itself, its issues, pull requests,
+ * check runs and suites, commit statuses, and its code with releases. Labels, milestones and assignable people need
  * either issues or pull requests.
  */
 export type Right = "metadata" | "issues" | "pulls" | "issues or pulls" | "checks" | "statuses" | "contents";

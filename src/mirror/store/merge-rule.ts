@@ -257,8 +257,9 @@ function order({ stamp, overrules }: Observation, known: Stamp): "newer" | "olde
 }
 
 /**
- * Two reads of the same second of `updated_at`, so close to each other that a replica may lag behind what the other showed,
- * whichever of them is stored first. The later is shown, and where they contradict each other upstream is asked again.
+ * Whether two reads of the same second of `updated_at` are so close that a lagging replica may have answered one of
+ * them. The order of storing does not matter. The later read is shown. If the two contradict each other, upstream is
+ * asked again.
  */
 function mayLagBehind({ stamp, isOurs }: Observation, known: Stamp): boolean {
   const isClose = Math.abs(stamp.seenAt - known.seenAt) <= REPLICA_LAG_MS;

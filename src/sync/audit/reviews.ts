@@ -189,8 +189,8 @@ async function beingComputed(ctx: Context, repository: MirroredRepository, seen:
 }
 
 /**
- * Pull requests for which REST has not yet said how it shows a deleted account: those that were never read alone, and
- * those that still show another account here. One read alone settles it, even if upstream then shows no merger.
+ * Pull requests for which REST has not yet said how it shows a deleted account. They were never read alone, or still
+ * show another account here. One read alone settles it, even if upstream then shows no merger.
  */
 async function notYetClear(ctx: Context, repository: MirroredRepository, numbers: number[]): Promise<number[]> {
   const rows = await ctx.db.query<{ number: number }>(sql`

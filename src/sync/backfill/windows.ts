@@ -49,8 +49,8 @@ export function stepAfter(
 }
 
 /**
- * A cursor as it is stored: the address where its window begins, which workers that know no windows go on from, and beside it the
- * place in the window. Pure.
+ * A cursor as it is stored: the address of its window's beginning, and the place in the window. A worker that knows no
+ * windows goes on from the address. Pure.
  */
 export function storedCursor(cursor: string | null): { cursor: string | null; place: string | null } {
   const place = cursor === null ? null : placeOf(cursor);

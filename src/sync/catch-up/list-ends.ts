@@ -7,9 +7,9 @@ import { PAGE_SIZE } from "../reads/pages.ts";
 /**
  * A sweep reads the smallest part of a repository's lists that shows any change in them.
  *
- * In a list in the order of changes that is the last page: an added or edited row goes to the end, and a deletion moves
- * later rows forward. Labels and milestones have no such order, so they are read whole. The length of upstream's list
- * against ours tells deletions from other changes.
+ * In a list by change that part is the last page. An added or edited row goes to the end, and a deletion moves later
+ * rows forward. Labels and milestones have no such order, so they are read whole. The length of upstream's list against
+ * ours tells deletions from other changes.
  */
 export interface OurCounts {
   labels: number;

@@ -7,9 +7,8 @@ import { rests } from "./problems.ts";
 const BATCH = 100;
 
 /**
- * Queues the copies and catch-ups that failed, as a whole or in part, and have been left alone for long enough: they need not wait
- * for the next interval.
- * Everything else that fails is looked for by its own task.
+ * Queues copies and catch-ups that failed, as a whole or in part, once they have been left alone for long enough. So
+ * they need not wait for the next interval. All other failed work is found by its own task.
  */
 export async function wakeRested(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock">,

@@ -10,9 +10,9 @@ const BELIEVED = "24 hours";
 const PULL_DETAILS = "details of pull requests by GraphQL";
 
 /**
- * Reads details of pull requests by GraphQL, or by REST where GraphQL cannot give them: it is forbidden or off, or too
- * heavy even one by one, or the server is older than a field. A field that the server lacks is tried again once a day,
- * for all repositories together.
+ * Reads details of pull requests by GraphQL, or by REST if GraphQL cannot give them. GraphQL may be forbidden or off, a
+ * single pull request too heavy, or the server older than a field. A field that the server lacks is tried again once a
+ * day, for all repositories together.
  */
 export async function graphqlOrRest<Value>(
   ctx: Pick<Context, "db" | "clock" | "log">,

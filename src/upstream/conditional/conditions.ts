@@ -193,7 +193,7 @@ export interface PageConditions {
   for(credential: string, sent: Record<string, string>): Promise<Condition | null>;
 }
 
-/** The full answer for a 304 that confirms an empty list, of which nothing was stored yet. */
+/** The full answer for a 304 that confirms an empty list. Nothing of such a list is stored yet. */
 export function emptyPage({ headers }: Condition, { headers: answered }: Received): Received {
   const etag = headers["if-none-match"];
   return { status: 200, headers: { ...answered, vary: EMPTY_VARIES_BY.replace(" ", ", "), etag }, text: "[]" };
