@@ -140,8 +140,8 @@ export function openApi(
   };
 }
 
-/** Where callers' reads go, and what knows which of them are still true. */
-function openReads(given: Parameters<typeof openApi>[0]) {
+/** Opens the connections for callers' reads, and the reader that asks how repositories stand. */
+function openReads(given: Pick<Context, "config" | "db" | "log" | "metrics" | "random" | "tracing">) {
   const { databaseUrl, databaseDirectUrl, readConnections, readTimeoutMs } = given.config;
   const standings = new StandingsReader(given.config);
   const replicas = openReplicas(given, standings);

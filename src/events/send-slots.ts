@@ -1,4 +1,4 @@
-import { Line } from "../work/line.ts";
+import { Line, roomFor } from "../work/line.ts";
 
 /** More at once would gain nothing in a busy process, since each request would take longer. */
 const SLOTS = 16;
@@ -21,16 +21,7 @@ export class SendSlots {
 
   constructor({ slots = SLOTS, quickMs = QUICK_MS } = {}) {
     this.#quickMs = quickMs;
-    let taken = 0;
-    this.#line = new Line({
-      fits: () => taken < slots,
-      take: () => {
-        taken += 1;
-      },
-      free: () => {
-        taken -= 1;
-      },
-    });
+    this.#line = new Line<null>(roomFor(slots));
   }
 
   async take(): Promise<SendSlot> {

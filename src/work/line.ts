@@ -1,4 +1,4 @@
-/** What a want needs a place in. */
+/** The capacity that a line guards: places, or bytes. */
 export interface Room<Want> {
   fits(want: Want): boolean;
   /** Also called for one that does not fit; see `Line.goIn`. */
@@ -9,6 +9,20 @@ export interface Room<Want> {
 interface Waiter<Want> {
   want: Want;
   goIn: () => void;
+}
+
+/** Room for so many at once. */
+export function roomFor(most: number): Room<unknown> {
+  let taken = 0;
+  return {
+    fits: () => taken < most,
+    take: () => {
+      taken += 1;
+    },
+    free: () => {
+      taken -= 1;
+    },
+  };
 }
 
 /** Bounds what is under way at once. What finds no room waits, and goes in by rank, and then in the order in which it came. */

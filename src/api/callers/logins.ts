@@ -1,5 +1,5 @@
 import type { Context } from "../../context.ts";
-import { Line } from "../../work/line.ts";
+import { Line, roomFor } from "../../work/line.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import type { Payer } from "./payer.ts";
 import type { CallerQuota } from "./quota.ts";
@@ -27,16 +27,7 @@ export class Logins {
   readonly #ctx: Pick<Context, "config" | "clock">;
   readonly #quota: CallerQuota;
   readonly #attempts = new Map<string, Attempts>();
-  #underWay = 0;
-  readonly #line = new Line<null>({
-    fits: () => this.#underWay < AT_ONCE,
-    take: () => {
-      this.#underWay += 1;
-    },
-    free: () => {
-      this.#underWay -= 1;
-    },
-  });
+  readonly #line = new Line<null>(roomFor(AT_ONCE));
 
   constructor(ctx: Pick<Context, "config" | "clock">, quota: CallerQuota) {
     this.#ctx = ctx;

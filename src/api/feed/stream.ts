@@ -6,7 +6,7 @@ import type { ApiContext } from "../call.ts";
 import { sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import type { Line } from "../streams/lasting.ts";
+import type { StreamWriter } from "../streams/lasting.ts";
 import { endText, envelopeOf, eventText, type FeedForm } from "./envelope.ts";
 import type { FeedEnd, FeedMeter } from "./metering.ts";
 import { EventReader } from "./shown-payload.ts";
@@ -54,7 +54,7 @@ export class FeedStream {
   }
 
   /** Ends with the stream. */
-  async tell(line: Line): Promise<FeedEnd> {
+  async tell(line: StreamWriter): Promise<FeedEnd> {
     const { isEnded, woken } = this.#reading;
     for (;;) {
       const ended = isEnded();
@@ -72,7 +72,7 @@ export class FeedStream {
   }
 
   /** One page. */
-  async #tellUpTo(line: Line, end: number): Promise<FeedEnd | "told"> {
+  async #tellUpTo(line: StreamWriter, end: number): Promise<FeedEnd | "told"> {
     const { ctx, quota } = this.#parts;
     const { caller, identify, filter } = this.#reading;
     const from = this.place;
@@ -99,7 +99,12 @@ export class FeedStream {
     return "told";
   }
 
-  async #tellPage(line: Line, page: readonly LoggedEvent[], caller: User, from: number): Promise<FeedEnd | "told"> {
+  async #tellPage(
+    line: StreamWriter,
+    page: readonly LoggedEvent[],
+    caller: User,
+    from: number,
+  ): Promise<FeedEnd | "told"> {
     const { ctx, meter } = this.#parts;
     const { form, isEnded } = this.#reading;
     const reader = new EventReader(caller);
@@ -161,12 +166,12 @@ export class FeedStream {
     return (await keptAfter(this.#parts.ctx.reads)) > from;
   }
 
-  async #pruned(line: Line): Promise<FeedEnd> {
+  async #pruned(line: StreamWriter): Promise<FeedEnd> {
     const kept = await keptAfter(this.#parts.ctx.reads);
     return await this.#end(line, "pruned", `Events up to ${kept} are no longer kept: read on with since=${kept}.`);
   }
 
-  async #end(line: Line, why: FeedEnd, message: string): Promise<FeedEnd> {
+  async #end(line: StreamWriter, why: FeedEnd, message: string): Promise<FeedEnd> {
     const { form, api } = this.#reading;
     await line.write(endText(form, this.place, api, message));
     return why;

@@ -15,7 +15,7 @@ export interface LastingParts {
 }
 
 /** Where a stream tells its reader something. */
-export interface Line {
+export interface StreamWriter {
   /** Whether the stream's time is over. */
   isOver(): boolean;
   /** "unread": the reader does not read, and was dropped, since what they leave unread stays in memory. */
@@ -25,7 +25,7 @@ export interface Line {
 /** A stream that lasts: it ends when `tell` does, which is to end soon after `stop`. */
 export function lasting(
   { lifetimeMs, unreadMs, sign, stop }: LastingParts,
-  tell: (line: Line) => Promise<void>,
+  tell: (writer: StreamWriter) => Promise<void>,
 ): (outlet: Outlet) => Promise<void> {
   return async (outlet) => {
     let isOver = false;

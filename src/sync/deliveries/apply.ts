@@ -61,7 +61,8 @@ export async function applyDeliveries(
   deliveryIds: readonly string[],
 ): Promise<Map<string, Applied | InvalidPayloadError>> {
   const outcomes = new Map<string, Applied | InvalidPayloadError>();
-  const startedAt = new Date(); // Of a span, which ends by the machine's time, too.
+  // Spans go by the machine's clock, and not by the context's.
+  const startedAt = new Date();
   const { marks, selects, targets, open } = await ctx.db.transaction(async (tx) => {
     const [open, named] = await together([takeDeliveries(tx, deliveryIds), findNamed(tx, deliveryIds)]);
     for (const id of deliveryIds) outcomes.set(id, "known");
