@@ -33,7 +33,9 @@ export interface Count {
   sum: number;
 }
 
-/** What was written of a list's resources, by their ties in it: of issues, by their numbers. */
+/**
+ * The texts that were written of a list's resources, by each resource's tie in the list: an issue's tie is its number.
+ */
 export interface WrittenTexts extends Pick<IssueTexts, "get" | "add"> {
   isEmpty: boolean;
 }
@@ -41,10 +43,10 @@ export interface WrittenTexts extends Pick<IssueTexts, "get" | "add"> {
 /** One GraphQL request: its caller, its cost, and all that its fields load, gathered level by level. */
 export class GraphqlCall {
   readonly ctx: ApiContext;
-  /** Where it reads. */
+  /** The database that this request reads. */
   readonly db: Database;
   readonly caller: User;
-  /** The caller sees this of the mirror. */
+  /** What of the mirror the caller sees. */
   readonly sight: Sight;
   /** The API's address as the caller wrote it. */
   readonly api: string;
@@ -53,15 +55,15 @@ export class GraphqlCall {
   readonly figures: QuotaFigures | null;
   readonly requestId: string;
   readonly changes: ChangeStreams;
-  /** Fires once the document is upstream's to answer; null: it is answered here whatever it asks for. */
+  /** Fires once only upstream can answer the document. Null: the mirror answers it, whatever it asks for. */
   readonly beyond: AbortController | null;
-  /** The caller is another mirror, and would take for nothing what is only not known here: see `Preference`. */
+  /** Whether the caller is another mirror. It would take what is unknown here for absent: see `Preference`. */
   readonly isForMirror: boolean;
-  /** It has learnt from this how repositories stand. */
+  /** What this request has learnt of how repositories stand. */
   readonly reading: Reading;
-  /** By repository and list. */
+  /** Counts of lists, by repository and list. */
   readonly counts: Kept<Count>;
-  /** By repository, view and caller. */
+  /** Texts of issues, by repository, view and caller. */
   readonly texts: Kept<IssueTexts>;
   /** The mutation that runs now: they run one after another. */
   mutation: string | null = null;
@@ -70,7 +72,7 @@ export class GraphqlCall {
   /** Upstream's confirmations of repositories that are shown, as far as they are known. */
   readonly confirmations = new Map<number, Confirmation>();
   readonly #loaders = new Map<string, object>();
-  /** It depends on more than the revisions of what it shows. */
+  /** Whether the answer depends on more than the revisions of what it shows. */
   #isOfNow = false;
   #unfolding: Unfolding;
   readonly #unfoldings = openLevel(async (groups: StoredDocument[][]) => {
@@ -114,29 +116,31 @@ export class GraphqlCall {
     this.#unfolding = new Unfolding(this.ctx.mirror.shared, this, this.ctx.mirror.pace);
   }
 
-  /** The mirror cannot show what is asked for. Where upstream may answer the whole document, nothing more is done here. */
+  /** Notes that the mirror cannot show what is asked for. If upstream may answer the document, the work here ends. */
   lacks(): void {
     this.beyond?.abort(new BeyondMirrorError("Only upstream can answer the document"));
   }
 
-  /** After a write, what was loaded before it may be outdated. */
+  /** Forgets all that was loaded. A write may have outdated it. */
   forget(): void {
     this.#loaders.clear();
     this.confirmations.clear();
     this.#unfolding = new Unfolding(this.ctx.mirror.shared, this, this.ctx.mirror.pace);
   }
 
-  /** The repositories on which the answer depends; null: on more than these. */
+  /** The repositories on which the answer depends. Null: it depends on more than these. */
   get met(): ReadonlySet<number> | null {
     return this.#isOfNow ? null : this.#unfolding.met;
   }
 
-  /** The answer shows what upstream permits the caller. No revision tells of that, so the answer is not kept. */
+  /**
+   * Notes that the answer shows what upstream permits the caller. No revision tells of that, so the answer is not kept.
+   */
   showsRights(): void {
     if (this.caller.by.of === "upstream") this.#isOfNow = true;
   }
 
-  /** Counts with `read` in this repository, or tells the count of before if nothing has changed. */
+  /** Counts with `read` in this repository, or answers the kept count if nothing has changed. */
   async counted(repositoryId: number, list: string, read: () => Promise<Count>): Promise<Count> {
     const key = `${repositoryId} ${list}`;
     const kept = await this.counts.get(key, this.reading);
@@ -148,11 +152,11 @@ export class GraphqlCall {
   }
 
   /**
-   * The texts of this repository's issues that were written in this view. Null if there are none, or if something has
+   * The texts of this repository's issues that were written in this view. Null: there are none, or something has
    * changed.
    */
   async issueTexts(repositoryId: number, view: string): Promise<WrittenTexts | null> {
-    // Some fields show the caller.
+    // The key names the caller, since some fields show who asks.
     const isWhole = this.beyond !== null;
     const key = `${view} ${isWhole} ${this.caller.userId} ${classOf(this.caller)} ${this.api}\n${repositoryId}`;
     const kept = await this.texts.get(key, this.reading);
@@ -163,7 +167,7 @@ export class GraphqlCall {
       isEmpty: texts.bytes === 0,
       get: (number) => texts.get(number),
       add: (number, text) => {
-        // Else what another repository shows might be in it, or what upstream alone knows be missing.
+        // Otherwise the text could show another repository, or lack what only upstream knows.
         if (this.beyond?.signal.aborted || !this.met || [...this.met].some((id) => id !== repositoryId)) return;
         texts.add(number, text);
         this.texts.weigh(key, texts);
@@ -171,7 +175,7 @@ export class GraphqlCall {
     };
   }
 
-  /** The loader of this name, which gathers everything that is asked under it. */
+  /** The loader of this name. It gathers everything that is asked for under the name. */
   loader<Key, Value>(name: string, load: (keys: Key[]) => Promise<readonly Value[]>): Loader<Key, Value> {
     // No type can say that a name always goes with the same keys and values.
     const known = this.#loaders.get(name) as Loader<Key, Value> | undefined;
@@ -181,7 +185,7 @@ export class GraphqlCall {
     return loader;
   }
 
-  /** Unfolds documents together with all others that are asked for at this moment. */
+  /** Unfolds these documents together with all others that are asked for at this moment. */
   async unfold(kind: NodeKind, documents: StoredDocument[]): Promise<Node[]> {
     for (const { repositoryId } of documents) if (repositoryId !== 0) this.shownRepositories.add(repositoryId);
     const unfolded = await this.#unfoldings.ask(documents);
@@ -247,14 +251,14 @@ export class GraphqlCall {
     );
   }
 
-  /** The whole of an account, with what only a single one shows. */
+  /** The whole account, with the fields that only a read of the single account shows. */
   async user(id: number): Promise<Node | null> {
     return asActor(
       await this.#found("users by id", "User", (ids: number[]) => findUsersById(this.db, ids), String).load(id),
     );
   }
 
-  /** An account that something shown already refers to, whole; undefined: `user` has to ask. */
+  /** The whole account, if something shown already refers to it. Undefined: `user` has to ask. */
   knownUser(id: number): Fields | null | undefined {
     return this.#unfolding.user(id);
   }

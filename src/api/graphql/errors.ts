@@ -14,7 +14,7 @@ type ErrorType =
   | "ARGUMENT_LIMIT"
   | "UNPROCESSABLE"
   | "SERVICE_UNAVAILABLE"
-  // To another mirror: what is asked for has still to be read.
+  // Only another mirror gets this type: what it asks for has still to be read here.
   | "NOT_YET";
 
 /** An error that the caller is told of as it is. */
@@ -22,7 +22,7 @@ export function typedError(type: ErrorType, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { type } });
 }
 
-/** A field that must have a value has none: its row is broken, or the field is. In graphql-js's words. */
+/** A field that must have a value has none: its row or its resolver is broken. The message is graphql-js's. */
 export class MissingValueError extends GraphQLError {
   readonly field: string;
 
@@ -32,7 +32,7 @@ export class MissingValueError extends GraphQLError {
   }
 }
 
-/** The token that was shown was not given what the field takes. The service says by `saml_failure` that it is only that. */
+/** The caller's token lacks a permission that the field takes. The service marks such errors by `saml_failure`. */
 export function notGiven(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { type: "FORBIDDEN", saml_failure: false } });
 }
@@ -42,17 +42,17 @@ export function quotaSpent(userId: number): GraphQLError {
   return typedError("RATE_LIMITED", `API rate limit exceeded for user ID ${userId}.`);
 }
 
-/** A query asks for more than one may. The service says no more than that either. */
+/** A query asks for more than one query may. The service's message gives no details either. */
 export function resourceLimit(): GraphQLError {
   return typedError("RESOURCE_LIMITS_EXCEEDED", "Resource limits for this query exceeded.");
 }
 
-/** An error in upstream's own words. `type` is one of the service's, and it has more than we know. */
+/** An error in upstream's own words. `type` is one of the service's types, of which we do not know all. */
 export function upstreamsError(type: string | null | undefined, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { type: type ?? "UNPROCESSABLE" } });
 }
 
-/** As the service writes it: the type stands beside the message, not among the extensions. */
+/** An error as the service writes it: the type stands beside the message, not among the extensions. */
 export function shownError({ message, path, locations, extensions }: GraphQLError): Record<string, unknown> {
   const { type, ...others } = extensions;
   return {

@@ -67,16 +67,16 @@ export interface GraphqlParts {
   requestIds: RequestIds;
 }
 
-/** What a caller asks, and as what. */
+/** What a caller asks, and the rights with which they ask. */
 interface CallersQuery {
   caller: User;
   api: string;
   /** The request's body. */
   text: string;
-  /** Under which its answer is kept. */
+  /** The key of the kept answer. */
   key: string;
   reading: Reading;
-  /** How it all stood before the first row was read. */
+  /** How the repositories stood before the first row was read. */
   before: Standings;
 }
 
@@ -105,7 +105,7 @@ export class Graphql {
     this.#streams = new Streams(parts.ctx, { ...parts, schema: this.#schema, plans: this.#plans });
   }
 
-  /** Ends its threads. */
+  /** Ends the threads that validate documents. */
   close(): Promise<void> {
     return this.#validation.close();
   }
@@ -136,7 +136,7 @@ export class Graphql {
       return await this.#answer(progress, text);
     } catch (error) {
       if (progress.limit?.isOver) return this.#late(progress);
-      // Nobody reads it.
+      // The caller has gone, so nobody reads this reply.
       if (exchange.gone.aborted) return reply(progress, 502, wentWrongText(requestId, ctx.clock.now()));
       if (!(error instanceof ApiFault)) throw error;
       return reply(progress, error.status, faultBody(error, DOCS), error.headers);
@@ -170,7 +170,7 @@ export class Graphql {
     return await this.#answerHere(progress, question, query, side);
   }
 
-  /** For a document that our schema does not allow: upstream's may. */
+  /** Answers a document that our schema refuses, since upstream's schema may allow it. */
   async #answerUnknown(
     progress: GraphqlProgress,
     question: CallersQuery,
@@ -183,13 +183,13 @@ export class Graphql {
     return this.#reply(progress, { errors: [...errors, notAskedOfUpstream(ctx.config.passThrough !== false)] });
   }
 
-  /** As far as it can be told beforehand. */
+  /** Which side answers, as far as the document and the caller tell. */
   async #sideOf(caller: User, query: Query): Promise<Side> {
     const { operation, document, variables } = query;
     if (this.#parts.ctx.config.edgeOf !== null && operation.operation !== "query")
       throw new AtCentreError("An edge neither writes nor tells of changes");
     if (operation.operation === "subscription" || !mayBeForwarded(this.#parts.ctx, caller)) return "ours";
-    // A list is read to its end on the side on which it was begun.
+    // The side that began a list has to read it to its end.
     const begun = cursorsOf(document, variables.coerced);
     if (begun !== null) return begun;
     if (namesUnmirrored(this.#schema, document)) return "upstream's";
@@ -208,7 +208,7 @@ export class Graphql {
     const isSpent = query.priced === null && (await this.#spend(progress, caller, query.cost.points));
     if (isSpent) return reply(progress, 200, quotaSpentText(caller.userId));
     if (kind === "query") progress.metered.price = query.cost.points;
-    // A write that is broken off here may have taken effect. Its own limits end in an answer that says what is known.
+    // A write that is cut short may still take effect. Its own time limits end in an answer that says what is known.
     const limit =
       kind === "mutation" ? new TimeLimit(timeoutMs + MUTATION_MS, null) : new TimeLimit(timeoutMs, exchange.gone);
     progress.limit = limit;
@@ -224,7 +224,7 @@ export class Graphql {
     return answer ?? (await this.#forward(progress, question, wholeOf(query), 0));
   }
 
-  /** @param beyond aborted once the query turns out to be upstream's to answer; null: it never is */
+  /** @param beyond aborted once the query turns out to be upstream's to answer; null: the mirror answers it */
   #callsOf(
     { exchange, requestId }: GraphqlProgress,
     { api, reading }: CallersQuery,
@@ -248,12 +248,12 @@ export class Graphql {
         isForMirror: prefers(exchange.headers, "settled"),
         counts: this.#counts,
         texts: this.#texts,
-        // A mutation has to show what it has written, and a subscription what it tells of.
+        // A mutation has to show what it has written, and a subscription what it reports.
         reading: isQuery ? reading : new Reading(ctx.mirror.standings, { isLasting: false }),
       });
   }
 
-  /** Upstream's own answer to the whole. @param points what it costs here */
+  /** Upstream's answer to the whole document. @param points what the document costs here */
   async #forward(
     progress: GraphqlProgress,
     { caller, api, text }: CallersQuery,
@@ -273,7 +273,7 @@ export class Graphql {
     return forwardedReply(requestId, answer);
   }
 
-  /** @throws ApiFault 401 for anybody without a credential */
+  /** The caller. @throws ApiFault 401 for anybody without a credential */
   async #identify({ headers: { authorization }, address }: Exchange): Promise<User> {
     const caller = authorization && (await this.#parts.callers.identify({ authorization, address }));
     if (caller && caller.kind === "user") return caller;
@@ -282,7 +282,7 @@ export class Graphql {
     });
   }
 
-  /** The answer that the same question had, while it is unchanged; null: it has to be made. */
+  /** The kept answer to the same question, if nothing has changed since. Null: the question has to be answered anew. */
   async #again(
     progress: GraphqlProgress,
     { key, caller, reading }: { key: string; caller: User; reading: Reading },
@@ -299,14 +299,14 @@ export class Graphql {
     return reply(progress, 200, await encoded(kept, encoding), { "Content-Encoding": encoding });
   }
 
-  /** Whether the caller's quota does not allow that. */
+  /** Whether the points exceed the caller's quota. */
   async #spend(progress: GraphqlProgress, caller: User, points: number): Promise<boolean> {
     const { figures, isSpent } = await this.#parts.quota.spend(caller, "graphql", points);
     progress.figures = figures;
     return isSpent;
   }
 
-  /** Null: it is upstream's to answer. */
+  /** Runs the operation here. Null: upstream has to answer it. */
   async #run(
     progress: GraphqlProgress,
     { asked, document, operation, variables, cost, priced }: Query,
@@ -366,7 +366,7 @@ export class Graphql {
     return { status: 200, headers, body: null, stream };
   }
 
-  /** Nothing is known of a query that ran out of time. */
+  /** The reply to a query that ran out of time: none of its results are known. */
   #late(progress: GraphqlProgress): Reply {
     const { ctx, timeoutMs } = this.#parts;
     const { requestId } = progress;
@@ -375,7 +375,7 @@ export class Graphql {
     return reply(progress, 502, wentWrongText(requestId, ctx.clock.now(), guess));
   }
 
-  /** A query's result. @throws a bug of ours, or Postgres' refusal */
+  /** The reply that shows a query's result. @throws a bug of ours, or Postgres' refusal */
   #reply(progress: GraphqlProgress, result: Result, body: string | Buffer = resultText(result)): Reply {
     const bug = bugIn(result.errors);
     if (!bug) return reply(progress, 200, body);

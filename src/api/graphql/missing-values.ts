@@ -5,8 +5,8 @@ import { MissingValueError } from "./errors.ts";
 const WINDOW_MS = 60_000;
 
 /**
- * Logs fields that had no value where they must have one, each once a minute: callers read of it in their errors, and a
- * list of broken rows is one line. There are no more fields than the schema has.
+ * Logs fields that had no value where they must have one. Callers see each case among their errors, so one line a
+ * minute for each field is enough, also for a list of broken rows. There are no more fields than the schema has.
  */
 export class MissingValues {
   readonly #ctx: Pick<ApiContext, "clock" | "log">;

@@ -31,14 +31,14 @@ export interface Node {
   /** The repository that it belongs to, or its own id; 0 for accounts. */
   repositoryId: number;
   rest: Fields;
-  /** Takes what it was written as, where one view shows it. */
+  /** Takes the text that was written of this resource, if one view shows it. */
   keep?: (text: string) => void;
 }
 
-/** REST shows deleted accounts as this user; GraphQL as null. */
+/** REST shows deleted accounts as this user; GraphQL shows null. */
 const GHOST_ID = 10_137;
 
-/** The account that a resource of REST's embeds. */
+/** The account that a REST resource embeds. */
 export function actorOf(value: Json | undefined): Node | null {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
   return value.id === GHOST_ID && value.login === "ghost"
@@ -52,7 +52,7 @@ function kindOf({ type }: Fields): ActorKind {
   return ACTORS.find((kind) => kind === type) ?? "User";
 }
 
-/** A user, as an actor of the kind that it is. */
+/** The account under its own kind: user, organization or bot. */
 export function asActor(node: Node | null): Node | null {
   return node && { ...node, kind: kindOf(node.rest) };
 }

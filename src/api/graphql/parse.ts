@@ -15,7 +15,7 @@ import { argument, type Cost, costOf, MAX_NODES } from "./run/cost.ts";
 import type { Documents } from "./run/documents.ts";
 import type { VariableValues } from "./run/plan.ts";
 
-/** Each value of the variables is coerced, and may be compared with each row of a list. */
+/** How many values the variables may hold: each is coerced, and may be compared with each row of a list. */
 const MAX_ITEMS = 1_000;
 
 /** What the body of a request asks. */
@@ -32,7 +32,7 @@ export interface Query {
   operation: OperationDefinitionNode;
   variables: VariableValues;
   cost: Cost;
-  /** The document with nothing left but `rateLimit(dryRun: true)`, whose query is priced and not run; null: it is run. */
+  /** The document reduced to `rateLimit(dryRun: true)`. Such a query is priced and not run. Null: the query is run. */
   priced: DocumentNode | null;
 }
 
@@ -41,7 +41,7 @@ export async function parseQuery(
   text: string,
   { schema, documents, pace }: { schema: GraphQLSchema; documents: Documents; pace: Pace },
 ): Promise<Query | readonly GraphQLError[]> {
-  // Each step may take long, and so may what follows.
+  // Each step may hold the event loop for long, so others get a turn in between.
   const giveWay = async () => {
     if (pace.isOver()) await pace.turn();
   };
@@ -70,7 +70,7 @@ export async function parseQuery(
   return { asked, document, operation, variables, cost, priced: pricedOnly(document, operation, variables.coerced) };
 }
 
-/** Whether lists and objects, however deep, hold more values than may be. */
+/** Whether the variables hold too many values, however deep in lists and objects. */
 function hasTooMany(variables: Record<string, unknown>): boolean {
   const open: unknown[] = [variables];
   for (let count = 0; open.length > 0; count++) {
@@ -81,7 +81,7 @@ function hasTooMany(variables: Record<string, unknown>): boolean {
   return false;
 }
 
-/** Whether what is known of a document stays within what one may ask for, whatever else it asks for. Pure. */
+/** Whether the part of a document that we know stays within the bounds, whatever the rest asks for. Pure. */
 export function isWithinBounds(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -92,7 +92,7 @@ export function isWithinBounds(
   return cost !== null && cost.nodeCount <= MAX_NODES;
 }
 
-/** @throws ApiFault 400 if the body is no JSON object */
+/** Reads the body of a request. @throws ApiFault 400 if the body is no JSON object */
 export function readRequest(text: string): GraphqlRequest | GraphQLError {
   let body: Json;
   try {

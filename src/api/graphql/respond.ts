@@ -10,7 +10,7 @@ export interface GraphqlProgress {
   exchange: Exchange;
   requestId: string;
   metered: RequestFigures;
-  /** Which server this is. */
+  /** The headers that say which server this is. */
   server: Record<string, string>;
   figures: QuotaFigures | null;
   freshness: Record<string, string>;

@@ -2,10 +2,10 @@ import type { ExecutionResult, GraphQLError } from "graphql";
 import { quotaSpent, shownError } from "./errors.ts";
 import type { Executed } from "./run/execution.ts";
 
-/** What a query came to: without data where nothing was executed. */
+/** The result of a query. It has no data if nothing was executed. */
 export type Result = Partial<Executed> & Pick<Executed, "errors">;
 
-/** What graphql-js came to, as ours. */
+/** Converts graphql-js's result to ours. */
 export function resultOf({ data, errors = [] }: ExecutionResult): Result {
   return { ...(data === undefined ? {} : { data: JSON.stringify(data) }), errors };
 }
@@ -15,7 +15,7 @@ export function resultText({ data, errors }: Result): string {
   return data === undefined ? `{${shown}}` : `{"data":${data}${shown && `,${shown}`}}`;
 }
 
-/** The first error that is not GraphQL's own: a resolver threw it, and callers should not read it. */
+/** The first error that is not GraphQL's own. A resolver threw it, so callers must not read it. */
 export function bugIn(errors: readonly GraphQLError[] = []): GraphQLError | undefined {
   return errors.find(({ originalError }) => originalError != null && originalError.name !== "GraphQLError");
 }

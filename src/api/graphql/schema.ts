@@ -15,7 +15,7 @@ import type { Node } from "./node.ts";
 import { queryResolvers, typeResolvers } from "./resolve/resolvers.ts";
 import { subscriptionFields } from "./subscribe/subscriptions.ts";
 
-/** The schema that is served, each field with what shows it. */
+/** The schema that is served, with the resolver of each field. */
 export function apiSchema(): GraphQLSchema {
   const schema = buildSchema(readFileSync(new URL("./schema.graphql", import.meta.url), "utf8"));
   const resolvers: Record<string, Record<string, unknown>> = {
@@ -42,7 +42,7 @@ export function apiSchema(): GraphQLSchema {
   return schema;
 }
 
-/** @throws GraphQLError for what is no time */
+/** The text, if it is a time. @throws GraphQLError for any other text */
 function checkedTime(value: unknown): string {
   if (typeof value === "string" && !Number.isNaN(Date.parse(value))) return value;
   throw new GraphQLError(

@@ -1,11 +1,11 @@
-/** Ends what is done for a request once that has taken too long, or its caller has gone. */
+/** Aborts the work on a request that takes too long, or whose caller has gone. */
 export class TimeLimit {
   readonly #controller = new AbortController();
   readonly #timer: NodeJS.Timeout;
-  /** It has taken too long. */
+  /** Whether the request has taken too long. */
   isOver = false;
 
-  /** @param gone null: it goes on without its caller */
+  /** @param gone null: the work goes on without its caller */
   constructor(timeoutMs: number, gone: AbortSignal | null) {
     this.#timer = setTimeout(() => {
       this.isOver = true;
@@ -18,7 +18,7 @@ export class TimeLimit {
     return this.#controller.signal;
   }
 
-  /** The request is answered. */
+  /** Ends the limit, since the request is answered. */
   lift(): void {
     clearTimeout(this.#timer);
   }

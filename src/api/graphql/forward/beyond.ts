@@ -1,16 +1,16 @@
-/** Which documents are upstream's to answer, as far as they tell by themselves. */
+/** Decides which documents upstream has to answer, as far as the documents themselves show it. */
 import { type DocumentNode, type GraphQLSchema, TypeInfo, visit, visitWithTypeInfo } from "graphql";
 import { isOwnCursor } from "../../dialect/cursor.ts";
 import { textsGiven } from "./given.ts";
 
-/** Something turned out to be asked for that only upstream has. */
+/** The document asks for something that only upstream has. */
 export class BeyondMirrorError extends Error {
   override name = "BeyondMirrorError";
 }
 
 /**
- * Fields that upstream knows and the mirror never does, though they are in the schema. Lists of repositories and of who may
- * be assigned are here since the mirror has a part of them.
+ * Fields of our schema that upstream knows and the mirror never does. Lists of repositories and of assignable users are
+ * among them, since the mirror has only a part of each.
  */
 const NEVER_MIRRORED: Readonly<Record<string, readonly string[]>> = {
   PullRequest: ["baseRef", "reviewDecision"],
@@ -22,7 +22,7 @@ const NEVER_MIRRORED: Readonly<Record<string, readonly string[]>> = {
   RepositoryOwner: ["repositories"],
   User: ["repositories"],
   Organization: ["repositories"],
-  // The service's whole schema is what such callers can use.
+  // Callers who read the schema want the service's whole schema.
   Query: ["__schema", "__type"],
 };
 
@@ -45,12 +45,12 @@ export function namesUnmirrored(schema: GraphQLSchema, document: DocumentNode): 
   });
 }
 
-/** A search counts its results, so its places mean the same on either side. */
+/** A cursor of a search counts results, so it means the same here and at upstream. */
 const PLACE_OF_SEARCH = /^cursor:\d+$/;
 
 /**
- * Whose cursors a document goes on from; null: it has none, or only those that either side knows. A list has to be read to its
- * end on the side on which it was begun. Pure.
+ * Whose cursors a document continues from. Null: it has no cursors, or only cursors that both sides understand. The
+ * side that began a list has to read it to its end. Pure.
  */
 export function cursorsOf(
   document: DocumentNode,

@@ -1,4 +1,4 @@
-/** Whole documents that upstream answers, with the caller's own token. */
+/** Forwards whole documents to upstream, with the caller's own token. */
 import { type FieldNode, Kind, type SelectionNode } from "graphql";
 import { findUsersById } from "../../../mirror/read/nodes.ts";
 import { graphqlPath } from "../../../upstream/client/address.ts";
@@ -15,12 +15,14 @@ import { textsGiven } from "./given.ts";
 import { mutationNames, touchedBy } from "./touched.ts";
 import type { WholeDocument } from "./unknown.ts";
 
-/** Whether whole documents of this caller may go to upstream: with one of Tain's tokens nobody could say what they may read. */
+/**
+ * Whether this caller's documents may go to upstream. With one of Tain's tokens nobody could say what they may read.
+ */
 export function mayBeForwarded({ config }: Pick<ApiContext, "config">, caller: User): boolean {
   return config.passThrough !== false && mayForwardAs(caller);
 }
 
-/** Sends the body as it came, once. @throws ApiFault 502 or 504 when no answer begins */
+/** Sends the body once, as it came. @throws ApiFault 502 or 504 when no answer begins */
 export async function forwardWhole(
   ctx: ApiContext,
   caller: User,
@@ -64,7 +66,7 @@ function unanswered(error: UpstreamUnavailableError, now: Date, isMutation: bool
   return new ApiFault(fault.status, message, { cause: error });
 }
 
-/** Ids of what a mutation is to change or to use, by the names of the service's inputs. A fork is asked about by itself. */
+/** The names of inputs that hold ids of what a mutation changes or uses. A fork is asked about by itself. */
 const ID = /^(?!clientMutationId$|headRepositoryId$)(id|\w+Ids?)$/;
 
 /** Whether the mirror knows everything that a mutation of ours names. @throws what Postgres refuses */

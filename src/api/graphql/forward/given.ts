@@ -1,12 +1,12 @@
 import { type DocumentNode, valueFromASTUntyped, visit } from "graphql";
 
-/** A text that an argument has somewhere within, under the name that stands next to it. */
+/** A text somewhere within an argument, with the name that stands next to the text. */
 interface Given {
   name: string;
   text: string;
 }
 
-/** All texts that a document's arguments have, those in variables included. Pure. */
+/** All texts within a document's arguments, those in variables included. Pure. */
 export function textsGiven(document: DocumentNode, variables: Readonly<Record<string, unknown>>): Given[] {
   const found: Given[] = [];
   const look = (name: string, value: unknown): void => {
@@ -17,7 +17,7 @@ export function textsGiven(document: DocumentNode, variables: Readonly<Record<st
   };
   const values = { ...variables };
   visit(document, {
-    // They stand before what uses them.
+    // A document declares its variables before the arguments that use them.
     VariableDefinition: ({ variable: { name }, defaultValue }) => {
       if (defaultValue && values[name.value] === undefined) values[name.value] = valueFromASTUntyped(defaultValue);
       return false;

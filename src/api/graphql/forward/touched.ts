@@ -1,4 +1,4 @@
-/** A forwarded mutation: what it may change in the mirror, by the global ids that it names and is answered. */
+/** Tells what a forwarded mutation may change in the mirror, by the global ids that it names and is answered. */
 import type { OperationDefinitionNode } from "graphql";
 import { type Fields, isObject, type Json } from "../../../json.ts";
 import { findThreadPlaces } from "../../../mirror/read/lists.ts";
@@ -11,28 +11,28 @@ import { commentThing, issueThings, repositoryThing } from "../../forward/touche
 import { type IssueAddress, issuePlace } from "../../rest/writes/issue-writes.ts";
 import { type DecodedId, decodeId } from "../resolve/node-id.ts";
 
-/** More ids than these are not looked for. */
+/** How many ids are looked up at most. */
 const MOST_IDS = 50;
 const PAGE = "per_page=100";
 
-/** They change nothing but the thread that they name, and are told of by no resource. */
+/** These mutations change only the thread that they name. No other resource shows that change. */
 const RESOLVING: ReadonlySet<string> = new Set(["resolveReviewThread", "unresolveReviewThread"]);
 
-/** They move branches of the pull request that they name. */
+/** These mutations move branches of the pull request that they name. */
 const MOVING: ReadonlySet<string> = new Set(["mergePullRequest", "updatePullRequestBranch"]);
 
-/** Something that an answer shows: what it is, and its number as far as the answer tells. */
+/** A resource that an answer shows, with its number if the answer tells it. */
 interface ShownResource extends DecodedId {
   number: number | null;
 }
 
 export interface Touching {
-  /** As the caller sees the mirror. */
+  /** What the caller sees of the mirror. */
   sight: Sight;
   ids: readonly string[];
   /** The mutation's fields. */
   names: readonly string[];
-  /** What upstream answered; null: it has not yet. */
+  /** Upstream's answer. Null: there is none yet. */
   answer: Json;
 }
 
@@ -41,7 +41,10 @@ export function mutationNames({ selectionSet }: OperationDefinitionNode): string
   return selectionSet.selections.flatMap((one) => (one.kind === "Field" ? [one.name.value] : []));
 }
 
-/** By repository; nothing of one that is not mirrored, or that the caller does not see. */
+/**
+ * What a mutation touches, by repository. Repositories that the caller does not see, or that are not mirrored, are left
+ * out.
+ */
 export async function touchedBy(ctx: ApiContext, { sight, ids, names, answer }: Touching): Promise<Touched[]> {
   const shown = shownIn(answer);
   const asked = ids.flatMap((id) => decodeId(id) ?? []);
@@ -126,7 +129,7 @@ async function placesOf(ctx: ApiContext, type: DecodedId["type"], ids: readonly 
   }
 }
 
-/** Beside its issue or pull request; null: it is that itself, or nothing that is asked about by its id. */
+/** What an id stands for besides its issue or pull request. Null: nothing more has to be read. */
 function thingOf(
   type: DecodedId["type"],
   { id, repositoryId, number }: { id: number; repositoryId: number; number: number | null },
@@ -151,7 +154,7 @@ function thingOf(
   }
 }
 
-/** The answer may show nothing of a review, and a review brings its comments. */
+/** Lists that show new reviews and their comments: the mutation's answer may show neither. */
 function reviewLists(repositoryId: number, number: number): Thing[] {
   const at = `/repositories/${repositoryId}/pulls/${number}`;
   return [

@@ -1,4 +1,4 @@
-/** What mutations are given, and what of the mirror it means. */
+/** The inputs of mutations, and the mirrored resources that their ids stand for. */
 import { type Fields, numberOf } from "../../../json.ts";
 import { issuePlace } from "../../rest/writes/issue-writes.ts";
 import type { GraphqlCall } from "../call.ts";
@@ -8,12 +8,12 @@ import { nodeOf } from "../resolve/lookups.ts";
 import { rightFor } from "../resolve/rights.ts";
 import { writerOf } from "./perform.ts";
 
-/** What every input may carry; it comes back in the payload. */
+/** What every input may carry. The payload returns it. */
 export interface Input {
   clientMutationId?: string | null;
 }
 
-/** What an issue and a pull request are changed by. Absent and null leave a field; but null clears the milestone. */
+/** The changes of an issue or a pull request. A field that is absent or null stays; but null clears the milestone. */
 export interface Sets extends Input {
   title?: string | null;
   body?: string | null;
@@ -24,14 +24,16 @@ export interface Sets extends Input {
   projectIds?: string[] | null;
 }
 
-/** What ids of an input stand for; undefined: nothing was said. */
+/** The resources that an input's ids stand for. Undefined: the input names none. */
 export interface Resolved {
   labels?: Node[];
   assignees?: Node[];
   milestone?: Node | null;
 }
 
-/** @throws GraphQLError for an id of no resource in the mirror, and for projects: we do not write to those */
+/**
+ * The named resources. @throws GraphQLError for ids that are not in the mirror, and for projects, which we never write
+ */
 export async function resolved(
   call: GraphqlCall,
   { labelIds, assigneeIds, milestoneId, projectIds }: Sets,
@@ -50,7 +52,7 @@ export async function resolved(
   };
 }
 
-/** In REST's words. */
+/** The same changes in REST's words. */
 export function setsOf({ title, body, state }: Sets, { labels, assignees, milestone }: Resolved): Fields {
   return {
     ...(title == null ? {} : { title }),

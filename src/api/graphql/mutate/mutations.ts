@@ -1,4 +1,4 @@
-/** The mutations. Each is sent to upstream once, and shows what was written from the mirror. */
+/** The mutations. Each is sent to upstream once; its result is shown from the mirror. */
 import { type Fields, objectOf, textOf } from "../../../json.ts";
 import { findParentNumber } from "../../../mirror/read/comments.ts";
 import { referenceId } from "../../../mirror/store/template.ts";
@@ -181,7 +181,7 @@ async function editPull(call: GraphqlCall, pull: Node, wanted: Fields): Promise<
   return again(call, pull, await performed(call, writer, pulls.editPull(place, JSON.stringify(wanted))));
 }
 
-/** `owner:branch`, and the repository's name where it was given: REST finds a fork by both. */
+/** The pull request's head: `owner:branch`, and the fork's name if one was given. REST finds a fork by both. */
 async function headOf(
   call: GraphqlCall,
   { headRefName, headRepositoryId }: Pick<NewPull, "headRefName" | "headRepositoryId">,
@@ -191,7 +191,7 @@ async function headOf(
   return { head: `${owner}:${headRefName.split(":").at(-1)}`, head_repo: name };
 }
 
-/** The full name. Forks are seldom mirrored; a public one upstream tells of. */
+/** The fork's full name. Few forks are mirrored, so a public one is looked up at upstream. */
 async function headRepository(call: GraphqlCall, globalId: string): Promise<string> {
   const decoded = decodeId(globalId);
   const unknown = () => typedError("NOT_FOUND", `Could not resolve to a node with the global id of '${globalId}'`);
@@ -227,7 +227,7 @@ async function shownComment(call: GraphqlCall, repositoryId: number, { answer, i
   return node ?? { kind: "IssueComment", repositoryId, rest };
 }
 
-/** The changed resource, from the mirror, as it is now. */
+/** The changed resource, as the mirror has it now. */
 async function again(call: GraphqlCall, subject: Node, done?: Done): Promise<Node> {
   const rest = objectOf(done?.answer);
   if (done && !done.isStored && rest.number !== undefined) return { ...subject, rest: { ...subject.rest, ...rest } };

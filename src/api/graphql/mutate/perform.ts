@@ -14,13 +14,13 @@ import type { GraphqlCall } from "../call.ts";
 import { typedError, upstreamsError } from "../errors.ts";
 import type { Node } from "../node.ts";
 
-/** The outcome of a write. `answer` is upstream's own, null where it says nothing; `isStored`: the mirror shows it. */
+/** The outcome of a write. `answer` is upstream's own, or null if empty. `isStored`: the mirror shows the change. */
 export interface Done {
   answer: Json;
   isStored: boolean;
 }
 
-/** Who writes what takes this right, in a repository. @throws GraphQLError FORBIDDEN */
+/** The writer, if they have this right in the repository. @throws GraphQLError FORBIDDEN */
 export function writerOf(call: GraphqlCall, { repositoryId, rest }: Node, right: Right): Writer {
   if (!mayWrite(call.caller, repositoryId, right)) throw typedError("FORBIDDEN", notAccessible(call.caller));
   const htmlUrl = typeof rest.html_url === "string" ? rest.html_url : null;
@@ -41,8 +41,8 @@ export async function performed(call: GraphqlCall, writer: Writer, write: Write)
 }
 
 /**
- * Sends what REST has no words for as a mutation. `path` is that of its subject in REST. `write.says` is given the
- * mutation's payload.
+ * Sends as a mutation what REST cannot express. `path` is the subject's path in REST. `write.says` gets the mutation's
+ * payload.
  * @throws GraphQLError as `performed` does
  */
 export async function mutated(
@@ -59,7 +59,7 @@ export async function mutated(
   call.forget();
   const [error] = answer.errors;
   const payload = answer.data.done;
-  // A field of the payload that cannot be resolved does not undo the mutation.
+  // The mutation counts as done even if a field of its payload cannot be resolved.
   if (payload === null || payload === undefined) {
     await trace.end();
     throw upstreamsError(error?.type, error?.message || "Upstream refused");
@@ -93,7 +93,7 @@ async function send(
   }
 }
 
-/** Why upstream could not be asked, or not for this caller, in GraphQL's form. */
+/** Runs this, and says in GraphQL's form why upstream could not be asked, or not for this caller. */
 export async function inOurWords<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();

@@ -1,4 +1,4 @@
-/** What a pull request says of being merged. */
+/** What a pull request shows about being merged. */
 import { commitNode, enumValue, notMirrored, type TypeResolvers } from "../resolve/fields.ts";
 
 export const pullMerging: TypeResolvers = {
@@ -12,10 +12,10 @@ export const pullMerging: TypeResolvers = {
   },
   mergeCommit: ({ repositoryId, rest: { merged_at, merge_commit_sha } }) =>
     merged_at == null ? null : commitNode(repositoryId, merge_commit_sha),
-  // REST shows both under one key.
+  // REST shows the test merge and the merge under one key.
   potentialMergeCommit: ({ repositoryId, rest: { state, merge_commit_sha } }) =>
     state === "open" ? commitNode(repositoryId, merge_commit_sha) : null,
-  // Only upstream knows whether the branch still exists, and what it asks of changes to it.
+  // Only upstream knows whether the branch still exists, and which reviews it requires.
   baseRef: notMirrored,
   reviewDecision: notMirrored,
 };

@@ -16,8 +16,8 @@ interface PullSets extends Sets {
 const ISSUES_OWN = ["labels", "assignees", "milestone"];
 
 /**
- * REST changes a pull request by its own side or by the issue's. A change of both sides is sent as one mutation, so
- * that it never happens by halves.
+ * Updates a pull request. REST changes its own side or the issue's side, each by a request. A change of both sides is
+ * sent as one mutation, so that it never happens by halves.
  */
 export async function updatePull(
   call: GraphqlCall,
@@ -34,7 +34,7 @@ export async function updatePull(
   const isOfIssue = ISSUES_OWN.some((name) => name in wanted);
   if (!isOfIssue) return performed(call, writer, pulls.editPull(place, JSON.stringify({ ...wanted, ...own })));
   if (Object.keys(own).length === 0) {
-    // Its answer shows the issue's side.
+    // The answer to this write shows the issue's side.
     const { isStored } = await performed(call, writer, issues.editIssue(place, JSON.stringify(wanted)));
     return { answer: null, isStored };
   }
@@ -76,7 +76,7 @@ async function updateBoth(
   return { ...done, answer: null };
 }
 
-/** The payload says when; the input says what. */
+/** What the update says of the pull request: the payload tells its time, the input its changes. */
 async function saysUpdate(
   api: string,
   input: PullSets,
@@ -110,7 +110,7 @@ async function saysUpdate(
   return { shown: [{ seen: [], shapes: embedded.shapes }], implied };
 }
 
-/** Without what was left out, or is null. */
+/** The given fields, without those that are absent or null. */
 function said(given: Readonly<Record<string, Json | undefined>>): Fields {
   const fields: Fields = {};
   for (const [key, value] of Object.entries(given)) if (value != null) fields[key] = value;
@@ -126,7 +126,7 @@ function embeddedOf({ labels, assignees, milestone }: Resolved): Fields {
   };
 }
 
-/** `owner:branch`. */
+/** The branch's label, `owner:branch`. */
 function labelOf({ label }: Fields, ref: string): Json {
   return typeof label === "string" ? `${label.split(":", 1)[0]}:${ref}` : null;
 }

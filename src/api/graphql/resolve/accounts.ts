@@ -32,7 +32,7 @@ const name: Resolver = ({ rest }, _args, call) => {
   return call.user(Number(rest.id)).then((found) => nameIn(found?.rest, call));
 };
 
-/** Of most accounts the mirror knows no more than what others embed of them. */
+/** The account's name. The mirror knows most accounts only as others embed them, which is without a name. */
 function nameIn(account: Fields | null | undefined, call: GraphqlCall): Json {
   const name = account?.name;
   if (name === undefined) call.lacks();

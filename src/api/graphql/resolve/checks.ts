@@ -27,7 +27,7 @@ import {
 } from "./fields.ts";
 import { readsCodeOf } from "./rights.ts";
 
-/** A commit that is asked about. */
+/** A commit whose checks a field asks for. */
 interface CommitKey {
   repositoryId: number;
   sha: string;
@@ -40,7 +40,8 @@ interface RollupNode extends Node {
 }
 
 /**
- * The rollup of a commit; null: it has neither check runs nor statuses. Upstream answers of commits whose checks are not followed.
+ * The rollup of a commit. Null: the commit has neither check runs nor statuses. Upstream answers if the commit's checks
+ * are not followed.
  * @throws GraphQLError FORBIDDEN to those who may not read it
  */
 export async function rollupOf(
@@ -67,7 +68,10 @@ export async function rollupOf(
   return node;
 }
 
-/** To clients it counts as a commit without checks, which they can show. @throws GraphQLError to another mirror */
+/**
+ * Answers null: clients take the commit for one without checks, which they can show. @throws GraphQLError to another
+ * mirror
+ */
 async function lacking(call: GraphqlCall, repositoryId: number): Promise<null> {
   call.lacks();
   if (!call.isForMirror) return null;
@@ -81,7 +85,9 @@ const runStates = ({ runs }: Rollup): string[] =>
   runs.map(({ status, conclusion }) => (status === "completed" ? conclusion : status)?.toUpperCase() ?? "COMPLETED");
 const statusStates = ({ statuses }: Rollup): string[] => statuses.map(({ state }) => state.toUpperCase());
 
-/** Failure beats pending beats success. What an error of a status counts for is not known. Pure. */
+/**
+ * The state of a rollup: failure beats pending beats success. How upstream ranks a status' error is not known. Pure.
+ */
 function stateOf(rollup: Rollup): "FAILURE" | "PENDING" | "SUCCESS" | "ERROR" {
   const states = [...runStates(rollup), ...statusStates(rollup)];
   if (states.some((state) => FAILED_STATES.has(state))) return "FAILURE";
@@ -93,7 +99,7 @@ function countsOf(states: readonly string[]): { state: string; count: number }[]
   return [...Map.groupBy(states, (state) => state)].map(([state, { length }]) => ({ state, count: length }));
 }
 
-/** The runs first, then the statuses, each in the order in which they were made. */
+/** The check runs, then the statuses, each in the order in which they were made. */
 async function contextNodes(call: GraphqlCall, { repositoryId, rollup }: RollupNode): Promise<Node[]> {
   const documents = (rows: readonly { document: string }[]): StoredDocument[] =>
     rows.map(({ document }) => ({ repositoryId, document }));
@@ -114,7 +120,7 @@ function contexts(node: RollupNode, args: PageArguments, call: GraphqlCall, info
     statusContextCountsByState: countsOf(statusStates(rollup)),
   };
   const placeOf = (_node: Node, at: number) => String(at).padStart(6, "0");
-  // The bounds are judged at once, the rows loaded once they are asked for.
+  // The bounds are judged at once. The rows are loaded only when they are asked for.
   const empty = heldConnection(info, args, [], { keyOf: placeOf });
   let loading: Promise<Connection> | null = null;
   const loaded = () => {
@@ -135,7 +141,7 @@ export const checkResolvers: Record<string, TypeResolvers> = {
     // No type can say that the field above answers such nodes alone.
     state: (node, _args, call) => {
       const state = stateOf((node as RollupNode).rollup);
-      // Nobody has written down what upstream makes of it.
+      // How upstream shows a status' error is not documented.
       if (state === "ERROR") call.lacks();
       return state;
     },
@@ -167,7 +173,7 @@ export const checkResolvers: Record<string, TypeResolvers> = {
       app === null ? null : { kind: "App", repositoryId, rest: objectOf(app) },
     workflowRun: ({ repositoryId, rest: { app } }, _args, call) => {
       const { slug } = objectOf(app);
-      // REST's check runs do not tell the workflow that they are of.
+      // REST's check runs do not tell their workflow.
       return slug === undefined || slug === "github-actions" ? lacking(call, repositoryId) : null;
     },
   },

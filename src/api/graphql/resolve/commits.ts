@@ -23,7 +23,7 @@ import {
 } from "./fields.ts";
 import { storedConnection } from "./stored-connection.ts";
 
-/** Whether the list of a pull request is all here. */
+/** Whether the mirror holds this list of the pull request as a whole. */
 async function holds(call: GraphqlCall, list: ListName, { repositoryId, rest: { number } }: Node): Promise<boolean> {
   type Place = { repositoryId: number; number: number };
   const held = call.loader<Place, number | null>(`held ${list}`, (places) => countHeldLists(call.db, list, places));
@@ -37,7 +37,7 @@ const ofList = (call: GraphqlCall, info: FieldInfo, args: PageArguments, node: N
     parent: { r: node.repositoryId, n: Number(node.rest.number) },
   });
 
-/** Where commits are not mirrored a pull request shows how many it has, and the last one. */
+/** The commits of a pull request. If they are not mirrored, only their number and the last one are shown. */
 export const pullCommits: Resolver = async (node, args: PageArguments, call: GraphqlCall, info: FieldInfo) => {
   const isLast = args.last === 1 && args.first == null && !args.before;
   if (isLast) return lastCommit(node, args, call, info);
@@ -62,7 +62,7 @@ function lastCommit(node: Node, args: PageArguments, call: GraphqlCall, info: Fi
   return { ...connection, totalCount, pageInfo };
 }
 
-/** The rows of a list do not name their pull request. */
+/** Adds the pull request to each commit, since a row of the list does not name it. */
 function ofPull(connection: Connection, { rest: pull }: Node): Connection {
   const withPull = (node: Connected) => (isNode(node) ? { ...node, rest: { commit: node.rest, pull } } : node);
   return {
@@ -78,7 +78,7 @@ function isNode(shown: Connected): shown is Node {
   return shown !== null && "rest" in shown;
 }
 
-/** Upstream answers where it is not all here. */
+/** The files of a pull request. Upstream answers if the mirror does not hold them all. */
 export const pullFiles: Resolver = async (node, args: PageArguments, call: GraphqlCall, info: FieldInfo) => {
   if (await holds(call, "files", node)) return ofList(call, info, args, node, "files");
   pageRequest(info, args, (cursor) => cursor);
@@ -86,7 +86,7 @@ export const pullFiles: Resolver = async (node, args: PageArguments, call: Graph
   throw typedError("UNPROCESSABLE", "The files of this pull request are not mirrored.");
 };
 
-/** The whole commit, if the list of a pull request has it. Else upstream answers. */
+/** The whole commit, if the list of some pull request has it. Otherwise upstream answers. */
 async function whole(node: Node, call: GraphqlCall): Promise<Fields> {
   const { repositoryId, rest: known } = node;
   if (known.sha !== undefined) return known;
@@ -113,7 +113,10 @@ const ofWhole =
 
 const git = ({ commit }: Fields): Fields => objectOf(commit);
 
-/** The service shortens longer first lines, and nobody has written down how; nor what it makes of a second line of text. */
+/**
+ * The longest headline that is shown as it is. How the service shortens longer ones is not documented; nor is what it
+ * makes of a second line of text.
+ */
 const HEADLINE = 72;
 
 function wordsOf(commit: Fields, call: GraphqlCall): { headline: string; body: string } {
@@ -139,7 +142,7 @@ const gitActor =
 const pageOf = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCall) =>
   `${(await requireShownRepository(call, repositoryId)).rest.html_url}/commit/${oid}`;
 
-/** Git's letters as GraphQL spells them. What REST calls unchanged it has no word for. */
+/** GraphQL's names of changes that differ from REST's. GraphQL has no name for what REST calls unchanged. */
 const CHANGES: Readonly<Record<string, string>> = { removed: "DELETED" };
 
 export const commitResolvers: Record<string, TypeResolvers> = {

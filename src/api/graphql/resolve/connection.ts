@@ -14,11 +14,11 @@ export interface PageArguments {
   before?: string | null;
 }
 
-/** Null: it is stored no more since it was found. */
+/** A node to show. Null: the resource was deleted after it was found. */
 export type ShownNode = Node | WrittenResource | null;
 
 export interface ConnectionPage {
-  /** As the field shows them that has this info. */
+  /** The nodes, as the field with this info shows them. */
   nodes: (info?: FieldInfo) => ShownNode[] | Promise<ShownNode[]>;
   positions: ListPosition[];
   hasNextPage: boolean;
@@ -45,7 +45,9 @@ interface PageInfo {
   hasPreviousPage: boolean;
 }
 
-/** A connection over what a resource holds itself. `keyOf` orders; the node's database id breaks ties. */
+/**
+ * A connection over a list that a resource holds itself. `keyOf` gives the order; the node's database id breaks ties.
+ */
 export function heldConnection(
   info: FieldInfo,
   args: PageArguments,
@@ -68,7 +70,7 @@ export function heldConnection(
   return connection(request, load, () => rows.length);
 }
 
-/** What waits for nothing is answered at once. */
+/** A connection over pages that `load` reads. A page that is there already is answered without waiting. */
 export function connection<Loaded extends ConnectionPage | Promise<ConnectionPage>>(
   request: PageRequest | null,
   load: (request: PageRequest, shownBy: FieldInfo | undefined) => Loaded,
@@ -104,14 +106,14 @@ export function connection<Loaded extends ConnectionPage | Promise<ConnectionPag
   };
 }
 
-/** There is one row more than was asked for when there is a further page. */
+/** Cuts rows to a page. One row more than was asked for means that there is a further page. */
 export function cut<Row>(rows: Row[], { limit, fromEnd }: PageRequest): { page: Row[]; more: boolean } {
   const more = rows.length > limit;
   if (!more) return { page: rows, more };
   return { page: fromEnd ? rows.slice(rows.length - limit) : rows.slice(0, limit), more };
 }
 
-/** On the side of the cursor there is at least the row that it names. */
+/** Whether there are pages on either side. Beyond a cursor there is at least the row that the cursor names. */
 export function neighbours(
   more: boolean,
   { fromEnd, after, before }: PageRequest,
@@ -122,7 +124,8 @@ export function neighbours(
 }
 
 /**
- * `read` reads a cursor. Null: only the count is selected, and the service asks no bounds for it.
+ * The page that is asked for. `read` reads a cursor. Null: only the count is selected, for which the service asks no
+ * bounds.
  * @throws GraphQLError for bounds that the service refuses
  */
 export function pageRequest<Place>(
@@ -166,7 +169,7 @@ export function pageRequest<Place>(
   return { after: placeAt(after), before: placeAt(before), fromEnd: first == null, limit, withBody: selectsBody(info) };
 }
 
-/** Null for what is no cursor of a list. */
+/** The position that a cursor names. Null: the text is no cursor of a list. */
 export function position(text: string): ListPosition | null {
   const [key, tie] = readCursor(text) ?? [];
   return typeof key === "string" && tie !== undefined ? { key, tie } : null;

@@ -1,4 +1,4 @@
-/** What the fields of several types have in common. */
+/** What the fields of several types share. */
 import type { Json } from "../../../json.ts";
 import { associationFor } from "../../../mirror/render/public-keys.ts";
 import { closenessOf } from "../../callers/permissions.ts";
@@ -24,7 +24,7 @@ export const account =
     actorOf(node.rest[key]);
 export const path: Resolver = (node) => pathnameOf(node.rest.html_url);
 
-/** For fields that only a read of the single resource shows. Without that read the mirror cannot answer. */
+/** A field that only a read of the single resource shows. Without that read the mirror cannot answer. */
 export const onceRead =
   (key: string) =>
   (node: Node, _args: unknown, call: GraphqlCall, info: FieldInfo): Json => {
@@ -34,10 +34,10 @@ export const onceRead =
     throw typedError("SERVICE_UNAVAILABLE", `\`${info.fieldName}\` of this ${node.kind} is not mirrored yet.`);
   };
 
-/** For fields that may be null and that the mirror cannot know: `forward/beyond.ts` names them. */
+/** A field that may be null and that the mirror cannot know: `forward/beyond.ts` names these. */
 export const notMirrored: Resolver = () => null;
 
-/** `too heated` → `TOO_HEATED`, `off-topic` → `OFF_TOPIC`. */
+/** A REST value as GraphQL's enum has it: `too heated` → `TOO_HEATED`, `off-topic` → `OFF_TOPIC`. */
 export function enumValue(value: Json | undefined): string | null {
   return typeof value === "string" ? value.toUpperCase().replaceAll(/[ -]/g, "_") : null;
 }
@@ -46,7 +46,7 @@ export function pathnameOf(address: Json | undefined): string | null {
   return (typeof address === "string" && URL.parse(address)?.pathname) || null;
 }
 
-/** The service answers ids that have outgrown its own type: see `schema.ts`. */
+/** The id, even if it has outgrown the type that the service gives it: see `schema.ts`. */
 export const databaseId: Resolver = rest("id");
 
 const identity: TypeResolvers = {
@@ -78,7 +78,7 @@ export const comment: TypeResolvers = {
   author: account("user"),
   authorAssociation: ({ repositoryId, rest: { author_association } }, _args, call) => {
     const shown = associationFor(author_association, closenessOf(call.caller, repositoryId));
-    // Upstream knows whether this caller is shown more.
+    // Only upstream knows whether this caller is shown a closer association.
     if (shown !== author_association) call.lacks();
     return shown;
   },

@@ -38,9 +38,9 @@ const issueOrPull: TypeResolvers = {
     });
   },
   assignees: ({ rest: { assignees } }, args: PageArguments, _call, info) =>
-    // In the order in which REST has them.
+    // Assignees keep the order that REST gives them.
     heldConnection(info, args, held("User", 0, assignees), { keyOf: (_node, at) => String(at).padStart(4, "0") }),
-  // Classic projects are gone from the service; those of an old enterprise server are not mirrored.
+  // The service has ended classic projects. Those of an old enterprise server are not mirrored.
   projectCards: (_node, args: PageArguments, _call, info) => heldConnection(info, args, [], { keyOf: () => "" }),
   comments: ({ rest: { number }, repositoryId }, args: PageArguments & { orderBy?: Order | null }, call, info) =>
     storedConnection(call, info, args, {
@@ -60,7 +60,7 @@ export const issue: TypeResolvers = {
   state: upper("state"),
   stateReason: ({ rest: { state_reason } }, { enableDuplicate }: { enableDuplicate?: boolean | null }) => {
     const reason = enumValue(state_reason);
-    // Clients from before there were duplicates know only this.
+    // Older clients do not know the reason "duplicate", and get this one.
     return reason === "DUPLICATE" && !enableDuplicate ? "NOT_PLANNED" : reason;
   },
   subIssuesSummary: (node, args, call, info) => {
@@ -83,7 +83,7 @@ export const pullRequest: TypeResolvers = {
   mergedBy: (node, args, call, info) =>
     node.rest.merged_at == null ? null : actorOf(onceRead("merged_by")(node, args, call, info)),
   mergeable: ({ rest: { mergeable, state } }, _args, call) => {
-    // Upstream works it out once it is asked, and may have done so.
+    // Upstream works it out when asked, so it may know by now.
     if (mergeable === undefined || (mergeable === null && state === "open")) call.lacks();
     return mergeable === true ? "MERGEABLE" : mergeable === false ? "CONFLICTING" : "UNKNOWN";
   },

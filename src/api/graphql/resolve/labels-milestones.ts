@@ -18,7 +18,7 @@ import {
 import { withRight } from "./rights.ts";
 import { storedConnection } from "./stored-connection.ts";
 
-/** What lies under a label or a milestone. */
+/** The issues and pull requests that have a label or a milestone. */
 function listedUnder(above: "label" | "milestone"): TypeResolvers {
   const list =
     <Args extends object>(kind: "Issue" | "PullRequest", source: (args: Args, above: Above) => PageSource): Resolver =>

@@ -4,7 +4,7 @@ import type { Node } from "../node.ts";
 import { decodeId } from "./node-id.ts";
 import { given } from "./rights.ts";
 
-/** @throws GraphQLError NOT_FOUND, also for what the caller may not see */
+/** The repository of this name. @throws GraphQLError NOT_FOUND, also for a repository that the caller may not see */
 export async function requireRepositoryNamed(
   call: GraphqlCall,
   owner: string,
@@ -63,7 +63,7 @@ async function findAt(call: GraphqlCall, url: string): Promise<Node | null> {
   const at = /^\d{1,9}$/.test(number ?? "") ? Number(number) : null;
   if (at === null) return null;
   if (kind === "milestone") return call.numbered("Milestone", repository.repositoryId, at);
-  // Either address leads to the other.
+  // The addresses of an issue and of a pull request lead to each other.
   if (kind !== "issues" && kind !== "pull") return null;
   return (
     (await call.numbered("PullRequest", repository.repositoryId, at)) ??
@@ -71,7 +71,7 @@ async function findAt(call: GraphqlCall, url: string): Promise<Node | null> {
   );
 }
 
-/** Pages lie at upstream: on any other host a path means nothing. */
+/** The node, if its page has this address. Pages lie at upstream: a path on another host means nothing. */
 function isPageOf(node: Node | null, address: URL): Node | null {
   return node && URL.parse(String(node.rest.html_url))?.host === address.host ? node : null;
 }

@@ -24,7 +24,7 @@ type NodeType = (typeof PREFIXES)[keyof typeof PREFIXES];
 
 const TYPES: readonly NodeType[] = Object.values(PREFIXES);
 
-/** Null: no id of a kind that is mirrored. */
+/** The id's type and number. Null: it is no id of a kind that is mirrored. */
 export function decodeId(text: string): DecodedId | null {
   return decodeNewId(text) ?? decodeLegacyId(text);
 }
@@ -48,7 +48,7 @@ function decodeLegacyId(text: string): DecodedId | null {
   return type && Number(length) === type.length && Number.isSafeInteger(id) ? { type, id } : null;
 }
 
-/** A MessagePack array of whole numbers; null for anything else. */
+/** The numbers of a MessagePack array of whole numbers. Null: the bytes are anything else. */
 function unpackNumbers(bytes: Buffer): number[] | null {
   const head = bytes[0];
   if (head === undefined || head < 0x90 || head > 0x9f) return null;

@@ -1,4 +1,4 @@
-/** How often something was reacted to. REST tells the counts alone, so who reacted is not known. */
+/** The counts of reactions. REST tells only these, so who reacted is not known. */
 import { type Fields, objectOf } from "../../../json.ts";
 import type { GraphqlCall } from "../call.ts";
 import type { Resolver } from "./fields.ts";
@@ -15,7 +15,7 @@ const CONTENTS = {
   eyes: "EYES",
 } as const;
 
-/** Null: upstream has not said. Like the service, groups that nobody is in are shown too. */
+/** The groups of reactions, empty ones included, as the service shows them. Null: upstream has not told the counts. */
 export const reactionGroups: Resolver = ({ rest }, _args, call) => groupsOf(rest, call);
 
 /** REST tells a pull request's reactions on its issue side. */

@@ -1,4 +1,4 @@
-/** What repositories show of their branches and tags, and those of themselves. */
+/** The fields of repositories that show branches and tags, and the fields of branches and tags. */
 import { objectOf, textOf } from "../../../json.ts";
 import type { Order } from "../../../mirror/read/connections/order.ts";
 import { areRefsHeld, type FoundRef, findRefs, IS_PLACE_UNSURE, refSource } from "../../../mirror/read/refs.ts";
@@ -18,13 +18,13 @@ import {
 import { readsCodeOf } from "./rights.ts";
 import { storedConnection } from "./stored-connection.ts";
 
-/** @throws GraphQLError where upstream does not answer instead */
+/** Hands the document to upstream. @throws GraphQLError if upstream may not answer it */
 function lacking(call: GraphqlCall): never {
   call.lacks();
   throw typedError("UNPROCESSABLE", "This of the branches and tags of this repository is not mirrored.");
 }
 
-/** The ref as the mirror has it; null: there is none. @throws GraphQLError as `lacking` */
+/** The ref as the mirror has it. Null: there is no such ref. @throws GraphQLError as `lacking` */
 async function refOf(call: GraphqlCall, key: RefName & { repositoryId: number }): Promise<FoundRef | null> {
   if (!(await readsCodeOf(call, key.repositoryId, "contents"))) return lacking(call);
   const found = await call
@@ -35,12 +35,15 @@ async function refOf(call: GraphqlCall, key: RefName & { repositoryId: number })
 
 const nodeOf = (repositoryId: number, ref: string): Node => ({ kind: "Ref", repositoryId, rest: { ref } });
 
-/** The refs of a list as they are stored. */
+/** The kind and name of a ref that a list shows. */
 const nameIn = ({ rest: { ref } }: Node): RefName => refNameOf(String(ref)) ?? { kind: "heads", name: String(ref) };
 
 type RefArguments = PageArguments & { refPrefix: string; query?: string | null; orderBy?: Order | null };
 
-/** Names are shown without the prefix. The dates of commits are upstream's alone, and how it looks for a part of a name. */
+/**
+ * The refs of one kind, by name. Only upstream knows the dates of their commits, and how it searches for a part of a
+ * name.
+ */
 const refs: Resolver = async ({ repositoryId }, args: RefArguments, call, info) => {
   const [, kind] = /^refs\/(heads|tags)\/$/.exec(args.refPrefix) ?? [];
   const { orderBy, query } = args;
@@ -53,12 +56,12 @@ const refs: Resolver = async ({ repositoryId }, args: RefArguments, call, info) 
 };
 
 export const repositoryRefs: TypeResolvers = {
-  // Its name is metadata; where it points to is not.
+  // The name of the default branch is metadata. The commit that it points to is not.
   defaultBranchRef: ({ repositoryId, rest: { default_branch: name } }) =>
     typeof name === "string" && name !== "" ? nodeOf(repositoryId, `refs/heads/${name}`) : null,
   ref: async ({ repositoryId }, { qualifiedName }: { qualifiedName: string }, call) => {
     const named = refNameOf(qualifiedName);
-    // A short name may be a branch's or a tag's.
+    // A short name may name a branch or a tag.
     if (!named) return lacking(call);
     return (await refOf(call, { repositoryId, ...named })) && nodeOf(repositoryId, qualifiedName);
   },

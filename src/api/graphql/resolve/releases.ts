@@ -1,4 +1,4 @@
-/** What repositories show of their releases, and releases of themselves. */
+/** The fields of repositories that show releases, and the fields of releases. */
 import { type Fields, isObject, objectOf } from "../../../json.ts";
 import type { Order } from "../../../mirror/read/connections/order.ts";
 import { findHeldReleases, findRelease, type HeldReleases, releaseSource } from "../../../mirror/read/releases.ts";
@@ -20,13 +20,13 @@ import {
 import { readsCodeOf } from "./rights.ts";
 import { storedConnection } from "./stored-connection.ts";
 
-/** @throws GraphQLError where upstream does not answer instead */
+/** Hands the document to upstream. @throws GraphQLError if upstream may not answer it */
 function lacking(call: GraphqlCall): never {
   call.lacks();
   throw typedError("UNPROCESSABLE", "This of the releases of this repository is not mirrored.");
 }
 
-/** @throws GraphQLError as `lacking`, where the list is not all here */
+/** What the mirror holds of a repository's releases. @throws GraphQLError as `lacking`, if the list is incomplete */
 async function heldOf(call: GraphqlCall, repositoryId: number): Promise<HeldReleases> {
   if (!(await readsCodeOf(call, repositoryId, "contents"))) return lacking(call);
   const held = await call
@@ -47,17 +47,17 @@ async function oneOf(
 
 type ReleaseArguments = PageArguments & { orderBy?: Order | null };
 
-/** Names as upstream sorts them are not known. */
+/** A repository's releases, by their time. How upstream sorts them by name is not known. */
 const releases: Resolver = async ({ repositoryId }, args: ReleaseArguments, call, info) => {
   const held = await heldOf(call, repositoryId);
   const { rest: repository } = await requireShownRepository(call, repositoryId);
   const withDrafts = seesDrafts(call.caller, { id: repositoryId, isPrivate: repository.private === true }, held);
   const { orderBy } = args;
   if (withDrafts === null || (orderBy && orderBy.field !== "CREATED_AT")) return lacking(call);
-  // Without an order the newest comes first.
+  // The newest release comes first unless the caller names an order.
   const direction = orderBy?.direction === "ASC" ? "asc" : "desc";
   const parent = { r: repositoryId, n: 0 };
-  // Arguments name a list, also in later requests, and here what the list holds depends on the caller too.
+  // The arguments' object names a list, also for later requests. This list depends on the caller too, hence the copy.
   const own = { ...args };
   return storedConnection(call, info, own, {
     kind: "Release",
@@ -79,7 +79,7 @@ export const repositoryReleases: TypeResolvers = {
   },
 };
 
-/** An account of people alone: this field shows no bot. */
+/** The account under this key, if it is a person: the field shows no bot. */
 const user =
   (key: string): Resolver =>
   ({ rest: { [key]: account } }) => {
@@ -109,7 +109,7 @@ export const releaseResolvers: Record<string, TypeResolvers> = {
         (asset): asset is Fields => isObject(asset) && (name == null || asset.name === name),
       );
       const nodes = assets.map((asset): Node => ({ kind: "ReleaseAsset", repositoryId, rest: { ...asset, release } }));
-      // In upstream's order.
+      // Assets keep upstream's order.
       return heldConnection(info, args, nodes, { keyOf: (_, at) => String(at).padStart(6, "0") });
     },
     resourcePath: path,

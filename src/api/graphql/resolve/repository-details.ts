@@ -28,7 +28,7 @@ async function rightsOf({ repositoryId, rest }: Node, call: GraphqlCall): Promis
   return rights;
 }
 
-/** As the mirror shows them to itself, or as it shows them to callers. */
+/** Permissions that upstream gives the mirror's own token, or those that the mirror gives its callers. */
 type Rights = Permissions | Fields;
 
 function permission(rights: Rights | null): string | null {
@@ -39,7 +39,7 @@ function permission(rights: Rights | null): string | null {
   return rights?.pull ? "READ" : null;
 }
 
-/** REST shows this only to callers who may push. Otherwise the default of a new repository is shown. */
+/** A merge setting. REST shows it only to those who may push; others are shown the default of a new repository. */
 const setting =
   (key: string, usual: boolean): Resolver =>
   ({ rest }, _args, call) => {
@@ -71,7 +71,7 @@ export const repositoryDetails: TypeResolvers = {
     );
     return heldConnection(info, args, held, { keyOf: (_node, at) => String(at).padStart(4, "0") });
   },
-  // How many there are; who they are is not mirrored.
+  // Only the number of watchers is mirrored, and not who they are.
   watchers: (node, args: PageArguments, call, info) => {
     pageRequest(info, args, () => null);
     const refused = () => {

@@ -24,7 +24,9 @@ import { repositoryDetails } from "./repository-details.ts";
 import { given, withRight } from "./rights.ts";
 import { type KeptRows, storedConnection } from "./stored-connection.ts";
 
-/** A list of what belongs to a repository; one that is only known as the head of a pull request has none to show. */
+/**
+ * A list of what belongs to a repository. A repository that is only known as a pull request's head has no such list.
+ */
 function listed<Args extends object>(kind: Node["kind"], right: Right, source: (args: Args) => PageSource): Resolver {
   return async ({ repositoryId }, args: Args & PageArguments, call, info) => {
     await requireShownRepository(call, repositoryId);
@@ -38,7 +40,7 @@ function listed<Args extends object>(kind: Node["kind"], right: Right, source: (
   };
 }
 
-/** GraphQL's texts of a repository's own issues are kept. */
+/** The kept texts of a repository's issues, for the lists that the repository itself shows. */
 function keptIssues(call: GraphqlCall, repositoryId: number): KeptRows {
   return {
     textsIn: (view) => call.issueTexts(repositoryId, view),
@@ -97,7 +99,7 @@ export const repository: TypeResolvers = {
     withRight(call, { repositoryId, right: "issues or pulls" }, () => call.numbered("Milestone", repositoryId, number)),
   issues: listed("Issue", "issues", issues),
   pullRequests: listed("PullRequest", "pulls", pulls),
-  // The service's permissions are documented for REST alone: there these take either of the two.
+  // The service documents permissions for REST alone. There either of the two rights suffices.
   labels: listed("Label", "issues or pulls", labels),
   milestones: listed("Milestone", "issues or pulls", milestones),
 };
@@ -109,7 +111,7 @@ async function numbered(
   number: number,
 ): Promise<Node> {
   const found = await call.numbered(kind, repositoryId, number);
-  // The number of a pull request names no issue.
+  // A pull request's number names no issue.
   if (found && !(kind === "Issue" && isPullRequest(found))) return found;
   throw typedError(
     "NOT_FOUND",

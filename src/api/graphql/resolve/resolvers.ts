@@ -1,4 +1,4 @@
-/** What each field shows, from REST's representation of the same resource. */
+/** The resolver of each field. A field shows its part of the same resource as REST represents it. */
 
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
@@ -34,7 +34,7 @@ export const typeResolvers: Record<string, TypeResolvers> = {
   ...refResolvers,
 };
 
-/** More than these ids at once are refused. */
+/** How many ids a query may name at once; more are refused. */
 const MAX_IDS = 100;
 
 type RootResolver = (root: unknown, args: never, call: GraphqlCall, info: FieldInfo) => unknown;

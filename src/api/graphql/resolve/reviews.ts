@@ -1,4 +1,4 @@
-/** What comments, reviews, comments on diffs and requests for reviews show. */
+/** The fields of comments, reviews, comments on diffs and requests for reviews. */
 
 import { type Json, objectOf, rowsOf } from "../../../json.ts";
 import { latestReviews as latestReviewSource, reviewComments } from "../../../mirror/read/connections/comments.ts";
@@ -45,7 +45,7 @@ const byId =
   ({ rest: fields }, _args, call) =>
     typeof fields[key] === "number" ? call.byId(kind, fields[key]) : null;
 
-/** Asked of accounts and of teams, in the order in which REST has them. */
+/** The requests for reviews, to people and to teams, in the order that REST gives them. */
 export function reviewRequests(node: Node, args: PageArguments, info: FieldInfo): Connection {
   const of = (key: string, kind: "Team" | "User"): Node[] =>
     rowsOf(node.rest[key]).map((asked) => ({
@@ -57,7 +57,7 @@ export function reviewRequests(node: Node, args: PageArguments, info: FieldInfo)
   return heldConnection(info, args, held, { keyOf: (_node, at) => String(at).padStart(4, "0") });
 }
 
-/** The last review of everybody who is not asked for another one. */
+/** The last review of each reviewer who is not asked for another one. */
 export const latestReviews: Resolver = (
   { rest: { number }, repositoryId },
   args: PageArguments,
@@ -75,12 +75,12 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
     ...comment,
     reactionGroups,
     viewerDidAuthor: ({ rest: { user } }, _args, call) => objectOf(user).id === call.caller.userId,
-    // REST names what was minimized, and nothing else.
+    // REST sets `minimized` on minimized comments alone.
     isMinimized: ({ rest: { minimized } }) => minimized != null,
     minimizedReason: ({ rest: { minimized } }) => objectOf(minimized).reason ?? null,
     // Only an edit moves the time of a comment.
     includesCreatedEdit: ({ rest: { created_at, updated_at } }) => updated_at !== created_at,
-    // Also under a pull request, whose issue side it is there.
+    // A comment under a pull request also has an issue: the pull request's issue side.
     issue: (node, _args, call) =>
       required("an Issue", call.numbered("Issue", node.repositoryId, numberIn(node.rest.issue_url))),
     pullRequest: (node, _args, call) => call.numbered("PullRequest", node.repositoryId, numberIn(node.rest.issue_url)),
@@ -91,7 +91,7 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
     reactionGroups: notMirrored,
     state: rest("state"),
     submittedAt: rest("submitted_at"),
-    // REST does not tell it, so of a review that was read by REST alone the mirror knows no edit.
+    // REST does not tell when a review was edited. So the mirror knows no edit of a review that only REST has shown.
     updatedAt: ({ rest: { updated_at, submitted_at } }, _args, call) => {
       if (updated_at === undefined) call.lacks();
       return updated_at ?? submitted_at;
@@ -120,7 +120,7 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
     startLine: rest("start_line"),
     originalStartLine: rest("original_start_line"),
     subjectType: ({ rest: { subject_type } }) => (subject_type === "file" ? "FILE" : "LINE"),
-    // A comment on a line that is no more in the diff has lost its line.
+    // A comment on a line loses that line when the diff no longer has it.
     outdated: ({ rest: { subject_type, line } }) => subject_type !== "file" && line == null,
   },
   ReviewRequest: {

@@ -1,4 +1,4 @@
-/** What of a repository's contents the caller was given. */
+/** Checks the caller's rights to the contents of a repository. */
 import { hasWhereSeen, type Right, sees } from "../../../mirror/read/sight.ts";
 import { type CodeRight, notAccessible, readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call.ts";
@@ -6,7 +6,7 @@ import { notGiven, typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
 import { requireShownRepository } from "./fields.ts";
 
-/** @throws GraphQLError FORBIDDEN; NOT_FOUND for a repository that the caller does not see */
+/** Requires this right. @throws GraphQLError FORBIDDEN; NOT_FOUND for a repository that the caller does not see */
 async function requireRight(call: GraphqlCall, repositoryId: number, right: Right): Promise<void> {
   const { rest } = await requireShownRepository(call, repositoryId);
   const isSeen = sees(call.sight, { id: repositoryId, isPrivate: rest.private === true }, right);
@@ -14,8 +14,8 @@ async function requireRight(call: GraphqlCall, repositoryId: number, right: Righ
 }
 
 /**
- * Whether the caller reads all of this of what hangs on commits; false: upstream alone knows.
- * @throws GraphQLError FORBIDDEN to our own tokens that do not
+ * Whether the caller may read all these resources of commits. False: only upstream knows.
+ * @throws GraphQLError FORBIDDEN to our own tokens that may not
  */
 export async function readsCodeOf(
   call: GraphqlCall,
@@ -30,7 +30,7 @@ export async function readsCodeOf(
   return false;
 }
 
-/** What `show` answers to those who have the right; most callers have it wherever they see a repository. */
+/** Runs `show` for callers who have the right. Most callers have it in every repository that they see. */
 export function withRight<Shown>(
   call: GraphqlCall,
   { repositoryId, right }: { repositoryId: number; right: Right },
@@ -39,7 +39,7 @@ export function withRight<Shown>(
   return hasWhereSeen(call.sight, right) ? show() : requireRight(call, repositoryId, right).then(show);
 }
 
-/** A node whose repository the caller sees. @throws GraphQLError FORBIDDEN */
+/** The node, if the caller may read it. Its repository is one that they see. @throws GraphQLError FORBIDDEN */
 export async function given(call: GraphqlCall, node: Node): Promise<Node> {
   if (hasWhereSeen(call.sight, "issues") && hasWhereSeen(call.sight, "pulls")) return node;
   const right = await rightFor(call, node);
@@ -47,12 +47,12 @@ export async function given(call: GraphqlCall, node: Node): Promise<Node> {
   return node;
 }
 
-/** What the node takes beside its repository, if it lies in one. */
+/** The right that a node takes besides sight of its repository, if the node lies in one. */
 export async function rightFor(call: GraphqlCall, node: Node): Promise<Right> {
   const { kind, repositoryId, rest } = node;
   switch (kind) {
     case "Issue":
-      // The issue side of a pull request.
+      // An issue may be the issue side of a pull request.
       return rest.pull_request == null ? "issues" : "pulls";
     case "PullRequest":
     case "PullRequestReview":

@@ -13,10 +13,10 @@ import { type PageArguments, pageRequest } from "./connection.ts";
 const MAX_RESULTS = 1_000;
 
 type SearchResults = { nodes: (Node | null)[]; total: number };
-/** So many of the results, after so many. */
+/** Finds at most `limit` results, after the first `offset`. */
 type FindResults = (limit: number, offset: number) => Promise<SearchResults>;
 
-/** The service's cursors of searches count results: `cursor:30` stands behind the thirtieth. */
+/** Searches. The service's cursors count results: `cursor:30` stands behind the thirtieth. */
 export function search(
   _root: unknown,
   { query, type, ...args }: PageArguments & { query: string; type: string },
@@ -55,7 +55,7 @@ export function search(
   };
 }
 
-/** @throws GraphQLError for what is not mirrored */
+/** What finds the results. @throws GraphQLError for a search of what is not mirrored */
 function finderOf(call: GraphqlCall, query: string, type: string): FindResults {
   const wanted = type === "ISSUE" ? issues : type === "REPOSITORY" ? repositories : null;
   if (!wanted) {
@@ -68,7 +68,7 @@ function finderOf(call: GraphqlCall, query: string, type: string): FindResults {
     try {
       return await wanted(call, query, { limit, offset });
     } catch (error) {
-      // Where REST refuses, GraphQL finds nothing.
+      // REST refuses such a search; GraphQL finds nothing.
       if (error instanceof UnknownScopeError) return { nodes: [], total: 0 };
       if (!(error instanceof InvalidSearchError)) throw error;
       call.lacks();
@@ -77,16 +77,16 @@ function finderOf(call: GraphqlCall, query: string, type: string): FindResults {
   };
 }
 
-/** Results by their places: those after `from`. */
+/** The results that follow the place `from`. */
 interface SearchPage {
   nodes: (Node | null)[];
   from: number;
-  /** The last place that there is. */
+  /** The place of the last result. */
   end: number;
   total: number;
 }
 
-/** @param request null: only how many there are */
+/** Loads a page. @param request null: only the number of results is asked for */
 async function loadPage(find: FindResults, request: ReturnType<typeof pageRequest<number>>): Promise<SearchPage> {
   if (!request) return { nodes: [], from: 0, end: 0, total: (await find(0, 0)).total };
   const after = request.after ?? 0;
@@ -103,7 +103,7 @@ async function loadPage(find: FindResults, request: ReturnType<typeof pageReques
   return { nodes: (await find(Math.max(until - from, 0), from)).nodes, from, end, total };
 }
 
-/** Whether it searches nothing but issues of repositories that are mirrored, each of them named. */
+/** Whether the search looks only for issues, and names only repositories that are mirrored. */
 async function isOfMirrored(call: GraphqlCall, query: string, type: string): Promise<boolean> {
   if (type !== "ISSUE") return false;
   const names = namedScope(query);
@@ -144,7 +144,7 @@ function cursorOf(place: number): string {
   return Buffer.from(`cursor:${place}`).toString("base64");
 }
 
-/** Null for what is no cursor of a search. */
+/** The place that a cursor names. Null: the text is no cursor of a search. */
 function placeOf(text: string): number | null {
   const match = /^cursor:(\d{1,6})$/.exec(Buffer.from(text, "base64").toString("latin1"));
   return match ? Number(match[1]) : null;

@@ -55,10 +55,10 @@ export function storedConnection(
   };
 }
 
-/** By their arguments, which one field has for all of its parents; a list among them may be long. */
+/** The names of lists, by the field's arguments: one object serves all parents. Naming a long list would take long. */
 const names = new WeakMap<PageArguments, ReturnType<typeof namesOf>>();
 
-/** What names the pages and the counts of a field. */
+/** Names the pages and the counts of a field. */
 function namesOf({ parentType, fieldName }: FieldInfo, args: PageArguments, { from }: PageSource) {
   const field = [parentType.name, fieldName, from.pieces];
   const { first: _first, last: _last, after: _after, before: _before, ...filter } = args;
@@ -78,7 +78,7 @@ class StoredList {
     this.#args = args;
     this.#stored = stored;
     this.#names = names.getOrInsertComputed(args, () => namesOf(info, args, stored.source));
-    // People are rows of no repository.
+    // People are not rows of a repository, so their counts do not change with it.
     this.#isOfRepository = info.parentType.name === "Repository" && stored.kind !== "User";
   }
 
@@ -106,7 +106,7 @@ class StoredList {
       : this.counted();
   }
 
-  /** Counts anew, and sums up `measure` where one is given. */
+  /** Counts the rows anew, and sums up `measure` if there is one. */
   counted(measure?: Sql): Promise<Count> {
     const { source, parent } = this.#stored;
     const count = (parents: Parent[]) => countPages(this.#call.db, source, parents, measure);

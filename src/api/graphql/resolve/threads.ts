@@ -1,4 +1,4 @@
-/** What threads of review comments show: which comments they are made of, and whether they are resolved. */
+/** The threads of review comments: the comments of each, and whether the thread is resolved. */
 
 import { countHeldLists, threadComments, threadSource } from "../../../mirror/read/lists.ts";
 import type { GraphqlCall } from "../call.ts";
@@ -9,7 +9,7 @@ import { type PageArguments, pageRequest } from "./connection.ts";
 import { enumValue, ofRepository, type Resolver, rest, type TypeResolvers } from "./fields.ts";
 import { storedConnection } from "./stored-connection.ts";
 
-/** Upstream answers where they are not all here. */
+/** The threads of a pull request. Upstream answers if the mirror does not hold them all. */
 export const pullThreads: Resolver = async (
   { repositoryId, rest: { number } },
   args: PageArguments,

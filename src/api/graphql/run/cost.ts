@@ -22,14 +22,14 @@ import {
 export const MAX_NODES = 500_000;
 export const MAX_PAGE = 100;
 
-/** Each reads an index of all texts. `gh` asks for three at once. */
+/** The most searches of one operation: each reads an index of all texts. `gh` asks for three at once. */
 const MAX_SEARCHES = 10;
-/** Each looks into all rows of a list. */
+/** The most filters by text: each looks into all rows of a list. */
 const MAX_TEXT_FILTERS = 20;
-/** So many of both cost nothing extra. A filter counts once for each parent. */
+/** How many searches and filters together cost nothing extra. A filter counts once for each parent. */
 const FREE_SEARCHES = 5;
 
-/** The arguments that filter by a part of a text, by their fields: no index serves them. */
+/** The arguments of each field that filter by a part of a text. No index serves them. */
 const TEXT_FILTERS: ReadonlyMap<string, readonly string[]> = new Map([
   ["issues", ["filterBy", "mentioned"]],
   ["labels", ["query"]],
@@ -44,7 +44,7 @@ export interface Cost {
 
 type Variables = Readonly<Record<string, unknown>>;
 
-/** Pure. `variables` are coerced, with defaults. Null: it asks for more than one operation may. */
+/** The cost of an operation. `variables` are coerced, with defaults. Null: it asks for more than it may. Pure. */
 export function costOf(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -112,7 +112,7 @@ interface Walk {
   schema: GraphQLSchema;
   fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   variables: Variables;
-  /** What single selections select, by their type. The fields of a fragment are met at each of its places. */
+  /** The fields that a selection selects of each type. A fragment's selection is met at each of its places. */
   known: Map<SelectionSetNode, Map<GraphQLCompositeType, readonly MergedField[]>>;
 }
 

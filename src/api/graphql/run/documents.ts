@@ -6,16 +6,16 @@ import { resourceLimit } from "../errors.ts";
 import { parsed, readDocument } from "./validation.ts";
 
 /**
- * The texts of all documents that are remembered. What was read of them takes 100 to 400 times as much memory, and the longest
- * pause of the process, while its garbage is collected, grows with what stays in memory.
+ * The characters of all remembered documents together. A parsed document takes 100 to 400 times as much memory as its
+ * text. The longest pause for collecting garbage grows with what stays in memory.
  */
 const MAX_REMEMBERED_CHARACTERS = 256 * 1024;
-/** Longer documents are not remembered: some would push out all others. */
+/** The longest document that is remembered: a few longer ones would push out all others. */
 const LONGEST_REMEMBERED = MAX_REMEMBERED_CHARACTERS / 8;
-/** Longer documents are validated by a thread: this long a one can take 10 ms, and one of 20,000 tokens a second. */
+/** The longest document that is validated on this thread, in up to 10 ms. One of 20,000 tokens may take a second. */
 const MAX_CHARACTERS_AT_ONCE = 4_000;
 
-/** What is wrong with a document, as the thread says it. */
+/** A mistake in a document, as the thread reports it. */
 export interface Fault {
   message: string;
   locations: GraphQLError["locations"];
@@ -39,12 +39,12 @@ export class Documents {
     maxEntrySize: LONGEST_REMEMBERED,
     sizeCalculation: (_, text) => text.length,
   });
-  /** By the digest of their texts. */
+  /** The texts that were too much to validate, by their digests. */
   readonly #tooMuch = new LRUCache<string, true>({ max: 10_000 });
-  /** The same text may be sent by many at once. */
+  /** The documents that are being read: many callers may send the same text at once. */
   readonly #underWay = new Map<string, Promise<ParsedDocument>>();
 
-  /** @param validation validates long documents; null: that is done here */
+  /** @param validation the threads that validate long documents; null: this thread validates them */
   constructor(schema: GraphQLSchema, validation: Threaded | null = null) {
     this.#schema = schema;
     this.#validation = validation;

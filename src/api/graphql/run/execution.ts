@@ -17,17 +17,17 @@ import {
 } from "./plan.ts";
 import { flat, isIterable, isPromise, isShared, leafText, PIECE_CHARACTERS, propertyOf } from "./values.ts";
 
-/** More values, or more text, are written for nobody: the answer is refused as a whole. */
+/** The most values and text of one answer. A larger answer is refused as a whole, so that nobody waits for it. */
 const MAX_VALUES = 5_000_000;
 const MAX_CHARACTERS = 16 * 1024 * 1024;
-/** A selection is looked at so many fields at a time before the pace is asked. */
+/** How many fields of a selection are written before the pace is asked. */
 const FIELDS_AT_ONCE = 32;
-/** Or so much text: a field may be as long as a thousand others. */
+/** Or how much text is: one field may be as long as a thousand others. */
 const TEXT_AT_ONCE = 64 * 1024;
-/** So many fields of a selection ask for something, and then their statements are made. Each takes some 0.2 ms. */
+/** How many fields ask before their statements are made. Making the statement of a field takes some 0.2 ms. */
 const ASKED_AT_ONCE = 64;
 
-/** `data` is JSON text. */
+/** An executed operation. `data` is JSON text. */
 export interface Executed {
   data: string;
   errors: readonly GraphQLError[];
@@ -42,13 +42,13 @@ export class WrittenResource {
   }
 }
 
-/** JSON text, perhaps later. */
+/** JSON text, or the promise of it. */
 type Text = string | Promise<string>;
 
-/** What is written of something so far. */
+/** What has been written so far of a list or an object. */
 interface Begun {
   text: string;
-  /** The text before a part that comes later. */
+  /** The pieces so far, if one of them was promised. Null: there is no promise among them. */
   parts: Text[] | null;
 }
 
@@ -69,11 +69,11 @@ export interface ExecutionParts {
   plan: Plan;
   variables: VariableValues;
   context: unknown;
-  /** What the root's fields are read of: a subscription's event. */
+  /** The value that the root's fields are read from: a subscription's event. */
   root?: unknown;
-  /** Once it fires nothing more is begun, and the execution fails with its reason. */
+  /** Ends the execution. Nothing more is begun then, and the execution fails with the signal's reason. */
   signal: AbortSignal;
-  /** How long the event loop is held at a time. */
+  /** Tells when the event loop has been held for long enough. */
   pace: Pace;
 }
 
@@ -103,9 +103,11 @@ class Execution {
   readonly #pace: Pace;
   /** How many values were begun. */
   #values = 0;
-  /** Set once the answer is larger than it may be. Nothing more is begun then. One error for all: making many takes long. */
+  /**
+   * The error of an answer that is too large. Nothing more is begun then. One error serves all: making many takes long.
+   */
   refusal: GraphQLError | null = null;
-  /** The arguments of each field that they were needed for. */
+  /** The arguments of fields, as far as they were needed. */
   readonly #args: (Record<string, unknown> | undefined)[];
   /** The text of each resource by selection, if it was written without waiting and without errors. */
   readonly #written = new Map<PlannedSelection, Map<object, string>>();
@@ -130,7 +132,7 @@ class Execution {
     }
   }
 
-  /** The fields of a mutation: each begins once the one before it has taken effect. */
+  /** Writes a mutation's fields: each begins once the one before it has taken effect. */
   async #inTurn({ fields, type }: PlannedSelection): Promise<string> {
     this.#values += fields.length;
     let text = "{";
@@ -257,7 +259,7 @@ class Execution {
     try {
       for (let index = first; index < items.length; index++) {
         if (index > first && this.#isOver(text)) {
-          // Those to come may be under way.
+          // Items that are not written yet may already be loading.
           abandon(items);
           return this.#afterTurn(parts, text, (part) => this.#itemsFrom(index, { ...begun, text: "", parts: [part] }));
         }
@@ -279,29 +281,31 @@ class Execution {
     return parts ? this.#joined(parts, text) : text;
   }
 
-  /** Goes on once the event loop has turned. @param go is given the text so far */
+  /** Goes on once the event loop has turned. @param go gets the text so far */
   async #afterTurn(parts: Text[] | null, text: string, go: (soFar: Text) => Text): Promise<string> {
     const soFar = parts ? this.#joined(parts, text) : flat(text);
-    // What fails meanwhile is told once it is waited for.
+    // A failure of this text is reported once it is awaited.
     abandon([soFar]);
     await this.#pace.turn();
     this.#goOn();
     return await go(soFar);
   }
 
-  /** @throws what ended the execution meanwhile */
+  /** @throws the error that has ended the execution, if one has */
   #goOn(): void {
     this.#signal.throwIfAborted();
     if (this.refusal) throw this.refusal;
   }
 
-  /** Whether the event loop has its turn before the next piece. @throws GraphQLError for a text that is too long */
+  /** Whether the event loop has to turn before the next piece. @throws GraphQLError for a text that is too long */
   #isOver(text: string): boolean {
     if (text.length > MAX_CHARACTERS) this.#refuse();
     return this.#pace.isOver();
   }
 
-  /** In few pieces, since somebody has to walk through them in the end. Long ones, which are so already, are not copied. */
+  /**
+   * Joins the parts to few pieces, since reading a string visits each piece. Long parts are one piece and not copied.
+   */
   async #joined(parts: readonly Text[], end: string): Promise<string> {
     let text = "";
     let short = "";
@@ -318,7 +322,7 @@ class Execution {
     return text + flat(short);
   }
 
-  /** @throws GraphQLError always: nothing is worth writing any more */
+  /** Refuses the answer as too large. @throws GraphQLError always */
   #refuse(): never {
     this.refusal ??= resourceLimit();
     throw this.refusal;
@@ -359,7 +363,7 @@ class Execution {
     return text;
   }
 
-  /** Null if the field may be null; otherwise the error goes to the parent. */
+  /** Writes null for a field that failed, if the field may be null. Otherwise its parent gets the error. */
   #failed(form: Form, field: PlannedField, error: unknown, place: ResponsePath): string {
     if (this.refusal) throw this.refusal;
     const path = pathOf(place);
@@ -370,13 +374,13 @@ class Execution {
   }
 }
 
-/** @throws GraphQLError where there must be something: what holds the field is null then, and the rest is shown */
+/** Writes null for a value that is absent. @throws GraphQLError for a required one: its parent is shown as null then */
 function nothing({ isRequired }: Form, { info: { parentType, fieldName } }: PlannedField): string {
   if (!isRequired) return "null";
   throw new MissingValueError(`${parentType}.${fieldName}`);
 }
 
-/** Nobody waits for these any more, or not yet: that one of them fails meanwhile is no news. */
+/** Keeps promises that nobody awaits any more, or not yet, from being reported as unhandled when they fail. */
 function abandon(values: readonly unknown[]): void {
   for (const value of values) if (isPromise(value)) value.then(undefined, () => {});
 }

@@ -1,6 +1,6 @@
 import type { GraphQLError } from "graphql";
 
-/** Where something stands in the answer. */
+/** The place of a value in the answer. */
 export interface ResponsePath {
   above: ResponsePath | undefined;
   key: string | number;
@@ -12,20 +12,20 @@ export function pathOf(place: ResponsePath): (string | number)[] {
   return path.reverse();
 }
 
-/** What went wrong in one answer. */
+/** Collects the errors of one answer. */
 export class Faults {
-  /** Those that are told. */
+  /** The errors that the answer shows. */
   readonly errors: GraphQLError[] = [];
-  /** The places that are null because of an error; what goes wrong below them is not told. */
+  /** The places that are null because of an error. Errors below such a place are not shown. */
   readonly #nulled = new Set<string>();
   #count = 0;
 
-  /** How much went wrong, told or not. */
+  /** How many errors occurred, shown or not. */
   get count(): number {
     return this.#count;
   }
 
-  /** @param path of what is null now */
+  /** @param path the path of the value that is null because of the error */
   add(error: GraphQLError, path: readonly (string | number)[]): void {
     this.#count += 1;
     for (let length = path.length; length >= 0; length--)

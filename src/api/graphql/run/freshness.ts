@@ -9,7 +9,7 @@ import type { ApiContext } from "../../call.ts";
 import { freshnessHeaders } from "../../dialect/freshness.ts";
 import type { GraphqlCall } from "../call.ts";
 
-/** The headers that say how fresh an answer is: as fresh as the least fresh repository in it. */
+/** The headers that say how fresh an answer is. Its least fresh repository decides. */
 export async function freshnessOf(
   ctx: ApiContext,
   call: GraphqlCall,
@@ -39,7 +39,7 @@ export async function confirmedBefore(
   return await findOldestConfirmation(ctx.reads, sight);
 }
 
-/** Fields that find a repository before the rows in it, or show none. */
+/** Fields that find a repository before the rows in it, or that show no repository. */
 const FINDS = new Set(["__typename", "rateLimit", "repository"]);
 
 async function confirmationOf(

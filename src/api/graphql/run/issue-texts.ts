@@ -1,8 +1,8 @@
 import { Kept } from "../../../mirror/unchanged/kept.ts";
 
-/** The room that a text takes beside its characters. */
+/** How much memory a text takes besides its characters. */
 const OVERHEAD_BYTES = 80;
-/** A large repository in the one view that everybody asks for may take most of the room. */
+/** How much of the room one repository may take: a large one, in the view that everybody asks for, may take most. */
 const LARGEST_PART = 3 / 4;
 
 /** The JSON text of one repository's issues in one view, by their numbers. */
@@ -20,7 +20,7 @@ export class IssueTexts {
 
   add(number: number, text: string): void {
     if (this.#texts.has(number)) return;
-    // One string, rather than the hundred that it was put together from, which would all be kept with it.
+    // The text is copied into one string. Otherwise the hundred pieces that it is made of would stay in memory.
     const flat = Buffer.from(text).toString();
     this.#texts.set(number, flat);
     this.#bytes += flat.length + OVERHEAD_BYTES;

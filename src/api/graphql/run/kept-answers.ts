@@ -9,11 +9,11 @@ import { COMPRESSED } from "../../page.ts";
 /** An answer without errors, which may be given again while nothing that it depends on has changed. */
 export interface KeptResult {
   bytes: Buffer;
-  /** The same, compressed for callers who asked for it so. */
+  /** The answer compressed, by encoding, for callers who accept that. */
   encoded: Map<Encoding, Buffer>;
-  /** What it costs each time. */
+  /** The points that the answer costs each caller. */
   points: number;
-  /** The repositories whose resources it shows. */
+  /** The repositories whose resources the answer shows. */
   shown: readonly number[];
 }
 
@@ -22,12 +22,12 @@ export function openAnswers(maxBytes: number): Kept<KeptResult> {
   return new Kept({ maxBytes, bytesOf: ({ bytes }) => bytes.length * COMPRESSED });
 }
 
-/** Names what is asked, and by whom: some fields show the caller. */
+/** The key of an answer: the question and the caller, since some fields show who asks. */
 export function answerKey(body: string, { api, caller }: { api: string; caller: User }): string {
   return `${caller.userId} ${classOf(caller)} ${api}\n${body}`;
 }
 
-/** Fields that show what no revision tells of: which repositories there are. */
+/** Fields that show which repositories there are. No revision tells of that. */
 const UNBOUND = new Set(["repositories"]);
 
 /** Whether the operation can show only single repositories and their contents. */

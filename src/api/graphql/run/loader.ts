@@ -1,9 +1,9 @@
 import { Gather } from "../../../work/gather.ts";
 
-/** All fields of a level are asked before the event loop turns, and none waits for another level. */
+/** All fields of a level ask before the event loop turns. No level waits for another. */
 const OF_A_LEVEL = { atOnce: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY, patienceMs: null };
 
-/** Questions of the fields of one level, which are answered together. */
+/** Gathers the questions of one level's fields and answers them together. */
 export function openLevel<Key, Value>(answer: (keys: Key[]) => Promise<readonly Value[]>): Gather<Key, Value> {
   return new Gather(answer, OF_A_LEVEL);
 }
@@ -16,7 +16,7 @@ export class Loader<Key, Value> {
   readonly #level: Gather<Key, Value>;
   readonly #known = new Map<string, Promise<Value>>();
 
-  /** @param load answers one value for each key, in their order */
+  /** @param load answers one value for each key, in the keys' order */
   constructor(load: (keys: Key[]) => Promise<readonly Value[]>) {
     this.#level = openLevel(load);
   }
@@ -31,7 +31,7 @@ export class Loader<Key, Value> {
     return value;
   }
 
-  /** Tells what is known by other means. */
+  /** Takes a value that is known by other means. */
   settle(key: Key, value: Value): void {
     this.#known.set(JSON.stringify(key), Promise.resolve(value));
   }

@@ -35,13 +35,13 @@ export type VariableValues = Extract<
   { variableValues: unknown }
 >["variableValues"];
 
-/** A field as its resolver knows it. Resolvers of the schema itself read the schema. */
+/** A field as its resolver sees it. Resolvers of the schema itself also read the schema. */
 export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "fieldNodes" | "fragments" | "schema"> & {
   /** Names the selection on a connection's nodes, if it is the same for all variables. */
   view?: string | null;
 };
 
-/** A field may be selected several times under one name; what lies below is joined. */
+/** The nodes of one field. It may be selected several times under one name; its selections are merged. */
 type FieldNodes = readonly [FieldNode, ...FieldNode[]];
 type Arguments = Record<string, unknown>;
 type Fragments = Readonly<Record<string, FragmentDefinitionNode>>;
@@ -50,20 +50,20 @@ type Resolve = (source: unknown, args: Arguments, context: unknown, info: FieldI
 /** One field of one type, under the name that it has in the answer. */
 export interface PlannedField {
   key: string;
-  /** Its name as it stands in the answer, quoted, with the colon. */
+  /** The field's name in the answer, quoted, with the colon. */
   label: string;
   nodes: FieldNodes;
-  /** Null: `__typename`, which the type itself answers. */
+  /** The field's definition. Null: the field is `__typename`, which the type itself answers. */
   definition: GraphQLField<unknown, unknown> | null;
   form: Form;
   resolve: Resolve | null;
   info: FieldInfo;
-  /** Its number within the plan. */
+  /** The field's number within the plan. */
   slot: number;
-  /** Whether its arguments are the same whatever the variables. */
+  /** Whether the arguments are the same for all variables. */
   isConstant: boolean;
   constant: Arguments | undefined;
-  /** By the name of the concrete type. */
+  /** The selections on the field's value, by the name of the concrete type. */
   inner: Map<string, PlannedSelection>;
 }
 
@@ -72,7 +72,7 @@ export interface PlannedSelection {
   fields: readonly PlannedField[];
 }
 
-/** How values of a type are written. */
+/** How a value of a type is written. */
 export type Form =
   | { of: "leaf"; isRequired: boolean; type: GraphQLLeafType }
   | { of: "list"; isRequired: boolean; item: Form }
@@ -93,7 +93,7 @@ const META_FIELDS: ReadonlyMap<string, GraphQLField<unknown, unknown>> = new Map
 
 /** How many plans of one operation are kept, one for each choice of its `@skip` and `@include`. */
 const MAX_CHOICES = 16;
-/** How many fields all plans have that are kept, at some 400 bytes each: a short document may select 20,000. */
+/** How many fields all kept plans may have together, at some 400 bytes each. A short document may select 20,000. */
 const MAX_FIELDS = 100_000;
 
 /** Counts the fields that were planned. */
@@ -102,7 +102,7 @@ interface FieldCount {
 }
 
 interface PlanParts {
-  /** Unlike that of any other plan of the process'. */
+  /** The plan's name. No other plan of this process has it. */
   name: string;
   prepared: Prepared;
   chosen: Readonly<Record<string, boolean>>;
@@ -114,9 +114,9 @@ export class Plan {
   readonly schema: GraphQLSchema;
   readonly root: PlannedSelection;
   readonly fragments: Fragments;
-  /** Its answers may be kept. */
+  /** Whether answers of this plan may be kept. */
   readonly isKeepable: boolean;
-  /** The root's fields are run one after another. */
+  /** Whether the root's fields run one after another. */
   readonly isSerial: boolean;
   readonly #name: string;
   readonly #chosen: Readonly<Record<string, boolean>>;
@@ -156,7 +156,7 @@ export class Plan {
     return selection;
   }
 
-  /** @throws GraphQLError for arguments that cannot be what their field takes */
+  /** The arguments of a field. @throws GraphQLError for arguments that the field cannot take */
   argumentsOf(field: PlannedField, variables: VariableValues): Arguments {
     if (field.constant) return field.constant;
     if (!field.definition) return {};
@@ -199,7 +199,7 @@ export class Plan {
     const slot = this.#slots++;
     this.#tally.fields += 1;
     const selected = { fieldNodes: nodes, fragments: this.fragments };
-    // The variables of `@skip` and `@include` are the plan's own.
+    // `@skip` and `@include` depend on variables too, but those are fixed for the plan.
     const hasView =
       fieldName === "nodes" && !selects(selected, ({ arguments: args }) => args?.some(hasVariable) ?? false);
     return {
@@ -253,7 +253,7 @@ export class Plans {
     this.#schema = schema;
   }
 
-  /** Null: what is wrong with its variables is said by graphql-js. */
+  /** The plan of an operation. Null: the variables are wrong, and graphql-js says how. */
   of(
     definitions: readonly DefinitionNode[],
     operation: OperationDefinitionNode,
@@ -274,7 +274,7 @@ export class Plans {
     let name = "";
     for (const variable of planned.conditions) {
       const value = variables.coerced[variable];
-      // Null can get there by a default that was overruled; what is wrong with it is said by graphql-js.
+      // A default that was overruled can leave null here. graphql-js says what is wrong with that.
       if (typeof value !== "boolean") return null;
       chosen[variable] = value;
       name += value ? "1" : "0";

@@ -21,19 +21,22 @@ import {
 } from "graphql";
 import { resourceLimit } from "../errors.ts";
 
-/** GitHub was seen to take 600 aliases in one query; this leaves 30 tokens for each. Parsing takes some 20 ms. */
+/**
+ * The most tokens of a document. GitHub was seen to take 600 aliases in one query, which leaves 30 tokens for each.
+ * Parsing so many takes some 20 ms.
+ */
 const MAX_TOKENS = 20_000;
 
-/** Queries of `gh` and of people stay below ten. Beyond this depth a query only repeats itself. */
+/** The deepest nesting. Queries of `gh` and of people stay below ten. Beyond this depth a query only repeats itself. */
 const MAX_DEPTH = 60;
 
 /**
- * Fragments count at each place where they are spread, so a text of 3 KB could ask for billions of fields. A walk over this
- * many takes some 20 ms. Six hundred issues with thirty fields each stay below.
+ * The most fields of an operation. Fragments count at each place where they are spread, so 3 KB of text could ask for
+ * billions of fields. A walk over this many takes some 20 ms. Six hundred issues with thirty fields each stay below.
  */
 const MAX_FIELDS = 20_000;
 
-/** The document, or what is wrong with it. A long text takes long. Pure. */
+/** The document, or its errors. A long text takes long. Pure. */
 export function readDocument(schema: GraphQLSchema, text: string): DocumentNode | readonly GraphQLError[] {
   const document = parsed(text);
   if (!("kind" in document)) return document;
@@ -41,7 +44,7 @@ export function readDocument(schema: GraphQLSchema, text: string): DocumentNode 
   return faults.length > 0 ? faults : document;
 }
 
-/** The document, whose size is bounded, or why there is none. */
+/** The parsed document, or the error that says why there is none. The document's size is bounded. */
 export function parsed(text: string): DocumentNode | readonly GraphQLError[] {
   try {
     const document = parse(text, { maxTokens: MAX_TOKENS });
@@ -51,7 +54,7 @@ export function parsed(text: string): DocumentNode | readonly GraphQLError[] {
   }
 }
 
-/** What is wrong with a document, by the rules of the language and by ours. */
+/** A document's errors, by the rules of the language and by ours. */
 function faultsIn(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
   try {
     const errors = [...validate(schema, document, rules, { hideSuggestions: true }), ...conflictsIn(schema, document)];
@@ -61,10 +64,10 @@ function faultsIn(schema: GraphQLSchema, document: DocumentNode): readonly Graph
   }
 }
 
-/** @throws what is a bug of ours */
+/** Turns a parser's error into ours. @throws the error, if it is a bug of ours */
 function refusal(error: unknown): GraphQLError {
   if (error instanceof GraphQLError) return error;
-  // Brackets in brackets, thousands of them, fill the stack before anything can count them.
+  // Thousands of nested brackets overflow the stack before anything can count them.
   if (error instanceof RangeError) return tooDeep();
   throw error;
 }
@@ -107,7 +110,7 @@ function tooDeep(): GraphQLError {
   return new GraphQLError(`Query has fields nested deeper than ${MAX_DEPTH} levels, which exceeds max depth.`);
 }
 
-/** Whether fields are nested too deep, through fragments. One that spreads itself has no end. */
+/** Whether fields are nested too deep, also through fragments. A fragment that spreads itself is endlessly deep. */
 export function isTooDeep(document: DocumentNode): boolean {
   return measured(document, (depths) => Math.max(0, ...depths), Number.POSITIVE_INFINITY) > MAX_DEPTH;
 }
@@ -118,8 +121,8 @@ function sizeOf(document: DocumentNode): number {
 }
 
 /**
- * A measure of the operation that has most of it: a field's is 1 more than what it selects. Each fragment is looked at once.
- * @param endless what a fragment that spreads itself has there
+ * The largest measure among the operations. A field measures 1 more than its selection. Each fragment is measured once.
+ * @param endless the measure of a fragment that spreads itself
  */
 function measured(document: DocumentNode, ofAll: (measures: number[]) => number, endless: number): number {
   const fragments = new Map<string, SelectionSetNode>();
@@ -132,7 +135,7 @@ function measured(document: DocumentNode, ofAll: (measures: number[]) => number,
         const { value: name } = selection.name;
         const before = known.get(name);
         if (before !== undefined) return before;
-        // It is refused later, by its name.
+        // A fragment that spreads itself ends here. A rule refuses it later by name.
         known.set(name, endless);
         const found = measure(fragments.get(name));
         known.set(name, found);
@@ -147,7 +150,7 @@ function measured(document: DocumentNode, ofAll: (measures: number[]) => number,
   return Math.max(0, ...operations.map(measure));
 }
 
-/** An unknown field, in the service's words. */
+/** Reports an unknown field in the service's words. */
 function fieldExists(context: ValidationContext) {
   return {
     Field(node: FieldNode) {

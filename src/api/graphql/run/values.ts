@@ -1,4 +1,4 @@
-/** The values that resolvers answer, and how they look in the text of an answer. */
+/** Reads the values that resolvers answer, and writes them as the text of an answer. */
 import type { GraphQLLeafType } from "graphql";
 import type { FieldInfo } from "./plan.ts";
 
@@ -11,7 +11,7 @@ export function propertyOf(source: unknown, info: FieldInfo, args: unknown, cont
 }
 
 export function leafText(type: GraphQLLeafType, value: unknown): string {
-  // Values of these types are shown as they are: strings, or truth values.
+  // A string type shows these values as they are.
   if (typeof value === "string" && isText(type)) return quoted(value);
   const coerced: unknown = type.coerceOutputValue(value);
   if (coerced == null) throw new Error(`A value of the type ${type} cannot be shown: ${value}`);
@@ -30,15 +30,18 @@ function quoted(text: string): string {
   return text.length < 64 && !ESCAPED.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
-/** A text below this is a tree of some ten thousand pieces at most, and is read within a millisecond or two. */
+/**
+ * How long a text may be before it is flattened. A shorter one is a tree of ten thousand pieces at most, which is read
+ * within a millisecond or two.
+ */
 export const PIECE_CHARACTERS = 256 * 1024;
 
 /**
- * The same text, in one piece in memory if it is long. A text that was added up is a tree of its pieces until it
- * is read. The 1.5 million pieces of a long answer, all at once, take 50 ms.
+ * The same text, in one piece of memory if it is long. A concatenated string is a tree of its pieces until it is read.
+ * Reading the 1.5 million pieces of a long answer at once takes 50 ms.
  */
 export function flat(text: string): string {
-  // To count its bytes is to read it.
+  // Counting the bytes makes the engine flatten the string.
   if (text.length > PIECE_CHARACTERS) Buffer.byteLength(text);
   return text;
 }
@@ -47,15 +50,15 @@ export function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
-/** Strings are no lists here, as for graphql-js. */
+/** Whether the value is a list. As in graphql-js, strings are none. */
 export function isIterable(value: unknown): value is Iterable<unknown> {
   return typeof value === "object" && value !== null && Symbol.iterator in value;
 }
 
 interface Shared {
-  /** One object for one resource, wherever the answer shows it. */
+  /** The object that stands for the resource, wherever the answer shows it. */
   rest: object;
-  /** Takes its text. Such a resource is shown in one view alone. */
+  /** Takes the text of a resource that one view alone shows. */
   keep?: (text: string) => void;
 }
 

@@ -5,10 +5,10 @@ import type { ApiContext } from "../../call.ts";
 import type { Announcements } from "../../streams/announcements.ts";
 import { Bell } from "../../streams/bell.ts";
 
-/** Events of one look into the log. */
+/** How many events one read of the log returns at most. */
 const PAGE = 1_000;
 
-/** The changes that the log of events tells one subscriber. Of what was told while nobody read, each number comes once. */
+/** The changes that the log of events reports to one subscriber. What changed while nobody read is reported once. */
 class Stream implements AsyncIterableIterator<Change> {
   readonly #reads: ApiContext["reads"];
   readonly #end: LogEnd;
@@ -16,7 +16,7 @@ class Stream implements AsyncIterableIterator<Change> {
   readonly #bell = new Bell();
   readonly #leaving = new DisposableStack();
   #waiting: Change[] = [];
-  /** Everything up to there was told; null: it has not begun. */
+  /** The place in the log up to which all was reported. Null: the stream has not begun. */
   #place: number | null = null;
 
   constructor({ reads, end }: { reads: ApiContext["reads"]; end: LogEnd }, wanted: ChangesOf) {
@@ -25,7 +25,10 @@ class Stream implements AsyncIterableIterator<Change> {
     this.#wanted = wanted;
   }
 
-  /** Whatever is committed after this has answered is told. @throws when Postgres cannot be reached */
+  /**
+   * Begins the stream. It reports whatever is committed after this has returned. @throws when Postgres cannot be
+   * reached
+   */
   async begin(announcements: Announcements): Promise<this> {
     const joined = await announcements.join({
       onText: (text) => {
@@ -70,7 +73,7 @@ class Stream implements AsyncIterableIterator<Change> {
     const page = await readChanges(this.#reads, { after, upTo: end, limit: PAGE }, this.#wanted);
     this.#waiting = [...new Map(page.map((one) => [one.number, one])).values()];
     this.#place = page.length < PAGE ? Math.max(end, after) : (page.at(-1)?.id ?? end);
-    // There is more, or there may be more by now, and nothing tells of it anew.
+    // There may be more events by now, and nothing else would announce them.
     if (page.length === PAGE || !isCertain) this.#bell.ring();
   }
 }
@@ -85,7 +88,9 @@ export class ChangeStreams {
     this.#announcements = announcements;
   }
 
-  /** Whatever is committed after this has answered is told. @throws when Postgres cannot be reached */
+  /**
+   * Opens a stream. It reports whatever is committed after this has returned. @throws when Postgres cannot be reached
+   */
   async open(wanted: ChangesOf): Promise<AsyncIterableIterator<Change>> {
     const stream = new Stream(this.#log, wanted);
     try {

@@ -29,7 +29,7 @@ export function eventStreamOnly(): GraphQLError {
   return new GraphQLError("Subscriptions are served as server-sent events: send `Accept: text/event-stream`.");
 }
 
-/** A subscription that has begun: what it is told, and what each of that shows, loaded anew by the call. */
+/** A subscription that has begun: its events, and what shows each of them. The call loads anew what an event shows. */
 export interface Events {
   told: AsyncIterator<unknown>;
   show: (event: unknown, call: GraphqlCall) => Promise<Result>;
@@ -65,19 +65,19 @@ export interface StreamParts {
   /** The call that shows the next event, or why no more are shown. */
   next: () => Promise<GraphqlCall | GraphQLError>;
   format: (result: Result) => string;
-  /** How long the stream may last, and why it ends then. */
+  /** How long the stream may last, and the error that ends it then. */
   lifetime: { ms: number; over: GraphQLError };
-  /** How long the reader may leave unread what was written. */
+  /** How long the reader may leave written events unread. */
   unreadMs: number;
-  /** It is ended by us, and not by its caller. */
+  /** Hears why we have ended the stream, if its caller has not. */
   onEnd: (why: string) => void;
   onFailure: (error: unknown) => void;
 }
 
 /**
- * Writes results as server-sent events, as the protocol "GraphQL over SSE" has them in its mode of distinct connections:
- * `next` for each, `complete` at the end. It ends when the caller goes, when an event cannot be shown, and when its time
- * is over. A reader who does not read is dropped, since what they leave unread stays in memory.
+ * Writes results as server-sent events, in the distinct connections mode of the protocol "GraphQL over SSE": `next` for
+ * each result, `complete` at the end. The stream ends when the caller goes, when an event cannot be shown, or when its
+ * time is over. A reader who does not read is dropped, since unread events stay in memory.
  */
 export function eventStream(
   { told, show }: Events,
@@ -86,7 +86,7 @@ export function eventStream(
   const stop = () => void told.return?.();
   return lasting({ lifetimeMs: lifetime.ms, unreadMs, sign: () => ":\n\n", stop }, async (line) => {
     const write = (result: Result) => line.write(`event: next\ndata: ${format(result)}\n\n`);
-    /** Answers why the stream ends, if its reader is still to be told. */
+    /** Shows the next events. Answers the error that ends the stream, if its reader is still to be told. */
     const tell = async (): Promise<GraphQLError | null> => {
       for (let event = await told.next(); !event.done; event = await told.next()) {
         const call = await next();

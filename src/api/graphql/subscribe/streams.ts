@@ -14,7 +14,7 @@ import { eventStream, openEvents, type StreamParts } from "./events.ts";
 /** Who subscribes, and how each event finds out whether they still may. */
 export interface Subscriber {
   caller: User;
-  /** Who shows this credential now. @throws ApiFault for a credential that is none any more */
+  /** The user whose credential this is now. @throws ApiFault for a credential that has become invalid */
   identify: () => Promise<User>;
   callFor: (caller: User, figures: QuotaFigures | null) => GraphqlCall;
   requestId: string;
@@ -53,7 +53,7 @@ export class Streams {
     this.#places = places;
   }
 
-  /** What writes the stream, or why there is none. */
+  /** The writer of the stream, or why there is none. */
   async open(
     query: Query,
     subscriber: Subscriber,
@@ -88,7 +88,7 @@ export class Streams {
     };
   }
 
-  /** The call that shows the next event, paid for; or why the caller gets none. */
+  /** The call that shows the next event, paid for, or why the caller gets none. */
   async #next({ caller, identify, callFor }: Subscriber, points: number): Promise<GraphqlCall | GraphQLError> {
     let now: User;
     try {
@@ -97,7 +97,7 @@ export class Streams {
       if (!(error instanceof ApiFault)) throw error;
       return new GraphQLError(error.message);
     }
-    // What was shown before belongs to other rights.
+    // The events so far were shown by other rights.
     if (now.userId !== caller.userId || classOf(now) !== classOf(caller))
       return typedError("FORBIDDEN", "What this token may see has changed. Subscribe again.");
     const { isSpent, figures } = await this.#quota.spend(now, "graphql", points);

@@ -5,7 +5,7 @@ import type { Node } from "../node.ts";
 import { nodeOf } from "../resolve/lookups.ts";
 import { withRight } from "../resolve/rights.ts";
 
-/** What starts the stream of a field of `Subscription`, and what each of its events shows. */
+/** A field of `Subscription`: what starts its stream, and what each event shows. */
 interface SubscriptionField {
   subscribe: (root: unknown, args: { repositoryId: string }, call: GraphqlCall) => Promise<AsyncIterable<Change>>;
   resolve: (change: Change, args: { repositoryId: string }, call: GraphqlCall) => unknown;
@@ -19,7 +19,7 @@ function changed(kind: ChangesOf["kind"], key: "issue" | "pullRequest"): Subscri
       return withRight(call, { repositoryId: id, right }, () => call.changes.open({ repositoryId: id, kind }));
     },
     resolve: async ({ number }, { repositoryId }, call) => {
-      // Again at each event: who has lost sight of the repository since hears no more of it.
+      // Rights are checked at each event: a caller who has lost sight of the repository hears no more of it.
       const { repositoryId: id } = await repositoryNode(call, repositoryId);
       const node = await withRight(call, { repositoryId: id, right }, () =>
         call.numbered(kind === "issue" ? "Issue" : "PullRequest", id, number),
