@@ -95,7 +95,9 @@ class Hold {
     return true;
   }
 
-  /** Never throws: the work is done or has failed by now, that is what has to be told, and the hold ends by itself. */
+  /**
+   * Ends the hold. It never throws: the work's own outcome is what has to be told, and the hold ends by itself anyway.
+   */
   async end(): Promise<void> {
     this.#hasEnded = true;
     clearTimeout(this.#next);
@@ -109,7 +111,7 @@ class Hold {
     }
   }
 
-  /** Counts from the moment at which the hold was asked for: it ends no earlier than that long after it. */
+  /** Counts the hold from the moment at which it was asked for: in Postgres it ends no earlier than that. */
   #holdFrom(askedAt: number): void {
     clearTimeout(this.#giveUp);
     this.#givenUpAt = askedAt + GIVEN_UP_AFTER * this.#heldMs;

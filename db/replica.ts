@@ -235,7 +235,7 @@ export class Replica {
     this.#trialMs = Math.min(2 * this.#trialMs, LATEST_TRIAL_MS);
   }
 
-  /** Also of one that is read: nobody else may ask it for long. */
+  /** Asks whether the replica has caught up, even if it is being read: perhaps nobody else will ask for long. */
   async #trial(): Promise<void> {
     const wasRead = this.isRead;
     const position = await this.#primaryPosition();

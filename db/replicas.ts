@@ -114,7 +114,8 @@ class Nearest implements Client {
       // It was given up for its caller's sake, or took too long: the primary would take as long.
       if (this.#signal?.aborted || isPostgresCancelled(error)) throw error;
       if (isPostgresOutage(error)) replica.leaveOut(reasonOf(error));
-      // Whatever else a replica refuses, such as what its replay stands against: the primary answers, or says what is wrong.
+      // A replica may refuse for other reasons, such as a conflict with its replay. Then the primary answers, or says
+      // what is wrong.
       return null;
     }
   }

@@ -11,8 +11,8 @@ const PRESENT_ERA = sql`(select e.id from eras e where case when pg_is_in_recove
   else e.timeline = left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) end)`;
 
 /**
- * The revision of a row `v` of `revisions`, or of no row, as it is compared: equal ones are of one history. In another the same number
- * may have been given to something else. Null: the history has no name yet.
+ * The revision of a row `v` of `revisions`, or of no row, in a form to compare. It names the history, since another
+ * history may have given the same number to something else. Null: the history has no name yet.
  */
 export const COMPARED_REVISION = sql`(${PRESENT_ERA} || '/' || coalesce(v.revision, 0))`;
 

@@ -56,8 +56,8 @@ export class Sql {
 const FIRST_TIME = Date.UTC(-4712, 0, 1);
 
 /**
- * What Postgres can hold and compare. A text has U+FFFD in the place of a NUL and of half a character, in a row as in a question
- * about it. A time before Postgres' own is its first.
+ * Turns a value into one that Postgres can hold and compare. In a text U+FFFD replaces a NUL and half a character, both
+ * in rows and in questions about them. A time before Postgres' first time becomes that one.
  */
 function storable(value: Value): Value {
   if (typeof value === "string") return value.includes("\0") || !value.isWellFormed() ? storableText(value) : value;

@@ -13,7 +13,10 @@ export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 /** What the states mean, and who moves a repository: `src/sync/following/state.ts`. */
 export type SyncState = "backfilling" | "live" | "paused" | "gone";
 
-/** Of a row of `repository_syncs` that the statement calls `s`. A repository that is gone keeps its rows, which are not served. */
+/**
+ * Whether a repository is mirrored, by its row `s` of `repository_syncs`. One that is gone keeps its rows, which are
+ * not served.
+ */
 export const MIRRORED = sql`s.state <> 'gone'`;
 
 export type ResourceKind =

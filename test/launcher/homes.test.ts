@@ -5,7 +5,7 @@ import { projectRoot } from "../docs/markdown.ts";
 
 const changes = (table: string) => new RegExp(`(insert into|update|delete from) ${table}\\b`);
 
-/** What is written in these places alone: whoever needs it elsewhere calls what stands there. */
+/** What is written in these places alone. Code elsewhere has to call the functions that stand there. */
 const homes: [what: string, text: RegExp, places: string[]][] = [
   ["changes of deliveries", changes("deliveries"), ["src/inbox/"]],
   ["changes of events", changes("events"), ["src/events/", "src/inbox/prune.ts"]],

@@ -27,7 +27,10 @@ export async function requireAllowed({ config, upstream }: Rule, token: string, 
   );
 }
 
-/** Unconfirmed of GitHub: a token without `read:org` may be refused here, or hear that it is no member. It is not let in then. */
+/**
+ * Whether the token's user is a member. A token without `read:org` may be refused here, or hear that it is no member;
+ * then it is not let in. This is not confirmed of GitHub.
+ */
 async function isMember(upstream: Rule["upstream"], token: string, organizations: readonly string[]): Promise<boolean> {
   const names = organizations.map((_, at) => `$o${at}: String!`);
   const fields = organizations.map((_, at) => `o${at}: organization(login: $o${at}) { viewerIsAMember }`);

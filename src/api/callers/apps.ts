@@ -1,9 +1,9 @@
-/** What Apps ask of upstream about themselves: the answers are about no account here, and hold tokens. */
+/** Questions of Apps about themselves go to upstream: the answers are about no account here, and hold tokens. */
 import { Readable } from "node:stream";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 
-/** GitHub docs, "Endpoints available for GitHub App …": what takes a JWT. */
+/** What takes an App's JWT. GitHub docs, "Endpoints available for GitHub App …". */
 const BY_JWT =
   /^\/(app|marketplace_listing|(orgs|organizations|users|user|enterprises|repositories)\/[^/]+\/installation|repos\/[^/]+\/[^/]+\/installation)(\/|$)/;
 /** What an installation asks about itself, by its own token. */
@@ -16,12 +16,12 @@ export function isAppsQuestion(path: string, token: string): boolean {
   return JWT.test(token) ? BY_JWT.test(path) : BY_INSTALLATION.test(path);
 }
 
-/** A refusal is short. */
+/** How much of an answer is read to judge it: a refusal is short. */
 const MOST_READ_BYTES = 64 * 1024;
 
 /**
- * Whether upstream says that the credential is none, and its answer, whole. An App that is unknown is "not found" as much
- * as anything else that is; the words alone tell the two apart.
+ * Whether upstream rejects the credential, and upstream's whole answer. Upstream says "not found" of an unknown App as
+ * of any other missing thing, so only the words of the answer tell the two apart.
  * @throws UpstreamUnavailableError when the answer breaks off, or is longer than a refusal
  */
 export async function judged(opened: Opened): Promise<{ isRejected: boolean; answer: Opened }> {

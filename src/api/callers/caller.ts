@@ -25,21 +25,23 @@ export interface User extends Recognised {
     | { of: "own"; token: ApiToken }
     | {
         of: "upstream";
-        /** Names the token, and does not tell it. */
+        /** Names the token without revealing it. */
         fingerprint: string;
         known: UpstreamCaller;
         write: Upstream["write"];
-        /** One request with their own token, at the cost of their own quota, answered as upstream answers it. */
+        /**
+         * Forwards one request with the caller's own token, at the cost of their own quota. The answer is upstream's.
+         */
         forward: ForwardOwn;
-        /** One page, read with their own token. Nothing that only they are shown may be kept. */
+        /** Reads one page with the caller's own token. Upstream may show it to them alone, so it must not be kept. */
         get: (path: string) => Promise<ReadAnswer>;
         mutate: (query: string, variables: Fields) => Promise<Received>;
-        /** What upstream permits them in public repositories, as far as it can be asked. */
+        /** What upstream permits the caller in public repositories, as far as upstream can be asked. */
         publicRights: (repositories: readonly AskedRepository[]) => Promise<ReadonlyMap<number, RepositoryPermission>>;
       };
 }
 
-/** One request with a token that is known here already, answered as upstream answers it. */
+/** Forwards one request with a token that is already known here. The answer is upstream's. */
 export type ForwardOwn = (request: Omit<Parameters<Forward>[0], "token">) => Promise<Opened>;
 
 export type Caller = User | Stranger;
@@ -78,8 +80,9 @@ export class Callers {
   }
 
   /**
-   * How an App's question about itself is forwarded, with the credential as it was shown; null for any other request. Nobody is
-   * asked whose it is, and nothing of it is kept. What upstream rejects counts as an attempt of the address that failed.
+   * Forwards an App's question about itself, with the credential as it was shown. Null for any other request. Nobody is
+   * asked whose the credential is, and no answer is kept. A credential that upstream rejects counts as a failed attempt
+   * of the address.
    */
   asApp({ authorization, address, path }: { authorization: string; address: string; path: string }): ForwardOwn | null {
     const token = shownToken(authorization);
@@ -104,7 +107,7 @@ export class Callers {
     return text === null ? null : { of: text.startsWith("tain_") ? "own" : "upstream", hash: hashOf(text) };
   }
 
-  /** The user, as far as that is known without asking; null: ask. */
+  /** The user, as far as the credential is known without asking. Null: upstream or Postgres has to be asked. */
   recall({ of, hash }: Credential): Recognised | null {
     const known =
       of === "own"
@@ -123,7 +126,7 @@ export class Callers {
   }
 
   async #user(text: string, address: string): Promise<User | null> {
-    // Ours never go to upstream, whatever the mode.
+    // Our own tokens never go to upstream, whatever the mode.
     if (text.startsWith("tain_")) {
       if (this.#mode === "upstream" || !isOfOurForm(text)) return null;
       const token = await this.#tokens.find(text, (ask) => this.logins.own(address, ask));

@@ -25,7 +25,7 @@ export function shownToken(authorization: string): string | null {
   }
 }
 
-/** What `tain token create` makes. */
+/** The form of the tokens that `tain token create` makes. */
 const OURS = /^tain_[0-9A-Za-z]{40}$/;
 
 export function isOfOurForm(text: string): boolean {
@@ -35,16 +35,17 @@ export function isOfOurForm(text: string): boolean {
 const GITHUB = "https://api.github.com";
 
 /**
- * GitHub docs, "Token formats", and the tokens that are older than those: 40 hexadecimal digits, and `v1.` with as many.
- * Tokens of installations may hold a JWT. An App's own JWT has no prefix.
+ * The forms of GitHub's tokens: those of the GitHub docs, "Token formats", and two older ones. The older ones are 40
+ * hexadecimal digits, with or without `v1.` before them. Tokens of installations may hold a JWT. An App's own JWT has
+ * no prefix.
  */
 const GITHUBS =
   /^(gh[a-z]_[\w.-]{36,2048}|github_pat_\w{22,255}|(v1\.)?[0-9a-f]{40}|eyJ[\w-]{1,1024}\.[\w-]{1,2048}\.[\w-]{1,1024})$/;
 
-/** RFC 6750: what may stand behind `Bearer`. */
+/** What may stand behind `Bearer`, by RFC 6750. */
 const ANYONES = /^[\w.~+/-]{1,2048}={0,2}$/;
 
-/** Whether upstream may know it. Enterprise servers and other upstreams have forms of their own. */
+/** Whether the text may be a token of upstream's. Enterprise servers and other upstreams have forms of their own. */
 export function mayBeUpstreams(text: string, upstreamUrl: string): boolean {
   return (upstreamUrl === GITHUB ? GITHUBS : ANYONES).test(text);
 }

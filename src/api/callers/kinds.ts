@@ -3,7 +3,10 @@ import type { Right } from "../../mirror/read/sight.ts";
 const LEVELS = ["read", "write"] as const;
 type Level = (typeof LEVELS)[number];
 
-/** What a token may be given beside the repositories themselves, in the words of the service's fine-grained permissions. */
+/**
+ * What a token may be permitted besides the repositories themselves. The names are the service's fine-grained
+ * permissions.
+ */
 export const PERMISSIONS = [
   "issues:read",
   "issues:write",
@@ -16,7 +19,7 @@ export const PERMISSIONS = [
 ] as const;
 export type Permission = (typeof PERMISSIONS)[number];
 
-/** What a token may do by kind. Null: nothing; who writes reads, too. */
+/** What a token may do with each kind of resource. Null: nothing. A token that may write may also read. */
 export interface Kinds {
   issues: Level | null;
   pulls: Level | null;
@@ -24,11 +27,13 @@ export interface Kinds {
   checks: boolean;
   statuses: boolean;
   contents: boolean;
-  /** Whether it registers hooks here, which hear of all that happens. Never without being named. */
+  /**
+   * Whether the token may register hooks here, which hear of all that happens. It may only if the permission is named.
+   */
   hooks: boolean;
 }
 
-/** `permissions` null: every kind, to write if `canWrite`. Pure. */
+/** What a token may do. `permissions` null: it reads every kind, and writes them all if `canWrite`. Pure. */
 export function kindsOf(permissions: readonly string[] | null, canWrite: boolean): Kinds {
   const all = canWrite ? "write" : "read";
   if (permissions === null)
@@ -44,7 +49,7 @@ export function kindsOf(permissions: readonly string[] | null, canWrite: boolean
   };
 }
 
-/** Whether they may write what takes this right. What may be either's takes one of the two. Pure. */
+/** Whether a token may write where this right is needed. If the right names two kinds, either suffices. Pure. */
 export function mayWriteKind({ issues, pulls }: Kinds, right: Right): boolean {
   switch (right) {
     case "issues":
@@ -63,12 +68,12 @@ export function mayWriteKind({ issues, pulls }: Kinds, right: Right): boolean {
   }
 }
 
-/** Whether they read what is neither an issue nor a pull request. Pure. */
+/** Whether a token reads everything besides issues and pull requests. Pure. */
 export function readsRest({ checks, statuses, contents }: Kinds): boolean {
   return checks && statuses && contents;
 }
 
-/** Whether they may write all that can be written here. Pure. */
+/** Whether a token may write everything that can be written here. Pure. */
 export function writesAll({ issues, pulls }: Kinds): boolean {
   return issues === "write" && pulls === "write";
 }

@@ -4,11 +4,11 @@ import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import type { Payer } from "./payer.ts";
 import type { CallerQuota } from "./quota.ts";
 
-/** How many credentials that this process does not know upstream is asked about at once. */
+/** How many unknown credentials upstream is asked about at once. */
 const AT_ONCE = 8;
-/** How many wait for that. A longer line would be answered too late. */
+/** How many credentials may wait for their turn. In a longer line, the last ones would be answered too late. */
 const LONGEST_LINE = 64;
-/** Bounds the question about a credential that is not known yet. Null: it is none. */
+/** Bounds the question about a credential that is not known yet. Null: the credential is invalid. */
 export type AsStranger = <T>(ask: () => Promise<T | null>) => Promise<T | null>;
 
 /** The attempts of one address that are under way in this process. */
@@ -68,7 +68,7 @@ export class Logins {
     });
   }
 
-  /** Waits while attempts that are under way may still turn out to be no failures. */
+  /** Counts one more attempt of the address. It waits while attempts under way may still turn out to be no failures. */
   async #admit(address: string, payer: Payer): Promise<Attempts> {
     for (;;) {
       const figures = await this.#quota.figures(payer, "login");
@@ -85,7 +85,9 @@ export class Logins {
     }
   }
 
-  /** An attempt that has not failed leaves its place to another; after the last one, all see what is left. */
+  /**
+   * Ends an attempt. One that has not failed lets one other go on. After the last attempt, all see what quota is left.
+   */
   #end(address: string, attempts: Attempts, isPlaceLeft: boolean): void {
     attempts.count -= 1;
     const { length } = attempts.waiting;
@@ -93,7 +95,7 @@ export class Logins {
     if (attempts.count === 0) this.#attempts.delete(address);
   }
 
-  /** Upstream has had the work of an answer also where that says nothing of the token. */
+  /** Asks within the budget for all addresses. An answer costs upstream work even if it says nothing of the token. */
   async #budgeted<T>(ask: () => Promise<T | null>): Promise<T | null> {
     const all: Payer = { kind: "user", quotaName: "everyone", hourlyLimit: this.#ctx.config.failedLogins };
     const { isSpent, figures } = await this.#quota.spend(all, "login", 1);
@@ -103,7 +105,7 @@ export class Logins {
     return found;
   }
 
-  /** The words are the service's. */
+  /** The fault of an address that has failed too often, in the service's words. */
   #lockedOut(reset: number): ApiFault {
     return new ApiFault(403, "Maximum number of login attempts exceeded. Please try again later.", {
       documentationUrl: REST_DOCS,

@@ -25,7 +25,7 @@ function isFor({ repositories }: ApiToken, repositoryId: number): boolean {
   return repositories === "all" || repositories.includes(repositoryId);
 }
 
-/** Rights to resources of commits. */
+/** A right to resources that belong to commits. */
 export type CodeRight = "checks" | "statuses" | "contents";
 
 /** Whether upstream is known to show the caller this resource of a repository's commits. */
@@ -43,7 +43,7 @@ export function isCodeSightKnown(caller: Caller): boolean {
   return caller.kind === "anonymous" || caller.by.of === "own" || caller.by.known.code !== "unknown";
 }
 
-/** Upstream's words for a token that was not given what a request takes. */
+/** Upstream's message for a token that lacks a permission which the request needs. */
 export function notAccessible(caller: Caller): string {
   const isApps = caller.kind === "user" && caller.by.of === "upstream" && caller.by.known.isApps;
   return `Resource not accessible by ${isApps ? "integration" : "personal access token"}`;
@@ -65,7 +65,7 @@ export function hasMirrorsRights(caller: Caller): boolean {
  */
 export type PublicRightsLearnt = ReadonlyMap<number, RepositoryPermission>;
 
-/** Learns what upstream permits a caller in those of these repositories that are public, if it is asked with their own token. */
+/** Learns what upstream permits the caller in the public ones of these repositories, if their own token can ask. */
 export async function learnPublicRights(
   { caller, publicRights }: { caller: Caller; publicRights: Map<number, RepositoryPermission> },
   repositories: readonly { id: number; nodeId: string | null; isPrivate: boolean }[],
@@ -78,7 +78,7 @@ export async function learnPublicRights(
   for (const [id, level] of await caller.by.publicRights(asked)) publicRights.set(id, level);
 }
 
-/** How near a caller stands to a repository: to a public one as a stranger, unless it was learnt what they may do there. */
+/** How close a caller is to a repository. To a public one they are a stranger, unless `learnt` says more. */
 export function closenessOf(caller: Caller, repositoryId: number, learnt?: PublicRightsLearnt): Closeness {
   if (caller.kind === "anonymous") return "stranger";
   if (caller.by.of === "own") {
@@ -102,7 +102,7 @@ export function seesDrafts(
   { showsDrafts, hasDrafts }: HeldReleases,
 ): boolean | null {
   if (caller.kind === "anonymous" || caller.by.of === "own") return false;
-  // In public repositories it is not known who may push.
+  // Who may push to a public repository is not known.
   if (!isPrivate) return showsDrafts && !hasDrafts ? false : null;
   if (closenessOf(caller, id) !== "writer") return false;
   return showsDrafts ? true : null;

@@ -7,7 +7,7 @@ import { Gather } from "../../work/gather.ts";
 import { hashOf } from "./tokens.ts";
 import { ASKED_AT_ONCE, type AskedRepository, askPermissions, type RepositoryPermission } from "./upstream-rights.ts";
 
-/** Repositories of all callers together: some 20 MB. */
+/** How many repositories are remembered for all callers together: some 20 MB. */
 const REMEMBERED = 200_000;
 
 interface RightsQuestion {
@@ -15,13 +15,13 @@ interface RightsQuestion {
   repository: AskedRepository;
 }
 
-/** Of one token. */
+/** What is remembered of one token. */
 interface RememberedRights {
   /** Null: upstream does not show the repository to the token. */
   levels: Map<number, AskedRepository & { level: RepositoryPermission | null }>;
   /** When upstream was asked about the first of them. */
   askedAt: number;
-  /** Upstream could not be asked: not before then again. */
+  /** Upstream could not be asked, and is not asked again before then. */
   askAgainAt: number;
   gathered: Gather<RightsQuestion, RepositoryPermission | null>;
 }
@@ -55,7 +55,9 @@ export class PublicRights {
     return known && this.#isRecent(known) ? (known.levels.get(repositoryId)?.level ?? null) : null;
   }
 
-  /** A repository is missing where upstream has said nothing, or cannot be asked. */
+  /**
+   * The token's rights in these repositories. A repository is absent if upstream has said nothing, or cannot be asked.
+   */
   async find(
     token: string,
     repositories: readonly AskedRepository[],

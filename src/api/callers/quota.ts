@@ -6,7 +6,9 @@ import type { Payer, Stranger } from "./payer.ts";
 /** What our callers spend: REST requests (`core`), searches by REST, or GraphQL points. */
 export type Bucket = "core" | "search" | "graphql";
 
-/** Also what a caller's requests may cost others: reads of upstream at the mirror's cost, and attempts to log in. */
+/**
+ * A bucket, or what a caller's requests cost others: reads of upstream at the mirror's cost, and attempts to log in.
+ */
 export type Purse = Bucket | "upstream" | "login";
 
 /** A caller's figures in one bucket and window, as the service shows them. */
@@ -18,7 +20,7 @@ export interface QuotaFigures {
   reset: number;
 }
 
-/** `isSpent`: the request may not be served. Null figures: the bucket has no limit. */
+/** What came of spending. `isSpent`: the request must not be served. Null figures: the bucket has no limit. */
 export interface QuotaSpending {
   isSpent: boolean;
   figures: QuotaFigures | null;
@@ -39,7 +41,7 @@ const LEASE_PART = 1 / 200;
 const IDLE_MS = 5_000;
 /** After Redis fails it is left alone for this long. Meanwhile requests are counted here and not delayed by Redis. */
 const REDIS_PAUSE_MS = 1_000;
-/** The same at an edge, where a broken line swallows the question for seconds. */
+/** The pause at an edge. There a broken line swallows the question for seconds. */
 const EDGE_REDIS_PAUSE_MS = 30_000;
 /** How often a spent window is asked for again: another process may have given back what it did not use. */
 const ASK_AGAIN_MS = 1_000;
@@ -68,13 +70,13 @@ interface Window {
   key: string;
   limit: number;
   windowMs: number;
-  /** Used by all processes, with everything that was leased, as of the last lease. */
+  /** What all processes have used, including all leases, as of the last lease. */
   used: number;
-  /** Leased by this process and not spent yet. */
+  /** What this process has leased and not spent yet. */
   left: number;
-  /** ms; 0: not known yet. */
+  /** When the window ends, in ms. 0: that is not known yet. */
   resetAt: number;
-  /** Spent here while Redis could not be asked. */
+  /** What was spent here while Redis could not be asked. */
   owed: number;
   touchedAt: number;
   /** When the last lease was asked for. */
@@ -82,7 +84,7 @@ interface Window {
   pending: Promise<void> | null;
 }
 
-/** What was taken without asking; it can be given back. */
+/** Quota that was taken without asking Redis. It can be given back. */
 export interface TakenQuota {
   /** Null: there is no limit. */
   readonly window: Window | null;
@@ -160,7 +162,7 @@ export class CallerQuota {
     return figuresOf(window);
   }
 
-  /** The caller's figures, asked of Redis when this process knows none. Costs nothing. */
+  /** The caller's figures, asked of Redis if this process knows none. Asking costs the caller nothing. */
   async figures(caller: Payer | Stranger, bucket: Purse): Promise<QuotaFigures | null> {
     const window = this.#window(caller, bucket);
     if (!window) return null;

@@ -12,18 +12,18 @@ export type Source = "mirror" | "kept" | "forwarded" | "cache";
 
 /** What a caller's answer came from, and what upstream would have charged for it and has not. */
 export interface Served {
-  /** As their quota is named. */
+  /** The name of the caller's quota. */
   caller: string;
   bucket: "requests" | "points";
   source: Source;
-  /** Requests, or points of GraphQL. */
+  /** The spared requests, or points of GraphQL. */
   spared: number;
 }
 
 /** What a caller asked within the last hour, where the answers came from, and what that spared their quota at upstream. */
 export interface Asked {
   caller: string;
-  /** `octocat`, or `token 1a2b… of octocat`. */
+  /** The caller's name: `octocat`, or `token 1a2b… of octocat`. */
   who: string;
   asked: number;
   answers: Record<Source, number>;
@@ -49,7 +49,7 @@ export class Sparing {
   }
 }
 
-/** Of the last hour, who was spared the most first; null: Redis does not answer, so it is not known. */
+/** What callers asked within the last hour, the most spared first. Null: Redis does not answer, so it is not known. */
 export async function askedLately(
   ctx: Pick<Context, "config" | "db" | "redis" | "clock">,
   limit: number,

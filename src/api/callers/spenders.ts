@@ -2,13 +2,13 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Spent, spentLately } from "../../upstream/quota/spending.ts";
 
-/** What took of the mirror's quota, and for whom, as a person says it. */
+/** A use of the mirror's quota, with the caller's name as a person says it. */
 export interface Spender extends Spent {
-  /** `octocat`, or `token 1a2b… of octocat`; null: for nobody in particular. */
+  /** The caller's name: `octocat`, or `token 1a2b… of octocat`. Null: it was for nobody in particular. */
   who: string | null;
 }
 
-/** The most within the last hour first; null: Redis does not answer, so it is not known. */
+/** The largest spenders of the last hour, the largest first. Null: Redis does not answer, so they are not known. */
 export async function spenders(
   ctx: Pick<Context, "config" | "db" | "redis" | "clock">,
   limit: number,
@@ -22,7 +22,7 @@ export async function spenders(
   return spent.map((each) => ({ ...each, who: each.caller === "" ? null : (names.get(each.caller) ?? each.caller) }));
 }
 
-/** By the names of their quotas: `u` and a user's id, `t` and a token's id. */
+/** The callers' names, by the names of their quotas: `u` and a user's id, `t` and a token's id. */
 export async function namesOf({ db }: Pick<Context, "db">, callers: readonly string[]): Promise<Map<string, string>> {
   const users = callers.filter((name) => /^u\d+$/.test(name)).map((name) => name.slice(1));
   const tokens = callers.filter((name) => /^t[0-9a-f]+$/.test(name)).map((name) => name.slice(1));

@@ -69,23 +69,25 @@ export async function createApiToken(
 
 /** One of our tokens, as far as it may be shown. */
 export interface ListedToken {
-  /** The beginning of its hash: names it, and does not tell it. */
+  /** The beginning of the token's hash, which names the token without revealing it. */
   id: string;
   userId: number;
-  /** Null while that user is not mirrored. */
+  /** The user's login. Null: that user is not mirrored. */
   login: string | null;
-  /** Whether it may write anything. */
+  /** Whether the token may write anything. */
   canWrite: boolean;
-  /** What it is given beside the repositories themselves; null: all kinds. */
+  /** What the token is permitted besides the repositories themselves. Null: all kinds. */
   permissions: Permission[] | null;
-  /** `owner/name` and `owner/*`, as they are called now; null: all that is mirrored. */
+  /**
+   * The token's repositories as they are called now, as `owner/name` and `owner/*`. Null: everything that is mirrored.
+   */
   repositories: string[] | null;
-  /** An hour; 0: no limit; null: its user's. */
+  /** The quota of an hour. 0: there is no limit. Null: the token draws on its user's quota. */
   hourlyLimit: number | null;
   createdAt: Date;
-  /** To the minute; null: never. */
+  /** When the token was last used, to the minute. Null: it never was. */
   lastUsedAt: Date | null;
-  /** Null: never. */
+  /** When the token expires. Null: it never does. */
   expiresAt: Date | null;
   revokedAt: Date | null;
 }
@@ -153,9 +155,11 @@ function tokenOf(id: string, row: TokenRow): ApiToken {
 
 interface RememberedToken {
   token: ApiToken;
-  /** When its use was last noted, as far as it is known here. */
+  /** When the token's use was last noted, as far as this process knows. */
   usedAt: number;
-  /** By the monotonic clock: a clock that is set back must not keep a revoked token alive. */
+  /**
+   * Until when this is believed, by the monotonic clock: a clock that is set back must not keep a revoked token alive.
+   */
   until: number;
 }
 
@@ -163,7 +167,7 @@ interface RememberedToken {
 export class ApiTokens {
   readonly #ctx: Pick<Context, "config" | "db" | "clock" | "log">;
   readonly #known = new LRUCache<string, RememberedToken>({ max: REMEMBERED_TOKENS });
-  /** Until when a hash is known to be no token's, by the same clock. They push no token out. */
+  /** Hashes that belong to no token, and until when each is believed, by the same clock. They push no token out. */
   readonly #refused = new LRUCache<string, number>({ max: REMEMBERED_TOKENS });
   readonly #lastUses = new LRUCache<string, number>({ max: REMEMBERED_TOKENS });
   readonly #writes = new Set<Promise<void>>();
@@ -172,7 +176,7 @@ export class ApiTokens {
     this.#ctx = ctx;
   }
 
-  /** The token with this hash; null where it would have to be asked for. */
+  /** The token with this hash. Null: Postgres would have to be asked. */
   recall(hash: string): ApiToken | null {
     const known = this.#known.get(hash);
     if (!known || known.until <= performance.now()) return null;
@@ -220,7 +224,7 @@ export class ApiTokens {
     await Promise.all(this.#writes);
   }
 
-  /** No answer waits for this, and none fails with it. An edge has nowhere to note it. */
+  /** Notes the token's use. No answer waits for this, and none fails with it. An edge has nowhere to note it. */
   #noteUse(hash: string, known: RememberedToken): void {
     if (this.#ctx.config.edgeOf !== null) return;
     const now = this.#ctx.clock.now();
@@ -238,7 +242,7 @@ export class ApiTokens {
   }
 }
 
-/** All that is kept of a token. */
+/** The hash of a token, which is all that is kept of it. */
 export function hashOf(token: string): string {
   return digestOf("sha256", token);
 }

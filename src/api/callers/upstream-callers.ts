@@ -27,27 +27,28 @@ const REFUSED_MS = 60_000;
 const GRACE_MS = 10 * 60_000;
 /** After a failure, upstream is not asked again about the same token for this long, plus or minus chance. */
 const ASK_AGAIN_MS = 5_000;
-/** An App's tokens: of an installation or of Actions (`ghs_`), and of a user (`ghu_`). */
+/** The prefixes of an App's tokens: for an installation or Actions (`ghs_`), and for a user (`ghu_`). */
 const APPS = /^gh[su]_/;
 
 /**
- * Where a token reads what hangs on commits (checks, statuses): wherever it sees a repository, in public ones, or upstream alone
- * knows. A fine-grained token and an App's may lack the permission, and upstream tells of it only by refusing.
+ * Where a token reads resources of commits (checks, statuses): wherever it sees a repository, only in public ones, or
+ * only upstream knows. A fine-grained token or an App's may lack the permission, and upstream reveals that only by
+ * refusing.
  */
 type CodeSight = "all" | "public" | "unknown";
 
-/** Whose a token of upstream's is. */
+/** The account that a token of upstream's belongs to. */
 interface Person {
   userId: number;
-  /** As REST shows it: an App's with its `[bot]`. */
+  /** The login as REST shows it: an App's has `[bot]` at its end. */
   login: string;
-  /** What upstream answers to this token's `GET /user`; null for an app's, which has no such page. */
+  /** Upstream's answer to `GET /user` with this token. Null: an App's token has no such page. */
   profile: string | null;
 }
 
 /** A caller that upstream knows by a token of its own. */
 export interface UpstreamCaller extends Person {
-  /** Whether the token is an App's: upstream words refusals so. */
+  /** Whether the token is an App's. Upstream words refusals differently for those. */
   isApps: boolean;
   /** The private mirrored repositories that upstream shows to this token, with the rights in each. */
   rights: ReadonlyMap<number, RepositoryRights>;
@@ -56,7 +57,7 @@ export interface UpstreamCaller extends Person {
   payer: Recognised;
 }
 
-/** `fault`: what is answered instead of 401. */
+/** A token that upstream refused. `fault`: the answer instead of a 401. */
 interface Refused {
   until: number;
   fault: ApiFault | null;
@@ -65,9 +66,9 @@ interface Refused {
 interface RememberedCaller {
   caller: UpstreamCaller;
   etag: string | null;
-  /** When upstream last confirmed it. */
+  /** When upstream last confirmed the token. */
   confirmedAt: number;
-  /** Upstream could not be asked: not before then again. */
+  /** Upstream could not be asked, and is not asked again before then. */
   askAgainAt: number;
 }
 
@@ -202,7 +203,10 @@ export class UpstreamCallers {
     return { userId: id, login, profile: text };
   }
 
-  /** REST knows no user for an app's installation; to GraphQL the viewer is the app's bot. */
+  /**
+   * The account of an App's token. REST knows no user for an App's installation; to GraphQL, the viewer is the App's
+   * bot.
+   */
   async #app(token: string, refused: Received): Promise<Person | null> {
     if (refused.status !== 403 || limitOf(refused.status, refused.headers, refused.text)) throw unusable(refused);
     const answer = await this.upstream.identity.graphql({
@@ -237,7 +241,7 @@ function payerOf(
   return { kind: "user", quotaName: `u${userId}`, hourlyLimit: null, class: ofClass, scopes };
 }
 
-/** By the scopes of a classic or OAuth token; others have none. Pure. */
+/** What a token reads, by its scopes. Only classic and OAuth tokens have scopes. Pure. */
 function codeSight(scopes: string | null): CodeSight {
   if (scopes === null) return "unknown";
   return scopes.split(/,\s*/).includes("repo") ? "all" : "public";

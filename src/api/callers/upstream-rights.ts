@@ -7,10 +7,10 @@ import { parseGraphql } from "../../upstream/client/graphql.ts";
 import type { OnBehalf } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 
-/** GraphQL takes as many ids at once. */
+/** How many ids one question of GraphQL takes. */
 export const ASKED_AT_ONCE = 100;
 
-/** What a repository allows a caller, in GraphQL's words, from the least on. */
+/** The levels of permission in a repository, in GraphQL's words, from the lowest on. */
 export const PERMISSION_LEVELS = ["READ", "TRIAGE", "WRITE", "MAINTAIN", "ADMIN"] as const;
 export type RepositoryPermission = (typeof PERMISSION_LEVELS)[number];
 
@@ -89,15 +89,15 @@ export async function askPermissions(
   return found;
 }
 
-/** A limit or a failure says nothing of the caller. */
+/** The error of an answer that says nothing of the caller, such as a limit or a failure. */
 export function unusable({ status }: Received): UpstreamUnavailableError {
   return new UpstreamUnavailableError(`Upstream answers ${status} to a question about a caller`, "failed", { status });
 }
 
-/** The lists that were asked for under these names. */
+/** The lists of an answer, by the names under which they were asked for. */
 function nodesOf(answer: Received, names: readonly string[]): Json[][] {
   const body = answer.status === 200 ? parseGraphql(answer.text) : null;
-  // A null that is not said to be out of sight is no answer to the question.
+  // Upstream says why it hides a list. A null without such a reason is no answer to the question.
   if (body?.errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN")) throw unusable(answer);
   const data = objectOf(body?.data);
   return names.map((name) => {
@@ -107,7 +107,9 @@ function nodesOf(answer: Received, names: readonly string[]): Json[][] {
   });
 }
 
-/** The least where upstream names none that we know: to Apps it names none at all. */
+/**
+ * The permission that a node shows. It is the lowest one if upstream names none that we know: to Apps it names none.
+ */
 function permissionOf(node: Json | undefined): RepositoryPermission {
   const { viewerPermission } = objectOf(node);
   return PERMISSION_LEVELS.find((level) => level === viewerPermission) ?? "READ";

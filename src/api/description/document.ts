@@ -4,7 +4,7 @@ import { API_VERSIONS } from "../dialect/version.ts";
 import type { ServedOperation } from "../operation.ts";
 import { type Parameter, type Published, type PublishedOperation, resolved, wholePath } from "./published.ts";
 
-/** An OpenAPI 3.1 document, as far as it is looked into. */
+/** An OpenAPI 3.1 document, as far as we read it. */
 export interface Description {
   openapi: "3.1.0";
   info: { title: string; version: string; summary: string; description: string; license: object };
@@ -115,14 +115,14 @@ export function describeApi(
   };
 }
 
-/** Which tokens callers may show. */
+/** The tokens that callers may show, by the mode. */
 export const TOKENS: Record<Config["authMode"], string> = {
   tokens: "A token that the mirror's operator makes with `tain token create`.",
   upstream: "A token of the mirrored service: you then see what the service shows you, and write as yourself.",
   both: "A token that the mirror's operator makes with `tain token create`, or one of the mirrored service: with that you see what the service shows you, and write as yourself.",
 };
 
-/** Parameters that are published and refused here, since what they ask about is not mirrored. */
+/** Published parameters that are refused here, since what they ask about is not mirrored. */
 const NOT_MIRRORED = new Set(["issue_field_values"]);
 
 const FAULT = {
@@ -131,7 +131,7 @@ const FAULT = {
   content: { "application/json": { schema: { $ref: "#/components/schemas/basic-error" } } },
 };
 
-/** What becomes of a route that is not described. */
+/** Says how a request is answered that no described route serves. */
 export function elsewhere(passThrough: Config["passThrough"]): string {
   const reads =
     passThrough === "all"
@@ -154,7 +154,7 @@ function introduction(authMode: Config["authMode"], passThrough: Config["passThr
 
 const OF_WRITES = ["x-github-api-version"];
 const OF_ANSWERS = [...OF_WRITES, "if-none-match"];
-/** Below a repository. */
+/** The parameters of a read below a repository. */
 const OF_READS = ["fresh", ...OF_ANSWERS];
 
 /**

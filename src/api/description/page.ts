@@ -9,7 +9,7 @@ import { type Parameter, type PublishedOperation, resolved, type Schema } from "
 
 const STYLE = readFileSync(new URL("./page.css", import.meta.url), "utf8");
 
-/** The page loads nothing and runs nothing; its one style is known by its hash. */
+/** The page's policy: the page loads nothing and runs nothing. Its only style is allowed by hash. */
 export const PAGE_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
@@ -241,7 +241,7 @@ ${cells.join("\n")}
 </table>`;
 }
 
-/** A schema in a few words: its name, where it has one. */
+/** Describes a schema in a few words: by its name, if it has one. */
 function typeOf(schema: Schema): string {
   if (schema.$ref) return `<code>${escapedHtml(schema.$ref.split("/").at(-1) ?? "")}</code>`;
   const variants = schema.anyOf ?? schema.oneOf;
@@ -250,14 +250,14 @@ function typeOf(schema: Schema): string {
   return escapedHtml([schema.type ?? "any"].flat().join(" or "));
 }
 
-/** It may be broken behind each slash. */
+/** A path that may be broken into lines behind each slash. */
 function pathOf(path: string): string {
   return escapedHtml(path)
     .replaceAll("/", "/<wbr>")
     .replace(/\{\w+\}/g, "<var>$&</var>");
 }
 
-/** Ids of elements: `issues/list-for-repo` is `issues-list-for-repo`. */
+/** The id of an operation's element: `issues-list-for-repo` for `issues/list-for-repo`. */
 function anchorOf(operationId: string): string {
   return operationId.replace(/[^\w-]+/g, "-");
 }

@@ -1,7 +1,7 @@
 import type { Operation, ServedOperation } from "../operation.ts";
 import { type Parameter, type Published, resolved, wholePath } from "./published.ts";
 
-/** Upstream's own `Link` has them, and nothing that it publishes. */
+/** Parameters that upstream's own `Link` has and that upstream does not publish. */
 const UNPUBLISHED: Readonly<Record<string, readonly string[]>> = {
   "GET /repos/:owner/:repo/issues": ["after", "before"],
 };

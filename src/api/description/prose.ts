@@ -1,5 +1,5 @@
 import { escapedHtml } from "../../http/html.ts";
-/** HTML of a description's Markdown, as far as descriptions use it: code, links, bold. The rest stands as text. Pure. */
+/** The HTML of a description's Markdown. Code, links and bold are marked up; the rest stays text. Pure. */
 export function inline(markdown: string): string {
   return escapedHtml(markdown)
     .split(/(`[^`]*`)/)

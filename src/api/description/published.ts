@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { parseStored } from "../../json.ts";
 import type { ServedOperation } from "../operation.ts";
 
-/** As much of a schema as the page shows of it. JSON Schema 2020-12. */
+/** The part of a JSON Schema (2020-12) that the page shows. */
 export interface Schema {
   $ref?: string;
   type?: string | string[];
@@ -59,7 +59,7 @@ export interface Published {
 
 const FILE = new URL("./published.json", import.meta.url);
 
-/** Written by `extract.ts`. */
+/** Reads the descriptions that `extract.ts` has written. */
 export function readPublished(): Published {
   return parseStored<Published>(readFileSync(FILE, "utf8"));
 }
@@ -70,7 +70,7 @@ export function wholePath({ path, route }: ServedOperation): string {
   return `/repos/:owner/:repo${path === "/" ? "" : path}`;
 }
 
-/** What a reference refers to, or what stands in its place. */
+/** The object that a reference refers to. What is no reference is answered as it is. */
 export function resolved<T extends object>(value: T | Reference, components: Published["components"]): T {
   if (!("$ref" in value)) return value;
   const [, , kind = "", name = ""] = value.$ref.split("/");

@@ -16,15 +16,18 @@ import { describeApi } from "./document.ts";
 import { descriptionPage, PAGE_POLICY } from "./page.ts";
 import { readPublished } from "./published.ts";
 
-/** Stand for the caller's address in what is made once. No such hosts can exist. */
+/** Placeholders for the caller's address in texts that are made once. No such hosts can exist. */
 const [ADDRESS, HOST] = ["https://address-of-the-caller.invalid", "host-of-the-caller.invalid"];
 
-/** What the API is: `/-/openapi.json` for programs, `/-/docs` for people. To anybody, and for nothing. */
+/**
+ * The routes that describe the API: `/-/openapi.json` for programs, `/-/docs` for people. They are free, and open to
+ * all.
+ */
 export function description(
   { config, mirror: { pace }, requestIds }: Pick<ApiContext, "config" | "mirror"> & { requestIds: RequestIds },
   operations: readonly ServedOperation[],
 ): Route[] {
-  // Made when it is first asked for, step by step, so that nobody else waits for it.
+  // Each description is made when it is first asked for. It is made step by step, so that nobody else waits for it.
   const giveWay = async () => {
     if (pace.isOver()) await pace.turn();
   };
@@ -95,7 +98,7 @@ async function show(
   }
 }
 
-/** What is made once, for all who ask for it. */
+/** Makes something once, for all who ask for it. */
 function once<Made>(make: () => Promise<Made>): () => Promise<Made> {
   let made: Promise<Made> | null = null;
   return () => {

@@ -4,7 +4,7 @@ import { decoded } from "../../http/router.ts";
 import type { RepositoryName } from "../../mirror/read/repositories.ts";
 import { ApiFault } from "./fault.ts";
 
-/** Where enterprise-style clients reach the same API. */
+/** The prefix under which enterprise-style clients reach the same API. */
 export const ENTERPRISE_PREFIX = "/api/v3";
 
 /** The path below the API's address. */

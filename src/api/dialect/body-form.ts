@@ -7,7 +7,7 @@ import type { BodyForm } from "./media-type.ts";
 
 /**
  * An answer's JSON with the bodies of its issues, pull requests, comments and reviews in the form that was asked for.
- * `isFinal`: it would be the same another time.
+ * `isFinal`: a later answer would be the same.
  */
 export async function inForm(
   json: Buffer,
@@ -27,7 +27,7 @@ export async function inForm(
   return { body, isFinal: areFinal };
 }
 
-/** Whether people wrote it. */
+/** Whether people wrote a text of this. */
 function isWritten(one: Json): one is Fields {
   return isObject(one) && "body" in one && typeof one.html_url === "string";
 }

@@ -3,10 +3,13 @@ import { HttpError } from "../../http/errors.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { isRead } from "../call.ts";
 
-/** GitHub takes bodies of 65,536 characters; a review may hold several. */
+/** The largest body of a request. GitHub takes bodies of 65,536 characters, and a review may hold several. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
-/** A body of 65,536 characters, each escaped as two surrogates, takes three quarters of it. A MiB of JSON is parsed in 15 ms. */
+/**
+ * The largest body of a GraphQL request. A text of 65,536 characters, each escaped as two surrogates, fills three
+ * quarters of it. A MiB of JSON is parsed in 15 ms.
+ */
 const MAX_GRAPHQL_BYTES = 1024 * 1024;
 
 /**
@@ -20,7 +23,7 @@ export async function bodyText(exchange: Exchange, maxBytes = MAX_BODY_BYTES): P
   return (await exchange.body(maxBytes)).toString();
 }
 
-/** The same of a request of GraphQL. @throws as `bodyText` */
+/** The text of a GraphQL request's body. @throws as `bodyText` */
 export function graphqlText(exchange: Exchange): Promise<string> {
   return bodyText(exchange, MAX_GRAPHQL_BYTES);
 }

@@ -1,10 +1,13 @@
 import type { Config } from "../../config.ts";
 import { isFlat, type Reply } from "../../http/reply.ts";
 
-/** Makes of a reply, which tells every web page that it may read it, the reply to a page of this origin. */
+/** Makes a reply fit for a page of this origin. The reply it is given lets every web page read it. */
 export type CorsRule = (reply: Reply, origin: string | undefined) => Reply;
 
-/** Null: every reply stays as it is. Kept pages and their headers are shared, so a reply is never changed in place. */
+/**
+ * The rule for the allowed origins. Null: every reply stays as it is. Kept pages and their headers are shared, so a
+ * reply is never changed in place.
+ */
 export function corsRule(allowed: Config["corsOrigins"]): CorsRule | null {
   if (allowed === "*") return null;
   return (reply, origin) => {

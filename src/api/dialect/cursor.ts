@@ -6,7 +6,7 @@ type CursorKey = number | string | null;
 export type Cursor = readonly [key: CursorKey, tie: number];
 
 const PREFIX = Buffer.from("cursor:tain:");
-/** Ours began so before. */
+/** The prefix of our former cursors. */
 const FORMER_PREFIX = Buffer.from("cursor:v2:");
 
 export function writeCursor([key, tie]: Cursor, alphabet: "base64" | "url-safe" = "base64"): string {
@@ -14,7 +14,7 @@ export function writeCursor([key, tie]: Cursor, alphabet: "base64" | "url-safe" 
   return alphabet === "base64" ? text : text.replaceAll("+", "-").replaceAll("/", "_");
 }
 
-/** Null for what is no cursor of ours. Both alphabets are read. */
+/** The contents of a cursor, in either alphabet. Null: the text is no cursor of ours. */
 export function readCursor(text: string): Cursor | null {
   const bytes = Buffer.from(text, "base64");
   const prefix = [PREFIX, FORMER_PREFIX].find((one) => bytes.subarray(0, one.length).equals(one));

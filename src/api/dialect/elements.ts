@@ -1,11 +1,11 @@
-/** A long list of JSON is worked on element by element: whole, it would hold the event loop for as long as it is. */
+/** Works on a long list of JSON element by element. As a whole it would hold the event loop for too long. */
 import type { Json } from "../../json.ts";
 import { joinedBytes } from "../../work/joining.ts";
 import type { Pace } from "../../work/pace.ts";
 
-/** A list, or the results of a search: what stands before its elements. */
+/** The beginning of a list, or of the results of a search, up to the first element. */
 const LIST = /^(?:\[|\{"total_count":\d+,"incomplete_results":(?:true|false),"items":\[)/;
-/** The longest of these beginnings. */
+/** More bytes than any of these beginnings has. */
 const HEAD_BYTES = 100;
 
 const [QUOTE, COMMA, BACKSLASH, OPEN_LIST, CLOSE_LIST, OPEN, CLOSE] = Buffer.from('",\\[]{}');
@@ -21,7 +21,7 @@ export function asBytes(text: string | Buffer): Buffer {
   return typeof text === "string" ? Buffer.from(text) : text;
 }
 
-/** Texts as one, in UTF-8. */
+/** Joins texts to one, in UTF-8. */
 export function joined(
   texts: readonly (string | Buffer)[],
   { before, between, behind }: Frame,
@@ -31,9 +31,9 @@ export function joined(
 }
 
 /**
- * JSON of ours with each element of its list mapped. JSON that is no list, or an empty one, is mapped as a whole.
- * @param map answers JSON text; `depth`: in how many lists and objects the element stands
- * @param framed what stands around the elements, made of what stands there
+ * Our JSON with each element of its list mapped. JSON that is no list, or an empty one, is mapped as a whole.
+ * @param map answers JSON text; `depth`: how many lists and objects contain the element
+ * @param framed maps the text around the elements
  */
 export async function mapElements(
   json: Buffer,
@@ -56,7 +56,7 @@ export async function mapElements(
   return joined(texts, framed({ before, between: ",", behind: json.toString("latin1", end) }), pace);
 }
 
-/** JSON of ours as people read it: indented, with a line's end behind it. */
+/** Our JSON as people read it: indented, with a newline at its end. */
 export function indented(json: Buffer, pace: Pace): Promise<Buffer> {
   const lineAt = (depth: number) => `\n${"  ".repeat(depth)}`;
   return mapElements(
@@ -76,17 +76,17 @@ export function indented(json: Buffer, pace: Pace): Promise<Buffer> {
   );
 }
 
-/** As it stands within so many lists, without these. To search a long text for the ends of its lines takes longer. */
+/** An element, indented as within so many lists. The lists help to indent: doing it line by line takes longer. */
 function indentedBy(depth: number, element: Json): string {
   let nested = element;
   for (let level = 0; level < depth; level++) nested = [nested];
   const text = JSON.stringify(nested, null, 2);
-  // For each list a bracket and the end of its line, and on the next line the blanks.
+  // Each list adds a bracket and a newline, and blanks on the next line.
   const [before, behind] = depth === 1 ? ["[\n  ", "\n]"] : ["[\n  [\n    ", "\n  ]\n]"];
   return text.slice(before.length, text.length - behind.length);
 }
 
-/** Where the comma or the bracket stands that ends the element. */
+/** The place of the comma or bracket that ends the element. */
 function endOfElement(json: Buffer, start: number): number {
   let depth = 0;
   for (let at = start; at < json.length; at++) {
@@ -111,11 +111,11 @@ function endOfElement(json: Buffer, start: number): number {
   throw new Error("The list of an answer of ours has no end");
 }
 
-/** Where the quote stands that ends the text. */
+/** The place of the quote that ends the text. */
 function endOfText(json: Buffer, start: number): number {
   for (let at = start + 1; at < json.length; at++) {
     if (json[at] === QUOTE) return at;
-    // Whatever it escapes.
+    // A backslash escapes the next character, so that one cannot end the text.
     if (json[at] === BACKSLASH) at += 1;
   }
   throw new Error("A text in an answer of ours has no end");

@@ -6,7 +6,7 @@ import { ApiFault, faultBody, REST_DOCS } from "./fault.ts";
 import { dialectReply, JSON_TYPE } from "./reply.ts";
 import type { RequestIds } from "./request-id.ts";
 
-/** The reply to a request that failed before or beside its route's own faults. @param path for the log */
+/** The reply to a request that failed outside its route's own faults. @param path for the log */
 export function failureReply(
   { log, requestIds }: Pick<ApiContext, "log"> & { requestIds: RequestIds },
   error: unknown,
@@ -28,7 +28,7 @@ export function failureReply(
   return reply(new ApiFault(failureStatus(error), "Server Error"));
 }
 
-/** The status of that reply. Pure. */
+/** The status of the reply that `failureReply` makes. Pure. */
 export function failureStatus(error: unknown): number {
   if (error instanceof HttpError) return error.status;
   if (isPostgresOutage(error)) return 503;

@@ -5,9 +5,9 @@ export const REST_DOCS = "https://docs.github.com/rest";
 export class ApiFault extends Error {
   override name = "ApiFault";
   readonly status: number;
-  /** The service's `errors`: what is wrong with which field, or a sentence. */
+  /** The service's `errors`: which field is wrong in what way, or a sentence. */
   readonly errors: readonly FieldFault[] | string | undefined;
-  /** Instead of the address of the operation's own page. */
+  /** The address of a page about the fault, if it is not the operation's own page. */
   readonly documentationUrl: string | undefined;
   readonly headers: Record<string, string>;
 
@@ -30,13 +30,13 @@ export interface FaultOptions {
 export interface FieldFault {
   value?: string;
   resource: string;
-  /** Absent: the fault is in none by itself. */
+  /** The faulty field. Absent: no single field is at fault. */
   field?: string;
   code: "invalid" | "missing" | "missing_field" | "already_exists" | "unprocessable" | "custom";
   message?: string;
 }
 
-/** The one answer for what does not exist, is not mirrored, or may not be seen: nobody can tell the three apart. */
+/** The fault of what does not exist, is not mirrored, or may not be seen. Nobody can tell the three apart. */
 export function notFound(): ApiFault {
   return new ApiFault(404, "Not Found");
 }
@@ -50,7 +50,10 @@ export class UnmirroredFault extends ApiFault {
   override name = "UnmirroredFault";
 }
 
-/** The mirror holds something of the kind, and not this, or not for certain: upstream is asked as for what is not mirrored at all. */
+/**
+ * The mirror holds this kind, but not this resource, or not for certain. Upstream is asked as if the kind were not
+ * mirrored.
+ */
 export class NotHeldFault extends ApiFault {
   override name = "NotHeldFault";
 }
@@ -59,7 +62,7 @@ export function notHeld(): NotHeldFault {
   return new NotHeldFault(404, "Not Found");
 }
 
-/** The mirror follows this, and has still to read it. */
+/** The mirror follows this resource, but has still to read it. */
 export class UnreadFault extends NotHeldFault {
   override name = "UnreadFault";
 }

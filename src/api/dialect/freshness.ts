@@ -41,7 +41,7 @@ export function asksFresh(query: URLSearchParams, headers: IncomingHttpHeaders):
   return query.get("fresh") === "true" || wantsNoCache(headers);
 }
 
-/** What an address below a repository shows. */
+/** The kind of resource that an address below a repository shows. */
 const SHOWN: [RegExp, Kind][] = [
   [/^$/, "repository"],
   [/^\/issues(\/\d+)?$/, "issue"],

@@ -1,7 +1,7 @@
 import type { Config } from "../../config.ts";
 import type { Operation } from "../operation.ts";
 
-/** Which server this is, for clients that take it for an enterprise server. */
+/** Headers that say which server this is. Clients take it for an enterprise server. */
 export function serverHeaders(
   { enterpriseVersion }: Pick<Config, "enterpriseVersion">,
   isEnterprise: boolean,
@@ -19,7 +19,7 @@ export function scopeHeaders(scopes: string | null, operation: Operation | null)
   return { "X-OAuth-Scopes": scopes, "X-Accepted-OAuth-Scopes": operation === null ? "" : acceptedScopes(operation) };
 }
 
-/** As recorded of the service. It informs, and refuses nobody. */
+/** The scopes that an operation accepts, as recorded of the service. They inform, and refuse nobody. */
 function acceptedScopes({ docs, run }: Operation): string {
   if (docs.endsWith("/orgs/orgs#get-an-organization")) return "admin:org, read:org, repo, user, write:org";
   return run.of === "service" || /\/rest\/(pulls\/|issues\/comments#)/.test(docs) ? "" : "repo";

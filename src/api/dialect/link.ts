@@ -6,7 +6,10 @@ export interface NumberedPage {
   last: number;
 }
 
-/** First page: next, last. Last page: prev, first. In between: all four. Null when everything fits on one page. */
+/**
+ * The links of a numbered page. First page: next, last. Last page: prev, first. In between: all four. Null: there is
+ * one page.
+ */
 export function numberedLink(address: string, query: URLSearchParams, { page, last }: NumberedPage): string | null {
   const links: string[] = [];
   const add = (rel: string, number: number) => links.push(link(address, query, { page: String(number) }, rel));
@@ -19,7 +22,7 @@ export function numberedLink(address: string, query: URLSearchParams, { page, la
   return links.length > 0 ? links.join(", ") : null;
 }
 
-/** The neighbours of a page that is found by cursor; the service names no first and no last one. */
+/** The links of a page that is found by cursor. The service names neither a first nor a last page. */
 export function cursorLink(
   address: string,
   query: URLSearchParams,
@@ -34,7 +37,7 @@ export function cursorLink(
 
 const POSITIONS = new Set(["page", "after", "before"]);
 
-/** The query's own parameters in their order, then the new position. */
+/** One link: the query's own parameters in their order, then the new position. */
 function link(address: string, query: URLSearchParams, position: Record<string, string>, rel: string): string {
   const asked = new URLSearchParams([...query].filter(([name]) => !POSITIONS.has(name)));
   for (const [name, value] of Object.entries(position)) asked.append(name, value);

@@ -4,15 +4,15 @@ import type { Pace } from "../../work/pace.ts";
 import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../work/threads.ts";
 import { type Rendered, type TextHome, unformatted } from "./markdown.ts";
 
-/** The processor time for all bodies of one answer together; 100 bodies of 64 KiB of plain prose take a fraction of it. */
+/** The processor time for all bodies of one answer. 100 bodies of 64 KiB of plain prose take a fraction of it. */
 const BUDGET_MS = 1_000;
-/** An answer waits no longer for its bodies, however busy the thread and the processor are. */
+/** How long an answer waits for its bodies, however busy the thread and the processor are. */
 const PATIENCE_MS = 10_000;
-/** A thread that is late by this much is ended. */
+/** How late a thread may be before it is ended. */
 const GRACE_MS = 2_000;
-/** The service takes no longer body; a longer text is not its own. */
+/** The longest body. The service takes no longer one, so a longer text is not its own. */
 const MAX_CHARACTERS = 65_536;
-/** Each answer waits with one text at a time. */
+/** How many texts may wait. Each answer waits with one text at a time. */
 const MOST_WAITING = 50;
 
 const EMPTY: Rendered = { html: "", text: "" };
@@ -23,16 +23,16 @@ export interface MarkdownTask {
   budgetMs: number;
 }
 
-/** `rendered` is null where the text is too much. */
+/** The outcome of a text. `rendered` is null if the text is too much. */
 export interface MarkdownDone {
   rendered: Rendered | null;
   cpuMs: number;
 }
 
-/** What an answer may still take. */
+/** How much time an answer has left. */
 export interface Allowance {
   cpuMs: number;
-  /** By the monotonic clock. */
+  /** When the time is over, by the monotonic clock. */
   until: number;
 }
 
@@ -42,7 +42,7 @@ export class MarkdownRenderer {
     maxSize: 32 * 1024 * 1024,
     sizeCalculation: ({ html, text }) => html.length + text.length + 100,
   });
-  /** The texts that took longer than one may, by their digests: nobody tries again. */
+  /** The texts that took too long, by their digests. They are not tried again. */
   readonly #tooSlow = new LRUCache<string, true>({ max: 20_000 });
   readonly #threads: Threads<MarkdownTask, MarkdownDone>;
   readonly #pace: Pace;
@@ -55,14 +55,14 @@ export class MarkdownRenderer {
     this.#threads = new Threads(module, { size: 1, mostWaiting: MOST_WAITING, budgetMs: budgetMs + GRACE_MS });
   }
 
-  /** For all bodies of one answer. */
+  /** The allowance for all bodies of one answer. */
   allowance(): Allowance {
     return { cpuMs: this.#budgetMs, until: performance.now() + Math.max(PATIENCE_MS, this.#budgetMs) };
   }
 
   /**
-   * One for each text, in order. Texts that are too long or slow to parse are shown as they were written, unformatted.
-   * `isFinal`: it would be the same another time.
+   * Renders each text, in order. Texts that are too long or slow to parse are shown unformatted. `isFinal`: a later
+   * rendering would be the same.
    */
   async render(
     texts: readonly { text: string; home: TextHome | null }[],
@@ -83,7 +83,7 @@ export class MarkdownRenderer {
     return this.#threads.close();
   }
 
-  /** Null: there was no time. */
+  /** Renders one text. Null: there was no time. */
   async #one(text: string, home: TextHome | null, left: Allowance): Promise<Rendered | null> {
     if (text === "") return EMPTY;
     const digest = createHash("sha256")
@@ -93,7 +93,7 @@ export class MarkdownRenderer {
     if (known) return known;
     if (this.#tooSlow.has(digest)) return unformatted(text);
     if (left.cpuMs <= 0 || performance.now() > left.until) return null;
-    // Its own time is the same whatever stands before it in the answer.
+    // The time that this text itself takes is the same, whatever stands before it in the answer.
     const done = await this.#threads.run({ text, home, budgetMs: this.#budgetMs }).catch(refusal);
     if (done === "busy") return null;
     const rendered = done?.rendered ?? null;
@@ -104,14 +104,14 @@ export class MarkdownRenderer {
   }
 }
 
-/** Null: the text is too much. @throws what is a bug of ours */
+/** Null: the text is too much. @throws the error, if it is a bug of ours */
 function refusal(error: unknown): "busy" | null {
   if (error instanceof ThreadsBusyError) return "busy";
   if (error instanceof TooMuchWorkError) return null;
   throw error;
 }
 
-/** A character may be two units of a string. */
+/** Whether a text is longer than a body may be. One character may take two units of a string. */
 function isTooLong(text: string): boolean {
   if (text.length <= MAX_CHARACTERS) return false;
   return text.length > 2 * MAX_CHARACTERS || Array.from(text).length > MAX_CHARACTERS;

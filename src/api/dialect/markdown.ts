@@ -6,11 +6,11 @@ import sanitizeHtml from "sanitize-html";
 export interface TextHome {
   /** The service's pages, without a trailing slash: `https://github.com`. */
   pages: string;
-  /** `owner/name` */
+  /** The repository's `owner/name`. */
   repository: string;
 }
 
-/** As it is shown: with its marks, and as plain text. */
+/** A text as it is shown: with its formatting, and as plain text. */
 export interface Rendered {
   html: string;
   text: string;
@@ -20,26 +20,26 @@ export interface Rendered {
 export class BoundedMarkdown {
   readonly #work = new BoundedWork();
 
-  /** Null: it would take longer. */
+  /** The rendered text. Null: rendering would take longer than the budget. */
   render(text: string, home: TextHome | null, budgetMs: number): Rendered | null {
     const html = this.#work.inTime(() => htmlOf(text, home), budgetMs);
     return html === null ? null : { html, text: plainTextOf(html) };
   }
 }
 
-/** A text as it was written, where its marks are not read. */
+/** A text as it was written, with its Markdown left as plain characters. */
 export function unformatted(text: string): Rendered {
   const html = `<pre>${escaped(text)}</pre>`;
   return { html, text: plainTextOf(html) };
 }
 
-/** Does work that blocks, and stops it in the middle when it takes too long. Only a script of its own can be stopped so. */
+/** Does work that blocks, and interrupts it when it takes too long. Only a script of its own can be interrupted. */
 class BoundedWork {
   readonly #sandbox: { work: (() => string) | null } = { work: null };
   readonly #context = createContext(this.#sandbox);
   readonly #call = new Script("work()");
 
-  /** Null: it took longer. */
+  /** The result of the work. Null: it took longer. */
   inTime(work: () => string, ms: number): string | null {
     if (ms < 1) return null;
     this.#sandbox.work = work;
@@ -55,7 +55,7 @@ class BoundedWork {
   }
 }
 
-/** The error is none of this realm's classes. */
+/** Whether the error is a timeout. It comes from another realm, so it has none of our classes. */
 function isTimeout(error: unknown): boolean {
   return (
     typeof error === "object" && error !== null && "code" in error && error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
@@ -66,7 +66,9 @@ function htmlOf(text: string, home: TextHome | null): string {
   return sanitizeHtml(parserFor(home).parse(text, { async: false }), ALLOWED).trimEnd();
 }
 
-/** The service breaks lines in issues and comments where their writers did. */
+/**
+ * The parser for texts of this home. Like the service, it breaks lines where the writers of issues and comments did.
+ */
 function parserFor(home: TextHome | null): Marked {
   let linkDepth = 0;
   const marked = new Marked({ gfm: true, breaks: true });
@@ -108,12 +110,12 @@ function linked(html: string, { pages, repository }: TextHome): string {
     );
 }
 
-/** `plainTextOf` undoes just this. */
+/** Escapes a text. `plainTextOf` undoes exactly this. */
 function escaped(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }
 
-/** Entities that were written stay what they stand for. */
+/** Escapes a text, but leaves entities that were written as they are. */
 function escapedOnce(text: string): string {
   return text
     .replace(/&(?!(?:#\d{1,7}|#x[\da-f]{1,6}|\w+);)/gi, "&amp;")

@@ -1,13 +1,13 @@
-/** What `Accept` asks for. Pure. */
+/** Reads what `Accept` asks for. Pure. */
 import { ApiFault } from "./fault.ts";
 
-/** In which forms bodies that people wrote in Markdown are shown. */
+/** The forms in which bodies are shown that people wrote in Markdown. */
 export type BodyForm = "raw" | "text" | "html" | "full";
 
-/** `form` is null where none was named; bodies are then raw. */
+/** The form of an answer. `form` is null if none was named; bodies are then raw. */
 export interface MediaType {
   form: BodyForm | null;
-  /** The whole answer as text that Git knows, where the operation has one. */
+  /** Whether the whole answer is a text that Git knows. Only some operations have one. */
   patch: "diff" | "patch" | null;
 }
 
@@ -18,9 +18,9 @@ const ANY = new Set(["*/*", "application/*", "application/json"]);
 
 /** An `Accept` header as it was read. */
 export interface Accepted extends MediaType {
-  /** It asks for what only the service holds: commits, moments of starring, or a type that is not of the dialect. */
+  /** Whether it asks for what only the service holds: commits, times of starring, or types that we do not know. */
   isServicesAlone: boolean;
-  /** No type of the dialect is in it. */
+  /** Whether it names no type that we know. */
   isUnknown: boolean;
 }
 
@@ -41,7 +41,7 @@ export function readAccept(accept: string | undefined = ""): Accepted {
   return read;
 }
 
-/** @throws ApiFault 415 if we answer in none of its types */
+/** The media type of the answer. @throws ApiFault 415 if we answer in none of the accepted types */
 export function mediaType({ form, patch, isUnknown }: Accepted, accept: string | undefined): MediaType {
   if (!isUnknown) return { form, patch };
   const message = `Unsupported 'Accept' header: '${accept}'. Must accept 'application/json'.`;

@@ -20,14 +20,20 @@ export function prefers({ prefer }: RequestHeaders, preference: Preference): boo
   return [prefer ?? ""].flat().some((header) => header.split(",").some((one) => one.trim() === preference));
 }
 
-/** Without this, every mirror of a chain could have the root asked, at the cost of the callers' share. */
+/**
+ * Tells another mirror that this is still to be read. Otherwise each mirror of a chain could make the root ask
+ * upstream, at the cost of the callers' share.
+ */
 export function notYet(): ApiFault {
   return new ApiFault(425, "Too Early: this mirror has still to read this, and asks upstream for no other mirror.", {
     headers: { [NOT_YET]: "true" },
   });
 }
 
-/** A header of some 10 kB; clients refuse more than 16. Beyond that, everything counts as doubtful. */
+/**
+ * How many doubts are named: they make a header of some 10 kB, and clients refuse more than 16. Beyond that, everything
+ * counts as doubtful.
+ */
 const MOST_DOUBTS = 300;
 
 /**

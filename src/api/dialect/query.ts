@@ -3,7 +3,7 @@ import { type FieldFault, invalid } from "./fault.ts";
 
 const DEFAULT_PAGE_SIZE = 30;
 const MAX_PAGE_SIZE = 100;
-/** `offset` is a 64-bit number in Postgres; pages beyond this are as empty as the one before. */
+/** The last page. `offset` is a 64-bit number in Postgres, and pages beyond this one are just as empty. */
 const MAX_PAGE = 1_000_000_000;
 
 /**
@@ -16,7 +16,7 @@ export function knownQuery(asked: URLSearchParams, known: ReadonlySet<string>): 
   return query;
 }
 
-/** Larger values are silently reduced; what is no number counts as absent. */
+/** The page's size. Larger values are silently reduced; a value that is no number counts as absent. */
 export function pageSize(query: URLSearchParams): number {
   return Math.min(wholeNumber(query.get("per_page")) ?? DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
 }
@@ -25,14 +25,17 @@ export function pageNumber(query: URLSearchParams): number {
   return Math.min(wholeNumber(query.get("page")) ?? 1, MAX_PAGE);
 }
 
-/** The service reads the digits that a value begins with: some clients ask for `page=4?state=all`. */
+/** The number that a value begins with, as the service reads it: some clients ask for `page=4?state=all`. */
 function wholeNumber(text: string | null): number | null {
   const [, digits = "0"] = /^\s*\+?(\d+)/.exec(text ?? "") ?? [];
   const value = Number(digits);
   return value > 0 ? value : null;
 }
 
-/** One of a closed set, or the first of it when absent or empty. @throws ApiFault 422 for anything else */
+/**
+ * One word of a closed set, or the set's first word if the value is absent or empty. @throws ApiFault 422 for other
+ * words
+ */
 export function choice<T extends string>(
   query: URLSearchParams,
   name: string,
@@ -46,16 +49,16 @@ export function choice<T extends string>(
   return value;
 }
 
-/** `asc` or `desc`; null when absent. @throws ApiFault 422 for anything else */
+/** The direction, `asc` or `desc`. Null: it is absent. @throws ApiFault 422 for anything else */
 export function directionParameter(query: URLSearchParams, resource: string): "asc" | "desc" | null {
   return query.get("direction") ? choice<"asc" | "desc">(query, "direction", resource, ["desc", "asc"]) : null;
 }
 
-/** A moment; null when absent or empty. @throws ApiFault 422 for what is no time */
+/** A time. Null: it is absent or empty. @throws ApiFault 422 for what is no time */
 export function moment(query: URLSearchParams, name: string, resource: string): Date | null {
   const text = query.get(name);
   if (text === null || text === "") return null;
-  // A "+" of a zone that was not percent-encoded has become a blank.
+  // The "+" of a time zone becomes a blank if it was not percent-encoded.
   const at = new Date(text.replace(/ (\d\d:?\d\d)$/, "+$1"));
   const fault: FieldFault = { value: text, resource, field: name, code: "invalid" };
   if (Number.isNaN(at.getTime()) || Math.abs(at.getUTCFullYear()) > 9_999) throw invalid(fault);

@@ -11,7 +11,7 @@ import { asBytes, indented } from "./elements.ts";
 import { type MediaType, mediaTypeHeader } from "./media-type.ts";
 import type { ApiVersion } from "./version.ts";
 
-/** GitHub's docs and recordings. HSTS is left to the proxy that ends TLS for this host. */
+/** Headers from GitHub's docs and recordings. HSTS is left to the proxy that ends TLS for this host. */
 const COMMON_HEADERS = {
   "Access-Control-Allow-Origin": "*",
   "Access-Control-Expose-Headers":
@@ -23,10 +23,10 @@ const COMMON_HEADERS = {
   "Content-Security-Policy": "default-src 'none'",
 };
 
-/** A millisecond's work. */
+/** How much is hashed at once: it takes a millisecond. */
 const HASHED_AT_ONCE = 512 * 1024;
 
-/** For one page, for as many callers. */
+/** How many tags of one page are kept, each for another caller. */
 const MAX_TAGS = 100;
 
 const VARY = "Accept-Encoding, Accept, X-Requested-With";
@@ -62,10 +62,10 @@ export function hasAgent(headers: { "user-agent"?: string | undefined }): boolea
   return (headers["user-agent"] ?? "").trim() !== "";
 }
 
-/** People read what these ask for, so the service indents it, after the ETag was made. */
+/** Agents that people read the answers of. The service indents JSON for them, after the ETag was made. */
 const READ_BY_PEOPLE = /curl|Wget|Safari|Firefox/;
 
-/** JSON as this agent gets it. */
+/** JSON as this agent gets it: indented for people. */
 export async function laidOut(body: string | Buffer, agent: string | undefined, pace: Pace): Promise<string | Buffer> {
   return isLaidOut(agent) ? await indented(asBytes(body), pace) : body;
 }
@@ -91,7 +91,7 @@ export function quotaLines(figures: QuotaFigures | null, resource: Bucket): stri
   ];
 }
 
-/** The same, by their names. */
+/** The headers of a caller's quota, by their names. */
 export function quotaHeaders(figures: QuotaFigures | null, resource: Bucket): Record<string, string> {
   const headers: Record<string, string> = {};
   const lines = quotaLines(figures, resource);

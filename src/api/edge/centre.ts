@@ -10,11 +10,11 @@ import { isRead } from "../call.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { forwardedBody } from "../forward/body.ts";
 
-/** Says that an edge sends it: what leads back to an edge would go round for ever. */
+/** The header that marks what an edge sends. A request that leads back to an edge would go round for ever. */
 const FROM_EDGE = "x-tain-edge";
-/** An answer this recent says that the centre is there. */
+/** How recent an answer must be to prove that the centre is there. */
 const HEARD_MS = 1_000;
-/** After it could not be reached, nobody waits for it for so long. */
+/** How long nobody waits for the centre after it could not be reached. */
 const AWAY_MS = 1_000;
 const PROBE: TransportLimits = {
   connections: 1,
@@ -35,7 +35,7 @@ const PASSED_ON: TransportLimits = {
   maxBodyBytes: -1,
 };
 
-/** Of one connection (RFC 9110, 7.6.1), or made anew for the next. */
+/** Headers that belong to one connection (RFC 9110, 7.6.1), or are made anew for the next. */
 const OF_CONNECTION = new Set([
   "connection",
   "content-length",
@@ -79,9 +79,9 @@ export class Centre {
   }
 
   /**
-   * The centre's answer, as it arrives. It is asked first whether it is there unless it was just heard: a write must not be lost on its
-   * way without a word.
-   * @throws CentreAwayError: nothing was sent; ApiFault: it did not answer, and may have done what was asked
+   * The centre's answer, as it arrives. Unless the centre was just heard, it is first asked whether it is there: a
+   * write must not get lost on its way without a word.
+   * @throws CentreAwayError: nothing was sent; ApiFault: the centre did not answer, and may have done what was asked
    */
   async answer(exchange: Exchange, body: Buffer | null): Promise<Reply> {
     if (exchange.headers[FROM_EDGE] !== undefined)
@@ -106,13 +106,13 @@ export class Centre {
     }
   }
 
-  /** Small JSON of the centre's own. @throws CentreAwayError */
+  /** A small JSON document of the centre's. @throws CentreAwayError */
   async get(path: string): Promise<Json> {
     await this.reach();
     return await this.#ask(path);
   }
 
-  /** @throws CentreAwayError unless it was just heard, or answers now */
+  /** Makes sure that the centre is there. @throws CentreAwayError unless it was just heard, or answers now */
   async reach(): Promise<void> {
     const now = performance.now();
     if (now - this.#heardAt < HEARD_MS) return;
@@ -186,7 +186,7 @@ function headersFor(exchange: Exchange): Record<string, string> {
   return {
     ...headers,
     [FROM_EDGE]: "1",
-    // The centre believes them where it trusts the edge as a proxy.
+    // The centre believes these addresses if it trusts the edge as a proxy.
     "x-forwarded-for": [exchange.headers["x-forwarded-for"] ?? [], exchange.peer].flat().join(", "),
     "x-forwarded-host": exchange.host,
     "x-forwarded-proto": exchange.protocol,

@@ -7,13 +7,13 @@ import type { Match } from "../operation.ts";
 import type { Rest } from "../rest/handle.ts";
 import type { Edge } from "./edge.ts";
 
-/** By which requests come in at an edge. */
+/** The ways by which requests come in at an edge. */
 export function edgeDoors(edge: Edge, { rest, graphql }: { rest: Rest; graphql: Graphql }) {
   const toCentre = (exchange: Exchange) => edge.answer(exchange, null);
   return {
     async query(exchange: Exchange): Promise<Reply> {
       const text = await graphqlText(exchange);
-      // Said of a query by mistake, it only waits for the replica.
+      // A query that is taken for a mutation by mistake only waits for the replica.
       const mayWrite = /\bmutation\b/.test(text);
       return await edge.answer(exchange, {
         answer: () => graphql.handle(exchange, text),

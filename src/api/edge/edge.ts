@@ -20,31 +20,34 @@ const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [2, 32];
 export interface Here {
   /** Answers from the replica. */
   answer: () => Promise<Reply>;
-  /** The request's body, where it was read before; null: it was not. */
+  /** The request's body, if it was already read. Null: it was not. */
   body: Buffer | null;
-  /** Whether the centre may write for it. */
+  /** Whether the centre may write for this request. */
   mayWrite: boolean;
 }
 
 type CountAnswer = (by: "replica" | "centre" | "nobody") => void;
 
-/** Counts an edge's answers. The figure is there in every web process. */
+/** Counts an edge's answers. Every web process has this metric. */
 export function answersOfEdge({ metrics }: Pick<Context, "metrics">): CountAnswer {
   const answers = metrics.counter("tain_edge_answers_total", "Requests to an edge, by what answered them.", ["by"]);
   return (by) => answers.inc({ by });
 }
 
 /**
- * A web process near its readers. It answers reads from a replica alone, and passes all else on to the centre. While the centre cannot be
- * reached, reads are answered as before, and say how old they are; what only the centre can do is refused. After a write the replica
- * is waited for, so those who wrote here read here what they wrote; where it is late, the centre is read in its place.
+ * A web process near its readers. It answers reads from a replica alone, and passes all else on to the centre. While
+ * the centre cannot be reached, reads are still answered, and say how old they are. What only the centre can do is
+ * refused then. After a write the edge waits for the replica, so that writers read here what they wrote. If the replica
+ * is late, the centre answers the read.
  */
 export class Edge {
   readonly #ctx: Pick<Context, "config" | "db" | "log">;
   readonly #centre: Centre;
   readonly #requestIds: RequestIds;
   readonly #count: CountAnswer;
-  /** What the replica has to show before it is read again; "unknown": the centre has still to be asked. */
+  /**
+   * The position that the replica has to reach before it is read again. "unknown": the centre has still to be asked.
+   */
   #awaited: LogPosition | "unknown" | null = null;
 
   constructor(
@@ -57,7 +60,7 @@ export class Edge {
     this.#count = ctx.count;
   }
 
-  /** @param here null: the replica cannot answer it. @throws what `here` does */
+  /** @param here null: the replica cannot answer this request. @throws what `here` does */
   async answer(exchange: Exchange, here: Here | null): Promise<Reply> {
     try {
       return await (here ? this.#nearest(exchange, here) : this.#fromCentre(exchange, null));

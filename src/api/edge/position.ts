@@ -2,14 +2,14 @@ import type { LogPosition } from "../../../db/replica.ts";
 import { json, type Reply } from "../../http/reply.ts";
 import { type Json, objectOf, textOf } from "../../json.ts";
 
-/** Where the centre says how far its primary is, for edges that have passed on a write. */
+/** The path at which the centre tells its primary's position, for edges that have passed on a write. */
 export const POSITION_PATH = "/-/position";
 
 export function positionReply({ era, lsn }: LogPosition): Reply {
   return json(200, { era, lsn: String(lsn) }, { "Cache-Control": "no-store" });
 }
 
-/** What that says. */
+/** The position that the centre told. */
 export function positionOf(told: Json): LogPosition {
   const { era, lsn } = objectOf(told);
   return { era: textOf(era) ?? "", lsn: BigInt(textOf(lsn) ?? 0) };

@@ -9,7 +9,7 @@ export const CONTENT_TYPES: Readonly<Record<FeedForm, string>> = {
   ndjson: "application/x-ndjson; charset=utf-8",
 };
 
-/** Which form an `Accept` header asks for; null: none of the two. Pure. */
+/** The form that an `Accept` header asks for. Null: neither of the two. Pure. */
 export function feedFormOf(accept: string | undefined): FeedForm | null {
   if (accept === undefined || /\btext\/event-stream\b/.test(accept)) return "sse";
   if (/\bapplication\/(x-ndjson|ndjson|jsonl)\b/.test(accept)) return "ndjson";
@@ -33,7 +33,7 @@ export function envelopeOf(
     ...(isMade ? { tainmade: true } : {}),
     datacontenttype: "application/json",
   });
-  // Between its values JSON may have line breaks, and in its texts there are none.
+  // JSON may have line breaks between its values, but not within its texts.
   return `${head.slice(0, -1)},"data":${data.replaceAll(/[\r\n]+/g, " ")}}`;
 }
 
@@ -64,18 +64,21 @@ const NUMBERED = {
   release: "releases",
 };
 
-/** How an event is written. Pure. */
+/** The text of an event. Pure. */
 export function eventText(form: FeedForm, id: number, envelope: string): string {
   return form === "sse" ? `id: ${id}\ndata: ${envelope}\n\n` : `${envelope}\n`;
 }
 
-/** A sign of life, which says up to where everything was told: who was told nothing else goes on from there. Pure. */
+/**
+ * The text of a sign of life. It names the place up to which all was told, so that its reader can go on from there.
+ * Pure.
+ */
 export function signText(form: FeedForm, id: number, source: string): string {
-  // An id without data is remembered by readers, and is no event to them.
+  // Readers remember an id without data, and take it for no event.
   return form === "sse" ? `:\nid: ${id}\n\n` : `${note(id, source, "tain.bookmark")}\n`;
 }
 
-/** Why the stream ends, and from where it can be gone on with. Pure. */
+/** The text that ends a stream: why it ends, and the place to continue from. Pure. */
 export function endText(form: FeedForm, id: number, source: string, message: string): string {
   if (form === "ndjson") return `${note(id, source, "tain.end", { data: { message } })}\n`;
   return `event: end\nid: ${id}\ndata: ${JSON.stringify({ message, since: String(id) })}\n\n`;

@@ -30,19 +30,19 @@ interface Parts {
   callers: Callers;
   quota: CallerQuota;
   announcements: Announcements;
-  /** Where the log ends. */
+  /** The end of the log. */
   end: LogEnd;
   places: StreamPlaces;
   requestIds: RequestIds;
-  /** How long a reader may leave unread what was written. */
+  /** How long a reader may leave written events unread. */
   unreadMs: number;
 }
 
-/** A question of a caller that was found to be allowed. */
+/** A caller's question that they may ask. */
 interface Asked {
   caller: User;
   question: FeedQuestion;
-  /** Null: all that the caller sees. */
+  /** The repositories that are asked about. Null: all that the caller sees. */
   repositoryIds: readonly number[] | null;
 }
 
@@ -102,14 +102,14 @@ export class Feed {
     }
   }
 
-  /** @param reader what the reader holds, until the stream ends */
+  /** @param reader what is held for the reader until the stream ends */
   async #open(
     exchange: Exchange,
     { caller, question: { form, since, events, actions }, repositoryIds }: Asked,
     { requestId, reader }: { requestId: string; reader: DisposableStack },
   ): Promise<NonNullable<Reply["stream"]>> {
     const { ctx, quota, unreadMs } = this.#parts;
-    // Joined first: what is committed after the log's end was read is told.
+    // The stream listens before it reads the log's end, so it hears of whatever is committed after that.
     const { bell, isEnded } = await this.#join(exchange, reader);
     const begin = await this.#begin(since);
     const api = apiAddress(ctx.config, exchange, { isEnterprise: false });
@@ -131,7 +131,7 @@ export class Feed {
     };
   }
 
-  /** The bell rings when the log has grown, and when the stream has to end. */
+  /** Listens for the stream. The bell rings when the log has grown, and when the stream has to end. */
   async #join(
     exchange: Exchange,
     reader: DisposableStack,
@@ -176,7 +176,10 @@ export class Feed {
     }
   }
 
-  /** Where the stream begins. @throws ApiFault 410 where something was pruned since, 400 for a place that was never given out */
+  /**
+   * The place where the stream begins. @throws ApiFault 410 if events since then were pruned, 400 for a place that does
+   * not exist
+   */
   async #begin(since: number | null): Promise<number> {
     const { place: end, isCertain } = await this.#parts.end.now();
     if (!isCertain) throw new ApiFault(503, END_UNKNOWN, { headers: { "Retry-After": "5" } });
@@ -188,7 +191,10 @@ export class Feed {
     return since;
   }
 
-  /** @throws ApiFault 404 for a repository that the caller does not see */
+  /**
+   * The ids of the repositories that are asked about. @throws ApiFault 404 for a repository that the caller does not
+   * see
+   */
   async #repositoryIds({ repositories }: FeedQuestion, caller: User): Promise<number[] | null> {
     if (!repositories) return null;
     const sight = sightOf(caller);
@@ -199,7 +205,7 @@ export class Feed {
     });
   }
 
-  /** @throws ApiFault 401 */
+  /** The caller. @throws ApiFault 401 */
   async #identify({ headers: { authorization }, address }: Exchange): Promise<User> {
     const caller = await this.#parts.callers.identify({ authorization, address });
     if (caller.kind !== "user") throw new ApiFault(401, "Requires authentication");
@@ -218,7 +224,7 @@ class PrunedFault extends ApiFault {
   }
 }
 
-/** For programs, too. */
+/** The reply to a reader who was away for too long. Programs can read it too. */
 function prunedReply(requestId: string, { status, message, kept }: PrunedFault): Reply {
   const headers = { ...commonHeaders(requestId), "Content-Type": JSON_TYPE };
   const body = { message, since: String(kept), documentation_url: REST_DOCS, status: String(status) };

@@ -5,9 +5,9 @@ import { type FeedForm, feedFormOf } from "./envelope.ts";
 /** What a reader asks of the feed. */
 export interface FeedQuestion {
   form: FeedForm;
-  /** The last place that they have read; null: they begin with what comes next. */
+  /** The last place that the reader has read. Null: the reader begins with the next event. */
   since: number | null;
-  /** `owner/name`; null: all that they may see. */
+  /** The repositories, as `owner/name`. Null: all that the reader may see. */
   repositories: readonly string[] | null;
   events: readonly string[] | null;
   actions: readonly string[] | null;
@@ -15,14 +15,14 @@ export interface FeedQuestion {
 
 const KNOWN = ["since", "repository", "event", "action"];
 
-/** Of each: a longer filter is better none. */
+/** The most names of each filter. A reader with a longer list does better without a filter. */
 const MOST_NAMED = 100;
 
-/** Pure. @throws ApiFault 406, 400 */
+/** Reads the question. Pure. @throws ApiFault 406, 400 */
 export function readQuestion(headers: IncomingHttpHeaders, query: URLSearchParams): FeedQuestion {
   const form = feedFormOf(headers.accept);
   if (!form) throw new ApiFault(406, "The feed is served as text/event-stream and as application/x-ndjson.");
-  // A filter that is misspelt would let through what nobody asked for.
+  // A misspelt filter would let through events that nobody asked for.
   const unknown = [...query.keys()].find((name) => !KNOWN.includes(name));
   if (unknown !== undefined)
     throw new ApiFault(400, `There is no parameter ${unknown}: there are ${KNOWN.join(", ")}.`);
@@ -36,7 +36,7 @@ export function readQuestion(headers: IncomingHttpHeaders, query: URLSearchParam
     if (all.length > MOST_NAMED) throw new ApiFault(400, `${name} may be given ${MOST_NAMED} times at most.`);
     return all.length > 0 ? [...new Set(all)] : null;
   };
-  // A client that comes again sends the header beside the address that it began with.
+  // A client that reconnects sends this header, and the address that it began with.
   const last = headers["last-event-id"];
   const since = (typeof last === "string" && last !== "" ? last : null) ?? query.get("since");
   return {

@@ -6,12 +6,15 @@ import { associationFor, type Closeness, withShown } from "../../mirror/render/p
 import { type Caller, sightOf } from "../callers/caller.ts";
 import { closenessOf, hasMirrorsRights, mayHook, readsCode } from "../callers/permissions.ts";
 
-/** The right that an event takes to be shown. "code": all that hangs on commits. "talk": the right of the issue or pull request that is talked about. */
+/**
+ * The right that shows an event. "code": all rights to resources of commits. "talk": the right to the issue or pull
+ * request that is talked about.
+ */
 type EventRight = Right | "code" | "talk";
 
 const CODE = ["checks", "statuses", "contents"] as const;
 
-/** All other events only hooks hear of: alerts, keys, teams, members … */
+/** The right that each event takes. Only hooks hear of all other events: alerts, keys, teams, members … */
 const TAKES: Readonly<Record<string, EventRight>> = {
   issues: "issues",
   sub_issues: "issues",
@@ -40,20 +43,20 @@ const TAKES: Readonly<Record<string, EventRight>> = {
   public: "metadata",
 };
 
-/** Keys of payloads that hold what reads of the API show, too. */
+/** Keys of payloads whose values reads of the API show too. */
 const DOCUMENTS: ReadonlySet<string> = new Set(
   `assignee check_run check_suite comment forkee issue label milestone organization pull_request release repository
    requested_reviewer requested_team review sender workflow_job workflow_run`.split(/\s+/),
 );
 
-/** Keys of payloads that say what happened, and nothing of who asks. A key that is not known is left out. */
+/** Keys of payloads that say what happened, whoever asks. Unknown keys are left out. */
 const TELLING: ReadonlySet<string> = new Set(
   `action after base_ref before branches changes commit commits compare context created deleted description forced
    head_commit master_branch name number pusher pusher_type ref ref_type sha starred_at state target_url thread
    updated_at created_at id`.split(/\s+/),
 );
 
-/** An issue that moved: the other repository may be one that the reader does not see. */
+/** Keys that tell where an issue moved. The reader may not see the other repository. */
 const MOVED = ["new_issue", "new_repository", "old_issue", "old_repository"];
 
 /** A reader of events, with the rights that they have now. */
@@ -66,13 +69,16 @@ export class EventReader {
     this.#sight = sightOf(caller);
   }
 
-  /** Whether they hear of it all, as a hook there would. */
+  /** Whether the reader hears everything of the repository, as a hook there would. */
   hearsAll({ repositoryId }: Pick<LoggedEvent, "repositoryId">): boolean {
     if (this.#caller.kind !== "user" || this.#caller.by.of !== "own") return false;
     return mayHook(this.#caller.by.token, repositoryId === 0 ? null : repositoryId);
   }
 
-  /** Whether they may hear of any such event there, whatever it says. @param repository null: not one that they see */
+  /**
+   * Whether the reader may hear of such events of the repository at all. @param repository null: the reader does not
+   * see it
+   */
   mayHear(
     { repositoryId, event }: Pick<LoggedEvent, "repositoryId" | "event">,
     repository: ShownRepository | null,
@@ -95,8 +101,8 @@ export class EventReader {
   }
 
   /**
-   * The payload as far as they may see it, as JSON; null: none of it. `text`: as upstream sent it; `payload`: the same, parsed,
-   * or null where it is too long for that. What may be heard was asked before.
+   * The payload as JSON, as far as the reader may see it. Null: they may see none of it. `text` is the payload as
+   * upstream sent it, `payload` the same parsed, or null if it is too long for that. `mayHear` was asked before.
    */
   shown(event: LoggedEvent, text: string, payload: Fields | null, repository: ShownRepository | null): string | null {
     if (this.hearsAll(event)) return text;
@@ -119,7 +125,10 @@ export class EventReader {
     return JSON.stringify(shown);
   }
 
-  /** A draft is for those who may push. Our own tokens change no release, so reads show them none that is not published. */
+  /**
+   * Whether the reader sees the release. Only those who may push see drafts. Our own tokens change no release, so they
+   * see no drafts.
+   */
   #seesRelease(payload: Fields | null, { id }: ShownRepository): boolean {
     return objectOf(payload?.release).draft === false || closenessOf(this.#caller, id) === "writer";
   }
@@ -128,7 +137,7 @@ export class EventReader {
     return Object.fromEntries(Object.entries(objectOf(changes)).filter(([key]) => !MOVED.includes(key)));
   }
 
-  /** Without other repositories that they do not see, and what only some are told of an author. */
+  /** The value without repositories that the reader does not see, and without what only some may know of an author. */
   #withoutHidden(value: Json, repository: ShownRepository, closeness: Closeness): Json {
     if (Array.isArray(value)) return value.map((one) => this.#withoutHidden(one, repository, closeness));
     if (!isObject(value)) return value;

@@ -11,14 +11,14 @@ import { endText, envelopeOf, eventText, type FeedForm } from "./envelope.ts";
 import type { FeedEnd, FeedMeter } from "./metering.ts";
 import { EventReader } from "./shown-payload.ts";
 
-/** Events of one look into the log. Each is judged anew, and costs its reader a request. */
+/** How many events one read of the log returns. Each page is judged anew, and costs its reader a request. */
 const PAGE = 100;
-/** The most bytes of payloads in memory for one reader; a single payload may be larger. */
+/** The most bytes of payloads that are in memory for one reader. A single payload may be larger. */
 const MOST_BYTES = 1_000_000;
-/** A longer payload takes too long to parse, and is shown only to those who are shown all of it. */
+/** The longest payload that is parsed. A longer one takes too long, and only readers of whole payloads get it. */
 const MOST_PARSED_BYTES = 1_000_000;
 
-/** A stream of the feed stands on these. */
+/** The parts that a stream of the feed uses. */
 export interface FeedParts {
   ctx: ApiContext;
   quota: CallerQuota;
@@ -36,7 +36,7 @@ export interface FeedReading {
   identify: () => Promise<User>;
   /** Fires when the log may have grown, or nothing more is to be waited for. */
   woken: () => Promise<void>;
-  /** Why nothing more is told; null: go on. */
+  /** Why the stream has to end. Null: it goes on. */
   isEnded: () => "gone" | "lost" | null;
 }
 
@@ -44,7 +44,7 @@ export interface FeedReading {
 export class FeedStream {
   readonly #parts: FeedParts;
   readonly #reading: FeedReading;
-  /** Everything up to there was told, or is not for this reader. */
+  /** The place in the log up to which this reader was told all that they may hear. */
   place: number;
 
   constructor(parts: FeedParts, reading: FeedReading, since: number) {
@@ -53,7 +53,7 @@ export class FeedStream {
     this.place = since;
   }
 
-  /** Ends with the stream. */
+  /** Tells events until the stream ends. Answers why it ended. */
   async tell(line: StreamWriter): Promise<FeedEnd> {
     const { isEnded, woken } = this.#reading;
     for (;;) {
@@ -66,12 +66,13 @@ export class FeedStream {
       const { place: end, isCertain } = await this.#parts.end.now();
       const outcome = end > this.place ? await this.#tellUpTo(line, end) : "told";
       if (outcome !== "told") return outcome;
-      // Behind an end that is not certain an event may stand already, and no announcement will come for it.
+      // If the log's end is uncertain, an event may already stand behind it, and no announcement would come for that
+      // event.
       if (this.place >= end && isCertain) await woken();
     }
   }
 
-  /** One page. */
+  /** Tells one page of events. */
   async #tellUpTo(line: StreamWriter, end: number): Promise<FeedEnd | "told"> {
     const { ctx, quota } = this.#parts;
     const { caller, identify, filter } = this.#reading;
@@ -83,7 +84,7 @@ export class FeedStream {
         throw error;
       });
       if (now instanceof ApiFault) return await this.#end(line, "rights", now.message);
-      // Events that were passed over before belong to other rights.
+      // Other rights decided which events were passed over before.
       if (now.userId !== caller.userId || now.class !== caller.class)
         return await this.#end(line, "rights", "What this token may see has changed. Read on.");
       const { isSpent, figures } = await quota.spend(now, "core", 1);
@@ -113,7 +114,7 @@ export class FeedStream {
     for (let at = 0; at < heard.length; ) {
       const ids = heard.slice(at).map(({ id }) => id);
       const payloads = await readPayloads(ctx.reads, ids, MOST_BYTES);
-      // Events that were pruned meanwhile are not passed over.
+      // Events that were pruned meanwhile must not be passed over in silence.
       if (payloads.size === 0 || (await this.#isPruned(from))) return await this.#pruned(line);
       const last = Math.max(...payloads.keys());
       for (; at < heard.length; at++) {
