@@ -10,7 +10,7 @@ import { storeShown } from "../forward/store-shown.ts";
 import { showFields } from "../view.ts";
 import { askedPage, numberParam, repositoryPage } from "./page.ts";
 
-/** What only an organisation's own page has. */
+/** The keys that only an organisation's own page has. */
 const ORGANIZATION_KEYS = [
   "hooks_url",
   "issues_url",
@@ -57,7 +57,7 @@ const SHOWN_OF_ORGANIZATIONS = [
   "type",
 ];
 
-/** `/users/{username}` and `/user/{account_id}`. */
+/** Answers `/users/{username}` and `/user/{account_id}`. */
 export async function getUser(call: Call): Promise<Answer> {
   const known = await requireAccount(call);
   const theirs = await shownToCaller(call, known, "user");
@@ -80,7 +80,7 @@ export async function showToAll(call: Call, { document }: Pick<UserRow, "documen
   return JSON.stringify(fields);
 }
 
-/** `/orgs/{org}` and `/organizations/{organization_id}`. */
+/** Answers `/orgs/{org}` and `/organizations/{organization_id}`. */
 export async function getOrganization(call: Call): Promise<Answer> {
   const known = await requireOrganization(call);
   const theirs = await shownToCaller(call, known, "organization");
@@ -146,7 +146,7 @@ function pathOf({ id }: UserRow, extent: Extent): string {
 }
 
 /**
- * What upstream has to be asked for and shows the caller by their own token: perhaps more than to others, so nothing is
+ * Shows the caller, by their own token, what upstream has to be asked for. Upstream may show others less, so nothing is
  * kept. Null: the mirror has it, or the caller has no token of upstream's.
  */
 async function shownToCaller(call: Call, account: UserRow, extent: Extent): Promise<Answer | null> {
@@ -185,7 +185,10 @@ export async function listOrganizationRepositories(call: Call): Promise<Answer> 
   return listed(call, `/organizations/${account.id}/repos`, account, type, sort);
 }
 
-/** Without them the answer would claim that there are none. */
+/**
+ * The fault of a filter by membership, which is not mirrored: an answer would claim that there are no such
+ * repositories.
+ */
 const MEMBERSHIP: FieldFault = {
   value: "member",
   resource: "Repository",

@@ -77,7 +77,7 @@ export async function listStatuses(call: RepositoryCall): Promise<Answer> {
   return await numberedPage(call, documents, rows.length);
 }
 
-/** Check runs do not count here, whatever the repository uses. */
+/** The combined status of a commit. Check runs do not count here, whatever the repository uses. */
 export async function getCombinedStatus(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, api, query } = call;
   const { sha } = await requireHead(call, await shaOf(call), "statuses");
@@ -108,13 +108,13 @@ export async function getCombinedStatus(call: RepositoryCall): Promise<Answer> {
   return ok(await joined(texts, frame, ctx.mirror.pace), { link });
 }
 
-/** GitHub docs, "Get the combined status for a specific reference". Pure. */
+/** The combined state, by GitHub's docs, "Get the combined status for a specific reference". Pure. */
 function combinedState(states: readonly string[]): "failure" | "pending" | "success" {
   if (states.some((state) => state === "error" || state === "failure")) return "failure";
   return states.length === 0 || states.includes("pending") ? "pending" : "success";
 }
 
-/** GitHub's OpenAPI: what `minimal-repository` requires. */
+/** The keys that `minimal-repository` requires in GitHub's OpenAPI. */
 const MINIMAL_KEYS =
   `id node_id name full_name private owner html_url description fork url forks_url keys_url collaborators_url
   teams_url hooks_url issue_events_url events_url assignees_url branches_url tags_url blobs_url git_tags_url git_refs_url
@@ -130,7 +130,7 @@ async function minimalRepository(call: RepositoryCall): Promise<Fields> {
   return Object.fromEntries(MINIMAL_KEYS.map((key) => [key, whole[key] ?? null]));
 }
 
-/** A page of a list that stands beside its length. */
+/** A page of a list, with the list's length beside it. */
 async function countedPage(call: RepositoryCall, name: string, rows: readonly { document: string }[]): Promise<Answer> {
   const { api, path, query, repository } = call;
   const { page, limit, offset } = askedPage(query);
@@ -141,7 +141,7 @@ async function countedPage(call: RepositoryCall, name: string, rows: readonly { 
 }
 
 /**
- * The commit that is asked about. A bare name may be a branch's or a tag's, and upstream knows which.
+ * The hash of the commit that is asked about. A bare name may be a branch's or a tag's, and only upstream knows which.
  * @throws NotHeldFault
  */
 async function shaOf({ ctx, params, repository }: RepositoryCall): Promise<string> {

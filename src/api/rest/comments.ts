@@ -57,7 +57,7 @@ export async function getIssueComment(call: RepositoryCall): Promise<Answer> {
   return single(call, "issue_comment");
 }
 
-/** A comment is seen by those who see what it stands under. @throws ApiFault 403 */
+/** Requires sight of the issue or pull request that a comment stands under. @throws ApiFault 403 */
 async function requireParent(call: RepositoryCall): Promise<void> {
   const { ctx, repository, params } = call;
   const id = numberParam(params.id);
@@ -78,7 +78,7 @@ export async function getReview(call: RepositoryCall): Promise<Answer> {
 type Order = Pick<CommentList, "sort" | "direction">;
 const byAge: Order = { sort: "created", direction: "asc" };
 
-/** `direction` counts only together with `sort`. */
+/** The order that is asked for. `direction` counts only together with `sort`. */
 function asked({ query }: RepositoryCall, resource: string): Order {
   const sort =
     choice(query, "sort", resource, ["created", "updated", "created_at"]) === "updated" ? "updated" : "created";
@@ -103,7 +103,7 @@ async function single(call: RepositoryCall, kind: CommentKind, parent?: number):
   return ok(text, { lastModified: updatedAt });
 }
 
-/** @throws ApiFault 404 */
+/** The comment that is asked for. @throws ApiFault 404 */
 async function requireOne(call: RepositoryCall, kind: CommentKind, parent?: number): Promise<CommentRow> {
   const id = numberParam(call.params.id);
   const found = id === null ? null : await findComment(call.ctx.db, kind, call.repository.id, id, parent);

@@ -69,12 +69,15 @@ export class Rest {
     this.#markdown = new MarkdownRenderer(parts.ctx.mirror.pace);
   }
 
-  /** Ends its threads. */
+  /** Ends the threads that render Markdown. */
   close(): Promise<void> {
     return this.#markdown.close();
   }
 
-  /** Whatever is wrong with a request is a reply, too; an error is our own. @param matched null: we serve no such operation */
+  /**
+   * Replies to a request, also if the request is wrong. An error is our own. @param matched null: we serve no such
+   * operation
+   */
   handle(exchange: Exchange, matched: (() => Match) | null): Promise<Reply> {
     const { meter, again, forms } = this.#parts;
     return again.answer(exchange, async (learnt, signature) => {
@@ -121,7 +124,7 @@ export class Rest {
       metered.source = sourceOf(answer);
       return await replyTo(this.#parts, { exchange, signature, call, answer, progress });
     } catch (error) {
-      // For nobody: what was read for the caller was given up.
+      // Nobody reads this reply: what was read for the caller was given up.
       if (isRead(exchange.method) && exchange.gone.aborted)
         return await this.#refused(exchange, new ApiFault(499, "Client Closed Request", { cause: error }), progress);
       if (!(error instanceof ApiFault)) throw error;
@@ -133,7 +136,7 @@ export class Rest {
     return refused(fault, progress, { agent: headers["user-agent"], pace: this.#parts.ctx.mirror.pace });
   }
 
-  /** What an App asks about itself is upstream's to answer, and to count. Null: it is no such question. */
+  /** Forwards what an App asks about itself: upstream answers and counts that. Null: this is no such question. */
   #asApp(exchange: Exchange, body: string): Promise<Answer> | null {
     const { ctx, callers } = this.#parts;
     const { method, headers, address, search } = exchange;
@@ -171,13 +174,13 @@ export class Rest {
     const accepted = readAccept(headers.accept);
     const isForwarded = ctx.config.passThrough && isRead(method) && mayForwardAs(caller) && accepted.isServicesAlone;
     const served = isForwarded ? null : match;
-    // A forwarded request is upstream's to understand.
+    // Only upstream has to understand a request that is forwarded.
     if (served || !ctx.config.passThrough) progress.media = mediaType(accepted, headers.accept);
     const { path, isEnterprise } = pathInApi(exchange);
     if (!isSafePath(path)) throw new ApiFault(404, "Not Found");
     const asked = new URLSearchParams(exchange.search);
     const isFresh = asksFresh(asked, headers);
-    // This one is ours, and no part of what is forwarded or of what `Link` repeats.
+    // This parameter is ours, so it is neither forwarded nor repeated in `Link`.
     asked.delete("fresh");
     if (isFresh || match?.route.isFree || match?.route.isOurs) progress.metered.price = 0;
     const query = served ? knownQuery(asked, this.#parts.parameters.get(served.route) ?? NONE) : asked;
@@ -207,7 +210,7 @@ export class Rest {
     return { call, served, asked };
   }
 
-  /** A caller with an invalid credential is shown a stranger's figures. The request takes nothing of them. */
+  /** The caller. With an invalid credential they are shown a stranger's figures, of which the request takes nothing. */
   async #identify({ headers: { authorization }, address }: Exchange, progress: RestProgress): Promise<Caller> {
     const { callers, quota } = this.#parts;
     try {
@@ -246,8 +249,9 @@ export class Rest {
   }
 
   /**
-   * @param held what of it is mirrored and not here
-   * @throws ApiFault that says that it is not served, or not yet, where upstream is not asked
+   * Upstream's answer to a request that we cannot answer.
+   * @param held what is mirrored of it but missing here
+   * @throws ApiFault if upstream is not asked: this is not served, or not yet
    */
   async #forwarded(call: Call, match: Match | null, held?: NotHeldFault): Promise<Answer> {
     this.#leaveToCentre(call, match);
@@ -260,7 +264,9 @@ export class Rest {
     return answer;
   }
 
-  /** What an edge does not hold is the centre's to answer, and to count. @throws AtCentreError at an edge */
+  /**
+   * Leaves to the centre what an edge does not hold: the centre answers and counts it. @throws AtCentreError at an edge
+   */
   #leaveToCentre({ quota, caller }: Call, match: Match | null): void {
     if (this.#parts.ctx.config.edgeOf === null) return;
     if (!match?.route.isFree) quota.refund(caller, match?.route.bucket ?? "core", 1);
@@ -281,7 +287,7 @@ function sourceOf({ stream, headers, isKept }: Answer): Source {
   return outcome === undefined || outcome === "miss" ? "forwarded" : "cache";
 }
 
-/** Null: we do not serve it. A word of the service's own may stand where we expect a number. */
+/** The operation that answers. Null: we do not serve it. The service may have a word where we expect a number. */
 function served(exchange: Exchange, matched: (() => Match) | null): Match | null {
   const match = matched === null ? null : matched();
   const { path } = pathInApi(exchange);

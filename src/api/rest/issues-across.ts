@@ -22,7 +22,8 @@ export async function listIssuesAcross(call: Call): Promise<Answer> {
         ? { ownedBy: { id: userId, is: false } }
         : {}),
     ...(is("orgs") ? { isOrganizations: true } : {}),
-    // Named for what it adds in GitHub's OpenAPI; without it pull requests were seen in the answers too.
+    // The parameter is named for what it adds in GitHub's OpenAPI. But answers without it were seen to have pull
+    // requests too.
     hasPulls: query.get("pulls") !== "false",
   });
 }
@@ -73,7 +74,7 @@ async function listed(call: Call, part: AcrossScope): Promise<Answer> {
   return ok(`[${texts.join(",")}]`, { link });
 }
 
-/** What the caller must have to do with the issues. */
+/** The relation that the caller must have to the issues. */
 async function taking(call: Call): Promise<Partial<AcrossFilter>> {
   const { query, ctx } = call;
   const filter = choice(query, "filter", "Issue", ["assigned", "created", "mentioned", "subscribed", "repos", "all"]);

@@ -19,7 +19,10 @@ import { showFields, showList, showOne } from "../view.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
 import { requireRight, seenIn } from "./rights.ts";
 
-/** GitHub was seen to refuse page 100 of 100 rows (go-github issues 3565, 3976); nearer depths are not known. */
+/**
+ * The last row that pages reach. GitHub was seen to refuse page 100 of 100 rows (go-github issues 3565, 3976); whether
+ * it refuses nearer ones is not known.
+ */
 const DEEPEST_ROW = 10_000;
 
 export async function listIssues(call: RepositoryCall): Promise<Answer> {
@@ -40,7 +43,7 @@ export async function listIssues(call: RepositoryCall): Promise<Answer> {
   const [first, last] = [page[0], page.at(-1)];
   const link = cursorLink(call.api + call.path, query, {
     page: pageNumber(query),
-    // The row that the cursor names stands behind this page, or before it.
+    // The row that a cursor names stands beyond the page, so there is another page on that side.
     next: last && (hasMore || isBackward) ? cursorOf(last) : null,
     previous: first && (isBackward ? hasMore : "side" in position || position.offset > 0) ? cursorOf(first) : null,
   });
@@ -76,7 +79,7 @@ async function issueFilter(call: RepositoryCall): Promise<IssueFilter> {
   const { query, ctx, repository } = call;
   const state = choice(query, "state", "Issue", ["open", "closed", "all"]);
   if (query.get("issue_field_values")) {
-    // Leaving it out would show issues that were not asked for.
+    // Without the filter, the answer would show issues that were not asked for.
     const message = "Filtering by issue fields is not mirrored";
     throw unmirrored({ resource: "Issue", field: "issue_field_values", code: "custom", message });
   }
@@ -129,7 +132,7 @@ export async function getIssue(call: RepositoryCall): Promise<Answer> {
   return ok(await showOne(call, { repositoryId: call.repository.id, document, body }), { lastModified: updatedAt });
 }
 
-/** @throws ApiFault 404, also for paths below a transferred issue; 410 for a deleted issue; 403 */
+/** The issue. @throws ApiFault 404, also for paths below a transferred issue; 410 for a deleted issue; 403 */
 export async function requireIssue(call: RepositoryCall): Promise<FoundIssue> {
   const issue = await lookUpIssue(call);
   if ("path" in issue) throw notFound();
@@ -157,7 +160,7 @@ async function lookUpIssue(call: RepositoryCall): Promise<FoundIssue | { path: s
   return { path: `/repositories/${place.repositoryId}/issues/${place.number}` };
 }
 
-/** In the order in which the issue carries them. */
+/** The issue's labels, in the order in which the issue carries them. */
 export async function listIssueLabels(call: RepositoryCall): Promise<Answer> {
   const { document, body } = await requireIssue(call);
   const labels = rowsOf((await showFields(call, { repositoryId: call.repository.id, document, body })).labels);

@@ -53,7 +53,10 @@ function keyOf(call: Call, right: PublicRight | null): string {
   return `${call.path}?${call.query}\n${call.api}\n${call.version}\n${call.media.form}\n${classOf(call.caller)}${rights}`;
 }
 
-/** What upstream permits the caller in the public repository that is named; null: that is no part of the answer, or of the class. */
+/**
+ * The caller's right in the public repository that is asked about. Null: the answer does not depend on it, or the
+ * caller's class already tells it. A null level: upstream has not told the right.
+ */
 async function publicRightOf(
   call: Call,
   { repository: named }: Match,

@@ -13,7 +13,7 @@ export async function listLabels(call: RepositoryCall): Promise<Answer> {
   return numberedPage(call, documents, total);
 }
 
-/** Of the issues and pull requests in a milestone. */
+/** The labels of the issues and pull requests in a milestone. */
 export async function listMilestoneLabels(call: RepositoryCall): Promise<Answer> {
   const { id } = call.repository;
   const milestone = await requireMilestone(call);
@@ -46,7 +46,7 @@ export async function getMilestone(call: RepositoryCall): Promise<Answer> {
   return ok(await showOne(call, { repositoryId: call.repository.id, document }), { lastModified: updatedAt });
 }
 
-/** @throws ApiFault 404 */
+/** The milestone that is asked for. @throws ApiFault 404 */
 async function requireMilestone({ ctx, repository, params }: RepositoryCall): Promise<MilestoneRow> {
   const number = smallNumberParam(params.number);
   const milestone = number === null ? null : await findMilestone(ctx.db, repository.id, number);

@@ -68,7 +68,7 @@ const REF_OPERATIONS: readonly PartOperation[] = [
   ["/git/matching-refs/:ref", "contents", refs.listMatchingRefs, "git/refs#list-matching-references"],
 ];
 
-/** Every read of a part that is mirrored only where that is asked for. */
+/** Every read of a part that is only mirrored on request. */
 export const PART_OPERATIONS: readonly ServedOperation[] = [
   ...CHECK_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "checks" })),
   ...COMMIT_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "commits" })),
@@ -80,8 +80,9 @@ export const PART_OPERATIONS: readonly ServedOperation[] = [
 ];
 
 /**
- * Every REST operation on what is mirrored. After what answers it stands its page in the service's documentation; before it,
- * below a repository, the right that it takes (GitHub docs, "Permissions required for fine-grained personal access tokens").
+ * Every REST operation on what is mirrored. The function that answers is followed by the operation's page in the
+ * service's documentation. Below a repository, the right that the operation takes comes before the function (GitHub
+ * docs, "Permissions required for fine-grained personal access tokens").
  */
 export const MIRROR_OPERATIONS: readonly ServedOperation[] = [
   service("/", getRoot, "meta/meta#github-api-root"),
@@ -203,7 +204,7 @@ function service(
   return { path, route: { ...route, run: { of: "service", with: run } } };
 }
 
-/** Below a repository; `takes` is the right in it that the service asks for. */
+/** An operation below a repository. `takes` is the right in the repository that the service asks for. */
 function below(
   path: string,
   takes: Right,

@@ -6,7 +6,7 @@ import { numberedLink } from "../dialect/link.ts";
 import { pageNumber, pageSize } from "../dialect/query.ts";
 import { showList } from "../view.ts";
 
-/** Which part of a list is asked for by page number. */
+/** The part of a list that a page number asks for. */
 export function askedPage(query: URLSearchParams): { page: number; limit: number; offset: number } {
   const [page, limit] = [pageNumber(query), pageSize(query)];
   return { page, limit, offset: (page - 1) * limit };
@@ -19,19 +19,21 @@ export async function numberedPage(call: Call, documents: StoredDocument[], tota
   return ok(await showList(call, documents), { link });
 }
 
-/** The same of repositories, each with what it permits the caller. */
+/** A page of repositories, each with what it permits the caller. */
 export async function repositoryPage(call: Call, rows: readonly RepositoryDocument[], total: number): Promise<Answer> {
   await learnPublicRights(call, rows);
   const documents = rows.map(({ id, document }) => ({ repositoryId: id, document }));
   return numberedPage(call, documents, total);
 }
 
-/** The number in a path; null if the segment is no number, and so names nothing. */
+/** The number in a path. Null: the segment is no number, and so names nothing. */
 export function numberParam(text: string | undefined): number | null {
   return text !== undefined && /^[1-9]\d{0,15}$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : null;
 }
 
-/** Numbers of issues, pull requests and milestones are 32-bit in the mirror; a larger one names nothing. */
+/**
+ * A number of an issue, pull request or milestone. These have 32 bits in the mirror, so a larger number names nothing.
+ */
 export function smallNumberParam(text: string | undefined): number | null {
   const value = numberParam(text);
   return value !== null && value <= 0x7fff_ffff ? value : null;

@@ -12,7 +12,7 @@ export async function listPullFiles(call: RepositoryCall): Promise<Answer> {
   return await listed(call, "files");
 }
 
-/** @throws NotHeldFault where the list is not all here, or there is no such pull request */
+/** A list of the pull request. @throws NotHeldFault if the list is incomplete, or there is no such pull request */
 async function listed(call: RepositoryCall, list: ListName): Promise<Answer> {
   const { ctx, repository, params, query } = call;
   const number = smallNumberParam(params.number);

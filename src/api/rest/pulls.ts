@@ -17,7 +17,7 @@ export async function listPulls(call: RepositoryCall): Promise<Answer> {
     {
       state: choice(query, "state", "PullRequest", ["open", "closed", "all"]),
       base: query.get("base") || undefined,
-      // Without a user in front the service does not filter.
+      // The service does not filter by a head that names no user.
       head: head?.includes(":") ? head : undefined,
     },
     {
@@ -42,7 +42,7 @@ export async function getPull(call: RepositoryCall): Promise<Answer> {
   return ok(shown, { lastModified: updatedAt });
 }
 
-/** 204 when it was merged, 404 when not. */
+/** Answers 204 if the pull request was merged, 404 if not. */
 export async function checkMerged(call: RepositoryCall): Promise<Answer> {
   const { document } = await requirePull(call);
   const { merged_at: mergedAt } = parseStored<Fields>(document);
@@ -50,7 +50,7 @@ export async function checkMerged(call: RepositoryCall): Promise<Answer> {
   return { status: 204, body: null };
 }
 
-/** Who is asked for a review, as the pull request says. */
+/** The people and teams who are asked for a review, as the pull request says. */
 export async function getRequestedReviewers(call: RepositoryCall): Promise<Answer> {
   const { document, body } = await requirePull(call);
   const shown = await showFields(call, { repositoryId: call.repository.id, document, body });
@@ -58,7 +58,7 @@ export async function getRequestedReviewers(call: RepositoryCall): Promise<Answe
   return ok(JSON.stringify({ users: users ?? [], teams: teams ?? [] }));
 }
 
-/** @throws ApiFault 404 */
+/** The pull request that is asked for. @throws ApiFault 404 */
 export async function requirePull({ ctx, repository, params }: RepositoryCall): Promise<PullRow> {
   const number = smallNumberParam(params.number);
   const pull = number === null ? null : await findPull(ctx.db, repository.id, number);

@@ -10,14 +10,16 @@ export async function listBranches(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, query } = call;
   if (!(await areRefsHeld(ctx.db, repository.id, "heads"))) throw unread();
   const asked = query.get("protected");
-  // What the service takes for true or false beside these words is not known.
+  // Which other words the service takes for true or false is not known.
   if (asked !== null && asked !== "true" && asked !== "false") throw notHeld();
   const isProtected = asked === null ? null : asked === "true";
   const { rows, total } = await findBranches(ctx.db, repository.id, { isProtected, ...askedPage(query) });
   return await numberedPage(call, rows, total);
 }
 
-/** The mirror knows which branches there are. The commit, and what protects the branch, are upstream's to show. */
+/**
+ * A branch. The mirror knows which branches exist. But only upstream can show the commit and the branch's protection.
+ */
 export async function getBranch({ ctx, repository, params }: RepositoryCall): Promise<Answer> {
   const { branch: name = "" } = params;
   // The path may be that of a branch's protection.
@@ -44,17 +46,17 @@ export async function getRef(call: RepositoryCall): Promise<Answer> {
   return ok(await showOne(call, found));
 }
 
-/** Everything that begins so, in one answer. */
+/** All refs whose names begin with this, in one answer. */
 export async function listMatchingRefs(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, params } = call;
   const [, kind, name] = /^(heads|tags)(?:\/(.*[^/]))?$/s.exec(params.ref ?? "") ?? [];
-  // What a slash at the end does is not known.
+  // How the service treats a slash at the end is not known.
   if (kind !== "heads" && kind !== "tags") throw notHeld();
-  // So short a beginning may be that of refs that are not mirrored, here or by another mirror.
+  // So short a prefix may also match refs that this mirror, or the other one, does not hold.
   if (name === undefined && !prefers(call.headers, "settled")) throw notHeld();
   const found = await findMatchingRefs(ctx.db, repository.id, { kind, name: name ?? "" });
   if (!found) throw unread();
-  // With headers of its own it is not kept for those who ask without the preference.
+  // An answer with headers of its own is not kept, so callers without the preference never get this one.
   const applied = name === undefined ? { headers: { "Preference-Applied": "settled" } } : {};
   return ok(await showList(call, found), applied);
 }

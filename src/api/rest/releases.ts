@@ -18,7 +18,7 @@ export async function getRelease(call: RepositoryCall): Promise<Answer> {
   const held = await requireHeld(call);
   const id = numberParam(params.id);
   const found = id === null ? null : await findRelease(ctx.db, repository.id, { id });
-  // What is not here may be a draft that only upstream may show.
+  // A release that is missing here may be a draft that only upstream shows.
   if (!found || found.isDraft) return await shown(call, showsDrafts(call, held) ? found : null);
   return await shown(call, found);
 }
@@ -38,7 +38,7 @@ export async function getReleaseByTag(call: RepositoryCall): Promise<Answer> {
   return await shown(call, await findRelease(ctx.db, repository.id, { tag: params.tag ?? "" }));
 }
 
-/** @throws ApiFault 404 where there is none */
+/** Shows the release. @throws ApiFault 404 if there is none */
 async function shown(call: RepositoryCall, found: StoredDocument | null): Promise<Answer> {
   if (!found) throw notFound();
   return ok(await showOne(call, found));
@@ -54,7 +54,7 @@ function showsDrafts({ caller, repository }: RepositoryCall, held: HeldReleases)
   return shows;
 }
 
-/** @throws UnreadFault where the list is not all here */
+/** What the mirror holds of the releases. @throws UnreadFault if the list is incomplete */
 async function requireHeld({ ctx, repository }: RepositoryCall): Promise<HeldReleases> {
   const [held] = await findHeldReleases(ctx.db, [repository.id]);
   if (!held) throw unread();

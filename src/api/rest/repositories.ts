@@ -13,7 +13,7 @@ import { askedPage, repositoryPage } from "./page.ts";
 export async function getViewer(call: Call): Promise<Answer> {
   const { by, userId } = requireUser(call);
   if (by.of === "upstream") {
-    // Upstream shows people more of themselves than of others; nothing of this is kept for others.
+    // Upstream shows people more of themselves than of others, so others never get this answer.
     if (by.known.profile === null) throw new ApiFault(403, "Resource not accessible by integration");
     return ok(by.known.profile.replaceAll(`${call.ctx.config.upstreamUrl}/`, `${call.api}/`));
   }

@@ -29,7 +29,7 @@ export interface RestProgress {
   metered: RequestFigures;
   version: ApiVersion;
   media: MediaType;
-  /** Which server this is, and what the caller's token is good for. */
+  /** The headers that say which server this is, and what the caller's token may do. */
   identity: Record<string, string>;
   bucket: Bucket;
   figures: QuotaFigures | null;
@@ -39,7 +39,7 @@ export interface RestProgress {
 /** An operation's answer, and its caller. */
 interface AnsweredCall {
   exchange: Exchange;
-  /** By which the request may be remembered; null: by none. */
+  /** The name by which the request may be remembered. Null: it must not be remembered. */
   signature: string | null;
   call: Call;
   answer: Answer;
@@ -70,7 +70,7 @@ export async function replyTo(
   if (answer.stream)
     return forwardedReply(requestId, { ...answer, headers: { ...quotaHeaders(figures, bucket), ...headers } });
   const form = page && call.method === "GET" && !isLaidOut(agent) ? keptForm(page, exchange) : null;
-  // What names no other page needs no memory of its own.
+  // A page that names no other page needs no memory of its own.
   const isPlain = () => new URLSearchParams(exchange.search).size === call.query.size;
   if (signature !== null && page && form && isPlain()) {
     const { "X-GitHub-Request-Id": _, ...common } = commonHeaders(requestId);
@@ -103,12 +103,12 @@ export async function replyTo(
   return dialectReply(requestId, { status, headers: all, body });
 }
 
-/** Upstream's own answer, as it arrives. */
+/** The reply that passes on upstream's own answer, as it arrives. */
 export function forwardedReply(requestId: string, { status, headers = {}, stream }: Answer): Reply {
   return { ...dialectReply(requestId, { status, headers, body: null }), ...(stream ? { stream } : {}) };
 }
 
-/** What is wrong with a request, with what is known of it. */
+/** The reply to a request that is refused, with all that is known of the request. */
 export async function refused(
   fault: ApiFault,
   progress: RestProgress,
@@ -125,7 +125,7 @@ export async function refused(
   return dialectReply(progress.requestId, { status: fault.status, headers, body });
 }
 
-/** Another media type is text, or upstream's own answer, which stays as it is. */
+/** Whether the answer is JSON of ours. Text, and upstream's own answer, stay as they are. */
 export function isOurJson(answer: Answer): answer is Answer & { body: string | Buffer } {
   return answer.body !== null && answer.contentType === undefined;
 }

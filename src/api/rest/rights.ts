@@ -4,7 +4,10 @@ import type { User } from "../callers/caller.ts";
 import { mayWrite, notAccessible } from "../callers/permissions.ts";
 import { ApiFault } from "../dialect/fault.ts";
 
-/** The service's permissions. GitHub docs, "Permissions required for fine-grained personal access tokens": any one will do. */
+/**
+ * The service's permissions for each right (GitHub docs, "Permissions required for fine-grained personal access
+ * tokens"). One of them suffices.
+ */
 const PERMISSIONS: Record<Right, readonly string[]> = {
   metadata: ["metadata"],
   issues: ["issues"],
@@ -15,7 +18,7 @@ const PERMISSIONS: Record<Right, readonly string[]> = {
   contents: ["contents"],
 };
 
-/** @throws ApiFault 403 that names the permissions that the operation takes */
+/** Requires the right. @throws ApiFault 403 that names the permissions that the operation takes */
 export function requireRight(call: RepositoryCall, right: Right): void {
   if (!sees(call.sight, call.repository, right)) throw refusal(call);
 }
@@ -27,8 +30,8 @@ function refusal({ caller, takes, method }: RepositoryCall): ApiFault {
 }
 
 /**
- * The caller, if what they write may be sent to upstream. `subject`: the right that it takes where the operation takes one of
- * two; null: which of them is not known, so it takes both.
+ * The caller, if what they write may be sent to upstream. If the operation takes one of two rights, `subject` tells
+ * which one. Null: that is not known, so the write takes both.
  * @throws ApiFault 401 for anonymous callers, 403 as `requireRight`
  */
 export async function requireWriter(call: RepositoryCall, subject: () => Promise<Right | null>): Promise<User> {

@@ -5,7 +5,10 @@ import { ENTERPRISE_PREFIX } from "../dialect/addresses.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { API_VERSIONS } from "../dialect/version.ts";
 
-/** What the service's root names. Most of it is not mirrored; the addresses are part of the answer all the same. */
+/**
+ * The addresses that the service's root names. They are part of the answer even where the mirror has nothing behind
+ * them.
+ */
 export async function getRoot({ ctx, api, version }: Call): Promise<Answer> {
   const paths: [string, string][] = [
     ["current_user_url", "/user"],
@@ -50,7 +53,7 @@ export async function getVersions(): Promise<Answer> {
   return ok(JSON.stringify(API_VERSIONS));
 }
 
-/** The service's own maxims stay its own; this is one of ours. */
+/** A maxim of ours, since the service's own are its own. */
 export const ZEN = "A mirror shows what is there.";
 
 export async function getZen(): Promise<Answer> {
@@ -63,7 +66,10 @@ export async function getMeta({ ctx, api }: Call): Promise<Answer> {
   return ok(JSON.stringify({ verifiable_password_authentication: false, ...installed }));
 }
 
-/** Costs nothing. Where there is no limit, it answers as an enterprise server does with rate limiting switched off. */
+/**
+ * The caller's figures, which cost nothing. Without a limit it answers as an enterprise server without rate limits
+ * does.
+ */
 export async function getRateLimit({ ctx, quota, caller, version }: Call): Promise<Answer> {
   const [core, search, graphql] = await Promise.all([
     quota.figures(caller, "core"),

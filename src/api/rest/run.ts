@@ -11,7 +11,7 @@ import { refreshShown } from "../dialect/freshness.ts";
 import type { Match, Operation } from "../operation.ts";
 import { requireRight } from "./rights.ts";
 
-/** What says nothing of upstream. */
+/** The paths whose answers say nothing of upstream. */
 const OWN = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);
 
 /** Runs the operation that was asked for, below a repository once it is known that the caller may see it. */
@@ -57,7 +57,7 @@ async function runAhead(
   if (fullName === null || !isRead(call.method) || call.isFresh || operation.of !== "repository") return null;
   const { repositories } = call.ctx.mirror;
   const recalled = repositories.recall(fullName, call.sight);
-  // Where the caller lacks the right it is refused once the repository is known for certain.
+  // A caller who lacks the right is refused only once the repository is known for certain.
   if (!recalled || !sees(call.sight, recalled.repository, operation.takes)) return null;
   if (!isServed(call, recalled.repository, { part, takes: operation.takes })) return null;
   const { repository } = recalled;
@@ -65,7 +65,7 @@ async function runAhead(
   const path = `/repositories/${repository.id}${rest}`;
   const below: RepositoryCall = { ...call, repository, takes: operation.takes, met, path };
   const ids = [PEOPLE, ...recalled.ids];
-  // At an edge the rows are read again after what is said of them, as for `before` above.
+  // At an edge the rows are read again after their confirmation, as for `before` above.
   const isAtEdge = call.ctx.config.edgeOf !== null;
   const confirm = async () =>
     repositories.confirm(recalled, await call.reading.now(ids)) ??
@@ -85,7 +85,7 @@ async function runAhead(
   return { confirmedAt, missing, ...answer.value, ...stood };
 }
 
-/** @throws NotHeldFault where upstream has to be asked */
+/** Requires that the mirror serves this part. @throws NotHeldFault if upstream has to be asked */
 function requirePart(call: RepositoryCall, { part }: Operation): void {
   if (!isServed(call, call.repository, { part, takes: call.takes })) throw notHeld();
 }
@@ -99,7 +99,7 @@ function isServed(
   if (!part) return true;
   if (!repository.mirrors.includes(part)) return false;
   if (takes !== "checks" && takes !== "statuses" && takes !== "contents") return true;
-  // Our own tokens are refused in our own words.
+  // Callers with our own tokens are refused here, in our words.
   return readsCode(caller, sight, repository, takes) || (caller.kind === "user" && caller.by.of === "own");
 }
 

@@ -42,7 +42,7 @@ export async function getSearchedRepositories(call: Call): Promise<Answer> {
   return results(call, documents, total);
 }
 
-/** Labels of one repository, by words of their name or description. */
+/** The labels of one repository that a search finds by words of their name or description. */
 export async function getSearchedLabels(call: Call): Promise<Answer> {
   const id = numberParam(call.query.get("repository_id") ?? undefined);
   const repository = id === null ? null : await call.ctx.mirror.repositories.byId(id, call.sight);
@@ -57,7 +57,9 @@ function searcherOf({ sight, caller }: Call): Searcher {
   return { sight, userId: caller.kind === "user" ? caller.userId : null, readsCode: isCodeSightKnown(caller) };
 }
 
-/** @throws ApiFault 422 for a search that cannot be made, and for pages beyond the results that are shown */
+/**
+ * One page of a search. @throws ApiFault 422 for an impossible search, and for pages beyond the results that are shown
+ */
 async function search<Found>(
   { query }: Call,
   run: (text: string, page: { limit: number; offset: number }, order: SearchOrder | null) => Promise<Found>,

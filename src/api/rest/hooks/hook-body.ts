@@ -5,16 +5,16 @@ import type { Call } from "../../call.ts";
 import { ApiFault, type FieldFault } from "../../dialect/fault.ts";
 import { prefers } from "../../dialect/prefer.ts";
 
-/** What a request says of a hook. What it leaves out is not there. */
+/** What a request says of a hook. Keys that the request leaves out are absent. */
 export interface HookBody extends Partial<TargetConfig> {
   name?: string;
   addEvents?: string[];
   removeEvents?: string[];
-  /** Whether it says anything of the config. */
+  /** Whether the request says anything of the config. */
   hasConfig: boolean;
 }
 
-/** @throws ApiFault 400, 422 */
+/** Reads a hook from a request. @throws ApiFault 400, 422 */
 export function readHookBody(call: Call): HookBody {
   const body = objectIn(call.body);
   const { name, active, events, add_events, remove_events, config } = body;
@@ -39,7 +39,7 @@ export function readConfigBody(call: Call): Partial<TargetConfig> {
   return readConfig(call, objectIn(call.body === "" ? "{}" : call.body));
 }
 
-/** `rewrite_urls` is ours: "1" has addresses of the API lead to the mirror. */
+/** The keys of a config. `rewrite_urls` is our own: "1" makes addresses of the API lead to the mirror. */
 const KEYS = ["url", "content_type", "secret", "insecure_ssl", "rewrite_urls"];
 
 function readConfig({ ctx, api, headers }: Call, config: Fields): Partial<TargetConfig> {
@@ -62,7 +62,7 @@ function readConfig({ ctx, api, headers }: Call, config: Fields): Partial<Target
   };
 }
 
-/** The service takes "1" and 1 alike. @throws ApiFault 422 */
+/** A switch. The service takes "1" and 1 alike. @throws ApiFault 422 */
 function switchIn(field: string, value: Json | undefined): boolean | undefined {
   const text = value === undefined ? undefined : String(value);
   if (text !== undefined && text !== "0" && text !== "1") throw invalidHook({ field, code: "invalid" });
@@ -93,7 +93,7 @@ function eventsIn(field: string, value: Json | undefined): string[] | undefined 
   return [
     ...new Set(
       value.map((event) => {
-        // Upstream has new ones every year, and sends us all of them.
+        // Upstream adds events every year, and sends them all to us.
         if (typeof event === "string" && /^(\*|[a-z][a-z_]{1,60})$/.test(event)) return event;
         throw invalidHook({ field: "events", code: "invalid" });
       }),

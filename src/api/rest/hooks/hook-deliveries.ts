@@ -9,7 +9,9 @@ import { numberParam } from "../page.ts";
 import { sentInFullView, sentView } from "./hook-view.ts";
 import { type HookOperation, requireTarget } from "./hooks.ts";
 
-/** The newest first. A cursor names the delivery behind which its page begins, so what arrives meanwhile moves nothing. */
+/**
+ * A hook's deliveries, the newest first. A cursor names the delivery before its page, so new deliveries move nothing.
+ */
 export const listDeliveries: HookOperation = async (call, place) => {
   const { id } = await requireTarget(call, place);
   const { query } = call;

@@ -4,7 +4,7 @@ import * as deliveries from "./hook-deliveries.ts";
 import { organizationPlace, repositoryPlace } from "./hook-place.ts";
 import * as hooks from "./hooks.ts";
 
-/** Below `/repos/{owner}/{repo}/hooks`: hooks that live in this mirror. */
+/** Operations below `/repos/{owner}/{repo}/hooks`. These hooks live in this mirror. */
 const OF_REPOSITORIES: [Operation["method"], string, hooks.HookOperation, string][] = [
   ["GET", "", hooks.listHooks, "repos/webhooks#list-repository-webhooks"],
   ["POST", "", hooks.createHook, "repos/webhooks#create-a-repository-webhook"],
@@ -30,10 +30,10 @@ const OF_REPOSITORIES: [Operation["method"], string, hooks.HookOperation, string
   ],
 ];
 
-/** The same below `/orgs/{org}/hooks`, where there is no test. */
+/** The same operations below `/orgs/{org}/hooks`, where there is no test. */
 const OF_ORGANIZATIONS = OF_REPOSITORIES.filter(([, path]) => path !== "/:id/tests");
 
-/** Where the service describes the organization's, by what it describes of a repository's. */
+/** The service's page about an organization's hooks, by the page about a repository's. */
 function ofOrganization(docs: string): string {
   return docs
     .replace("repos/webhooks", "orgs/webhooks")

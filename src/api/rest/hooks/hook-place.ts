@@ -10,14 +10,14 @@ import { readFault } from "../../forward/upstream-for-callers.ts";
 import { showToAll } from "../accounts.ts";
 import { getRepository } from "../repositories.ts";
 
-/** Whose hooks are worked on, by a caller who may administer them. */
+/** The repository or organization whose hooks are worked on. The caller may administer it. */
 export interface HookPlace {
   scope: Scope & { kind: "repository" | "organization" };
-  /** Without a slash at its end. */
+  /** The place's address, without a slash at its end. */
   address: string;
   /** The organization's login; null below a repository. */
   login: string | null;
-  /** What a ping tells of it, and of who asked for the ping. */
+  /** What a ping tells of the place, and of the person who asked for the ping. */
   about: () => Promise<Fields>;
 }
 

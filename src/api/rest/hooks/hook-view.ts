@@ -9,7 +9,7 @@ type LastSent = Pick<Sent, "status" | "statusCode"> | undefined;
 export function hookView(target: Target, place: HookPlace, last: LastSent): Fields {
   const { id, events } = target;
   const url = `${place.address}/${id}`;
-  // Its owner turns it on again in either case.
+  // The owner of a hook or the mirror may have turned it off. The owner turns it on again in either case.
   const active = target.active && target.disabledAt === null;
   const [updated_at, created_at] = [timeOf(target.updatedAt), timeOf(target.createdAt)];
   const deliveries = { ping_url: `${url}/pings`, deliveries_url: `${url}/deliveries` };
@@ -31,7 +31,7 @@ export function configView({ contentType, insecureSsl, rewriteTo, sealedSecret, 
   };
 }
 
-/** Where the service's own page would say what is wrong. */
+/** The last response. It says what is wrong, for which the service has a page of its own. */
 function lastResponse({ problem }: Target, last: LastSent): Fields {
   if (!last) return { code: null, status: "unused", message: null };
   const isGood = last.statusCode >= 200 && last.statusCode < 300;
@@ -58,7 +58,7 @@ export function sentView(sent: Sent): Fields {
   };
 }
 
-/** As text: the document stays byte for byte what was sent. Pure. */
+/** A delivery in full, as text: the document stays byte for byte what was sent. Pure. */
 export function sentInFullView(sent: SentInFull): string {
   const { url, requestHeaders, responseHeaders, responseBody, payload } = sent;
   const outer = JSON.stringify({ ...sentView(sent), url }).slice(0, -1);
@@ -67,7 +67,7 @@ export function sentInFullView(sent: SentInFull): string {
   return `${outer},"request":${request},"response":${response}}`;
 }
 
-/** To the second, as the service writes it. */
+/** A time to the second, as the service writes it. */
 function timeOf(at: Date): string {
   return `${at.toISOString().slice(0, 19)}Z`;
 }

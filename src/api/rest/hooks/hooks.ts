@@ -116,7 +116,7 @@ export const removeHook: HookOperation = async (call, place) => {
 export const getConfig: HookOperation = async (call, place) =>
   ok(JSON.stringify(configView(await requireTarget(call, place))));
 
-/** What it leaves out stays, the secret too. */
+/** Changes a hook's config. What the body leaves out stays, the secret included. */
 export const changeConfig: HookOperation = async (call, place) => {
   const before = await requireTarget(call, place);
   return ok(JSON.stringify(configView(await changed(call, place, before, readConfigBody(call)))));
@@ -127,7 +127,7 @@ export const pingHook: HookOperation = async (call, place) => {
   return NO_CONTENT;
 };
 
-/** The last push that is still known, to a hook that wants pushes. */
+/** Sends the last push that is still known, if the hook wants pushes. */
 export const testHook: HookOperation = async (call, place) => {
   const target = await requireTarget(call, place);
   const wants = target.events.includes("push") || target.events.includes("*");
@@ -140,16 +140,16 @@ export const testHook: HookOperation = async (call, place) => {
   return NO_CONTENT;
 };
 
-/** @throws ApiFault 404 */
+/** The hook that is asked for. @throws ApiFault 404 */
 export async function requireTarget({ ctx, params }: Call, { scope }: HookPlace): Promise<Target> {
   const id = numberParam(params.id);
   const target = id === null ? null : await findTarget(ctx, id, scope);
-  // What an operator named is the operator's to change.
+  // Only the operator may change a hook that the operator has named.
   if (target?.madeBy !== "api") throw notFound();
   return target;
 }
 
-/** False: it was removed meanwhile. */
+/** Sends a ping. False: the hook was removed meanwhile. */
 async function ping(call: Call, place: HookPlace, target: Target): Promise<boolean> {
   const hook = hookView(target, place, undefined);
   const payload = JSON.stringify({

@@ -1,4 +1,7 @@
-/** What writes about issues send, and what their success changes. Those of a pull request's conversation are the same. */
+/**
+ * Writes about issues: what each sends, and what its success changes. Writes of a pull request's conversation are the
+ * same.
+ */
 import { type Fields, type Json, objectOf, textOf } from "../../../json.ts";
 import { isMirroredPull } from "../../../mirror/read/pulls.ts";
 import type { Stored } from "../../../mirror/store/merge-rule.ts";
@@ -10,7 +13,7 @@ import type { ApiContext } from "../../call.ts";
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
 import type { FollowUpRead } from "./write-reads.ts";
 
-/** Where a write is to go. */
+/** The repository that a write goes to. */
 export interface RepositoryAddress {
   id: number;
   fullName: string;
@@ -19,7 +22,7 @@ export interface RepositoryAddress {
 /** An issue, or a pull request by its issue's side. */
 export interface IssueAddress extends RepositoryAddress {
   number: number;
-  /** As far as the mirror knows. */
+  /** Whether it is a pull request, as far as the mirror knows. */
   isPull: boolean;
 }
 
@@ -72,7 +75,7 @@ async function saysIssue(answer: Json, at: Written["at"], find: Find): Promise<S
   return { shown: [observed], implied };
 }
 
-/** The repository counts its open issues and pull requests. */
+/** The change of a repository's count of open issues and pull requests. */
 export async function openCount(
   find: Find,
   { repository }: Written["at"],
@@ -87,7 +90,7 @@ export async function openCount(
   return [{ kind: "repository", key: repository.id, fields, movedAt: null }];
 }
 
-/** The answer shows the issue's new milestone, but not the one that the issue has left. */
+/** The change of the milestone that an issue has left. The answer shows only the issue's new milestone. */
 async function formerMilestone(find: Find, before: Fields | undefined, after: Fields): Promise<Implied[]> {
   const id = referenceId(before?.milestone);
   if (id === null || id === referenceId(after.milestone)) return [];
@@ -123,7 +126,7 @@ export function changeLabels(
   };
 }
 
-/** `labels` as they are stored. Labels that were there already move nothing. */
+/** What a change of labels says. `labels` are as they are stored. Labels that were there already change nothing. */
 export async function saysLabels(
   place: IssueAddress,
   find: Find,
@@ -182,7 +185,7 @@ export function editComment({ id, fullName }: RepositoryAddress, commentId: numb
   };
 }
 
-/** `place`: the issue that it stands under; null where the mirror does not know the comment. */
+/** Deletes a comment. `place` is the issue that it stands under; null: the mirror does not know the comment. */
 export function deleteComment(
   { id, fullName }: RepositoryAddress,
   commentId: number,
@@ -218,7 +221,7 @@ export async function counts(
     const isCounted = stored !== undefined && wasReadBetween(stored, name, { movedAt, between });
     const fields: Fields =
       typeof count === "number" && change !== 0 && !isCounted ? { [name]: Math.max(0, count + change) } : {};
-    // A replica may have shown a count from before, with the time of another change in that second.
+    // A replica may have shown an earlier count, with the time of another change in the same second.
     const guess = isCounted ? { isGuess: true as const } : {};
     if (Object.keys(fields).length > 0 || movedAt !== null)
       implied.push({ kind, key, fields, movedAt: notEarlier(movedAt, before), ...guess });
@@ -237,14 +240,14 @@ function wasReadBetween(
   return isBetween && movedAt !== null && updatedAt >= Date.parse(movedAt);
 }
 
-/** The stored `updated_at` may be later already; then this does not move it. */
+/** The time of the change, or the stored `updated_at` if that is later. */
 function notEarlier(movedAt: string | null, before: Fields | undefined): string | null {
   return movedAt !== null && typeof before?.updated_at === "string" && before.updated_at > movedAt
     ? before.updated_at
     : movedAt;
 }
 
-/** The kinds that it is seen as: a pull request is an issue, too. */
+/** The kinds under which a resource is seen: a pull request is also an issue. */
 export function sides({ id, number, isPull }: IssueAddress): ResourceKey[] {
   const key = (kind: Kind): ResourceKey => ({ kind, repositoryId: id, key: number });
   return isPull ? [key("issue"), key("pull_request")] : [key("issue")];
@@ -254,7 +257,7 @@ export function readOf(kind: Kind, { id, number }: Pick<IssueAddress, "id" | "nu
   return { kind, key: number, path: `/repositories/${id}/${kind === "issue" ? "issues" : "pulls"}/${number}` };
 }
 
-/** An issue or pull request to write to. The mirror need not have heard of it: upstream decides. */
+/** The issue or pull request to write to. The mirror need not have heard of it, since upstream decides. */
 export async function issuePlace(
   { db }: Pick<ApiContext, "db">,
   { id, fullName }: RepositoryAddress,

@@ -9,7 +9,7 @@ import type { Write } from "./write.ts";
 type LabelKind = "label" | "milestone";
 const COLLECTIONS: Record<LabelKind, string> = { label: "labels", milestone: "milestones" };
 
-/** Creates it, or edits the one that `below` (`/name`, `/number`) names. */
+/** Creates a label or milestone, or edits the one that `below` (`/name`, `/number`) names. */
 export function put(kind: LabelKind, { fullName }: RepositoryAddress, below: string, body: string): Write {
   return {
     method: below === "" ? "POST" : "PATCH",
@@ -20,7 +20,7 @@ export function put(kind: LabelKind, { fullName }: RepositoryAddress, below: str
   };
 }
 
-/** `key`: its id; null where the mirror does not know it. */
+/** Deletes a label. `key` is its id; null: the mirror does not know the label. */
 export function removeLabel(
   kind: LabelKind,
   { id, fullName }: RepositoryAddress,

@@ -1,4 +1,4 @@
-/** What writes about pull requests, their reviews and review comments send, and what their success changes. */
+/** Writes about pull requests, reviews and review comments: what each sends, and what its success changes. */
 import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../../json.ts";
 import { observe } from "../../../mirror/store/observation.ts";
 import { keyIn } from "../../../mirror/store/representation.ts";
@@ -8,7 +8,7 @@ import { counts, type IssueAddress, openCount, type RepositoryAddress, readOf, s
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
 import type { FollowUpRead } from "./write-reads.ts";
 
-/** A pull request is listed among the issues too, under an id that only its issue's side tells. */
+/** Opens a pull request. It is listed among the issues too, under an id that only its issue's side tells. */
 export function createPull({ id, fullName }: RepositoryAddress, body: string): Write {
   return {
     method: "POST",
@@ -31,7 +31,7 @@ export function editPull(place: IssueAddress, body: string): Write {
     path: `/repos/${place.fullName}/pulls/${place.number}`,
     body,
     about: sides({ ...place, isPull: true }),
-    // Who closed it stands on the issue's side alone.
+    // Only the issue's side tells who closed it.
     reads: () => [readOf("issue", place)],
     says: ({ answer, at }, find) => saysPull(answer, at, find),
   };
@@ -66,7 +66,7 @@ export function dismissReview(place: IssueAddress, reviewId: number, body: strin
   return writesReview(place, { method: "PUT", below: `/${reviewId}/dismissals`, body, sent: 0 });
 }
 
-/** Moves nothing but the text. */
+/** Edits a review's text. Nothing else changes. */
 export function editReview(place: IssueAddress, reviewId: number, body: string): Write {
   return {
     method: "PUT",
@@ -77,7 +77,7 @@ export function editReview(place: IssueAddress, reviewId: number, body: string):
   };
 }
 
-/** Upstream lets only pending ones be deleted. */
+/** Deletes a review. Upstream allows that only for pending ones. */
 export function deleteReview(place: IssueAddress, reviewId: number): Write {
   const review: ResourceKey = { kind: "review", repositoryId: place.id, key: reviewId };
   const path = `/repos/${place.fullName}/pulls/${place.number}/reviews/${reviewId}`;
@@ -95,7 +95,7 @@ function writesReview(
     path: `/repos/${place.fullName}/pulls/${place.number}/reviews${below}`,
     body,
     about: pull,
-    // A pending one is its author's alone, and changes nothing that others see.
+    // Only its author sees a pending review, so it changes nothing that others see.
     reads: (answer) =>
       isPending(answer) ? [] : [...pull.map(({ kind }) => readOf(kind, place)), ...reviewComments(place, answer, sent)],
     says: async ({ answer, at, between, doneBy, readings }, find) => {
@@ -117,7 +117,7 @@ async function unknownComments(find: Find, readings: Written["readings"]): Promi
   return known.filter((stored) => stored === undefined).length;
 }
 
-/** A reviewer who was asked has answered. */
+/** Notes that a reviewer who was asked has answered. */
 async function answered(find: Find, number: number, implied: Implied[], user: Json | undefined): Promise<Implied[]> {
   const asked = (await find("pull_request", number))?.fields.requested_reviewers;
   const { id } = objectOf(user);
@@ -133,7 +133,7 @@ function isPending(answer: Json): boolean {
   return objectOf(answer).state === "PENDING";
 }
 
-/** A review's comments belong to the write, but its answer does not show them. */
+/** Reads a review's comments. They belong to the write, but its answer does not show them. */
 function reviewComments({ id, number }: IssueAddress, answer: Json, sent: number | null): FollowUpRead[] {
   if (sent === 0) return [];
   const path = `/repositories/${id}/pulls/${number}/reviews/${objectOf(answer).id}/comments?per_page=100`;
@@ -181,7 +181,7 @@ export function editReviewComment({ id, fullName }: RepositoryAddress, commentId
   };
 }
 
-/** `number`: the pull request that it stands under; null where the mirror does not know the comment. */
+/** Deletes a review comment. `number` is its pull request's; null: the mirror does not know the comment. */
 export function deleteReviewComment(
   { id, fullName }: RepositoryAddress,
   commentId: number,

@@ -5,11 +5,11 @@ import type { User } from "../../callers/caller.ts";
 import { ApiFault, REST_DOCS } from "../../dialect/fault.ts";
 import type { Trace } from "../../trace/trace.ts";
 
-/** Who writes, and to which repository. */
+/** The caller who writes, and the repository that they write to. */
 export interface Writer extends Pick<Call, "requestId"> {
   ctx: ApiContext;
   caller: User;
-  /** What they asked for: a path with names for its parts, or a mutation. */
+  /** What the caller asked for: a path with names for its parts, or a mutation. */
   route: string;
   repository: { id: number; fullName: string; htmlUrl: string | null };
 }
@@ -29,7 +29,8 @@ export async function sendWrite(
   { method, path, body }: WriteRequest,
   trace: Trace,
 ): Promise<RawAnswer> {
-  // As the caller where they have shown a token of upstream's; otherwise as the owner of the mirror's.
+  // The write is sent with the caller's own token of upstream's. Other callers write as the owner of the mirror's
+  // token.
   const own = caller.by.of === "upstream" ? caller.by.write : null;
   const send = async (to: string) => {
     const answer = await (own ?? ctx.upstream.write)({ method, path: to, body });
@@ -39,7 +40,7 @@ export async function sendWrite(
   return known(ctx, trace, async () => {
     const answer = await send(path);
     const to = [301, 307, 308].includes(answer.status) ? below(answer.headers.location, ctx.config.upstreamUrl) : null;
-    // A transferred issue's answer points to another repository: whether it is to be written to is the caller's decision.
+    // A transferred issue's answer points to another repository. The caller has to decide whether to write there.
     const final = to?.startsWith(`/repositories/${repository.id}/`) ? await send(to) : answer;
     return own ? final : rejected(final);
   });
@@ -64,7 +65,7 @@ function below(location: string | string[] | undefined, base: string): string | 
   return typeof location === "string" && location.startsWith(`${base}/`) ? location.slice(base.length) : null;
 }
 
-/** A 401 is about the mirror's credential. Shown to callers, it would tell callers that theirs is bad. */
+/** Replaces a 401, which is about the mirror's credential. Callers would take it for a judgement of their own. */
 function rejected(answer: RawAnswer): RawAnswer {
   if (answer.status === 401) throw new CredentialRejectedError([]);
   return answer;

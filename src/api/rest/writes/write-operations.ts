@@ -37,7 +37,7 @@ const reviewComment = { as: getReviewComment, by: ({ id }: Fields) => ({ id }) }
 const label = { as: getLabel, by: ({ name }: Fields) => ({ name }) };
 const milestone = { as: getMilestone, by: ({ number }: Fields) => ({ number }) };
 
-/** Every write that the mirror understands. The answer is sent once the mirror shows what upstream did. */
+/** Every write that the mirror understands. Its answer is sent once the mirror shows what upstream did. */
 export const WRITE_OPERATIONS: readonly ServedOperation[] = [
   post("/issues", "issues", "issues/issues#create-an-issue", {
     write: ({ repository }, body) => issues.createIssue(repository, body),

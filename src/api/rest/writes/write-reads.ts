@@ -8,22 +8,22 @@ import type { Writer } from "./send.ts";
 /** A read of upstream after a write. */
 export interface FollowUpRead {
   kind: Kind;
-  /** 0 for a list. */
+  /** The resource's key; 0 for a list. */
   key: number;
   path: string;
-  /** Whether the body shows the write. Then the path is read until it does, or until no replica can lag any more. */
+  /** Whether the body shows the write. If given, the path is read until the body does, or until no replica can lag. */
   awaits?: (body: Json) => boolean;
-  /** For how long, if not until then. */
+  /** How long to read at most, if not until no replica can lag. */
   patienceMs?: number;
 }
 
-/** `body` is null where upstream shows nothing. */
+/** What a read found. `body` is null if upstream shows nothing. */
 export interface ReadBack extends Pick<FollowUpRead, "kind" | "key"> {
   body: Json;
   seenAt: Date;
-  /** Read with a caller's own token, to which upstream may show less than to the mirror. */
+  /** Whether a caller's own token read it. Upstream may show less to that than to the mirror. */
   isCallers: boolean;
-  /** The read was awaited, and shows the write. */
+  /** Whether the read was awaited, and shows the write. */
   showsWrite?: true;
 }
 
@@ -51,7 +51,7 @@ export async function awaitShown(reader: Reader, read: FollowUpRead): Promise<Re
   }
 }
 
-/** Null: upstream could not be asked. */
+/** Reads once. Null: upstream could not be asked. */
 async function tryRead(reader: Reader, read: FollowUpRead): Promise<ReadBack | null> {
   const { upstream, log } = reader.ctx;
   try {

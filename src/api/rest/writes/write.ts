@@ -24,20 +24,20 @@ import { awaitShown, type FollowUpRead, type ReadBack, readNow } from "./write-r
  * replica lags.
  */
 export interface Write extends WriteRequest {
-  /** Its subject: upstream is asked about it when the outcome of the write is unknown. */
+  /** The subject of the write. Upstream is asked about it if the outcome of the write is unknown. */
   about: ResourceKey[];
-  /** Reads that follow a success, because the answer shows too little of it. */
+  /** Reads that follow a success, if the answer shows too little of it. */
   reads?: (answer: Json) => FollowUpRead[];
-  /** A success says this. `find` looks up what was stored before. */
+  /** What a success tells of resources. `find` looks up what was stored before. */
   says: (written: Written, find: Find) => Promise<Sayings> | Sayings;
 }
 
-/** A write's success. */
+/** The success of a write. */
 export interface Written {
-  /** Upstream's answer; null: it has no body. */
+  /** Upstream's answer. Null: it has no body. */
   answer: Json;
   at: Sighting;
-  /** When it was sent and when it was answered, by our clock. */
+  /** When the write was sent and when it was answered, by our clock. */
   between: readonly [sentAt: Date, answeredAt: Date];
   /**
    * Upstream's clock when it answered, as upstream writes a moment; null: upstream does not tell its time. The write
@@ -45,14 +45,14 @@ export interface Written {
    * change. If that was a second too late, the mark's read overrules it.
    */
   doneBy: string | null;
-  /** The reads that followed it. */
+  /** The reads that followed the write. */
   readings: readonly ReadBack[];
 }
 
 export type Find = (kind: Kind, key: number) => Promise<Stored | undefined>;
 
 export interface Sayings {
-  /** The answer shows these as they are now. */
+  /** Resources that the answer shows as they are now. */
   shown?: Observed[];
   gone?: ResourceKey[];
   implied?: Implied[];
@@ -62,15 +62,18 @@ export interface Sayings {
 export interface Implied {
   kind: Kind;
   key: number;
-  /** As they are stored. */
+  /** The changed fields, as they are stored. */
   fields: Fields;
   /** The resource's `updated_at` is this or later. Null: whether the write moved it is not known. */
   movedAt: string | null;
-  /** Rules alone do not say it for certain: upstream is asked again. */
+  /** Whether rules alone leave doubt. Upstream is asked again then. */
   isGuess?: true;
 }
 
-/** `isStored`: the mirror shows what upstream did. It may have done it all the same (`answer`). */
+/**
+ * The outcome of a write. `isStored`: the mirror shows what upstream did. Upstream may have done it even if not
+ * (`answer`).
+ */
 export interface Performed {
   answer: RawAnswer;
   isStored: boolean;
@@ -146,7 +149,7 @@ export async function settle(
   }
 }
 
-/** The answer waits this long for a store that falters. */
+/** How long the answer waits for a store that falters. */
 const STORING_PATIENCE_MS = 10_000;
 const UNTIL_STORED: Backoff = { firstMs: 50, longestMs: 2_000 };
 
@@ -248,7 +251,7 @@ function isFromAfter(read: Fields, { fields }: Implied, stored: Stored | undefin
   );
 }
 
-/** No stamp may be older than the stored ones, which are from before the write. */
+/** What is seen of the implied change. No stamp may be older than the stored ones, which are from before the write. */
 function seenAs({ fields, movedAt }: Implied, key: ResourceKey, stored: Stored, at: Sighting): Seen[] {
   const known = [stored.stamp, ...Object.keys(fields).flatMap((name) => stored.keyStamps[name] ?? [])];
   const moved = movedAt === null ? 0 : Date.parse(movedAt);
@@ -273,7 +276,7 @@ function marksFor(keys: ResourceKey[], answeredAt: Date) {
   return keys.map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key, askedAt, notBefore }));
 }
 
-/** Marks these to be asked about once no replica can lag behind. */
+/** Marks these resources, so that upstream is asked about them once no replica can lag. */
 export async function markForRefresh({ ctx, requestId }: Writer, about: ResourceKey[]): Promise<void> {
   try {
     await storeMarks(ctx.db, marksFor(about, ctx.clock.now()));

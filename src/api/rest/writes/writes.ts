@@ -9,23 +9,24 @@ import { numberParam, smallNumberParam } from "../page.ts";
 import { requireWriter } from "../rights.ts";
 import { isSuccess, type Performed, perform, type Write } from "./write.ts";
 
-// GitHub was seen to send these with POST and PATCH of issues under 2022-11-28, whose `assignee` the next version drops.
+// GitHub was seen to send these headers with POST and PATCH of issues under 2022-11-28. The next version drops
+// `assignee`.
 const DEPRECATION = { Deprecation: "Tue, 10 Mar 2026 00:00:00 GMT", Sunset: "Fri, 10 Mar 2028 00:00:00 GMT" };
 const DEPRECATION_LINK =
   '<https://docs.github.com/en/rest/about-the-rest-api/api-versions>; rel="deprecation"; type="text/html"';
 
-/** How one write is asked for, and how its success is shown. */
+/** A write: how it is asked for, and how its success is shown. */
 export interface WriteOperation {
-  /** What the body may be. Default: a JSON object. */
+  /** The forms that the body may have. The default is a JSON object. */
   takes?: "object" | "object or list" | "object or nothing" | "nothing";
-  /** `body` is as the caller sent it. */
+  /** Makes the write. `body` is as the caller sent it. */
   write: (call: RepositoryCall, body: string) => Promise<Write> | Write;
-  /** The read that shows what was written. Without one upstream's answer is shown as it is. */
+  /** The read that shows what was written. Without such a read, upstream's answer is shown as it is. */
   shows?: { as: (call: RepositoryCall) => Promise<Answer>; by: (written: Fields) => Record<string, Json | undefined> };
   isDeprecated?: true;
 }
 
-/** Answers once the mirror shows what upstream did. */
+/** Answers the write once the mirror shows what upstream did. */
 export async function answerWrite(
   call: RepositoryCall,
   operation: WriteOperation & { route: string },
@@ -39,10 +40,10 @@ export async function answerWrite(
     : answer;
 }
 
-/** The right that the issue or pull request takes under which the path leads; null: it is not mirrored. */
+/** The right that the path's issue or pull request takes. Null: it is not mirrored. */
 async function subjectsRight({ ctx, repository, params }: RepositoryCall, route: string): Promise<Right | null> {
   const below = route.replace("/repos/{owner}/{repo}", "");
-  // Labels and milestones belong to both.
+  // Labels and milestones belong to issues and to pull requests.
   if (!below.startsWith("/issues/")) return "issues or pulls";
   const id = numberParam(params.id);
   const number = below.startsWith("/issues/comments/")
@@ -70,7 +71,7 @@ function checked(body: string, takes: NonNullable<WriteOperation["takes"]>): str
   return body;
 }
 
-/** A success is shown from the mirror, which then answers the next read alike; a refusal as it is. */
+/** Shows a success from the mirror, which then answers the next read alike. A refusal is shown as it is. */
 async function shown(
   call: RepositoryCall,
   { shows }: WriteOperation,
@@ -85,7 +86,10 @@ async function shown(
   return { ...plain, headers };
 }
 
-/** Null: the mirror does not show it to them, such as a pending review, or cannot now; the write took effect all the same. */
+/**
+ * The written resource, read from the mirror. Null: the mirror does not show it to the caller, such as a pending
+ * review, or cannot now. The write took effect all the same.
+ */
 async function readBack(
   call: RepositoryCall,
   { as, by }: NonNullable<WriteOperation["shows"]>,
@@ -102,7 +106,7 @@ async function readBack(
   }
 }
 
-/** Upstream's own answer; only API addresses become those of the caller's. */
+/** Upstream's own answer. Only its API addresses are changed, to the caller's. */
 function asItIs(call: RepositoryCall, { status, headers, body }: RawAnswer): Answer {
   const contentType = [headers["content-type"]].flat()[0];
   const kept: Record<string, string> = {};
