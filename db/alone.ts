@@ -111,7 +111,7 @@ class Hold {
     }
   }
 
-  /** Counts the hold from the moment at which it was asked for: in Postgres it ends no earlier than that. */
+  /** Counts from the moment at which the hold was asked for. Postgres counts from later, and so ends it no earlier. */
   #holdFrom(askedAt: number): void {
     clearTimeout(this.#giveUp);
     this.#givenUpAt = askedAt + GIVEN_UP_AFTER * this.#heldMs;

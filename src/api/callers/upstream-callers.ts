@@ -42,7 +42,7 @@ interface Person {
   userId: number;
   /** The login as REST shows it: an App's has `[bot]` at its end. */
   login: string;
-  /** Upstream's answer to `GET /user` with this token. Null: an App's token has no such page. */
+  /** Upstream's answer to `GET /user` with this token. Null: the token is an App's own, which has no such page. */
   profile: string | null;
 }
 

@@ -71,7 +71,7 @@ async function findAt(call: GraphqlCall, url: string): Promise<Node | null> {
   );
 }
 
-/** The node, if its page has this address. Pages lie at upstream: a path on another host means nothing. */
+/** The node, if its page lies on the address's host. Pages lie at upstream: elsewhere a path means nothing. */
 function isPageOf(node: Node | null, address: URL): Node | null {
   return node && URL.parse(String(node.rest.html_url))?.host === address.host ? node : null;
 }
