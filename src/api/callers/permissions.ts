@@ -93,8 +93,8 @@ export function closenessOf(caller: Caller, repositoryId: number, learnt?: Publi
 }
 
 /**
- * Whether a caller is shown drafts of releases, as those are who may push. Null: upstream alone can say, or has drafts that the mirror
- * is not shown. Our own tokens change no release, so they see none that is not published.
+ * Whether a caller is shown drafts of releases, as those who may push are. Null: only upstream can say, or it has
+ * drafts that the mirror is not shown. Our own tokens change no release, so they see only published ones.
  */
 export function seesDrafts(
   caller: Caller,

@@ -49,7 +49,10 @@ export class PublicRights {
     this.#askAgainMs = askAgainMs;
   }
 
-  /** Upstream's recent answer about the token with this hash; null: there is none, or upstream does not show the repository. */
+  /**
+   * Upstream's recent answer about the token with this hash. Null: there is none, or upstream does not show the
+   * repository.
+   */
   recall(hash: string, repositoryId: number): RepositoryPermission | null {
     const known = this.#known.get(hash);
     return known && this.#isRecent(known) ? (known.levels.get(repositoryId)?.level ?? null) : null;

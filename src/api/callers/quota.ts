@@ -47,8 +47,8 @@ const EDGE_REDIS_PAUSE_MS = 30_000;
 const ASK_AGAIN_MS = 1_000;
 
 /**
- * KEYS[1] the window. ARGV: now, wanted (negative: given back), limit, window length (ms), used here while Redis was away.
- * Answers what was granted, what is used in all, and the window's end.
+ * Leases quota. KEYS[1]: the window. ARGV: now, wanted (negative: given back), limit, window length (ms), used here
+ * while Redis was away. Answers what was granted, what is used in all, and the window's end.
  */
 const LEASE = `
 local window = redis.call('HMGET', KEYS[1], 'used', 'reset')

@@ -5,8 +5,8 @@ import { namesOf } from "./spenders.ts";
 const NAME = "callers-asked";
 
 /**
- * Where an answer comes from: rows of the mirror; an answer that was kept and still stands; upstream, on the caller's behalf; an
- * answer of upstream's that was kept.
+ * Where an answer comes from. "mirror": rows of the mirror. "kept": an answer that was kept and still stands.
+ * "forwarded": upstream, on the caller's behalf. "cache": an answer of upstream's that was kept.
  */
 export type Source = "mirror" | "kept" | "forwarded" | "cache";
 
@@ -20,7 +20,9 @@ export interface Served {
   spared: number;
 }
 
-/** What a caller asked within the last hour, where the answers came from, and what that spared their quota at upstream. */
+/**
+ * What a caller asked within the last hour, where the answers came from, and how much upstream quota that spared them.
+ */
 export interface Asked {
   caller: string;
   /** The caller's name: `octocat`, or `token 1a2b… of octocat`. */

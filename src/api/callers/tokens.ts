@@ -37,8 +37,9 @@ export interface ApiToken {
 }
 
 /**
- * Makes a token that answers as the user. It is answered once and only its hash is kept. `permissions` say what of each
- * repository it is given, and what it may write; without them it is given all, and `canWrite` says whether it may write.
+ * Makes a token that answers as the user. The token is shown once, and only its hash is kept. `permissions` say what
+ * the token may read and write of each repository. Without them it may read all, and `canWrite` says whether it may
+ * write.
  */
 export async function createApiToken(
   { db, clock }: Pick<Context, "db" | "clock">,
@@ -114,8 +115,8 @@ export async function listApiTokens({ db }: Pick<Context, "db">): Promise<Listed
 }
 
 /**
- * Revokes the tokens with these ids; each process refuses them within ten seconds. Answers them; those that were revoked
- * before keep their time.
+ * Revokes the tokens with these ids, and answers the revoked tokens. Each process refuses them within ten seconds. A
+ * token that was revoked before keeps the time of that.
  */
 export async function revokeApiTokens(
   { db, clock }: Pick<Context, "db" | "clock">,
@@ -185,7 +186,7 @@ export class ApiTokens {
   }
 
   /**
-   * Null: there is no such token, or it is revoked or has expired.
+   * The token. Null: it does not exist, is revoked or has expired.
    * @param asStranger asks about a token that is not known yet, or throws
    */
   async find(text: string, asStranger: AsStranger = (ask) => ask()): Promise<ApiToken | null> {

@@ -103,7 +103,7 @@ export class UpstreamCallers {
   }
 
   /**
-   * Null: upstream does not accept the token.
+   * The caller with this token. Null: upstream does not accept the token.
    * @param asStranger asks about a token that is not known yet, or throws
    * @throws ApiFault 503 when upstream cannot be asked and no recent answer is kept; 403 as upstream words it
    */

@@ -71,8 +71,8 @@ export interface AskedRepository {
 }
 
 /**
- * Asks upstream, with a token, what it permits that token in these repositories, `ASKED_AT_ONCE` at most. What it does not show to the
- * token is missing.
+ * Asks upstream what it permits the token in these repositories, `ASKED_AT_ONCE` at most. Repositories that upstream
+ * does not show to the token are absent.
  * @throws UpstreamUnavailableError when the answer says nothing of the token
  */
 export async function askPermissions(

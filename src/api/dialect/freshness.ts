@@ -58,10 +58,10 @@ const CENTRE_AWAY = "this is an edge, and the centre cannot be reached";
 type Refreshed = { confirmedAt: Date } | { notFresh: string } | { shown: Answer };
 
 /**
- * Has upstream say how things are now. Callers with a token of upstream's are shown what it shows them: that may be theirs
- * alone, so nothing of it is kept. For all others the mirror asks for the resources that the call is about to show,
- * conditionally, and merges the answer; a row that is missing in a list is left to the next audit. Answers when upstream
- * confirmed them, or why it could not: then the mirror's own state is the answer.
+ * Has upstream say how things are now. Callers with a token of upstream's are shown upstream's answer. It may be for
+ * them alone, so nothing of it is kept. For all others the mirror asks for the resources that the call is about to
+ * show, conditionally, and merges the answer. A row that a list lacks is left to the next audit. Answers when upstream
+ * confirmed the resources, or why it could not: then the mirror's own state is the answer.
  */
 export async function refreshShown(call: RepositoryCall, rest: string): Promise<Refreshed> {
   const { ctx, repository, query, caller } = call;

@@ -1,6 +1,6 @@
-/** `Link`, as the service writes it. Pure. */
+/** Writes `Link` as the service does. Pure. */
 
-/** Where a page of a list stands among the others. `last` is the number of the last page. */
+/** The place of a page among the others of its list. `last` is the number of the last page. */
 export interface NumberedPage {
   page: number;
   last: number;

@@ -104,7 +104,7 @@ export class MarkdownRenderer {
   }
 }
 
-/** Null: the text is too much. @throws the error, if it is a bug of ours */
+/** What a failure means for a text. Null: the text is too much. @throws the error, if it is a bug of ours */
 function refusal(error: unknown): "busy" | null {
   if (error instanceof ThreadsBusyError) return "busy";
   if (error instanceof TooMuchWorkError) return null;

@@ -2,7 +2,7 @@ import { createContext, Script } from "node:vm";
 import { Marked } from "marked";
 import sanitizeHtml from "sanitize-html";
 
-/** Where the text stands: names and numbers in it link from there. */
+/** The place of a text: names and numbers in the text link from there. */
 export interface TextHome {
   /** The service's pages, without a trailing slash: `https://github.com`. */
   pages: string;

@@ -52,7 +52,7 @@ function isBodyForm(param: string): param is BodyForm {
   return param === "raw" || param === "text" || param === "html" || param === "full";
 }
 
-/** `X-GitHub-Media-Type`, which says how the request was understood. */
+/** The header `X-GitHub-Media-Type`, which says how the request was understood. */
 export function mediaTypeHeader({ form }: MediaType): string {
   return form === null ? "github.v3; format=json" : `github.v3; param=${form}; format=json`;
 }

@@ -138,7 +138,7 @@ async function entityTag(
   }
   // One call takes half the time of a hash that is built in pieces.
   if (!page && typeof body === "string" && body.length <= HASHED_AT_ONCE) return hash("sha256", prefix + body);
-  // It takes a while to go through a long body, and the same callers come again.
+  // Hashing a long body takes a while, and the same callers come again, so the page keeps their tags.
   const key = page && hash("sha256", prefix, "base64");
   const known = key && page.tags.get(key);
   if (known) return known;

@@ -50,7 +50,7 @@ const DOCS = "https://docs.github.com/graphql";
 const MAX_COUNT_BYTES = 8 * 1024 * 1024;
 const BYTES_PER_COUNT = 50;
 
-/** Longer than a write may stand in line, be sent, and wait for upstream's replicas. */
+/** How much longer a write may take: it may stand in line, be sent, and wait for upstream's replicas. */
 const MUTATION_MS = 120_000;
 
 export interface GraphqlParts {
@@ -80,7 +80,10 @@ interface CallersQuery {
   before: Standings;
 }
 
-/** Decides who answers. A query that either may answer begins here, and goes to upstream once the mirror turns out to lack something. */
+/**
+ * Which side answers. A query that either side may answer begins here. It goes to upstream if the mirror lacks
+ * something.
+ */
 type Side = "ours" | "upstream's" | "either";
 
 /** Answers `POST /graphql`. */

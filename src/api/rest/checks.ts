@@ -154,8 +154,9 @@ async function shaOf({ ctx, params, repository }: RepositoryCall): Promise<strin
 }
 
 /**
- * @param fault the fault to throw. The commit of a single check may no longer be a head; then it is not read again, and
- *   the fault is `notHeld`
+ * The commit's lists, as the mirror holds them.
+ * @param fault the fault to throw. The commit of a single check may no longer be a head. It is not read again then, and
+ * the fault is `notHeld`
  * @throws NotHeldFault when the mirror lacks a list of the commit that is asked for
  */
 async function requireHead(
@@ -169,7 +170,7 @@ async function requireHead(
   return head;
 }
 
-/** @throws NotHeldFault */
+/** The check run or suite that is asked for. @throws NotHeldFault */
 async function requireCheck(
   { ctx, repository, params }: RepositoryCall,
   of: "check_runs" | "check_suites",

@@ -9,18 +9,18 @@ import { typedError } from "../errors.ts";
 import { isWithinBounds, readRequest } from "../parse.ts";
 import { isTooDeep, parsed } from "../run/validation.ts";
 
-/** A document that is answered as a whole by upstream, or by nobody. */
+/** A document that either upstream answers as a whole, or nobody. */
 export interface WholeDocument {
   document: DocumentNode;
   operation: OperationDefinitionNode;
-  /** With what the caller gave, coerced or not. */
+  /** The values that the caller gave, coerced or not. */
   variables: Readonly<Record<string, unknown>>;
 }
 
 /**
- * The document in a body that our schema refuses and upstream's larger one may know. Null: it was refused for its size,
- * cannot be read, or names no operation, so upstream could not answer it either. Pure.
- * @param errors why it is refused
+ * The whole document of a body, if our schema refuses it and upstream's larger schema may not. Null: upstream could not
+ * answer it either, since it is too large, cannot be read, or names no operation. Pure.
+ * @param errors why our schema refuses it
  */
 export function perhapsUpstreams(
   schema: GraphQLSchema,
@@ -39,7 +39,7 @@ export function perhapsUpstreams(
   return isWithinBounds(schema, document, operation, variables) ? { document, operation, variables } : null;
 }
 
-/** Said beside a document's faults to callers whose documents are never forwarded. */
+/** The error for callers whose documents are never forwarded. It stands beside a document's faults. */
 export function notAskedOfUpstream(isPassedThrough: boolean): GraphQLError {
   const help = isPassedThrough
     ? "It sends whole documents to the service for those who show a token of the service's own."

@@ -70,7 +70,7 @@ export function ownsRepositories({ kind }: Node): boolean {
   return kind === "User" || kind === "Organization";
 }
 
-/** @throws GraphQLError NOT_FOUND for an account that is unknown, or of another kind */
+/** The account of this login. @throws GraphQLError NOT_FOUND for an account that is unknown, or of another kind */
 export async function accountNamed(
   call: GraphqlCall,
   login: string,

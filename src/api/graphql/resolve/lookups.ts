@@ -44,7 +44,8 @@ async function load(
 }
 
 /**
- * The mirrored resource whose page this is: a repository, issue, pull request, milestone or account; null for any other.
+ * The mirrored resource with this page: a repository, issue, pull request, milestone or account. Null: the page is any
+ * other's.
  * @throws GraphQLError FORBIDDEN
  */
 export async function resourceAt(call: GraphqlCall, url: string): Promise<Node | null> {

@@ -153,7 +153,7 @@ class StoredList {
   }
 }
 
-/** For each row its kept text, or else the resource, whose text is kept once it is written. */
+/** The kept text of each row. A row without one gets its resource, whose text is kept once it is written. */
 async function writtenOr(
   written: WrittenTexts,
   rows: readonly PageRow[],

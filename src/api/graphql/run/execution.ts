@@ -22,7 +22,7 @@ const MAX_VALUES = 5_000_000;
 const MAX_CHARACTERS = 16 * 1024 * 1024;
 /** How many fields of a selection are written before the pace is asked. */
 const FIELDS_AT_ONCE = 32;
-/** Or how much text is: one field may be as long as a thousand others. */
+/** How much text is written before the pace is asked. One field may be as long as a thousand others. */
 const TEXT_AT_ONCE = 64 * 1024;
 /** How many fields ask before their statements are made. Making the statement of a field takes some 0.2 ms. */
 const ASKED_AT_ONCE = 64;
@@ -291,7 +291,7 @@ class Execution {
     return await go(soFar);
   }
 
-  /** @throws the error that has ended the execution, if one has */
+  /** Checks that the execution goes on. @throws the error that has ended it, if one has */
   #goOn(): void {
     this.#signal.throwIfAborted();
     if (this.refusal) throw this.refusal;

@@ -11,7 +11,7 @@ import type { Query } from "../parse.ts";
 import type { Plans } from "../run/plan.ts";
 import { eventStream, openEvents, type StreamParts } from "./events.ts";
 
-/** Who subscribes, and how each event finds out whether they still may. */
+/** The caller who subscribes. Each event checks anew whether they still may. */
 export interface Subscriber {
   caller: User;
   /** The user whose credential this is now. @throws ApiFault for a credential that has become invalid */

@@ -21,7 +21,7 @@ export interface HookPlace {
   about: () => Promise<Fields>;
 }
 
-/** @throws ApiFault 404 or 403, as upstream answers, to a caller who may not administer the repository */
+/** A repository's hooks. @throws ApiFault 404 or 403, as upstream answers, to a caller who may not administer it */
 export async function repositoryPlace(call: RepositoryCall): Promise<HookPlace> {
   const { id, fullName } = call.repository;
   await requireAdmin(call, `/repositories/${id}/hooks`, id);
@@ -29,7 +29,7 @@ export async function repositoryPlace(call: RepositoryCall): Promise<HookPlace> 
   return { scope: { kind: "repository", id }, address: `${call.api}/repos/${fullName}/hooks`, login: null, about };
 }
 
-/** @throws ApiFault 404 or 403, as upstream answers, to a caller who may not administer the organization */
+/** An organization's hooks. @throws ApiFault 404 or 403, as upstream answers, to a caller who may not administer it */
 export async function organizationPlace(call: Call): Promise<HookPlace> {
   const account = await findUserByLogin(call.ctx.db, call.params.org ?? "");
   if (account?.type !== "Organization") throw notFound();

@@ -84,7 +84,7 @@ export function deleteReview(place: IssueAddress, reviewId: number): Write {
   return { method: "DELETE", path, body: null, about: [review], says: () => ({ gone: [review] }) };
 }
 
-/** `sent`: how many comments come with it; null: as many as it had before. */
+/** Writes a review. `sent` counts the comments that come with it; null: as many as it had before. */
 function writesReview(
   place: IssueAddress,
   { method, below, body, sent }: { method: "POST" | "PUT"; below: string; body: string; sent: number | null },
@@ -147,7 +147,10 @@ function commentsOf(body: string): number {
   return Array.isArray(comments) ? comments.length : 0;
 }
 
-/** `below`: empty, or `/id/replies`. Upstream makes a review around a comment that stands alone. */
+/**
+ * Writes a review comment. `below` is empty, or `/id/replies`. Upstream makes a review around a comment that stands
+ * alone.
+ */
 export function createReviewComment(place: IssueAddress, below: string, body: string): Write {
   const pull = { ...place, isPull: true };
   return {

@@ -161,7 +161,7 @@ async function storeAtLast(
   { db, random, log }: Writer["ctx"],
   store: (tx: Transaction) => Promise<void>,
 ): Promise<void> {
-  // By the monotonic clock: it bounds how long the caller really waits.
+  // The monotonic clock tells how long the caller really waits.
   const startedAt = performance.now();
   for (let attempt = 1; ; attempt++) {
     try {
