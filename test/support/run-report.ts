@@ -32,6 +32,8 @@ export class RunReport implements Reporter {
     for (const name of new Set(skipped.map(nameOf))) process.stdout.write(`Skipped: ${name}\n`);
     for (const test of flaky) {
       process.stdout.write(`Flaky, which is a failure: ${nameOf(test)} passed only when it was run again\n`);
+      // Nothing else prints them: for Vitest the test has passed.
+      for (const { stack, message } of test.result().errors ?? []) process.stdout.write(`${stack ?? message}\n`);
       process.exitCode = 1;
     }
     const counts: Counts = {
