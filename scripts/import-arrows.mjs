@@ -23,7 +23,7 @@ const ARROWS = {
   "src/config": ["src/failure.ts"],
   "src/config.ts": ["src/failure.ts", "src/config"],
   "src/operations": ["src/version.ts", "src/failure.ts", "src/config.ts", "src/config", "db"],
-  "src/work": ["src/failure.ts", "src/config.ts", "src/operations", "db"],
+  "src/work": ["src/failure.ts", "src/operations", "db"],
   db: ["src/version.ts", "src/failure.ts"],
   "src/stores.ts": ["src/config.ts", "src/operations", "db"],
   "src/queues": ["base", "src/stores.ts"],

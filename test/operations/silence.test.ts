@@ -1,11 +1,11 @@
 /** An outage of a store is borne where it is reckoned with. A mistake of ours is not taken for one. */
 import { expect, test } from "vitest";
 import { Replicas } from "../../db/replicas.ts";
+import { LastHour, sumsOfLastHour } from "../../src/operations/last-hour.ts";
 import { openRedis, RedisSilentError, withPatience } from "../../src/operations/redis.ts";
 import { eachAlone } from "../../src/sync/problems/isolated.ts";
 import { noteQuota, quotaHistory } from "../../src/upstream/quota/history.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
-import { LastHour, sumsOfLastHour } from "../../src/work/last-hour.ts";
 import { openMirror } from "../support/mirror.ts";
 
 test("what Redis refuses as a mistake of ours is thrown, and its absence leaves figures unknown", async () => {

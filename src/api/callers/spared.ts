@@ -1,5 +1,5 @@
 import type { Context } from "../../context.ts";
-import { LastHour, sumsOfLastHour } from "../../work/last-hour.ts";
+import { LastHour, sumsOfLastHour } from "../../operations/last-hour.ts";
 import { namesOf } from "./spenders.ts";
 
 const NAME = "callers-asked";

@@ -1,5 +1,5 @@
+import { LastHour, sumsOfLastHour } from "../../operations/last-hour.ts";
 import type { Stores } from "../../stores.ts";
-import { LastHour, sumsOfLastHour } from "../../work/last-hour.ts";
 
 const NAME = "quota-spent";
 

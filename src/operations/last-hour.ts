@@ -1,7 +1,7 @@
 import type { Config } from "../config.ts";
 import { levelOf } from "../failure.ts";
-import type { Logger } from "../operations/log.ts";
-import { type RedisClient, whileSilent, withPatience } from "../operations/redis.ts";
+import type { Logger } from "./log.ts";
+import { type RedisClient, whileSilent, withPatience } from "./redis.ts";
 
 /** Together at most an hour and a slot is told. */
 const SLOT_MS = 5 * 60_000;
