@@ -1,17 +1,11 @@
-import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { connect } from "node:net";
-import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual, promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";
-import pg from "pg";
-import { generateWorld } from "../src/simulator/generate.ts";
-import { openSimulator } from "../src/simulator/simulator.ts";
-import { benchRedis, type openBenchDatabase } from "./databases.ts";
-import { type Asked, exchangeRequests, HOST, type Place } from "./exchange-requests.ts";
-import { startProgram } from "./processes.ts";
+import { ASKED_AFTER_MS, openCheckoutWorld } from "./checkout-world.ts";
+import { type Asked, exchangeRequests, HOST } from "./exchange-requests.ts";
 
 /** A reply, without what differs each time. */
 interface Answered {
@@ -21,15 +15,8 @@ interface Answered {
   body: string;
 }
 
-/** How long after it was made the world is asked. */
-const ASKED_AFTER_MS = 3_000_000;
 /** A server that says nothing for so long has no more to say. */
 const QUIET_MS = 1_500;
-
-const TOKENS = { own: `tain_${"1".repeat(40)}`, reading: `tain_${"2".repeat(40)}`, upstreams: "upstreams-token" };
-const MIRRORS_TOKEN = "bench-token";
-const WEBHOOK_SECRET = "bench-webhook-secret";
-const OPERATOR_TOKEN = "the-operators-token";
 
 /**
  * Asks the web processes of two checkouts the same, each over its own copy of one world, and prints each difference between
@@ -62,56 +49,7 @@ async function record(
   { startsAt, upstreamPort }: { startsAt: number; upstreamPort: number },
 ): Promise<Recording> {
   await using resources = new AsyncDisposableStack();
-  const generatedAt = Date.now();
-  let isRunning = false;
-  const upstream = resources.use(
-    await openSimulator({
-      seed: 7,
-      port: upstreamPort,
-      clock: { now: () => startsAt + (isRunning ? Date.now() - generatedAt + ASKED_AFTER_MS : 0) },
-      worldOptions: { mergeableDelayMs: 0 },
-      tokens: [
-        { token: MIRRORS_TOKEN, login: "mirror-owner", repositories: "all", write: true },
-        { token: TOKENS.upstreams, login: "mirror-owner", repositories: "all", write: true },
-      ],
-    }),
-  );
-  generateWorld(upstream.world, { seed: 7, repositories: 3, issues: 40, pulls: 10 });
-  isRunning = true;
-  const theirs = (await import(resolve(checkout, "bench", "databases.ts"))) as {
-    openBenchDatabase: typeof openBenchDatabase;
-  };
-  const database = resources.use(await theirs.openBenchDatabase());
-  const redis = benchRedis();
-  const env = {
-    DATABASE_URL: database.url,
-    REDIS_URL: redis.url,
-    REDIS_PREFIX: redis.prefix,
-    UPSTREAM_URL: upstream.url,
-    UPSTREAM_TOKEN: MIRRORS_TOKEN,
-    WEBHOOK_SECRET,
-    OPERATOR_TOKEN,
-    TRUSTED_PROXIES: "loopback",
-    PASS_THROUGH: "on",
-    RATE_LIMIT_ANONYMOUS: "100000",
-    STALE_AFTER: "1d",
-    HOST: "127.0.0.1",
-    PORT: "0",
-  };
-  const client = new pg.Client({ connectionString: database.url });
-  await client.connect();
-  resources.defer(() => client.end());
-  const place = await mirror(checkout, { env, upstream, client });
-
-  const { promise: listening, resolve: listens } = Promise.withResolvers<string>();
-  resources.use(
-    startProgram(resolve(checkout, "src", "web.ts"), env, (line) => {
-      const { msg, address, level } = JSON.parse(line) as { msg: string; address?: string; level: number };
-      if (msg === "Listening" && address) listens(address);
-      else if (level >= 50) console.error(line);
-    }),
-  );
-  const url = await listening;
+  const { url, upstream, place } = await openCheckoutWorld(checkout, resources, { startsAt, upstreamPort });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   resources.defer(() => agent.destroy());
   const recorded: Recording["recorded"] = [];
@@ -120,67 +58,6 @@ async function record(
     recorded.push({ asked, answered: await steady(answered, startsAt + ASKED_AFTER_MS) });
   }
   return { recorded, upstreamPort: Number(new URL(upstream.url).port) };
-}
-
-/** Copies the world by the checkout's own workers. */
-async function mirror(
-  checkout: string,
-  {
-    env,
-    upstream,
-    client,
-  }: { env: NodeJS.ProcessEnv; upstream: Awaited<ReturnType<typeof openSimulator>>; client: pg.Client },
-): Promise<Place> {
-  await using workers = startProgram(resolve(checkout, "workers", "main.ts"), { ...env, LOG_LEVEL: "error" });
-  void workers;
-  const repositories = [...upstream.world.repositories.values()].filter(({ fork }) => !fork);
-  const names = repositories.map((one) => upstream.world.fullName(one));
-  const adding = startProgram(resolve(checkout, "src", "cli", "main.ts"), { ...env, LOG_LEVEL: "error" }, () => {}, [
-    "add",
-    ...names,
-  ]);
-  await adding.ended;
-  const count = async (text: string) => Number((await client.query<{ n: string }>(text)).rows[0]?.n);
-  while ((await count("select count(*) as n from repository_syncs where state = 'live'")) < names.length)
-    await delay(100);
-
-  const [userId, login] = await owner(upstream.url);
-  for (const [token, canWrite] of [
-    [TOKENS.own, true],
-    [TOKENS.reading, false],
-  ] as const)
-    await client.query("insert into api_tokens (hash, user_id, can_write, created_at) values ($1, $2, $3, now())", [
-      createHash("sha256").update(token).digest("hex"),
-      userId,
-      canWrite,
-    ]);
-  const open = repositories.filter((one) => one.visibility === "public");
-  const first = open[0];
-  const hidden = repositories.find((one) => one.visibility !== "public") ?? repositories.at(-1);
-  if (!first || !hidden) throw new Error("The simulator made no repositories");
-  const number = (text: string) => count(`select min(number) as n from ${text} where repository_id = ${first.id}`);
-  const { rows } = await client.query<{ name: string }>(
-    "select document->>'name' as name from labels where repository_id = $1 order by id limit 1",
-    [first.id],
-  );
-  return {
-    repository: { id: first.id, fullName: upstream.world.fullName(first) },
-    hidden: upstream.world.fullName(hidden),
-    issue: await number("issues"),
-    pull: await number("pull_requests"),
-    label: rows[0]?.name ?? "bug",
-    login,
-    userId,
-    tokens: TOKENS,
-    webhookSecret: WEBHOOK_SECRET,
-    operatorToken: OPERATOR_TOKEN,
-  };
-}
-
-async function owner(upstream: string): Promise<[id: number, login: string]> {
-  const answer = await fetch(`${upstream}/user`, { headers: { authorization: `Bearer ${MIRRORS_TOKEN}` } });
-  const { id, login } = (await answer.json()) as { id: number; login: string };
-  return [id, login];
 }
 
 interface Raw {

@@ -5,6 +5,7 @@ import { compareExchanges } from "./exchanges.ts";
 import { type Benchmark, type Goal, type Measured, shared, type Trial } from "./measure.ts";
 import { names } from "./names.ts";
 import { profileSelf } from "./profile.ts";
+import { compareWalks } from "./walks.ts";
 
 /** Run only when they are asked for: they take their time, and have no reference. */
 const TRIALS = ["mixed"];
@@ -15,7 +16,8 @@ const USAGE = `npm run bench -- [--only NAME[,NAME…]] [--json] [--before FOLDE
   ${TRIALS.join(" ")}  (only when it is named)
 
 --before FOLDER          compares this checkout's web process with that of another checkout instead;
-                         with --only exchanges what they answer, not how fast
+                         with --only exchanges what they answer, not how fast,
+                         with --only walks how many files a request enters
 --cpu-prof, --heap-prof  each process of the benchmark leaves a profile there, for Chrome's or any other viewer
 ROUNDS=5                 how often subject and reference take turns
 TAIN_LARGE=1             the sizes that the goals are stated for, where the usual run is smaller
@@ -40,8 +42,10 @@ if (values["cpu-prof"] !== undefined) process.env.BENCH_CPU_PROF = values["cpu-p
 if (values["heap-prof"] !== undefined) process.env.BENCH_HEAP_PROF = values["heap-prof"];
 const asked = (values.only ?? []).flatMap((one) => one.split(","));
 if (values.before !== undefined) {
-  if (asked.includes("exchanges")) await compareExchanges(resolve(values.before), resolve(import.meta.dirname, ".."));
-  else await compareCheckouts(resolve(values.before), asked);
+  const [before, after] = [resolve(values.before), resolve(import.meta.dirname, "..")];
+  if (asked.includes("exchanges")) await compareExchanges(before, after);
+  else if (asked.includes("walks")) await compareWalks(before, after);
+  else await compareCheckouts(before, asked);
   await shared.disposeAsync();
   process.exit();
 }
