@@ -3,8 +3,8 @@ import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ASKED_AFTER_MS, type CheckoutWorld, openCheckoutWorld } from "./checkout-world.ts";
-import { HOST } from "./exchange-requests.ts";
 import { freePort, openCoverage } from "./coverage.ts";
+import { HOST } from "./exchange-requests.ts";
 import { startProgram } from "./processes.ts";
 
 /** By each walk, the files of which at least one function runs, in the order of their names. */

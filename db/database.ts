@@ -1,9 +1,8 @@
+import { createHash } from "node:crypto";
 import pg from "pg";
 import { type Client, clientOf, limitStatements, openPool, type Pool, runWithin } from "./lending.ts";
 import type { Replicas } from "./replicas.ts";
 import { Pieces, type Sql, sql } from "./sql.ts";
-import { MAX_NAMED, StatementNames } from "./statement-names.ts";
-import { aboutStatement, aboutTransaction, type StatementTracing, summaryOf } from "./statement-tracing.ts";
 import { piecesQuery } from "./wire.ts";
 
 /** Where statements run: the pool, a connection of it, or a transaction. */
@@ -247,4 +246,79 @@ export function openDatabase(
       })
     : async () => false;
   return new Database({ pool, names: new StatementNames(MAX_NAMED), cancel, run: null, ...told });
+}
+
+/** A connection keeps each named statement, and filters combine without end: so the names are bounded. */
+const MAX_NAMED = 300;
+
+/** The names of prepared statements, by their texts. */
+export class StatementNames {
+  readonly #names = new Map<string, string>();
+  readonly #most: number;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Undefined: too many statements have names already. */
+  of(text: string): string | undefined {
+    let name = this.#names.get(text);
+    if (name === undefined && this.#names.size < this.#most) {
+      name = createHash("sha256").update(text).digest("hex").slice(0, 16);
+      this.#names.set(text, name);
+    }
+    return name;
+  }
+}
+
+/** Tells the statements of whatever is under way; see `Tracing`. */
+export interface StatementTracing {
+  readonly isOn: boolean;
+  within<T>(name: string, about: () => StatementAbout, run: () => Promise<T>): Promise<T>;
+}
+
+interface StatementAbout {
+  kind: "client";
+  attributes: Record<string, string>;
+}
+
+/** Neither a function nor the column of `extract(epoch from …)`. */
+const TABLE = /\b(?:from|into|update|join)\s+"?([a-z_]+)(?![a-z_.(])/;
+
+/** The kind of a statement and the first table that it names, such as `select issues`. Pure. */
+function summaryOf(text: string): string {
+  const [, verb = "statement"] = /^\s*(\w+)/.exec(text) ?? [];
+  const [, table] = TABLE.exec(text) ?? [];
+  return table === undefined ? verb : `${verb} ${table}`;
+}
+
+/** Values are no part of a statement's text; what is written out in it is left out as well. Pure. */
+function aboutStatement(text: string): StatementAbout {
+  const shown = text
+    .replaceAll(/'(?:[^']|'')*'/g, "?")
+    .replaceAll(/\s+/g, " ")
+    .trim();
+  return { kind: "client", attributes: { "db.system.name": "postgresql", "db.query.text": shown } };
+}
+
+function aboutTransaction(): StatementAbout {
+  return { kind: "client", attributes: { "db.system.name": "postgresql" } };
+}
+
+/**
+ * The results of statements of one transaction, which are sent without waiting for each other's answers. They run in order.
+ * @throws what went wrong first, once no statement is under way any more
+ */
+export async function together<const T extends readonly Promise<unknown>[]>(
+  statements: T,
+): Promise<{ -readonly [At in keyof T]: Awaited<T[At]> }> {
+  const outcomes = await Promise.allSettled(statements);
+  const failures = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+  if (failures.length > 0) throw failures.find((failure) => !isAftermath(failure)) ?? failures[0];
+  return await Promise.all(statements);
+}
+
+/** 25P02, in_failed_sql_transaction: an earlier statement has failed. */
+function isAftermath({ code, cause }: { code?: unknown; cause?: { code?: unknown } }): boolean {
+  return (cause?.code ?? code) === "25P02";
 }

@@ -1,18 +1,15 @@
 import { LRUCache } from "lru-cache";
 import { levelOf } from "../failure.ts";
-import type { Encoding } from "../http/encoding.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { Reply } from "../http/reply.ts";
+import type { Encoding, Reply } from "../http/reply.ts";
 import type { Kept, Recalled } from "../mirror/unchanged/kept.ts";
 import type { Standing, Standings } from "../mirror/unchanged/standings.ts";
 import type { ApiContext } from "./call.ts";
-import { type Caller, type Callers, classOf } from "./callers/caller.ts";
-import type { Credential } from "./callers/credential.ts";
-import type { Recognised, Stranger } from "./callers/payer.ts";
-import type { Bucket, CallerQuota, TakenQuota } from "./callers/quota.ts";
+import { type Caller, type Callers, type Credential, classOf } from "./callers/caller.ts";
+import type { Bucket, CallerQuota, Recognised, Stranger, TakenQuota } from "./callers/quota.ts";
 import { freshnessHeaders, wantsNoCache } from "./dialect/freshness.ts";
 import { isUnchanged, quotaLines } from "./dialect/reply.ts";
-import type { RequestIds } from "./dialect/request-id.ts";
+import type { RequestIds } from "./dialect/request.ts";
 import type { ApiMeter, RequestFigures } from "./metering.ts";
 import { type RenderedPage, shownStanding } from "./page.ts";
 

@@ -1,18 +1,17 @@
 import type { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
-import type { RequestHeaders } from "../http/exchange.ts";
+import { isRead, type RequestHeaders } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
 import type { ShownRepository } from "../mirror/read/shown-repository.ts";
 import type { Right, Sight } from "../mirror/read/sight.ts";
 import type { MirrorReader } from "../mirror/reader.ts";
-import type { Reading } from "../mirror/unchanged/reading.ts";
+import type { Reading } from "../mirror/unchanged/kept.ts";
 import type { Standings } from "../mirror/unchanged/standings.ts";
 import type { Caller, User } from "./callers/caller.ts";
 import type { CallerQuota } from "./callers/quota.ts";
 import type { RepositoryPermission } from "./callers/upstream-rights.ts";
 import { ApiFault } from "./dialect/fault.ts";
-import type { MediaType } from "./dialect/media-type.ts";
-import type { ApiVersion } from "./dialect/version.ts";
+import type { ApiVersion, MediaType } from "./dialect/request.ts";
 import type { ForwardCache } from "./forward/cache/cache.ts";
 import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import type { RenderedPage } from "./page.ts";
@@ -62,10 +61,6 @@ export interface Call {
   gone: AbortSignal;
   /** Names this request in error bodies and logs. */
   requestId: string;
-}
-
-export function isRead(method: string): boolean {
-  return method === "GET" || method === "HEAD";
 }
 
 /** A call below `/repos/{owner}/{repo}` or `/repositories/{id}`: its repository is mirrored and the caller may see it. */

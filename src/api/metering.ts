@@ -1,9 +1,8 @@
 import type { Histogram } from "prom-client";
 import type { Context } from "../context.ts";
-import type { Exchange } from "../http/exchange.ts";
+import { type Exchange, isRead } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
 import { BoundedLabel } from "../operations/metrics.ts";
-import { isRead } from "./call.ts";
 import type { Caller } from "./callers/caller.ts";
 import { type Served, type Source, Sparing } from "./callers/spared.ts";
 import { failureStatus } from "./dialect/failure.ts";

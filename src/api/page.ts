@@ -1,4 +1,4 @@
-import { compressed, type Encoding } from "../http/encoding.ts";
+import { compressed, type Encoding } from "../http/reply.ts";
 import { Kept } from "../mirror/unchanged/kept.ts";
 import type { Standing, Standings } from "../mirror/unchanged/standings.ts";
 import type { RepositoryPermission } from "./callers/upstream-rights.ts";

@@ -1,11 +1,10 @@
-import { type Fields, isObject, type Json, objectOf } from "../json.ts";
+import { type Fields, isObject, type Json, objectOf, parseStored } from "../json.ts";
 import { sees } from "../mirror/read/sight.ts";
-import { withoutReader } from "../mirror/render/public-keys.ts";
+import { isPublicKey, withoutReader } from "../mirror/render/public-keys.ts";
 import { type Audience, renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
 import type { ApiContext, Call } from "./call.ts";
 import { closenessOf, hasMirrorsRights, permissionsOf } from "./callers/permissions.ts";
 import { type Frame, joined } from "./dialect/elements.ts";
-import { withoutHiddenAddresses } from "./hidden-addresses.ts";
 
 export type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "version" | "caller" | "sight"> &
   Partial<Pick<Call, "met" | "reading" | "publicRights">>;
@@ -135,4 +134,43 @@ function restrictValue(value: Json, to: To, isWhole: boolean): Json {
     shown[key] = key === "temp_clone_token" && isRepository && inner !== null ? "" : kept;
   }
   return shown;
+}
+
+/** As a stored document has the address of a repository other than its own. */
+const ELSEWHERE = '"\\u0002/repos/';
+const NAMES = /"\\u0002\/repos\/([^/"{?#]+\/[^/"{?#]+)/g;
+/** Upstream's only key that names another repository's issue, beside those that are not known yet. */
+const PARENT = "parent_issue_url";
+
+type Looking = Pick<Call, "caller" | "sight"> & Partial<Pick<Call, "met">> & { ctx: { mirror: Mirror } };
+type Mirror = Pick<Call["ctx"]["mirror"], "repositories">;
+
+/**
+ * Documents without what names a repository that the caller does not see: the credential that read them for the mirror saw it. Where
+ * it cannot be seen the key is left out, as where there is no parent.
+ */
+async function withoutHiddenAddresses(call: Looking, documents: StoredDocument[]): Promise<StoredDocument[]> {
+  if (hasMirrorsRights(call.caller) || !documents.some(namesAnother)) return documents;
+  return await Promise.all(
+    documents.map(async (one) => (namesAnother(one) ? { ...one, document: await shown(call, one.document) } : one)),
+  );
+}
+
+function namesAnother({ document }: StoredDocument): boolean {
+  return document.includes(ELSEWHERE);
+}
+
+async function shown(call: Looking, document: string): Promise<string> {
+  const fields = parseStored<Fields>(document);
+  const kept: Fields = {};
+  for (const [key, value] of Object.entries(fields)) {
+    const isChecked = key === PARENT || !isPublicKey(key);
+    const names = isChecked ? [...JSON.stringify(value).matchAll(NAMES)].map(([, name = ""]) => name) : [];
+    const found = await Promise.all(names.map((name) => call.ctx.mirror.repositories.named(name, call.sight)));
+    if (found.includes(null)) continue;
+    // A kept answer ends once they are hidden.
+    for (const repository of found) if (repository) call.met?.add(repository.id);
+    kept[key] = value;
+  }
+  return JSON.stringify(kept);
 }

@@ -1,10 +1,11 @@
 import { type Sql, sql } from "../../db/sql.ts";
-import { PERMISSIONS, type Permission } from "../api/callers/kinds.ts";
 import {
   apiTokenId,
   createApiToken,
   type ListedToken,
   listApiTokens,
+  PERMISSIONS,
+  type Permission,
   revokeApiTokens,
   type TokenScope,
 } from "../api/callers/tokens.ts";

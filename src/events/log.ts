@@ -1,7 +1,6 @@
 import { announce } from "../../db/announcement.ts";
-import type { Transaction } from "../../db/database.ts";
+import { type Transaction, together } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
-import { together } from "../../db/together.ts";
 import type { Context } from "../context.ts";
 
 /** A delivery that is settled in the same transaction, and what it concerns. */

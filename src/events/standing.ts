@@ -3,7 +3,6 @@ import type { Context } from "../context.ts";
 import { faultOf } from "./address-guard.ts";
 import { lastSent } from "./sent.ts";
 import { listTargets, SealedSecretError, secretOf, type Target } from "./target.ts";
-import { type Backlog, waitingFor } from "./waiting.ts";
 
 /** A target, what came of its last request, and what is wrong with it. */
 export interface StandingTarget {
@@ -70,4 +69,25 @@ async function namesOf({ db }: Pick<Context, "db">, found: readonly Target[]): P
         : (names.get(`${scope.kind} ${scope.id}`) ?? `${scope.kind} ${scope.id}`),
     ]),
   );
+}
+
+/** How many events wait for a target. */
+interface Backlog {
+  /** How many repositories have events that it was not sent yet. */
+  repositories: number;
+  /** When the oldest event that waits was received; null: none waits. */
+  oldestAt: Date | null;
+  /** When the next failed event is tried again; null: none has failed. */
+  retryAt: Date | null;
+}
+
+/** By the targets' ids. A target without a backlog is left out. */
+async function waitingFor({ db }: Pick<Context, "db">): Promise<Map<number, Backlog>> {
+  const rows = await db.query<Backlog & { id: number }>(sql`
+    select c.target_id::float8 as id, count(*)::int as repositories, min(e.received_at) as "oldestAt",
+        min(c.retry_at) as "retryAt"
+      from target_cursors c left join lateral (select received_at from events
+        where repository_id = c.repository_id and id > c.done_id and id <= c.wanted_id order by id limit 1) e on true
+      where c.wanted_id > c.done_id group by c.target_id`);
+  return new Map(rows.map(({ id, ...waiting }) => [id, waiting]));
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { traceHeaders } from "../operations/tracing.ts";
+import { type Backoff, waitAfterMs } from "../work/backoff.ts";
 import { takeAsk } from "./asks.ts";
 import {
   type HeldCursor,
@@ -19,7 +20,6 @@ import {
 import { type HeldPayload, openPayload } from "./payload.ts";
 import { isAccepted, type SendOutcome, type TargetClient } from "./post.ts";
 import { type Message, requestTo, type TargetRequest } from "./request.ts";
-import { afterFailure } from "./retry.ts";
 import type { SendSlot } from "./send-slots.ts";
 import { noteSent, type Sending } from "./sent.ts";
 import { findTarget, SealedSecretError, sealAnew, secretOf, type Target, type TargetSecret } from "./target.ts";
@@ -307,4 +307,24 @@ function problemOf({ firstTriedAt }: HeldCursor, { status, reason }: SendOutcome
 /** The payload of an ask itself was made here, and is small. */
 function own(bytes: Buffer): HeldPayload {
   return { bytes, traceparent: null, [Symbol.dispose]: () => {} };
+}
+
+/** After some eleven failures an event is tried once an hour. */
+const BACKOFF: Backoff = { firstMs: 2_000, longestMs: 3_600_000 };
+
+/**
+ * The step after a target has not accepted an event. The event is tried again for `retryForMs`. Then it is given up if
+ * the target has accepted others meanwhile. If the target has accepted nothing, it is at fault and rests. Pure.
+ */
+function afterFailure(
+  { attempts, firstTriedAt }: Pick<HeldCursor, "attempts" | "firstTriedAt">,
+  { retryAfterMs }: Pick<SendOutcome, "retryAfterMs">,
+  at: { eventId: number; now: Date; acceptedAt: Date | null; retryForMs: number; random: () => number },
+): Step {
+  const { now, acceptedAt, retryForMs } = at;
+  if (firstTriedAt !== null && now.getTime() - firstTriedAt.getTime() >= retryForMs)
+    return acceptedAt !== null && acceptedAt > firstTriedAt ? { to: "next", doneId: at.eventId } : { to: "rest" };
+  const askedMs = Math.min(retryAfterMs ?? 0, retryForMs);
+  const waitMs = Math.max(waitAfterMs(attempts + 1, BACKOFF, at.random), askedMs);
+  return { to: "again", retryAt: new Date(now.getTime() + waitMs) };
 }

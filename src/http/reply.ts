@@ -1,3 +1,8 @@
+import type { ServerResponse } from "node:http";
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
+import type { Exchange } from "./exchange.ts";
+
 /** By their names, or as names and values in turn, which take less time to send. `send` adds to the reply's own. */
 export type ReplyHeaders = Readonly<Record<string, string>> | string[];
 
@@ -35,4 +40,165 @@ export function json(status: number, value: unknown, headers: Readonly<Record<st
     headers: { "Content-Type": "application/json; charset=utf-8", ...headers },
     body: JSON.stringify(value),
   };
+}
+
+/**
+ * Writes a reply to the socket; a promise, where that takes time.
+ * @param how.isLast the connection is closed behind it
+ * @param how.unreadMs how long the caller may leave a part of it unread; a stream has its own bound
+ */
+export function send(
+  exchange: Exchange,
+  response: ServerResponse,
+  reply: Reply,
+  { isLast, unreadMs }: { isLast: boolean; unreadMs: number },
+): Promise<void> | undefined {
+  const { status, body } = reply;
+  const head = flat(reply.headers);
+  if (isLast) head.push("Connection", "close");
+  if (reply.stream) {
+    response.writeHead(status, head);
+    return stream(response, reply.stream, unreadMs);
+  }
+  if (body === null) {
+    if (exchange.method !== "HEAD" && status !== 204 && status !== 304) head.push("Content-Length", "0");
+    response.writeHead(status, head);
+    end(response, null, unreadMs);
+    return undefined;
+  }
+  const encoding = encodingFor(exchange, reply);
+  if (exchange.method === "HEAD") {
+    // How long the body is once it is compressed is not known.
+    if (encoding === null) head.push("Content-Length", String(Buffer.byteLength(body)));
+    response.writeHead(status, head);
+    end(response, null, unreadMs);
+    return undefined;
+  }
+  const whole = (bytes: string | Buffer) => {
+    head.push("Content-Length", String(Buffer.byteLength(bytes)));
+    response.writeHead(status, head);
+    if (bytes.length > WRITTEN_AT_ONCE)
+      return write(response, typeof bytes === "string" ? Buffer.from(bytes) : bytes, unreadMs);
+    end(response, bytes, unreadMs);
+    return undefined;
+  };
+  if (encoding === null) return whole(body);
+  head.push("Content-Encoding", encoding);
+  return compressed(body, encoding, "once").then(whole);
+}
+
+/** Goes to the socket at once. More would hold the event loop for as long as the reader takes it. */
+const WRITTEN_AT_ONCE = 1024 * 1024;
+
+/** Writes a whole body, as fast as it is read. A caller who does not read would hold it in memory for ever. */
+async function write(response: ServerResponse, bytes: Buffer, unreadMs: number): Promise<void> {
+  let at = 0;
+  for (; bytes.length - at > WRITTEN_AT_ONCE; at += WRITTEN_AT_ONCE) {
+    if (response.write(bytes.subarray(at, at + WRITTEN_AT_ONCE))) continue;
+    if ((await drained(response, unreadMs)) !== "drained") return void response.destroy();
+  }
+  end(response, bytes.subarray(at), unreadMs);
+}
+
+/** Writes the last of an answer. Node.js drops a connection on which nothing moves for that long while a part is unread. */
+function end(response: ServerResponse, bytes: string | Buffer | null, unreadMs: number): void {
+  response.end(bytes);
+  // Most are with the kernel at once, and need no timer.
+  if (response.writableLength > 0) response.setTimeout(unreadMs);
+}
+
+/** A reply to a request that was never whole, as it goes over the wire. The connection is closed behind it. */
+export function rawText(reason: string, { status, headers, body }: Reply): string {
+  const head = [...flat(headers), "Content-Length", String(Buffer.byteLength(body ?? "")), "Connection", "close"];
+  const lines = Array.from({ length: head.length / 2 }, (_, at) => `${head[at * 2]}: ${head[at * 2 + 1]}\r\n`);
+  return `HTTP/1.1 ${status} ${reason}\r\n${lines.join("")}\r\n${body ?? ""}`;
+}
+
+/** The encoding in which this body travels; null: as it is. */
+function encodingFor({ headers }: Exchange, { body, isEncodable }: Reply): Encoding | null {
+  return isEncodable && body !== null ? encodingOf(body, headers["accept-encoding"]) : null;
+}
+
+/** Names and values in turn, as a list that can grow. */
+function flat(headers: ReplyHeaders): string[] {
+  if (isFlat(headers)) return headers;
+  const lines: string[] = [];
+  for (const name in headers) lines.push(name, headers[name] ?? "");
+  return lines;
+}
+
+async function stream(
+  response: ServerResponse,
+  write: (outlet: Outlet) => Promise<void>,
+  unreadMs: number,
+): Promise<void> {
+  try {
+    await write({
+      write: (piece) => response.write(piece),
+      drained: (withinMs) => drained(response, withinMs),
+      onClose: (listener) => {
+        if (response.closed) listener();
+        else response.once("close", listener);
+      },
+      drop: () => response.destroy(),
+    });
+  } finally {
+    end(response, null, unreadMs);
+  }
+}
+
+async function drained(response: ServerResponse, withinMs: number): ReturnType<Outlet["drained"]> {
+  if (response.closed) return "gone";
+  const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<Outlet["drained"]>>>();
+  const onDrain = () => resolve("drained");
+  const onClose = () => resolve("gone");
+  const timer = setTimeout(() => resolve("unread"), withinMs);
+  response.once("drain", onDrain).once("close", onClose);
+  const outcome = await promise;
+  clearTimeout(timer);
+  response.off("drain", onDrain).off("close", onClose);
+  return outcome;
+}
+
+/** Smaller bodies gain nothing by it. */
+const THRESHOLD_BYTES = 1_024;
+const ENCODINGS = ["br", "gzip"] as const;
+export type Encoding = (typeof ENCODINGS)[number];
+
+/**
+ * The encoding for a body to a caller with this `Accept-Encoding`: the one that we like best among those they like
+ * best.
+ */
+export function encodingOf(body: string | Buffer, acceptEncoding: string | string[] | undefined): Encoding | null {
+  if (acceptEncoding === undefined || Buffer.byteLength(body) < THRESHOLD_BYTES) return null;
+  let chosen: { encoding: Encoding; weight: number } | null = null;
+  for (const one of [acceptEncoding].flat().join(",").toLowerCase().split(",")) {
+    const [name = "", ...parameters] = one.split(";").map((part) => part.trim());
+    // A caller that takes anything surely takes the older one.
+    const encoding = name === "*" ? "gzip" : ENCODINGS.find((known) => known === name);
+    const weight = Number(parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? 1);
+    if (!encoding || !(weight > 0)) continue;
+    if (!chosen || weight > chosen.weight || (weight === chosen.weight && encoding === ENCODINGS[0]))
+      chosen = { encoding, weight };
+  }
+  return chosen?.encoding ?? null;
+}
+
+/** How hard brotli tries: what is sent often is worth more of it. */
+const BROTLI_QUALITY = { once: 4, often: 5 };
+
+/** A whole body as it travels. */
+export async function compressed(
+  body: string | Buffer,
+  encoding: Encoding,
+  sent: keyof typeof BROTLI_QUALITY,
+): Promise<Buffer> {
+  if (encoding === "gzip") return promisify(gzip)(body);
+  return promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY[sent] } });
+}
+
+/** Whether `If-None-Match` names the tag. Compared weakly: compression turns a strong tag into a weak one. Pure. */
+export function namesTag(tags: string, tag: string): boolean {
+  const strong = (one: string) => one.trim().replace(/^W\//, "");
+  return tags.trim() === "*" || tags.split(",").some((one) => strong(one) === strong(tag));
 }

@@ -4,12 +4,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import type { Duplex } from "node:stream";
 import type { Logger } from "../operations/log.ts";
 import { type Tracing, UNTRACED } from "../operations/tracing.ts";
-import { TrustedProxies } from "./addresses.ts";
 import { HttpError, parserError } from "./errors.ts";
-import { Exchange } from "./exchange.ts";
-import type { Reply } from "./reply.ts";
+import { Exchange, TrustedProxies } from "./exchange.ts";
+import { type Reply, rawText, send } from "./reply.ts";
 import { decoded, type Handler, type Router } from "./router.ts";
-import { rawText, send } from "./send.ts";
 
 /** A request must have arrived whole within this time; 25 MB take it on a slow line. */
 const REQUEST_TIMEOUT_MS = 30_000;

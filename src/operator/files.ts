@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { namesTag } from "../http/entity-tag.ts";
-import type { Reply } from "../http/reply.ts";
+import { namesTag, type Reply } from "../http/reply.ts";
 import type { Route } from "../http/router.ts";
 import { GUARDS, STYLES } from "./pages.ts";
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { HookTarget } from "../config/hook-secrets.ts";
-import { isContentType } from "../http/body.ts";
+import { isContentType } from "../http/exchange.ts";
 import { DeliveryFault } from "./fault.ts";
 
 /** GitHub docs: payloads are capped at 25 MB; a larger event is not delivered at all. */

@@ -1,21 +1,17 @@
 import type { Context } from "../context.ts";
-import { BodyBudget, type HeldBody } from "../http/body-budget.ts";
 import { HttpError } from "../http/errors.ts";
-import type { Exchange } from "../http/exchange.ts";
+import { BodyBudget, type Exchange, type HeldBody } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";
 import type { Route } from "../http/router.ts";
-import { acceptDelivery } from "../inbox/accept.ts";
+import { acceptDelivery, openInboxWriter } from "../inbox/accept.ts";
 import { openDispatch } from "../inbox/dispatch.ts";
 import { RedisDisk } from "../inbox/redis-disk.ts";
-import { openInboxWriter } from "../inbox/writer.ts";
 import { BoundedLabel } from "../operations/metrics.ts";
-import { requireOf } from "./binding.ts";
-import { CommonSecret } from "./common-secret.ts";
 import { MAX_BODY_BYTES, readEnvelope, tooLarge } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
-import { readPayload } from "./payload.ts";
+import { readPayload, requireOf } from "./payload.ts";
 import { Refusals } from "./refusals.ts";
-import { Signatures } from "./verify.ts";
+import { CommonSecret, Signatures } from "./verify.ts";
 
 type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log" | "metrics" | "tracing">;
 

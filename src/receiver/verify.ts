@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { type HookTarget, hookSecret } from "../config/hook-secrets.ts";
+import type { Logger } from "../operations/log.ts";
 import { Threads, ThreadsBusyError, TooMuchWorkError } from "../work/threads.ts";
 import { type Envelope, emptyBody } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
@@ -55,4 +56,26 @@ function later(error: unknown): never {
   throw new DeliveryFault(503, "Too many large bodies are being checked at the moment: send it again later", {
     cause: error,
   });
+}
+
+/** Further hooks are not told apart. Once these are mended, the next start names the others. */
+const MOST_HOOKS = 1_000;
+
+/** Says once of each hook that it signs with WEBHOOK_SECRET itself, as hooks did that were made before each had its own. */
+export class CommonSecret {
+  readonly #log: Logger;
+  readonly #told = new Set<number>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  note({ hookId, target }: Pick<Envelope, "hookId" | "target">): void {
+    if (this.#told.has(hookId) || this.#told.size === MOST_HOOKS) return;
+    this.#told.add(hookId);
+    this.#log.warn(
+      { hookId, [target?.type ?? "target"]: target?.id },
+      "A hook signs with WEBHOOK_SECRET itself, which can sign for all: `tain hooks register` gives it its own",
+    );
+  }
 }

@@ -1,6 +1,6 @@
 import { buildSchema, getOperationAST, getVariableValues, parse } from "graphql";
 import { expect, test } from "vitest";
-import { MissingValues } from "../../src/api/graphql/missing-values.ts";
+import { MissingValues } from "../../src/api/graphql/result.ts";
 import { executePlan } from "../../src/api/graphql/run/execution.ts";
 import { Plans } from "../../src/api/graphql/run/plan.ts";
 import { openLog } from "../../src/operations/log.ts";

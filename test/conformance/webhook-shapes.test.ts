@@ -2,7 +2,7 @@ import examples from "@octokit/webhooks-examples" with { type: "json" };
 import { describe, expect, test } from "vitest";
 import type { Fields } from "../../src/json.ts";
 import { FOLLOWED_EVENTS } from "../../src/sync/deliveries/events.ts";
-import { mismatch } from "../../src/sync/deliveries/shapes.ts";
+import { mismatch } from "../../src/sync/deliveries/payload.ts";
 
 const all = (examples as unknown as { name: string; examples: Fields[] }[]).flatMap(({ name, examples: payloads }) =>
   payloads.map((payload) => ({ event: name, payload })),

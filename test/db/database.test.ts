@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { type Database, openDatabase, type Queries } from "../../db/database.ts";
+import { type Database, openDatabase, type Queries, together } from "../../db/database.ts";
 import { Pieces, sql } from "../../db/sql.ts";
-import { together } from "../../db/together.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 async function opened(maxConnections = 2): Promise<{ db: Database } & AsyncDisposable> {

@@ -2,10 +2,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { TrustedProxies } from "../../src/http/addresses.ts";
-import { BodyBudget, type HeldBody } from "../../src/http/body-budget.ts";
 import { HttpError } from "../../src/http/errors.ts";
-import { Exchange } from "../../src/http/exchange.ts";
+import { BodyBudget, Exchange, type HeldBody, TrustedProxies } from "../../src/http/exchange.ts";
 import { eventually } from "../support/patience.ts";
 
 const closing: (() => void)[] = [];

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { Kept } from "../../src/mirror/unchanged/kept.ts";
-import { Reading } from "../../src/mirror/unchanged/reading.ts";
+import { Kept, Reading } from "../../src/mirror/unchanged/kept.ts";
 import type { Standing } from "../../src/mirror/unchanged/standings.ts";
 
 /** Repositories whose revisions a test moves by hand. */

@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { DeliveryFault } from "../../src/receiver/fault.ts";
-import { RefusalLog } from "../../src/receiver/refusal-log.ts";
+import { RefusalLog } from "../../src/receiver/refusals.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

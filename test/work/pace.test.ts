@@ -1,8 +1,7 @@
 import { stat } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { joinedBytes, sendable } from "../../src/work/joining.ts";
-import { Pace } from "../../src/work/pace.ts";
+import { joinedBytes, Pace, sendable } from "../../src/work/pace.ts";
 
 /** Where the event loop hands out what came from outside: after timers, before immediates. */
 const arrival = () => new Promise<void>((resolve) => stat(".", () => resolve()));

@@ -1,8 +1,7 @@
 import type { Context } from "../../context.ts";
 import { Line, roomFor } from "../../work/line.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
-import type { Payer } from "./payer.ts";
-import type { CallerQuota } from "./quota.ts";
+import type { CallerQuota, Payer } from "./quota.ts";
 
 /** How many unknown credentials upstream is asked about at once. */
 const AT_ONCE = 8;

@@ -2,8 +2,7 @@ import type { HeldReleases } from "../../mirror/read/releases.ts";
 import { type Right, type Sight, sees } from "../../mirror/read/sight.ts";
 import type { Closeness } from "../../mirror/render/public-keys.ts";
 import type { Caller, User } from "./caller.ts";
-import { mayWriteKind, writesAll } from "./kinds.ts";
-import type { ApiToken } from "./tokens.ts";
+import { type ApiToken, mayWriteKind, writesAll } from "./tokens.ts";
 import { PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-rights.ts";
 
 /**

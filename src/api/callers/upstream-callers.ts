@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
+import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf, textOf } from "../../json.ts";
 import { type Sight, sightByKind } from "../../mirror/read/sight.ts";
@@ -13,10 +14,9 @@ import type { Received } from "../../upstream/client/transport.ts";
 import { limitOf } from "../../upstream/quota/headers.ts";
 import { jittered } from "../../work/backoff.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { requireAllowed } from "./allowed.ts";
 import type { AsStranger } from "./logins.ts";
-import { classOfRights, type Recognised } from "./payer.ts";
 import { PublicRights } from "./public-rights.ts";
+import { classOfRights, type Recognised } from "./quota.ts";
 import { hashOf } from "./tokens.ts";
 import { askRights, type RepositoryRights, unusable } from "./upstream-rights.ts";
 
@@ -253,4 +253,46 @@ function parsed(text: string): Json {
   } catch (cause) {
     throw new UpstreamUnavailableError("Upstream's answer is no JSON", "unreadable", { cause });
   }
+}
+
+interface Rule {
+  config: Pick<Config, "allowedUsers" | "allowedOrganizations">;
+  upstream: Pick<OnBehalf["identity"], "graphql">;
+}
+
+/**
+ * Admits the users that the operator has named, and the members of named organizations. Without names it admits everybody.
+ * @param login of the token's owner; an App's with its `[bot]`
+ * @throws ApiFault 403 for all others
+ * @throws UpstreamUnavailableError when the answer says nothing of the token
+ */
+async function requireAllowed({ config, upstream }: Rule, token: string, login: string): Promise<void> {
+  const { allowedUsers: users, allowedOrganizations: organizations } = config;
+  if (users.length === 0 && organizations.length === 0) return;
+  if (users.includes(login.toLowerCase())) return;
+  if (organizations.length > 0 && (await isMember(upstream, token, organizations))) return;
+  throw new ApiFault(
+    403,
+    `${login} may not use this mirror: its operator allows certain users and organizations only.`,
+  );
+}
+
+/**
+ * Whether the token's user is a member. A token without `read:org` may be refused here, or hear that it is no member;
+ * then it is not let in. This is not confirmed of GitHub.
+ */
+async function isMember(upstream: Rule["upstream"], token: string, organizations: readonly string[]): Promise<boolean> {
+  const names = organizations.map((_, at) => `$o${at}: String!`);
+  const fields = organizations.map((_, at) => `o${at}: organization(login: $o${at}) { viewerIsAMember }`);
+  const variables = Object.fromEntries(organizations.map((login, at) => [`o${at}`, login]));
+  const answer = await upstream.graphql({
+    token,
+    query: `query (${names.join(", ")}) { ${fields.join(" ")} }`,
+    variables,
+  });
+  const body = answer.status === 200 ? parseGraphql(answer.text) : null;
+  const isOfCaller = (type: string | null) =>
+    type === "NOT_FOUND" || type === "FORBIDDEN" || type === "INSUFFICIENT_SCOPES";
+  if (!body || body.errors.some(({ type }) => !isOfCaller(type))) throw unusable(answer);
+  return Object.values(objectOf(body.data)).some((one) => objectOf(one).viewerIsAMember === true);
 }

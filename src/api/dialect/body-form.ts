@@ -3,7 +3,7 @@ import type { Pace } from "../../work/pace.ts";
 import { mapElements } from "./elements.ts";
 import type { Rendered, TextHome } from "./markdown.ts";
 import type { MarkdownRenderer } from "./markdown-renderer.ts";
-import type { BodyForm } from "./media-type.ts";
+import type { BodyForm } from "./request.ts";
 
 /**
  * An answer's JSON with the bodies of its issues, pull requests, comments and reviews in the form that was asked for.

@@ -1,7 +1,7 @@
 /** Works on a long list of JSON element by element. As a whole it would hold the event loop for too long. */
 import type { Json } from "../../json.ts";
-import { joinedBytes } from "../../work/joining.ts";
 import type { Pace } from "../../work/pace.ts";
+import { joinedBytes } from "../../work/pace.ts";
 
 /** The beginning of a list, or of the results of a search, up to the first element. */
 const LIST = /^(?:\[|\{"total_count":\d+,"incomplete_results":(?:true|false),"items":\[)/;

@@ -4,7 +4,7 @@ import type { Reply } from "../../http/reply.ts";
 import type { ApiContext } from "../call.ts";
 import { ApiFault, faultBody, REST_DOCS } from "./fault.ts";
 import { dialectReply, JSON_TYPE } from "./reply.ts";
-import type { RequestIds } from "./request-id.ts";
+import type { RequestIds } from "./request.ts";
 
 /** The reply to a request that failed outside its route's own faults. @param path for the log */
 export function failureReply(

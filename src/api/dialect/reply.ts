@@ -1,15 +1,14 @@
 import { createHash, hash } from "node:crypto";
-import { encodingOf } from "../../http/encoding.ts";
-import { namesTag } from "../../http/entity-tag.ts";
+import type { Config } from "../../config.ts";
 import type { RequestHeaders } from "../../http/exchange.ts";
-import type { Reply } from "../../http/reply.ts";
+import { encodingOf, namesTag, type Reply } from "../../http/reply.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { Answer } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
 import type { Bucket, QuotaFigures } from "../callers/quota.ts";
+import type { Operation } from "../operation.ts";
 import { asBytes, indented } from "./elements.ts";
-import { type MediaType, mediaTypeHeader } from "./media-type.ts";
-import type { ApiVersion } from "./version.ts";
+import { type ApiVersion, type MediaType, mediaTypeHeader } from "./request.ts";
 
 /** Headers from GitHub's docs and recordings. HSTS is left to the proxy that ends TLS for this host. */
 const COMMON_HEADERS = {
@@ -164,4 +163,28 @@ export function isUnchanged(headers: Record<string, string>, request: RequestHea
   if (since === undefined || headers["Last-Modified"] === undefined) return false;
   const known = Date.parse(String(since));
   return !Number.isNaN(known) && Date.parse(headers["Last-Modified"]) <= known;
+}
+
+/** Headers that say which server this is. Clients take it for an enterprise server. */
+export function serverHeaders(
+  { enterpriseVersion }: Pick<Config, "enterpriseVersion">,
+  isEnterprise: boolean,
+): Record<string, string> {
+  return isEnterprise ? { "X-GitHub-Enterprise-Version": enterpriseVersion } : {};
+}
+
+/**
+ * The scopes that a classic token or an OAuth App's has, and those that the operation takes.
+ * @param scopes as upstream names them; null: the token is of another kind, which has none
+ * @param operation null: it is not served here, and what it takes is not known
+ */
+export function scopeHeaders(scopes: string | null, operation: Operation | null): Record<string, string> {
+  if (scopes === null) return {};
+  return { "X-OAuth-Scopes": scopes, "X-Accepted-OAuth-Scopes": operation === null ? "" : acceptedScopes(operation) };
+}
+
+/** The scopes that an operation accepts, as recorded of the service. They inform, and refuse nobody. */
+function acceptedScopes({ docs, run }: Operation): string {
+  if (docs.endsWith("/orgs/orgs#get-an-organization")) return "admin:org, read:org, repo, user, write:org";
+  return run.of === "service" || /\/rest\/(pulls\/|issues\/comments#)/.test(docs) ? "" : "repo";
 }

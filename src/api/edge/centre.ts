@@ -1,12 +1,11 @@
 import type { Context } from "../../context.ts";
-import type { Exchange } from "../../http/exchange.ts";
+import { type Exchange, isRead } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Json } from "../../json.ts";
 import { Outage } from "../../operations/outage.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import { Transport, type TransportLimits } from "../../upstream/client/transport.ts";
-import { isRead } from "../call.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { forwardedBody } from "../forward/body.ts";
 

@@ -1,7 +1,6 @@
-import type { Exchange } from "../../http/exchange.ts";
+import { type Exchange, isRead } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
-import { isRead } from "../call.ts";
-import { graphqlText } from "../dialect/body.ts";
+import { graphqlText } from "../dialect/request.ts";
 import type { Graphql } from "../graphql/handle.ts";
 import type { Match } from "../operation.ts";
 import type { Rest } from "../rest/handle.ts";

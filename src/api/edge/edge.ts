@@ -2,16 +2,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isPostgresOutage } from "../../../db/outage.ts";
 import { hasReached, type LogPosition } from "../../../db/replica.ts";
 import type { Context } from "../../context.ts";
-import type { Exchange } from "../../http/exchange.ts";
+import { type Exchange, isRead } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
 import { isForCentre } from "../../operations/at-centre.ts";
 import { UnsafePathError } from "../../upstream/client/paths.ts";
-import { isRead } from "../call.ts";
-import { MAX_BODY_BYTES } from "../dialect/body.ts";
 import { faultReply } from "../dialect/failure.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { asksFresh } from "../dialect/freshness.ts";
-import type { RequestIds } from "../dialect/request-id.ts";
+import { MAX_BODY_BYTES, type RequestIds } from "../dialect/request.ts";
 import { Centre, CentreAwayError } from "./centre.ts";
 import { POSITION_PATH, positionOf } from "./position.ts";
 

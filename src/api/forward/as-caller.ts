@@ -1,8 +1,9 @@
 import { reasonOf } from "../../failure.ts";
+import { isRead } from "../../http/exchange.ts";
 import { decoded } from "../../http/router.ts";
 import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
-import { type Answer, type Call, isRead } from "../call.ts";
+import type { Answer, Call } from "../call.ts";
 import type { Caller, User } from "../callers/caller.ts";
 import type { SeenRepository } from "./cache/cache.ts";
 import type { CacheableRead } from "./cache/kept-answers.ts";

@@ -1,4 +1,4 @@
-/** Forwarded writes: sent once, recorded, and what they touched read again before the answer leaves. */
+import { Readable } from "node:stream";
 import type { Json } from "../../json.ts";
 import { leaveThreads } from "../../mirror/store/lists.ts";
 import { nextRound, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
@@ -15,7 +15,9 @@ import type { Writer } from "../rest/writes/send.ts";
 import { isSuccess, markForRefresh, settle, type Write } from "../rest/writes/write.ts";
 import type { FollowUpRead } from "../rest/writes/write-reads.ts";
 import { beginTrace, type Trace, type TracedWrite } from "../trace/trace.ts";
-import { hold } from "./hold.ts";
+import { collected } from "./body.ts";
+
+/** Forwarded writes: sent once, recorded, and what they touched read again before the answer leaves. */
 
 /** A resource that a write may have changed, and its path at upstream; null: it is only asked about later. */
 export interface Thing extends ResourceKey {
@@ -269,4 +271,27 @@ async function storedOf({ db }: Writer["ctx"], touched: readonly Touched[]): Pro
 
 function nameOf({ kind, repositoryId, key }: ResourceKey): string {
   return `${kind} ${repositoryId} ${key}`;
+}
+
+/** The longest answer to a write that is held, to see what the write changed. A longer one is forwarded unread. */
+const MOST_HELD = 1024 * 1024;
+
+/**
+ * Reads the answer, and makes its body readable once more. `answer` is null if the body is no JSON, or too long.
+ * @throws as `collected`
+ */
+async function hold(answered: Opened): Promise<{ opened: Opened; answer: Json }> {
+  const held = await collected(answered.body, MOST_HELD, { of: "A write" });
+  const body = Readable.from("whole" in held ? [held.whole] : held.pieces);
+  body.once("close", () => answered.body.destroy());
+  return { opened: { ...answered, body }, answer: "whole" in held ? jsonOf(held.whole) : null };
+}
+
+function jsonOf(bytes: Buffer): Json {
+  try {
+    return JSON.parse(bytes.toString());
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
 }

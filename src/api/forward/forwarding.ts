@@ -1,8 +1,8 @@
-import type { RequestHeaders } from "../../http/exchange.ts";
+import { isRead, type RequestHeaders } from "../../http/exchange.ts";
 import type { Logger } from "../../operations/log.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional, Opened } from "../../upstream/client/opened.ts";
-import { type Answer, type Call, isRead } from "../call.ts";
+import type { Answer, Call } from "../call.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { isUnchanged } from "../dialect/reply.ts";

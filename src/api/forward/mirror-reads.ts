@@ -1,12 +1,13 @@
+import { isRead } from "../../http/exchange.ts";
 import { decoded } from "../../http/router.ts";
 import { wholeSight } from "../../mirror/read/sight.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
-import { type Answer, type Call, isRead } from "../call.ts";
+import type { Answer, Call } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
-import { readsRest } from "../callers/kinds.ts";
-import { repositoryIn } from "../dialect/addresses.ts";
+import { readsRest } from "../callers/tokens.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import { repositoryIn } from "../dialect/request.ts";
 import { restrictRead } from "../view.ts";
 import type { SeenRepository } from "./cache/cache.ts";
 import type { TokenViewer } from "./cache/proofs.ts";

@@ -18,8 +18,7 @@ import type {
   ReadAnswer as UpstreamAnswer,
 } from "../../upstream/client/upstream.ts";
 import type { Caller } from "../callers/caller.ts";
-import type { Payer } from "../callers/payer.ts";
-import type { CallerQuota } from "../callers/quota.ts";
+import type { CallerQuota, Payer } from "../callers/quota.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 
 /** A caller waits for the answer, so upstream gets no longer than the service itself would take. */

@@ -1,48 +1,51 @@
 import { execute, type GraphQLError } from "graphql";
 import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
-import { encodingOf } from "../../http/encoding.ts";
 import type { Exchange } from "../../http/exchange.ts";
-import type { Reply } from "../../http/reply.ts";
-import { Kept } from "../../mirror/unchanged/kept.ts";
-import { Reading } from "../../mirror/unchanged/reading.ts";
+import { encodingOf, type Reply } from "../../http/reply.ts";
+import { Kept, Reading } from "../../mirror/unchanged/kept.ts";
 import type { Standings } from "../../mirror/unchanged/standings.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
-import { sendable } from "../../work/joining.ts";
+import { sendable } from "../../work/pace.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
-import { apiAddress } from "../dialect/addresses.ts";
-import { graphqlText } from "../dialect/body.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
 import { freshnessHeaders } from "../dialect/freshness.ts";
-import { serverHeaders } from "../dialect/identity.ts";
 import { doubtHeaders, prefers } from "../dialect/prefer.ts";
-import { agentMissing, commonHeaders, hasAgent, quotaHeaders } from "../dialect/reply.ts";
-import type { RequestIds } from "../dialect/request-id.ts";
+import { agentMissing, commonHeaders, hasAgent, quotaHeaders, serverHeaders } from "../dialect/reply.ts";
+import { apiAddress, graphqlText, type RequestIds } from "../dialect/request.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import { encoded, ownBytes } from "../page.ts";
 import { forwardedReply } from "../rest/respond.ts";
 import type { StreamPlaces } from "../streams/places.ts";
-import { type Count, GraphqlCall } from "./call.ts";
+import { type Count, GraphqlCall, type IssueTexts, openIssueTexts } from "./call.ts";
 import { cursorsOf, namesUnmirrored } from "./forward/beyond.ts";
 import { forwardWhole, knowsAllNamed, mayBeForwarded } from "./forward/forward.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument } from "./forward/unknown.ts";
-import { MissingValues } from "./missing-values.ts";
 import { parseQuery, type Query } from "./parse.ts";
-import { type GraphqlProgress, reply } from "./respond.ts";
-import { bugIn, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
+import {
+  bugIn,
+  confirmedBefore,
+  freshnessOf,
+  type GraphqlProgress,
+  MissingValues,
+  quotaSpentText,
+  type Result,
+  reply,
+  resultOf,
+  resultText,
+  TimeLimit,
+  wentWrongText,
+} from "./result.ts";
 import { Documents, openValidation } from "./run/documents.ts";
 import { executePlan } from "./run/execution.ts";
-import { confirmedBefore, freshnessOf } from "./run/freshness.ts";
-import { type IssueTexts, openIssueTexts } from "./run/issue-texts.ts";
 import { answerKey, confirmationOfKept, type KeptResult, openAnswers } from "./run/kept-answers.ts";
 import { Plans } from "./run/plan.ts";
 import { apiSchema } from "./schema.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
 import { acceptsEventStream, EVENT_STREAM, eventStreamOnly } from "./subscribe/events.ts";
 import { Streams, type Subscriber } from "./subscribe/streams.ts";
-import { TimeLimit } from "./time-limit.ts";
 
 const DOCS = "https://docs.github.com/graphql";
 

@@ -10,10 +10,26 @@ import {
   isObjectType,
   isScalarType,
 } from "graphql";
+import type { Change, ChangesOf } from "../../events/log-reads.ts";
+import type { GraphqlCall } from "./call.ts";
+import { typedError } from "./errors.ts";
 import { mutationResolvers } from "./mutate/mutations.ts";
 import type { Node } from "./node.ts";
-import { queryResolvers, typeResolvers } from "./resolve/resolvers.ts";
-import { subscriptionFields } from "./subscribe/subscriptions.ts";
+import { accountNamed, accountResolvers, ownsRepositories } from "./resolve/accounts.ts";
+import { checkResolvers } from "./resolve/checks.ts";
+import { commitResolvers } from "./resolve/commits.ts";
+import { type TypeResolvers, withRight } from "./resolve/fields.ts";
+import { issue, pullRequest } from "./resolve/issues.ts";
+import { label, milestone } from "./resolve/labels-milestones.ts";
+import { nodeOf, requireRepositoryNamed, resourceAt } from "./resolve/lookups.ts";
+import { refResolvers } from "./resolve/refs.ts";
+import { releaseResolvers } from "./resolve/releases.ts";
+import { repository } from "./resolve/repository.ts";
+import { topicResolvers } from "./resolve/repository-details.ts";
+import { reviewResolvers } from "./resolve/reviews.ts";
+import { search } from "./resolve/search.ts";
+import { threadResolvers } from "./resolve/threads.ts";
+import type { FieldInfo } from "./run/plan.ts";
 
 /** The schema that is served, with the resolver of each field. */
 export function apiSchema(): GraphQLSchema {
@@ -49,3 +65,104 @@ function checkedTime(value: unknown): string {
     `Could not parse a DateTime from ${JSON.stringify(value)}: it should look like 2026-01-31T12:00:00Z`,
   );
 }
+
+const typeResolvers: Record<string, TypeResolvers> = {
+  ...accountResolvers,
+  Repository: repository,
+  Issue: issue,
+  PullRequest: pullRequest,
+  RepositoryTopic: topicResolvers,
+  Label: label,
+  Milestone: milestone,
+  ...reviewResolvers,
+  ...threadResolvers,
+  ...checkResolvers,
+  ...commitResolvers,
+  ...releaseResolvers,
+  ...refResolvers,
+};
+
+/** How many ids a query may name at once; more are refused. */
+const MAX_IDS = 100;
+
+type RootResolver = (root: unknown, args: never, call: GraphqlCall, info: FieldInfo) => unknown;
+
+const queryResolvers: Record<string, RootResolver> = {
+  viewer: async (_root, _args, call) => {
+    const viewer = await call.user(call.caller.userId);
+    if (viewer) return viewer;
+    call.lacks();
+    throw typedError("NOT_FOUND", "The account that this token answers as is not mirrored.");
+  },
+  user: async (_root, { login }: { login: string }, call) =>
+    accountNamed(call, login, "User", (kind) => kind === "User"),
+  organization: async (_root, { login }: { login: string }, call) =>
+    accountNamed(call, login, "Organization", (kind) => kind === "Organization"),
+  repositoryOwner: async (_root, { login }: { login: string }, call) => {
+    const found = await call.userNamed(login);
+    if (found && ownsRepositories(found)) return found;
+    call.lacks();
+    return null;
+  },
+  repository: (
+    _root,
+    { owner, name: repo, followRenames }: { owner: string; name: string; followRenames?: boolean | null },
+    call,
+  ) => requireRepositoryNamed(call, owner, repo, followRenames ?? true),
+  node: (_root, { id }: { id: string }, call) => nodeOf(call, id),
+  nodes: (_root, { ids }: { ids: string[] }, call) => {
+    if (ids.length > MAX_IDS) {
+      throw typedError(
+        "ARGUMENT_LIMIT",
+        `You may not provide more than ${MAX_IDS} node ids; you provided ${ids.length}.`,
+      );
+    }
+    return ids.map((id) => nodeOf(call, id));
+  },
+  resource: (_root, { url }: { url: string }, call) => resourceAt(call, url),
+  search,
+  rateLimit: (_root, _args, { cost, figures }) =>
+    figures && {
+      cost: cost.points,
+      nodeCount: cost.nodeCount,
+      limit: figures.limit,
+      remaining: figures.remaining,
+      used: figures.used,
+      resetAt: `${new Date(figures.reset * 1_000).toISOString().slice(0, 19)}Z`,
+    },
+};
+
+/** A field of `Subscription`: what starts its stream, and what each event shows. */
+interface SubscriptionField {
+  subscribe: (root: unknown, args: { repositoryId: string }, call: GraphqlCall) => Promise<AsyncIterable<Change>>;
+  resolve: (change: Change, args: { repositoryId: string }, call: GraphqlCall) => unknown;
+}
+
+function changed(kind: ChangesOf["kind"], key: "issue" | "pullRequest"): SubscriptionField {
+  const right = kind === "issue" ? "issues" : "pulls";
+  return {
+    subscribe: async (_root, { repositoryId }, call) => {
+      const { repositoryId: id } = await repositoryNode(call, repositoryId);
+      return withRight(call, { repositoryId: id, right }, () => call.changes.open({ repositoryId: id, kind }));
+    },
+    resolve: async ({ number }, { repositoryId }, call) => {
+      // Rights are checked at each event: a caller who has lost sight of the repository hears no more of it.
+      const { repositoryId: id } = await repositoryNode(call, repositoryId);
+      const node = await withRight(call, { repositoryId: id, right }, () =>
+        call.numbered(kind === "issue" ? "Issue" : "PullRequest", id, number),
+      );
+      return { number, [key]: node };
+    },
+  };
+}
+
+async function repositoryNode(call: GraphqlCall, globalId: string): Promise<Node> {
+  const node = await nodeOf(call, globalId);
+  if (node.kind === "Repository") return node;
+  throw typedError("NOT_FOUND", `Could not resolve to Repository node with the global id of '${globalId}'.`);
+}
+
+const subscriptionFields: Record<string, SubscriptionField> = {
+  issueChanged: changed("issue", "issue"),
+  pullRequestChanged: changed("pull_request", "pullRequest"),
+};

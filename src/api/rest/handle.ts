@@ -1,40 +1,41 @@
-import type { Exchange } from "../../http/exchange.ts";
+import { type Exchange, isRead } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
-import type { Kept } from "../../mirror/unchanged/kept.ts";
-import { Reading } from "../../mirror/unchanged/reading.ts";
+import { type Kept, Reading } from "../../mirror/unchanged/kept.ts";
 import type { Standings } from "../../mirror/unchanged/standings.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
 import { isSafePath } from "../../upstream/client/paths.ts";
 import type { Again } from "../again.ts";
-import { type Answer, type ApiContext, type Call, isRead } from "../call.ts";
+import type { Answer, ApiContext, Call } from "../call.ts";
 import { type Caller, type Callers, sightOf } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import type { Source } from "../callers/spared.ts";
-import { apiAddress, pathInApi } from "../dialect/addresses.ts";
-import { bodyText } from "../dialect/body.ts";
 import { inForm } from "../dialect/body-form.ts";
 import { asBytes } from "../dialect/elements.ts";
 import { ApiFault, NotHeldFault, REST_DOCS, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
 import { asksFresh } from "../dialect/freshness.ts";
-import { scopeHeaders, serverHeaders } from "../dialect/identity.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
-import { mediaType, readAccept } from "../dialect/media-type.ts";
 import { doubtHeaders, notYet, prefers } from "../dialect/prefer.ts";
 import { knownQuery } from "../dialect/query.ts";
-import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
-import type { RequestIds } from "../dialect/request-id.ts";
-import { API_VERSIONS, apiVersion } from "../dialect/version.ts";
+import { agentMissing, dialectReply, hasAgent, scopeHeaders, serverHeaders } from "../dialect/reply.ts";
+import {
+  API_VERSIONS,
+  apiAddress,
+  apiVersion,
+  bodyText,
+  mediaType,
+  pathInApi,
+  type RequestIds,
+  readAccept,
+} from "../dialect/request.ts";
 import { forwardAsCaller, mayForwardAs } from "../forward/as-caller.ts";
 import { forward } from "../forward/forwarding.ts";
 import { readByMirror } from "../forward/mirror-reads.ts";
-import { notServed } from "../forward/not-served.ts";
-import { isServiceWord, serviceRoute } from "../forward/service-routes.ts";
+import { isServiceWord, notServed, serviceRoute } from "../forward/service-routes.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import type { Match, Operation } from "../operation.ts";
 import type { RenderedPage } from "../page.ts";
-import { keptOrRendered } from "./kept-pages.ts";
 import { forwardedReply, isOurJson, type RestProgress, refused, replyTo } from "./respond.ts";
-import { run } from "./run.ts";
+import { keptOrRendered, run } from "./run.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 

@@ -3,8 +3,7 @@ import { type AcrossFilter, findIssuesAcross } from "../../mirror/read/issues-ac
 import { findUser } from "../../mirror/read/users.ts";
 import { type Answer, type Call, ok, requireUser } from "../call.ts";
 import { notFound, unmirrored } from "../dialect/fault.ts";
-import { numberedLink } from "../dialect/link.ts";
-import { choice, directionParameter, moment } from "../dialect/query.ts";
+import { choice, directionParameter, moment, numberedLink } from "../dialect/query.ts";
 import { showEach } from "../view.ts";
 import { requireAccount } from "./accounts.ts";
 import { askedNames, askedType } from "./issues.ts";

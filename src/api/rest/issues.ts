@@ -13,8 +13,15 @@ import { findTransfer } from "../../mirror/store/transfers.ts";
 import { type Answer, moved, ok, type RepositoryCall } from "../call.ts";
 import { readCursor, writeCursor } from "../dialect/cursor.ts";
 import { ApiFault, invalid, notFound, unmirrored } from "../dialect/fault.ts";
-import { cursorLink, numberedLink } from "../dialect/link.ts";
-import { choice, directionParameter, moment, pageNumber, pageSize } from "../dialect/query.ts";
+import {
+  choice,
+  cursorLink,
+  directionParameter,
+  moment,
+  numberedLink,
+  pageNumber,
+  pageSize,
+} from "../dialect/query.ts";
 import { showFields, showList, showOne } from "../view.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
 import { requireRight, seenIn } from "./rights.ts";

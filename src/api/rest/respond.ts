@@ -1,13 +1,11 @@
-import { type Encoding, encodingOf } from "../../http/encoding.ts";
-import type { Exchange } from "../../http/exchange.ts";
-import type { Reply } from "../../http/reply.ts";
+import { type Exchange, isRead } from "../../http/exchange.ts";
+import { type Encoding, encodingOf, type Reply } from "../../http/reply.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { Again } from "../again.ts";
-import { type Answer, type ApiContext, type Call, isRead } from "../call.ts";
+import type { Answer, ApiContext, Call } from "../call.ts";
 import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";
 import { type ApiFault, faultBody } from "../dialect/fault.ts";
 import { freshnessHeaders } from "../dialect/freshness.ts";
-import type { MediaType } from "../dialect/media-type.ts";
 import {
   cacheHeaders,
   commonHeaders,
@@ -19,7 +17,7 @@ import {
   quotaHeaders,
   versionHeaders,
 } from "../dialect/reply.ts";
-import type { ApiVersion } from "../dialect/version.ts";
+import type { ApiVersion, MediaType } from "../dialect/request.ts";
 import type { RequestFigures } from "../metering.ts";
 import { encoded, type RenderedPage } from "../page.ts";
 

@@ -1,5 +1,6 @@
+import { isRead } from "../../http/exchange.ts";
 import { type Right, sees } from "../../mirror/read/sight.ts";
-import { isRead, type RepositoryCall, requireUser } from "../call.ts";
+import { type RepositoryCall, requireUser } from "../call.ts";
 import type { User } from "../callers/caller.ts";
 import { mayWrite, notAccessible } from "../callers/permissions.ts";
 import { ApiFault } from "../dialect/fault.ts";

@@ -1,5 +1,5 @@
 import type { Config } from "../../config.ts";
-import type { Payer } from "../callers/payer.ts";
+import type { Payer } from "../callers/quota.ts";
 
 /** How many streams of this process are open, by whose quota they draw on. */
 export class StreamPlaces {

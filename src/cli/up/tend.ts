@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { writesAll } from "../../api/callers/kinds.ts";
-import { ApiTokens, createApiToken } from "../../api/callers/tokens.ts";
+import { ApiTokens, createApiToken, writesAll } from "../../api/callers/tokens.ts";
 import { instanceFile } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import { rootReasonOf, wholeReasonOf } from "../../failure.ts";

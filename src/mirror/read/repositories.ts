@@ -3,11 +3,10 @@ import { COMPARED_REVISION, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { Gather } from "../../work/gather.ts";
-import { Kept, type Recalled } from "../unchanged/kept.ts";
-import type { Reading } from "../unchanged/reading.ts";
+import { Kept, type Reading, type Recalled } from "../unchanged/kept.ts";
 import type { Standing, Standings } from "../unchanged/standings.ts";
 import { mirroredWhere, SHOWN_COLUMNS, type ShownRepository } from "./shown-repository.ts";
-import { type Sight, sees } from "./sight.ts";
+import { type Sight, sees, visible } from "./sight.ts";
 
 /** Enough for 10,000 names, roughly. */
 const MAX_NAME_BYTES = 10 * 1024 * 1024;
@@ -123,4 +122,49 @@ async function findNumbered(db: Database, ids: readonly number[]): Promise<(Show
   );
   const found = new Map(rows.map((row) => [row.id, row]));
   return ids.map((id) => found.get(id) ?? null);
+}
+
+/** Upstream's confirmation of the rows that an answer shows. */
+export interface Confirmation {
+  /** The oldest confirmation of all that is shown, by our clock; null: a part was never confirmed. */
+  confirmedAt: Date | null;
+  /** The parts that upstream did not show then, as answers name them; null: none. */
+  missing: string | null;
+}
+
+/** The confirmation of several repositories together; undefined: there are none. Pure. */
+export function joinConfirmations(all: Iterable<Confirmation>): Confirmation | undefined {
+  let joined: Confirmation | undefined;
+  for (const { confirmedAt, missing } of all) {
+    if (joined === undefined) joined = { confirmedAt, missing };
+    else {
+      const isOlder = joined.confirmedAt !== null && (confirmedAt === null || confirmedAt < joined.confirmedAt);
+      if (isOlder) joined.confirmedAt = confirmedAt;
+      joined.missing = joinParts([joined.missing, missing]);
+    }
+  }
+  return joined;
+}
+
+function joinParts(lists: readonly (string | null)[]): string | null {
+  const parts = new Set(lists.flatMap((list) => list?.split(", ") ?? []));
+  return parts.size > 0 ? [...parts].join(", ") : null;
+}
+
+/** The confirmation of all repositories that are seen. */
+export async function findOldestConfirmation(db: Database, sight: Sight): Promise<Confirmation> {
+  const [row] = await db.prepared<{ oldest: Date | null; is_complete: boolean | null; missing: string[] | null }>(sql`
+    select min(s.confirmed_at) as oldest, bool_and(s.confirmed_at is not null) as is_complete,
+        array_agg(distinct s.parts_missing) filter (where s.parts_missing is not null) as missing
+      ${mirroredWhere(visible(sql`r`, sight, "metadata"))}`);
+  return { confirmedAt: row?.is_complete ? row.oldest : null, missing: joinParts(row?.missing ?? []) };
+}
+
+/** The confirmation of these repositories. Undefined: none of them is mirrored. */
+export async function findConfirmation(db: Database, ids: readonly number[]): Promise<Confirmation | undefined> {
+  return joinConfirmations(
+    await db.prepared<Confirmation>(sql`
+      select s.confirmed_at as "confirmedAt", s.parts_missing as missing from repository_syncs s
+        where s.repository_id = any(${ids}::bigint[])`),
+  );
 }

@@ -1,6 +1,5 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
-import { joinedBytes } from "../../work/joining.ts";
-import type { Pace } from "../../work/pace.ts";
+import { joinedBytes, type Pace } from "../../work/pace.ts";
 import {
   type Cut,
   MARK,
@@ -10,11 +9,18 @@ import {
   type TemplateReference,
   takeApart,
 } from "../store/template.ts";
-import type { Reading } from "../unchanged/reading.ts";
+import type { Reading } from "../unchanged/kept.ts";
 import { type Closeness, ONES_OWN, shownOf, withShown } from "./public-keys.ts";
-import { keyOf, type Mentioned, mentionedBy, sharedName, wholeRepository } from "./shared-row.ts";
-import { joinObjects, type SharedRows } from "./shared-rows.ts";
-import { ShownRows } from "./shown-rows.ts";
+import {
+  joinObjects,
+  keyOf,
+  type Mentioned,
+  mentionedBy,
+  type SharedRows,
+  ShownRows,
+  sharedName,
+  wholeRepository,
+} from "./shared-rows.ts";
 
 /** A stored document, as the reads of the mirror answer it. */
 export interface StoredDocument {

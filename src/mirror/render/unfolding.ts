@@ -2,9 +2,16 @@ import { type Fields, type Json, parseStored } from "../../json.ts";
 import type { Pace } from "../../work/pace.ts";
 import { literalOf, MARK, referenceOf, type TemplateReference } from "../store/template.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
-import { labelsHomeOf, type Mentioned, mentionedBy, type SharedRow, wholeRepository, wholeUser } from "./shared-row.ts";
-import type { SharedRows } from "./shared-rows.ts";
-import { ShownRows } from "./shown-rows.ts";
+import {
+  labelsHomeOf,
+  type Mentioned,
+  mentionedBy,
+  type SharedRow,
+  type SharedRows,
+  ShownRows,
+  wholeRepository,
+  wholeUser,
+} from "./shared-rows.ts";
 
 /** What one repository's documents refer to, by the references' marks; 0: documents outside repositories. */
 interface RepositoryUnfolding {

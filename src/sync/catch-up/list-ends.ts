@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { requireList } from "../../mirror/store/representation.ts";
+import { requireList } from "../../mirror/store/observation.ts";
 import type { Upstream } from "../../upstream/client/upstream.ts";
 import type { Validator } from "../../upstream/conditional/validators.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";

@@ -6,8 +6,15 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
-import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
-import { InvalidRepresentationError, keyIn, requireList } from "../../mirror/store/representation.ts";
+import {
+  InvalidRepresentationError,
+  joinObserved,
+  keyIn,
+  type Observed,
+  observe,
+  requireList,
+  type Seen,
+} from "../../mirror/store/observation.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";

@@ -2,7 +2,7 @@ import { alone } from "../../../db/alone.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/delivery.ts";
-import { requireList } from "../../mirror/store/representation.ts";
+import { requireList } from "../../mirror/store/observation.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";

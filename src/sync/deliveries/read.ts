@@ -3,21 +3,27 @@ import type { Config } from "../../config.ts";
 import type { Taken } from "../../inbox/settle.ts";
 import { isObject, type Json } from "../../json.ts";
 import { FRESH_MS } from "../../mirror/store/merge-rule.ts";
-import { type Observed, observe, type Seen, type Sighting } from "../../mirror/store/observation.ts";
+import {
+  InvalidRepresentationError,
+  keyIn,
+  type Observed,
+  observe,
+  type Seen,
+  type Sighting,
+} from "../../mirror/store/observation.ts";
 import type { ToldRef } from "../../mirror/store/refs.ts";
-import { InvalidRepresentationError, keyIn } from "../../mirror/store/representation.ts";
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
 import { FOLLOWED_EVENTS } from "./events.ts";
 import type { BornHead, Counting, RefreshAsk } from "./followed-event.ts";
 import {
   InvalidPayloadError,
+  mismatch,
   type Payload,
   type PayloadRepository,
   parsePayload,
   repositoryInPayload,
 } from "./payload.ts";
-import { mismatch } from "./shapes.ts";
 
 /** A delivery's content: what it shows, and what it leaves open. */
 export interface DeliveryContent {

@@ -1,6 +1,6 @@
 import type { Context } from "../../context.ts";
 import { arrivedFrom } from "../../inbox/arrivals.ts";
-import { requireList } from "../../mirror/store/representation.ts";
+import { requireList } from "../../mirror/store/observation.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import type { ReadAnswer } from "../../upstream/client/upstream.ts";
 import type { Validator } from "../../upstream/conditional/validators.ts";

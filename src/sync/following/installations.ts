@@ -5,7 +5,7 @@ import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, numberOf, objectOf } from "../../json.ts";
-import { requireList, requireRepository } from "../../mirror/store/representation.ts";
+import { requireList, requireRepository } from "../../mirror/store/observation.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";

@@ -2,7 +2,7 @@ import { MIRRORED } from "../../../db/schema/states.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
-import { requireList } from "../../mirror/store/representation.ts";
+import { requireList } from "../../mirror/store/observation.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { learnOwner, tokenOf, tokensWithoutOwner } from "../../upstream/credentials/token-owners.ts";

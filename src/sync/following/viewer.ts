@@ -1,8 +1,7 @@
 import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { observe } from "../../mirror/store/observation.ts";
-import { keyIn } from "../../mirror/store/representation.ts";
+import { keyIn, observe } from "../../mirror/store/observation.ts";
 
 /**
  * The user whose token mirrors upstream; `/user` answers as them to our own callers. With an App alone it is the

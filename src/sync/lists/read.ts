@@ -6,8 +6,7 @@ import { isOfHead, type ListName, noteVersions, type RestListName, storeListed }
 import { storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
-import { joinObserved, observeListed } from "../../mirror/store/observation.ts";
-import { requireList } from "../../mirror/store/representation.ts";
+import { joinObserved, observeListed, requireList } from "../../mirror/store/observation.ts";
 import { type Page, pages } from "../../upstream/client/pagination.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { replaceValidators } from "../../upstream/conditional/validators.ts";

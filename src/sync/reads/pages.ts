@@ -1,11 +1,9 @@
-import type { Transaction } from "../../../db/database.ts";
-import { together } from "../../../db/together.ts";
+import { type Transaction, together } from "../../../db/database.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { joinObserved, type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
-import { requireList } from "../../mirror/store/representation.ts";
+import { joinObserved, type Observed, observe, requireList, type Sighting } from "../../mirror/store/observation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { NEVER } from "../../upstream/client/answer.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";

@@ -2,7 +2,7 @@ import type { Context } from "../../context.ts";
 import type { Fields, Json } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
-import { countReviewComments } from "../deliveries/review-comment-counts.ts";
+import { countReviewComments } from "../deliveries/counts.ts";
 import type { GoneAccounts } from "./gone-accounts.ts";
 import type { Actor, Mergeability, Pull, Review } from "./graphql-pulls.ts";
 import { sightingOf } from "./pages.ts";

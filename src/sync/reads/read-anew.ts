@@ -1,8 +1,7 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
-import { requireList } from "../../mirror/store/representation.ts";
+import { joinObserved, type Observed, observe, requireList, type Seen } from "../../mirror/store/observation.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import { type IssuePlace, placeIn } from "../../mirror/store/transfers.ts";
 import { isDoubtful } from "../../upstream/client/doubts.ts";

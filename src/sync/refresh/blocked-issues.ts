@@ -1,11 +1,10 @@
 import type { Context } from "../../context.ts";
 import { numberOf, objectOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
-import { requireList } from "../../mirror/store/representation.ts";
+import { type Observed, observe, requireList, type Seen } from "../../mirror/store/observation.ts";
 import { pages } from "../../upstream/client/pagination.ts";
+import { isBlocking, issueAt } from "../deliveries/counts.ts";
 import type { Counting } from "../deliveries/followed-event.ts";
-import { isBlocking, issueAt } from "../deliveries/linked-issues.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 
 /**

@@ -1,6 +1,6 @@
+import { together } from "../../../db/database.ts";
 import { type MarkKind, WHOLE_KINDS, type WholeKind } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
-import { together } from "../../../db/together.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import {
@@ -22,7 +22,7 @@ import { NotYetError, UpstreamRefusedError } from "../../upstream/client/errors.
 import { Batches } from "../../work/batches.ts";
 import { Gather } from "../../work/gather.ts";
 import { refreshChecks } from "../checks/refresh.ts";
-import { marksForCounting } from "../deliveries/linked-issues.ts";
+import { marksForCounting } from "../deliveries/counts.ts";
 import { endOrPause } from "../following/pause.ts";
 import { RemovedError } from "../following/while-mirrored.ts";
 import { refreshLists } from "../lists/refresh.ts";

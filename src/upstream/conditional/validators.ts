@@ -1,6 +1,5 @@
-import type { Database, Queries, Transaction } from "../../../db/database.ts";
+import { type Database, type Queries, type Transaction, together } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
-import { together } from "../../../db/together.ts";
 import type { Stores } from "../../stores.ts";
 
 /** The means to ask one question again for free, with one credential. */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Context } from "../../../context.ts";
-import { namesTag } from "../../../http/entity-tag.ts";
 import type { RequestHeaders } from "../../../http/exchange.ts";
+import { namesTag } from "../../../http/reply.ts";
 import type { Conditional, Opened } from "../../../upstream/client/opened.ts";
 import { collected } from "../body.ts";
 import { keptOf, MOST_KEPT_BYTES, upstreamTagOf, type WholeAnswer } from "./keeping.ts";

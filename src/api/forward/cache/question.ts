@@ -1,7 +1,8 @@
+import { isRead } from "../../../http/exchange.ts";
 import { decoded } from "../../../http/router.ts";
-import { type Call, isRead } from "../../call.ts";
-import { repositoryIn } from "../../dialect/addresses.ts";
+import type { Call } from "../../call.ts";
 import { isLaidOut } from "../../dialect/reply.ts";
+import { repositoryIn } from "../../dialect/request.ts";
 import { type CacheableRead, digest } from "./kept-answers.ts";
 
 /**

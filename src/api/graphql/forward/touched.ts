@@ -6,8 +6,7 @@ import { findNodePlaces, type RepositoryNodeKind } from "../../../mirror/read/no
 import type { Sight } from "../../../mirror/read/sight.ts";
 import type { ApiContext } from "../../call.ts";
 import type { Thing, Touched } from "../../forward/forwarded-writes.ts";
-import { refsOfPull } from "../../forward/ref-writes.ts";
-import { commentThing, issueThings, repositoryThing } from "../../forward/touched.ts";
+import { commentThing, issueThings, refsOfPull, repositoryThing } from "../../forward/touched.ts";
 import { type IssueAddress, issuePlace } from "../../rest/writes/issue-writes.ts";
 import { type DecodedId, decodeId } from "../resolve/node-id.ts";
 

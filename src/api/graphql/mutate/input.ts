@@ -4,8 +4,8 @@ import { issuePlace } from "../../rest/writes/issue-writes.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
+import { rightFor } from "../resolve/fields.ts";
 import { nodeOf } from "../resolve/lookups.ts";
-import { rightFor } from "../resolve/rights.ts";
 import { writerOf } from "./perform.ts";
 
 /** What every input may carry. The payload returns it. */

@@ -4,10 +4,9 @@ import * as sources from "../../../mirror/read/connections/repositories.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
-import type { PageArguments } from "./connection.ts";
+import { type PageArguments, storedConnection } from "./connection.ts";
 import { databaseId, path, type Resolver, rest, type TypeResolvers } from "./fields.ts";
 import { requireRepositoryNamed } from "./lookups.ts";
-import { storedConnection } from "./stored-connection.ts";
 
 const actor: TypeResolvers = {
   id: rest("node_id"),

@@ -13,7 +13,7 @@ import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { actorOf, type Node } from "../node.ts";
 import type { FieldInfo } from "../run/plan.ts";
-import { selects } from "../run/selections.ts";
+import { selects } from "../run/plan.ts";
 import { type Connection, heldConnection, type PageArguments } from "./connection.ts";
 import {
   commitNode,
@@ -21,11 +21,11 @@ import {
   enumValue,
   ofRepository,
   onceRead,
+  readsCodeOf,
   rest,
   type TypeResolvers,
   upper,
 } from "./fields.ts";
-import { readsCodeOf } from "./rights.ts";
 
 /** A commit whose checks a field asks for. */
 interface CommitKey {

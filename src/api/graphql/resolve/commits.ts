@@ -9,7 +9,7 @@ import { typedError } from "../errors.ts";
 import { actorOf, type Node } from "../node.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { rollupOf } from "./checks.ts";
-import { type Connection, heldConnection, type PageArguments, pageRequest } from "./connection.ts";
+import { type Connection, heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
 import {
   commitNode,
   enumValue,
@@ -21,7 +21,6 @@ import {
   rest,
   type TypeResolvers,
 } from "./fields.ts";
-import { storedConnection } from "./stored-connection.ts";
 
 /** Whether the mirror holds this list of the pull request as a whole. */
 async function holds(call: GraphqlCall, list: ListName, { repositoryId, rest: { number } }: Node): Promise<boolean> {

@@ -1,17 +1,16 @@
 import { type Json, objectOf, rowsOf } from "../../../json.ts";
 import { issueComments, reviews } from "../../../mirror/read/connections/comments.ts";
-import type { Order } from "../../../mirror/read/connections/order.ts";
+import type { Order } from "../../../mirror/read/pages.ts";
 import { pullMerging } from "../mutate/pull-merging.ts";
 import { actorOf, type Node } from "../node.ts";
 import { ownsRepositories } from "./accounts.ts";
 import { rollupOf } from "./checks.ts";
 import { pullCommits, pullFiles } from "./commits.ts";
-import { type Connection, heldConnection, type PageArguments } from "./connection.ts";
+import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import { comment, enumValue, onceRead, requireShownRepository, rest, type TypeResolvers, upper } from "./fields.ts";
 import { pullReactionGroups, reactionGroups } from "./reactions.ts";
 import { embeddedRepository } from "./repository-details.ts";
 import { latestReviews, reviewRequests } from "./reviews.ts";
-import { storedConnection } from "./stored-connection.ts";
 import { pullThreads } from "./threads.ts";
 
 const issueOrPull: TypeResolvers = {

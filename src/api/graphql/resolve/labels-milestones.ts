@@ -2,7 +2,7 @@ import { type Above, issues } from "../../../mirror/read/connections/issues.ts";
 import { pulls } from "../../../mirror/read/connections/pulls.ts";
 import type { PageSource } from "../../../mirror/read/pages.ts";
 import type { Node } from "../node.ts";
-import type { PageArguments } from "./connection.ts";
+import { type PageArguments, storedConnection } from "./connection.ts";
 import {
   account,
   notMirrored,
@@ -14,9 +14,8 @@ import {
   rest,
   type TypeResolvers,
   upper,
+  withRight,
 } from "./fields.ts";
-import { withRight } from "./rights.ts";
-import { storedConnection } from "./stored-connection.ts";
 
 /** The issues and pull requests that have a label or a milestone. */
 function listedUnder(above: "label" | "milestone"): TypeResolvers {

@@ -1,8 +1,8 @@
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
+import { given } from "./fields.ts";
 import { decodeId } from "./node-id.ts";
-import { given } from "./rights.ts";
 
 /** The repository of this name. @throws GraphQLError NOT_FOUND, also for a repository that the caller may not see */
 export async function requireRepositoryNamed(

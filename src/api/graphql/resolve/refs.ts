@@ -1,22 +1,22 @@
 /** The fields of repositories that show branches and tags, and the fields of branches and tags. */
 import { objectOf, textOf } from "../../../json.ts";
-import type { Order } from "../../../mirror/read/connections/order.ts";
+import type { Order } from "../../../mirror/read/pages.ts";
 import { areRefsHeld, type FoundRef, findRefs, IS_PLACE_UNSURE, refSource } from "../../../mirror/read/refs.ts";
 import { type RefName, refNameOf } from "../../../mirror/store/refs.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
 import type { PageArguments } from "./connection.ts";
+import { storedConnection } from "./connection.ts";
 import {
   commitNode,
   notMirrored,
   ofRepository,
   type Resolver,
+  readsCodeOf,
   requireShownRepository,
   type TypeResolvers,
 } from "./fields.ts";
-import { readsCodeOf } from "./rights.ts";
-import { storedConnection } from "./stored-connection.ts";
 
 /** Hands the document to upstream. @throws GraphQLError if upstream may not answer it */
 function lacking(call: GraphqlCall): never {

@@ -1,24 +1,23 @@
 /** The fields of repositories that show releases, and the fields of releases. */
 import { type Fields, isObject, objectOf } from "../../../json.ts";
-import type { Order } from "../../../mirror/read/connections/order.ts";
+import type { Order } from "../../../mirror/read/pages.ts";
 import { findHeldReleases, findRelease, type HeldReleases, releaseSource } from "../../../mirror/read/releases.ts";
 import { seesDrafts } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { actorOf, type Node } from "../node.ts";
-import { heldConnection, type PageArguments } from "./connection.ts";
+import { heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import {
   databaseId,
   ofRepository,
   onceRead,
   path,
   type Resolver,
+  readsCodeOf,
   requireShownRepository,
   rest,
   type TypeResolvers,
 } from "./fields.ts";
-import { readsCodeOf } from "./rights.ts";
-import { storedConnection } from "./stored-connection.ts";
 
 /** Hands the document to upstream. @throws GraphQLError if upstream may not answer it */
 function lacking(call: GraphqlCall): never {

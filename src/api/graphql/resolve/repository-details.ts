@@ -8,10 +8,8 @@ import type { RepositoryPermission } from "../../callers/upstream-rights.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
-import { heldConnection, type PageArguments, pageRequest } from "./connection.ts";
-import { onceRead, type Resolver, requireShownRepository, type TypeResolvers } from "./fields.ts";
-import { withRight } from "./rights.ts";
-import { storedConnection } from "./stored-connection.ts";
+import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
+import { onceRead, type Resolver, requireShownRepository, type TypeResolvers, withRight } from "./fields.ts";
 
 async function rightsOf({ repositoryId, rest }: Node, call: GraphqlCall): Promise<Rights | null> {
   const { caller } = call;

@@ -7,22 +7,22 @@ import type { Right } from "../../../mirror/read/sight.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
-import type { PageArguments } from "./connection.ts";
+import { type KeptRows, type PageArguments, storedConnection } from "./connection.ts";
 import {
   account,
   databaseId,
   enumValue,
+  given,
   path,
   type Resolver,
   requireShownRepository,
   rest,
   type TypeResolvers,
+  withRight,
 } from "./fields.ts";
 import { repositoryRefs } from "./refs.ts";
 import { repositoryReleases } from "./releases.ts";
 import { repositoryDetails } from "./repository-details.ts";
-import { given, withRight } from "./rights.ts";
-import { type KeptRows, storedConnection } from "./stored-connection.ts";
 
 /**
  * A list of what belongs to a repository. A repository that is only known as a pull request's head has no such list.

@@ -6,7 +6,7 @@ import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { actorOf, type Node } from "../node.ts";
 import type { FieldInfo } from "../run/plan.ts";
-import { type Connection, heldConnection, type PageArguments } from "./connection.ts";
+import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import {
   comment,
   commitNode,
@@ -19,7 +19,6 @@ import {
   type TypeResolvers,
 } from "./fields.ts";
 import { reactionGroups } from "./reactions.ts";
-import { storedConnection } from "./stored-connection.ts";
 
 /** The number at the end of the address of an issue or pull request. */
 function numberIn(address: Json | undefined): number {

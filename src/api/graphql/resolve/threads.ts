@@ -5,9 +5,8 @@ import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { actorOf, type Node } from "../node.ts";
 import type { FieldInfo } from "../run/plan.ts";
-import { type PageArguments, pageRequest } from "./connection.ts";
+import { type PageArguments, pageRequest, storedConnection } from "./connection.ts";
 import { enumValue, ofRepository, type Resolver, rest, type TypeResolvers } from "./fields.ts";
-import { storedConnection } from "./stored-connection.ts";
 
 /** The threads of a pull request. Upstream answers if the mirror does not hold them all. */
 export const pullThreads: Resolver = async (

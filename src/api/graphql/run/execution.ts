@@ -6,7 +6,6 @@
 import { type GraphQLAbstractType, GraphQLError, locatedError } from "graphql";
 import type { Pace } from "../../../work/pace.ts";
 import { MissingValueError, resourceLimit } from "../errors.ts";
-import { Faults, pathOf, type ResponsePath } from "./faults.ts";
 import {
   concreteType,
   type Form,
@@ -15,7 +14,18 @@ import {
   type PlannedSelection,
   type VariableValues,
 } from "./plan.ts";
-import { flat, isIterable, isPromise, isShared, leafText, PIECE_CHARACTERS, propertyOf } from "./values.ts";
+import {
+  Faults,
+  flat,
+  isIterable,
+  isPromise,
+  isShared,
+  leafText,
+  PIECE_CHARACTERS,
+  pathOf,
+  propertyOf,
+  type ResponsePath,
+} from "./values.ts";
 
 /** The most values and text of one answer. A larger answer is refused as a whole, so that nobody waits for it. */
 const MAX_VALUES = 5_000_000;

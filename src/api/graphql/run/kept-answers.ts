@@ -1,6 +1,6 @@
 import { BREAK, type DefinitionNode, Kind, type OperationDefinitionNode, visit } from "graphql";
-import type { Encoding } from "../../../http/encoding.ts";
-import { type Confirmation, joinConfirmations } from "../../../mirror/read/confirmations.ts";
+import type { Encoding } from "../../../http/reply.ts";
+import { type Confirmation, joinConfirmations } from "../../../mirror/read/repositories.ts";
 import { Kept } from "../../../mirror/unchanged/kept.ts";
 import type { Standings } from "../../../mirror/unchanged/standings.ts";
 import { classOf, type User } from "../../callers/caller.ts";

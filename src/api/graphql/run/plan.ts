@@ -1,4 +1,3 @@
-/** An operation's selections, worked out once per document: the fields of each type, with their arguments. */
 import {
   type DefinitionNode,
   type FieldNode,
@@ -28,7 +27,8 @@ import {
   visit,
 } from "graphql";
 import { isKeepable } from "./kept-answers.ts";
-import { selects } from "./selections.ts";
+
+/** An operation's selections, worked out once per document: the fields of each type, with their arguments. */
 
 export type VariableValues = Extract<
   ReturnType<typeof getVariableValues>,
@@ -356,4 +356,29 @@ export function concreteType(
         : `Abstract type "${type}" was resolved to a type "${name}" that does not exist inside the schema.`,
     { nodes },
   );
+}
+
+/**
+ * Whether the test holds for a field that these fields select, directly or deeper, through fragments as well.
+ * @param options.isDeep false: only fields that are selected directly
+ */
+export function selects(
+  {
+    fieldNodes,
+    fragments,
+  }: { fieldNodes: readonly FieldNode[]; fragments: Readonly<Record<string, FragmentDefinitionNode>> },
+  test: (field: FieldNode) => boolean,
+  { isDeep = true }: { isDeep?: boolean } = {},
+): boolean {
+  const looked = new Set<string>();
+  const looksIn = (set: SelectionSetNode | undefined): boolean =>
+    set?.selections.some((selection) => {
+      if (selection.kind === Kind.FIELD) return test(selection) || (isDeep && looksIn(selection.selectionSet));
+      if (selection.kind === Kind.INLINE_FRAGMENT) return looksIn(selection.selectionSet);
+      const { value: name } = selection.name;
+      if (looked.has(name)) return false;
+      looked.add(name);
+      return looksIn(fragments[name]?.selectionSet);
+    }) ?? false;
+  return fieldNodes.some(({ selectionSet }) => looksIn(selectionSet));
 }

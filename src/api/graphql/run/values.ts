@@ -1,6 +1,7 @@
-/** Reads the values that resolvers answer, and writes them as the text of an answer. */
-import type { GraphQLLeafType } from "graphql";
+import type { GraphQLError, GraphQLLeafType } from "graphql";
 import type { FieldInfo } from "./plan.ts";
+
+/** Reads the values that resolvers answer, and writes them as the text of an answer. */
 
 /** The value of a field without a resolver of its own: the property, or the result if the property is a function. */
 export function propertyOf(source: unknown, info: FieldInfo, args: unknown, context: unknown): unknown {
@@ -65,4 +66,39 @@ interface Shared {
 /** A resource that one answer may show at many places. */
 export function isShared(value: unknown): value is Shared {
   return typeof value === "object" && value !== null && "rest" in value;
+}
+
+/** The place of a value in the answer. */
+export interface ResponsePath {
+  above: ResponsePath | undefined;
+  key: string | number;
+}
+
+export function pathOf(place: ResponsePath): (string | number)[] {
+  const path: (string | number)[] = [];
+  for (let at: ResponsePath | undefined = place; at; at = at.above) path.push(at.key);
+  return path.reverse();
+}
+
+/** Collects the errors of one answer. */
+export class Faults {
+  /** The errors that the answer shows. */
+  readonly errors: GraphQLError[] = [];
+  /** The places that are null because of an error. Errors below such a place are not shown. */
+  readonly #nulled = new Set<string>();
+  #count = 0;
+
+  /** How many errors occurred, shown or not. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** @param path the path of the value that is null because of the error */
+  add(error: GraphQLError, path: readonly (string | number)[]): void {
+    this.#count += 1;
+    for (let length = path.length; length >= 0; length--)
+      if (this.#nulled.has(JSON.stringify(path.slice(0, length)))) return;
+    this.#nulled.add(JSON.stringify(path));
+    this.errors.push(error);
+  }
 }

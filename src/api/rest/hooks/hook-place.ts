@@ -1,9 +1,10 @@
 import type { Scope } from "../../../events/target.ts";
+import { isRead } from "../../../http/exchange.ts";
 import type { Fields, Json } from "../../../json.ts";
 import { findUser, findUserByLogin } from "../../../mirror/read/users.ts";
 import { failureOf, messageOf } from "../../../upstream/client/answer.ts";
 import { UpstreamRefusedError, UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
-import { type Call, isRead, type RepositoryCall } from "../../call.ts";
+import type { Call, RepositoryCall } from "../../call.ts";
 import { mayHook, notAccessible } from "../../callers/permissions.ts";
 import { ApiFault, notFound } from "../../dialect/fault.ts";
 import { readFault } from "../../forward/upstream-for-callers.ts";

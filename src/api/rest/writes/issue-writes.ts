@@ -5,8 +5,7 @@
 import { type Fields, type Json, objectOf, textOf } from "../../../json.ts";
 import { isMirroredPull } from "../../../mirror/read/pulls.ts";
 import type { Stored } from "../../../mirror/store/merge-rule.ts";
-import { observe } from "../../../mirror/store/observation.ts";
-import { keyIn } from "../../../mirror/store/representation.ts";
+import { keyIn, observe } from "../../../mirror/store/observation.ts";
 import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
 import { referenceId, strip } from "../../../mirror/store/template.ts";
 import type { ApiContext } from "../../call.ts";

@@ -1,7 +1,6 @@
 /** Writes about pull requests, reviews and review comments: what each sends, and what its success changes. */
 import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../../json.ts";
-import { observe } from "../../../mirror/store/observation.ts";
-import { keyIn } from "../../../mirror/store/representation.ts";
+import { keyIn, observe } from "../../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../../mirror/store/resource.ts";
 import { referenceId } from "../../../mirror/store/template.ts";
 import { counts, type IssueAddress, openCount, type RepositoryAddress, readOf, sides } from "./issue-writes.ts";

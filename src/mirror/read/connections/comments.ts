@@ -1,6 +1,5 @@
 import { sql } from "../../../../db/sql.ts";
-import type { PageSource } from "../pages.ts";
-import { BIGINT, direction, type Order, TIMESTAMP } from "./order.ts";
+import { BIGINT, direction, type Order, type PageSource, TIMESTAMP } from "../pages.ts";
 
 export function issueComments(orderBy: Order | null | undefined): PageSource {
   return {

@@ -1,8 +1,7 @@
 import { type Sql, sql } from "../../../../db/sql.ts";
 import { IN_STATE, type IssueFilter, isNarrow, issueConditions, labelCondition, listedConditions } from "../issues.ts";
 import { type IssueState, inLabelList, labelLists } from "../label-lists.ts";
-import type { PageSource } from "../pages.ts";
-import { direction, INTEGER, type Order, type SortKey, TIMESTAMP } from "./order.ts";
+import { direction, INTEGER, type Order, type PageSource, type SortKey, TIMESTAMP } from "../pages.ts";
 
 export interface IssuesArguments {
   orderBy?: Order | null;

@@ -1,7 +1,17 @@
 import { sql } from "../../../../db/sql.ts";
-import type { PageSource } from "../pages.ts";
+import {
+  BIGINT,
+  contains,
+  direction,
+  INTEGER,
+  type Order,
+  type PageSource,
+  type SortKey,
+  TEXT,
+  TIMESTAMP,
+  time,
+} from "../pages.ts";
 import { assignable } from "../users.ts";
-import { BIGINT, contains, direction, INTEGER, type Order, type SortKey, TEXT, TIMESTAMP, time } from "./order.ts";
 
 export function labels({ orderBy, query }: { orderBy?: Order | null; query?: string | null }): PageSource {
   return {

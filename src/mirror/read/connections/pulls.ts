@@ -1,7 +1,6 @@
 import { sql } from "../../../../db/sql.ts";
-import type { PageSource } from "../pages.ts";
+import { direction, INTEGER, type Order, type PageSource, type SortKey, TIMESTAMP } from "../pages.ts";
 import { type Above, anyLabel, under } from "./issues.ts";
-import { direction, INTEGER, type Order, type SortKey, TIMESTAMP } from "./order.ts";
 
 export interface PullsArguments {
   orderBy?: Order | null;

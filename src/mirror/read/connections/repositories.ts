@@ -1,8 +1,7 @@
 import { type Sql, sql } from "../../../../db/sql.ts";
-import type { PageSource } from "../pages.ts";
+import { direction, INTEGER, type Order, type PageSource, type SortKey, TEXT, time } from "../pages.ts";
 import { MIRRORED_REPOSITORIES } from "../shown-repository.ts";
 import { type Sight, visible } from "../sight.ts";
-import { direction, INTEGER, type Order, type SortKey, TEXT, time } from "./order.ts";
 
 export interface RepositoriesArguments {
   affiliations?: string[] | null;

@@ -1,0 +1,191 @@
+import { type Queries, type Transaction, together } from "../../../db/database.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
+import { sql } from "../../../db/sql.ts";
+import { isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
+import { type Mark, nextRound } from "../../mirror/store/marks.ts";
+import { findStored } from "../../mirror/store/merge.ts";
+import { REPLICA_LAG_MS, type Stored } from "../../mirror/store/merge-rule.ts";
+import {
+  keyIn,
+  type Observed,
+  observe,
+  requireNumberIn,
+  type Seen,
+  type Sighting,
+} from "../../mirror/store/observation.ts";
+import type { ResourceKey } from "../../mirror/store/resource.ts";
+import type { Counting, RefreshAsk } from "./followed-event.ts";
+import type { Payload } from "./payload.ts";
+
+/**
+ * Events of links show two issues, perhaps of two repositories. Each repository is told, so the other's issue is left out.
+ * @param names the keys of the two in the payload
+ */
+export function observeLinked(payload: Payload, at: Sighting, names: readonly string[]): Observed[] {
+  return names
+    .filter((name) => isOwn(payload, name))
+    .map((name) => {
+      const issue = payload[name] ?? null;
+      return observe(
+        "issue",
+        isOrphan(payload, name) && isObject(issue) ? { ...issue, parent_issue_url: null } : issue,
+        at,
+      );
+    });
+}
+
+/** An issue without a parent lacks a key, and only a read shows that. */
+export function askLinked(payload: Payload): Omit<RefreshAsk, "repositoryId">[] {
+  return isOwn(payload, "sub_issue") && isOrphan(payload, "sub_issue")
+    ? [{ kind: "issue", key: keyIn("issue", payload.sub_issue) }]
+    : [];
+}
+
+/** A sub-issue that was taken from its parent. */
+function isOrphan({ action, ...payload }: Payload, name: string): boolean {
+  return (
+    name === "sub_issue" && action?.endsWith("_removed") === true && !("parent_issue_url" in objectOf(payload[name]))
+  );
+}
+
+/**
+ * Whether the issue belongs to the payload's own repository. A payload may name the repository of the other issue; some
+ * leave it out.
+ */
+function isOwn({ repository, ...payload }: Payload, name: string): boolean {
+  if (!isObject(payload[name])) return false;
+  const { id, url } = objectOf(repository);
+  const given = objectOf(payload[`${name}_repo`]).id;
+  return given === undefined ? objectOf(payload[name]).repository_url === url : given === id;
+}
+
+const COUNTED: ReadonlySet<string> = new Set(["closed", "reopened", "deleted", "transferred"]);
+
+/** The parent of an issue that was closed, opened again or deleted: no event tells of its summary. */
+export function countingParent({ action = "", issue }: Payload): Counting[] {
+  const parent = COUNTED.has(action) ? issueAt(objectOf(issue).parent_issue_url) : null;
+  return parent ? [{ ...parent, key: "sub_issues_summary" }] : [];
+}
+
+/** Whether other issues wait for this one. Only a list at upstream says which. */
+export function isBlocking(issue: Json | undefined): boolean {
+  return (numberOf(objectOf(objectOf(issue).issue_dependencies_summary).total_blocking) ?? 0) > 0;
+}
+
+/**
+ * Asks for an issue that was closed or reopened while others wait for it. Its read also reads the waiting issues
+ * (`blocked-issues.ts`).
+ */
+export function askBlocking({ action = "", issue }: Payload): Omit<RefreshAsk, "repositoryId">[] {
+  const isMoved = action === "closed" || action === "reopened";
+  return isMoved && isBlocking(issue) ? [{ kind: "issue", key: keyIn("issue", issue) }] : [];
+}
+
+/** The issue at an address of upstream's API; null: it is no such address. */
+export function issueAt(address: Json | undefined): { fullName: string; number: number } | null {
+  const [, fullName, number] = /\/repos\/([^/]+\/[^/]+)\/issues\/(\d{1,9})$/.exec(textOf(address) ?? "") ?? [];
+  return fullName === undefined ? null : { fullName, number: Number(number) };
+}
+
+/** A mark for each of these issues that is mirrored, for the next common question. */
+export async function marksForCounting(
+  tx: Pick<Transaction, "query">,
+  counting: readonly Counting[],
+  askedAt: Date,
+): Promise<Mark[]> {
+  if (counting.length === 0) return [];
+  const rows = await tx.query<{ repositoryId: number; number: number; key: Counting["key"] }>(sql`
+    select distinct i.repository_id::float8 as "repositoryId", i.number, x.key
+      from json_to_recordset(${JSON.stringify(counting)}::json) as x("fullName" text, number integer, key text)
+      join repositories r on lower(r.full_name) = lower(x."fullName") and r.deleted_at is null
+      join repository_syncs s on s.repository_id = r.id and ${MIRRORED}
+      join issues i on i.repository_id = r.id and i.number = x.number and i.deleted_at is null order by 1, 2, 3`);
+  const notBefore = nextRound(askedAt, REPLICA_LAG_MS);
+  return rows.map(({ repositoryId, number, key }) => ({
+    ...{ kind: "issue", repositoryId, key: number, keys: [key], askedAt, notBefore },
+  }));
+}
+
+/** A pull request, wherever it is known of. */
+type PullKey = Pick<ResourceKey, "repositoryId" | "key">;
+
+/** How many comments on their diffs the mirror has, by `repositoryId/number`; those without any are left out. */
+export async function countReviewComments(queries: Queries, pulls: readonly PullKey[]): Promise<Map<string, number>> {
+  const repositoryIds = pulls.map(({ repositoryId }) => repositoryId);
+  const numbers = pulls.map(({ key }) => key);
+  const rows = await queries.prepared<{ pull: string; count: number }>(sql`
+    select x.r || '/' || x.n as pull, count(*)::int as count
+      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) as x(r, n)
+      join pull_request_review_comments c on c.repository_id = x.r and c.pull_number = x.n and c.deleted_at is null group by x.r, x.n`);
+  return new Map(rows.map(({ pull, count }) => [pull, count]));
+}
+
+/**
+ * How comments on diffs change `review_comments` of their pull requests, which their webhooks leave out. Upstream's
+ * last count may include comments that we have still to hear of. So a new comment only raises the count, and a deleted
+ * one only lowers it. To be called before the comments are merged, in the same transaction.
+ */
+export async function observeCounts(tx: Transaction, seen: readonly Seen[], now: Date): Promise<Seen[]> {
+  const comments = seen.filter(({ kind }) => kind === "review_comment");
+  if (comments.length === 0) return [];
+  const pulls = Map.groupBy(comments, (comment) => nameOf(pullOf(comment)));
+  const keys = [...pulls.values()].flatMap(([comment]) => (comment ? [pullOf(comment)] : []));
+  await lockCounts(tx, [...pulls.keys()]);
+  const [counts, storedPulls, storedComments] = await together([
+    countReviewComments(tx, keys),
+    findStored(tx, "pull_request", keys),
+    findStored(tx, "review_comment", comments),
+  ]);
+  return keys.flatMap((key) => {
+    const name = nameOf(key);
+    const stored = storedPulls.get(name);
+    const known = stored?.fields.review_comments;
+    if (!stored || typeof known !== "number") return [];
+    const changes = [...Map.groupBy(pulls.get(name) ?? [], nameOf)].map(([comment, group]) =>
+      changeBy(group, storedComments.get(comment)),
+    );
+    const count = changes.reduce<number>((sum, change) => sum + change, counts.get(name) ?? 0);
+    const isNews = (changes.includes(1) && count > known) || (changes.includes(-1) && count < known);
+    const shown = seen.filter((one) => one.kind === "pull_request" && nameOf(one) === name);
+    return isNews ? [countedAs(key, count, stored, shown, now)] : [];
+  });
+}
+
+/**
+ * Keeps other transactions from counting these pull requests: they would not see the comments that this transaction is
+ * about to store.
+ */
+async function lockCounts(tx: Transaction, pulls: readonly string[]): Promise<void> {
+  await tx.prepared(sql`select pg_advisory_xact_lock(hashtextextended('tain review comments ' || x.pull, 0))
+    from (select distinct unnest(${sql.array(pulls, "text")}) as pull order by 1) as x`);
+}
+
+/** The change of the count by all sightings of one comment. */
+function changeBy(group: Seen[], stored: Stored | undefined): -1 | 0 | 1 {
+  const isDeleted = group.some(({ deleted }) => deleted);
+  if (!stored) return isDeleted ? 0 : 1;
+  return isDeleted && stored.deletedAt === null ? -1 : 0;
+}
+
+/**
+ * The count, stamped as newer than the stored row and than the payloads around the comments. A payload that shows the
+ * count itself keeps its own stamp.
+ */
+function countedAs(pull: ResourceKey, review_comments: number, stored: Stored, shown: Seen[], now: Date): Seen {
+  const known = [stored.stamp, stored.keyStamps.review_comments ?? stored.stamp];
+  const around = shown.filter(({ fields }) => !("review_comments" in fields)).map(({ stamp }) => stamp);
+  const stamp = {
+    updatedAt: Math.max(...[...known, ...around].map(({ updatedAt }) => updatedAt)),
+    seenAt: Math.max(now.getTime(), ...known.map(({ seenAt }) => seenAt + 1)),
+    read: true,
+  };
+  return { ...pull, fields: { review_comments }, stamp, deleted: false, extent: "part", isOurs: true };
+}
+
+function nameOf({ repositoryId, key }: PullKey): string {
+  return `${repositoryId}/${key}`;
+}
+
+function pullOf({ kind, repositoryId, fields }: Seen): ResourceKey {
+  return { kind: "pull_request", repositoryId, key: requireNumberIn(kind, fields, "pull_request_url") };
+}
