@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { sql } from "../db/sql.ts";
 import type { Context } from "../src/context.ts";
 import type { Kind, ResourceKey } from "../src/mirror/store/resource.ts";
-import { enqueueBursts } from "../src/queues/enqueue.ts";
+import { enqueueBursts } from "../src/queues/queues.ts";
 import type { Simulator } from "../src/simulator/running.ts";
 import { catchUp } from "../src/sync/catch-up/catch-up.ts";
 import { Refreshes } from "../src/sync/refresh/refresh.ts";

@@ -1,8 +1,7 @@
 import type { Worker } from "bullmq";
 import { failDelivery } from "../src/inbox/settle.ts";
-import { enqueueDeliveries } from "../src/queues/enqueue.ts";
 import { BURST_SIZE, type BurstJob, type DeliveryJob } from "../src/queues/jobs.ts";
-import { QUEUE_NAMES } from "../src/queues/queues.ts";
+import { enqueueDeliveries, QUEUE_NAMES } from "../src/queues/queues.ts";
 import { DELIVERIES_AT_ONCE, DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
 import { ANY_NUMBER, openWorker, type WorkerContext } from "./worker.ts";
 

@@ -1,8 +1,8 @@
 import type { Worker } from "bullmq";
 import { pruneWrites } from "../src/api/trace/writes.ts";
 import { pruneCursors } from "../src/events/cursors.ts";
+import { wakeDue } from "../src/events/log.ts";
 import { pruneSent } from "../src/events/sent.ts";
-import { wakeDue } from "../src/events/wake.ts";
 import { dispatchPending } from "../src/inbox/dispatch.ts";
 import { pruneDeliveries } from "../src/inbox/prune.ts";
 import { MAINTENANCE_TASKS, type MaintenanceTask } from "../src/queues/jobs.ts";

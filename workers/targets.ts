@@ -1,7 +1,7 @@
 import type { Worker } from "bullmq";
+import { wake } from "../src/events/log.ts";
 import { TargetClient } from "../src/events/post.ts";
 import { sendTo } from "../src/events/turn.ts";
-import { wake } from "../src/events/wake.ts";
 import type { TargetJob } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";

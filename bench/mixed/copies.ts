@@ -1,5 +1,5 @@
 import type { Context } from "../../src/context.ts";
-import { enqueueBackfill } from "../../src/queues/enqueue.ts";
+import { enqueueBackfill } from "../../src/queues/queues.ts";
 import { restartBackfill } from "../../src/sync/backfill/backfill.ts";
 import { FOLLOWED_EVENTS } from "../../src/sync/following/hook-subscriptions.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";

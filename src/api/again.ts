@@ -1,17 +1,15 @@
 import { LRUCache } from "lru-cache";
 import { levelOf } from "../failure.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { Encoding, Reply } from "../http/reply.ts";
-import type { Kept, Recalled } from "../mirror/unchanged/kept.ts";
+import { compressed, type Encoding, type Reply } from "../http/reply.ts";
+import { Kept, type Recalled } from "../mirror/unchanged/kept.ts";
 import type { Standing, Standings } from "../mirror/unchanged/standings.ts";
-import type { ApiContext } from "./call.ts";
+import type { ApiContext, RenderedPage } from "./call.ts";
 import { type Caller, type Callers, type Credential, classOf } from "./callers/caller.ts";
 import type { Bucket, CallerQuota, Recognised, Stranger, TakenQuota } from "./callers/quota.ts";
-import { freshnessHeaders, wantsNoCache } from "./dialect/freshness.ts";
-import { isUnchanged, quotaLines } from "./dialect/reply.ts";
-import type { RequestIds } from "./dialect/request.ts";
+import { freshnessHeaders, isUnchanged, quotaLines } from "./dialect/reply.ts";
+import { type RequestIds, wantsNoCache } from "./dialect/request.ts";
 import type { ApiMeter, RequestFigures } from "./metering.ts";
-import { type RenderedPage, shownStanding } from "./page.ts";
 
 /** How a request was answered that may come again as it is. */
 export interface AnsweredRequest {
@@ -58,7 +56,7 @@ interface Ready {
 /** The part of the memory for pages that is added for requests. */
 const PART = 1 / 8;
 /** The size of a remembered request beside its texts. */
-const OVERHEAD_BYTES = 500;
+const REQUEST_BYTES = 500;
 
 /**
  * Answers a request that was answered before, without repeating the work that would give the same result: routing,
@@ -87,7 +85,7 @@ export class Again {
     this.#meter = parts.meter;
     const maxSize = Math.floor(ctx.config.pageCacheBytes * PART);
     const sizeCalculation = ({ bytes }: RepeatableAnswer, signature: string) =>
-      signature.length + bytes + OVERHEAD_BYTES;
+      signature.length + bytes + REQUEST_BYTES;
     this.#ways = maxSize === 0 ? null : new LRUCache({ maxSize, sizeCalculation });
   }
 
@@ -210,4 +208,45 @@ export class Again {
     const from = this.#ctx.config.publicUrl === null ? `${exchange.protocol} ${exchange.host}` : "";
     return `${target}\n${headers.authorization}\n${from}\n${headers.accept}\n${headers["accept-encoding"]}\n${headers["user-agent"]}\n${headers["x-github-api-version"]}\n${headers.cookie}`;
   }
+}
+
+/** A page's headers, maps and tags. */
+const PAGE_BYTES = 1_000;
+/** Compressed twice a page of JSON has a third of its bytes once more; more than that is not foreseen. */
+export const COMPRESSED = 1.4;
+
+/** @param maxBytes 0: no pages are kept */
+export function openPages(maxBytes: number): Kept<RenderedPage> {
+  return new Kept({ maxBytes, bytesOf: ({ bytes }) => bytes.length * COMPRESSED + PAGE_BYTES });
+}
+
+/** How the page's repository stands; null: the page may not be shown. */
+export function shownStanding({ repositoryId }: RenderedPage, standings: Standings): Standing | null {
+  const home = standings.get(repositoryId);
+  return home?.isMirrored ? home : null;
+}
+
+/** The page's bytes in this encoding, which is made once and kept with it. */
+export async function encoded(page: Pick<RenderedPage, "bytes" | "encoded">, encoding: Encoding): Promise<Buffer> {
+  const known = page.encoded.get(encoding);
+  if (known) return known;
+  const bytes = ownBytes(await compressed(page.bytes, encoding, "often"));
+  page.encoded.set(encoding, bytes);
+  return bytes;
+}
+
+/**
+ * Bytes in memory of their own, for keeping. Node.js puts the bytes of a short text, or of a short compressed body,
+ * into a much larger block. The whole block would stay in memory while any part of it is kept.
+ */
+export function ownBytes(bytes: string | Buffer): Buffer {
+  if (typeof bytes === "string") {
+    const own = Buffer.allocUnsafeSlow(Buffer.byteLength(bytes));
+    own.write(bytes);
+    return own;
+  }
+  if (bytes.length === bytes.buffer.byteLength) return bytes;
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return own;
 }

@@ -1,7 +1,7 @@
 import type { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
 import { isRead, type RequestHeaders } from "../http/exchange.ts";
-import type { Reply } from "../http/reply.ts";
+import type { Encoding, Reply } from "../http/reply.ts";
 import type { ShownRepository } from "../mirror/read/shown-repository.ts";
 import type { Right, Sight } from "../mirror/read/sight.ts";
 import type { MirrorReader } from "../mirror/reader.ts";
@@ -14,7 +14,6 @@ import { ApiFault } from "./dialect/fault.ts";
 import type { ApiVersion, MediaType } from "./dialect/request.ts";
 import type { ForwardCache } from "./forward/cache/cache.ts";
 import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
-import type { RenderedPage } from "./page.ts";
 
 export interface ApiContext
   extends Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "random" | "log" | "metrics" | "tracing"> {
@@ -115,4 +114,30 @@ export function moved({ method, api, query }: Call, path: string): Answer {
     documentation_url: "https://docs.github.com/rest/guides/best-practices-for-using-the-rest-api#follow-redirects",
   });
   return { status: isRead(method) ? 301 : 307, body, headers: { Location: location } };
+}
+
+/** A rendered answer of status 200. It may be given again while all that it shows is unchanged. */
+export interface RenderedPage {
+  /** Unlike any other page's. */
+  id: symbol;
+  /** Names it among those that are kept. */
+  key: string;
+  /** Null: to callers of their class it is the same, whatever upstream permits them. */
+  right: PublicRight | null;
+  /** JSON, in the form that was asked for. */
+  bytes: Buffer;
+  link: string | null;
+  lastModified: Date | null;
+  /** The repository that was asked for. */
+  repositoryId: number;
+  /** The same bytes, compressed for callers who asked for it so. */
+  encoded: Map<Encoding, Buffer>;
+  /** Its ETags, by the parts of the request that they cover. */
+  tags: Map<string, string>;
+}
+
+/** What upstream permits in a public repository to those who are shown a page. */
+export interface PublicRight {
+  repositoryId: number;
+  level: RepositoryPermission;
 }

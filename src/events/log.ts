@@ -2,6 +2,9 @@ import { announce } from "../../db/announcement.ts";
 import { type Transaction, together } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { reasonOf } from "../failure.ts";
+import { enqueueTargets, enqueueTask, QueueUnavailableError } from "../queues/queues.ts";
+import { dueTargets } from "./cursors.ts";
 
 /** A delivery that is settled in the same transaction, and what it concerns. */
 export interface Told {
@@ -63,7 +66,7 @@ export async function recordEvents(tx: Transaction, told: readonly Told[]): Prom
  * Places events that waited for an earlier delivery, which has failed for good. Events that still wait are neither
  * locked nor counted, so they delay no others. Ends between two transactions once `signal` is aborted.
  */
-export async function placeHeld({ db }: Pick<Context, "db">, signal?: AbortSignal): Promise<void> {
+async function placeHeld({ db }: Pick<Context, "db">, signal?: AbortSignal): Promise<void> {
   for (let last = -1; !signal?.aborted; ) {
     const rows = await db.query<{ repositoryId: number }>(sql`
       select distinct e.repository_id::float8 as "repositoryId" from events e
@@ -130,4 +133,42 @@ async function place(tx: Transaction, repositoryIds: readonly number[]): Promise
         -- A cursor that stayed where it was has earlier events before it: the lock lets each repository's places only grow.
         where not (w.is_taken and w.done_id < a.done_id) and t.disabled_at is null`);
   return rows.map(({ target_id }) => Number(target_id));
+}
+
+/** Wakes targets. Without Redis nothing is lost: waiting events are in Postgres, and `wakeDue` finds them. */
+export async function wake(
+  ctx: Pick<Context, "queues" | "redis" | "log">,
+  targetIds: readonly number[],
+): Promise<void> {
+  if (targetIds.length === 0) return;
+  try {
+    await enqueueTargets(ctx, targetIds);
+  } catch (error) {
+    if (!(error instanceof QueueUnavailableError)) throw error;
+    ctx.log.debug({ targetIds, reason: reasonOf(error) }, "Targets could not be woken; they will be found");
+  }
+}
+
+/** Wakes every target that has something to send now, unless `signal` is aborted. Answers how many. */
+export async function wakeDue(
+  ctx: Pick<Context, "db" | "clock" | "queues" | "redis">,
+  signal?: AbortSignal,
+): Promise<number> {
+  await placeHeld(ctx, signal);
+  if (signal?.aborted) return 0;
+  const due = await dueTargets(ctx);
+  await enqueueTargets(ctx, due);
+  return due.length;
+}
+
+/**
+ * Targets want other events now, so our hooks at upstream may have to send others. The scheduler asks within a minute
+ * anyway.
+ */
+export async function wantsChanged(ctx: Pick<Context, "queues" | "redis">): Promise<void> {
+  try {
+    await enqueueTask(ctx, "subscribe");
+  } catch (error) {
+    if (!(error instanceof QueueUnavailableError)) throw error;
+  }
 }

@@ -1,7 +1,7 @@
 import type { DeliveryStatus } from "../../db/schema/states.ts";
 import { escapeLike, type Sql, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import { enqueueDeliveries } from "../queues/enqueue.ts";
+import { enqueueDeliveries } from "../queues/queues.ts";
 
 /** A delivery as the inbox holds it, without its payload. */
 export interface ListedDelivery {

@@ -1,8 +1,8 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { levelOf } from "../failure.ts";
-import { enqueueBursts, enqueueDeliveries } from "../queues/enqueue.ts";
 import { deliveriesInBursts, deliveriesWithoutJob } from "../queues/open-jobs.ts";
+import { enqueueBursts, enqueueDeliveries } from "../queues/queues.ts";
 import { Batches } from "../work/batches.ts";
 
 /** A delivery in the inbox. */

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { MarkKind } from "../../db/schema/states.ts";
 
 /**
@@ -87,3 +88,13 @@ export const MAINTENANCE_TASKS = [
 ] as const;
 /** What the scheduler asks for at intervals. */
 export type MaintenanceTask = (typeof MAINTENANCE_TASKS)[number];
+
+/** The job's id, so that the queue recognises a refresh that it already has. */
+export function refreshId({ kind, repositoryId, key }: RefreshJob): string {
+  return `${kind}-${repositoryId}-${key}`;
+}
+
+/** A new job's id. It says how many deliveries share the job: they are counted without reading it. */
+export function burstId(deliveries: number): string {
+  return `${deliveries}-${randomUUID()}`;
+}

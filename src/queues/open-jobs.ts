@@ -1,5 +1,4 @@
-import { randomUUID } from "node:crypto";
-import { BURST_SIZE, type BurstJob, type RefreshJob } from "./jobs.ts";
+import { BURST_SIZE, type BurstJob, type RefreshJob, refreshId } from "./jobs.ts";
 import { askQueues, type QueueAccess, type Queues } from "./queues.ts";
 
 // Finds the jobs that a queue holds already and need not be given again. To ask takes a third of the work of adding a job in vain.
@@ -25,16 +24,6 @@ export async function repositoriesWithoutJob(
   repositoryIds: readonly number[],
 ): Promise<number[]> {
   return await withoutJob(ctx, ctx.queues[queue], repositoryIds, String);
-}
-
-/** The job's id, so that the queue recognises a refresh that it already has. */
-export function refreshId({ kind, repositoryId, key }: RefreshJob): string {
-  return `${kind}-${repositoryId}-${key}`;
-}
-
-/** A new job's id. It says how many deliveries share the job: they are counted without reading it. */
-export function burstId(deliveries: number): string {
-  return `${deliveries}-${randomUUID()}`;
 }
 
 async function withoutJob<Asked>(

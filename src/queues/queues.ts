@@ -2,17 +2,20 @@ import { type JobsOptions, Queue } from "bullmq";
 import { isBug, reasonOf } from "../failure.ts";
 import type { RedisClient } from "../operations/redis.ts";
 import type { Stores } from "../stores.ts";
-import type {
-  BurstJob,
-  CommandJob,
-  DeliveryJob,
-  InboxJob,
-  MaintenanceTask,
-  RefreshJob,
-  RepositoryJob,
-  Shard,
-  ShardedTask,
-  TargetJob,
+import {
+  BURST_SIZE,
+  type BurstJob,
+  burstId,
+  type CommandJob,
+  type DeliveryJob,
+  type InboxJob,
+  type MaintenanceTask,
+  type RefreshJob,
+  type RepositoryJob,
+  refreshId,
+  type Shard,
+  type ShardedTask,
+  type TargetJob,
 } from "./jobs.ts";
 
 export interface Queues {
@@ -55,7 +58,7 @@ const KEPT: JobsOptions = {
   removeOnFail: { count: 10_000, age: 7 * DAY_S },
 };
 
-/** How the wait grows is said in `workers/retry-policy.ts`. */
+/** How the wait grows is said in `workers/worker.ts`. */
 const BACKOFF = { type: "capped" };
 
 const OPTIONS: Record<keyof Queues, JobsOptions> = {
@@ -135,4 +138,196 @@ export async function askQueues<T>({ redis }: Pick<QueueAccess, "redis">, ask: (
     if (isBug(error)) throw error;
     throw new QueueUnavailableError(`Redis does not answer for its queues: ${reasonOf(error)}`, { cause: error });
   }
+}
+
+// Each of these throws QueueUnavailableError when Redis takes no job.
+
+/** Adds a whole delivery. Asked twice while the first waits, it is one job. */
+export async function enqueueInbox(ctx: QueueAccess, job: InboxJob): Promise<void> {
+  await askQueues(ctx, () =>
+    ctx.queues.inbox.add("store", job, { deduplication: { id: `${job.hookId}:${job.guid}` } }),
+  );
+}
+
+/** The traces that deliveries arrived in, by their ids, as far as they are told. */
+type DeliveryTraces = ReadonlyMap<string, string>;
+
+const UNTOLD: DeliveryTraces = new Map();
+
+/** Asks for deliveries to be applied, each by a job of its own. A delivery whose own job waits or runs gets no second one. */
+export async function enqueueDeliveries(
+  ctx: QueueAccess,
+  deliveryIds: readonly string[],
+  traces: DeliveryTraces = UNTOLD,
+): Promise<void> {
+  const jobs = deliveryIds.map((deliveryId) => {
+    const traceparent = traces.get(deliveryId);
+    const data: DeliveryJob = { deliveryId, ...(traceparent !== undefined && { traceparent }) };
+    return { name: "apply", data, opts: { deduplication: { id: deliveryId } } };
+  });
+  await addAll(ctx, ctx.queues.deliveries, jobs);
+}
+
+/**
+ * Asks for deliveries that arrived together to be applied. A job for each would take longer than all else that the receiver
+ * does with it, so they share jobs. A lone delivery has its own, as `enqueueDeliveries` gives it.
+ */
+export async function enqueueBursts(
+  ctx: QueueAccess,
+  deliveryIds: readonly string[],
+  traces: DeliveryTraces = UNTOLD,
+): Promise<void> {
+  const jobs: NewJob<BurstJob>[] = [];
+  let start = 0;
+  for (; deliveryIds.length - start > 1; start += BURST_SIZE) {
+    const ids = deliveryIds.slice(start, start + BURST_SIZE);
+    const traceparents = ids.flatMap((id) => traces.get(id) ?? []);
+    const data: BurstJob = { deliveryIds: ids, ...(traceparents.length > 0 && { traceparents }) };
+    jobs.push({ name: "apply", data, opts: { jobId: burstId(ids.length) } });
+  }
+  await addAll(ctx, ctx.queues.bursts, jobs);
+  await enqueueDeliveries(ctx, deliveryIds.slice(start), traces);
+}
+
+interface NewJob<Payload> {
+  name: string;
+  data: Payload;
+  opts?: JobsOptions;
+}
+
+/** As a `Queue` of BullMQ, whose own types do not let a generic function add. */
+interface Taking<Payload> {
+  add(name: string, data: Payload, opts?: JobsOptions): Promise<unknown>;
+  addBulk(jobs: NewJob<Payload>[]): Promise<unknown>;
+}
+
+async function addAll<Payload>(ctx: QueueAccess, queue: Taking<Payload>, jobs: NewJob<Payload>[]): Promise<void> {
+  const [first, ...others] = jobs;
+  if (!first) return;
+  // A pipeline takes longer to set up than a job takes to add, and mostly there is one job.
+  const add = () => (others.length === 0 ? queue.add(first.name, first.data, first.opts) : queue.addBulk(jobs));
+  await askQueues(ctx, add);
+}
+
+/** So many jobs are one request to Redis. */
+const ADDED_AT_ONCE = 1_000;
+
+async function addInParts<Payload>(ctx: QueueAccess, queue: Taking<Payload>, jobs: NewJob<Payload>[]): Promise<void> {
+  for (let start = 0; start < jobs.length; start += ADDED_AT_ONCE)
+    await addAll(ctx, queue, jobs.slice(start, start + ADDED_AT_ONCE));
+}
+
+/**
+ * Asks for the first full copy. A copy that waits or runs already continues by itself. Copies with a lower `rank` come
+ * first: the first of every account, then the second of each. So no account waits behind all copies of another.
+ */
+export async function enqueueBackfill(
+  ctx: QueueAccess,
+  job: RepositoryJob,
+  { rank = 1 }: { rank?: number } = {},
+): Promise<void> {
+  const { name, data, opts } = backfillJob(job, rank);
+  await askQueues(ctx, () => ctx.queues.backfill.add(name, data, opts));
+}
+
+/** Asks for the copies of many repositories, in one go. */
+export async function enqueueBackfills(ctx: QueueAccess, repositoryIds: readonly number[]): Promise<void> {
+  await addInParts(
+    ctx,
+    ctx.queues.backfill,
+    repositoryIds.map((repositoryId) => backfillJob({ repositoryId }, 1)),
+  );
+}
+
+function backfillJob(data: RepositoryJob, rank: number): NewJob<RepositoryJob> {
+  const priority = Math.min(rank, MAX_PRIORITY);
+  return { name: "backfill", data, opts: { priority, deduplication: { id: String(data.repositoryId) } } };
+}
+
+/** BullMQ's own bound. */
+const MAX_PRIORITY = 2_097_152;
+
+/**
+ * Asks for a catch-up. Asked while one runs, another follows it, since the running one may have passed the place. `atOnce`: a
+ * catch-up that waits for a better time need not wait any more.
+ */
+export async function enqueueCatchUp(
+  ctx: QueueAccess,
+  job: RepositoryJob,
+  { atOnce = false }: { atOnce?: boolean } = {},
+): Promise<void> {
+  const { name, data, opts } = catchUpJob(job);
+  await askQueues(ctx, async () => {
+    await ctx.queues.catchUp.add(name, data, opts);
+    if (!atOnce) return;
+    const waiting = await ctx.queues.catchUp.getDeduplicationJobId(String(job.repositoryId));
+    const known = waiting ? await ctx.queues.catchUp.getJob(waiting) : undefined;
+    if (await known?.isDelayed()) await known?.promote();
+  });
+}
+
+/** Asks for the catch-ups of many repositories, in one go. */
+export async function enqueueCatchUps(ctx: QueueAccess, repositoryIds: readonly number[]): Promise<void> {
+  await addInParts(
+    ctx,
+    ctx.queues.catchUp,
+    repositoryIds.map((repositoryId) => catchUpJob({ repositoryId })),
+  );
+}
+
+function catchUpJob(data: RepositoryJob): NewJob<RepositoryJob> {
+  return { name: "catch-up", data, opts: { deduplication: { id: String(data.repositoryId), keepLastIfActive: true } } };
+}
+
+/** Asks for the next part of an audit. A part that waits or runs already gets no second job. */
+export async function enqueueAudit(ctx: QueueAccess, job: RepositoryJob): Promise<void> {
+  await askQueues(ctx, () => ctx.queues.audit.add("audit", job, { deduplication: { id: String(job.repositoryId) } }));
+}
+
+/**
+ * Asks for resources to be read again, each not before `delayMs` from now (upstream's replicas lag behind its
+ * webhooks).
+ *
+ * Many asks become one read. An ask is dropped while an earlier job waits, even for a shorter time. Postgres knows what
+ * is still to be asked, and when (`refresh_marks`); the job only makes a worker look there.
+ */
+export async function enqueueRefreshes(ctx: QueueAccess, asks: { job: RefreshJob; delayMs: number }[]): Promise<void> {
+  if (asks.length === 0) return;
+  const jobs = asks.map(({ job, delayMs }) => ({
+    name: "refresh",
+    data: job,
+    opts: { delay: delayMs, deduplication: { id: refreshId(job), keepLastIfActive: true } },
+  }));
+  await askQueues(ctx, () => ctx.queues.refresh.addBulk(jobs));
+}
+
+/**
+ * Wakes targets that have something waiting. A target that is woken during its turn has another turn after it: the running one
+ * may have begun too early to see what was just written.
+ */
+export async function enqueueTargets(ctx: QueueAccess, targetIds: readonly number[]): Promise<void> {
+  const jobs: { name: string; data: TargetJob; opts: JobsOptions }[] = targetIds.map((targetId) => ({
+    name: "send",
+    data: { targetId },
+    opts: { deduplication: { id: String(targetId), keepLastIfActive: true } },
+  }));
+  await addAll(ctx, ctx.queues.targets, jobs);
+}
+
+/** Asks for a task to be done for each shard. A shard whose job waits or runs already gets no second one. */
+export async function enqueueShards(ctx: QueueAccess, task: ShardedTask, shards: readonly Shard[]): Promise<void> {
+  const jobs = shards.map((shard) => ({
+    name: task,
+    data: shard,
+    opts: { deduplication: { id: `${task} ${shard.at} of ${shard.of}` } },
+  }));
+  await askQueues(ctx, () => ctx.queues.shards.addBulk(jobs));
+}
+
+/** Asks for a maintenance task now, beside its schedule. A task that waits already gets no second job. */
+export async function enqueueTask(ctx: QueueAccess, task: MaintenanceTask): Promise<void> {
+  // Asked while it runs, it runs once more: what the caller has just stored may have come too late for the running one.
+  await askQueues(ctx, () =>
+    ctx.queues.maintenance.add(task, {}, { deduplication: { id: task, keepLastIfActive: true } }),
+  );
 }

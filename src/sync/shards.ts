@@ -1,7 +1,7 @@
 import { type Sql, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import { enqueueShards } from "../queues/enqueue.ts";
 import type { Shard, ShardedTask } from "../queues/jobs.ts";
+import { enqueueShards } from "../queues/queues.ts";
 
 /** The whole fleet as one shard. */
 export const WHOLE: Shard = { at: 0, of: 1, from: null, until: null };

@@ -16,7 +16,7 @@ import { kindsOf } from "../../src/api/callers/tokens.ts";
 import { UpstreamForCallers } from "../../src/api/forward/upstream-for-callers.ts";
 import { type Count, GraphqlCall, openIssueTexts } from "../../src/api/graphql/call.ts";
 import { shownError } from "../../src/api/graphql/errors.ts";
-import { Documents } from "../../src/api/graphql/run/documents.ts";
+import { Documents } from "../../src/api/graphql/parse.ts";
 import { type Executed, executePlan } from "../../src/api/graphql/run/execution.ts";
 import { Plans } from "../../src/api/graphql/run/plan.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";

@@ -1,9 +1,9 @@
 /** The log of events: what is placed in it when, for how long it is kept, and whom it wakes. */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { wakeDue } from "../../src/events/log.ts";
 import { listSent } from "../../src/events/sent.ts";
 import { changeTarget } from "../../src/events/target.ts";
-import { wakeDue } from "../../src/events/wake.ts";
 import { pruneDeliveries } from "../../src/inbox/prune.ts";
 import { until } from "../support/patience.ts";
 import type { TestWorld } from "../support/world.ts";

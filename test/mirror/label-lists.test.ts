@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import type { Fields } from "../../src/json.ts";
-import * as sources from "../../src/mirror/read/connections/issues.ts";
+import * as sources from "../../src/mirror/read/connections.ts";
 import { findIssues, type IssueFilter, type IssuePosition } from "../../src/mirror/read/issues.ts";
 import { countPages, findPages } from "../../src/mirror/read/pages.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";

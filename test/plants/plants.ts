@@ -240,7 +240,7 @@ export const plants: readonly Plant[] = [
     name: "waiting-costs-attempts",
     property: 4,
     does: "A job that waits for quota loses an attempt.",
-    file: "workers/retry-policy.ts",
+    file: "workers/worker.ts",
     replaces: [
       ['return { kind: "delay", delayMs: untilMayAsk(failure.error, random, nowMs) };', 'return { kind: "retry" };'],
     ],
@@ -382,7 +382,7 @@ export const plants: readonly Plant[] = [
     name: "never-stale",
     property: 9,
     does: "A mirror that has lost its upstream long ago does not say so.",
-    file: "src/api/dialect/freshness.ts",
+    file: "src/api/forward/fresh.ts",
     replaces: [["else if (ageMs > staleAfterMs)", "else if (ageMs < 0)"]],
     tests: ["test/api/freshness.test.ts"],
   },

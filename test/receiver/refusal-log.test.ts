@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { DeliveryFault } from "../../src/receiver/fault.ts";
-import { RefusalLog } from "../../src/receiver/refusals.ts";
+import { RefusalLog } from "../../src/receiver/routes.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

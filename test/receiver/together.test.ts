@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { keysOf } from "../../src/inbox/delivery.ts";
 import type { Fields } from "../../src/json.ts";
-import { readPayload } from "../../src/receiver/payload.ts";
+import { readPayload } from "../../src/receiver/envelope.ts";
 import { connectTo } from "../support/database.ts";
 import { eventually } from "../support/patience.ts";
 import { openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { registerHook } from "../../src/cli/hooks/repository-hooks.ts";
 import { MIRROR_PARTS } from "../../src/config/parts.ts";
-import { enqueueBackfill } from "../../src/queues/enqueue.ts";
+import { enqueueBackfill } from "../../src/queues/queues.ts";
 import { createStatus, editCheckRun, latestStatuses } from "../../src/simulator/changes/checks.ts";
 import { editIssue } from "../../src/simulator/changes/issues.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
-import { enqueueAudit, enqueueBackfill, enqueueCatchUp } from "../../src/queues/enqueue.ts";
+import { enqueueAudit, enqueueBackfill, enqueueCatchUp } from "../../src/queues/queues.ts";
 import { createComment } from "../../src/simulator/changes/comments.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { listen } from "../../db/announcement.ts";
 import { sql } from "../../db/sql.ts";
-import { enqueueBursts } from "../../src/queues/enqueue.ts";
+import { enqueueBursts } from "../../src/queues/queues.ts";
 import { connectTo } from "../support/database.ts";
 import { printFigures } from "../support/figures.ts";
 import { until } from "../support/patience.ts";

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { nextRound } from "../../src/mirror/store/marks.ts";
-import { enqueueCatchUp } from "../../src/queues/enqueue.ts";
+import { enqueueCatchUp } from "../../src/queues/queues.ts";
 import { createComment, deleteComment, editComment } from "../../src/simulator/changes/comments.ts";
 import { editIssue } from "../../src/simulator/changes/issues.ts";
 import { createReview } from "../../src/simulator/changes/reviews.ts";

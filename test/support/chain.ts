@@ -3,7 +3,7 @@ import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { registerHook } from "../../src/cli/hooks/repository-hooks.ts";
 import { MIRROR_PARTS } from "../../src/config/parts.ts";
 import type { Context } from "../../src/context.ts";
-import { wakeDue } from "../../src/events/wake.ts";
+import { wakeDue } from "../../src/events/log.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";

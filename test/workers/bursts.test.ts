@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { dispatchPending } from "../../src/inbox/dispatch.ts";
 import { queueCounts } from "../../src/queues/counts.ts";
-import { enqueueBursts, enqueueDeliveries } from "../../src/queues/enqueue.ts";
+import { enqueueBursts, enqueueDeliveries } from "../../src/queues/queues.ts";
 import { DeliveryBatches } from "../../src/sync/deliveries/delivery-batches.ts";
 import { openBurstsWorker, openDeliveriesWorker } from "../../workers/deliveries.ts";
 import { openLink } from "../receiver/breakable-link.ts";
@@ -10,7 +10,6 @@ import { testEnvironment } from "../support/config.ts";
 import { connectTo, openTestDatabase } from "../support/database.ts";
 import { until } from "../support/patience.ts";
 import { startProgram } from "../support/program.ts";
-
 import { arrive, type MirroredWorld, opened, openMirrored, titles } from "./arrived.ts";
 import { openWorkerWorld } from "./worker-world.ts";
 

@@ -1,7 +1,7 @@
 /** A delivery whose worker goes away, again and again, is never given up: it was acknowledged. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { enqueueDeliveries, enqueueInbox } from "../../src/queues/enqueue.ts";
+import { enqueueDeliveries, enqueueInbox } from "../../src/queues/queues.ts";
 import { openDeliveriesWorker } from "../../workers/deliveries.ts";
 import { openInboxWorker } from "../../workers/inbox.ts";
 import { ANY_NUMBER, openWorker, type WorkerContext } from "../../workers/worker.ts";

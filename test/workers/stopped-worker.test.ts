@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { queueCounts } from "../../src/queues/counts.ts";
-import { enqueueBursts } from "../../src/queues/enqueue.ts";
+import { enqueueBursts } from "../../src/queues/queues.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { connectTo } from "../support/database.ts";
 import { printFigures } from "../support/figures.ts";

@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import type { Fields } from "../../json.ts";
 import { type Sight, wholeSight } from "../../mirror/read/sight.ts";
@@ -251,4 +252,16 @@ async function judged(opened: Opened): Promise<{ isRejected: boolean; answer: Op
   }
   const answer = { ...opened, body: Readable.from(read) };
   return { isRejected: /"Integration not found/.test(Buffer.concat(read).toString()), answer };
+}
+
+/** Whether upstream can be asked in the caller's own name. */
+export function mayForwardAs(caller: Caller): boolean {
+  return caller.kind === "user" && caller.by.of === "upstream";
+}
+
+/**
+ * Whether this caller's documents may go to upstream. With one of Tain's tokens nobody could say what they may read.
+ */
+export function mayBeForwarded({ config }: { config: Pick<Config, "passThrough"> }, caller: User): boolean {
+  return config.passThrough !== false && mayForwardAs(caller);
 }

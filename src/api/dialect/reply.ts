@@ -188,3 +188,23 @@ function acceptedScopes({ docs, run }: Operation): string {
   if (docs.endsWith("/orgs/orgs#get-an-organization")) return "admin:org, read:org, repo, user, write:org";
   return run.of === "service" || /\/rest\/(pulls\/|issues\/comments#)/.test(docs) ? "" : "repo";
 }
+
+/** The headers by which an answer says how fresh it is. Pure. RFC 7234 has the numbers of the warnings. */
+export function freshnessHeaders(
+  { confirmedAt, missing, notFresh }: Pick<Answer, "confirmedAt" | "missing" | "notFresh">,
+  { now, staleAfterMs }: { now: Date; staleAfterMs: number },
+): Record<string, string> {
+  if (confirmedAt === undefined) return {};
+  const ageMs = confirmedAt === null ? null : Math.max(0, now.getTime() - confirmedAt.getTime());
+  const warnings: string[] = [];
+  if (ageMs === null) warnings.push('110 tain "Upstream has not confirmed this yet"');
+  else if (ageMs > staleAfterMs) warnings.push('110 tain "Upstream has not confirmed this for a long time"');
+  if (notFresh !== undefined) warnings.push(`111 tain "Not refreshed: ${notFresh.replace(/[^ !#-[\]-~]/g, "")}"`);
+  return {
+    ...(confirmedAt === null || ageMs === null
+      ? {}
+      : { "X-Tain-Confirmed-At": confirmedAt.toISOString(), Age: String(Math.floor(ageMs / 1_000)) }),
+    ...(missing ? { "X-Tain-Missing": missing } : {}),
+    ...(warnings.length > 0 ? { Warning: warnings.join(", ") } : {}),
+  };
+}

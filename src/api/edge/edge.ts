@@ -8,8 +8,7 @@ import { isForCentre } from "../../operations/at-centre.ts";
 import { UnsafePathError } from "../../upstream/client/paths.ts";
 import { faultReply } from "../dialect/failure.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
-import { asksFresh } from "../dialect/freshness.ts";
-import { MAX_BODY_BYTES, type RequestIds } from "../dialect/request.ts";
+import { asksFresh, MAX_BODY_BYTES, type RequestIds } from "../dialect/request.ts";
 import { Centre, CentreAwayError } from "./centre.ts";
 import { POSITION_PATH, positionOf } from "./position.ts";
 

@@ -4,7 +4,7 @@ import { decoded } from "../../http/router.ts";
 import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import type { Answer, Call } from "../call.ts";
-import type { Caller, User } from "../callers/caller.ts";
+import type { User } from "../callers/caller.ts";
 import type { SeenRepository } from "./cache/cache.ts";
 import type { CacheableRead } from "./cache/kept-answers.ts";
 import { questionOf } from "./cache/question.ts";
@@ -81,11 +81,6 @@ export async function shownByUpstream(
   received.body.destroy();
   const isMoved = status >= 300 && status <= 399;
   return { notFresh: isMoved ? "upstream says that it has moved" : `upstream answers ${status}`, status };
-}
-
-/** Whether upstream can be asked in the caller's own name. */
-export function mayForwardAs(caller: Caller): boolean {
-  return caller.kind === "user" && caller.by.of === "upstream";
 }
 
 /**

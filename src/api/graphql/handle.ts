@@ -7,23 +7,28 @@ import { Kept, Reading } from "../../mirror/unchanged/kept.ts";
 import type { Standings } from "../../mirror/unchanged/standings.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
 import { sendable } from "../../work/pace.ts";
+import { encoded, ownBytes } from "../again.ts";
 import type { ApiContext } from "../call.ts";
-import { type Callers, sightOf, type User } from "../callers/caller.ts";
+import { type Callers, mayBeForwarded, sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
-import { freshnessHeaders } from "../dialect/freshness.ts";
-import { doubtHeaders, prefers } from "../dialect/prefer.ts";
-import { agentMissing, commonHeaders, hasAgent, quotaHeaders, serverHeaders } from "../dialect/reply.ts";
-import { apiAddress, graphqlText, type RequestIds } from "../dialect/request.ts";
+import {
+  agentMissing,
+  commonHeaders,
+  freshnessHeaders,
+  hasAgent,
+  quotaHeaders,
+  serverHeaders,
+} from "../dialect/reply.ts";
+import { apiAddress, doubtHeaders, graphqlText, prefers, type RequestIds } from "../dialect/request.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
-import { encoded, ownBytes } from "../page.ts";
 import { forwardedReply } from "../rest/respond.ts";
 import type { StreamPlaces } from "../streams/places.ts";
 import { type Count, GraphqlCall, type IssueTexts, openIssueTexts } from "./call.ts";
 import { cursorsOf, namesUnmirrored } from "./forward/beyond.ts";
-import { forwardWhole, knowsAllNamed, mayBeForwarded } from "./forward/forward.ts";
+import { forwardWhole, knowsAllNamed } from "./forward/forward.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument } from "./forward/unknown.ts";
-import { parseQuery, type Query } from "./parse.ts";
+import { Documents, openValidation, parseQuery, type Query } from "./parse.ts";
 import {
   bugIn,
   confirmedBefore,
@@ -38,7 +43,6 @@ import {
   TimeLimit,
   wentWrongText,
 } from "./result.ts";
-import { Documents, openValidation } from "./run/documents.ts";
 import { executePlan } from "./run/execution.ts";
 import { answerKey, confirmationOfKept, type KeptResult, openAnswers } from "./run/kept-answers.ts";
 import { Plans } from "./run/plan.ts";

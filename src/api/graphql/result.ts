@@ -9,8 +9,7 @@ import {
 } from "../../mirror/read/repositories.ts";
 import type { ApiContext } from "../call.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
-import { freshnessHeaders } from "../dialect/freshness.ts";
-import { dialectReply, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
+import { dialectReply, freshnessHeaders, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestFigures } from "../metering.ts";
 import type { GraphqlCall } from "./call.ts";
 import { MissingValueError, quotaSpent, shownError } from "./errors.ts";

@@ -8,13 +8,13 @@ import {
 } from "../../mirror/read/comments.ts";
 import { isMirroredPull } from "../../mirror/read/pulls.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import { requireRight, seenIn } from "../callers/permissions.ts";
 import { notFound } from "../dialect/fault.ts";
 import { choice, directionParameter, moment } from "../dialect/query.ts";
 import { showOne } from "../view.ts";
 import { requireIssue } from "./issues.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 import { requirePull } from "./pulls.ts";
-import { requireRight, seenIn } from "./rights.ts";
 
 export async function listIssueComments(call: RepositoryCall): Promise<Answer> {
   const { number } = await requireIssue(call);

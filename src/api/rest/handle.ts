@@ -5,35 +5,36 @@ import type { Standings } from "../../mirror/unchanged/standings.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
 import { isSafePath } from "../../upstream/client/paths.ts";
 import type { Again } from "../again.ts";
-import type { Answer, ApiContext, Call } from "../call.ts";
-import { type Caller, type Callers, sightOf } from "../callers/caller.ts";
+import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
+import { type Caller, type Callers, mayForwardAs, sightOf } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import type { Source } from "../callers/spared.ts";
 import { inForm } from "../dialect/body-form.ts";
 import { asBytes } from "../dialect/elements.ts";
 import { ApiFault, NotHeldFault, REST_DOCS, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
-import { asksFresh } from "../dialect/freshness.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
-import { doubtHeaders, notYet, prefers } from "../dialect/prefer.ts";
 import { knownQuery } from "../dialect/query.ts";
 import { agentMissing, dialectReply, hasAgent, scopeHeaders, serverHeaders } from "../dialect/reply.ts";
 import {
   API_VERSIONS,
   apiAddress,
   apiVersion,
+  asksFresh,
   bodyText,
+  doubtHeaders,
   mediaType,
+  notYet,
   pathInApi,
+  prefers,
   type RequestIds,
   readAccept,
 } from "../dialect/request.ts";
-import { forwardAsCaller, mayForwardAs } from "../forward/as-caller.ts";
+import { forwardAsCaller } from "../forward/as-caller.ts";
 import { forward } from "../forward/forwarding.ts";
 import { readByMirror } from "../forward/mirror-reads.ts";
 import { isServiceWord, notServed, serviceRoute } from "../forward/service-routes.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import type { Match, Operation } from "../operation.ts";
-import type { RenderedPage } from "../page.ts";
 import { forwardedReply, isOurJson, type RestProgress, refused, replyTo } from "./respond.ts";
 import { keptOrRendered, run } from "./run.ts";
 

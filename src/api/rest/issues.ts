@@ -11,6 +11,7 @@ import { findMilestone } from "../../mirror/read/milestones.ts";
 import { sees } from "../../mirror/read/sight.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
 import { type Answer, moved, ok, type RepositoryCall } from "../call.ts";
+import { requireRight, seenIn } from "../callers/permissions.ts";
 import { readCursor, writeCursor } from "../dialect/cursor.ts";
 import { ApiFault, invalid, notFound, unmirrored } from "../dialect/fault.ts";
 import {
@@ -24,7 +25,6 @@ import {
 } from "../dialect/query.ts";
 import { showFields, showList, showOne } from "../view.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
-import { requireRight, seenIn } from "./rights.ts";
 
 /**
  * The last row that pages reach. GitHub was seen to refuse page 100 of 100 rows (go-github issues 3565, 3976); whether

@@ -1,15 +1,15 @@
 import { type Exchange, isRead } from "../../http/exchange.ts";
 import { type Encoding, encodingOf, type Reply } from "../../http/reply.ts";
 import type { Pace } from "../../work/pace.ts";
-import type { Again } from "../again.ts";
-import type { Answer, ApiContext, Call } from "../call.ts";
+import { type Again, encoded } from "../again.ts";
+import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
 import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";
 import { type ApiFault, faultBody } from "../dialect/fault.ts";
-import { freshnessHeaders } from "../dialect/freshness.ts";
 import {
   cacheHeaders,
   commonHeaders,
   dialectReply,
+  freshnessHeaders,
   isLaidOut,
   isUnchanged,
   JSON_TYPE,
@@ -19,7 +19,6 @@ import {
 } from "../dialect/reply.ts";
 import type { ApiVersion, MediaType } from "../dialect/request.ts";
 import type { RequestFigures } from "../metering.ts";
-import { encoded, type RenderedPage } from "../page.ts";
 
 /** What is known of a request so far. A fault is answered with as much of it as there is. */
 export interface RestProgress {

@@ -6,14 +6,13 @@ import { findRenamedRepository, type ShownRepository } from "../../mirror/read/s
 import { type Right, sees } from "../../mirror/read/sight.ts";
 import type { Kept } from "../../mirror/unchanged/kept.ts";
 import type { Standing } from "../../mirror/unchanged/standings.ts";
-import { type Answer, type Call, moved, type RepositoryCall } from "../call.ts";
+import { ownBytes, shownStanding } from "../again.ts";
+import { type Answer, type Call, moved, type PublicRight, type RenderedPage, type RepositoryCall } from "../call.ts";
 import { classOf } from "../callers/caller.ts";
-import { learnPublicRights, readsCode } from "../callers/permissions.ts";
+import { learnPublicRights, readsCode, requireRight } from "../callers/permissions.ts";
 import { notFound, notHeld } from "../dialect/fault.ts";
-import { refreshShown } from "../dialect/freshness.ts";
+import { refreshShown } from "../forward/fresh.ts";
 import type { Match, Operation } from "../operation.ts";
-import { ownBytes, type PublicRight, type RenderedPage, shownStanding } from "../page.ts";
-import { requireRight } from "./rights.ts";
 
 /** The paths whose answers say nothing of upstream. */
 const OWN = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);

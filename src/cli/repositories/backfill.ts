@@ -1,7 +1,6 @@
 import type { Context } from "../../context.ts";
 import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
-import { enqueueBackfill } from "../../queues/enqueue.ts";
-import { QueueUnavailableError } from "../../queues/queues.ts";
+import { enqueueBackfill, QueueUnavailableError } from "../../queues/queues.ts";
 import { restartBackfill } from "../../sync/backfill/backfill.ts";
 import { tryAgain } from "../../sync/problems/problems.ts";
 import { type Command, CommandError, type Given } from "../command.ts";

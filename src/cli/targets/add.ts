@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { faultOf } from "../../events/address-guard.ts";
+import { wantsChanged } from "../../events/log.ts";
 import { createTarget, type Scope } from "../../events/target.ts";
-import { wantsChanged } from "../../events/wake.ts";
 import { rootReasonOf } from "../../failure.ts";
 import { findId } from "../../upstream/hooks/hooks.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";

@@ -1,6 +1,6 @@
 import { askForRedelivery } from "../../events/asks.ts";
+import { wake, wantsChanged } from "../../events/log.ts";
 import { changeTarget, removeTarget } from "../../events/target.ts";
-import { wake, wantsChanged } from "../../events/wake.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import type { Output } from "../output.ts";

@@ -1,6 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { enqueueAudit } from "../../queues/enqueue.ts";
+import { enqueueAudit } from "../../queues/queues.ts";
 import { endOrPause } from "../following/pause.ts";
 import { RemovedError } from "../following/while-mirrored.ts";
 import { tryAlone } from "../problems/isolated.ts";

@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
-import { enqueueBackfill, enqueueBackfills, enqueueCatchUps } from "../../queues/enqueue.ts";
+import { enqueueBackfill, enqueueBackfills, enqueueCatchUps } from "../../queues/queues.ts";
 import { CredentialUnusableError } from "../../upstream/client/errors.ts";
 import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
 import { restartReviews } from "../backfill/progress.ts";

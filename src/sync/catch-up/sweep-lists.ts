@@ -1,8 +1,8 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
-import { enqueueAudit } from "../../queues/enqueue.ts";
 import type { Shard } from "../../queues/jobs.ts";
+import { enqueueAudit } from "../../queues/queues.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import type { CredentialWait } from "../problems/causes.ts";
 import { groupsOf } from "../problems/groups.ts";

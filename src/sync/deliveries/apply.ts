@@ -3,8 +3,7 @@ import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
-import { recordEvents } from "../../events/log.ts";
-import { wake } from "../../events/wake.ts";
+import { recordEvents, wake } from "../../events/log.ts";
 import { settleDeliveries, type Taken, takeDeliveries } from "../../inbox/settle.ts";
 import {
   type Mark,
@@ -18,8 +17,7 @@ import { type Merged, mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Seen } from "../../mirror/store/observation.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
-import { enqueueTask } from "../../queues/enqueue.ts";
-import { QueueUnavailableError } from "../../queues/queues.ts";
+import { enqueueTask, QueueUnavailableError } from "../../queues/queues.ts";
 import { hearChecks } from "../checks/heard.ts";
 import { noteInstallation } from "../following/installation.ts";
 import { findParts } from "../following/parts.ts";
@@ -107,6 +105,7 @@ export async function applyDeliveries(
 
 /** Stores what the deliveries change of parts. Answers a mark for each repository whose part has to be read. */
 async function hearParts(tx: Transaction, heard: MergedDeliveries): Promise<Mark[]> {
+  if ([...heard.parts.values()].every((parts) => parts.length === 0)) return [];
   return [
     ...(await hearChecks(tx, heard)),
     ...(await hearLists(tx, heard)),

@@ -4,8 +4,7 @@ import type { Context } from "../../context.ts";
 import type { Json } from "../../json.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe, requireRepository } from "../../mirror/store/observation.ts";
-import { enqueueBackfill } from "../../queues/enqueue.ts";
-import { QueueUnavailableError } from "../../queues/queues.ts";
+import { enqueueBackfill, QueueUnavailableError } from "../../queues/queues.ts";
 import { forgetProgress } from "../backfill/progress.ts";
 import { begin } from "./state.ts";
 

@@ -1,7 +1,7 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { enqueueBackfill, enqueueCatchUp } from "../../queues/enqueue.ts";
 import { repositoriesWithoutJob } from "../../queues/open-jobs.ts";
+import { enqueueBackfill, enqueueCatchUp } from "../../queues/queues.ts";
 import { rests } from "./problems.ts";
 
 const BATCH = 100;

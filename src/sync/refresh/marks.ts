@@ -2,9 +2,8 @@ import type { Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { afterLag, MARK_COLUMNS, type Mark, withMarks } from "../../mirror/store/marks.ts";
-import { enqueueRefreshes } from "../../queues/enqueue.ts";
 import { refreshesWithoutJob } from "../../queues/open-jobs.ts";
-import { QueueUnavailableError } from "../../queues/queues.ts";
+import { enqueueRefreshes, QueueUnavailableError } from "../../queues/queues.ts";
 import { rests } from "../problems/problems.ts";
 
 /**

@@ -6,7 +6,6 @@ import type { UpstreamUnavailableError } from "../../../upstream/client/errors.t
 import type { Answer, ApiContext } from "../../call.ts";
 import { type ForwardOwn, sightOf, type User } from "../../callers/caller.ts";
 import { ApiFault } from "../../dialect/fault.ts";
-import { mayForwardAs } from "../../forward/as-caller.ts";
 import { writeForwarder } from "../../forward/forwarded-writes.ts";
 import { answerOf, type CallersRequest, opened } from "../../forward/forwarding.ts";
 import { readFault } from "../../forward/upstream-for-callers.ts";
@@ -14,13 +13,6 @@ import { decodeId } from "../resolve/node-id.ts";
 import { textsGiven } from "./given.ts";
 import { mutationNames, touchedBy } from "./touched.ts";
 import type { WholeDocument } from "./unknown.ts";
-
-/**
- * Whether this caller's documents may go to upstream. With one of Tain's tokens nobody could say what they may read.
- */
-export function mayBeForwarded({ config }: Pick<ApiContext, "config">, caller: User): boolean {
-  return config.passThrough !== false && mayForwardAs(caller);
-}
 
 /** Sends the body once, as it came. @throws ApiFault 502 or 504 when no answer begins */
 export async function forwardWhole(

@@ -1,6 +1,6 @@
 import { sql } from "../../../../db/sql.ts";
 import type { Fields, Json } from "../../../json.ts";
-import * as sources from "../../../mirror/read/connections/repositories.ts";
+import * as sources from "../../../mirror/read/repository-lists.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";

@@ -1,5 +1,5 @@
 import { type Json, objectOf, rowsOf } from "../../../json.ts";
-import { issueComments, reviews } from "../../../mirror/read/connections/comments.ts";
+import { issueComments, reviews } from "../../../mirror/read/connections.ts";
 import type { Order } from "../../../mirror/read/pages.ts";
 import { pullMerging } from "../mutate/pull-merging.ts";
 import { actorOf, type Node } from "../node.ts";

@@ -1,5 +1,4 @@
-import { type Above, issues } from "../../../mirror/read/connections/issues.ts";
-import { pulls } from "../../../mirror/read/connections/pulls.ts";
+import { type Above, issues, pulls } from "../../../mirror/read/connections.ts";
 import type { PageSource } from "../../../mirror/read/pages.ts";
 import type { Node } from "../node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";

@@ -1,7 +1,7 @@
 /** Fields that only REST's single repository shows: permissions, merge settings, its origin, and its people. */
 
 import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
-import { assignableUsers } from "../../../mirror/read/connections/of-repository.ts";
+import { assignableUsers } from "../../../mirror/read/connections.ts";
 import { sees } from "../../../mirror/read/sight.ts";
 import { learnPublicRights, type Permissions, permissionsOf } from "../../callers/permissions.ts";
 import type { RepositoryPermission } from "../../callers/upstream-rights.ts";

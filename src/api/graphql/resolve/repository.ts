@@ -1,7 +1,5 @@
 import { objectOf } from "../../../json.ts";
-import { issues } from "../../../mirror/read/connections/issues.ts";
-import { labels, milestones } from "../../../mirror/read/connections/of-repository.ts";
-import { pulls } from "../../../mirror/read/connections/pulls.ts";
+import { issues, labels, milestones, pulls } from "../../../mirror/read/connections.ts";
 import { findIssueDocuments, type PageSource } from "../../../mirror/read/pages.ts";
 import type { Right } from "../../../mirror/read/sight.ts";
 import type { GraphqlCall } from "../call.ts";

@@ -1,7 +1,7 @@
 /** The fields of comments, reviews, comments on diffs and requests for reviews. */
 
 import { type Json, objectOf, rowsOf } from "../../../json.ts";
-import { latestReviews as latestReviewSource, reviewComments } from "../../../mirror/read/connections/comments.ts";
+import { latestReviews as latestReviewSource, reviewComments } from "../../../mirror/read/connections.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { actorOf, type Node } from "../node.ts";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { buildSchema } from "graphql";
 import { serveThread } from "../../../work/threads.ts";
-import type { Fault } from "./documents.ts";
+import type { Fault } from "../parse.ts";
 import { readDocument } from "./validation.ts";
 
 const schema = buildSchema(readFileSync(new URL("../schema.graphql", import.meta.url), "utf8"));

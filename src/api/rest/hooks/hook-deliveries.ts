@@ -1,7 +1,7 @@
 import { askForRedelivery } from "../../../events/asks.ts";
+import { wake } from "../../../events/log.ts";
 import { rewritten } from "../../../events/request.ts";
 import { findSent, listSent, pageBefore } from "../../../events/sent.ts";
-import { wake } from "../../../events/wake.ts";
 import { ok } from "../../call.ts";
 import { ApiFault, notFound } from "../../dialect/fault.ts";
 import { choice, pageSize } from "../../dialect/query.ts";

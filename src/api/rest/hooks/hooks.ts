@@ -1,5 +1,6 @@
 import { askForSending } from "../../../events/asks.ts";
 import { latestDelivery } from "../../../events/latest.ts";
+import { wake, wantsChanged } from "../../../events/log.ts";
 import { lastSent } from "../../../events/sent.ts";
 import {
   changeTarget,
@@ -10,7 +11,6 @@ import {
   type Target,
   type TargetConfig,
 } from "../../../events/target.ts";
-import { wake, wantsChanged } from "../../../events/wake.ts";
 import { type Answer, type Call, ok } from "../../call.ts";
 import { notFound } from "../../dialect/fault.ts";
 import { numberedLink } from "../../dialect/query.ts";

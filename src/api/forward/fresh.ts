@@ -1,45 +1,9 @@
-import type { IncomingHttpHeaders } from "node:http";
 import type { Kind } from "../../mirror/store/resource.ts";
 import type { Answer, RepositoryCall } from "../call.ts";
-import { shownByUpstream } from "../forward/as-caller.ts";
-import { storeShown } from "../forward/store-shown.ts";
-import { ShareSpentFault } from "../forward/upstream-for-callers.ts";
-import { ApiFault } from "./fault.ts";
-
-/** The headers by which an answer says how fresh it is. Pure. RFC 7234 has the numbers of the warnings. */
-export function freshnessHeaders(
-  { confirmedAt, missing, notFresh }: Pick<Answer, "confirmedAt" | "missing" | "notFresh">,
-  { now, staleAfterMs }: { now: Date; staleAfterMs: number },
-): Record<string, string> {
-  if (confirmedAt === undefined) return {};
-  const ageMs = confirmedAt === null ? null : Math.max(0, now.getTime() - confirmedAt.getTime());
-  const warnings: string[] = [];
-  if (ageMs === null) warnings.push('110 tain "Upstream has not confirmed this yet"');
-  else if (ageMs > staleAfterMs) warnings.push('110 tain "Upstream has not confirmed this for a long time"');
-  if (notFresh !== undefined) warnings.push(`111 tain "Not refreshed: ${notFresh.replace(/[^ !#-[\]-~]/g, "")}"`);
-  return {
-    ...(confirmedAt === null || ageMs === null
-      ? {}
-      : { "X-Tain-Confirmed-At": confirmedAt.toISOString(), Age: String(Math.floor(ageMs / 1_000)) }),
-    ...(missing ? { "X-Tain-Missing": missing } : {}),
-    ...(warnings.length > 0 ? { Warning: warnings.join(", ") } : {}),
-  };
-}
-
-/**
- * Whether a read is to show upstream's present state. `fetch` adds this header by itself to each request with a
- * validator: there it means nothing.
- */
-export function wantsNoCache(headers: IncomingHttpHeaders): boolean {
-  if (headers["cache-control"] === undefined) return false;
-  if (headers["if-none-match"] !== undefined || headers["if-modified-since"] !== undefined) return false;
-  return headers["cache-control"].split(",").some((part) => part.trim().toLowerCase() === "no-cache");
-}
-
-/** Whether a request asks for upstream's present state. */
-export function asksFresh(query: URLSearchParams, headers: IncomingHttpHeaders): boolean {
-  return query.get("fresh") === "true" || wantsNoCache(headers);
-}
+import { ApiFault } from "../dialect/fault.ts";
+import { shownByUpstream } from "./as-caller.ts";
+import { storeShown } from "./store-shown.ts";
+import { ShareSpentFault } from "./upstream-for-callers.ts";
 
 /** The kind of resource that an address below a repository shows. */
 const SHOWN: [RegExp, Kind][] = [
