@@ -3,17 +3,20 @@ import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ASKED_AFTER_MS, type CheckoutWorld, openCheckoutWorld } from "./checkout-world.ts";
-import { freePort, openCoverage } from "./coverage.ts";
+import { type Coverage, freePort, openCoverage } from "./coverage.ts";
 import { HOST } from "./exchange-requests.ts";
 import { startProgram } from "./processes.ts";
 
 /** By each walk, the files of which at least one function runs, in the order of their names. */
 type Walks = Record<string, string[]>;
 
-/** How long a process is left alone first: what runs then is not the walk's. */
+/** How long a worker is left alone first: what it does by itself then is not the walk's. */
 const IDLE_MS = 5_000;
 
-/** Prints which files of each checkout a delivery, two reads and a query enter, without those that are entered in idle times too. */
+/**
+ * Prints which files of each checkout are entered by a delivery of an issue, two reads of a list and a query. At least one
+ * function of each ran.
+ */
 export async function compareWalks(before: string, after: string): Promise<void> {
   const [was, is] = [await walksOf(before), await walksOf(after)];
   for (const [walk, files] of Object.entries(is))
@@ -30,27 +33,29 @@ async function walksOf(checkout: string): Promise<Walks> {
     webFlags: `--inspect=127.0.0.1:${webPort}`,
   });
   const web = resources.use(await openCoverage(webPort));
-  const entered = async (coverages: (typeof web)[], walk: () => Promise<void>) => {
-    await Promise.all(coverages.map((one) => one.take()));
-    await delay(IDLE_MS);
-    const idle = new Set((await Promise.all(coverages.map((one) => one.take()))).flat());
+  const ours = (scripts: Iterable<string>) =>
+    [...scripts]
+      .filter((one) => one.startsWith("file:") && !one.includes("/node_modules/"))
+      .map((one) => fileURLToPath(one).slice(resolve(checkout).length + 1));
+  const entered = async (walk: () => Promise<void>, worker?: Coverage) => {
+    await worker?.take();
+    await delay(worker ? IDLE_MS : 0);
+    const idle = new Set(await worker?.take());
+    await web.take();
     await walk();
-    const files = new Set((await Promise.all(coverages.map((one) => one.take()))).flat());
-    return [...files.difference(idle)]
-      .filter((file) => file.startsWith("file:") && !file.includes("/node_modules/"))
-      .map((file) => fileURLToPath(file).slice(resolve(checkout).length + 1))
-      .toSorted();
+    const taken = new Set(await worker?.take()).difference(idle);
+    return [...new Set([...ours(await web.take()), ...ours(taken)])].toSorted();
   };
 
   const { place } = world;
   const list = `/repos/${place.repository.fullName}/issues?state=all&per_page=30`;
   // A connection and a plan of Postgres are not of one request.
   await ask(world, `${list}&page=2`, place.tokens.own);
-  const first = await entered([web], () => ask(world, list, place.tokens.reading));
+  const first = await entered(() => ask(world, list, place.tokens.reading));
   await ask(world, list, place.tokens.reading);
-  const again = await entered([web], () => ask(world, list, place.tokens.reading));
+  const again = await entered(() => ask(world, list, place.tokens.reading));
   await query(world, "{ rateLimit { remaining } }");
-  const graphql = await entered([web], () => query(world, issuesOf(place.repository.fullName)));
+  const graphql = await entered(() => query(world, issuesOf(place.repository.fullName)));
 
   resources.use(
     startProgram(resolve(checkout, "workers", "main.ts"), {
@@ -61,7 +66,7 @@ async function walksOf(checkout: string): Promise<Walks> {
   );
   const worker = resources.use(await openCoverage(workerPort));
   await deliver(world);
-  const delivery = await entered([web, worker], () => deliver(world));
+  const delivery = await entered(() => deliver(world), worker);
   return { delivery, again, first, graphql };
 }
 
