@@ -24,7 +24,7 @@ export type PgType =
   | "uuid";
 
 /** A parameter. A part that a statement uses several times sends its parameters once. */
-interface Parameter {
+interface SqlParameter {
   readonly value: Value;
 }
 
@@ -32,16 +32,16 @@ interface Parameter {
 export class Sql {
   /** The text around the parameters: one piece more than there are parameters. */
   readonly pieces: readonly string[];
-  readonly parameters: readonly Parameter[];
+  readonly parameters: readonly SqlParameter[];
 
-  constructor(pieces: readonly string[], parameters: readonly Parameter[] = []) {
+  constructor(pieces: readonly string[], parameters: readonly SqlParameter[] = []) {
     this.pieces = pieces;
     this.parameters = parameters;
   }
 
   /** What Postgres is sent: the whole text, in which `$1` stands for the first of the values. */
   compiled(): { text: string; values: Value[] } {
-    const places = new Map<Parameter, number>();
+    const places = new Map<SqlParameter, number>();
     let [text = ""] = this.pieces;
     for (const [at, parameter] of this.parameters.entries()) {
       const place = places.get(parameter) ?? places.size + 1;
@@ -80,7 +80,7 @@ function tag(strings: TemplateStringsArray, ...inserted: readonly (Value | Sql)[
 function compose(strings: readonly string[], inserted: readonly (Value | Sql)[]): Sql {
   let last = strings[0] ?? "";
   const pieces: string[] = [];
-  const parameters: Parameter[] = [];
+  const parameters: SqlParameter[] = [];
   // Statements are made for each question. Iterators of entries were a third of the garbage of making one.
   for (let at = 0; at < inserted.length; at++) {
     const one = inserted[at];

@@ -5,8 +5,8 @@ import type { Setting } from "./config/setting.ts";
 import { SETTINGS } from "./config/settings.ts";
 import { reasonOf } from "./failure.ts";
 
-export type Config = { readonly [K in keyof typeof SETTINGS]: Value<(typeof SETTINGS)[K]> };
-type Value<S extends Setting<unknown>> = S extends { default: string } | { required: true }
+export type Config = { readonly [K in keyof typeof SETTINGS]: SettingValue<(typeof SETTINGS)[K]> };
+type SettingValue<S extends Setting<unknown>> = S extends { default: string } | { required: true }
   ? ReturnType<S["read"]>
   : ReturnType<S["read"]> | null;
 

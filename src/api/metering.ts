@@ -39,7 +39,7 @@ export interface RequestFigures {
 }
 
 /** The counts of one kind of answer. */
-interface Counted {
+interface CountedRequest {
   tally: Tally;
   served: Served | null;
   /** So many of `served` are not noted yet. */
@@ -63,7 +63,7 @@ const SPARES_NOTHING: ReadonlySet<number> = new Set([304, 401, 403, 429]);
 export class ApiMeter {
   readonly #sparing: Sparing;
   readonly #timer: NodeJS.Timeout;
-  #waiting: Counted[] = [];
+  #waiting: CountedRequest[] = [];
   readonly #tallies = new Map<string, Tally>();
   readonly #agents = new BoundedLabel(MOST_AGENTS);
   readonly #seconds: Histogram<"route" | "method">;
@@ -153,7 +153,11 @@ export class ApiMeter {
 
   /** Counts such an answer each time that it is called. */
   counter(metered: RequestFigures, status: number): () => void {
-    const counted: Counted = { tally: this.#tally(metered, status), served: servedAs(metered, status), waiting: 0 };
+    const counted: CountedRequest = {
+      tally: this.#tally(metered, status),
+      served: servedAs(metered, status),
+      waiting: 0,
+    };
     return () => {
       counted.tally.count += 1;
       if (counted.served && counted.waiting++ === 0) this.#waiting.push(counted);

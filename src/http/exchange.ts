@@ -228,7 +228,7 @@ export interface HeldBody extends Disposable {
 }
 
 /** A body under way. */
-interface Body {
+interface ArrivingBody {
   heldBytes: number;
   readonly ending: AbortController;
 }
@@ -243,7 +243,7 @@ export class BodyBudget {
   readonly #patienceMs: number;
   #heldBytes = 0;
   /** Bodies that have arrived in part, the oldest first. */
-  readonly #arriving = new Set<Body>();
+  readonly #arriving = new Set<ArrivingBody>();
 
   constructor({ maxBytes, patienceMs }: { maxBytes: number; patienceMs: number }) {
     this.#maxBytes = maxBytes;
@@ -260,7 +260,7 @@ export class BodyBudget {
    * @throws HttpError 503 when there is no room for it, 408 when it has not arrived in time, and as `Exchange.body`
    */
   async read(exchange: Exchange, maxBytes: number): Promise<HeldBody> {
-    const body: Body = { heldBytes: 0, ending: new AbortController() };
+    const body: ArrivingBody = { heldBytes: 0, ending: new AbortController() };
     const late = () => this.#giveUp(body, new HttpError(408, "The body has not arrived in time"));
     const timer = setTimeout(late, this.#patienceMs);
     try {
@@ -276,7 +276,7 @@ export class BodyBudget {
     }
   }
 
-  #take(body: Body, bytes: number): void {
+  #take(body: ArrivingBody, bytes: number): void {
     this.#arriving.add(body);
     body.heldBytes += bytes;
     this.#heldBytes += bytes;
@@ -286,13 +286,13 @@ export class BodyBudget {
     }
   }
 
-  #giveUp(body: Body, reason: HttpError): void {
+  #giveUp(body: ArrivingBody, reason: HttpError): void {
     this.#arriving.delete(body);
     this.#release(body);
     body.ending.abort(reason);
   }
 
-  #release(body: Body): void {
+  #release(body: ArrivingBody): void {
     this.#heldBytes -= body.heldBytes;
     body.heldBytes = 0;
   }

@@ -64,9 +64,16 @@ function standardOutput(): LineSink {
   return { write: (line) => out.write(readable(line)) };
 }
 
-type Style = Parameters<typeof styleText>[0];
+type LogStyle = Parameters<typeof styleText>[0];
 /** By pino's number of the level. */
-const COLOURS: Record<number, Style> = { 10: "gray", 20: "gray", 30: "green", 40: "yellow", 50: "red", 60: "magenta" };
+const COLOURS: Record<number, LogStyle> = {
+  10: "gray",
+  20: "gray",
+  30: "green",
+  40: "yellow",
+  50: "red",
+  60: "magenta",
+};
 
 /** `12:00:01 WARN worker  the message key=value`, with a stack below it when there is one. */
 export function readable(line: string): string {

@@ -144,7 +144,8 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
 /** A bug of the simulator, or a caller that went away. The first must be loud, the second needs no word. */
 function failed(request: IncomingMessage, response: ServerResponse, error: unknown): void {
   if (request.destroyed && !request.complete) return;
-  if (error instanceof Error && error.name === "AbortError") return;
+  if (error instanceof Error && (error.name === "AbortError" || ("code" in error && error.code === "ECONNRESET")))
+    return;
   console.error(`simulator: ${request.method} ${request.url}`, error);
   if (response.headersSent) response.destroy();
   else response.writeHead(500, { "Content-Type": "application/json" }).end(JSON.stringify({ message: String(error) }));

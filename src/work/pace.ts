@@ -69,7 +69,7 @@ export class Pace {
   }
 }
 
-/** Long texts and bytes, made one piece by piece: whole, they would hold the event loop for as long as they are. */
+// Long texts and bytes, made one piece by piece: whole, they would hold the event loop for as long as they are.
 
 /** A millisecond's work, roughly. */
 const CHARACTERS_AT_ONCE = 256 * 1024;

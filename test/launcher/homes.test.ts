@@ -41,3 +41,11 @@ test.each(homes)("%s have one home", (_, text, places) => {
   expect(found.filter((path) => !places.some((place) => path.startsWith(place)))).toEqual([]);
   expect(places.filter((place) => !found.some((path) => path.startsWith(place)))).toEqual([]);
 });
+
+test("no two types have the same name", () => {
+  const homesOf = new Map<string, string[]>();
+  for (const { path, text } of sources)
+    for (const [, name = ""] of text.matchAll(/^(?:export )?(?:type|interface|class) (\w+)/gm))
+      homesOf.getOrInsert(name, []).push(path);
+  expect([...homesOf].filter(([, paths]) => paths.length > 1)).toEqual([]);
+});

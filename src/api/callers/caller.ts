@@ -162,7 +162,7 @@ export function classOf(caller: Caller): string {
   return caller.kind === "anonymous" ? "" : caller.class;
 }
 
-/** Credentials as callers show them. Pure. */
+// Credentials as callers show them. Pure.
 
 /** Names a token that was shown, without telling it: one of ours, or one of upstream's. */
 export interface Credential {
@@ -214,7 +214,7 @@ export function mayBeUpstreams(text: string, upstreamUrl: string): boolean {
   return (upstreamUrl === GITHUB ? GITHUBS : ANYONES).test(text);
 }
 
-/** Questions of Apps about themselves go to upstream: the answers are about no account here, and hold tokens. */
+// Questions of Apps about themselves go to upstream: the answers are about no account here, and hold tokens.
 
 /** What takes an App's JWT. GitHub docs, "Endpoints available for GitHub App …". */
 const BY_JWT =

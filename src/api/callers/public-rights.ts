@@ -26,7 +26,9 @@ interface RememberedRights {
   gathered: Gather<RightsQuestion, RepositoryPermission | null>;
 }
 
-type Parts = Pick<Context, "config" | "clock" | "random" | "log"> & { upstream: Pick<OnBehalf["identity"], "graphql"> };
+type PublicRightsParts = Pick<Context, "config" | "clock" | "random" | "log"> & {
+  upstream: Pick<OnBehalf["identity"], "graphql">;
+};
 
 /**
  * Callers' rights in public repositories, by upstream's word. They do not change what callers see, so upstream is asked
@@ -34,7 +36,7 @@ type Parts = Pick<Context, "config" | "clock" | "random" | "log"> & { upstream: 
  * a caller was told before are refreshed together. Tokens are remembered by their hash, in this process alone.
  */
 export class PublicRights {
-  readonly #parts: Parts;
+  readonly #parts: PublicRightsParts;
   readonly #graceMs: number;
   readonly #askAgainMs: number;
   readonly #known = new LRUCache<string, RememberedRights>({
@@ -43,7 +45,7 @@ export class PublicRights {
   });
 
   /** @param times how long a former answer counts while upstream cannot be asked, and when it is asked again */
-  constructor(parts: Parts, { graceMs, askAgainMs }: { graceMs: number; askAgainMs: number }) {
+  constructor(parts: PublicRightsParts, { graceMs, askAgainMs }: { graceMs: number; askAgainMs: number }) {
     this.#parts = parts;
     this.#graceMs = graceMs;
     this.#askAgainMs = askAgainMs;

@@ -18,7 +18,7 @@ export const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-type Settings = Pick<
+type PageSettings = Pick<
   Config,
   | "authMode"
   | "passThrough"
@@ -36,7 +36,7 @@ type Settings = Pick<
 export function* descriptionPage(
   description: Description,
   schema: GraphQLSchema,
-  { api, host, ...settings }: { api: string; host: string } & Settings,
+  { api, host, ...settings }: { api: string; host: string } & PageSettings,
 ): Iterable<string> {
   const { info } = description;
   const groups = groupsOf(description);
@@ -100,7 +100,7 @@ ${code(`curl -H "Authorization: Bearer $TOKEN" ${api}/graphql \\
 </section>`;
 }
 
-function callers({ authMode, ...limits }: Settings): string {
+function callers({ authMode, ...limits }: PageSettings): string {
   const limit = (most: number, unit: string) => (most === 0 ? "no limit" : `${most.toLocaleString("en")} ${unit}`);
   const [hourly, minutely, points] = ["requests an hour", "a minute", "points an hour"];
   return `<section id="callers">
@@ -119,7 +119,7 @@ ${inline(TOKENS[authMode])}</p>
 </section>`;
 }
 
-function answers({ passThrough }: Settings): string {
+function answers({ passThrough }: PageSettings): string {
   const rows: [string, string][] = [
     [
       "Lists",

@@ -1,6 +1,6 @@
 import { type FieldFault, invalid } from "./fault.ts";
 
-/** Query parameters as the service reads them. Pure. */
+// Query parameters as the service reads them. Pure.
 
 const DEFAULT_PAGE_SIZE = 30;
 const MAX_PAGE_SIZE = 100;
@@ -66,7 +66,7 @@ export function moment(query: URLSearchParams, name: string, resource: string): 
   return at;
 }
 
-/** Writes `Link` as the service does. Pure. */
+// Writes `Link` as the service does. Pure.
 
 /** The place of a page among the others of its list. `last` is the number of the last page. */
 export interface NumberedPage {

@@ -73,7 +73,7 @@ export function graphqlText(exchange: Exchange): Promise<string> {
   return bodyText(exchange, MAX_GRAPHQL_BYTES);
 }
 
-/** Reads what `Accept` asks for. Pure. */
+// Reads what `Accept` asks for. Pure.
 
 /** The forms in which bodies are shown that people wrote in Markdown. */
 export type BodyForm = "raw" | "text" | "html" | "full";

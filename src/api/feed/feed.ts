@@ -23,7 +23,7 @@ import { FeedStream } from "./stream.ts";
 
 const END_UNKNOWN = "Where the log of events ends cannot be said: a transaction that writes it does not end.";
 
-interface Parts {
+interface FeedSetup {
   ctx: ApiContext;
   meter: ApiMeter;
   callers: Callers;
@@ -38,7 +38,7 @@ interface Parts {
 }
 
 /** A caller's question that they may ask. */
-interface Asked {
+interface AskedFeed {
   caller: User;
   question: FeedQuestion;
   /** The repositories that are asked about. Null: all that the caller sees. */
@@ -47,10 +47,10 @@ interface Asked {
 
 /** Answers `GET /-/events`: the log of events, as a stream that goes on from wherever its reader has come to. */
 export class Feed {
-  readonly #parts: Parts;
+  readonly #parts: FeedSetup;
   readonly #meter: FeedMeter;
 
-  constructor(parts: Parts) {
+  constructor(parts: FeedSetup) {
     this.#parts = parts;
     this.#meter = new FeedMeter(parts.ctx.metrics);
   }
@@ -104,7 +104,7 @@ export class Feed {
   /** @param reader what is held for the reader until the stream ends */
   async #open(
     exchange: Exchange,
-    { caller, question: { form, since, events, actions }, repositoryIds }: Asked,
+    { caller, question: { form, since, events, actions }, repositoryIds }: AskedFeed,
     { requestId, reader }: { requestId: string; reader: DisposableStack },
   ): Promise<NonNullable<Reply["stream"]>> {
     const { ctx, quota, unreadMs } = this.#parts;

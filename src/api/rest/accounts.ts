@@ -114,16 +114,16 @@ async function requireOrganization(call: Call): Promise<UserRow> {
   return account;
 }
 
-type Extent = "user" | "organization";
+type AccountExtent = "user" | "organization";
 
 /** A key that upstream's whole answer has and nothing embedded elsewhere. */
-const WHOLE: Record<Extent, string> = { user: "bio", organization: "members_url" };
+const WHOLE: Record<AccountExtent, string> = { user: "bio", organization: "members_url" };
 
 /**
  * The account with all that its own page shows. The mirror sees accounts inside repositories, where upstream shows
  * little of them. So upstream is asked for the rest on the first request for it.
  */
-export async function readWhole(call: Call, account: UserRow, extent: Extent): Promise<UserRow> {
+export async function readWhole(call: Call, account: UserRow, extent: AccountExtent): Promise<UserRow> {
   if (!isToBeAsked(call, account, extent)) return account;
   const { ctx } = call;
   const path = pathOf(account, extent);
@@ -137,11 +137,11 @@ export async function readWhole(call: Call, account: UserRow, extent: Extent): P
   return (await findUser(ctx.db, account.id)) ?? account;
 }
 
-function isToBeAsked({ isFresh }: Call, { document }: UserRow, extent: Extent): boolean {
+function isToBeAsked({ isFresh }: Call, { document }: UserRow, extent: AccountExtent): boolean {
   return isFresh || !(WHOLE[extent] in parseStored<Fields>(document));
 }
 
-function pathOf({ id }: UserRow, extent: Extent): string {
+function pathOf({ id }: UserRow, extent: AccountExtent): string {
   return extent === "user" ? `/user/${id}` : `/organizations/${id}`;
 }
 
@@ -149,7 +149,7 @@ function pathOf({ id }: UserRow, extent: Extent): string {
  * Shows the caller, by their own token, what upstream has to be asked for. Upstream may show others less, so nothing is
  * kept. Null: the mirror has it, or the caller has no token of upstream's.
  */
-async function shownToCaller(call: Call, account: UserRow, extent: Extent): Promise<Answer | null> {
+async function shownToCaller(call: Call, account: UserRow, extent: AccountExtent): Promise<Answer | null> {
   const { caller } = call;
   if (caller.kind !== "user" || caller.by.of !== "upstream" || !isToBeAsked(call, account, extent)) return null;
   const answer = await shownByUpstream(call, caller.by, pathOf(account, extent));
@@ -158,7 +158,7 @@ async function shownToCaller(call: Call, account: UserRow, extent: Extent): Prom
   throw new ApiFault(502, `Upstream had to be asked for this, and it refuses with ${answer.status}.`);
 }
 
-async function store(ctx: ApiContext, extent: Extent, answer: Parameters<typeof storeShown>[2]): Promise<void> {
+async function store(ctx: ApiContext, extent: AccountExtent, answer: Parameters<typeof storeShown>[2]): Promise<void> {
   if (extent === "user") return storeShown(ctx, "user", answer);
   // Under these keys an organisation's own page has other addresses than everything that embeds it.
   const { url: _url, repos_url: _repos, events_url: _events, ...body } = objectOf(answer.body);

@@ -75,11 +75,11 @@ export async function getReview(call: RepositoryCall): Promise<Answer> {
   return single(call, "review", number);
 }
 
-type Order = Pick<CommentList, "sort" | "direction">;
-const byAge: Order = { sort: "created", direction: "asc" };
+type CommentOrder = Pick<CommentList, "sort" | "direction">;
+const byAge: CommentOrder = { sort: "created", direction: "asc" };
 
 /** The order that is asked for. `direction` counts only together with `sort`. */
-function asked({ query }: RepositoryCall, resource: string): Order {
+function asked({ query }: RepositoryCall, resource: string): CommentOrder {
   const sort =
     choice(query, "sort", resource, ["created", "updated", "created_at"]) === "updated" ? "updated" : "created";
   return { sort, direction: query.get("sort") ? (directionParameter(query, resource) ?? "asc") : "asc" };

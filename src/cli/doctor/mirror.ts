@@ -21,7 +21,7 @@ export async function examineMirror(ctx: Context): Promise<Finding[]> {
     () => null,
     () => askReplicas(ctx),
   );
-  const wishes = await ctx.db.query<Wish>(sql`
+  const wishes = await ctx.db.query<WishRow>(sql`
     select key as pattern, problem from problems where task = 'select' order by key`);
   const upstream = new Findings("upstream");
   for (const problem of status.problems)
@@ -37,7 +37,7 @@ export async function examineMirror(ctx: Context): Promise<Finding[]> {
 }
 
 /** A wish that cannot be mirrored. */
-interface Wish {
+interface WishRow {
   pattern: string;
   problem: string;
 }
@@ -56,7 +56,7 @@ function examineReplicas(replicas: Status["replicas"]): Finding[] {
   return postgres.all;
 }
 
-function examineRepositories(all: readonly RepositoryStatus[], wishes: readonly Wish[], lateMs: number): Finding[] {
+function examineRepositories(all: readonly RepositoryStatus[], wishes: readonly WishRow[], lateMs: number): Finding[] {
   const repositories = new Findings("repositories");
   const nameOf = ({ owner, name }: RepositoryStatus) => `${owner}/${name}`;
   const namedWith = (some: readonly RepositoryStatus[]) =>

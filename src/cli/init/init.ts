@@ -35,7 +35,7 @@ Without a terminal the answers are read from stdin, a line for each question.`,
   run: runInit,
 };
 
-type Settings = Record<string, string | undefined>;
+type InitSettings = Record<string, string | undefined>;
 
 async function runInit({ values, streams, env }: Given, output: Output): Promise<number> {
   if (output.json) throw new CommandError("tain init asks questions, and has no --json: run it without");
@@ -46,7 +46,7 @@ async function runInit({ values, streams, env }: Given, output: Output): Promise
     output.line("Nothing was written.");
     return 1;
   }
-  const settings: Settings = {};
+  const settings: InitSettings = {};
   const asking: Interview = { questions, output, settings, before: parseEnv(before ?? ""), env };
   await askUpstream(asking);
   await askStores(asking);
@@ -65,9 +65,9 @@ async function runInit({ values, streams, env }: Given, output: Output): Promise
 interface Interview extends Pick<Given, "env"> {
   questions: Questions;
   output: Output;
-  settings: Settings;
+  settings: InitSettings;
   /** What the file says already. */
-  before: Settings;
+  before: InitSettings;
 }
 
 async function askUpstream(asking: Interview): Promise<void> {
@@ -200,7 +200,7 @@ function tell(output: Output, findings: readonly Finding[]): void {
 /** Examines the answers so far, without the environment. Settings that were not answered yet lead nowhere. */
 async function examined(
   { settings, env }: Interview,
-  answer: Settings,
+  answer: InitSettings,
   examine: (ctx: Context) => Promise<Finding[]>,
 ): Promise<Finding[]> {
   const answered = Object.entries({ ...settings, ...answer }).filter(([, value]) => value !== undefined);

@@ -24,7 +24,7 @@ export async function followBackfills(
   output: Output,
   { concerns, signal }: { concerns: (repository: RepositoryStatus) => boolean; signal: AbortSignal },
 ): Promise<RepositoryStatus[]> {
-  const view = new BackfillProgress(output);
+  const view = new CopyProgress(output);
   for (let lastRead = Date.now(); ; ) {
     try {
       const status = await loadStatus(ctx, () => quotaReport(ctx));
@@ -53,7 +53,7 @@ interface Look {
 }
 
 /** Shows the progress: bars drawn over each other on a terminal, otherwise a line or a document now and then. */
-class BackfillProgress {
+class CopyProgress {
   readonly #output: Output;
   readonly #pacer = new Pacer();
   #rows = 0;

@@ -30,7 +30,7 @@ export interface UpstreamRequest {
   judge?: (received: Received) => Judgement;
 }
 
-interface AnsweredRequest {
+interface SettledExchange {
   lease: GrantedLease;
   received: Received;
   seenAt: Date;
@@ -39,7 +39,7 @@ interface AnsweredRequest {
   condition: Condition | null;
 }
 
-export interface Attempt extends Omit<AnsweredRequest, "lease"> {
+export interface Attempt extends Omit<SettledExchange, "lease"> {
   credential: string;
   /**
    * Why the credential may not be used now; a repeatable request then goes to another credential. Null: it was
@@ -66,7 +66,7 @@ export async function exchange(ctx: ExchangeContext, ask: UpstreamRequest): Prom
   return await settle(ctx, ask, await send(ctx, { ...ask, credentials: [first.lease.credential] }));
 }
 
-async function send(ctx: ExchangeContext, ask: UpstreamRequest): Promise<AnsweredRequest> {
+async function send(ctx: ExchangeContext, ask: UpstreamRequest): Promise<SettledExchange> {
   const { request, demand, credentials, preferred, conditions } = ask;
   const first = preferred && preferred.length > 0 ? preferred : conditions?.preferred;
   const lease = await ctx.quota.lease(credentials, demand, first);
@@ -112,7 +112,7 @@ async function authorizationFor({ keyring, quota, log }: ExchangeContext, lease:
 }
 
 /** Whether the credential has a newer string than the one that upstream has just rejected. */
-async function renew({ keyring, quota }: ExchangeContext, answered: AnsweredRequest): Promise<boolean> {
+async function renew({ keyring, quota }: ExchangeContext, answered: SettledExchange): Promise<boolean> {
   const { lease, sent, received, seenAt } = answered;
   if (!(await keyring.renew(lease.credential, sent.authorization, received, seenAt))) return false;
   await quota.settle(lease, { headers: null });
@@ -123,7 +123,7 @@ async function renew({ keyring, quota }: ExchangeContext, answered: AnsweredRequ
 async function settle(
   { keyring, quota, meter, clock, log }: ExchangeContext,
   ask: UpstreamRequest,
-  { lease, ...answered }: AnsweredRequest,
+  { lease, ...answered }: SettledExchange,
 ): Promise<Attempt> {
   const { judge } = ask;
   const { bucket } = ask.demand;

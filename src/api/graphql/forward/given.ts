@@ -1,14 +1,14 @@
 import { type DocumentNode, valueFromASTUntyped, visit } from "graphql";
 
 /** A text somewhere within an argument, with the name that stands next to the text. */
-interface Given {
+interface GivenText {
   name: string;
   text: string;
 }
 
 /** All texts within a document's arguments, those in variables included. Pure. */
-export function textsGiven(document: DocumentNode, variables: Readonly<Record<string, unknown>>): Given[] {
-  const found: Given[] = [];
+export function textsGiven(document: DocumentNode, variables: Readonly<Record<string, unknown>>): GivenText[] {
+  const found: GivenText[] = [];
   const look = (name: string, value: unknown): void => {
     if (typeof value === "string") found.push({ name, text: value });
     else if (Array.isArray(value)) for (const one of value) look(name, one);

@@ -39,12 +39,12 @@ interface ConnectionPage {
 /** What a connection's fields ask for; each is computed when it is selected. */
 export interface Connection {
   nodes: (args?: unknown, call?: unknown, info?: FieldInfo) => ReturnType<ConnectionPage["nodes"]>;
-  edges: () => Edge[] | Promise<Edge[]>;
+  edges: () => ConnectionEdge[] | Promise<ConnectionEdge[]>;
   pageInfo: () => PageInfo | Promise<PageInfo>;
   totalCount: () => number | Promise<number>;
 }
 
-interface Edge {
+interface ConnectionEdge {
   cursor: string;
   node: ShownNode;
 }
@@ -208,7 +208,7 @@ export interface KeptRows {
   documents: (ties: readonly number[], request: PageRequest) => Promise<ReadonlyMap<number, StoredDocument>>;
 }
 
-interface Stored {
+interface StoredParts {
   kind: NodeKind;
   source: PageSource;
   parent: Parent;
@@ -220,7 +220,7 @@ export function storedConnection(
   call: GraphqlCall,
   info: FieldInfo,
   args: PageArguments,
-  stored: Stored,
+  stored: StoredParts,
 ): Connection & { sum: (measure: Sql) => Promise<number> } {
   const list = new StoredList(call, info, args, stored);
   const load = (wanted: PageRequest, shownBy: FieldInfo | undefined) => list.page(wanted, shownBy);
@@ -244,11 +244,11 @@ function namesOf({ parentType, fieldName }: FieldInfo, args: PageArguments, { fr
 class StoredList {
   readonly #call: GraphqlCall;
   readonly #args: PageArguments;
-  readonly #stored: Stored;
+  readonly #stored: StoredParts;
   readonly #names: ReturnType<typeof namesOf>;
   readonly #isOfRepository: boolean;
 
-  constructor(call: GraphqlCall, info: FieldInfo, args: PageArguments, stored: Stored) {
+  constructor(call: GraphqlCall, info: FieldInfo, args: PageArguments, stored: StoredParts) {
     this.#call = call;
     this.#args = args;
     this.#stored = stored;

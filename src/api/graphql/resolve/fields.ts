@@ -90,7 +90,7 @@ export const comment: TypeResolvers = {
   resourcePath: path,
 };
 
-/** Checks the caller's rights to the contents of a repository. */
+// Checks the caller's rights to the contents of a repository.
 
 /** Requires this right. @throws GraphQLError FORBIDDEN; NOT_FOUND for a repository that the caller does not see */
 async function requireRight(call: GraphqlCall, repositoryId: number, right: Right): Promise<void> {

@@ -45,7 +45,7 @@ export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "f
 type FieldNodes = readonly [FieldNode, ...FieldNode[]];
 type Arguments = Record<string, unknown>;
 type Fragments = Readonly<Record<string, FragmentDefinitionNode>>;
-type Resolve = (source: unknown, args: Arguments, context: unknown, info: FieldInfo) => unknown;
+type ResolveField = (source: unknown, args: Arguments, context: unknown, info: FieldInfo) => unknown;
 
 /** One field of one type, under the name that it has in the answer. */
 export interface PlannedField {
@@ -56,7 +56,7 @@ export interface PlannedField {
   /** The field's definition. Null: the field is `__typename`, which the type itself answers. */
   definition: GraphQLField<unknown, unknown> | null;
   form: Form;
-  resolve: Resolve | null;
+  resolve: ResolveField | null;
   info: FieldInfo;
   /** The field's number within the plan. */
   slot: number;
@@ -209,7 +209,7 @@ export class Plan {
       definition,
       form: formOf(definition?.type ?? GraphQLString),
       // No type can say that our resolvers read no more of the info than a plan has.
-      resolve: (definition?.resolve as Resolve | undefined) ?? null,
+      resolve: (definition?.resolve as ResolveField | undefined) ?? null,
       info: { fieldName, parentType, schema: this.schema, ...selected, view: hasView ? `${this.#name}/${slot}` : null },
       slot,
       isConstant: !nodes[0].arguments?.some(hasVariable),
