@@ -25,14 +25,6 @@ const START_TIMEOUT_MS = 120_000; // Recovery after a crash reads the log since 
 const STOP_TIMEOUT_MS = 30_000;
 const LOCK_RETRY_MS = 3_000; // Backends outlive a killed postmaster for a moment and keep its shared memory.
 
-/** Postgres's own advice is a quarter of the machine's memory; a mirror of some millions of issues fits into the largest. */
-const BUFFERS_MB = Math.round(Math.min(Math.max(memoryBytes() / 4, 128 * 2 ** 20), 8 * 2 ** 30) / 2 ** 20);
-const DURABLE_SETTINGS = {
-  shared_buffers: `${BUFFERS_MB}MB`,
-  effective_cache_size: `${2 * BUFFERS_MB}MB`,
-  max_wal_size: "2GB",
-  random_page_cost: "1.1",
-};
 /** Nothing in a throw-away cluster is worth waiting for a disk, unless it is to be measured. */
 const THROW_AWAY_SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_wal_size: "1GB" };
 
@@ -60,6 +52,28 @@ export async function openPostgres({ state, user, throwAway = false, durable = !
   if (!(await isInitialised(cluster))) await initialise(cluster);
   await trimLog(cluster);
   return await start(cluster);
+}
+
+function durableSettings() {
+  const mb = buffersMb();
+  return {
+    shared_buffers: `${mb}MB`,
+    effective_cache_size: `${2 * mb}MB`,
+    max_wal_size: "2GB",
+    random_page_cost: "1.1",
+  };
+}
+
+/**
+ * Postgres's own advice is a quarter of the machine's memory; a mirror of some millions of issues fits into the largest.
+ * TAIN_POSTGRES_BUFFERS says otherwise: at each start some gigabytes cost most of a second of processor time.
+ */
+function buffersMb() {
+  const given = process.env.TAIN_POSTGRES_BUFFERS;
+  if (!given) return Math.round(Math.min(Math.max(memoryBytes() / 4, 128 * 2 ** 20), 8 * 2 ** 30) / 2 ** 20);
+  const [, mb] = /^([1-9]\d{1,6})MB$/.exec(given) ?? [];
+  if (!mb) throw new Refusal(`TAIN_POSTGRES_BUFFERS is ${given}; it can be a number of megabytes, such as 512MB`);
+  return Number(mb);
 }
 
 /** The memory for all processes together: a container may have less than its machine. */
@@ -155,7 +169,7 @@ async function launch({ data, log, native, user, durable }, port) {
     listen_addresses: "127.0.0.1",
     unix_socket_directories: "",
     max_connections: "200",
-    ...(durable ? DURABLE_SETTINGS : THROW_AWAY_SETTINGS),
+    ...(durable ? durableSettings() : THROW_AWAY_SETTINGS),
   };
   const output = await open(log, "a", 0o600);
   const { size: before } = await output.stat();

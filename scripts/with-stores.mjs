@@ -9,12 +9,15 @@ import { watchForStop } from "./stopping.mjs";
 import { openThrowAwayStores } from "./throw-away.mjs";
 import { Refusal, say } from "./voice.mjs";
 
+/** What tests store fits, and tests that have a Postgres of their own start it often. */
+const SMALL_STORES = { TAIN_POSTGRES_BUFFERS: "128MB" };
+
 /**
  * Runs vitest on `args`. TEST_DATABASE_URL is a superuser's, on the cluster's `postgres` database.
  * @param {string[]} args
  */
 export async function test(args) {
-  return await runWithStores("node_modules/vitest/vitest.mjs", ["run", ...args]);
+  return await runWithStores("node_modules/vitest/vitest.mjs", ["run", ...args], { environment: SMALL_STORES });
 }
 
 /** @param {string[]} args */
@@ -54,7 +57,7 @@ export async function emit(args) {
  * @param {string[]} args
  */
 export async function plants(args) {
-  return await runWithStores("test/plants/main.ts", args);
+  return await runWithStores("test/plants/main.ts", args, { environment: SMALL_STORES });
 }
 
 /**
@@ -82,9 +85,9 @@ function withoutOwnInstance(environment) {
 /**
  * @param {string} program
  * @param {readonly string[]} args
- * @param {{ durable?: boolean }} [options]
+ * @param {{ durable?: boolean, environment?: NodeJS.ProcessEnv }} [options]
  */
-async function runWithStores(program, args, { durable = false } = {}) {
+async function runWithStores(program, args, { durable = false, environment: more = {} } = {}) {
   const stopping = watchForStop();
   await ensureDependencies(stopping.signal);
   const runtime = await findRuntime();
@@ -92,7 +95,11 @@ async function runWithStores(program, args, { durable = false } = {}) {
   try {
     if (stopping.signal.aborted) return 1;
     const environment = withoutOwnInstance(
-      runtimeEnvironment(runtime, { TEST_DATABASE_URL: stores.databaseUrl, TEST_REDIS_URL: stores.redisUrl }),
+      runtimeEnvironment(runtime, {
+        TEST_DATABASE_URL: stores.databaseUrl,
+        TEST_REDIS_URL: stores.redisUrl,
+        ...more,
+      }),
     );
     const running = runInForeground(runtime, [join(CHECKOUT, program), ...args], environment, stopping);
     const outcome = await Promise.race([running.exited, stores.failed]);

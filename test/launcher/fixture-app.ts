@@ -1,7 +1,9 @@
 // Stands in for the app in the launcher's tests (TAIN_APP_ENTRY): it does what it is told to by its arguments and
 // tells on stdout what it was given.
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
 const { DATABASE_URL, REDIS_URL, TAIN_HOME } = process.env;
@@ -28,6 +30,7 @@ if (command === "up") {
     if (how === "--deaf") return;
     tell("stopping", { postgres: await answers(DATABASE_URL), redis: await answers(REDIS_URL) });
     if (how === "--slow") await delay(1_000);
+    if (how === "--held") while (!existsSync(join(TAIN_HOME ?? "", "let-go"))) await delay(20);
     clearInterval(alive);
   });
 }

@@ -70,10 +70,7 @@ export class Home implements AsyncDisposable {
 
   /** `env` is given to every launcher; with undefined a variable is taken away. */
   static async open(env: NodeJS.ProcessEnv = {}): Promise<Home> {
-    const [place = ""] = await temporaryDirectories();
-    const path = await mkdtemp(join(place, "tain-home-"));
-    // Root runs Postgres as another user, who must be able to pass through.
-    await chmod(path, 0o711);
+    const path = await newPlace();
     // Set to nothing rather than left out: a developer's own .env does not replace what is set.
     const unset = { DATABASE_URL: "", REDIS_URL: "", NODE_ENV: "", TEST_DATABASE_URL: "", TEST_REDIS_URL: "" };
     const clean = {
@@ -85,6 +82,14 @@ export class Home implements AsyncDisposable {
       TAIN_APP_ENTRY: fixtureApp,
     };
     return new Home(path, { ...clean, ...env });
+  }
+
+  /** Another home with what is in this one, whose launchers have ended: to make a cluster is half of what a first start costs. */
+  async copy(): Promise<Home> {
+    const path = await newPlace();
+    // Keeps whose files they are.
+    await promisify(execFile)("cp", ["-Rp", `${this.path}/.`, path]);
+    return new Home(path, { ...this.#env, TAIN_HOME: path });
   }
 
   run(args: string[], env: NodeJS.ProcessEnv = {}): Launcher {
@@ -118,6 +123,14 @@ export class Home implements AsyncDisposable {
     }
     await rm(this.path, { recursive: true, force: true });
   }
+}
+
+async function newPlace(): Promise<string> {
+  const [place = ""] = await temporaryDirectories();
+  const path = await mkdtemp(join(place, "tain-home-"));
+  // Root runs Postgres as another user, who must be able to pass through.
+  await chmod(path, 0o711);
+  return path;
 }
 
 /** Whether a server listens on the port of the address. */

@@ -3,9 +3,19 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/prom
 import { createServer } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/patience.ts";
 import { answers, Home, isRunning } from "./launcher.ts";
+
+/** It has been started and stopped once. */
+let used: Home;
+beforeAll(async () => {
+  used = await Home.open();
+  const launcher = used.run(["start"]);
+  await launcher.told("started");
+  expect(await launcher.stop()).toBe(0);
+});
+afterAll(async () => await used?.[Symbol.asyncDispose]());
 
 async function query(url: unknown, text: string): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: String(url) });
@@ -18,7 +28,7 @@ async function query(url: unknown, text: string): Promise<unknown[]> {
 }
 
 test("start gives the app its stores on Node 26 and, asked to stop, ends the app before them and leaves nothing", async () => {
-  await using home = await Home.open();
+  await using home = await used.copy();
   const launcher = home.run(["start"]);
   const app = await launcher.told("started");
   expect(app).toMatchObject({
@@ -57,7 +67,7 @@ test("start gives the app its stores on Node 26 and, asked to stop, ends the app
 });
 
 test("a second start in the same home is refused and disturbs nothing; tain commands use the running stores", async () => {
-  await using home = await Home.open();
+  await using home = await used.copy();
   const first = home.run(["start"]);
   const app = await first.told("started");
 
@@ -79,14 +89,17 @@ test("a second start in the same home is refused and disturbs nothing; tain comm
 });
 
 test("a start that finds the one before still stopping waits for its end", async () => {
-  await using home = await Home.open();
-  const first = home.run(["start", "--slow"]);
+  await using home = await used.copy();
+  const first = home.run(["start", "--held"]);
   const before = await first.told("started");
   first.child.kill("SIGTERM");
   await first.told("stopping");
   const second = home.run(["start"]);
+  await until("the second waits", () =>
+    second.stderr.includes(`waiting for process ${first.child.pid}, which is stopping`),
+  );
+  await writeFile(join(home.path, "let-go"), "");
   const after = await second.told("started");
-  expect(second.stderr).toContain(`waiting for process ${first.child.pid}, which is stopping`);
   expect(await first.exited).toBe(0);
   expect(await isRunning(before.pid)).toBe(false);
   expect(after.DATABASE_URL).toBe(before.DATABASE_URL);
@@ -94,7 +107,7 @@ test("a start that finds the one before still stopping waits for its end", async
 });
 
 test("a Ctrl-C that arrives twice, from the terminal and from npm, is one request to stop", async () => {
-  await using home = await Home.open();
+  await using home = await used.copy();
   const launcher = home.run(["start", "--slow"]);
   await launcher.told("started");
   launcher.child.kill("SIGINT");
@@ -104,7 +117,7 @@ test("a Ctrl-C that arrives twice, from the terminal and from npm, is one reques
 });
 
 test("an app that does not stop is ended when asked again, and that is not a clean stop", async () => {
-  await using home = await Home.open();
+  await using home = await used.copy();
   const launcher = home.run(["start", "--deaf"]);
   const app = await launcher.told("started");
   launcher.child.kill("SIGTERM");
@@ -119,7 +132,7 @@ test("an app that does not stop is ended when asked again, and that is not a cle
 });
 
 test("started by npm, the launcher stops everything when npm is killed", async () => {
-  await using home = await Home.open();
+  await using home = await used.copy();
   const npm = home.throughShell(["start"]);
   const app = await npm.told("started");
   npm.child.kill("SIGKILL");
@@ -130,7 +143,7 @@ test("started by npm, the launcher stops everything when npm is killed", async (
 });
 
 test("after kill -9 of the launcher the app ends, and the next start adopts both stores with what is in them", async () => {
-  await using home = await Home.open();
+  await using home = await used.copy();
   const killed = home.run(["start"]);
   const before = await killed.told("started");
   const { pids } = (await home.json("stores.json")) as { pids: Record<string, number> };
@@ -151,7 +164,7 @@ test("after kill -9 of the launcher the app ends, and the next start adopts both
 });
 
 test("after kill -9 of everything the next start recovers what was committed", async () => {
-  await using home = await Home.open();
+  await using home = await used.copy();
   const killed = home.run(["start", "--deaf"]);
   const before = await killed.told("started");
   await query(before.DATABASE_URL, "create table kept as select 1 as one");
@@ -167,7 +180,7 @@ test("after kill -9 of everything the next start recovers what was committed", a
 });
 
 test("an app that ends by itself stops the stores and gives its exit code", async () => {
-  await using home = await Home.open();
+  await using home = await used.copy();
   const launcher = home.run(["start", "--crash"]);
   const app = await launcher.told("started");
   expect(await launcher.exited).toBe(7);
@@ -177,7 +190,7 @@ test("an app that ends by itself stops the stores and gives its exit code", asyn
 });
 
 test.each(["postgres", "redis"])("the end of %s stops the rest, says so and is a failure", async (store) => {
-  await using home = await Home.open();
+  await using home = await used.copy();
   const launcher = home.run(["start"]);
   const app = await launcher.told("started");
   const { pids } = (await home.json("stores.json")) as { pids: Record<string, number> };
@@ -190,7 +203,7 @@ test.each(["postgres", "redis"])("the end of %s stops the rest, says so and is a
 });
 
 test("without any Redis the start ends with one sentence and takes Postgres down again", async () => {
-  await using home = await Home.open();
+  await using home = await used.copy();
   const tools = join(home.path, "tools");
   await mkdir(tools);
   await symlink("/usr/bin/id", join(tools, "id"));
