@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { faultKinds, planOf } from "./schedule.ts";
 import type { Outcome } from "./simulation.ts";
+import { readWish } from "./wish.ts";
 
 /** Runs `npm run simulate` without the launcher in front of it. */
 async function simulate(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
@@ -65,8 +66,11 @@ test("arguments that make no sense are refused in words, before anything is star
     [["--until-found"], "--until-found needs a bug to find: --plant"],
     [["--partitions", "0"], "--partitions should be a whole number from 1 on"],
   ] as const) {
-    const { code, stderr } = await simulate(...args);
-    expect(stderr).toContain(words);
-    expect(code).toBe(2);
+    expect(() => readWish([...args])).toThrow(words);
   }
+  // A process of its own loads all that the simulation is made of, so one has to do.
+  const { code, stderr } = await simulate("--earthquakes");
+  expect(stderr).toContain("Unknown option '--earthquakes'");
+  expect(stderr).toContain("Usage: npm run simulate");
+  expect(code).toBe(2);
 });
