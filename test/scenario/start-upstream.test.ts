@@ -6,7 +6,8 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { VERSION } from "../../src/version.ts";
-import { type Run, Tain } from "../cli/tain.ts";
+import { type Ended, type Run, Tain } from "../cli/tain.ts";
+import { tain as tainHere } from "../cli/tain-on.ts";
 import { until } from "../support/patience.ts";
 
 // Upstream is given, as it is outside of the demonstration; here the simulator plays it. Each test goes on where the one
@@ -42,19 +43,18 @@ function check(name: string, run: () => Promise<void>): void {
 }
 
 /** The commands know upstream from instance.json alone. */
-const command = async (...args: string[]) =>
-  await tain.run(args, { UPSTREAM_URL: "", UPSTREAM_TOKEN: "", REPOSITORIES: "" });
-const parsed = async (...args: string[]) => {
-  const { code, stdout, stderr } = await command(...args, "--json");
-  return {
-    code,
-    stderr,
-    json: stdout
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line)),
-  };
-};
+const UNTOLD = { UPSTREAM_URL: "", UPSTREAM_TOKEN: "", REPOSITORIES: "" };
+/** Runs a command in this process: one of its own is a second of processor time, so each command has one once. */
+const command = async (...args: string[]) => await tainHere(args, { ...tain.env, ...UNTOLD });
+const parsed = async (...args: string[]) => inJson(await command(...args, "--json"));
+const inJson = ({ code, stdout, stderr }: Ended) => ({
+  code,
+  stderr,
+  json: stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line)),
+});
 const [owner, name] = [() => names[0]?.split("/")[0], () => names[0]?.split("/")[1]];
 
 check(
@@ -77,7 +77,7 @@ check(
 );
 
 check("status tells of each repository, of the queues and of the quota, to people and to programs", async () => {
-  const { code, stdout, stderr } = await command("status");
+  const { code, stdout, stderr } = await tain.run(["status"], UNTOLD);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout).not.toContain("\u001b");
   const [title, , headings, first] = stdout.split("\n");
@@ -115,7 +115,7 @@ check("status tells of each repository, of the queues and of the quota, to peopl
 check(
   "add finds a repository at upstream at once, whatever its letters' case, and its copy begins by itself",
   async () => {
-    const { code, json } = await parsed("add", names[1]?.toUpperCase() ?? "");
+    const { code, json } = inJson(await tain.run(["add", names[1]?.toUpperCase() ?? "", "--json"], UNTOLD));
     const [, second] = [...simulator.world.repositories.values()].filter(({ fork }) => !fork);
     expect(code).toBe(0);
     expect(json).toEqual([
@@ -139,7 +139,8 @@ check(
 );
 
 check("with a public address add registers the webhook, with the secret that we verify", async () => {
-  const added = await tain.run(["add", names[0] ?? "", "--json"], { PUBLIC_URL: "https://mirror.example/" });
+  const env = { ...tain.env, PUBLIC_URL: "https://mirror.example/" };
+  const added = await tainHere(["add", names[0] ?? "", "--json"], env);
   expect(JSON.parse(added.stdout)).toMatchObject({ added: [{ repository: names[0], webhook: "registered" }] });
   const [hook, ...others] = [...simulator.world.hooks.values()];
   expect(others).toEqual([]);
@@ -191,7 +192,7 @@ check("remove keeps the rows, or purges them, and says which; what is not mirror
     `${names[1]}: removed; what was copied is kept (--purge deletes it)\n`,
   );
   expect(await issues(names[1] ?? "")).toBe(404);
-  expect((await command("remove", names[2] ?? "", "--purge")).stdout).toBe(
+  expect((await tain.run(["remove", names[2] ?? "", "--purge"], UNTOLD)).stdout).toBe(
     `${names[2]}: removed, and what was copied is deleted\n`,
   );
   expect(await issues(names[2] ?? "")).toBe(404);
@@ -200,12 +201,13 @@ check("remove keeps the rows, or purges them, and says which; what is not mirror
 check(
   "remove warns of REPOSITORIES, which would bring it back, and refuses one of an owner who is wished as a whole",
   async () => {
-    const warned = await tain.run(["remove", names[1] ?? ""], { REPOSITORIES: `${names[1]},x/y` });
+    const wishing = (REPOSITORIES: string) => ({ ...tain.env, REPOSITORIES });
+    const warned = await tainHere(["remove", names[1] ?? ""], wishing(`${names[1]},x/y`));
     expect(warned.stderr).toContain(
       `REPOSITORIES still names ${names[1]?.toLowerCase()}: take it out there, or it is mirrored again within seconds`,
     );
     const all = `${owner()}/*`.toLowerCase();
-    const refused = await tain.run(["remove", names[0] ?? ""], { REPOSITORIES: all });
+    const refused = await tainHere(["remove", names[0] ?? ""], wishing(all));
     expect(refused).toEqual({
       code: 1,
       stdout: "",
@@ -238,11 +240,7 @@ check("backfill copies again when told to, follows until all is live, and knows 
 
 check("Ctrl-C ends the view of a backfill, not the backfill, and says so", async () => {
   simulator.setFaults({ http: [{ kind: "slow", delayMs: 400 }] });
-  const follow = tain.start(["backfill", names[0] ?? "", "--again"], {
-    UPSTREAM_URL: "",
-    UPSTREAM_TOKEN: "",
-    REPOSITORIES: "",
-  });
+  const follow = tain.start(["backfill", names[0] ?? "", "--again"], UNTOLD);
   await follow.said(/^Copying: 0 of 1 done; /m);
   follow.signal("SIGINT");
   const { code, stderr } = await follow.exited;

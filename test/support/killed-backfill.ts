@@ -76,13 +76,15 @@ export async function openKilledBackfill(): Promise<KilledBackfill> {
 
 /**
  * Starts the program, kills it at each moment and starts it again, and lets the last one finish. Checks that the copy
- * is complete, that no kill cost more than one page, and that each takeover was in time. Prints the measurements.
+ * is complete, that no kill cost more than one page, and that each takeover was in time. Prints the measurements. `finished`
+ * is shown the last one before it is stopped.
  */
 export async function killDuringBackfill(
   { tap, ctx, simulator, fullName }: KilledBackfill,
   program: "worker" | "tree",
   start: () => Program,
   moments: readonly Moment[],
+  finished: (last: Program) => Promise<void> = async () => {},
 ): Promise<void> {
   const killedAt: { exchange: number; takeoverMs: number }[] = [];
   for (const { during, nth, when } of moments) {
@@ -97,17 +99,20 @@ export async function killDuringBackfill(
   await takenOver(tap, killedAt.at(-1));
   await Promise.race([untilLive(ctx), ended(last)]);
   const { counts, differences } = await compare(ctx, simulator, fullName);
+  // What it asks from now on is no part of the copy.
+  const exchanges = [...tap.exchanges];
+  await finished(last);
   await last.stop();
   expect(differences).toEqual([]);
   expect(counts.issues).toBeGreaterThanOrEqual(850);
 
   const repeated = killedAt.map(({ exchange }, index) =>
-    readAgain(tap.exchanges, exchange, killedAt[index + 1]?.exchange ?? Number.POSITIVE_INFINITY),
+    readAgain(exchanges, exchange, killedAt[index + 1]?.exchange ?? Number.POSITIVE_INFINITY),
   );
   printFigures("kills", {
     program,
     readTwice: repeated.map((some) => some.length),
-    pages: tap.exchanges.filter(isPage).length,
+    pages: exchanges.filter(isPage).length,
     takenOverAfterMs: killedAt.map(({ takeoverMs }) => Math.round(takeoverMs)),
   });
   for (const [index, some] of repeated.entries())
