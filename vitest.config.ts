@@ -1,6 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { QUICK } from "./test/quick.ts";
 import { PATIENCE_MS, TEST_MS } from "./test/support/bounds.ts";
+import { LongestFirst } from "./test/support/longest-first.ts";
 import { RunReport } from "./test/support/run-report.ts";
 
 const everything = "test/**/*.test.ts";
@@ -16,6 +17,7 @@ export default defineConfig({
     isolate: false,
     // More than cores: most of the time the dearest files wait for processes, stores and upstream's pace.
     maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     // What hangs ends by this; a machine that is ten times slower than usual passes.
     testTimeout: TEST_MS,
     hookTimeout: TEST_MS,

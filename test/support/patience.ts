@@ -7,20 +7,25 @@ export async function until(
   holds: () => boolean | Promise<boolean>,
   withinMs = PATIENCE_MS,
 ): Promise<void> {
-  const end = Date.now() + withinMs;
+  const began = Date.now();
   while (!(await holds())) {
-    if (Date.now() > end) throw new Error(`Waited ${withinMs / 1_000} s in vain until ${what}`);
-    await delay(20);
+    if (Date.now() - began > withinMs) throw new Error(`Waited ${withinMs / 1_000} s in vain until ${what}`);
+    await delay(pauseAfter(Date.now() - began));
   }
+}
+
+/** A twentieth of what was waited already: to ask takes processor time from those who are waited for. */
+function pauseAfter(waitedMs: number): number {
+  return Math.min(100, Math.max(10, waitedMs / 20));
 }
 
 /** As `until`, for a check that throws while it does not hold. Answers what the check answers in the end, or throws its last error. */
 export async function eventually<T>(holds: () => T | Promise<T>): Promise<T> {
-  for (const end = Date.now() + PATIENCE_MS; ; await delay(20)) {
+  for (const began = Date.now(); ; await delay(pauseAfter(Date.now() - began))) {
     try {
       return await holds();
     } catch (error) {
-      if (Date.now() > end) throw error;
+      if (Date.now() - began > PATIENCE_MS) throw error;
     }
   }
 }
