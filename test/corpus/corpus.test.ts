@@ -16,11 +16,11 @@ import { type Fuzz, type Measured, startMeasuredWeb } from "./measured-web.ts";
 import { asGraphql, IN_ADDRESSES, nastyMutations, nastyQueries, nastyReads, nastyWrites, usualIn } from "./nasty.ts";
 import { poolsIn } from "./query-pools.ts";
 
-const QUERIES = Number(process.env.CORPUS ?? 150);
+const QUERIES = Number(process.env.CORPUS ?? 75);
 const isWhole = process.env.CORPUS !== undefined;
 const CORPUS_MS = isWhole ? 12 * LONG_TEST_MS : LONG_TEST_MS;
 /** A prime: no operation and no value stays out for good. */
-const PART = 31;
+const PART = 61;
 /** Upstream takes a write a second from each account. */
 const ACCOUNTS = 20;
 

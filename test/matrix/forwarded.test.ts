@@ -139,7 +139,7 @@ function withPermissionsOf(caller: Caller, place: Place, text: string): string {
 test(
   "each is shown what upstream shows them, whoever asked before",
   async () => {
-    expect(await faultsOf(cellsOf(Object.values(world.places), 13))).toEqual([]);
+    expect(await faultsOf(cellsOf(Object.values(world.places), 29))).toEqual([]);
     expect(Math.min(figures.hit, figures.revalidated)).toBeGreaterThan(0);
   },
   CELLS_MS,
@@ -150,7 +150,7 @@ test(
   async () => {
     const places = Object.values(world.places);
     for (const { repository } of places) pushBranch(world.api.upstream.world, world.owners.octo.id, repository, "main");
-    expect(await faultsOf(cellsOf(places, 29))).toEqual([]);
+    expect(await faultsOf(cellsOf(places, 59))).toEqual([]);
   },
   CELLS_MS,
 );
@@ -159,7 +159,7 @@ test(
   "what closes, closes to all at once, and what moves is where upstream says",
   async () => {
     const { closed, paused, gone, renamed, moved } = world.places;
-    const some = cellsOf([closed, paused, gone, renamed, moved], 23);
+    const some = cellsOf([closed, paused, gone, renamed, moved], 47);
     expect(await faultsOf(some)).toEqual([]);
     await changeAll(world);
     expect(await faultsOf(some, false)).toEqual([]);

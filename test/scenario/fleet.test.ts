@@ -26,7 +26,7 @@ const isLarge = process.env.TAIN_LARGE === "1";
 const FLEET = isLarge ? 1_000 : 24;
 const LONGEST_MS = isLarge ? 3_600_000 : LONG_TEST_MS;
 /** How long nothing happens, and what that may cost: a request, a query or a point for each sweep. */
-const IDLE_MINUTES = isLarge ? 60 : 30;
+const IDLE_MINUTES = isLarge ? 60 : 15;
 const SWEEPS = IDLE_MINUTES / 5;
 
 const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });

@@ -25,7 +25,7 @@ test.each([
   {
     reading: "costs nothing",
     chargeCounts: false,
-    size: sizeDividedBy(25),
+    size: sizeDividedBy(40),
     pointsOf: (size: FloorSize) => floorOf(size).points,
   },
   {

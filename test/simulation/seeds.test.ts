@@ -27,7 +27,7 @@ test(
   "whatever goes wrong on the way, the mirror becomes equal to a quiet upstream",
   async () => {
     const logs = await mkdtemp(join(tmpdir(), "tain-simulation-"));
-    const args = ["--seeds", `1..${seeds}`, "--steps", "40", "--workers", "2", "--json", "--logs", logs];
+    const args = ["--seeds", `1..${seeds}`, "--steps", "20", "--workers", "2", "--json", "--logs", logs];
     const { code, stdout, stderr } = await simulate(...args);
     const outcomes = stdout
       .split("\n")

@@ -75,18 +75,15 @@ describe("each process of the Procfile", () => {
     expect(await started.exited).toBe(0);
   });
 
-  test.each(["src/web.ts", "workers/main.ts", "workers/scheduler.ts"])(
-    "%s says every fault of its configuration at once",
-    async (entry) => {
-      const started = start(entry, { UPSTREAM_URL: NOWHERE.upstream, PORT: "many" });
-      expect(await started.exited).toBe(1);
-      const output = started.lines.map((line) => line.msg).join("\n");
-      expect(output).toContain("DATABASE_URL is not set");
-      expect(output).toContain("WEBHOOK_SECRET is not set");
-      expect(output).toContain("PORT is not a port: many");
-      expect(output).not.toContain("    at ");
-    },
-  );
+  test("a process says every fault of its configuration at once", async () => {
+    const started = start("workers/scheduler.ts", { UPSTREAM_URL: NOWHERE.upstream, PORT: "many" });
+    expect(await started.exited).toBe(1);
+    const output = started.lines.map((line) => line.msg).join("\n");
+    expect(output).toContain("DATABASE_URL is not set");
+    expect(output).toContain("WEBHOOK_SECRET is not set");
+    expect(output).toContain("PORT is not a port: many");
+    expect(output).not.toContain("    at ");
+  });
 
   test("web on a port that is taken says so in a sentence", async () => {
     const env = await openStores();
