@@ -349,3 +349,12 @@ export class IssueTexts {
 export function openIssueTexts(maxBytes: number): Kept<IssueTexts> {
   return new Kept({ maxBytes, bytesOf: ({ bytes }) => bytes, largestPart: LARGEST_PART });
 }
+
+/** Enough for 10,000 counts, roughly. */
+const MAX_COUNT_BYTES = 8 * 1024 * 1024;
+const BYTES_PER_COUNT = 50;
+
+/** Sizes of connections that were counted before. */
+export function openCounts(): Kept<Count> {
+  return new Kept({ maxBytes: MAX_COUNT_BYTES, bytesOf: () => BYTES_PER_COUNT });
+}

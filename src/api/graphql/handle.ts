@@ -3,7 +3,7 @@ import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { encodingOf, type Reply } from "../../http/reply.ts";
-import { Kept, Reading } from "../../mirror/unchanged/kept.ts";
+import { type Kept, Reading } from "../../mirror/unchanged/kept.ts";
 import type { Standings } from "../../mirror/unchanged/standings.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
 import { sendable } from "../../work/pace.ts";
@@ -24,10 +24,10 @@ import { apiAddress, doubtHeaders, graphqlText, prefers, type RequestIds } from 
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import { forwardedReply } from "../rest/respond.ts";
 import type { StreamPlaces } from "../streams/places.ts";
-import { type Count, GraphqlCall, type IssueTexts, openIssueTexts } from "./call.ts";
+import { GraphqlCall, type IssueTexts, openCounts, openIssueTexts } from "./call.ts";
 import { cursorsOf, namesUnmirrored } from "./forward/beyond.ts";
 import { forwardWhole, knowsAllNamed } from "./forward/forward.ts";
-import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument } from "./forward/unknown.ts";
+import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeOf } from "./forward/unknown.ts";
 import { Documents, openValidation, parseQuery, type Query } from "./parse.ts";
 import {
   bugIn,
@@ -52,10 +52,6 @@ import { acceptsEventStream, EVENT_STREAM, eventStreamOnly } from "./subscribe/e
 import { Streams, type Subscriber } from "./subscribe/streams.ts";
 
 const DOCS = "https://docs.github.com/graphql";
-
-/** Enough for 10,000 counts, roughly. */
-const MAX_COUNT_BYTES = 8 * 1024 * 1024;
-const BYTES_PER_COUNT = 50;
 
 /** How much longer a write may take: it may stand in line, be sent, and wait for upstream's replicas. */
 const MUTATION_MS = 120_000;
@@ -102,7 +98,7 @@ export class Graphql {
   readonly #plans = new Plans(this.#schema);
   readonly #answers: Kept<KeptResult>;
   readonly #texts: Kept<IssueTexts>;
-  readonly #counts = new Kept<Count>({ maxBytes: MAX_COUNT_BYTES, bytesOf: () => BYTES_PER_COUNT });
+  readonly #counts = openCounts();
   readonly #missing: MissingValues;
   readonly #streams: Streams;
 
@@ -397,8 +393,4 @@ export class Graphql {
     ctx.log.error({ err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") }, "A GraphQL query failed");
     return reply(progress, 502, wentWrongText(requestId, ctx.clock.now()));
   }
-}
-
-function wholeOf({ document, operation, variables }: Query): WholeDocument {
-  return { document, operation, variables: variables.coerced };
 }

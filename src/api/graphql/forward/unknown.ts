@@ -6,7 +6,7 @@ import {
   type OperationDefinitionNode,
 } from "graphql";
 import { typedError } from "../errors.ts";
-import { isWithinBounds, readRequest } from "../parse.ts";
+import { isWithinBounds, type Query, readRequest } from "../parse.ts";
 import { isTooDeep, parsed } from "../run/validation.ts";
 
 /** A document that either upstream answers as a whole, or nobody. */
@@ -15,6 +15,11 @@ export interface WholeDocument {
   operation: OperationDefinitionNode;
   /** The values that the caller gave, coerced or not. */
   variables: Readonly<Record<string, unknown>>;
+}
+
+/** The document of a query that our schema knows. */
+export function wholeOf({ document, operation, variables }: Query): WholeDocument {
+  return { document, operation, variables: variables.coerced };
 }
 
 /**
