@@ -382,7 +382,7 @@ export const plants: readonly Plant[] = [
     name: "never-stale",
     property: 9,
     does: "A mirror that has lost its upstream long ago does not say so.",
-    file: "src/api/forward/fresh.ts",
+    file: "src/api/dialect/reply.ts",
     replaces: [["else if (ageMs > staleAfterMs)", "else if (ageMs < 0)"]],
     tests: ["test/api/freshness.test.ts"],
   },
