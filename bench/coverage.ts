@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 
 /** Which scripts a process of Node's runs, by its inspector. */
 export interface Coverage extends AsyncDisposable {
-  /** The addresses of all scripts of which a function was called since this was last asked. */
+  /** The addresses of the scripts that ran since the last call. */
   take(): Promise<string[]>;
 }
 
@@ -13,7 +13,9 @@ interface ScriptCoverage {
   functions: { ranges: { count: number }[] }[];
 }
 
-/** For a process that was started with `--inspect`, or will soon be. */
+const PATIENCE_MS = 60_000;
+
+/** For a process that was started with `--inspect`, or soon will be. @throws Error when nothing listens in time */
 export async function openCoverage(port: number): Promise<Coverage> {
   const socket = new WebSocket(await debuggerAt(port));
   await once(socket, "open");
@@ -49,6 +51,7 @@ export async function openCoverage(port: number): Promise<Coverage> {
 }
 
 async function debuggerAt(port: number): Promise<string> {
+  const asked = Date.now();
   for (;;) {
     try {
       const targets = (await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()) as {
@@ -58,6 +61,7 @@ async function debuggerAt(port: number): Promise<string> {
     } catch (error) {
       if ((error as { cause?: { code?: string } }).cause?.code !== "ECONNREFUSED") throw error;
     }
+    if (Date.now() - asked > PATIENCE_MS) throw new Error(`No inspector listens at port ${port}`);
     await delay(100);
   }
 }

@@ -7,11 +7,12 @@ import { type Coverage, freePort, openCoverage } from "./coverage.ts";
 import { HOST } from "./exchange-requests.ts";
 import { startProgram } from "./processes.ts";
 
-/** By each walk, the files of which at least one function runs, in the order of their names. */
+/** The files that each walk enters, by name: at least one function of each runs. */
 type Walks = Record<string, string[]>;
 
 /** How long a worker is left alone first: what it does by itself then is not the walk's. */
 const IDLE_MS = 5_000;
+const PATIENCE_MS = 60_000;
 
 /**
  * Prints which files of each checkout are entered by a delivery of an issue, two reads of a list and a query. At least one
@@ -94,7 +95,7 @@ async function query({ url, place }: CheckoutWorld, text: string): Promise<void>
   if (errors !== undefined) throw new Error(`${text}: ${JSON.stringify(errors)}`);
 }
 
-/** An issue with labels and an assignee was edited. Resolves when the mirror has it. */
+/** Tells of an edited issue. @throws Error when the mirror does not show it in time */
 async function deliver({ url, upstream, database, place }: CheckoutWorld): Promise<void> {
   const headers = { Authorization: "Bearer upstreams-token", "User-Agent": HOST };
   const read = async (path: string) =>
@@ -122,5 +123,9 @@ async function deliver({ url, upstream, database, place }: CheckoutWorld): Promi
   });
   if (!answer.ok) throw new Error(`POST /webhooks: ${answer.status} ${await answer.text()}`);
   const stored = "select from issues where repository_id = $1 and document->>'title' = $2";
-  while ((await database.query(stored, [place.repository.id, title])).rowCount === 0) await delay(20);
+  const asked = Date.now();
+  while ((await database.query(stored, [place.repository.id, title])).rowCount === 0) {
+    if (Date.now() - asked > PATIENCE_MS) throw new Error(`The mirror did not show an edited issue: ${title}`);
+    await delay(20);
+  }
 }

@@ -24,7 +24,7 @@ comment on column issue_labels.is_pull_request is 'issues.is_pull_request.';
 comment on column issue_labels.is_shown is 'Whether the issue is whole and not deleted.';
 comment on column issue_labels.created_at is 'issues.created_at.';
 
--- Who adds a label reads this from the issue, whose row is locked until then: see src/mirror/store/rows.ts.
+-- Who adds a label reads this from the issue, whose row is locked until then: see src/mirror/store/follow-rows.ts.
 create function follow_labelled_issue() returns trigger language plpgsql as $$
 begin
   update issue_labels set state = new.state, is_pull_request = new.is_pull_request,
