@@ -56,7 +56,7 @@ test("tain follow --json prints CloudEvents, and ends when nobody reads it any m
   const printed: string[] = [];
   child.stdout.setEncoding("utf8").on("data", (text: string) => printed.push(text));
   const ended = once(child, "close");
-  await expect.poll(() => printed.length, { timeout: PATIENCE_MS }).toBeGreaterThan(0);
+  await expect.poll(() => printed.join(""), { timeout: PATIENCE_MS }).toMatch(/\n$/);
   expect(JSON.parse(printed.join(""))).toMatchObject({ id, type: "com.github.star.created" });
   await starred(open);
   await starred(open);
