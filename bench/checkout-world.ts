@@ -23,6 +23,9 @@ export interface CheckoutWorld {
 /** How long after it was made the world is asked. */
 export const ASKED_AFTER_MS = 3_000_000;
 
+/** How long a checkout's workers may take to copy the world. */
+const PATIENCE_MS = 300_000;
+
 const TOKENS = { own: `tain_${"1".repeat(40)}`, reading: `tain_${"2".repeat(40)}`, upstreams: "upstreams-token" };
 const MIRRORS_TOKEN = "bench-token";
 const WEBHOOK_SECRET = "bench-webhook-secret";
@@ -105,8 +108,11 @@ async function mirror(
   ]);
   await adding.ended;
   const count = async (text: string) => Number((await database.query<{ n: string }>(text)).rows[0]?.n);
-  while ((await count("select count(*) as n from repository_syncs where state = 'live'")) < names.length)
+  const began = Date.now();
+  while ((await count("select count(*) as n from repository_syncs where state = 'live'")) < names.length) {
+    if (Date.now() - began > PATIENCE_MS) throw new Error(`${checkout} has not copied the world`);
     await delay(100);
+  }
 
   const [userId, login] = await owner(upstream.url);
   for (const [token, canWrite] of [

@@ -1,5 +1,8 @@
 /** How the schema changes while others work with it. */
 import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -39,6 +42,16 @@ const isApplied = async (version: number) =>
 
 test("the migrations are numbered from 1 on, each number once", () => {
   expect(MIGRATIONS.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, at) => at + 1));
+});
+
+test("what was published of the migrations stays as it is: databases have it already", () => {
+  const sumOf = (name: string) =>
+    createHash("sha256")
+      .update(readFileSync(join(projectRoot, "db", "migrations", name)))
+      .digest("hex");
+  const published = readFileSync(join(projectRoot, "test", "db", "published-migrations.sha256"), "utf8");
+  // A new one is added by `sha256sum *.sql > ../../test/db/published-migrations.sha256` in its folder.
+  expect(MIGRATIONS.map(({ name }) => `${sumOf(name)}  ${name}\n`).join("")).toBe(published);
 });
 
 test("a migration that meets a long transaction holds up nobody behind it, and is made once the table is free", async () => {

@@ -4,7 +4,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
  * What takes the longest, in this order. What begins late must be short: towards the end fewer files are left than processes
  * to run them. Vitest knows this of an earlier run in the same checkout alone.
  */
-const LONGEST = [
+export const LONGEST = [
   "simulation/seeds",
   "scenario/start-demonstration",
   "launcher/start",
@@ -36,12 +36,12 @@ const LONGEST = [
   "scenario/mergeability",
   "scenario/gone-accounts",
   "scenario/spent-quota",
-].map((name) => `/test/${name}.test.ts`);
+].map((name) => `test/${name}.test.ts`);
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const others = await super.sort(files);
-    const longest = LONGEST.flatMap((name) => others.filter(({ moduleId }) => moduleId.endsWith(name)));
+    const longest = LONGEST.flatMap((name) => others.filter(({ moduleId }) => moduleId.endsWith(`/${name}`)));
     return [...new Set([...longest, ...others])];
   }
 }
