@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { storeMarks } from "../../src/mirror/store/marks.ts";
 import { pushToPull } from "../../src/simulator/changes/pulls.ts";
@@ -56,6 +56,13 @@ async function openUnknowing(): Promise<Asked> {
   };
 }
 
+/** One for many tests: each goes on where the one before it stopped. */
+let shared: Asked;
+beforeAll(async () => {
+  shared = await openUnknowing();
+});
+afterAll(async () => await shared?.world[Symbol.asyncDispose]());
+
 function openPulls(repository: Repository): PullIssue[] {
   return [...repository.rows.issuesByCreated.ascending()].filter(
     (one): one is PullIssue => one.pull !== null && one.state === "open",
@@ -67,13 +74,18 @@ function forget(open: readonly PullIssue[]): void {
   for (const { pull } of open) pull.mergeableKnownAt = null;
 }
 
+/** The mirror has never known. */
+async function unlearn({ ctx }: TestWorld): Promise<void> {
+  await ctx.db.query(sql`update pull_requests set mergeable = null,
+    detail = jsonb_set(detail::jsonb, '{mergeable}', 'null')::json where state = 'open'`);
+}
+
 function endJobs({ simulator }: TestWorld): void {
   (simulator.world.clock as SettableClock).advance(JOB_MS);
 }
 
 test("what upstream does not know is asked again a few times, all of it for a point, and then left alone", async () => {
-  const { world, open } = await openUnknowing();
-  await using _ = world;
+  const { world, open } = shared;
   const rows = await world.ctx.db.query(sql`select from pull_requests where mergeable is null and state = 'open'`);
   expect(rows).toHaveLength(open.length);
   const marks = await world.ctx.db.query(sql`select * from refresh_marks`);
@@ -84,9 +96,16 @@ test("what upstream does not know is asked again a few times, all of it for a po
   expect(meter.points).toBeLessThanOrEqual(2 + 5);
 });
 
+test("an audit that repairs nothing asks nothing more", async () => {
+  const { world, repository, open } = shared;
+  forget(open);
+  await audit(world.ctx, { repositoryId: repository.id, repair: false, signal: new AbortController().signal });
+  const rows = await world.ctx.db.query(sql`select * from refresh_marks`);
+  expect(rows).toEqual([]);
+});
+
 test("what an audit was the first to ask for is asked again once upstream has had time, the merge commit included", async () => {
-  const { world, repository, open, differences } = await openUnknowing();
-  await using _ = world;
+  const { world, repository, open, differences } = shared;
   forget(open);
   await audit(world.ctx, { repositoryId: repository.id, repair: true, signal: new AbortController().signal });
   endJobs(world);
@@ -127,18 +146,8 @@ test("pull requests that webhooks show before it is known are asked about togeth
   expect((await compare(world.ctx, simulator, world.first)).differences).toEqual([]);
 });
 
-test("an audit that repairs nothing asks nothing more", async () => {
-  const { world, repository, open } = await openUnknowing();
-  await using _ = world;
-  forget(open);
-  await audit(world.ctx, { repositoryId: repository.id, repair: false, signal: new AbortController().signal });
-  const rows = await world.ctx.db.query(sql`select * from refresh_marks`);
-  expect(rows).toEqual([]);
-});
-
 test("a refresh that comes long after its reason still has its own question answered", async () => {
-  const { world, repository, open, differences } = await openUnknowing();
-  await using _ = world;
+  const { world, repository, open, differences } = shared;
   endJobs(world);
   await audit(world.ctx, { repositoryId: repository.id, repair: true, signal: new AbortController().signal });
   await world.settleMarks();
@@ -158,8 +167,7 @@ test("a refresh that comes long after its reason still has its own question answ
 });
 
 test("a merge commit that a list does not show yet is asked for where all else is known", async () => {
-  const { world, repository, open, differences } = await openUnknowing();
-  await using _ = world;
+  const { world, repository, open, differences } = shared;
   endJobs(world);
   await audit(world.ctx, { repositoryId: repository.id, repair: true, signal: new AbortController().signal });
   await world.settleMarks();
@@ -203,8 +211,8 @@ test("a catch-up that finds a pull request changed asks again, and so does a wri
 });
 
 test("a repository whose pull requests upstream does not show any more is not asked about without end", async () => {
-  const { world, repository, open } = await openUnknowing();
-  await using _ = world;
+  const { world, repository, open } = shared;
+  await unlearn(world);
   forget(open);
   await audit(world.ctx, { repositoryId: repository.id, repair: true, signal: new AbortController().signal });
   const view = openView({
@@ -213,10 +221,11 @@ test("a repository whose pull requests upstream does not show any more is not as
     htmlUrl: world.simulator.htmlUrl,
     roleOf: () => "admin",
   });
+  const marks = () => world.ctx.db.query(sql`select * from refresh_marks where kind = 'mergeability'`);
+  expect(await marks()).not.toEqual([]);
   mutate(world.simulator.world, view, { op: "deleteRepository", repository: world.first });
   await world.settleMarks();
-  const rows = await world.ctx.db.query(sql`select * from refresh_marks where kind = 'mergeability'`);
-  expect(rows).toEqual([]);
+  expect(await marks()).toEqual([]);
 });
 
 test("what is due of several repositories at one moment is asked for a point, and what cannot be asked delays no other", async () => {
@@ -236,8 +245,7 @@ test("what is due of several repositories at one moment is asked for a point, an
   const ids = repositories.filter((one) => openPulls(one).length > 0).map(({ id }) => id);
   expect(ids.length).toBeGreaterThan(1);
   const doubt = async () => {
-    await ctx.db.query(sql`update pull_requests set mergeable = null,
-      detail = jsonb_set(detail::jsonb, '{mergeable}', 'null')::json where state = 'open'`);
+    await unlearn(world);
     await ctx.db.query(sql`delete from refresh_marks`);
     const now = ctx.clock.now();
     await storeMarks(

@@ -1,5 +1,5 @@
 /** A copy goes live by what upstream shows of the repository, and says what it does not show. */
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { loadStatus } from "../../src/health/status.ts";
 import type { FaultSettings } from "../../src/simulator/faults.ts";
@@ -9,28 +9,44 @@ import { audit } from "../../src/sync/audit/audit.ts";
 import { driftCount } from "../../src/sync/audit/report.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
+import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { wakeRested } from "../../src/sync/problems/wake.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
-import { paced } from "../support/paced.ts";
-import { openWorld } from "../support/world.ts";
+import { paced, pass } from "../support/paced.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
 
 const signal = new AbortController().signal;
 const HOUR = 3_600_000;
 
-/** A mirror that has copied nothing of its repositories. */
-async function openUncopied(repositories = 1) {
-  const world = await openWorld({
+/** A mirror of so many repositories. */
+async function openMirrorOf(repositories: number): Promise<TestWorld> {
+  return await openWorld({
     simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) =>
       void generateWorld(upstream, { seed: 5, repositories, issues: 12, pulls: 24, commentsPerIssue: 1 }),
     workers: false,
   });
+}
+
+let shared: TestWorld;
+beforeAll(async () => {
+  shared = await openMirrorOf(1);
+});
+afterAll(async () => await shared?.[Symbol.asyncDispose]());
+
+/** A mirror that has copied nothing of its repositories. What earlier tests have done in it is forgotten. */
+async function openUncopied(world = shared) {
   const { ctx, simulator } = world;
-  const names = [...simulator.world.repositories.values()].map((one) => simulator.world.fullName(one));
-  await addSelections(ctx, names.slice(0, repositories));
+  simulator.setFaults({});
+  // What upstream lacked a day ago is asked for again.
+  pass(world, 25 * HOUR);
+  await removeSelection(ctx, world.first, { purge: true });
+  const originals = [...simulator.world.repositories.values()].filter(({ fork }) => !fork);
+  const names = originals.map((one) => simulator.world.fullName(one));
+  await addSelections(ctx, names);
   await resolveSelections(ctx);
   const rows = await ctx.db.query<{ id: string }>(sql`
     select repository_id as id from repository_syncs order by repository_id`);
@@ -47,7 +63,7 @@ async function openUncopied(repositories = 1) {
       }
     }
   };
-  return { world, ctx, simulator, names, ids, pulls, status, copy };
+  return { world, ctx, simulator, ids, pulls, status, copy };
 }
 
 const numbersOf = (pulls: readonly Issue[]) => pulls.map(({ number }) => number);
@@ -77,7 +93,6 @@ test.each<{ what: string; faults: (pulls: readonly Issue[]) => FaultSettings }>(
   },
 ])("where GraphQL $what, a copy becomes live with what REST shows", async ({ faults }) => {
   const { world, simulator, pulls, status, copy } = await openUncopied();
-  await using _ = world;
   simulator.setFaults(faults(pulls));
   await copy();
   expect(await status()).toMatchObject([{ state: "live", problem: null }]);
@@ -102,8 +117,8 @@ test.each<{ what: string; faults: (pulls: readonly Issue[]) => FaultSettings }>(
 });
 
 test("what an older server lacks is asked once, and not again for the next repository", async () => {
-  const { world, ctx, simulator, ids, copy, status } = await openUncopied(2);
-  await using _ = world;
+  await using two = await openMirrorOf(2);
+  const { world, ctx, simulator, ids, copy, status } = await openUncopied(two);
   simulator.setFaults({ graphql: { lacks: [{ type: "PullRequestReview", field: "fullDatabaseId" }] } });
   const refused: string[] = [];
   const listening = withUpstream(ctx, {
@@ -130,7 +145,6 @@ test("what an older server lacks is asked once, and not again for the next repos
 
 test("a token without the permission for pull requests mirrors issues, and the status names what is missing until it comes", async () => {
   const { world, ctx, simulator, ids, status, copy } = await openUncopied();
-  await using _ = world;
   simulator.setFaults({
     http: [
       { match: "GET /repositories/\\d+/pulls", kind: "refusal", as: "permission" },
@@ -170,8 +184,7 @@ test("a token without the permission for pull requests mirrors issues, and the s
 });
 
 test("a repository that shows neither issues nor pull requests does not become live, and says why", async () => {
-  const { world, simulator, status, copy } = await openUncopied();
-  await using _ = world;
+  const { simulator, status, copy } = await openUncopied();
   simulator.setFaults({
     http: [{ match: "GET /repositories/\\d+/(issues|pulls)", kind: "refusal", as: "permission" }],
   });
@@ -183,7 +196,6 @@ test("a repository that shows neither issues nor pull requests does not become l
 
 test("what another mirror names as missing is missing here, although its list is there and empty", async () => {
   const { world, ctx, ids, status } = await openUncopied();
-  await using _ = world;
   const mirror = withUpstream(ctx, {
     get: async (path, options) => {
       const answer = await ctx.upstream.get(path, options);
@@ -201,7 +213,6 @@ test("what another mirror names as missing is missing here, although its list is
 
 test("issues that are off leave pull requests, and a repository that is hidden meanwhile pauses", async () => {
   const { world, simulator, ids, status, copy } = await openUncopied();
-  await using _ = world;
   simulator.setFaults({ http: [{ match: "GET /repositories/\\d+/issues$", kind: "status", status: 410 }] });
   await copy();
   const [shown] = await status();
@@ -217,8 +228,7 @@ test("issues that are off leave pull requests, and a repository that is hidden m
 });
 
 test("a spent quota of GraphQL holds up the details alone, and not the lists", async () => {
-  const { world, ctx, ids } = await openUncopied();
-  await using _ = world;
+  const { ctx, ids } = await openUncopied();
   const spent = withUpstream(ctx, {
     graphql: async () => {
       throw new QuotaSpentError("graphql", new Date(ctx.clock.now().getTime() + HOUR));
@@ -230,8 +240,7 @@ test("a spent quota of GraphQL holds up the details alone, and not the lists", a
 });
 
 test("a copy that goes on reads the details from their beginning, also when the process ends as it is asked for", async () => {
-  const { world, ctx, ids, copy } = await openUncopied();
-  await using _ = world;
+  const { ctx, ids, copy } = await openUncopied();
   const [repositoryId = 0] = ids;
   await copy();
   await ctx.db.query(

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { enqueueAudit, enqueueBackfill, enqueueCatchUp } from "../../src/queues/queues.ts";
@@ -20,6 +20,7 @@ import type { ReadAnswer } from "../../src/upstream/client/upstream.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
 import { printFigures } from "../support/figures.ts";
+import { pass } from "../support/paced.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
@@ -30,7 +31,7 @@ interface Job {
   run: (ctx: Context, job: { repositoryId: number }, signal: AbortSignal) => Promise<unknown>;
 }
 
-interface Town {
+interface Town extends AsyncDisposable {
   world: TestWorld;
   ctx: Context;
   repositoryId: number;
@@ -40,7 +41,8 @@ interface Town {
 }
 
 /** How many removals the last test plays. A proof plays 200, and goes through every answer in the others. */
-const REMOVALS = Number(process.env.REMOVALS ?? 6);
+const REMOVALS = Number(process.env.REMOVALS ?? 4);
+const MINUTE = 60_000;
 /** As long as these jobs take, and longer. */
 const SPREAD_MS = 150;
 const STEP = process.env.REMOVALS ? 1 : 4;
@@ -82,7 +84,7 @@ const JOBS: Job[] = [
   { name: "an audit", prepare: ({ copy }) => copy(), run: auditPart },
 ];
 
-async function openTown(): Promise<Town & AsyncDisposable> {
+async function openTown(): Promise<Town> {
   const world = await openWorld({
     simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 3, pulls: 3 }),
@@ -107,6 +109,20 @@ async function openTown(): Promise<Town & AsyncDisposable> {
     },
     [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
   };
+}
+
+/** One town for several tests, each of which finds a repository that was just wished for, and of which nothing was copied. */
+function shareTown(): () => Town {
+  let town: Town;
+  beforeAll(async () => {
+    town = await openTown();
+  });
+  afterAll(async () => await town?.[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    await removeSelection(town.ctx, town.world.first, { purge: true });
+    await town.wish();
+  });
+  return () => town;
 }
 
 const MISSING: ReadAnswer = { kind: "missing", status: 404, message: "Not Found" };
@@ -135,6 +151,8 @@ async function removeBehind(
     if (thenWish) await wish();
     return answer;
   };
+  // How fast upstream lets us go is not the question.
+  pass(world, MINUTE);
   const listening = withUpstream(ctx, {
     get: (path, options) =>
       asking(path, async () => {
@@ -176,8 +194,10 @@ async function leftOf({ ctx, repositoryId }: Town): Promise<string[]> {
 }
 
 describe.each(JOBS)("$name", (job) => {
+  const shared = shareTown();
+
   test("does not undo a removal that comes after any of upstream's answers", async () => {
-    await using town = await openTown();
+    const town = shared();
     for (let nth = 1; ; nth++) {
       await job.prepare(town);
       const { askedLater, wasRemoved } = await removeBehind(town, job.run, nth);
@@ -188,7 +208,7 @@ describe.each(JOBS)("$name", (job) => {
   });
 
   test("does not undo a removal when upstream does not show the repository", async () => {
-    await using town = await openTown();
+    const town = shared();
     for (let nth = 1; ; nth += STEP) {
       await job.prepare(town);
       const { askedLater, wasRemoved } = await removeBehind(town, job.run, nth, { isHidden: true });
@@ -198,7 +218,7 @@ describe.each(JOBS)("$name", (job) => {
   });
 
   test("leaves no row of a repository that is purged meanwhile", async () => {
-    await using town = await openTown();
+    const town = shared();
     for (let nth = 1; ; nth += STEP) {
       await job.prepare(town);
       const { askedLater, wasRemoved } = await removeBehind(town, job.run, nth, { purge: true });
@@ -208,7 +228,7 @@ describe.each(JOBS)("$name", (job) => {
   });
 
   test("leaves a repository that was purged and is wished for again to be copied from the beginning", async () => {
-    await using town = await openTown();
+    const town = shared();
     for (let nth = 1; ; nth += STEP) {
       await job.prepare(town);
       const { wasRemoved } = await removeBehind(town, job.run, nth, { purge: true, thenWish: true });
@@ -223,81 +243,86 @@ describe.each(JOBS)("$name", (job) => {
   });
 });
 
-test.each(["its name", "all of its owner"])(
-  "a wish for %s that is removed while it is resolved begins nothing",
-  async (which) => {
-    await using town = await openTown();
-    const { ctx, world } = town;
-    const pattern = which === "its name" ? world.first : `${world.first.split("/")[0]}/*`;
-    for (const purge of [false, true]) {
-      await removeSelection(ctx, world.first, { purge });
-      const before = await stateOf(town);
-      await addSelections(ctx, [pattern]);
-      let isRemoved = false;
-      const listening = withUpstream(ctx, {
-        get: async (path, options) => {
-          const answer = await ctx.upstream.get(path, options);
-          await removeSelection(ctx, pattern, { purge });
-          isRemoved = true;
-          return answer;
-        },
-      });
-      await resolveSelections(listening);
-      expect(isRemoved).toBe(true);
-      expect(await stateOf(town)).toEqual(
-        before && { state: "gone", problem: expect.toBeOneOf([null, "removed here"]) },
-      );
-    }
-  },
-);
+describe("without a job", () => {
+  const shared = shareTown();
 
-test("a repository that was removed is not copied again without a wish", async () => {
-  await using town = await openTown();
-  const { ctx, repositoryId, world } = town;
-  await town.copy();
-  await removeSelection(ctx, world.first, { purge: false });
-  expect(await restartBackfill(ctx, repositoryId)).toBe(false);
-  expect(await stateOf(town)).toEqual(REMOVED);
-});
+  test.each(["its name", "all of its owner"])(
+    "a wish for %s that is removed while it is resolved begins nothing",
+    async (which) => {
+      const town = shared();
+      const { ctx, world } = town;
+      const pattern = which === "its name" ? world.first : `${world.first.split("/")[0]}/*`;
+      for (const purge of [false, true]) {
+        await removeSelection(ctx, world.first, { purge });
+        const before = await stateOf(town);
+        await addSelections(ctx, [pattern]);
+        let isRemoved = false;
+        const listening = withUpstream(ctx, {
+          get: async (path, options) => {
+            const answer = await ctx.upstream.get(path, options);
+            await removeSelection(ctx, pattern, { purge });
+            isRemoved = true;
+            return answer;
+          },
+        });
+        await resolveSelections(listening);
+        expect(isRemoved).toBe(true);
+        expect(await stateOf(town)).toEqual(
+          before && { state: "gone", problem: expect.toBeOneOf([null, "removed here"]) },
+        );
+      }
+    },
+  );
 
-test("a webhook that says it was deleted does not take the place of a removal", async () => {
-  await using town = await openTown();
-  const { ctx, repositoryId, world } = town;
-  await town.copy();
-  await world.listen(world.first);
-  (world.simulator.world.clock as SettableClock).advance(1_000);
-  mutate(world.simulator.world, adminView(world), { op: "deleteRepository", repository: world.first });
-  await world.simulator.quiet();
-  const rows = await ctx.db.query<{ id: string }>(sql`select id from deliveries where event = 'repository'`);
-  const ids = rows.map(({ id }) => id);
-  expect(ids).toHaveLength(1);
-  let applied: Promise<unknown> | undefined;
-  await ctx.db.transaction(async (tx) => {
-    await remove(tx, [repositoryId]);
-    applied = applyDeliveries(ctx, ids);
-    await until("the delivery waits for the removal", async () => {
-      const waiting = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-      return (await ctx.db.count(waiting)) === 1;
-    });
+  test("a repository that was removed is not copied again without a wish", async () => {
+    const town = shared();
+    const { ctx, repositoryId, world } = town;
+    await town.copy();
+    await removeSelection(ctx, world.first, { purge: false });
+    expect(await restartBackfill(ctx, repositoryId)).toBe(false);
+    expect(await stateOf(town)).toEqual(REMOVED);
   });
-  await applied;
-  expect(await stateOf(town)).toEqual(REMOVED);
-});
 
-test("Postgres lets nothing but a new wish lead out of a removal, and no pause be without a reason", async () => {
-  await using town = await openTown();
-  const { ctx, repositoryId, world } = town;
-  const write = (change: string) =>
-    ctx.db.query(sql`update repository_syncs set ${sql.script(change)} where repository_id = ${repositoryId}`);
-  await removeSelection(ctx, world.first, { purge: false });
-  for (const state of ["live", "paused", "backfilling"])
-    await expect(write(`state = '${state}'`)).rejects.toThrow(
-      `repository ${repositoryId} was removed: it does not become ${state} without a new wish`,
-    );
-  await expect(write("state = 'live', added_at = now()")).rejects.toMatchObject({ code: "23514" });
-  await expect(write("state = 'elsewhere', added_at = now()")).rejects.toMatchObject({ code: "23514" });
-  await write("state = 'backfilling', problem = null, added_at = now()");
-  await expect(write("state = 'paused'")).rejects.toMatchObject({ constraint: "repository_syncs_pause" });
+  test("Postgres lets nothing but a new wish lead out of a removal, and no pause be without a reason", async () => {
+    const town = shared();
+    const { ctx, repositoryId, world } = town;
+    const write = (change: string) =>
+      ctx.db.query(sql`update repository_syncs set ${sql.script(change)} where repository_id = ${repositoryId}`);
+    await removeSelection(ctx, world.first, { purge: false });
+    for (const state of ["live", "paused", "backfilling"])
+      await expect(write(`state = '${state}'`)).rejects.toThrow(
+        `repository ${repositoryId} was removed: it does not become ${state} without a new wish`,
+      );
+    await expect(write("state = 'live', added_at = now()")).rejects.toMatchObject({ code: "23514" });
+    await expect(write("state = 'elsewhere', added_at = now()")).rejects.toMatchObject({ code: "23514" });
+    await write("state = 'backfilling', problem = null, added_at = now()");
+    await expect(write("state = 'paused'")).rejects.toMatchObject({ constraint: "repository_syncs_pause" });
+  });
+
+  // The last: there is no repository after it.
+  test("a webhook that says it was deleted does not take the place of a removal", async () => {
+    const town = shared();
+    const { ctx, repositoryId, world } = town;
+    await town.copy();
+    await world.listen(world.first);
+    (world.simulator.world.clock as SettableClock).advance(1_000);
+    mutate(world.simulator.world, adminView(world), { op: "deleteRepository", repository: world.first });
+    await world.simulator.quiet();
+    const rows = await ctx.db.query<{ id: string }>(sql`select id from deliveries where event = 'repository'`);
+    const ids = rows.map(({ id }) => id);
+    expect(ids).toHaveLength(1);
+    let applied: Promise<unknown> | undefined;
+    await ctx.db.transaction(async (tx) => {
+      await remove(tx, [repositoryId]);
+      applied = applyDeliveries(ctx, ids);
+      await until("the delivery waits for the removal", async () => {
+        const waiting = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+        return (await ctx.db.count(waiting)) === 1;
+      });
+    });
+    await applied;
+    expect(await stateOf(town)).toEqual(REMOVED);
+  });
 });
 
 test(
