@@ -120,14 +120,15 @@ export function mutationBombs(id: string): Fuzz[] {
   ];
 }
 
-/** Lists of a hundred texts, in each form. @param kind of its texts */
-export function listBombs(fullName: string, kind: string): Fuzz[] {
+/** Lists of a hundred texts, in each form, and in some forms together. @param kind of its texts */
+export function listBombs(fullName: string, kind: string): (Fuzz & { isSingle: boolean })[] {
   const path = `/repos/${fullName}/issues?per_page=100&state=all`;
-  const ask = (name: string, headers: Record<string, string> = {}, at = path): Fuzz => ({
+  const ask = (name: string, headers: Record<string, string> = {}, at = path) => ({
     name: `${name}, of ${kind}`,
     method: "GET",
     path: at,
     headers,
+    isSingle: Object.keys(headers).length + Number(at !== path) <= 1,
   });
   const html = { Accept: "application/vnd.github.full+json" };
   const search = `/search/issues?q=${encodeURIComponent(`repo:${fullName}`)}&per_page=100`;

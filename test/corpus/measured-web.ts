@@ -21,20 +21,21 @@ export interface Measured extends Holds {
   text: string;
 }
 
-export interface MeasuredWeb {
+export interface MeasuredWeb extends AsyncDisposable {
   ask(fuzz: Fuzz): Promise<Measured>;
 }
 
 /** A web process as it is started in production, which tells for how long each request holds its event loop. */
 export async function startMeasuredWeb(env: NodeJS.ProcessEnv, token: string): Promise<MeasuredWeb> {
   const flags = ["--import", fileURLToPath(new URL("../support/insides.ts", import.meta.url))];
-  const web = startProgram("src/web.ts", { ...env, LOG_LEVEL: "info" }, [], { nodeFlags: flags });
+  const web = startProgram("src/web.ts", { ...env, LOG_LEVEL: "info" }, [], { nodeFlags: flags, atEnd: () => {} });
   // No type can say what a line of the log holds.
   const { address } = (await web.said("Listening")) as unknown as { address: string };
   const { port } = (await web.said("Insides")) as unknown as { port: number };
   const dispatcher = new Agent({ bodyTimeout: 0, headersTimeout: 0 });
   const holds = async () => (await (await fetch(`http://127.0.0.1:${port}`, { dispatcher })).json()) as Holds;
   return {
+    [Symbol.asyncDispose]: () => web.kill(),
     async ask({ name, method, path, body, headers = {} }) {
       try {
         await holds();

@@ -12,7 +12,7 @@ import { until } from "./patience.ts";
 /** A line of a program's log; one that is no JSON (a crash's stack) stands as `msg` with level 60. */
 type LogLine = { level: number; msg: string } & Record<string, unknown>;
 
-/** One of our programs as a process group of its own. It is killed, at the latest, when the test has finished. */
+/** One of our programs as a process group of its own. It is killed, at the latest, when the test has finished that started it. */
 export interface Program {
   readonly pid: number;
   readonly lines: LogLine[];
@@ -32,15 +32,21 @@ export interface Program {
 /** By a program's path, or the folder of it: as what it connects to Postgres. */
 const ROLES: Record<string, string> = { "src/web.ts": "tain_web", workers: "tain_worker" };
 
+interface ProgramOptions {
+  nodeFlags?: readonly string[];
+  /** Takes what kills it. For a program that serves several tests, which no test ends. */
+  atEnd?: (kill: () => Promise<void>) => void;
+}
+
 export function startProgram(
   entry: string,
   env: NodeJS.ProcessEnv,
   args: readonly string[] = [],
-  { nodeFlags = [] }: { nodeFlags?: readonly string[] } = {},
+  options: ProgramOptions = {},
 ): Program {
   const role = ROLES[entry.split("/", 2).join("/")] ?? ROLES[entry.split("/")[0] ?? ""];
   const limited = role && env.DATABASE_URL ? { ...env, DATABASE_URL: asRole(env.DATABASE_URL, role) } : env;
-  return startProgramAt(fileURLToPath(new URL("../../", import.meta.url)), entry, limited, args, { nodeFlags });
+  return startProgramAt(fileURLToPath(new URL("../../", import.meta.url)), entry, limited, args, options);
 }
 
 /** The same of another checkout, as the user that `env` names. */
@@ -49,7 +55,7 @@ export function startProgramAt(
   entry: string,
   env: NodeJS.ProcessEnv,
   args: readonly string[] = [],
-  { nodeFlags = [] }: { nodeFlags?: readonly string[] } = {},
+  { nodeFlags = [], atEnd = onTestFinished }: ProgramOptions = {},
 ): Program {
   const child = spawn(process.execPath, [...nodeFlags, join(place, entry), ...args], {
     env: { ...inherited, ...env },
@@ -72,7 +78,7 @@ export function startProgramAt(
     signalGroup(pid, "SIGKILL");
     await exited;
   };
-  onTestFinished(kill);
+  atEnd(kill);
   return {
     pid,
     lines,
