@@ -1,13 +1,14 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { diagnose, failureFinding } from "../../src/cli/hooks/diagnosis.ts";
 import { hookSecret } from "../../src/config/hook-secrets.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Hook } from "../../src/simulator/records.ts";
 import { FOLLOWED_EVENTS, LATER_EVENTS, moveSubscriptions } from "../../src/sync/following/hook-subscriptions.ts";
+import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import type { HookAtUpstream } from "../../src/upstream/hooks/hooks.ts";
 import { openWorld, type TestWorld, type TestWorldOptions } from "../support/world.ts";
@@ -25,14 +26,35 @@ async function openHooked(options: TestWorldOptions = {}): Promise<TestWorld> {
   return world;
 }
 
+let shared: TestWorld;
+beforeAll(async () => {
+  shared = await openHooked();
+});
+afterAll(async () => await shared?.[Symbol.asyncDispose]());
+
+/** The same world for many tests: upstream has no hook in it, and nothing is known of earlier ones. */
+async function unhooked(): Promise<TestWorld> {
+  const { ctx, simulator, first } = shared;
+  simulator.setFaults({});
+  await simulator.quiet();
+  for (const { id, repository } of hooksOf(shared)) {
+    repository.rows.hooks.delete(id);
+    simulator.world.hooks.delete(id);
+  }
+  await removeSelection(ctx, first, { purge: true });
+  await addSelections(ctx, [first]);
+  await resolveSelections(ctx);
+  return shared;
+}
+
 const ownSecret = (hook: Hook | undefined, of = "test-webhook-secret") =>
   hookSecret(of, { type: "repository", id: hook?.repository.id ?? 0 });
 const hooksOf = ({ simulator }: TestWorld) => [...simulator.world.hooks.values()];
 const kinds = (findings: { kind: string }[]) => findings.map(({ kind }) => kind);
 
 test("a hook is registered, proven by a ping, found well, listed as ours, and removed without touching another's", async () => {
-  await using world = await openHooked();
-  const missing = await tainProcessOn(world, ["hooks", "check", "--json"]);
+  const world = await unhooked();
+  const missing = await tainOn(world, ["hooks", "check", "--json"]);
   expect(missing.code).toBe(1);
   expect(kinds(missing.json.repositories[0].findings)).toEqual(["missing"]);
 
@@ -58,14 +80,14 @@ test("a hook is registered, proven by a ping, found well, listed as ours, and re
   const removed = await tainProcessOn(world, ["hooks", "remove", world.first, "--json"]);
   expect(removed.json.removed).toEqual([{ repository: world.first, hookIds: [hook?.id], problem: null }]);
   expect(hooksOf(world).map(({ url }) => url)).toEqual(["https://other.example/"]);
-  expect(await tainProcessOn(world, ["hooks", "remove", world.first])).toMatchObject({
+  expect(await tainOn(world, ["hooks", "remove", world.first])).toMatchObject({
     code: 0,
     stdout: `${world.first}: there was no hook that sends to ${world.url}/webhooks\n`,
   });
 });
 
 test("a hook that was changed at upstream is reported, and registering again repairs it", async () => {
-  await using world = await openHooked();
+  const world = await unhooked();
   await tainOn(world, ["hooks", "register"]);
   const [hook] = hooksOf(world);
   Object.assign(hook ?? {}, { active: false, secret: null, events: ["issues", "pull_request"] });
@@ -82,7 +104,7 @@ test("a hook that was changed at upstream is reported, and registering again rep
 });
 
 test("a server from before there were sub-issues is asked for the other events, and nothing is amiss", async () => {
-  await using world = await openHooked();
+  const world = await unhooked();
   const { ctx, simulator } = world;
   simulator.setFaults({ lacksEvents: [...LATER_EVENTS] });
   const registered = await tainOn(world, ["hooks", "register", "--json"]);
@@ -109,7 +131,7 @@ test("a server from before there were sub-issues is asked for the other events, 
 });
 
 test("a server that refuses other events of ours refuses the hook, in its own words", async () => {
-  await using world = await openHooked();
+  const world = await unhooked();
   world.simulator.setFaults({ lacksEvents: ["milestone"] });
   const registered = await tainOn(world, ["hooks", "register", "--json"]);
   expect(registered).toMatchObject({ code: 1, json: { registered: [{ finding: { kind: "refused" } }] } });
@@ -118,7 +140,7 @@ test("a server that refuses other events of ours refuses the hook, in its own wo
 });
 
 test("a secret that the receiver does not know, and an address that nobody listens at, are told apart", async () => {
-  await using world = await openHooked();
+  const world = await unhooked();
   const mistaken = await tainOn(world, ["hooks", "register"], { WEBHOOK_SECRET: "another-secret-word" });
   expect(mistaken.code).toBe(1);
   expect(mistaken.stdout).toMatch(/registered, but Deliveries are refused with 401: the hook's secret is none that/);
@@ -137,7 +159,7 @@ test("a secret that the receiver does not know, and an address that nobody liste
 });
 
 test("an address that takes deliveries for another inbox is found out", async () => {
-  await using world = await openHooked();
+  const world = await unhooked();
   const stranger = createServer((_request, response) => response.writeHead(200).end("fine")).listen(0, "127.0.0.1");
   await once(stranger, "listening");
   onTestFinished(() => void stranger.close());
@@ -176,7 +198,7 @@ test("a token that may not manage hooks, and an address that upstream does not t
 });
 
 test("without an address, a secret or a mirrored repository nothing is registered, and it is said what is missing", async () => {
-  await using world = await openHooked();
+  const world = await unhooked();
   const refusals: [string[], NodeJS.ProcessEnv, RegExp][] = [
     [
       ["register"],
@@ -229,7 +251,7 @@ test("a secret is changed in three steps, and no step loses a delivery", async (
 });
 
 test("a hook whose ping with the new secret is refused has its old secret again", async () => {
-  await using world = await openHooked();
+  const world = await unhooked();
   await tainOn(world, ["hooks", "register"]);
   // Of two receivers behind one address only one has been restarted: our own ping met that one.
   const WEBHOOK_SECRET = "the-new-webhook-secret,test-webhook-secret";
@@ -249,7 +271,7 @@ test("a hook whose ping with the new secret is refused has its old secret again"
 });
 
 test("a hook that was given WEBHOOK_SECRET itself goes on, and is given its own when it is registered again", async () => {
-  await using world = await openHooked();
+  const world = await unhooked();
   await tainOn(world, ["hooks", "register"]);
   const [hook] = hooksOf(world);
   Object.assign(hook ?? {}, { secret: "test-webhook-secret" });
@@ -262,7 +284,7 @@ test("a hook that was given WEBHOOK_SECRET itself goes on, and is given its own 
 });
 
 test("a secret for a hook made by hand is that of its repository alone", async () => {
-  await using world = await openHooked();
+  const world = await unhooked();
   await tainOn(world, ["hooks", "register"]);
   const [hook] = hooksOf(world);
   const printed = await tainOn(world, ["hooks", "secret", world.first]);

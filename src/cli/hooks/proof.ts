@@ -13,6 +13,8 @@ export const PING_WAIT_MS = 15_000;
 const LOOK_MS = 200;
 /** How often upstream is asked what came of a ping that is not there: a request each time. */
 const ASK_MS = 3_000;
+/** When it is asked first: a refusal, or an address where nobody listens, it knows at once. */
+const FIRST_ASK_MS = 600;
 
 /** What became of a ping. */
 export interface HookProof {
@@ -80,7 +82,7 @@ async function waitForProof(watched: {
   failed: () => Promise<SentDelivery | undefined>;
 }): Promise<"arrived" | "not seen" | SentDelivery> {
   const end = performance.now() + PING_WAIT_MS;
-  for (let askAt = performance.now() + ASK_MS; performance.now() < end; ) {
+  for (let askAt = performance.now() + FIRST_ASK_MS; performance.now() < end; ) {
     if (await watched.arrived()) return "arrived";
     if (performance.now() >= askAt) {
       const failed = await watched.failed();
