@@ -109,7 +109,7 @@ export const proofs: readonly Proof[] = [
     minutes: 3,
     commands: [
       { args: ["test", "test/scenario/kill-worker.test.ts"] },
-      { args: ["test", "test/scenario/kill-tree.test.ts"] },
+      { args: ["test", "test/scenario/kill-tree.test.ts"], env: { KILLS: "3" } },
     ],
     figures: (lines) => {
       const [worker, tree] = ["worker", "tree"].map((program) =>
