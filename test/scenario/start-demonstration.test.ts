@@ -198,12 +198,3 @@ check("the end of the simulator ends everything, since its world cannot come bac
   );
   for (const pid of processes.keys()) expect(await isAlive(pid), processes.get(pid)).toBe(false);
 });
-
-check("after kill -9 of the parent its processes end by themselves", async () => {
-  run = tain.start(["up"]);
-  await run.said(/is served at/);
-  const processes = await family(run.pid);
-  expect(processes.size).toBe(4);
-  run.signal("SIGKILL");
-  for (const [pid, args] of processes) await until(`${args} has ended`, async () => !(await isAlive(pid)));
-});

@@ -6,7 +6,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { VERSION } from "../../src/version.ts";
-import { type Ended, type Run, Tain } from "../cli/tain.ts";
+import { type Ended, family, isAlive, type Run, Tain } from "../cli/tain.ts";
 import { tain as tainHere } from "../cli/tain-on.ts";
 import { until } from "../support/patience.ts";
 
@@ -255,9 +255,14 @@ check("Ctrl-C ends the view of a backfill, not the backfill, and says so", async
   );
 });
 
+check("after kill -9 of the parent its processes end by themselves", async () => {
+  const processes = await family(run.pid);
+  expect(processes.size).toBe(3);
+  run.signal("SIGKILL");
+  for (const [pid, args] of processes) await until(`${args} has ended`, async () => !(await isAlive(pid)));
+});
+
 check("with upstream away the next start serves what is mirrored, and says what is the matter", async () => {
-  run.signal("SIGTERM");
-  expect((await run.exited).code).toBe(0);
   const token = (await tain.instance()).token;
   const away = tain.start(["up"], { UPSTREAM_URL: "http://127.0.0.1:1" });
   const refused = await away.exited;
