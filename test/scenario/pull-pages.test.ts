@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { type Context, openContext } from "../../src/context.ts";
 import { editIssue } from "../../src/simulator/changes/issues.ts";
@@ -7,6 +7,7 @@ import { audit } from "../../src/sync/audit/audit.ts";
 import { driftCount } from "../../src/sync/audit/report.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
+import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { InterruptedError } from "../../src/sync/following/while-mirrored.ts";
 import { afterAnswer, afterRefusal, type Learnt } from "../../src/sync/reads/graphql-sizes.ts";
@@ -15,7 +16,7 @@ import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { compare } from "../support/comparison.ts";
 import { OWNER, UPSTREAM_TOKEN } from "../support/config.ts";
 import { printFigures } from "../support/figures.ts";
-import { paced } from "../support/paced.ts";
+import { paced, pass } from "../support/paced.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const PULLS = 300;
@@ -23,9 +24,8 @@ const PULLS = 300;
 /** A page of pull requests that was asked for: of what size, and for how many points; "too heavy" if it was refused so. */
 type AskedPage = [size: number, cost: number | null | "too heavy"];
 
-/** A mirror that knows of a repository of three hundred pull requests, and has copied nothing of it. */
-async function openUncopied({ chargeCounts }: { chargeCounts: boolean }) {
-  const world = await openWorld({
+async function openMirrorOf({ chargeCounts }: { chargeCounts: boolean }): Promise<TestWorld> {
+  return await openWorld({
     simulator: { quota: { chargeCounts }, worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => {
       const none = { issues: 0, commentsPerIssue: 0, reviewsPerPull: 0 };
@@ -33,6 +33,26 @@ async function openUncopied({ chargeCounts }: { chargeCounts: boolean }) {
     },
     workers: false,
   });
+}
+
+let charging: TestWorld;
+let others: TestWorld;
+beforeAll(async () => {
+  charging = await openMirrorOf({ chargeCounts: true });
+  others = await openMirrorOf({ chargeCounts: false });
+});
+afterAll(async () => {
+  await charging?.[Symbol.asyncDispose]();
+  await others?.[Symbol.asyncDispose]();
+});
+
+/** A mirror that knows of a repository of three hundred pull requests, and has copied nothing of it. */
+async function openUncopied({ chargeCounts }: { chargeCounts: boolean }) {
+  const world = chargeCounts ? charging : others;
+  world.simulator.setFaults({});
+  // A new hour of the quota, for a mirror that has forgotten what it knew.
+  pass(world, 3_600_000);
+  await removeSelection(world.ctx, world.first, { purge: true });
   await addSelections(world.ctx, [world.first]);
   await resolveSelections(world.ctx);
   const [repository] = await rowsOf<{ id: string }>(world, "select repository_id as id from repository_syncs");
@@ -124,7 +144,6 @@ test.each<{ reading: string; chargeCounts: boolean; stored: "now" | "earlier"; p
   "where upstream charges $reading pages are as large as a point buys, also after a restart between two",
   async ({ chargeCounts, stored, pages, expected }) => {
     const { world, repositoryId } = await openUncopied({ chargeCounts });
-    await using _ = world;
     const copy = (ctx: Context, signal: AbortSignal) => backfill(ctx, { repositoryId }, signal);
     const copied = await pagesOf(world, copy, { stops: true });
     // What earlier versions stored says otherwise, or not at all, how large a page is.
@@ -155,7 +174,6 @@ test.each<{ reading: string; chargeCounts: boolean; stored: "now" | "earlier"; p
 
 test("what upstream can bear is learnt in a copy, and kept for the audit of another process", async () => {
   const { world, repositoryId } = await openUncopied({ chargeCounts: true });
-  await using _ = world;
   world.simulator.setFaults({ graphql: { timeoutAtWork: 25 } });
   const copy = (ctx: Context, signal: AbortSignal) => backfill(ctx, { repositoryId }, signal);
   const asked = await pagesOf(world, copy, { stops: false });
@@ -181,7 +199,6 @@ test("what upstream can bear is learnt in a copy, and kept for the audit of anot
 
 test("a pull request that is always too heavy is read by REST, and everything else goes on", async () => {
   const { world, repositoryId } = await openUncopied({ chargeCounts: false });
-  await using _ = world;
   const { ctx, simulator } = world;
   const pulls = [...simulator.world.issues.values()].filter((row) => row.pull);
   const heavy = pulls.find((row) => row.state === "open");
