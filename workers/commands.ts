@@ -1,5 +1,4 @@
 import type { Worker } from "bullmq";
-import { runAsked } from "../src/cli/asked.ts";
 import { levelOf } from "../src/failure.ts";
 import { type CommandReport, openCommand, reportCommand } from "../src/queues/commands.ts";
 import type { CommandJob } from "../src/queues/jobs.ts";
@@ -18,6 +17,8 @@ export function openCommandsWorker(ctx: WorkerContext): Worker<CommandJob> {
     const asked = openCommand(ctx, data);
     if (!asked) throw new Error("A command was asked for by none of our processes, or too long ago");
     const { id } = data;
+    // The commands are fifty modules, and most workers are never asked for one.
+    const { runAsked } = await import("../src/cli/asked.ts");
     const teller = new ProgressReporter(ctx, id);
     const told = await runAsked(ctx, asked, { signal, tell: (so) => teller.report(so) });
     await teller.end(told);

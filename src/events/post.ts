@@ -1,4 +1,4 @@
-import { Agent, type Dispatcher } from "undici";
+import type { Agent, Dispatcher } from "undici";
 import type { Context } from "../context.ts";
 import { codeOf } from "../failure.ts";
 import { guardedLookup, type Resolve, requireAdmitted, TargetRefusedError } from "./address-guard.ts";
@@ -41,8 +41,9 @@ export function isAccepted({ statusCode, reason }: Pick<SendOutcome, "statusCode
 /** Sends requests to targets. Each connection is checked by its address; redirects are not followed. */
 export class TargetClient {
   readonly #ctx: Pick<Context, "config" | "clock">;
-  readonly #checked: Agent;
-  readonly #unchecked: Agent;
+  readonly #resolve: Resolve | undefined;
+  /** Null: nothing was sent yet. */
+  #opened: Promise<Agents> | null = null;
   /** Room for the payloads that this process is sending. */
   readonly room = new PayloadRoom();
   /** Slots for the requests of this process without a noted outcome. */
@@ -50,18 +51,7 @@ export class TargetClient {
 
   constructor(ctx: Pick<Context, "config" | "clock">, resolve?: Resolve) {
     this.#ctx = ctx;
-    const lookup = guardedLookup(ctx.config.targetsAllowed, resolve);
-    const open = (rejectUnauthorized: boolean) =>
-      new Agent({
-        connect: { lookup, timeout: CONNECT_TIMEOUT_MS, rejectUnauthorized },
-        allowH2: false,
-        pipelining: 1,
-        headersTimeout: TIMEOUT_MS,
-        bodyTimeout: TIMEOUT_MS,
-        maxHeaderSize: MOST_HEADER_BYTES,
-      });
-    this.#checked = open(true);
-    this.#unchecked = open(false);
+    this.#resolve = resolve;
   }
 
   /** Never throws because of a target's behaviour. */
@@ -70,7 +60,9 @@ export class TargetClient {
     try {
       requireAdmitted(this.#ctx.config.targetsAllowed, to.url);
       const { origin, pathname, search } = new URL(to.url);
-      const agent = to.insecureSsl ? this.#unchecked : this.#checked;
+      this.#opened ??= openAgents(guardedLookup(this.#ctx.config.targetsAllowed, this.#resolve));
+      const { checked, unchecked } = await this.#opened;
+      const agent = to.insecureSsl ? unchecked : checked;
       const answer = await agent.request({ origin, path: pathname + search, method: "POST", headers, body, signal });
       return await this.#heard(answer);
     } catch (error) {
@@ -80,7 +72,8 @@ export class TargetClient {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#checked.destroy(), this.#unchecked.destroy()]);
+    const agents = await this.#opened;
+    await Promise.all([agents?.checked.destroy(), agents?.unchecked.destroy()]);
   }
 
   async #heard({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<SendOutcome> {
@@ -93,6 +86,24 @@ export class TargetClient {
       retryAfterMs: waitOf(headers["retry-after"], this.#ctx.clock.now()),
     };
   }
+}
+
+/** One for targets whose certificate is checked, one for the others. */
+type Agents = Record<"checked" | "unchecked", Agent>;
+
+/** Loaded with the first request, as in `src/upstream/client/transport.ts`: most processes send targets nothing. */
+async function openAgents(lookup: ReturnType<typeof guardedLookup>): Promise<Agents> {
+  const { Agent } = await import("undici");
+  const open = (rejectUnauthorized: boolean) =>
+    new Agent({
+      connect: { lookup, timeout: CONNECT_TIMEOUT_MS, rejectUnauthorized },
+      allowH2: false,
+      pipelining: 1,
+      headersTimeout: TIMEOUT_MS,
+      bodyTimeout: TIMEOUT_MS,
+      maxHeaderSize: MOST_HEADER_BYTES,
+    });
+  return { checked: open(true), unchecked: open(false) };
 }
 
 /** The status already tells the outcome, so a body that breaks off changes nothing. */

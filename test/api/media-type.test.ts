@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { BoundedMarkdown, plainTextOf, unformatted } from "../../src/api/dialect/markdown.ts";
+import { BoundedMarkdown } from "../../src/api/dialect/markdown.ts";
 import { MarkdownRenderer } from "../../src/api/dialect/markdown-renderer.ts";
+import { plainTextOf, unformatted } from "../../src/api/dialect/rendered.ts";
 import { Pace } from "../../src/work/pace.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 

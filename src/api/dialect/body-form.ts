@@ -1,8 +1,8 @@
 import { type Fields, isObject, type Json } from "../../json.ts";
 import type { Pace } from "../../work/pace.ts";
 import { mapElements } from "./elements.ts";
-import type { Rendered, TextHome } from "./markdown.ts";
 import type { MarkdownRenderer } from "./markdown-renderer.ts";
+import type { Rendered, TextHome } from "./rendered.ts";
 import type { BodyForm } from "./request.ts";
 
 /**

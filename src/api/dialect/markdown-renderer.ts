@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Pace } from "../../work/pace.ts";
 import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../work/threads.ts";
-import { type Rendered, type TextHome, unformatted } from "./markdown.ts";
+import { type Rendered, type TextHome, unformatted } from "./rendered.ts";
 
 /** The processor time for all bodies of one answer. 100 bodies of 64 KiB of plain prose take a fraction of it. */
 const BUDGET_MS = 1_000;

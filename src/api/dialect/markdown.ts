@@ -1,20 +1,7 @@
 import { createContext, Script } from "node:vm";
 import { Marked } from "marked";
 import sanitizeHtml from "sanitize-html";
-
-/** The place of a text: names and numbers in the text link from there. */
-export interface TextHome {
-  /** The service's pages, without a trailing slash: `https://github.com`. */
-  pages: string;
-  /** The repository's `owner/name`. */
-  repository: string;
-}
-
-/** A text as it is shown: with its formatting, and as plain text. */
-export interface Rendered {
-  html: string;
-  text: string;
-}
+import { escaped, plainTextOf, type Rendered, type TextHome } from "./rendered.ts";
 
 /** Renders Markdown as safe HTML. It blocks, and some texts are made to take long: see `markdown-renderer.ts`. */
 export class BoundedMarkdown {
@@ -25,12 +12,6 @@ export class BoundedMarkdown {
     const html = this.#work.inTime(() => htmlOf(text, home), budgetMs);
     return html === null ? null : { html, text: plainTextOf(html) };
   }
-}
-
-/** A text as it was written, with its Markdown left as plain characters. */
-export function unformatted(text: string): Rendered {
-  const html = `<pre>${escaped(text)}</pre>`;
-  return { html, text: plainTextOf(html) };
 }
 
 /** Does work that blocks, and interrupts it when it takes too long. Only a script of its own can be interrupted. */
@@ -110,11 +91,6 @@ function linked(html: string, { pages, repository }: TextHome): string {
     );
 }
 
-/** Escapes a text. `plainTextOf` undoes exactly this. */
-function escaped(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
-}
-
 /** Escapes a text, but leaves entities that were written as they are. */
 function escapedOnce(text: string): string {
   return text
@@ -154,16 +130,3 @@ const ALLOWED: sanitizeHtml.IOptions = {
     input: (tagName, attribs) => ({ tagName, attribs: { ...attribs, disabled: "" } }),
   },
 };
-
-const BLOCK_END = /<br \/>\n?|<hr \/>|<\/(?:p|h[1-6]|li|tr|pre|blockquote|div|dt|dd|summary|figcaption|caption)>/g;
-const ENTITIES: Record<string, string> = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
-
-/** The text that the HTML shows. Only for HTML that was rendered here: in it `<` and `>` stand for nothing but tags. */
-export function plainTextOf(html: string): string {
-  return html
-    .replace(BLOCK_END, "\n")
-    .replace(/<[^>]*>/g, "")
-    .replace(/&(?:lt|gt|quot|amp);/g, (entity) => ENTITIES[entity] ?? entity)
-    .replace(/\n{3,}/g, "\n\n")
-    .trim();
-}

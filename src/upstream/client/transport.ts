@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
-import { type Dispatcher, Pool } from "undici";
+import type { Dispatcher, Pool } from "undici";
 import { codeOf } from "../../failure.ts";
 import { type Tracing, traceHeaders, UNTRACED } from "../../operations/tracing.ts";
 import { VERSION } from "../../version.ts";
@@ -67,11 +67,14 @@ export interface Received {
 
 /** Sends single requests over a bounded pool of connections. Repeats nothing and judges no status. */
 export class Transport {
-  readonly #pool: Pool;
+  readonly #origin: string;
   readonly #basePath: string;
   readonly #host: string;
   readonly #limits: TransportLimits;
   readonly #tracing: Tracing;
+  /** Null: nothing was sent yet. */
+  #opened: Promise<Pool> | null = null;
+  #isClosed = false;
 
   /** @param base the address that every path is below, without a slash at its end */
   constructor(base: string, limits: TransportLimits, tracing: Tracing = UNTRACED) {
@@ -80,16 +83,13 @@ export class Transport {
     this.#basePath = pathname.replace(/\/+$/, "");
     this.#limits = limits;
     this.#tracing = tracing;
-    this.#pool = new Pool(origin, {
-      connections: limits.connections,
-      pipelining: 1,
-      // With HTTP/2, a fault of one stream would end all requests of its connection.
-      allowH2: false,
-      connect: { timeout: limits.connectTimeoutMs },
-      headersTimeout: limits.headersTimeoutMs,
-      bodyTimeout: limits.bodyTimeoutMs,
-      maxResponseSize: limits.maxBodyBytes,
-    });
+    this.#origin = origin;
+  }
+
+  #pool(): Promise<Pool> {
+    if (this.#isClosed) throw new Error("The connections to upstream are closed");
+    this.#opened ??= openPool(this.#origin, this.#limits);
+    return this.#opened;
   }
 
   /**
@@ -152,7 +152,8 @@ export class Transport {
     if (!isSafePath(path)) throw new UnsafePathError(`Not sent to upstream: ${method} ${JSON.stringify(path)}`);
     const deadline = AbortSignal.timeout(this.#limits.totalTimeoutMs);
     try {
-      const answer = await this.#pool.request({
+      const pool = await this.#pool();
+      const answer = await pool.request({
         method,
         path: request.isAbsolute ? path : this.#basePath + path,
         headers: { ...headers, "accept-encoding": encoding },
@@ -172,10 +173,27 @@ export class Transport {
 
   /** Lets requests under way finish, and breaks off those that take longer than `graceMs`. */
   async close(graceMs: number): Promise<void> {
-    if (this.#pool.closed || this.#pool.destroyed) return;
-    const timer = setTimeout(() => void this.#pool.destroy(), graceMs);
-    await this.#pool.close().finally(() => clearTimeout(timer));
+    this.#isClosed = true;
+    const pool = await this.#opened;
+    if (!pool || pool.closed || pool.destroyed) return;
+    const timer = setTimeout(() => void pool.destroy(), graceMs);
+    await pool.close().finally(() => clearTimeout(timer));
   }
+}
+
+/** Undici is a hundred modules. Many processes send nothing, and do not wait for them when they start. */
+async function openPool(origin: string, limits: TransportLimits): Promise<Pool> {
+  const { Pool } = await import("undici");
+  return new Pool(origin, {
+    connections: limits.connections,
+    pipelining: 1,
+    // With HTTP/2, a fault of one stream would end all requests of its connection.
+    allowH2: false,
+    connect: { timeout: limits.connectTimeoutMs },
+    headersTimeout: limits.headersTimeoutMs,
+    bodyTimeout: limits.bodyTimeoutMs,
+    maxResponseSize: limits.maxBodyBytes,
+  });
 }
 
 const OUTAGE_TEXTS: Record<OutageKind, string> = {
