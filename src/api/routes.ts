@@ -8,6 +8,7 @@ import type { Reply } from "../http/reply.ts";
 import type { Handler, Params, Route } from "../http/router.ts";
 import { openMirrorReader } from "../mirror/reader.ts";
 import { StandingsReader } from "../mirror/unchanged/standings.ts";
+import { mostEntries } from "../work/bounded.ts";
 import { Again, openPages } from "./again.ts";
 import type { ApiContext } from "./call.ts";
 import { Callers } from "./callers/caller.ts";
@@ -75,7 +76,7 @@ export function openApi(
   { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = UNREAD_MS }: ApiLimits = {},
 ): Api {
   const { standings, replicas, primaryReads, reads, mirror } = openReads(given);
-  const unshownAccounts = new LRUCache<string, true>({ max: 10_000, ttl: UNSHOWN_MS });
+  const unshownAccounts = new LRUCache<string, true>({ ...mostEntries(10_000), ttl: UNSHOWN_MS });
   const quota = new CallerQuota(given);
   const upstream = new UpstreamForCallers(given, quota);
   const { edgeOf } = given.config;

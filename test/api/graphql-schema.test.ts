@@ -12,6 +12,7 @@ import {
   isSpecifiedScalarType,
   isUnionType,
   print,
+  validateSchema,
 } from "graphql";
 import { describe, expect, test } from "vitest";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
@@ -25,6 +26,11 @@ function signature(input: GraphQLArgument | GraphQLInputField | undefined): stri
   const value = input?.astNode?.defaultValue;
   return input && `${input.type}${value ? ` = ${print(value as unknown as ArgumentNode)}` : ""}`;
 }
+
+test("the schema is valid, which no start asks again", () => {
+  const text = readFileSync(new URL("../../src/api/graphql/schema.graphql", import.meta.url), "utf8");
+  expect(validateSchema(buildSchema(text))).toEqual([]);
+});
 
 /** Ours alone, and they say so. */
 const EXPERIMENTAL = ["Subscription", "IssueChanged", "PullRequestChanged"];

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { schema as published } from "@octokit/graphql-schema";
 import {
   buildSchema,
@@ -7,6 +8,7 @@ import {
   isInterfaceType,
   isObjectType,
   isUnionType,
+  validateSchema,
 } from "graphql";
 import { describe, expect, test } from "vitest";
 import { buildSimulatorSchema } from "../../src/simulator/graphql/schema.ts";
@@ -14,6 +16,11 @@ import { buildSimulatorSchema } from "../../src/simulator/graphql/schema.ts";
 const theirs: GraphQLSchema = buildSchema(published.idl, { assumeValidSDL: true });
 const ours = buildSimulatorSchema();
 const types = Object.values(ours.getTypeMap()).filter((type) => !type.name.startsWith("__"));
+
+test("the schema is valid, which no simulator asks again", () => {
+  const text = readFileSync(new URL("../../src/simulator/graphql/schema.graphql", import.meta.url), "utf8");
+  expect(validateSchema(buildSchema(text))).toEqual([]);
+});
 
 describe("the served schema is a subset of the service's own", () => {
   test.each(types.map((type) => [type.name, type] as const))("%s", (name, type) => {

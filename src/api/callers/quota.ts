@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Context } from "../../context.ts";
 import type { RedisClient } from "../../operations/redis.ts";
+import { mostEntries } from "../../work/bounded.ts";
 
 /** A caller with a token, as far as quota is concerned. */
 export interface Payer {
@@ -143,7 +144,7 @@ export class CallerQuota {
 
   constructor(ctx: QuotaContext) {
     this.#ctx = ctx;
-    this.#windows = new LRUCache({ max: MAX_CALLERS, dispose: (window) => this.#giveBack(window) });
+    this.#windows = new LRUCache({ ...mostEntries(MAX_CALLERS), dispose: (window) => this.#giveBack(window) });
     this.#timer = setInterval(() => this.#giveBackIdle(), IDLE_MS);
     this.#timer.unref();
   }

@@ -3,6 +3,7 @@ import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Right, type Sight, sightIn } from "../../mirror/read/sight.ts";
+import { mostEntries } from "../../work/bounded.ts";
 import type { AsStranger } from "./logins.ts";
 import { classOfRights, type Recognised } from "./quota.ts";
 
@@ -244,10 +245,10 @@ interface RememberedToken {
 /** Our tokens, each asked of Postgres once in a while. */
 export class ApiTokens {
   readonly #ctx: Pick<Context, "config" | "db" | "clock" | "log">;
-  readonly #known = new LRUCache<string, RememberedToken>({ max: REMEMBERED_TOKENS });
+  readonly #known = new LRUCache<string, RememberedToken>(mostEntries(REMEMBERED_TOKENS));
   /** Hashes that belong to no token, and until when each is believed, by the same clock. They push no token out. */
-  readonly #refused = new LRUCache<string, number>({ max: REMEMBERED_TOKENS });
-  readonly #lastUses = new LRUCache<string, number>({ max: REMEMBERED_TOKENS });
+  readonly #refused = new LRUCache<string, number>(mostEntries(REMEMBERED_TOKENS));
+  readonly #lastUses = new LRUCache<string, number>(mostEntries(REMEMBERED_TOKENS));
   readonly #writes = new Set<Promise<void>>();
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log">) {

@@ -13,6 +13,7 @@ import { OnBehalf } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import { limitOf } from "../../upstream/quota/headers.ts";
 import { jittered } from "../../work/backoff.ts";
+import { mostEntries } from "../../work/bounded.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import type { AsStranger } from "./logins.ts";
 import { PublicRights } from "./public-rights.ts";
@@ -82,9 +83,9 @@ export class UpstreamCallers {
   /** Asks with a caller's own token. */
   readonly upstream: OnBehalf;
   readonly publicRights: PublicRights;
-  readonly #known = new LRUCache<string, RememberedCaller>({ max: REMEMBERED });
+  readonly #known = new LRUCache<string, RememberedCaller>(mostEntries(REMEMBERED));
   /** Refused tokens, by their hash. They are kept apart, so that they push no caller out. */
-  readonly #refused = new LRUCache<string, Refused>({ max: REMEMBERED });
+  readonly #refused = new LRUCache<string, Refused>(mostEntries(REMEMBERED));
   readonly #asking = new Map<string, Promise<RememberedCaller | null>>();
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">) {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
+import { mostEntries } from "../../work/bounded.ts";
 import type { Pace } from "../../work/pace.ts";
 import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../work/threads.ts";
 import { type Rendered, type TextHome, unformatted } from "./rendered.ts";
@@ -43,7 +44,7 @@ export class MarkdownRenderer {
     sizeCalculation: ({ html, text }) => html.length + text.length + 100,
   });
   /** The texts that took too long, by their digests. They are not tried again. */
-  readonly #tooSlow = new LRUCache<string, true>({ max: 20_000 });
+  readonly #tooSlow = new LRUCache<string, true>(mostEntries(20_000));
   readonly #threads: Threads<MarkdownTask, MarkdownDone>;
   readonly #pace: Pace;
   readonly #budgetMs: number;

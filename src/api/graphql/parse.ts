@@ -10,6 +10,7 @@ import {
 } from "graphql";
 import { LRUCache } from "lru-cache";
 import { isObject, type Json, parseSent, TooManyValuesError } from "../../json.ts";
+import { mostEntries } from "../../work/bounded.ts";
 import type { Pace } from "../../work/pace.ts";
 import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../work/threads.ts";
 import { ApiFault } from "../dialect/fault.ts";
@@ -181,7 +182,7 @@ export class Documents {
     sizeCalculation: (_, text) => text.length,
   });
   /** The texts that were too much to validate, by their digests. */
-  readonly #tooMuch = new LRUCache<string, true>({ max: 10_000 });
+  readonly #tooMuch = new LRUCache<string, true>(mostEntries(10_000));
   /** The documents that are being read: many callers may send the same text at once. */
   readonly #underWay = new Map<string, Promise<ParsedDocument>>();
 

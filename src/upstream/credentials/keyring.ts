@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { isPostgresOutage } from "../../../db/outage.ts";
 import type { Stores } from "../../stores.ts";
+import { mostEntries } from "../../work/bounded.ts";
 import { failureOf, messageOf, shownObject } from "../client/answer.ts";
 import { CredentialUnusableError, UpstreamUnavailableError } from "../client/errors.ts";
 import type { Received } from "../client/transport.ts";
@@ -32,10 +33,8 @@ export class Keyring {
   #loading: Promise<readonly KnownCredential[]> | null = null;
   /** Counts the calls of `forget`. A read that began before one may be old, so it is not remembered. */
   #forgotten = 0;
-  // `max` would allocate all entries at once, which takes 10 ms of every command's start.
   readonly #covering = new LRUCache<number, { installationId: number | null }>({
-    maxSize: 50_000,
-    sizeCalculation: () => 1,
+    ...mostEntries(50_000),
     ttl: COVERING_MS,
     perf: { now: () => this.#now() },
   });

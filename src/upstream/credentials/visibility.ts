@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../stores.ts";
+import { mostEntries } from "../../work/bounded.ts";
 
 /** How long it is believed whether a credential sees a repository. Rights change rarely, and without notice. */
 const BELIEF_MS = 3_600_000;
@@ -12,9 +13,8 @@ export class Visibility {
   readonly #seen: LRUCache<string, boolean>;
 
   constructor(clock: Clock) {
-    // `max` would allocate all entries at once, which takes 10 ms of every command's start.
     const perf = { now: () => clock.now().getTime() };
-    this.#seen = new LRUCache({ maxSize: 50_000, sizeCalculation: () => 1, ttl: BELIEF_MS, perf });
+    this.#seen = new LRUCache({ ...mostEntries(50_000), ttl: BELIEF_MS, perf });
   }
 
   /** Notes whether an answer shows the repository to the credential. */

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Context } from "../../../context.ts";
+import { mostEntries } from "../../../work/bounded.ts";
 import type { UpstreamCaller } from "../../callers/upstream-callers.ts";
 import type { KeptAnswer } from "./kept-answers.ts";
 
@@ -34,7 +35,7 @@ interface Noted extends Proof {
  */
 export class Proofs {
   readonly #ctx: Pick<Context, "config" | "clock">;
-  readonly #noted = new LRUCache<string, Noted>({ max: REMEMBERED });
+  readonly #noted = new LRUCache<string, Noted>(mostEntries(REMEMBERED));
 
   constructor(ctx: Pick<Context, "config" | "clock">) {
     this.#ctx = ctx;
