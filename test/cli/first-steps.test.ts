@@ -10,6 +10,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { Run } from "./tain.ts";
+import { tain } from "./tain-on.ts";
 import { atPipe, BACKSPACE, CTRL_C, emptyPlace, hasTerminal, inTerminal } from "./typing.ts";
 
 let world: TestWorld;
@@ -245,15 +246,15 @@ test("app create makes an App by one click: upstream's page, the code, key and s
   expect((await readFile(written.WEBHOOK_SECRET_FILE ?? "", "utf8")).trim()).toBe(app?.hook.secret);
 
   // The key is the App's: doctor's examination shows it, by the settings that were written.
-  const doctor = await new Run(["doctor", "--json"], {
+  const doctor = await tain(["doctor", "--json"], {
     ...settings,
     ...written,
     DATABASE_URL: world.ctx.config.databaseUrl,
     REDIS_URL: world.ctx.config.redisUrl,
-  }).exited;
+  });
   expect(doctor.stdout).toContain("knows the GitHub App Our mirror");
 
-  const again = await new Run(["app", "create", "--file", file], settings).exited;
+  const again = await tain(["app", "create", "--file", file], settings);
   expect({ code: again.code, stderr: again.stderr }).toMatchObject({
     code: 1,
     stderr: expect.stringContaining("There is an App already (APP_ID)"),

@@ -1,9 +1,16 @@
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn, tainProcessOn } from "./tain-on.ts";
+
+/** For tests that neither count the tokens that there are nor revoke others' ones. */
+let shared: TestWorld;
+beforeAll(async () => {
+  shared = await openWorld({ workers: false });
+});
+afterAll(() => shared?.[Symbol.asyncDispose]());
 
 async function asked({ url }: TestWorld, token: string, init: RequestInit = {}): Promise<Response> {
   return await fetch(`${url}/user`, { ...init, headers: { authorization: `token ${token}`, "user-agent": "test" } });
@@ -18,7 +25,7 @@ test("a token answers as the user it was made for, is printed alone, and is kept
   const token = made.stdout.trim();
   expect(await (await asked(world, token)).json()).toMatchObject({ login: "mirror-owner" });
 
-  const writing = await tainProcessOn(world, ["token", "create", "--write", "--json"]);
+  const writing = await tainOn(world, ["token", "create", "--write", "--json"]);
   expect(writing.json).toMatchObject({ login: "mirror-owner", canWrite: true });
   const listed = await tainProcessOn(world, ["token", "list", "--json"]);
   expect(listed.json.tokens).toMatchObject([
@@ -79,7 +86,7 @@ test("a revoked token is refused, by its id or by itself; one unknown id among s
 });
 
 test("a token can be for a while: then it is refused, and the list says so", async () => {
-  await using world = await openWorld({ workers: false });
+  const world = shared;
   const create = async (...more: string[]) => (await tainOn(world, ["token", "create", "--json", ...more])).json;
   const made = await create("--expires", "30d");
   const ofDate = await create("--expires", "2100-01-31");
@@ -100,7 +107,7 @@ test("a token can be for a while: then it is refused, and the list says so", asy
 });
 
 test("a time that is none, or is over, makes no token", async () => {
-  await using world = await openWorld({ workers: false });
+  const world = shared;
   const before = (await tainOn(world, ["token", "list", "--json"])).json.tokens.length;
   for (const [when, reason] of [
     ["soon", /^tain: --expires takes a date/],
@@ -147,14 +154,13 @@ test.each([
   [["--repos", "nothing"], 2, /nothing is neither owner\/name nor owner\/\*/],
   [["--limit", "many"], 2, /--limit takes a number of requests an hour, or off, and not many/],
 ])("%j is refused, and no token is made", async (words, code, says) => {
-  await using world = await openWorld({ workers: false });
-  const refused = await tainOn(world, ["token", "create", ...words]);
+  const refused = await tainOn(shared, ["token", "create", ...words]);
   expect(refused).toMatchObject({ code, stdout: "" });
   expect(refused.stderr).toMatch(says);
 });
 
 test("a token can be given kinds, which the list shows along with its end and its last use", async () => {
-  await using world = await openWorld({ workers: false });
+  const world = shared;
   const create = (kinds: string) =>
     tainOn(world, ["token", "create", "--permissions", kinds, "--expires", "30d", "--json"]);
   const { json: some } = await create("pull_requests:read,issues:write,metadata:read");

@@ -191,7 +191,7 @@ describe("what is run", () => {
   });
 
   test("what upstream is asked to send is what the documentation lists and the operator is told", async () => {
-    await using world = await openWorld({ fill });
+    await using world = await openWorld({ fill, workers: false });
     const [owner = "", name = ""] = world.first.split("/");
     expect(await registerHook(world.ctx, { id: 0, owner, name }, "http://127.0.0.1:9/webhooks")).toBeNull();
     const [hook] = [...world.simulator.world.hooks.values()];

@@ -10,8 +10,8 @@ import { openWorld } from "../support/world.ts";
 
 const { path: FILE, exists, reason } = findRecording("quicwg-rest-snapshots.json.gz");
 
-/** `SNAPSHOT_STEPS=all npm test -- test/scenario/snapshots` follows every step; otherwise a hundred at a time. */
-const every = process.env.SNAPSHOT_STEPS === "all" ? 1 : 100;
+/** `SNAPSHOT_STEPS=all npm test -- test/scenario/snapshots` follows every step; otherwise two hundred at a time. */
+const every = process.env.SNAPSHOT_STEPS === "all" ? 1 : 200;
 
 test.skipIf(!exists)(
   `real listings, played without a webhook: after a catch-up and an audit every field is upstream's ${reason}`,

@@ -85,17 +85,6 @@ describe("each process of the Procfile", () => {
     expect(output).not.toContain("    at ");
   });
 
-  test("web on a port that is taken says so in a sentence", async () => {
-    const env = await openStores();
-    const { address } = await said(start("src/web.ts", env), "Listening");
-    const { port } = new URL(String(address));
-    const second = start("src/web.ts", { ...env, PORT: port });
-    expect(await second.exited).toBe(1);
-    expect(second.lines).toEqual([
-      { level: 60, msg: expect.stringContaining(`another process listens on 127.0.0.1:${port}`) },
-    ]);
-  });
-
   test("a process that cannot finish in SHUTDOWN_TIMEOUT ends with status 1", async () => {
     const env = await openStores();
     const started = start("src/web.ts", { ...env, SHUTDOWN_TIMEOUT: "500ms" });
@@ -131,10 +120,17 @@ test("a process that is told to stop again ends at once with status 1, and says 
   await said(started, "Told to stop again: ending at once and leaving the rest to other processes");
 });
 
-test("web finishes the requests in flight before it stops", async () => {
+test("a second web on the port says in a sentence that it is taken, and the first finishes the requests in flight before it stops", async () => {
   const env = await openStores();
   const started = start("src/web.ts", env);
   const { address } = await said(started, "Listening");
+  const { port } = new URL(String(address));
+  const second = start("src/web.ts", { ...env, PORT: port });
+  expect(await second.exited).toBe(1);
+  expect(second.lines).toEqual([
+    { level: 60, msg: expect.stringContaining(`another process listens on 127.0.0.1:${port}`) },
+  ]);
+
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   const body = new ReadableStream({
     start: (stream) => stream.enqueue(new TextEncoder().encode("{")),
