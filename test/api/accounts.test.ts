@@ -8,7 +8,7 @@ import { type ApiWorld, openApiWorld } from "./api-world.ts";
 let world: ApiWorld;
 let busiest: string;
 beforeAll(async () => {
-  world = await openApiWorld({ issues: 40, repositories: 4 });
+  world = await openApiWorld({ issues: 30, repositories: 6 });
   busiest = world.repositories[0]?.fullName as string;
 });
 afterAll(() => world?.[Symbol.asyncDispose]());

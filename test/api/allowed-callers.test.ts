@@ -12,7 +12,7 @@ const clock = { now: () => new Date(Date.now() + ahead) };
 
 beforeAll(async () => {
   const env = { ALLOWED_USERS: "Named, reader[bot]", ALLOWED_ORGANIZATIONS: "nobodys-org,the-team" };
-  world = await openApiWorld({ repositories: 2, issues: 3, clock, env });
+  world = await openApiWorld({ repositories: 2, issues: 40, clock, env });
   repo = world.repositories.find((one) => !one.private)?.fullName ?? "";
   organization = world.upstream.world.addUser({ login: "The-Team", type: "Organization" });
 });

@@ -17,7 +17,7 @@ let owner: string;
 let repo: string;
 let app: { id: number };
 beforeAll(async () => {
-  world = await openApiWorld({ repositories: 3, issues: 10, env: { PASS_THROUGH: "off" } });
+  world = await openApiWorld({ repositories: 3, issues: 30, env: { PASS_THROUGH: "off" } });
   const { fullName } = world.repositories.find((row) => row.private) ?? { fullName: "" };
   [owner = "", repo = ""] = fullName.split("/");
   const permissions = { metadata: "read", issues: "write", pull_requests: "write" } as const;

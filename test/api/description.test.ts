@@ -20,7 +20,7 @@ let served: Answered;
 let document: Json;
 let page: Answered;
 beforeAll(async () => {
-  world = await openApiWorld({ repositories: 2, issues: 20 });
+  world = await openApiWorld({ repositories: 2, issues: 40 });
   served = await askAt(world.url, "GET", "/-/openapi.json");
   document = served.body;
   page = await askAt(world.url, "GET", "/-/docs");

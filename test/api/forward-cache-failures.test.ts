@@ -30,7 +30,7 @@ beforeAll(async () => {
   upstream.listen(0, "127.0.0.1");
   await once(upstream, "listening");
   const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
-  world = await openApiWorld({ repositories: 6, issues: 10, upstreamUrl });
+  world = await openApiWorld({ repositories: 6, issues: 30, upstreamUrl });
   repository = world.repositories.find((row) => !row.private) ?? { id: 0, fullName: "" };
   for (const token of [ANN, BEN]) await askAt(world.url, "GET", "/user", { token });
 });

@@ -31,7 +31,7 @@ beforeAll(async () => {
   upstream.listen(0, "127.0.0.1");
   await once(upstream, "listening");
   api = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
-  world = await openApiWorld({ repositories: 1, issues: 2, upstreamUrl: api, env: { PASS_THROUGH: "on" } });
+  world = await openApiWorld({ repositories: 1, issues: 10, upstreamUrl: api, env: { PASS_THROUGH: "on" } });
   await askAt(world.url, "GET", "/user", { token: TOKEN });
 });
 afterAll(async () => {

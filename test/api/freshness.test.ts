@@ -9,7 +9,7 @@ beforeEach(async () => {
   offsetMs = 0;
   world = await openApiWorld({
     repositories: 1,
-    issues: 5,
+    issues: 10,
     clock: { now: () => new Date(Date.now() + offsetMs) },
   });
   repo = world.repositories[0] as typeof repo;
@@ -125,7 +125,7 @@ describe("what is asked for fresh", () => {
   });
 
   test("where upstream cannot be reached, the mirror answers and says so", async () => {
-    await using away = await openApiWorld({ repositories: 1, issues: 3, upstreamUrl: "http://127.0.0.1:9" });
+    await using away = await openApiWorld({ repositories: 1, issues: 10, upstreamUrl: "http://127.0.0.1:9" });
     const { status, headers, body } = await away.get(`/repos/${away.repositories[0]?.fullName}/issues/1?fresh=true`);
     expect([status, body.number]).toEqual([200, 1]);
     expect(headers.get("warning")).toContain(

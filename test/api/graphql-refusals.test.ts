@@ -8,7 +8,7 @@ let world: ApiWorld;
 let owner: string;
 let name: string;
 beforeAll(async () => {
-  world = await openApiWorld({ issues: 80 });
+  world = await openApiWorld();
   [owner, name] = (world.repositories[0]?.fullName ?? "/").split("/") as [string, string];
 });
 afterAll(() => world?.[Symbol.asyncDispose]());

@@ -8,7 +8,7 @@ import { type Fields, READINGS, RELATIONS, reactionGroups } from "./rest-reading
 
 let world: ApiWorld;
 beforeAll(async () => {
-  world = await openApiWorld({ issues: 80 });
+  world = await openApiWorld();
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 

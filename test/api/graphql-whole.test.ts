@@ -14,7 +14,7 @@ let number: number;
 let issueId: string;
 
 beforeAll(async () => {
-  world = await openApiWorld({ issues: 30, repositories: 2, mergeableDelayMs: 0, upstreamTokens: 5 });
+  world = await openApiWorld({ issues: 40, repositories: 2, mergeableDelayMs: 0, upstreamTokens: 5 });
   repo = world.repositories.find((one) => !one.private)?.fullName ?? "";
   const [owner = "", name = ""] = repo.split("/");
   at = `repository(owner: "${owner}", name: "${name}")`;

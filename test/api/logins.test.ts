@@ -17,7 +17,7 @@ let aheadMs = 0;
 let url: string;
 let repo: string;
 beforeAll(async () => {
-  world = await openApiWorld({ repositories: 2, issues: 5, clock: { now: () => new Date(Date.now() + aheadMs) } });
+  world = await openApiWorld({ repositories: 2, issues: 40, clock: { now: () => new Date(Date.now() + aheadMs) } });
   repo = `/repos/${world.repositories.find((one) => !one.private)?.fullName}`;
 });
 afterAll(() => world?.[Symbol.asyncDispose]());

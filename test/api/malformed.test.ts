@@ -7,7 +7,7 @@ import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 beforeAll(async () => {
-  world = await openApiWorld({ repositories: 1, issues: 5 });
+  world = await openApiWorld({ repositories: 1, issues: 10 });
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 

@@ -180,7 +180,7 @@ describe("over HTTP", () => {
   let world: ApiWorld;
   let repo: string;
   beforeAll(async () => {
-    world = await openApiWorld({ repositories: 1, issues: 30 });
+    world = await openApiWorld({ repositories: 1, issues: 20 });
     repo = `/repos/${world.repositories[0]?.fullName}`;
   });
   afterAll(() => world?.[Symbol.asyncDispose]());

@@ -28,7 +28,7 @@ let aheadMs = 0;
 beforeAll(async () => {
   world = await openApiWorld({
     repositories: 3,
-    issues: 40,
+    issues: 30,
     clock: { now: () => new Date(Date.now() + aheadMs) },
     env: { RATE_LIMIT_USER: "1000000", RATE_LIMIT_ANONYMOUS: "1000000", UPSTREAM_CALLER_TTL: "1m" },
   });

@@ -7,7 +7,7 @@ import { type ApiWorld, openApiWorld } from "./api-world.ts";
 let world: ApiWorld;
 let repo: string;
 beforeAll(async () => {
-  world = await openApiWorld({ repositories: 1, issues: 8 });
+  world = await openApiWorld({ repositories: 1, issues: 10 });
   repo = `/repos/${world.repositories[0]?.fullName}`;
 });
 afterAll(() => world?.[Symbol.asyncDispose]());

@@ -173,7 +173,7 @@ test("passed-on requests never keep upstream from being asked who a caller is", 
   try {
     await using behind = await openApiWorld({
       repositories: 1,
-      issues: 2,
+      issues: 10,
       upstreamUrl: `http://127.0.0.1:${(hanging.address() as AddressInfo).port}`,
       env: { PASS_THROUGH: "on" },
     });
@@ -204,7 +204,7 @@ test("what leads out of the API, and an upstream that is away are refused", asyn
   try {
     await using away = await openApiWorld({
       repositories: 1,
-      issues: 2,
+      issues: 10,
       upstreamUrl: `http://127.0.0.1:${(odd.address() as AddressInfo).port}`,
       env: { PASS_THROUGH: "on" },
     });

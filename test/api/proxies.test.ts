@@ -42,7 +42,7 @@ test("PUBLIC_URL wins over whatever is forwarded", async () => {
 });
 
 test("what a proxy says of one request is never shown to another, nor where an answer is kept", async () => {
-  await using world = await openApiWorld({ repositories: 1, issues: 5, env: { TRUSTED_PROXIES: "loopback" } });
+  await using world = await openApiWorld({ repositories: 1, issues: 10, env: { TRUSTED_PROXIES: "loopback" } });
   const path = `/repos/${world.repositories[0]?.fullName}/labels`;
   const apiIn = (answer: Answered) => new URL(answer.body[0].url).origin;
   for (let time = 0; time < 4; time++)

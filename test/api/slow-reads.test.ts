@@ -13,7 +13,7 @@ let locker: Database;
 const LOGIN = `slow_reads_${process.pid}`;
 let asItself: { DATABASE_URL: string };
 beforeAll(async () => {
-  world = await openApiWorld({ issues: 20 });
+  world = await openApiWorld({ issues: 40 });
   const url = new URL(world.env.DATABASE_URL ?? "");
   locker = openDatabase(url.href, { maxConnections: 2, applicationName: "locker" });
   await locker.query(sql.script(`create role ${LOGIN} login password '${LOGIN}' in role tain_web`));

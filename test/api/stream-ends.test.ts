@@ -18,7 +18,7 @@ let hidden: ApiWorld["repositories"][number];
 let issue: Event;
 let changes = 0;
 beforeAll(async () => {
-  world = await openApiWorld({ repositories: 3, issues: 10, clock: { now: () => new Date(Date.now() + ahead) } });
+  world = await openApiWorld({ repositories: 3, issues: 30, clock: { now: () => new Date(Date.now() + ahead) } });
   const of = (isPrivate: boolean) => world.repositories.find((one) => one.private === isPrivate);
   const [first, second] = [of(false), of(true)];
   if (!first || !second) throw new Error("The world needs a public repository and a private one");

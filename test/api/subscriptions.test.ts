@@ -9,7 +9,7 @@ let world: ApiWorld;
 let repository: { id: number; fullName: string; private: boolean };
 let repositoryId: string;
 beforeAll(async () => {
-  world = await openApiWorld({ issues: 12 });
+  world = await openApiWorld({ issues: 40 });
   repository = world.repositories[0] as ApiWorld["repositories"][number];
   repositoryId = (await world.get(`/repos/${repository.fullName}`)).body.node_id;
 });

@@ -16,7 +16,7 @@ beforeAll(async () => {
       ahead += ms;
     },
   };
-  world = await openApiWorld({ repositories: 3, issues: 10, clock });
+  world = await openApiWorld({ repositories: 3, issues: 30, clock });
   hidden = world.repositories.find((one) => one.private)?.fullName ?? "";
   open = world.repositories.find((one) => !one.private)?.fullName ?? "";
 });

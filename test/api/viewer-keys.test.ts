@@ -21,7 +21,7 @@ const at: Record<string, Body> = {};
 beforeAll(async () => {
   world = await openApiWorld({
     repositories: 6,
-    issues: 40,
+    issues: 50,
     env: {
       // What the mirror itself shows them.
       PASS_THROUGH: "off",

@@ -117,7 +117,7 @@ test("a write that finds nobody there leaves nothing to ask about", async () => 
 });
 
 test("a write for which no quota is left is not sent, and says when there is", async () => {
-  const poor = await openApiWorld({ issues: 5, repositories: 1 });
+  const poor = await openApiWorld({ issues: 10, repositories: 1 });
   try {
     const token = poor.upstream.tokens.find(UPSTREAM_TOKEN);
     if (!token) throw new Error("Upstream does not know the mirror's token");

@@ -351,7 +351,7 @@ describe("an upstream that fails", () => {
 });
 
 test("a write to a repository that upstream has renamed meanwhile goes where upstream points to", async () => {
-  const sibling = await openApiWorld({ issues: 5, repositories: 1 });
+  const sibling = await openApiWorld({ issues: 10, repositories: 1 });
   onTestFinished(() => sibling[Symbol.asyncDispose]());
   const [first] = sibling.repositories;
   const [owner, name] = (first?.fullName ?? "/").split("/");

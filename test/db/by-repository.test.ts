@@ -49,7 +49,7 @@ const DOCUMENT = `query($owner: String!, $name: String!) { repository(owner: $ow
   labels(first: 5) { nodes { name } } milestones(first: 5) { nodes { title } } } }`;
 
 test("a delivery and a read of one repository find rows by its id alone", async () => {
-  await using world = await openApiWorld({ repositories: 2, issues: 30 });
+  await using world = await openApiWorld({ repositories: 2, issues: 40 });
   const { ctx, upstream } = world;
   const [{ fullName } = { fullName: "" }] = world.repositories;
   const [owner, name] = fullName.split("/");

@@ -19,7 +19,7 @@ import { refreshReleases } from "../../src/sync/releases/refresh.ts";
 import { type Administrator, addressOf, administer } from "./database.ts";
 import { EMPTY_TEMPLATE } from "./global-setup.ts";
 
-/** How large a generated world is. */
+/** How large a generated world is. Each size is mirrored once in a run, for seconds: take one that others take. */
 export interface Size {
   repositories: number;
   issues: number;
