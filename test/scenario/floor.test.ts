@@ -18,6 +18,8 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 
 /** Minutes of work, so it has to be asked for. */
 const wantsLarge = process.env.TAIN_LARGE === "1";
+/** Of comments a few pages are enough. */
+const SMALL: FloorSize = { ...sizeDividedBy(40), comments: 350, reviewComments: 150 };
 /** Longer than upstream needs to work anything out, and than a sweep's interval. */
 const LONG_MS = 10 * 60_000;
 
@@ -25,14 +27,14 @@ test.each([
   {
     reading: "costs nothing",
     chargeCounts: false,
-    size: sizeDividedBy(40),
+    size: SMALL,
     pointsOf: (size: FloorSize) => floorOf(size).points,
   },
   {
     reading: "costs like any other",
     chargeCounts: true,
     // Of a size at which whole pages would cost more.
-    size: sizeDividedBy(40),
+    size: SMALL,
     // The first page tells the price, for two points; in those after it a point buys 74.
     pointsOf: ({ pulls }: FloorSize) => 2 + Math.ceil((pulls - 100) / 74),
   },
