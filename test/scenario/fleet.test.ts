@@ -23,12 +23,11 @@ const MINUTE = 60_000;
 const signal = new AbortController().signal;
 /** `TAIN_LARGE=1 npm test -- test/scenario/fleet` measures a thousand. */
 const isLarge = process.env.TAIN_LARGE === "1";
-const FLEET = isLarge ? 1_000 : 22;
+const FLEET = isLarge ? 1_000 : 24;
 const LONGEST_MS = isLarge ? 3_600_000 : LONG_TEST_MS;
 /** How long nothing happens, and what that may cost: a request, a query or a point for each sweep. */
-const IDLE_MINUTES = isLarge ? 60 : 10;
-const SWEPT_MINUTES = 5;
-const SWEEPS = IDLE_MINUTES / SWEPT_MINUTES;
+const IDLE_MINUTES = isLarge ? 60 : 15;
+const SWEEPS = IDLE_MINUTES / 5;
 
 const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const APP_PRIVATE_KEY = String(pair.privateKey.export({ type: "pkcs1", format: "pem" }));
@@ -128,10 +127,10 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
     }
   };
   await Promise.all([copy(), copy(), copy(), copy()]);
-  // Two sweeps: the first finds everything new, and what was read for that may move what is asked.
-  for (let round = 0; round < 2 * SWEPT_MINUTES; round++) await minute();
+  // Two rounds: the first finds everything new, and what was read for that may move what is asked.
+  for (let round = 0; round < 12; round++) await minute();
   pass(world, 60 * MINUTE); // A window of the quota of its own.
-  for (let round = 0; round < SWEPT_MINUTES; round++) await minute();
+  for (let round = 0; round < 6; round++) await minute();
   return { world, repositories, pass: (ms) => pass(world, ms), minute };
 }
 

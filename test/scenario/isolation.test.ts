@@ -24,7 +24,7 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 const MINUTE = 60_000;
 const signal = new AbortController().signal;
 /** `FLEET=200 npm test -- test/scenario/isolation` plays a larger one. */
-const FLEET = Number(process.env.FLEET ?? 20);
+const FLEET = Number(process.env.FLEET ?? 24);
 /** For how long costs are counted. */
 const COUNTED_MINUTES = FLEET > 24 ? 60 : 30;
 const LONGEST_MS = (LONG_TEST_MS * Math.max(24, FLEET)) / 24;
