@@ -59,8 +59,8 @@ const PART = 1 / 8;
 const REQUEST_BYTES = 500;
 
 /**
- * Answers a request that was answered before, without repeating the work that would give the same result: routing,
- * reading the request, making headers. It checks each time the caller's token, their quota, whether the page is
+ * Answers a request that was answered before, without repeating the work that would give the same result: reading
+ * the request, finding the repository, making headers. It checks each time the caller's token, their quota, whether the page is
  * unchanged and whether the caller has it. It also renews the headers that change. If any part of the request differs,
  * the request is answered the usual way.
  */

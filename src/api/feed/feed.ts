@@ -148,10 +148,13 @@ export class Feed {
         },
       }),
     );
-    exchange.gone.addEventListener("abort", () => {
+    const leave = () => {
       ended = "gone";
       bell.ring();
-    });
+    };
+    // They may have gone before their stream began.
+    if (exchange.gone.aborted) leave();
+    else exchange.gone.addEventListener("abort", leave);
     return { bell, isEnded: () => ended };
   }
 

@@ -94,22 +94,20 @@ export function reply(
 
 /** Aborts the work on a request that takes too long, or whose caller has gone. */
 export class TimeLimit {
-  readonly #controller = new AbortController();
+  readonly signal: AbortSignal;
   readonly #timer: NodeJS.Timeout;
   /** Whether the request has taken too long. */
   isOver = false;
 
   /** @param gone null: the work goes on without its caller */
   constructor(timeoutMs: number, gone: AbortSignal | null) {
+    const late = new AbortController();
     this.#timer = setTimeout(() => {
       this.isOver = true;
-      this.#controller.abort();
+      late.abort();
     }, timeoutMs);
-    gone?.addEventListener("abort", () => this.#controller.abort(), { once: true });
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
+    // The caller may have gone already.
+    this.signal = gone ? AbortSignal.any([late.signal, gone]) : late.signal;
   }
 
   /** Ends the limit, since the request is answered. */
