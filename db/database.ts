@@ -179,7 +179,7 @@ export class Database extends Runner {
     return new Database({ ...this.#opened, replicas });
   }
 
-  /** Runs what takes effect together or not at all. Holds no request to others: it would hold a connection and locks as long. */
+  /** Runs what takes effect together or not at all. No request to others is made in it: a connection and locks would be held as long. */
   async transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
     const { tracing } = this.#opened;
     if (!tracing?.isOn) return await this.#transaction(run);

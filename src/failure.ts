@@ -31,7 +31,7 @@ export function isBug(error: unknown): boolean {
   return error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
 }
 
-/** How loudly to tell a failure that was reckoned with. A mistake of ours must not pass for an outage. */
+/** The log level of an expected failure. A mistake of ours must not pass for an outage. */
 export function levelOf<Usual extends "debug" | "info" | "warn">(error: unknown, usual: Usual): Usual | "error" {
   return isBug(error) ? "error" : usual;
 }

@@ -17,7 +17,7 @@ export interface Stores {
   log: Logger;
   /** What the process counts of its work. */
   metrics: Metrics;
-  /** Where its work is told in order. */
+  /** Records traces of its work. */
   tracing: Tracing;
 }
 
@@ -25,7 +25,7 @@ export interface StoreOptions {
   /** The process's name, as it shows in the log and in the stores' lists of connections. */
   name: string;
   clock?: Clock;
-  /** Whether it answers requests or does jobs, and so tells traces where that is set. */
+  /** Whether it records traces, where they are switched on: processes that answer requests or do jobs. */
   isTraced?: boolean;
 }
 

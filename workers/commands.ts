@@ -26,7 +26,7 @@ export function openCommandsWorker(ctx: WorkerContext): Worker<CommandJob> {
   });
 }
 
-/** Tells how a command comes along: the newest, now and then. */
+/** Reports a command's progress. Of several reports within `TELL_MS` the newest is sent. */
 class ProgressReporter {
   readonly #ctx: WorkerContext;
   readonly #id: string;

@@ -37,6 +37,7 @@ export async function schedule(ctx: Local, stopping: AbortSignal): Promise<void>
       if (!(error instanceof QueueUnavailableError)) throw error;
       ctx.log.debug({ err: error }, "The schedules could not be looked after");
     }
+    // It rejects only when the process stops.
     await delay(UPKEEP_MS, undefined, { signal: stopping }).catch(() => {});
   }
 }

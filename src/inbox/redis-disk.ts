@@ -79,6 +79,7 @@ export function redisFacts(info: string): RedisFacts {
 
 /** `appendfsync`; null where Redis does not tell it, as hosted ones. */
 export async function appendFsync(redis: Redis): Promise<string | null> {
+  // A refusal says no more than that. An outage shows in the commands that follow.
   const told = await redis.config("GET", "appendfsync").catch(() => []);
   return Array.isArray(told) && typeof told[1] === "string" ? told[1] : null;
 }

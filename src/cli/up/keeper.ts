@@ -67,6 +67,7 @@ export class Keeper {
   async keep(): Promise<void> {
     const { signal } = this.#tending;
     while (!signal.aborted) {
+      // It rejects only when the signal aborts.
       await delay(UPKEEP_MS, undefined, { signal }).catch(() => {});
       if (signal.aborted) return;
       await this.look().catch((error: Error) =>
