@@ -28,14 +28,19 @@ export interface MeasuredWeb extends AsyncDisposable {
 /** A web process as it is started in production, which tells for how long each request holds its event loop. */
 export async function startMeasuredWeb(env: NodeJS.ProcessEnv, token: string): Promise<MeasuredWeb> {
   const flags = ["--import", fileURLToPath(new URL("../support/insides.ts", import.meta.url))];
-  const web = startProgram("src/web.ts", { ...env, LOG_LEVEL: "info" }, [], { nodeFlags: flags, atEnd: () => {} });
+  await using resources = new AsyncDisposableStack();
+  const web = startProgram("src/web.ts", { ...env, LOG_LEVEL: "info" }, [], {
+    nodeFlags: flags,
+    atEnd: (kill) => resources.defer(kill),
+  });
   // No type can say what a line of the log holds.
   const { address } = (await web.said("Listening")) as unknown as { address: string };
   const { port } = (await web.said("Insides")) as unknown as { port: number };
   const dispatcher = new Agent({ bodyTimeout: 0, headersTimeout: 0 });
   const holds = async () => (await (await fetch(`http://127.0.0.1:${port}`, { dispatcher })).json()) as Holds;
+  const started = resources.move();
   return {
-    [Symbol.asyncDispose]: () => web.kill(),
+    [Symbol.asyncDispose]: () => started.disposeAsync(),
     async ask({ name, method, path, body, headers = {} }) {
       try {
         await holds();

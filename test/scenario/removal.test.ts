@@ -111,7 +111,7 @@ async function openTown(): Promise<Town> {
   };
 }
 
-/** One town for several tests, each of which finds a repository that was just wished for, and of which nothing was copied. */
+/** One town for several tests. Each test finds a repository that was just wished for. Nothing of it is copied yet. */
 function shareTown(): () => Town {
   let town: Town;
   beforeAll(async () => {
