@@ -1,8 +1,8 @@
 import { defineConfig } from "vitest/config";
-import { QUICK } from "./test/quick.ts";
 import { PATIENCE_MS, TEST_MS } from "./test/support/bounds.ts";
 import { LongestFirst } from "./test/support/longest-first.ts";
 import { RunReport } from "./test/support/run-report.ts";
+import { LONG, QUICK } from "./test/tiers.ts";
 
 const everything = "test/**/*.test.ts";
 
@@ -28,7 +28,11 @@ export default defineConfig({
     reporters: ["default", new RunReport(process.env.TAIN_TEST_REPORT)],
     projects: [
       { extends: true, test: { name: "quick", include: QUICK } },
-      { extends: true, test: { name: "full", include: [everything], exclude: [...QUICK, "**/node_modules/**"] } },
+      { extends: true, test: { name: "long", include: LONG } },
+      {
+        extends: true,
+        test: { name: "others", include: [everything], exclude: [...QUICK, ...LONG, "**/node_modules/**"] },
+      },
     ],
   },
 });

@@ -12,12 +12,16 @@ import { Refusal, say } from "./voice.mjs";
 /** What tests store fits, and tests that have a Postgres of their own start it often. */
 const SMALL_STORES = { TAIN_POSTGRES_BUFFERS: "128MB" };
 
+/** What `npm test` runs when it is told nothing: all but what takes too long for every change (test/tiers.ts). */
+const EACH_TIME = ["--project", "quick", "--project", "others"];
+
 /**
  * Runs vitest on `args`. TEST_DATABASE_URL is a superuser's, on the cluster's `postgres` database.
  * @param {string[]} args
  */
 export async function test(args) {
-  return await runWithStores("node_modules/vitest/vitest.mjs", ["run", ...args], { environment: SMALL_STORES });
+  const chosen = args.length > 0 ? args : EACH_TIME;
+  return await runWithStores("node_modules/vitest/vitest.mjs", ["run", ...chosen], { environment: SMALL_STORES });
 }
 
 /** @param {string[]} args */

@@ -55,6 +55,7 @@ describe.each(pages)("%s", (page) => {
       "RESOURCE_LIMITS_EXCEEDED",
       "SNAPSHOT_STEPS",
       "TAIN_DEBUG",
+      "TAIN_COUNTS",
       "TAIN_LARGE",
       "TAIN_LISTEN",
       "TAIN_POSTGRES",

@@ -15,6 +15,10 @@ const CORE = [
 /** Only a Redis that says it is 7.2 or newer is asked it. */
 const ASKED_WHERE_KNOWN = "waitaof";
 const LARGE = { TAIN_LARGE: "1" };
+/** The run prints how many tests passed and failed. */
+const COUNTED = { TAIN_COUNTS: "1" };
+/** Parts of the tests that `npm test` leaves out: a few minutes each. */
+const LONG_PARTS = 4;
 /** Seeds that are played before the state is saved: a quarter of an hour. */
 const SEEDS_A_COMMAND = 10;
 const SHORT_SEEDS_A_COMMAND = 5;
@@ -103,6 +107,30 @@ const ANSWERED = {
 
 /** Every proof, the quick ones first. */
 export const proofs: readonly Proof[] = [
+  {
+    name: "long",
+    proves: "The tests pass that `npm test` leaves out (`LONG` in test/tiers.ts).",
+    minutes: 9,
+    commands: Array.from({ length: LONG_PARTS }, (_, at) => ({
+      args: ["test", "test", "--project", "long", `--shard=${at + 1}/${LONG_PARTS}`],
+      env: COUNTED,
+    })),
+    figures: (lines) => {
+      const runs = printed(lines, "tests");
+      return [
+        atLeast(
+          "passed",
+          sumOf(runs, (run) => numberAt(run, "passed") ?? 0),
+          400,
+        ),
+        atMost(
+          "failed",
+          sumOf(runs, (run) => numberAt(run, "failed") ?? 1),
+          0,
+        ),
+      ];
+    },
+  },
   {
     name: "kills",
     proves: "A process that is killed in a copy costs a page, and once the list beside it.",
@@ -193,7 +221,10 @@ export const proofs: readonly Proof[] = [
       "The core of the suite passes on Debian's own Postgres 15 and Redis, on Postgres 16 and Valkey, and on Postgres 17, without a command of Redis that 6.2 has not.",
     minutes: 15,
     commands: STORES.flatMap(([postgres, redis]) =>
-      CORE.map((files) => ({ args: ["test", ...files], env: { TAIN_POSTGRES: postgres, TAIN_REDIS_FROM: redis } })),
+      CORE.map((files) => ({
+        args: ["test", ...files],
+        env: { TAIN_POSTGRES: postgres, TAIN_REDIS_FROM: redis, ...COUNTED },
+      })),
     ),
     figures: (lines) =>
       STORES.flatMap(([postgres, redis], at) => {

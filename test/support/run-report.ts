@@ -42,7 +42,7 @@ export class RunReport implements Reporter {
       skipped: skipped.length,
     };
     if (this.#countsFile) writeFileSync(this.#countsFile, JSON.stringify(counts));
-    if (process.env.TAIN_POSTGRES) printFigures("tests", { ...counts });
+    if (process.env.TAIN_COUNTS) printFigures("tests", { ...counts });
   }
 }
 
