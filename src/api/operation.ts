@@ -1,5 +1,5 @@
 import type { MirrorPart } from "../config/parts.ts";
-import type { Params } from "../http/router.ts";
+import type { Params } from "../http/server.ts";
 import type { RepositoryName } from "../mirror/read/repositories.ts";
 import type { Right } from "../mirror/read/sight.ts";
 import type { Answer, Call, RepositoryCall } from "./call.ts";

@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import { LogEnd } from "../events/log-end.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
-import type { Handler, Params, Route } from "../http/router.ts";
+import type { Handler, Params, Route } from "../http/server.ts";
 import { openMirrorReader } from "../mirror/reader.ts";
 import { StandingsReader } from "../mirror/unchanged/standings.ts";
 import { mostEntries } from "../work/bounded.ts";

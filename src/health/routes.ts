@@ -1,7 +1,7 @@
 import type { ReplicaStanding } from "../../db/replica.ts";
 import type { Context } from "../context.ts";
 import { json, type Reply } from "../http/reply.ts";
-import type { Handler, Route } from "../http/router.ts";
+import type { Handler, Route } from "../http/server.ts";
 import { metricsRoute } from "./metrics.ts";
 import { isOperator } from "./operator.ts";
 import { findLacking, type Lacking } from "./readiness.ts";

@@ -298,6 +298,17 @@ export class BodyBudget {
   }
 }
 
+/** Null: its percent-encoding is none of text. */
+export function decoded(text: string): string | null {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) return null;
+    throw error;
+  }
+}
+
 export function isRead(method: string): boolean {
   return method === "GET" || method === "HEAD";
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { namesTag, type Reply } from "../http/reply.ts";
-import type { Route } from "../http/router.ts";
+import type { Route } from "../http/server.ts";
 import { GUARDS, STYLES } from "./pages.ts";
 
 const TYPES = {

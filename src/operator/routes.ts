@@ -7,7 +7,7 @@ import { findLacking } from "../health/readiness.ts";
 import { HttpError } from "../http/errors.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";
-import type { Handler, Route } from "../http/router.ts";
+import type { Handler, Route } from "../http/server.ts";
 import type { Json } from "../json.ts";
 import { ask, look } from "./commands.ts";
 import { files, fileTagOf, withTag } from "./files.ts";

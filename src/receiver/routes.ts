@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import { HttpError } from "../http/errors.ts";
 import { BodyBudget, type Exchange, type HeldBody } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";
-import type { Route } from "../http/router.ts";
+import type { Route } from "../http/server.ts";
 import { acceptDelivery, InboxUnavailableError, openInboxWriter } from "../inbox/accept.ts";
 import { openDispatch } from "../inbox/dispatch.ts";
 import { RedisDisk } from "../inbox/redis-disk.ts";

@@ -1,6 +1,5 @@
 import { reasonOf } from "../../failure.ts";
-import { isRead } from "../../http/exchange.ts";
-import { decoded } from "../../http/router.ts";
+import { decoded, isRead } from "../../http/exchange.ts";
 import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import type { Answer, Call } from "../call.ts";

@@ -1,5 +1,4 @@
-import { isRead } from "../../http/exchange.ts";
-import { decoded } from "../../http/router.ts";
+import { decoded, isRead } from "../../http/exchange.ts";
 import { wholeSight } from "../../mirror/read/sight.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";

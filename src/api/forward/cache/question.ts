@@ -1,5 +1,4 @@
-import { isRead } from "../../../http/exchange.ts";
-import { decoded } from "../../../http/router.ts";
+import { decoded, isRead } from "../../../http/exchange.ts";
 import type { Call } from "../../call.ts";
 import { isLaidOut } from "../../dialect/reply.ts";
 import { repositoryIn } from "../../dialect/request.ts";
