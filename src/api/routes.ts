@@ -20,7 +20,7 @@ import { description } from "./description/routes.ts";
 import { type CorsRule, corsRule } from "./dialect/cors.ts";
 import { failureReply } from "./dialect/failure.ts";
 import { ENTERPRISE_PREFIX, pathInApi, RequestIds } from "./dialect/request.ts";
-import { edgeDoors } from "./edge/doors.ts";
+import { edgeDoors, type RestDoor } from "./edge/doors.ts";
 import { answersOfEdge, Edge } from "./edge/edge.ts";
 import { POSITION_PATH, positionReply } from "./edge/position.ts";
 import { Feed } from "./feed/feed.ts";
@@ -96,17 +96,20 @@ export function openApi(
   const forms = new Map(REST_OPERATIONS.map(({ path, route }) => [route, formOf(path, route)]));
   const parameters = knownParameters(REST_OPERATIONS, readPublished());
   const rest = new Rest({ ctx, meter, forms, callers, quota, pages, again, requestIds, parameters });
+  // A request that comes again is answered as before, if that still holds. Only others pass through `rest`.
+  const answerRest: RestDoor = (exchange, matched) =>
+    again.answer(exchange, (learnt, signature) => rest.handle(exchange, matched, { learnt, signature }));
   const graphql = new Graphql({ ctx, meter, callers, quota, changes, places, requestIds, timeoutMs, unreadMs });
   const ofPrimary = { ...ctx, reads: primaryReads };
   const feed = new Feed({ ctx: ofPrimary, meter, callers, quota, announcements, end, places, requestIds, unreadMs });
   const count = answersOfEdge(given);
   const edge = edgeOf === null ? null : new Edge({ ...ctx, requestIds, count }, edgeOf);
   const doors = edge
-    ? edgeDoors(edge, { rest, graphql })
+    ? edgeDoors(edge, { rest: answerRest, graphql })
     : {
         query: (exchange: Exchange) => graphql.handle(exchange),
         feed: (exchange: Exchange) => feed.handle(exchange),
-        rest: (exchange: Exchange, matched: (() => Match) | null) => rest.handle(exchange, matched),
+        rest: answerRest,
         position: async () => positionReply(await standings.position()),
       };
   return {

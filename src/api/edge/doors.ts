@@ -3,11 +3,13 @@ import type { Reply } from "../../http/reply.ts";
 import { graphqlText } from "../dialect/request.ts";
 import type { Graphql } from "../graphql/handle.ts";
 import type { Match } from "../operation.ts";
-import type { Rest } from "../rest/handle.ts";
 import type { Edge } from "./edge.ts";
 
+/** Replies to a request of the REST dialect. @param matched null: we serve no such operation */
+export type RestDoor = (exchange: Exchange, matched: (() => Match) | null) => Promise<Reply>;
+
 /** The ways by which requests come in at an edge. */
-export function edgeDoors(edge: Edge, { rest, graphql }: { rest: Rest; graphql: Graphql }) {
+export function edgeDoors(edge: Edge, { rest, graphql }: { rest: RestDoor; graphql: Graphql }) {
   const toCentre = (exchange: Exchange) => edge.answer(exchange, null);
   return {
     async query(exchange: Exchange): Promise<Reply> {
@@ -26,7 +28,7 @@ export function edgeDoors(edge: Edge, { rest, graphql }: { rest: Rest; graphql: 
       const { method } = exchange;
       if (!matched || !(isRead(method) || method === "OPTIONS")) return await toCentre(exchange);
       return await edge.answer(exchange, {
-        answer: () => rest.handle(exchange, matched),
+        answer: () => rest(exchange, matched),
         body: null,
         mayWrite: false,
       });

@@ -55,10 +55,18 @@ export interface RestParts {
   callers: Callers;
   quota: CallerQuota;
   pages: Kept<RenderedPage>;
-  again: Again;
+  again: Pick<Again, "remember">;
   requestIds: RequestIds;
   /** The names of the query parameters that each operation knows. */
   parameters: ReadonlyMap<Operation, ReadonlySet<string>>;
+}
+
+/** What was learnt of a request that could not be answered as it was before; see `Again`. */
+interface LearntBefore {
+  /** How repositories stood after it had come. Undefined: that was not asked. */
+  learnt: Standings | undefined;
+  /** Its name for `Again.remember`. Null: its answer may not be kept. */
+  signature: string | null;
 }
 
 /** Answers requests of the REST dialect, in the service's order: agent, version, caller, quota, media type, route. */
@@ -77,28 +85,24 @@ export class Rest {
   }
 
   /**
-   * Replies to a request, also if the request is wrong. An error is our own. @param matched null: we serve no such
-   * operation
+   * Replies to a request, also if the request is wrong. An error is our own.
+   * @param matched null: we serve no such operation
+   * @param before what was learnt of the request before it came here
    */
-  handle(exchange: Exchange, matched: (() => Match) | null): Promise<Reply> {
-    const { meter, again, forms } = this.#parts;
-    return again.answer(exchange, async (learnt, signature) => {
-      const { method, headers } = exchange;
-      const match = served(exchange, matched);
-      const route = match ? forms.get(match.route) : serviceRoute(method, pathInApi(exchange).path);
-      const metered = meter.begin(route ?? "other", method, headers["user-agent"]);
-      return await meter.around(exchange, metered, () => this.#answer(exchange, match, { metered, learnt, signature }));
-    });
+  async handle(exchange: Exchange, matched: (() => Match) | null, before: LearntBefore): Promise<Reply> {
+    const { meter, forms } = this.#parts;
+    const { method, headers } = exchange;
+    const match = served(exchange, matched);
+    const route = match ? forms.get(match.route) : serviceRoute(method, pathInApi(exchange).path);
+    const metered = meter.begin(route ?? "other", method, headers["user-agent"]);
+    return await meter.around(exchange, metered, () => this.#answer(exchange, match, metered, before));
   }
 
   async #answer(
     exchange: Exchange,
     match: Match | null,
-    {
-      metered,
-      learnt,
-      signature,
-    }: { metered: RequestFigures; learnt: Standings | undefined; signature: string | null },
+    metered: RequestFigures,
+    { learnt, signature }: LearntBefore,
   ): Promise<Reply> {
     const requestId = this.#parts.requestIds.next();
     if (exchange.method === "OPTIONS") return dialectReply(requestId, { status: 204, headers: PREFLIGHT, body: null });

@@ -45,7 +45,7 @@ interface AnsweredCall {
 
 /** An operation's answer with all its headers; 304 where the caller has it already. */
 export async function replyTo(
-  { ctx, quota, again }: { ctx: ApiContext; quota: CallerQuota; again: Again },
+  { ctx, quota, again }: { ctx: ApiContext; quota: CallerQuota; again: Pick<Again, "remember"> },
   { exchange, signature, call, answer, progress: { bucket, figures, requestId, identity, metered } }: AnsweredCall,
 ): Promise<Reply> {
   const { caller, headers: request } = call;
