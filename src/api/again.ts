@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { levelOf } from "../failure.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { compressed, type Encoding, type Reply } from "../http/reply.ts";
+import type { Encoding, Reply } from "../http/reply.ts";
 import { Kept, type Recalled } from "../mirror/unchanged/kept.ts";
 import type { Standing, Standings } from "../mirror/unchanged/standings.ts";
 import type { ApiContext, RenderedPage } from "./call.ts";
@@ -9,6 +9,7 @@ import { type Caller, type Callers, type Credential, classOf } from "./callers/c
 import type { Bucket, CallerQuota, Recognised, Stranger, TakenQuota } from "./callers/quota.ts";
 import { freshnessHeaders, isUnchanged, quotaLines } from "./dialect/reply.ts";
 import { type RequestIds, wantsNoCache } from "./dialect/request.ts";
+import { COMPRESSED } from "./kept-bytes.ts";
 import type { ApiMeter, RequestFigures } from "./metering.ts";
 
 /** How a request was answered that may come again as it is. */
@@ -212,8 +213,6 @@ export class Again {
 
 /** A page's headers, maps and tags. */
 const PAGE_BYTES = 1_000;
-/** Compressed twice a page of JSON has a third of its bytes once more; more than that is not foreseen. */
-export const COMPRESSED = 1.4;
 
 /** @param maxBytes 0: no pages are kept */
 export function openPages(maxBytes: number): Kept<RenderedPage> {
@@ -224,29 +223,4 @@ export function openPages(maxBytes: number): Kept<RenderedPage> {
 export function shownStanding({ repositoryId }: RenderedPage, standings: Standings): Standing | null {
   const home = standings.get(repositoryId);
   return home?.isMirrored ? home : null;
-}
-
-/** The page's bytes in this encoding, which is made once and kept with it. */
-export async function encoded(page: Pick<RenderedPage, "bytes" | "encoded">, encoding: Encoding): Promise<Buffer> {
-  const known = page.encoded.get(encoding);
-  if (known) return known;
-  const bytes = ownBytes(await compressed(page.bytes, encoding, "often"));
-  page.encoded.set(encoding, bytes);
-  return bytes;
-}
-
-/**
- * Bytes in memory of their own, for keeping. Node.js puts the bytes of a short text, or of a short compressed body,
- * into a much larger block. The whole block would stay in memory while any part of it is kept.
- */
-export function ownBytes(bytes: string | Buffer): Buffer {
-  if (typeof bytes === "string") {
-    const own = Buffer.allocUnsafeSlow(Buffer.byteLength(bytes));
-    own.write(bytes);
-    return own;
-  }
-  if (bytes.length === bytes.buffer.byteLength) return bytes;
-  const own = Buffer.allocUnsafeSlow(bytes.length);
-  bytes.copy(own);
-  return own;
 }

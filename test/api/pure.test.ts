@@ -1,10 +1,10 @@
 import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ownBytes } from "../../src/api/again.ts";
 import { readCursor, writeCursor } from "../../src/api/dialect/cursor.ts";
 import { cursorLink, numberedLink } from "../../src/api/dialect/query.ts";
 import { decodeId } from "../../src/api/graphql/resolve/node-id.ts";
+import { ownBytes } from "../../src/api/kept-bytes.ts";
 import { compressed } from "../../src/http/reply.ts";
 
 describe("cursors", () => {

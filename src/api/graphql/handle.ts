@@ -7,7 +7,6 @@ import { type Kept, Reading } from "../../mirror/unchanged/kept.ts";
 import type { Standings } from "../../mirror/unchanged/standings.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
 import { sendable } from "../../work/pace.ts";
-import { encoded, ownBytes } from "../again.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, mayBeForwarded, sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
@@ -21,6 +20,7 @@ import {
   serverHeaders,
 } from "../dialect/reply.ts";
 import { apiAddress, doubtHeaders, graphqlText, prefers, type RequestIds } from "../dialect/request.ts";
+import { encoded, ownBytes } from "../kept-bytes.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import { forwardedReply } from "../rest/respond.ts";
 import type { StreamPlaces } from "../streams/places.ts";

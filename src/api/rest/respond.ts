@@ -1,7 +1,7 @@
 import { type Exchange, isRead } from "../../http/exchange.ts";
 import { type Encoding, encodingOf, type Reply } from "../../http/reply.ts";
 import type { Pace } from "../../work/pace.ts";
-import { type Again, encoded } from "../again.ts";
+import type { Again } from "../again.ts";
 import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
 import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";
 import { type ApiFault, faultBody } from "../dialect/fault.ts";
@@ -18,6 +18,7 @@ import {
   versionHeaders,
 } from "../dialect/reply.ts";
 import type { ApiVersion, MediaType } from "../dialect/request.ts";
+import { encoded } from "../kept-bytes.ts";
 import type { RequestFigures } from "../metering.ts";
 
 /** What is known of a request so far. A fault is answered with as much of it as there is. */

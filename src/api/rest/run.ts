@@ -6,12 +6,13 @@ import { findRenamedRepository, type ShownRepository } from "../../mirror/read/s
 import { type Right, sees } from "../../mirror/read/sight.ts";
 import type { Kept } from "../../mirror/unchanged/kept.ts";
 import type { Standing } from "../../mirror/unchanged/standings.ts";
-import { ownBytes, shownStanding } from "../again.ts";
+import { shownStanding } from "../again.ts";
 import { type Answer, type Call, moved, type PublicRight, type RenderedPage, type RepositoryCall } from "../call.ts";
 import { classOf } from "../callers/caller.ts";
 import { learnPublicRights, readsCode, requireRight } from "../callers/permissions.ts";
 import { notFound, notHeld } from "../dialect/fault.ts";
 import { refreshShown } from "../forward/fresh.ts";
+import { ownBytes } from "../kept-bytes.ts";
 import type { Match, Operation } from "../operation.ts";
 
 /** The paths whose answers say nothing of upstream. */

@@ -3,8 +3,8 @@ import type { Encoding } from "../../../http/reply.ts";
 import { type Confirmation, joinConfirmations } from "../../../mirror/read/repositories.ts";
 import { Kept } from "../../../mirror/unchanged/kept.ts";
 import type { Standings } from "../../../mirror/unchanged/standings.ts";
-import { COMPRESSED } from "../../again.ts";
 import { classOf, type User } from "../../callers/caller.ts";
+import { COMPRESSED } from "../../kept-bytes.ts";
 
 /** An answer without errors, which may be given again while nothing that it depends on has changed. */
 export interface KeptResult {

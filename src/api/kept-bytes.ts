@@ -1,0 +1,30 @@
+import { compressed, type Encoding } from "../http/reply.ts";
+import type { RenderedPage } from "./call.ts";
+
+/** Compressed twice a page of JSON has a third of its bytes once more; more than that is not foreseen. */
+export const COMPRESSED = 1.4;
+
+/** The page's bytes in this encoding, which is made once and kept with it. */
+export async function encoded(page: Pick<RenderedPage, "bytes" | "encoded">, encoding: Encoding): Promise<Buffer> {
+  const known = page.encoded.get(encoding);
+  if (known) return known;
+  const bytes = ownBytes(await compressed(page.bytes, encoding, "often"));
+  page.encoded.set(encoding, bytes);
+  return bytes;
+}
+
+/**
+ * Bytes in memory of their own, for keeping. Node.js puts the bytes of a short text, or of a short compressed body,
+ * into a much larger block. The whole block would stay in memory while any part of it is kept.
+ */
+export function ownBytes(bytes: string | Buffer): Buffer {
+  if (typeof bytes === "string") {
+    const own = Buffer.allocUnsafeSlow(Buffer.byteLength(bytes));
+    own.write(bytes);
+    return own;
+  }
+  if (bytes.length === bytes.buffer.byteLength) return bytes;
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return own;
+}
