@@ -13,6 +13,10 @@ const TOLD_LATER = "told where the same promise is awaited";
 /** One reason for each place of a file, in their order. */
 const allowed: Record<string, string[]> = {
   "db/database.ts": [TOLD_LATER],
+  "db/own-connections.ts": [
+    "those who asked for the connection have got its error",
+    "the connection is dropped, and who asked by it has got an error",
+  ],
   "db/replica.ts": ["the connection is closed because the replica is silent, and that is told"],
   "src/api/streams/announcements.ts": ["the listener that asked for the connection has got its error"],
   "src/cli/app/callback.ts": [TOLD_LATER],
@@ -26,10 +30,6 @@ const allowed: Record<string, string[]> = {
   "src/events/target.ts": ["another key's: the next is tried, and the last refusal is thrown"],
   "src/health/readiness.ts": ["hosted servers forbid CONFIG; readiness claims nothing of it", "the check came first"],
   "src/inbox/accept.ts": ["the database does not say whether it fits: the delivery waits, and is not lost"],
-  "src/mirror/unchanged/standings.ts": [
-    "those who asked for the connection have got its error",
-    "the connection is dropped, and who asked by it has got an error",
-  ],
   "src/inbox/redis-disk.ts": ["hosted servers forbid CONFIG; null says that it is not known"],
   "src/operations/redis-refusal.ts": ["it answers nothing, or is away: its client says so in words of its own"],
   "src/operations/schema-guard.ts": [STOPS],

@@ -1,4 +1,4 @@
-import pg from "pg";
+import { OwnConnections } from "../../../db/own-connections.ts";
 import type { LogPosition } from "../../../db/replica.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
@@ -74,7 +74,6 @@ interface StandingsQuestion {
 
 /** The second connection serves questions while an answer on the first one is late. */
 const CONNECTIONS = 2;
-const CONNECT_TIMEOUT_MS = 5_000;
 /** An answer takes a millisecond. After this time its connection is given up, with the requests that wait for it. */
 const ANSWER_TIMEOUT_MS = 10_000;
 
@@ -83,7 +82,7 @@ const ANSWER_TIMEOUT_MS = 10_000;
  * that asking before each answer costs little. The connections are its own: no slow read holds it up.
  */
 export class StandingsReader implements AsyncDisposable {
-  readonly #connections: readonly StandingsConnection[];
+  readonly #connections: OwnConnections;
   readonly #isNamed: boolean;
   readonly #isOfReplica: boolean;
   readonly #findStandings: string;
@@ -100,7 +99,11 @@ export class StandingsReader implements AsyncDisposable {
     this.#findStandings = findStandings(this.#isOfReplica ? HISTORY_OF_REPLICA : HISTORY);
     // Through a pooler, statements cannot be named, since the pooler gives the session to others.
     this.#isNamed = databaseDirectUrl === null;
-    this.#connections = Array.from({ length: CONNECTIONS }, () => new StandingsConnection(databaseUrl));
+    this.#connections = new OwnConnections(databaseUrl, {
+      count: CONNECTIONS,
+      applicationName: "tain revisions",
+      answerTimeoutMs: ANSWER_TIMEOUT_MS,
+    });
     // One round at a time, unless it is late. The more requests share a statement, the less each one costs.
     this.#questions = new Gather(async (questions) => {
       const asked = new Set<number>();
@@ -126,7 +129,7 @@ export class StandingsReader implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#connections.map((connection) => connection.close()));
+    await this.#connections.close();
   }
 
   /**
@@ -143,14 +146,13 @@ export class StandingsReader implements AsyncDisposable {
   }
 
   async #find(ids: Iterable<number>, tellPosition: readonly ((position: LogPosition) => void)[]): Promise<Standings> {
-    const connection = this.#connections.reduce((one, other) => (other.underWay < one.underWay ? other : one));
     const [name, text] = tellPosition.length > 0 ? ["position", FIND_POSITION] : ["standings", this.#findStandings];
     const statement = { ...(this.#isNamed && { name }), text, values: [`{${[...ids].join(",")}}`] };
-    let rows = await connection.rows<StandingRow>(statement);
+    let rows = await this.#connections.rows<StandingRow>(statement);
     if (rows.some(([, revision]) => revision === null)) {
       if (this.#isOfReplica) throw new AtCentreError("DATABASE_URL of an edge leads to a server that is no replica");
-      await connection.rows({ text: "select begin_era()" });
-      rows = await connection.rows<StandingRow>(statement);
+      await this.#connections.rows({ text: "select begin_era()" });
+      rows = await this.#connections.rows<StandingRow>(statement);
     }
     if (tellPosition.length > 0) {
       const position = this.#positionOf(rows);
@@ -163,74 +165,4 @@ export class StandingsReader implements AsyncDisposable {
 function standingOf([id, revision, isMirrored, confirmedMs, missing]: StandingRow): [number, Standing] {
   const confirmedAt = confirmedMs === null ? null : new Date(Number(confirmedMs));
   return [Number(id), { revision, isMirrored: isMirrored === true, confirmedAt, missing }];
-}
-
-/** One connection, made when it is needed, and again after it broke. A pool would cost a tenth of an answer that is a 304. */
-class StandingsConnection {
-  readonly #databaseUrl: string;
-  #client: pg.Client | null = null;
-  #connecting: Promise<pg.Client> | null = null;
-  #isClosed = false;
-  /** Statements that were sent, or wait for their turn. */
-  underWay = 0;
-
-  constructor(databaseUrl: string) {
-    this.#databaseUrl = databaseUrl;
-  }
-
-  async rows<Row extends unknown[]>(statement: pg.QueryConfig): Promise<Row[]> {
-    if (this.#isClosed) throw new Error("The connection is closed");
-    this.underWay += 1;
-    try {
-      const client = this.#client ?? (await this.#made());
-      this.#client = client;
-      // A connection that is dropped fails its query.
-      const late = setTimeout(() => this.#drop(client), ANSWER_TIMEOUT_MS);
-      try {
-        return (await client.query<Row>({ ...statement, rowMode: "array" })).rows;
-      } finally {
-        clearTimeout(late);
-      }
-    } finally {
-      this.underWay -= 1;
-    }
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    // A connection that is still opening would outlive this object.
-    const made = await this.#connecting?.catch(() => null);
-    await (this.#client ?? made)?.end();
-  }
-
-  #made(): Promise<pg.Client> {
-    this.#connecting ??= this.#connect().finally(() => {
-      this.#connecting = null;
-    });
-    return this.#connecting;
-  }
-
-  async #connect(): Promise<pg.Client> {
-    const client = new pg.Client({
-      connectionString: this.#databaseUrl,
-      application_name: "tain revisions",
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      keepAlive: true,
-    });
-    client.on("error", () => this.#drop(client));
-    client.on("end", () => this.#drop(client));
-    try {
-      await client.connect();
-    } catch (error) {
-      this.#drop(client);
-      throw error;
-    }
-    return client;
-  }
-
-  #drop(client: pg.Client): void {
-    if (this.#client === client) this.#client = null;
-    // No one waits for the connection's end.
-    client.end().catch(() => {});
-  }
 }
