@@ -1,7 +1,7 @@
 import type { ReplicaStanding } from "../../db/replica.ts";
 import { Replicas } from "../../db/replicas.ts";
 import type { Context } from "../context.ts";
-import { StandingsReader } from "../mirror/unchanged/standings.ts";
+import { StandingsReader } from "../mirror/unchanged/unchanged.ts";
 
 /** The replicas that callers' reads go to; null: none is named. They are counted and logged as they come and go. */
 export function openReplicas(

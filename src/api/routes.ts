@@ -7,7 +7,7 @@ import type { Exchange } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Handler, Params, Route } from "../http/server.ts";
 import { openMirrorReader } from "../mirror/reader.ts";
-import { StandingsReader } from "../mirror/unchanged/standings.ts";
+import { StandingsReader } from "../mirror/unchanged/unchanged.ts";
 import { mostEntries } from "../work/bounded.ts";
 import { Again, openPages } from "./again.ts";
 import type { ApiContext } from "./call.ts";

@@ -4,7 +4,7 @@ import { Pace } from "../work/pace.ts";
 import { IssueLookups } from "./read/issue-lookups.ts";
 import { Repositories } from "./read/repositories.ts";
 import { SharedRows } from "./render/shared-rows.ts";
-import type { StandingsReader } from "./unchanged/standings.ts";
+import type { StandingsReader } from "./unchanged/unchanged.ts";
 
 /** Enough for the shown rows of some 20,000 people. */
 const MAX_SHARED_BYTES = 56 * 1024 * 1024;

@@ -8,7 +8,7 @@ import type { ReplicaStanding } from "../../db/replica.ts";
 import { Replicas } from "../../db/replicas.ts";
 import { sql } from "../../db/sql.ts";
 import { createTarget } from "../../src/events/target.ts";
-import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
+import { StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { FeedReader } from "../events/feed-reader.ts";
 import { openTargetServer } from "../events/target-server.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Database, openDatabase } from "../../db/database.ts";
 import { PEOPLE } from "../../db/revisions.ts";
 import { sql } from "../../db/sql.ts";
-import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
+import { StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 async function opened(): Promise<{ db: Database; revisions: StandingsReader } & AsyncDisposable> {

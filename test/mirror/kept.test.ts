@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { Kept, Reading } from "../../src/mirror/unchanged/kept.ts";
-import type { Standing } from "../../src/mirror/unchanged/standings.ts";
+import { Reading } from "../../src/mirror/unchanged/reading.ts";
+import { Kept, type Standing } from "../../src/mirror/unchanged/unchanged.ts";
 
 /** Repositories whose revisions a test moves by hand. */
 function openStandings() {

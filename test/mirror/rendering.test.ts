@@ -9,8 +9,8 @@ import { type SharedKey, SharedRows, ShownRows, sharedName } from "../../src/mir
 import { Unfolding } from "../../src/mirror/render/unfolding.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { type Observed, observe, type Sighting } from "../../src/mirror/store/observation.ts";
-import { Reading } from "../../src/mirror/unchanged/kept.ts";
-import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
+import { Reading } from "../../src/mirror/unchanged/reading.ts";
+import { StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { Pace } from "../../src/work/pace.ts";
 import { openTestDatabase } from "../support/database.ts";
 

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, test } from "vitest";
-import { type Standings, StandingsReader } from "../../src/mirror/unchanged/standings.ts";
+import { type Standings, StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 test("questions beside late answers wait for their turn over two connections", async () => {

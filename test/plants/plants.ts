@@ -297,7 +297,7 @@ export const plants: readonly Plant[] = [
     name: "kept-for-good",
     property: 7,
     does: "A kept answer is given again after what it shows has changed.",
-    file: "src/mirror/unchanged/kept.ts",
+    file: "src/mirror/unchanged/unchanged.ts",
     replaces: [["now.revision === before?.revision && ", ""]],
     tests: ["test/mirror/kept.test.ts", "test/api/page-cache.test.ts"],
   },

@@ -15,7 +15,8 @@ import { findRenamedRepository, type ShownRepository } from "../../mirror/read/s
 import type { Sight } from "../../mirror/read/sight.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { Unfolding } from "../../mirror/render/unfolding.ts";
-import { Kept, type Reading } from "../../mirror/unchanged/kept.ts";
+import type { Reading } from "../../mirror/unchanged/reading.ts";
+import { Kept } from "../../mirror/unchanged/unchanged.ts";
 import { Gather } from "../../work/gather.ts";
 import type { ApiContext } from "../call.ts";
 import { classOf, type User } from "../callers/caller.ts";

@@ -1,7 +1,7 @@
 import { type Exchange, isRead } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
-import { type Kept, Reading } from "../../mirror/unchanged/kept.ts";
-import type { Standings } from "../../mirror/unchanged/standings.ts";
+import { Reading } from "../../mirror/unchanged/reading.ts";
+import type { Kept, Standings } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
 import { isSafePath } from "../../upstream/client/paths.ts";
 import type { Again } from "../again.ts";

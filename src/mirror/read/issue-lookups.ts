@@ -3,7 +3,7 @@ import { COMPARED_REVISION, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { Gather } from "../../work/gather.ts";
-import type { Standings } from "../unchanged/standings.ts";
+import type { Standings } from "../unchanged/unchanged.ts";
 
 export interface FoundIssue {
   number: number;

@@ -9,7 +9,7 @@ import {
   type TemplateReference,
   takeApart,
 } from "../store/template.ts";
-import type { Reading } from "../unchanged/kept.ts";
+import type { Reading } from "../unchanged/reading.ts";
 import { type Closeness, ONES_OWN, shownOf, withShown } from "./public-keys.ts";
 import {
   joinObjects,

@@ -5,8 +5,8 @@ import { type Sql, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
 import { Gather } from "../../work/gather.ts";
 import { references, type SharedKind, type TemplateReference } from "../store/template.ts";
-import { Kept, type Reading, type Recalled } from "../unchanged/kept.ts";
-import type { Standings } from "../unchanged/standings.ts";
+import type { Reading } from "../unchanged/reading.ts";
+import { Kept, type Recalled, type Standings } from "../unchanged/unchanged.ts";
 import { hasPublicKeysOnly } from "./public-keys.ts";
 
 /** Which row: labels and milestones belong to a repository, users and repositories to none (0). */

@@ -1,8 +1,7 @@
 import { BREAK, type DefinitionNode, Kind, type OperationDefinitionNode, visit } from "graphql";
 import type { Encoding } from "../../../http/reply.ts";
 import { type Confirmation, joinConfirmations } from "../../../mirror/read/repositories.ts";
-import { Kept } from "../../../mirror/unchanged/kept.ts";
-import type { Standings } from "../../../mirror/unchanged/standings.ts";
+import { Kept, type Standings } from "../../../mirror/unchanged/unchanged.ts";
 import { classOf, type User } from "../../callers/caller.ts";
 import { COMPRESSED } from "../../kept-bytes.ts";
 
