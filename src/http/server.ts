@@ -5,7 +5,8 @@ import type { Duplex } from "node:stream";
 import type { Logger } from "../operations/log.ts";
 import { type Tracing, UNTRACED } from "../operations/tracing.ts";
 import { HttpError, parserError } from "./errors.ts";
-import { decoded, Exchange, TrustedProxies } from "./exchange.ts";
+import { decoded, Exchange } from "./exchange.ts";
+import { TrustedProxies } from "./proxies.ts";
 import { type Reply, rawText, send } from "./reply.ts";
 
 /** Values of the path, decoded, by the names that the route gives them. */

@@ -1,6 +1,7 @@
 import type { Context } from "../context.ts";
+import { BodyBudget, type HeldBody } from "../http/body.ts";
 import { HttpError } from "../http/errors.ts";
-import { BodyBudget, type Exchange, type HeldBody } from "../http/exchange.ts";
+import type { Exchange } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";
 import type { Route } from "../http/server.ts";
 import { acceptDelivery, InboxUnavailableError, openInboxWriter } from "../inbox/accept.ts";
