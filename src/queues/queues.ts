@@ -58,7 +58,7 @@ const KEPT: JobsOptions = {
   removeOnFail: { count: 10_000, age: 7 * DAY_S },
 };
 
-/** How the wait grows is said in `workers/worker.ts`. */
+/** How the wait grows is said in `workers/retry-policy.ts`. */
 const BACKOFF = { type: "capped" };
 
 const OPTIONS: Record<keyof Queues, JobsOptions> = {

@@ -240,7 +240,7 @@ export const plants: readonly Plant[] = [
     name: "waiting-costs-attempts",
     property: 4,
     does: "A job that waits for quota loses an attempt.",
-    file: "workers/worker.ts",
+    file: "workers/retry-policy.ts",
     replaces: [
       ['return { kind: "delay", delayMs: untilMayAsk(failure.error, random, nowMs) };', 'return { kind: "retry" };'],
     ],

@@ -9,7 +9,7 @@ import {
   QuotaSpentError,
   UpstreamUnavailableError,
 } from "../../src/upstream/client/errors.ts";
-import { backoffMs, verdictOn } from "../../workers/worker.ts";
+import { backoffMs, verdictOn } from "../../workers/retry-policy.ts";
 
 const withCode = (code: string) => Object.assign(new Error("something"), { code });
 

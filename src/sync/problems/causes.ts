@@ -33,7 +33,7 @@ type FailureClass =
 
 /**
  * What an error says of the work that threw it. Pure. All that is decided about failed work follows from this: whether a job is
- * tried again (`workers/worker.ts`), and whether one thing of several is left alone (`isolated.ts`).
+ * tried again (`workers/retry-policy.ts`), and whether one thing of several is left alone (`isolated.ts`).
  */
 export function classifyFailure(error: unknown): FailureClass {
   if (error instanceof QuotaSpentError || error instanceof CredentialRejectedError) return { kind: "waits", error };
