@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { mayBeUpstreams } from "../../src/api/callers/caller.ts";
+import { mayBeUpstreams } from "../../src/api/callers/shown-token.ts";
 import { ApiTokens, hashOf } from "../../src/api/callers/tokens.ts";
 import { UpstreamCallers } from "../../src/api/callers/upstream-callers.ts";
 import { type Answered, askAt } from "../support/asking.ts";

@@ -1,17 +1,17 @@
-import { Readable } from "node:stream";
 import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import type { Fields } from "../../json.ts";
 import { type Sight, wholeSight } from "../../mirror/read/sight.ts";
-import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Forward } from "../../upstream/client/on-behalf.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import type { ReadAnswer, Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
 import { fingerprint } from "../../upstream/credentials/credentials.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
+import { isAppsQuestion, judged } from "./apps-questions.ts";
 import { Logins } from "./logins.ts";
 import type { CallerQuota, Recognised, Stranger } from "./quota.ts";
+import { type Credential, isOfOurForm, mayBeUpstreams, shownToken } from "./shown-token.ts";
 import { type ApiToken, ApiTokens, hashOf } from "./tokens.ts";
 import { type UpstreamCaller, UpstreamCallers } from "./upstream-callers.ts";
 import type { AskedRepository, RepositoryPermission } from "./upstream-rights.ts";
@@ -160,98 +160,6 @@ const PUBLIC = wholeSight([]);
 /** Callers of one class are shown the same of every repository. */
 export function classOf(caller: Caller): string {
   return caller.kind === "anonymous" ? "" : caller.class;
-}
-
-// Credentials as callers show them. Pure.
-
-/** Names a token that was shown, without telling it: one of ours, or one of upstream's. */
-export interface Credential {
-  of: "own" | "upstream";
-  hash: string;
-}
-
-/** The token that the header holds; null for a form that holds none. */
-function shownToken(authorization: string): string | null {
-  const match = /^(\w+) +(\S+) *$/.exec(authorization);
-  if (!match) return null;
-  const [, scheme = "", text = ""] = match;
-  switch (scheme.toLowerCase()) {
-    case "bearer":
-    case "token":
-      return text;
-    case "basic": {
-      const [user = "", password = ""] = Buffer.from(text, "base64").toString().split(/:(.*)/s);
-      // Scripts also put the token in the user's place, with `x-oauth-basic` or nothing as the password.
-      return (password === "" || password === "x-oauth-basic" ? user : password) || null;
-    }
-    default:
-      return null;
-  }
-}
-
-/** The form of the tokens that `tain token create` makes. */
-const OURS = /^tain_[0-9A-Za-z]{40}$/;
-
-function isOfOurForm(text: string): boolean {
-  return OURS.test(text);
-}
-
-const GITHUB = "https://api.github.com";
-
-/**
- * The forms of GitHub's tokens: those of the GitHub docs, "Token formats", and two older ones. The older ones are 40
- * hexadecimal digits, with or without `v1.` before them. Tokens of installations may hold a JWT. An App's own JWT has
- * no prefix.
- */
-const GITHUBS =
-  /^(gh[a-z]_[\w.-]{36,2048}|github_pat_\w{22,255}|(v1\.)?[0-9a-f]{40}|eyJ[\w-]{1,1024}\.[\w-]{1,2048}\.[\w-]{1,1024})$/;
-
-/** What may stand behind `Bearer`, by RFC 6750. */
-const ANYONES = /^[\w.~+/-]{1,2048}={0,2}$/;
-
-/** Whether the text may be a token of upstream's. Enterprise servers and other upstreams have forms of their own. */
-export function mayBeUpstreams(text: string, upstreamUrl: string): boolean {
-  return (upstreamUrl === GITHUB ? GITHUBS : ANYONES).test(text);
-}
-
-// Questions of Apps about themselves go to upstream: the answers are about no account here, and hold tokens.
-
-/** What takes an App's JWT. GitHub docs, "Endpoints available for GitHub App …". */
-const BY_JWT =
-  /^\/(app|marketplace_listing|(orgs|organizations|users|user|enterprises|repositories)\/[^/]+\/installation|repos\/[^/]+\/[^/]+\/installation)(\/|$)/;
-/** What an installation asks about itself, by its own token. */
-const BY_INSTALLATION = /^\/installation(\/|$)/;
-/** An App's signature, in its compact form (RFC 7515). Tokens have a prefix. */
-const JWT = /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/;
-
-/** Whether this is asked as an App, and not as an account. Pure. */
-function isAppsQuestion(path: string, token: string): boolean {
-  return JWT.test(token) ? BY_JWT.test(path) : BY_INSTALLATION.test(path);
-}
-
-/** How much of an answer is read to judge it: a refusal is short. */
-const MOST_READ_BYTES = 64 * 1024;
-
-/**
- * Whether upstream rejects the credential, and upstream's whole answer. Upstream says "not found" of an unknown App as
- * of any other missing thing, so only the words of the answer tell the two apart.
- * @throws UpstreamUnavailableError when the answer breaks off, or is longer than a refusal
- */
-async function judged(opened: Opened): Promise<{ isRejected: boolean; answer: Opened }> {
-  if (opened.status !== 404) return { isRejected: opened.status === 401, answer: opened };
-  const read: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const piece of opened.body) {
-      read.push(piece);
-      size += piece.length;
-      if (size > MOST_READ_BYTES) throw new Error("it is too long for a refusal");
-    }
-  } catch (cause) {
-    throw new UpstreamUnavailableError("Upstream's refusal cannot be read", "unreadable", { status: 404, cause });
-  }
-  const answer = { ...opened, body: Readable.from(read) };
-  return { isRejected: /"Integration not found/.test(Buffer.concat(read).toString()), answer };
 }
 
 /** Whether upstream can be asked in the caller's own name. */
