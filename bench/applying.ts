@@ -79,7 +79,9 @@ async function cpuSecondsOf(processes: readonly { cpuSeconds(): Promise<number> 
 
 const TICKS_PER_SECOND = 100;
 
-/** Of the server processes that serve this database now; NaN where Postgres runs elsewhere or the kernel does not say. */
+/**
+ * Of the server processes that serve this database now; NaN where Postgres runs elsewhere or the kernel does not say.
+ */
 export async function postgresCpuSeconds({ db }: Pick<Context, "db">): Promise<number> {
   const rows = await db.query<{ pid: number }>(sql`
     select pid from pg_stat_activity where datname = current_database()`);
@@ -96,7 +98,10 @@ export async function postgresCpuSeconds({ db }: Pick<Context, "db">): Promise<n
 /** No webhook and no date tells of new contributors, or of what became of a pull request's fork. */
 const AUDITED = /^(author_association$|head\.(repo|user)(\.|$))/;
 
-/** Differences from upstream after one catch-up, once every doubt is settled. Those that only an audit can find are left out. */
+/**
+ * Differences from upstream after one catch-up, once every doubt is settled. Those that only an audit can find are left
+ * out.
+ */
 export async function driftOf(
   database: BenchDatabase,
   { simulator }: { simulator: Pick<Simulator, "url"> },

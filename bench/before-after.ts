@@ -89,8 +89,8 @@ function samePage({ repositories }: Corpus): string {
 }
 
 /**
- * Measures the web process of this checkout against that of another, each over a corpus that its own code has filled: asked
- * directly, and as a trusted proxy asks. All four take turns. Prints a line for each question.
+ * Measures the web process of this checkout against that of another, each over a corpus that its own code has filled:
+ * asked directly, and as a trusted proxy asks. All four take turns. Prints a line for each question.
  */
 export async function compareCheckouts(before: string, only: readonly string[]): Promise<void> {
   await using resources = new AsyncDisposableStack();

@@ -46,8 +46,8 @@ export function openCorpus(size: CorpusSize): Promise<Corpus> {
 }
 
 /**
- * `KEEP_CORPORA=1`, with a server of one's own (`TEST_DATABASE_URL`): what takes minutes to be filled stays there for later
- * runs, until the schema changes. No benchmark writes to corpora so large.
+ * `KEEP_CORPORA=1`, with a server of one's own (`TEST_DATABASE_URL`): what takes minutes to be filled stays there for
+ * later runs, until the schema changes. No benchmark writes to corpora so large.
  */
 const isKept = ({ issues }: CorpusSize) => process.env.KEEP_CORPORA === "1" && issues >= 1_000_000;
 
@@ -83,9 +83,9 @@ const CHUNK = 50_000;
 const CONNECTIONS = 2;
 
 /**
- * Fills an empty, migrated database. A few hundred issues of the simulator's are merged by the mirror's own rule; copies of
- * their rows, with numbers, ids, times, authors and addresses of their own, make up the rest. The words to search by
- * are copied too: their columns are no longer generated, which makes a difference to writers alone.
+ * Fills an empty, migrated database. A few hundred issues of the simulator's are merged by the mirror's own rule;
+ * copies of their rows, with numbers, ids, times, authors and addresses of their own, make up the rest. The words to
+ * search by are copied too: their columns are no longer generated, which makes a difference to writers alone.
  */
 export async function fillCorpus(database: BenchDatabase, size: CorpusSize): Promise<void> {
   const db = openDatabase(database.url, { maxConnections: CONNECTIONS, applicationName: "bench corpus" });
@@ -276,8 +276,8 @@ const COPY_USERS = `
   join corpus_users t on t.at = x.n % (select count(*) from corpus_users)`;
 
 /**
- * $1 the repository, $2 and $3 the first and last number, $4 how many there are in it, $5 the first user, $6 how many of them.
- * Numbers grow with time over ten years; most change soon after they were made, some much later.
+ * $1 the repository, $2 and $3 the first and last number, $4 how many there are in it, $5 the first user, $6 how many
+ * of them. Numbers grow with time over ten years; most change soon after they were made, some much later.
  */
 const COPIED_ISSUES = `
   from (select n, ($1::bigint - ${FIRST_REPOSITORY}) * ${NUMBERS} + n as id, floor(${chance(1)} * ${TEMPLATE_ISSUES + TEMPLATE_PULLS})::integer as at,

@@ -19,8 +19,8 @@ interface Answered {
 const QUIET_MS = 1_500;
 
 /**
- * Asks the web processes of two checkouts the same, each over its own copy of one world, and prints each difference between
- * their replies. Header names are compared in lower case, and without their order.
+ * Asks the web processes of two checkouts the same, each over its own copy of one world, and prints each difference
+ * between their replies. Header names are compared in lower case, and without their order.
  */
 export async function compareExchanges(before: string, after: string): Promise<void> {
   // An hour ago, so that what is written meanwhile can be told from what was there.

@@ -47,11 +47,16 @@ export const benchmark: Benchmark = {
 
 const UNCOPIED = `select ${REPOSITORIES} - count(*)::int + (select count(*) from refresh_marks)::int as left
   from repository_syncs where state = 'live'`;
-/** The first look at a repository's lists finds all of them new. A catch-up follows, and another when that look came soon. */
+/**
+ * The first look at a repository's lists finds all of them new. A catch-up follows, and another when that look came
+ * soon.
+ */
 const UNSWEPT = `select count(*)::int as left from repository_syncs s left join sweeps w using (repository_id)
   where w.swept_at is null or w.changed_at + interval '${REPLICA_LAG_MS} milliseconds' >= s.confirmed_at or s.confirmed_at is null`;
 
-/** Upstream's pace would make it half an hour for a thousand repositories, so each second begins a new minute of quota. */
+/**
+ * Upstream's pace would make it half an hour for a thousand repositories, so each second begins a new minute of quota.
+ */
 function hurry({ redis, config }: Context): AsyncDisposable {
   const stopping = new AbortController();
   const work = (async () => {

@@ -4,7 +4,10 @@ import { drawIssue, draws } from "./corpus-web.ts";
 
 const PAGE = 100;
 
-/** As `gh issue list --json number,title,url,state,updatedAt,createdAt,labels,assignees,author,milestone -L 100` sends it. */
+/**
+ * As `gh issue list --json number,title,url,state,updatedAt,createdAt,labels,assignees,author,milestone -L 100` sends
+ * it.
+ */
 const ISSUE_QUERY = `fragment issue on Issue {number,title,url,state,updatedAt,createdAt,labels(first:100){nodes{id,name,description,color},totalCount},assignees(first:100){nodes{id,login,name},totalCount},author{login,...on User{id,name}},milestone{number,title,description,dueOn}}
 	query IssueList($owner: String!, $repo: String!, $limit: Int, $endCursor: String, $states: [IssueState!] = OPEN, $assignee: String, $author: String, $mention: String) {
 		repository(owner: $owner, name: $repo) {

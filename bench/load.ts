@@ -14,7 +14,9 @@ export interface Load {
   status: number;
   /** Where these zeros stand in a request, each gets a number that no other had. */
   numberAt?: string;
-  /** How many are begun in a second, however long answers take; absent: each connection asks again once it is answered. */
+  /**
+   * How many are begun in a second, however long answers take; absent: each connection asks again once it is answered.
+   */
   perSecond?: number;
 }
 

@@ -42,8 +42,8 @@ export const shared = new AsyncDisposableStack();
 export const ROUNDS = Number(process.env.ROUNDS ?? 5);
 
 /**
- * Measures both in turn, `ROUNDS` times, after one round that counts for nothing. Who goes first changes from round to round,
- * so that neither always finds the machine warm. Each answers its figure.
+ * Measures both in turn, `ROUNDS` times, after one round that counts for nothing. Who goes first changes from round to
+ * round, so that neither always finds the machine warm. Each answers its figure.
  */
 export async function alternate(
   {
@@ -91,8 +91,9 @@ export function median(figures: readonly number[]): number {
 }
 
 /**
- * Between these lies, with 95 % certainty, the median of all the figures that there could be: as many figures lie below it as tails lie up
- * among tossed coins, however the figures are distributed. Null for fewer than six figures, which cannot say it. Pure.
+ * Between these lies, with 95 % certainty, the median of all the figures that there could be: as many figures lie below
+ * it as tails lie up among tossed coins, however the figures are distributed. Null for fewer than six figures, which
+ * cannot say it. Pure.
  */
 export function medianInterval(figures: readonly number[]): [number, number] | null {
   const sorted = figures.toSorted((a, b) => a - b);

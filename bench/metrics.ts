@@ -53,8 +53,10 @@ async function measureReceive(): Promise<Measured> {
 }
 
 /**
- * Compares each process with itself. A turn in which it counts is held against the turn before or after, in which it does not. The time of a reading is taken off the former. Two processes of one program differ by what the compiler made of each. Four
- * processes take short turns, so that what a turn leaves to be done falls into no turn of the same process.
+ * Compares each process with itself. A turn in which it counts is held against the turn before or after, in which it
+ * does not. The time of a reading is taken off the former. Two processes of one program differ by what the compiler
+ * made of each. Four processes take short turns, so that what a turn leaves to be done falls into no turn of the same
+ * process.
  */
 async function measure(part: string, start: Start, forget: () => Promise<unknown> = async () => {}): Promise<Measured> {
   await using loader = openLoader();
@@ -107,7 +109,10 @@ function ratioOf([counting, resting]: Pair): number {
   return counting.perSecond / resting.perSecond;
 }
 
-/** Every other turn counts, and in every other four it is the other: each mode comes as often at each place among the four processes. */
+/**
+ * Every other turn counts, and in every other four it is the other: each mode comes as often at each place among the
+ * four processes.
+ */
 function doesCount(place: number, turn: number): boolean {
   return (place + turn + Math.floor(turn / 4)) % 2 === 0;
 }

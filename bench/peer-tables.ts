@@ -3,8 +3,8 @@ import { sql } from "../db/sql.ts";
 import type { BenchDatabase } from "./databases.ts";
 
 /**
- * The corpus' issues in tables that are made for an API: a row each, columns for what is asked, keys and indexes for how it
- * is asked.
+ * The corpus' issues in tables that are made for an API: a row each, columns for what is asked, keys and indexes for
+ * how it is asked.
  */
 const TABLES = `
   create schema peer;

@@ -60,7 +60,10 @@ export interface Program extends AsyncDisposable {
   readonly ended: Promise<string>;
 }
 
-/** Starts a file, named from this folder, with these settings beside PATH alone. `onLine` is given each line that it prints. */
+/**
+ * Starts a file, named from this folder, with these settings beside PATH alone. `onLine` is given each line that it
+ * prints.
+ */
 export function startProgram(
   file: string,
   env: NodeJS.ProcessEnv,
@@ -118,7 +121,9 @@ async function told(child: ChildProcess, file: string): Promise<Told> {
   }
 }
 
-/** Called by a server in its own process once it listens: tells its starter, and ends when it is told to, or left alone. */
+/**
+ * Called by a server in its own process once it listens: tells its starter, and ends when it is told to, or left alone.
+ */
 export function announce(listening: string, close: () => Promise<void> = async () => {}): void {
   process.on("message", (message) => {
     if (message !== "usage") return;

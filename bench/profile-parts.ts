@@ -12,8 +12,8 @@ export interface CpuProfile {
 const SKIPPED = 0.5;
 
 /**
- * What took the CPU time of a process, by the microseconds of its own code: our folders, packages, parts of Node.js, collecting
- * garbage. Native code counts for its caller. Idle time is left out, and so is the first half. Pure.
+ * What took the CPU time of a process, by the microseconds of its own code: our folders, packages, parts of Node.js,
+ * collecting garbage. Native code counts for its caller. Idle time is left out, and so is the first half. Pure.
  */
 export function partsOf({ nodes, samples, timeDeltas }: CpuProfile): Map<string, number> {
   const byId = new Map(nodes.map((node) => [node.id, node]));

@@ -1,6 +1,7 @@
 /**
- * Loaded before a web process: by a message it stops counting what it does and watching itself, and by another it goes on. What is asked of
- * it goes the same way. One process with a switch, since two of the same program differ by more than what is measured.
+ * Loaded before a web process: by a message it stops counting what it does and watching itself, and by another it goes
+ * on. What is asked of it goes the same way. One process with a switch, since two of the same program differ by more
+ * than what is measured.
  */
 import { createRequire } from "node:module";
 import { Counter, Histogram } from "prom-client";

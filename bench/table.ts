@@ -51,7 +51,10 @@ export function linesOf(text: string): (Line | MixedLine)[] {
     .map((line) => JSON.parse(line) as Line | MixedLine);
 }
 
-/** A row for each benchmark, over as many runs as there are: medians, the ratio of each run, and the lowest and highest round of all. Pure. */
+/**
+ * A row for each benchmark, over as many runs as there are: medians, the ratio of each run, and the lowest and highest
+ * round of all. Pure.
+ */
 export function benchmarkTable(runs: readonly (readonly Line[])[]): string {
   const names = [...new Set(runs.flatMap((run) => run.map(({ name }) => name)))];
   const rows = names.map((name) => {
@@ -110,7 +113,9 @@ export function mixedTable(line: MixedLine): string {
   );
 }
 
-/** The page with this between `<!-- name -->` and `<!-- /name -->`. Pure. @throws Error for a page without those marks */
+/**
+ * The page with this between `<!-- name -->` and `<!-- /name -->`. Pure. @throws Error for a page without those marks
+ */
 export function withPart(page: string, name: string, part: string): string {
   const [begin, end] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];

@@ -15,8 +15,8 @@ export interface Turns {
 }
 
 /**
- * Each of four sides comes once at each place, and once behind each of the others, but never behind itself: what has just been asked
- * is quicker when it is asked again. To and fro would give that to the first and the last of them.
+ * Each of four sides comes once at each place, and once behind each of the others, but never behind itself: what has
+ * just been asked is quicker when it is asked again. To and fro would give that to the first and the last of them.
  */
 const ORDERS = [
   [0, 1, 3, 2],
@@ -26,8 +26,8 @@ const ORDERS = [
 ];
 
 /**
- * What each side's answers cost, turn by turn; the first ones, before code is compiled, count for nothing. Turns are short, so that
- * some meet a quiet machine. Their number is a multiple of four.
+ * What each side's answers cost, turn by turn; the first ones, before code is compiled, count for nothing. Turns are
+ * short, so that some meet a quiet machine. Their number is a multiple of four.
  */
 export async function takeTurns(
   loader: Loader,
@@ -49,8 +49,8 @@ export async function takeTurns(
 }
 
 /**
- * The best tenth of a side's turns. Other work on the machine only ever adds to what an answer costs, so the least disturbed turns are
- * compared. Pure.
+ * The best tenth of a side's turns. Other work on the machine only ever adds to what an answer costs, so the least
+ * disturbed turns are compared. Pure.
  */
 export function bestOf(costs: readonly Cost[]): Cost {
   return {

@@ -15,8 +15,8 @@ const IDLE_MS = 5_000;
 const PATIENCE_MS = 60_000;
 
 /**
- * Prints which files of each checkout are entered by a delivery of an issue, two reads of a list and a query. At least one
- * function of each ran.
+ * Prints which files of each checkout are entered by a delivery of an issue, two reads of a list and a query. At least
+ * one function of each ran.
  */
 export async function compareWalks(before: string, after: string): Promise<void> {
   const [was, is] = [await walksOf(before), await walksOf(after)];

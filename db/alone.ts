@@ -4,12 +4,14 @@ import { isPostgresOutage } from "./outage.ts";
 import { type Sql, sql } from "./sql.ts";
 
 /**
- * How long work is held without being renewed. Shorter than a queue takes to hand a killed process's job over (`workers/worker.ts`),
- * so that the next process finds it free.
+ * How long work is held without being renewed. Shorter than a queue takes to hand a killed process's job over
+ * (`workers/worker.ts`), so that the next process finds it free.
  */
 const HELD_MS = 5_000;
 const RENEW_MS = 1_500;
-/** The part of a hold after which work that could not be renewed is told to stop. The rest is its time to hear of that. */
+/**
+ * The part of a hold after which work that could not be renewed is told to stop. The rest is its time to hear of that.
+ */
 const GIVEN_UP_AFTER = 0.8;
 
 interface Holding {
@@ -25,8 +27,9 @@ export class NotAloneError extends Error {
 /**
  * Does work that must not run twice at once in any process. Answers null when another process does it already.
  *
- * The hold is a row that is renewed while the work goes on, so it takes no session of its own and passes any pooler. A killed
- * process holds nothing up for longer than `heldMs`. A process that stood still, or was cut off from Postgres, soon loses its hold:
+ * The hold is a row that is renewed while the work goes on, so it takes no session of its own and passes any pooler. A
+ * killed process holds nothing up for longer than `heldMs`. A process that stood still, or was cut off from Postgres,
+ * soon loses its hold:
  * `work`'s signal aborts before another process can begin, if this one runs at all.
  * @param options.signal aborts `work`'s signal, too
  */

@@ -66,7 +66,8 @@ export async function listen(
     await client.query("select set_config('lock_timeout', $1, false)", [String(2 * waitMs)]);
     await client.query(`listen ${CHANNEL}`);
     await client.query("select pg_advisory_lock_shared($1)", [LISTENING]);
-    // A transaction that looked before saw no listener, and commits before this lock is granted. One that looks meanwhile finds it taken.
+    // A transaction that looked before saw no listener, and commits before this lock is granted. One that looks
+    // meanwhile finds it taken.
     await client.query("select pg_advisory_lock($1), pg_advisory_unlock($1)", [WRITING]);
   } catch (error) {
     await client.end();

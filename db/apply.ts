@@ -4,8 +4,8 @@ import { codeOf } from "../src/failure.ts";
 import type { ReadMigration } from "./migrations.ts";
 
 /**
- * A statement that waits for a lock holds up all statements behind it. So a migration waits this long at most, gives way, and comes again.
- * Each statement of it may wait as long once more.
+ * A statement that waits for a lock holds up all statements behind it. So a migration waits this long at most, gives
+ * way, and comes again. Each statement of it may wait as long once more.
  */
 const LOCK_MS = 400;
 /** It gives up after some two minutes. */
@@ -49,7 +49,9 @@ async function applyAtOnce(client: pg.Client, migration: ReadMigration): Promise
   }
 }
 
-/** Indexes that are built beside all other work. One statement at a time: Postgres builds none so within a transaction. */
+/**
+ * Indexes that are built beside all other work. One statement at a time: Postgres builds none so within a transaction.
+ */
 async function applyStepwise(client: pg.Client, migration: ReadMigration): Promise<void> {
   for (const statement of stepsOf(migration.statements)) {
     const [, index] = /^create index concurrently if not exists (\w+)/.exec(statement) ?? [];

@@ -81,7 +81,10 @@ class Runner implements Queries {
 /** Statements that take effect together or not at all. */
 export class Transaction extends Runner {
   readonly #repositoryIds = new Set<number>();
-  /** In lower case. Two repositories can bear one name for a moment, and a change of one may decide which of them is found. */
+  /**
+   * In lower case. Two repositories can bear one name for a moment, and a change of one may decide which of them is
+   * found.
+   */
   readonly #names = new Set<string>();
 
   /**
@@ -174,12 +177,17 @@ export class Database extends Runner {
     return new Database(this.#opened, signal);
   }
 
-  /** The same pool, for single statements that only read: replicas run them where they show all that the primary does. */
+  /**
+   * The same pool, for single statements that only read: replicas run them where they show all that the primary does.
+   */
   readingFrom(replicas: Replicas | null): Database {
     return new Database({ ...this.#opened, replicas });
   }
 
-  /** Runs what takes effect together or not at all. No request to others is made in it: a connection and locks would be held as long. */
+  /**
+   * Runs what takes effect together or not at all. No request to others is made in it: a connection and locks would be
+   * held as long.
+   */
   async transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
     const { tracing } = this.#opened;
     if (!tracing?.isOn) return await this.#transaction(run);
@@ -209,7 +217,8 @@ export class Database extends Runner {
 
 /**
  * Opens a pool of at most `maxConnections`. Opening never fails, and waits for nothing.
- * @param options.isPooled `url` leads to a pooler that lends a connection for a transaction alone: what is planned once per
+ * @param options.isPooled `url` leads to a pooler that lends a connection for a transaction alone: what is planned once
+ * per
  *   connection is planned each time there, and what was abandoned runs to its end or limit
  * @param options.statementTimeoutMs Postgres cancels a statement that takes longer
  * @param options.cancelBy where Postgres is asked to cancel a statement that was abandoned; see `until`
@@ -306,7 +315,8 @@ function aboutTransaction(): StatementAbout {
 }
 
 /**
- * The results of statements of one transaction, which are sent without waiting for each other's answers. They run in order.
+ * The results of statements of one transaction, which are sent without waiting for each other's answers. They run in
+ * order.
  * @throws what went wrong first, once no statement is under way any more
  */
 export async function together<const T extends readonly Promise<unknown>[]>(

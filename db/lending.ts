@@ -7,7 +7,9 @@ export interface Client {
   query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<pg.QueryResult<Row>>;
 }
 
-/** Runs statements on the pool. @param signal once it has fired nobody needs them: they fail, and Postgres cancels them */
+/**
+ * Runs statements on the pool. @param signal once it has fired nobody needs them: they fail, and Postgres cancels them
+ */
 export function clientOf(opened: Pool, signal: AbortSignal | null): Client {
   if (signal) return new Abandonable(opened, signal);
   return opened.run ? new Lending(opened.pool, opened.run) : opened.pool;
@@ -18,8 +20,8 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 10_000;
 
 /**
- * Cancels what a connection of a pool runs. True: Postgres has done so, and the connection's next statement is safe, since a
- * process that runs nothing ignores a cancellation. False: that is not known.
+ * Cancels what a connection of a pool runs. True: Postgres has done so, and the connection's next statement is safe,
+ * since a process that runs nothing ignores a cancellation. False: that is not known.
  */
 export type Cancel = (client: pg.PoolClient) => Promise<boolean>;
 
@@ -32,8 +34,8 @@ export type RunStatement = <Row extends pg.QueryResultRow>(
 const runAlone: RunStatement = (client, config) => client.query(config);
 
 /**
- * A pooler gives the session to others after each transaction, so the limit in time is the transaction's. All of it goes out
- * together, and so takes no more time than the statement.
+ * A pooler gives the session to others after each transaction, so the limit in time is the transaction's. All of it
+ * goes out together, and so takes no more time than the statement.
  */
 export function runWithin(timeoutMs: number): RunStatement {
   return async <Row extends pg.QueryResultRow>(client: pg.PoolClient, config: pg.QueryConfig) => {
@@ -137,14 +139,15 @@ export function openPool(
   });
   // An idle connection that breaks (Postgres restarts) leaves the pool by itself; the next query tells its caller.
   pool.on("error", () => {});
-  // A connection that breaks between two statements of a transaction reports to nobody else, and would end the process. The
-  // transaction learns of it by its next statement.
+  // A connection that breaks between two statements of a transaction reports to nobody else, and would end the process.
+  // The transaction learns of it by its next statement.
   pool.on("connect", (client) => client.on("error", () => {}));
   return pool;
 }
 
 /**
- * Has each connection of the pool end a statement after `statementTimeoutMs`, and answers how one is cancelled before that.
+ * Has each connection of the pool end a statement after `statementTimeoutMs`, and answers how one is cancelled before
+ * that.
  * @param cancelProcess asks the server to cancel what a process of it runs
  */
 export function limitStatements(

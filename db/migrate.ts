@@ -12,7 +12,10 @@ import { postgresTooOld } from "./unfit.ts";
 
 /** Any constant will do; it names the lock among the other advisory locks of the database. */
 const LOCK = 7_241_946;
-/** An index that is built concurrently waits for all statements that began before. So nobody may wait for the lock within one. */
+/**
+ * An index that is built concurrently waits for all statements that began before. So nobody may wait for the lock
+ * within one.
+ */
 const LOCK_ASKED_MS = 200;
 
 /** Makes the table of what was applied, or brings it from before it recorded the oldest Tain. */
@@ -30,9 +33,9 @@ const RECORD = `
 
 /**
  * Brings the database to the newest schema: each numbered file of `migrations/` once, in order, each in its own
- * transaction, or stepwise. Many processes may call it at once: an advisory lock lets one work, and the others find it done. If a newer
- * Tain has migrated the database and this one may work beside it, there is nothing to do. Then the roles are granted what
- * they need of it. Answers what an operator should know: what is missing of the roles, or null.
+ * transaction, or stepwise. Many processes may call it at once: an advisory lock lets one work, and the others find it
+ * done. If a newer Tain has migrated the database and this one may work beside it, there is nothing to do. Then the
+ * roles are granted what they need of it. Answers what an operator should know: what is missing of the roles, or null.
  * @throws UnfitStoreError when this Tain must not work with the database, NoPostgresError, TableHeldError
  */
 export async function migrate(databaseUrl: string): Promise<string | null> {

@@ -10,7 +10,9 @@ export interface Migration {
   name: string;
 }
 
-/** Every migration that this code knows, in order. As of its start: a checkout may be replaced below a running process. */
+/**
+ * Every migration that this code knows, in order. As of its start: a checkout may be replaced below a running process.
+ */
 export const MIGRATIONS: readonly Migration[] = readdirSync(DIRECTORY)
   .filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name))
   .sort()

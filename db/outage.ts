@@ -8,7 +8,8 @@ export function isPostgresOutage(error: unknown): boolean {
 
 /** Whether the transaction lost against another one and was undone. A second try may succeed. */
 export function isPostgresConflict(error: unknown): boolean {
-  return hasCause(error, ({ code }) => code === "40001" || code === "40P01"); // serialization_failure, deadlock_detected
+  // serialization_failure, deadlock_detected
+  return hasCause(error, ({ code }) => code === "40001" || code === "40P01");
 }
 
 /** Whether Postgres gave a statement up: it took too long, or its caller has gone away. */

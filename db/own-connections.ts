@@ -9,8 +9,8 @@ interface OwnConnectionOptions {
 }
 
 /**
- * A few connections that are nobody else's. A statement goes to the one with the fewest under way. A pool would cost a tenth of an
- * answer that is a 304.
+ * A few connections that are nobody else's. A statement goes to the one with the fewest under way. A pool would cost a
+ * tenth of an answer that is a 304.
  */
 export class OwnConnections {
   readonly #connections: readonly OwnConnection[];

@@ -22,8 +22,9 @@ export interface PlannedMigration {
 }
 
 /**
- * How much of a table is rewritten in a second, and how much is read for an index. Seen with Postgres 15 on two cores with a load of 30: 67 MB
- * of issues were written with their search and indexed by it in 72 s, and 117 MB were read for an index in 0.5 s.
+ * How much of a table is rewritten in a second, and how much is read for an index. Seen with Postgres 15 on two cores
+ * with a load of 30: 67 MB of issues were written with their search and indexed by it in 72 s, and 117 MB were read for
+ * an index in 0.5 s.
  */
 const REWRITTEN_BYTES = 1_000_000;
 const INDEXED_BYTES = 100_000_000;

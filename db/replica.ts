@@ -24,7 +24,9 @@ export interface ReplicaStanding {
   name: string;
   /** Why it is left out, in words; null: callers' reads go to it. */
   leftOut: string | null;
-  /** How much of the primary's log it had not replayed when it was last asked; null: not known, or of another history. */
+  /**
+   * How much of the primary's log it had not replayed when it was last asked; null: not known, or of another history.
+   */
   bytesBehind: number | null;
 }
 
@@ -134,7 +136,10 @@ export class Replica {
     return asked;
   }
 
-  /** Whether it gets there in the time that a read waits. If not, it is left out. @throws what the replica's connection does */
+  /**
+   * Whether it gets there in the time that a read waits. If not, it is left out. @throws what the replica's connection
+   * does
+   */
   async reaches(position: LogPosition): Promise<boolean> {
     this.#wanted = position;
     if (isThere(this.#seen, position)) return true;
@@ -177,7 +182,9 @@ export class Replica {
     await Promise.all([this.#reads.pool.end(), this.#watch.end()]);
   }
 
-  /** Goes out together with the question where the replica is, so it costs no more time, and no other server can answer. */
+  /**
+   * Goes out together with the question where the replica is, so it costs no more time, and no other server can answer.
+   */
   readonly #run: RunStatement = async <Row extends pg.QueryResultRow>(
     client: pg.PoolClient,
     config: pg.QueryConfig,

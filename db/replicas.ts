@@ -10,9 +10,10 @@ interface ReplicasOptions extends ReplicaOptions {
 }
 
 /**
- * Replicas that run statements in the primary's place. The one rule: a statement is answered by a replica only if that has replayed
- * everything that the primary had made durable when the statement was asked, or later. So it shows all that the primary showed at that
- * moment, and who asks cannot tell the two apart by what is missing. Otherwise, and where a replica fails, the primary answers.
+ * Replicas that run statements in the primary's place. The one rule: a statement is answered by a replica only if that
+ * has replayed everything that the primary had made durable when the statement was asked, or later. So it shows all
+ * that the primary showed at that moment, and who asks cannot tell the two apart by what is missing. Otherwise, and
+ * where a replica fails, the primary answers.
  */
 export class Replicas {
   readonly #all: readonly Replica[];

@@ -4,8 +4,8 @@ import { sql } from "./sql.ts";
 export const PEOPLE = 0;
 
 /**
- * Names the history of the database that the server follows. Null on a primary whose history has not been named: it was promoted just
- * now. A replica knows the name once it has replayed it, and so follows that history.
+ * Names the history of the database that the server follows. Null on a primary whose history has not been named: it was
+ * promoted just now. A replica knows the name once it has replayed it, and so follows that history.
  */
 const PRESENT_ERA = sql`(select e.id from eras e where case when pg_is_in_recovery() then true
   else e.timeline = left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) end)`;

@@ -6,8 +6,9 @@ import pg from "pg";
 const ROLES = ["reader", "web", "worker"] as const;
 
 /**
- * Makes the roles, and grants them what they need of the schema as it is now. Answers what is missing where the user of the
- * connection may not make roles, and null otherwise. All at once: processes that work as these roles notice nothing.
+ * Makes the roles, and grants them what they need of the schema as it is now. Answers what is missing where the user of
+ * the connection may not make roles, and null otherwise. All at once: processes that work as these roles notice
+ * nothing.
  * @param client connected as the owner of the tables
  */
 export async function grantRoles(client: pg.ClientBase): Promise<string | null> {

@@ -10,7 +10,8 @@ export class SchemaTooNewError extends UnfitStoreError {
 }
 
 /**
- * How the schema of the database fits this code. "same": it is this code's. "newer": this code may work beside it. "missing":
+ * How the schema of the database fits this code. "same": it is this code's. "newer": this code may work beside it.
+ * "missing":
  * migrations have to run first. An error: this code must not work with it.
  */
 export type SchemaFit = "same" | "newer" | "missing" | UnfitStoreError;
@@ -28,8 +29,8 @@ interface OnServer {
 }
 
 /**
- * Reads what was applied. Each older Tain reads the table in this very way, so its columns `version` and `oldest_tain` keep
- * their names and meanings for good. Through JSON the statement also runs where the column is not there yet.
+ * Reads what was applied. Each older Tain reads the table in this very way, so its columns `version` and `oldest_tain`
+ * keep their names and meanings for good. Through JSON the statement also runs where the column is not there yet.
  */
 export const APPLIED = sql`
   select version, to_jsonb(m) ->> 'oldest_tain' as "oldestTain",

@@ -1,7 +1,9 @@
 /** What a parameter may be. Arrays become arrays of Postgres. */
 export type Value = string | number | bigint | boolean | Date | Buffer | Pieces | null | readonly Value[];
 
-/** Bytes that lie in several places, as one value of type `bytea`. They are sent as they lie, and never copied together. */
+/**
+ * Bytes that lie in several places, as one value of type `bytea`. They are sent as they lie, and never copied together.
+ */
 export class Pieces {
   readonly pieces: readonly Buffer[];
 

@@ -14,8 +14,8 @@ const BIND = "B".charCodeAt(0);
 const [TEXT, BINARY] = [0, 1];
 
 /**
- * A query that sends the bytes of its `Pieces` from where they lie. The driver copies all values into one message, which
- * takes a tenth of the receiver's time; see docs/decisions/0019-postgres-wire.md.
+ * A query that sends the bytes of its `Pieces` from where they lie. The driver copies all values into one message,
+ * which takes a tenth of the receiver's time; see docs/decisions/0019-postgres-wire.md.
  */
 export function piecesQuery(config: pg.QueryConfig): pg.QueryConfig {
   const query = new pg.Query(config);

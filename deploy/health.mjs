@@ -1,4 +1,5 @@
-// Whether the process of this container lives: a web process answers at PORT, the others at METRICS_PORT. Exit code 0 or 1.
+// Whether the process of this container lives: a web process answers at PORT, the others at METRICS_PORT. Exit code 0
+// or 1.
 const ports = [process.env.PORT, process.env.METRICS_PORT].filter(Boolean);
 const answers = await Promise.allSettled(
   ports.map((port) => fetch(`http://127.0.0.1:${port}/-/live`, { signal: AbortSignal.timeout(4_000) })),

@@ -1,4 +1,5 @@
-// The app's process: started so that it cannot outlive us unnoticed, stopped in its own time, found again after a crash.
+// The app's process: started so that it cannot outlive us unnoticed, stopped in its own time, found again after a
+// crash.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -81,7 +82,8 @@ export async function startApp({ home, runtime, args, environment }) {
 }
 
 /**
- * Ends the app of a launcher that died, and the processes that this app had started. Only proven processes of its own end.
+ * Ends the app of a launcher that died, and the processes that this app had started. Only proven processes of its own
+ * end.
  * @param {string} home
  */
 export async function endLeftoverApp(home) {

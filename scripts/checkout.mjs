@@ -18,8 +18,8 @@ export const PLACE = IS_PACKAGE ? process.cwd() : CHECKOUT;
 export const CHECKOUT_STATE = join(PLACE, ".tain");
 
 /**
- * The directory of a package that npm has installed for us. npm puts the dependencies of a package beside it or inside it.
- * Where there is none, it is the directory in which the package should be.
+ * The directory of a package that npm has installed for us. npm puts the dependencies of a package beside it or inside
+ * it. Where there is none, it is the directory in which the package should be.
  * @param {string} name
  */
 export function installedPackage(name) {

@@ -1,4 +1,5 @@
-// Which room may import which. Imports of types count too: a type that leads in a circle joins rooms just as a value does.
+// Which room may import which. Imports of types count too: a type that leads in a circle joins rooms just as a value
+// does.
 import { readdir, readFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { CHECKOUT } from "./checkout.mjs";
@@ -12,7 +13,8 @@ const BASE = [
 /** @typedef {Map<string, string[]>} Graph Each file's imports, by its path. */
 
 /**
- * A room, and what it may import beside itself. "*": everything. An arrow that no file uses is a fault. The longest name that fits a file is its room.
+ * A room, and what it may import beside itself. "*": everything. An arrow that no file uses is a fault. The longest
+ * name that fits a file is its room.
  * @type {Record<string, string[]>}
  */
 const ARROWS = {

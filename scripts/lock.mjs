@@ -107,7 +107,8 @@ async function linked(from, to) {
 }
 
 /**
- * The holder that the text names. A file that a full disk or a power cut left unreadable names none, and so holds nothing.
+ * The holder that the text names. A file that a full disk or a power cut left unreadable names none, and so holds
+ * nothing.
  * @param {string} text
  * @returns {Holder | undefined}
  */

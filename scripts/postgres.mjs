@@ -65,8 +65,8 @@ function durableSettings() {
 }
 
 /**
- * Postgres's own advice is a quarter of the machine's memory; a mirror of some millions of issues fits into the largest.
- * TAIN_POSTGRES_BUFFERS says otherwise: at each start some gigabytes cost most of a second of processor time.
+ * Postgres's own advice is a quarter of the machine's memory; a mirror of some millions of issues fits into the
+ * largest. TAIN_POSTGRES_BUFFERS says otherwise: at each start some gigabytes cost most of a second of processor time.
  */
 function buffersMb() {
   const given = process.env.TAIN_POSTGRES_BUFFERS;

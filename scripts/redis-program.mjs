@@ -1,5 +1,5 @@
-// Finding a Redis to run: one on PATH, otherwise Debian's package unpacked for us alone, otherwise docker. For tests also the
-// Valkey of Debian's backports.
+// Finding a Redis to run: one on PATH, otherwise Debian's package unpacked for us alone, otherwise docker. For tests
+// also the Valkey of Debian's backports.
 import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { CHECKOUT_STATE } from "./checkout.mjs";
@@ -156,7 +156,8 @@ async function unpackPackage(name, draft, withBackports, signal) {
 }
 
 /**
- * The system's sources of packages and, from the same server, what newer releases have for this one. Answers apt's options.
+ * The system's sources of packages and, from the same server, what newer releases have for this one. Answers apt's
+ * options.
  * @param {string} folder
  * @returns {Promise<Record<string, string>>}
  */

@@ -5,8 +5,8 @@ import { codeOf } from "./failure.mjs";
 const ANSWER_TIMEOUT_MS = 2_000;
 
 /**
- * The listener on a port: "nobody"; "stranger", a server that does not know the password; "silent", a server that does not
- * answer; or our own server, since no other knows its password.
+ * The listener on a port: "nobody"; "stranger", a server that does not know the password; "silent", a server that does
+ * not answer; or our own server, since no other knows its password.
  * @typedef {"nobody" | "stranger" | "silent" | { state: "loading" | "ready", pid: number }} Listener
  */
 

@@ -23,8 +23,8 @@ export async function findRuntime() {
 }
 
 /**
- * The environment for a program run by `runtime`. Its child processes find the same Node, and the code that Node has compiled
- * before; where the compiled code cannot be written, Node does without.
+ * The environment for a program run by `runtime`. Its child processes find the same Node, and the code that Node has
+ * compiled before; where the compiled code cannot be written, Node does without.
  * @param {string} runtime
  * @param {NodeJS.ProcessEnv} additions
  * @returns {NodeJS.ProcessEnv}

@@ -9,8 +9,9 @@ const IN_MEMORY = "/dev/shm";
 const ROOM_BYTES = 4 * 2 ** 30;
 
 /**
- * Directories for temporary files, the best one first. Memory is the best: a test database is some 450 files, and creating and
- * deleting them costs a disk's file system more processor time than the test itself. TMPDIR overrides this choice.
+ * Directories for temporary files, the best one first. Memory is the best: a test database is some 450 files, and
+ * creating and deleting them costs a disk's file system more processor time than the test itself. TMPDIR overrides this
+ * choice.
  * @param {{ onDisk?: boolean }} [options] `onDisk`: what is written there must cost what a disk costs.
  * @returns {Promise<string[]>}
  */

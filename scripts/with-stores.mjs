@@ -1,4 +1,5 @@
-// `npm test`, the benchmarks, the simulation, the proofs and the plants: a program, and throw-away stores for those that need them.
+// `npm test`, the benchmarks, the simulation, the proofs and the plants: a program, and throw-away stores for those
+// that need them.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CHECKOUT } from "./checkout.mjs";

@@ -30,8 +30,8 @@ export async function openLocal(
 }
 
 /**
- * Opens what the world outside offers; `resources` closes it in reverse. It neither waits for Postgres or Redis nor fails
- * without them: a function that needs an absent store learns so when it uses it.
+ * Opens what the world outside offers; `resources` closes it in reverse. It neither waits for Postgres or Redis nor
+ * fails without them: a function that needs an absent store learns so when it uses it.
  */
 export async function openContext(
   config: Config,

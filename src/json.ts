@@ -35,8 +35,8 @@ export function digitsOf(value: Json | undefined): string | null {
 }
 
 /**
- * JSON as upstream sent it. A whole number that a double would change stands as its digits: ids of webhook deliveries are
- * above 2^53. @throws SyntaxError
+ * JSON as upstream sent it. A whole number that a double would change stands as its digits: ids of webhook deliveries
+ * are above 2^53. @throws SyntaxError
  */
 export function parseExactly(text: string): Json {
   // Looked for first: a reviver costs several times the parsing.

@@ -3,7 +3,10 @@ import { readFileSync } from "node:fs";
 /** The version of this Tain, as it was when the process started: `0.3.0`. */
 export const VERSION: string = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")).version;
 
-/** Whether one version comes before the other. A pre-release (`0.3.0-rc.1`) counts as its release. Pure. @throws RangeError */
+/**
+ * Whether one version comes before the other. A pre-release (`0.3.0-rc.1`) counts as its release. Pure. @throws
+ * RangeError
+ */
 export function isOlder(one: string, other: string): boolean {
   const [ours, theirs] = [numbersOf(one), numbersOf(other)];
   const at = ours.findIndex((number, place) => number !== theirs[place]);

@@ -14,9 +14,10 @@ export const QUICK = [
 ];
 
 /**
- * The files that `npm test` leaves out, since it has six minutes. They take about three fifths of the time of all: most of
- * them open whole systems with processes of their own, kill them, or compare every kind of change. `npm run proofs long`
- * runs them, and `npm test -- FILE` any of them. Each property of docs/architecture.md keeps tests that run each time.
+ * The files that `npm test` leaves out, since it has six minutes. They take about three fifths of the time of all: most
+ * of them open whole systems with processes of their own, kill them, or compare every kind of change. `npm run proofs
+ * long` runs them, and `npm test -- FILE` any of them. Each property of docs/architecture.md keeps tests that run each
+ * time.
  */
 export const LONG = [
   "test/api/{hostile-callers,stream-ends}.test.ts",

@@ -10,7 +10,9 @@ const AT_ONCE = 4;
 /** How often it is told how a command comes along. */
 const TELL_MS = 300;
 
-/** Runs the commands of `tain` that operators ask for on the page. A command whose worker was killed is not begun again. */
+/**
+ * Runs the commands of `tain` that operators ask for on the page. A command whose worker was killed is not begun again.
+ */
 export function openCommandsWorker(ctx: WorkerContext): Worker<CommandJob> {
   const options = { concurrency: AT_ONCE, mostTakeovers: 0 };
   return openWorker<CommandJob>(ctx, QUEUE_NAMES.commands, options, async ({ data }, signal) => {
@@ -44,7 +46,10 @@ class ProgressReporter {
     this.#timer ??= setTimeout(() => this.#send(), TELL_MS);
   }
 
-  /** Never throws: a command that has ended would be begun once more. The page says that it is not known what came of it. */
+  /**
+   * Never throws: a command that has ended would be begun once more. The page says that it is not known what came of
+   * it.
+   */
   async end(told: CommandReport): Promise<void> {
     if (this.#timer) clearTimeout(this.#timer);
     await this.#telling;

@@ -23,7 +23,10 @@ export function openDeliveriesWorker(
   return worker;
 }
 
-/** Applies deliveries that share a job. Each that fails gets a job of its own, which tries it again or settles it as failed. */
+/**
+ * Applies deliveries that share a job. Each that fails gets a job of its own, which tries it again or settles it as
+ * failed.
+ */
 export function openBurstsWorker(ctx: WorkerContext, batches: DeliveryBatches): Worker<BurstJob> {
   const concurrency = DELIVERIES_AT_ONCE / BURST_SIZE;
   return openWorker<BurstJob>(ctx, QUEUE_NAMES.bursts, { concurrency }, async (job) => {

@@ -17,7 +17,10 @@ import { openShardsWorker } from "./shards.ts";
 import { openTargetsWorker } from "./targets.ts";
 import type { WorkerContext } from "./worker.ts";
 
-/** Every queue's worker; `resources` closes them: running jobs finish or stop where they can go on, waiting ones stay queued. */
+/**
+ * Every queue's worker; `resources` closes them: running jobs finish or stop where they can go on, waiting ones stay
+ * queued.
+ */
 export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack): void {
   const batches = new DeliveryBatches(ctx);
   const workers: { close(): Promise<void> }[] = [

@@ -22,7 +22,10 @@ export interface Copied {
   again: number;
 }
 
-/** Adds one repository after the other, each when the one before is copied, and copies them once more when all have been. */
+/**
+ * Adds one repository after the other, each when the one before is copied, and copies them once more when all have
+ * been.
+ */
 export async function copyOn({ ctx, webhooks, ids, nameOf, signal }: Copying): Promise<Copied> {
   const copied: Copied = { first: 0, again: 0 };
   for (const id of ids) {

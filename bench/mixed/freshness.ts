@@ -17,8 +17,8 @@ const ASK_AGAIN_MS = 10;
 const LONGEST_MS = 30_000;
 
 /**
- * Comments upstream on issues, and asks the mirror for each comment until it has it. Answers the milliseconds from when each
- * request to upstream began to the end of the first answer of ours that shows the comment.
+ * Comments upstream on issues, and asks the mirror for each comment until it has it. Answers the milliseconds from when
+ * each request to upstream began to the end of the first answer of ours that shows the comment.
  */
 export async function probeFreshness(probing: Probing): Promise<number[]> {
   const { upstream, repositories, perSecond, problems, signal } = probing;

@@ -55,8 +55,9 @@ const SHARES: readonly [Kind, number][] = [
 ];
 
 /**
- * Reads until the signal comes: pages of issues, single issues, `gh`'s issue list by GraphQL, and what was read before by its
- * ETag. An answer that is neither 2xx nor 304 is a problem unless upstream answers alike: things are renamed and deleted there.
+ * Reads until the signal comes: pages of issues, single issues, `gh`'s issue list by GraphQL, and what was read before
+ * by its ETag. An answer that is neither 2xx nor 304 is a problem unless upstream answers alike: things are renamed and
+ * deleted there.
  */
 export async function readOn(reading: Reading): Promise<Reads> {
   const reads: Reads = { latencies: { list: [], one: [], graphql: [], again: [] }, statuses: {} };

@@ -8,7 +8,10 @@ import { residentBytesOf } from "../processes.ts";
 /** Figures by name, taken each second. */
 export type Samples = Map<string, number[]>;
 
-/** What waits (deliveries in the inbox, marks, jobs of each queue) and the memory of these processes, each second until the signal comes. */
+/**
+ * What waits (deliveries in the inbox, marks, jobs of each queue) and the memory of these processes, each second until
+ * the signal comes.
+ */
 export async function sampleOn(
   ctx: Context,
   pids: Readonly<Record<string, number>>,
@@ -40,7 +43,10 @@ export async function sampleOn(
   return { waiting, residentBytes };
 }
 
-/** How a figure came along, in these units: medians of the first and of the last tenth, the most, and what a minute adds on average. Pure. */
+/**
+ * How a figure came along, in these units: medians of the first and of the last tenth, the most, and what a minute adds
+ * on average. Pure.
+ */
 export function course(figures: readonly number[], unit = 1) {
   const tenth = Math.max(1, Math.floor(figures.length / 10));
   const shown = (figure: number) => Number((figure / unit).toFixed(1));

@@ -3,8 +3,8 @@ import { createRequire } from "node:module";
 import { type Published, wholePath } from "../../src/api/description/published.ts";
 import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
 
-// Writes `published.json`: what the service publishes of the operations that we serve, and nothing else of its 12 MB, as
-// OpenAPI 3.1. Run it after a route was added, or @octokit/openapi was updated:
+// Writes `published.json`: what the service publishes of the operations that we serve, and nothing else of its 12 MB,
+// as OpenAPI 3.1. Run it after a route was added, or @octokit/openapi was updated:
 //   node scripts/generate/published.ts
 
 // biome-ignore lint/suspicious/noExplicitAny: a foreign document is walked without a type of its own.
@@ -12,13 +12,16 @@ type Json = any;
 
 const COMPONENTS = ["schemas", "parameters", "responses", "headers"] as const;
 
-/** What operations are described by. Their prose speaks of the service's own tokens and plans; `externalDocs` leads to it. */
+/**
+ * What operations are described by. Their prose speaks of the service's own tokens and plans; `externalDocs` leads to
+ * it.
+ */
 const KEPT = ["summary", "operationId", "tags", "externalDocs", "parameters", "requestBody", "responses"];
 
 /**
- * Where the published description differs from what is sent. GitHub docs: blank fields are null, not absent. The description
- * does not say so of these: the place of a remark whose line has left the diff, the repository of a deleted head, and what a
- * label or an organization leaves empty. Each by schema and path.
+ * Where the published description differs from what is sent. GitHub docs: blank fields are null, not absent. The
+ * description does not say so of these: the place of a remark whose line has left the diff, the repository of a deleted
+ * head, and what a label or an organization leaves empty. Each by schema and path.
  */
 const SENT_AS_NULL: [string, string[]][] = [
   ["pull-request-review-comment", ["position", "line"]],
@@ -107,7 +110,10 @@ function referenced(root: unknown, components: Json): Published["components"] {
   return found;
 }
 
-/** Without examples and without what is the service's own tools', and in 3.1's words: there a type says that null is one. */
+/**
+ * Without examples and without what is the service's own tools', and in 3.1's words: there a type says that null is
+ * one.
+ */
 function plain(value: Json): Json {
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== "object" || value === null) return value;

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
-// Writes `service-routes.json`: every path that the service publishes, with its methods. `*` stands for a segment, `**` for
-// any number of them. Run it after @octokit/openapi was updated:
+// Writes `service-routes.json`: every path that the service publishes, with its methods. `*` stands for a segment, `**`
+// for any number of them. Run it after @octokit/openapi was updated:
 //   node scripts/generate/service-routes.ts
 
 interface Parameter {

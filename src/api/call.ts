@@ -62,7 +62,9 @@ export interface Call {
   requestId: string;
 }
 
-/** A call below `/repos/{owner}/{repo}` or `/repositories/{id}`: its repository is mirrored and the caller may see it. */
+/**
+ * A call below `/repos/{owner}/{repo}` or `/repositories/{id}`: its repository is mirrored and the caller may see it.
+ */
 export interface RepositoryCall extends Call {
   repository: ShownRepository;
   /** The right that the operation takes. */
@@ -83,7 +85,9 @@ export interface Answer {
   missing?: string | null;
   /** Why what upstream says now could not be shown although it was asked for. */
   notFresh?: string;
-  /** How all that is shown stood before it was read, or in the statement that read it. Absent: see the call's reading. */
+  /**
+   * How all that is shown stood before it was read, or in the statement that read it. Absent: see the call's reading.
+   */
   stood?: Standings;
   /** Has no validators and may not be kept. */
   isUncached?: true;

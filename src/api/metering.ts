@@ -46,7 +46,10 @@ interface CountedRequest {
   waiting: number;
 }
 
-/** Enough for every operation with each kind of caller and a dozen programs; what comes after counts as another program's. */
+/**
+ * Enough for every operation with each kind of caller and a dozen programs; what comes after counts as another
+ * program's.
+ */
 const MOST_TALLIES = 10_000;
 const MOST_AGENTS = 50;
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

@@ -68,7 +68,9 @@ function isRepository({ document }: StoredDocument): boolean {
   return document.includes('"full_name":');
 }
 
-/** A key as it stands in JSON text. Inside a string its quotes would be escaped, so nothing that people wrote matches. */
+/**
+ * A key as it stands in JSON text. Inside a string its quotes would be escaped, so nothing that people wrote matches.
+ */
 const UPSTREAMS_OWN = '"permissions":';
 const PRIVATE = /"private":true/;
 
@@ -83,8 +85,8 @@ function restrict(text: string, to: To, holdsRepository: boolean): string {
 }
 
 /**
- * A document of upstream's own, which the mirror's credential read below a repository, as this caller may see it. Code has keys of
- * its own, so here only what is known to be said of the reader is left out. Pure.
+ * A document of upstream's own, which the mirror's credential read below a repository, as this caller may see it. Code
+ * has keys of its own, so here only what is known to be said of the reader is left out. Pure.
  */
 export function restrictRead(text: string, to: To, repositoryId: number): string {
   const closeness = closenessOf(to.caller, repositoryId);
@@ -146,8 +148,8 @@ type Looking = Pick<Call, "caller" | "sight"> & Partial<Pick<Call, "met">> & { c
 type Mirror = Pick<Call["ctx"]["mirror"], "repositories">;
 
 /**
- * Documents without what names a repository that the caller does not see: the credential that read them for the mirror saw it. Where
- * it cannot be seen the key is left out, as where there is no parent.
+ * Documents without what names a repository that the caller does not see: the credential that read them for the mirror
+ * saw it. Where it cannot be seen the key is left out, as where there is no parent.
  */
 async function withoutHiddenAddresses(call: Looking, documents: StoredDocument[]): Promise<StoredDocument[]> {
   if (hasMirrorsRights(call.caller) || !documents.some(namesAnother)) return documents;

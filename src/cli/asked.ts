@@ -34,8 +34,8 @@ const MOST_TOLD = 2_000_000;
 const MOST_LINES = 200;
 
 /**
- * Runs a command for an operator who does not sit at a terminal, with what a worker has open. `tell` hears how it comes along.
- * What it cannot do is told in the words that a terminal shows.
+ * Runs a command for an operator who does not sit at a terminal, with what a worker has open. `tell` hears how it comes
+ * along. What it cannot do is told in the words that a terminal shows.
  */
 export async function runAsked(
   ctx: Context,

@@ -8,8 +8,8 @@ export interface HookTarget {
 }
 
 /**
- * The secret of the target's own hooks. It is made of WEBHOOK_SECRET, which no hook is given. A hook's secret can sign for its
- * target, and says nothing of any other's. It needs no hook id, which upstream tells only afterwards.
+ * The secret of the target's own hooks. It is made of WEBHOOK_SECRET, which no hook is given. A hook's secret can sign
+ * for its target, and says nothing of any other's. It needs no hook id, which upstream tells only afterwards.
  */
 export function hookSecret(webhookSecret: string, { type, id }: HookTarget): string {
   return createHmac("sha256", webhookSecret).update(`tain hook ${type} ${id}`).digest("hex");

@@ -40,7 +40,9 @@ export async function askForSending(
   return asked > 0;
 }
 
-/** Asks for a request to be made once more, with the same GUID. False: there was none, or its payload is no longer kept. */
+/**
+ * Asks for a request to be made once more, with the same GUID. False: there was none, or its payload is no longer kept.
+ */
 export async function askForRedelivery(
   { db, clock }: Pick<Context, "db" | "clock">,
   targetId: number,

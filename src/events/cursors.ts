@@ -141,7 +141,10 @@ export async function postpone(
       for update skip locked)`);
 }
 
-/** Forgets how far a target has come. It locks cursors in the same order as the writer of the log, so there is no deadlock. */
+/**
+ * Forgets how far a target has come. It locks cursors in the same order as the writer of the log, so there is no
+ * deadlock.
+ */
 export async function forgetCursors(tx: Queries, targetId: number): Promise<void> {
   await tx.query(sql`with locked as materialized (select repository_id from target_cursors where target_id = ${targetId}
       order by repository_id for update)

@@ -3,7 +3,10 @@ import type { Queries } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import { PLACING } from "./log.ts";
 
-/** How long to wait before looking again at transactions that give out places: at first, and at most. They end within ms. */
+/**
+ * How long to wait before looking again at transactions that give out places: at first, and at most. They end within
+ * ms.
+ */
 const FIRST_WAIT_MS = 2;
 const LONGEST_WAIT_MS = 200;
 /** After this many looks, some three seconds, the old end is answered. */

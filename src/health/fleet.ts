@@ -43,8 +43,8 @@ interface Figures {
 }
 
 /**
- * Adds what the stores say of the whole mirror. Each web process tells the same, so a dashboard takes the largest. While a
- * store is away, its figures are left out, and `tain_store_up` says which it is.
+ * Adds what the stores say of the whole mirror. Each web process tells the same, so a dashboard takes the largest.
+ * While a store is away, its figures are left out, and `tain_store_up` says which it is.
  */
 export function watchFleet(ctx: FleetContext, quota: () => Promise<QuotaReport[]>): void {
   const { metrics, log } = ctx;

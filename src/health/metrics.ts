@@ -19,7 +19,10 @@ export function metricsRoute({ config, metrics }: MetricsContext, otherwise: Rou
   };
 }
 
-/** Serves `/-/live` and `/-/metrics` of a process that serves nothing else, where METRICS_PORT names a port; until `resources` end. */
+/**
+ * Serves `/-/live` and `/-/metrics` of a process that serves nothing else, where METRICS_PORT names a port; until
+ * `resources` end.
+ */
 export async function serveMetrics(ctx: MetricsContext, resources: AsyncDisposableStack): Promise<void> {
   const { config, log } = ctx;
   if (config.metricsPort === null) return;

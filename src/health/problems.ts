@@ -2,7 +2,10 @@ import type { Queries } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import type { Task } from "../sync/problems/problems.ts";
 
-/** A task that fails, and why. Of many marks of a repository the latest speaks for all; of its parts each speaks for itself. */
+/**
+ * A task that fails, and why. Of many marks of a repository the latest speaks for all; of its parts each speaks for
+ * itself.
+ */
 interface ProblemRow {
   task: Task;
   key: string;

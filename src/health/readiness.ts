@@ -16,7 +16,9 @@ export interface Lacking {
   reason: string;
 }
 
-/** Empty when the process is ready. An edge needs its replica alone: it answers without Redis, and without the centre. */
+/**
+ * Empty when the process is ready. An edge needs its replica alone: it answers without Redis, and without the centre.
+ */
 export async function findLacking(ctx: Pick<Context, "config" | "db" | "redis">): Promise<Lacking[]> {
   const found = await Promise.all([
     bounded("postgres", checkPostgres(ctx)),

@@ -170,7 +170,8 @@ async function loadRepositories({
   db,
   clock,
 }: Pick<Context, "db" | "clock">): Promise<{ repositories: RepositoryStatus[]; work: Work | null }> {
-  // The wishes that no mirrored repository answers yet are shown beside the repositories: they are on their way, or in trouble.
+  // The wishes that no mirrored repository answers yet are shown beside the repositories: they are on their way, or in
+  // trouble.
   const problems = await loadRepositoryProblems(db);
   const rows = await db.query<RepositoryRow>(sql`select * from (
     select s.repository_id, split_part(r.full_name, '/', 1) as owner, r.name, s.state, s.confirmed_at, s.problem, p.phases

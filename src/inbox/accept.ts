@@ -22,7 +22,10 @@ export class UnstorableDeliveryError extends Error {
 }
 
 export interface Acceptance {
-  /** "accepted": it can no longer be lost and will be applied. "known": it was applied or ignored before; nothing more happens. */
+  /**
+   * "accepted": it can no longer be lost and will be applied. "known": it was applied or ignored before; nothing more
+   * happens.
+   */
   status: "accepted" | "known";
   /** Why the delivery waits in Redis; null: it is in Postgres. */
   postgresError: Error | null;
@@ -36,8 +39,8 @@ export interface Ways {
 }
 
 /**
- * Makes a delivery durable, then asks for it to be applied. With Postgres away the delivery waits on the disk of Redis; with
- * Redis away the dispatcher finds it in Postgres.
+ * Makes a delivery durable, then asks for it to be applied. With Postgres away the delivery waits on the disk of Redis;
+ * with Redis away the dispatcher finds it in Postgres.
  * @throws InboxUnavailableError when neither store takes it
  */
 export async function acceptDelivery(
@@ -88,7 +91,10 @@ export async function storeWaitingDelivery(
   if (stored !== null) dispatch({ deliveryId: stored, traceparent });
 }
 
-/** Whether a migration shuts this version out. Then a refusal may be the new schema's, and a newer Tain can store the delivery. */
+/**
+ * Whether a migration shuts this version out. Then a refusal may be the new schema's, and a newer Tain can store the
+ * delivery.
+ */
 async function isShutOut({ db }: Pick<Context, "db">): Promise<boolean> {
   // If the database cannot be asked, the delivery waits, which loses nothing.
   const fit = await schemaFit(db, { timeoutMs: STORE_TIMEOUT_MS }).catch(() => "unknown" as const);
@@ -179,8 +185,8 @@ const LIMITS = { timeoutMs: STORE_TIMEOUT_MS };
 /**
  * Answers the row's id when the delivery is to be applied, null when it was settled before.
  *
- * One statement, so that of two copies arriving at once one inserts a row and the other finds it. A redelivery makes a failed
- * delivery pending again. A pending one stays as it is and is dispatched again, since its job may be lost.
+ * One statement, so that of two copies arriving at once one inserts a row and the other finds it. A redelivery makes a
+ * failed delivery pending again. A pending one stays as it is and is dispatched again, since its job may be lost.
  */
 export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Delivery): Promise<string | null> {
   const { hookId, guid, event, action, repositoryId, payload, receivedAt, traceparent, isMade } = delivery;

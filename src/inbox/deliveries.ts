@@ -30,7 +30,9 @@ export interface StoredDelivery extends ListedDelivery {
 export interface DeliveryFilter {
   status?: DeliveryStatus;
   event?: string;
-  /** A part of the GUID, the event, the repository's name or the reason; only the newest `MOST_SEARCHED` are searched. */
+  /**
+   * A part of the GUID, the event, the repository's name or the reason; only the newest `MOST_SEARCHED` are searched.
+   */
   search?: string;
   /** Received at that moment or later, by our clock. */
   since?: Date;

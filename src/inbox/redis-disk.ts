@@ -57,7 +57,8 @@ export class RedisDisk {
     const facts = redisFacts(await redis.info("everything"));
     const known = diskKnowledge(facts, await appendFsync(redis));
     if (typeof known === "object") throw new NotOnDiskError(known.problem);
-    // Redis waits for the last write of the same connection. All writes are one sequence, so what came before has come, too.
+    // Redis waits for the last write of the same connection. All writes are one sequence, so what came before has come,
+    // too.
     await redis.incr(`${this.#ctx.config.redisPrefix}:on-disk`);
     if (known === "asked") {
       const reached = await redis.call("WAITAOF", 1, 0, PATIENCE_MS);

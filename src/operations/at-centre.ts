@@ -5,7 +5,10 @@ export class AtCentreError extends Error {
   override name = "AtCentreError";
 }
 
-/** Whether the centre may succeed where an edge has failed: its replica is away, takes no writes, or has cancelled a read for its replay. */
+/**
+ * Whether the centre may succeed where an edge has failed: its replica is away, takes no writes, or has cancelled a
+ * read for its replay.
+ */
 export function isForCentre(error: unknown): boolean {
   return error instanceof AtCentreError || isPostgresOutage(error) || isPostgresConflict(error);
 }

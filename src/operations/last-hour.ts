@@ -8,7 +8,10 @@ const SLOT_MS = 5 * 60_000;
 const SLOTS = 12;
 /** What comes within this time is noted together. */
 const GATHERED_MS = 2_000;
-/** Figures that Redis has not taken by then are forgotten: they are for a person's eye, and the metrics count everything. */
+/**
+ * Figures that Redis has not taken by then are forgotten: they are for a person's eye, and the metrics count
+ * everything.
+ */
 const MOST_GATHERED = 2_000;
 
 interface LastHourContext {

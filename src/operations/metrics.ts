@@ -7,7 +7,10 @@ export interface PoolLoad {
   waiting: number;
 }
 
-/** What a process tells of itself, in Prometheus' text format. Each room declares its own figures, by the names that they have there. */
+/**
+ * What a process tells of itself, in Prometheus' text format. Each room declares its own figures, by the names that
+ * they have there.
+ */
 export class Metrics {
   readonly #registry = new Registry();
   readonly #beforeScrape: (() => void | Promise<void>)[] = [];
@@ -50,7 +53,9 @@ export class Metrics {
     });
   }
 
-  /** Adds the process's own figures: processor time, memory, collections, the event loop's delay. Once for each process. */
+  /**
+   * Adds the process's own figures: processor time, memory, collections, the event loop's delay. Once for each process.
+   */
   observeProcess(): void {
     collectDefaultMetrics({ register: this.#registry });
   }

@@ -7,8 +7,8 @@ const SAID_MS = 1_000;
 const PROTECTED = /^-DENIED .*protected mode/i;
 
 /**
- * Why a server closes each connection as soon as it is made, in words. Redis says so before it is asked anything, where its client does not
- * hear it: a write to the closed connection fails first. Null: no reason is known.
+ * Why a server closes each connection as soon as it is made, in words. Redis says so before it is asked anything, where
+ * its client does not hear it: a write to the closed connection fails first. Null: no reason is known.
  */
 export async function refusalOf(address: RedisAddress): Promise<string | null> {
   if (address.of !== "server" || address.isEncrypted) return null;

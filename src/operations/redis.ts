@@ -83,8 +83,8 @@ function isDemoted({ message }: Error): 2 | false {
 }
 
 /**
- * The server that holds the keys of this Tain, for what is asked of a server and not of a key. Its prefix is a hash tag, so
- * that there is one.
+ * The server that holds the keys of this Tain, for what is asked of a server and not of a key. Its prefix is a hash
+ * tag, so that there is one.
  */
 export async function serverOf(redis: RedisClient, { redisPrefix }: Pick<Config, "redisPrefix">): Promise<Redis> {
   if (redis instanceof Redis) return redis;
@@ -133,7 +133,8 @@ export function whileSilent<T>(value: T): (error: unknown) => T {
 }
 
 /**
- * Runs short commands. A client without a connection may keep them for later, perhaps for ever: we do not wait for that.
+ * Runs short commands. A client without a connection may keep them for later, perhaps for ever: we do not wait for
+ * that.
  * @throws RedisSilentError; what Redis says to a command that is mistaken
  */
 export async function withPatience<T>(redis: RedisClient, run: () => Promise<T>): Promise<T> {

@@ -12,9 +12,9 @@ const ASK_MS = 2_000;
 const ANSWER_MS = 2_000;
 
 /**
- * Keeps a process from working with a database that was migrated beyond it: it does not start, and while it runs it stops as on
- * SIGTERM. Missing migrations are logged. While the database cannot be asked, the process starts and goes on. It is asked until
- * the process stops, or `resources` close.
+ * Keeps a process from working with a database that was migrated beyond it: it does not start, and while it runs it
+ * stops as on SIGTERM. Missing migrations are logged. While the database cannot be asked, the process starts and goes
+ * on. It is asked until the process stops, or `resources` close.
  * @throws UnfitStoreError at the start
  */
 export async function guardSchema(

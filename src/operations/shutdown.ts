@@ -1,11 +1,13 @@
 import type { Logger } from "./log.ts";
 
-/** Ctrl-C reaches a process from the terminal and, at the same moment, once more from npm: that is one request, not two. */
+/**
+ * Ctrl-C reaches a process from the terminal and, at the same moment, once more from npm: that is one request, not two.
+ */
 const ECHO_MS = 1_000;
 
 /**
- * The exit status of a process that must not work with its database: another start would end the same way. It is EX_CONFIG of
- * sysexits.h; Node.js itself has none above 13.
+ * The exit status of a process that must not work with its database: another start would end the same way. It is
+ * EX_CONFIG of sysexits.h; Node.js itself has none above 13.
  */
 export const REFUSED_STATUS = 78;
 
@@ -13,7 +15,10 @@ export const REFUSED_STATUS = 78;
 export interface Shutdown {
   /** Aborts when the process is to stop. */
   readonly signal: AbortSignal;
-  /** Stops as on SIGTERM and ends with REFUSED_STATUS; the log says the error's message. Nothing, while it stops already. */
+  /**
+   * Stops as on SIGTERM and ends with REFUSED_STATUS; the log says the error's message. Nothing, while it stops
+   * already.
+   */
   refuse(error: Error): void;
 }
 
@@ -34,8 +39,8 @@ export function openShutdown({ log, timeoutMs }: { log: Logger; timeoutMs: numbe
       process.exit(1);
     }, timeoutMs);
     deadline.unref();
-    // BullMQ and ioredis may wait for ever, while they close, for an answer on a connection that an outage has taken. Once
-    // nothing else keeps the process alive, everything that was begun is done.
+    // BullMQ and ioredis may wait for ever, while they close, for an answer on a connection that an outage has taken.
+    // Once nothing else keeps the process alive, everything that was begun is done.
     process.once("beforeExit", () => process.exit(process.exitCode ?? 0));
     controller.abort(reason);
   };

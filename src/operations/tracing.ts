@@ -20,8 +20,8 @@ export interface TracedSpan {
 }
 
 /**
- * Tells an OpenTelemetry collector what happened in which order. A trace begins with a caller's request or a job; all else is part
- * of one that is under way, and is not told outside of it.
+ * Tells an OpenTelemetry collector what happened in which order. A trace begins with a caller's request or a job; all
+ * else is part of one that is under way, and is not told outside of it.
  */
 export interface Tracing {
   /** Whether anything is told at all. */

@@ -4,7 +4,10 @@ import { type Json, objectOf } from "../json.ts";
 import { askCommand, type CommandReport, readCommand, waitsFor } from "../queues/commands.ts";
 import { QueueUnavailableError } from "../queues/queues.ts";
 
-/** What the page may ask for: a command's flags, and its options that take a value. Nothing here reads a file of a worker's. */
+/**
+ * What the page may ask for: a command's flags, and its options that take a value. Nothing here reads a file of a
+ * worker's.
+ */
 const OFFERED: Readonly<Record<string, { flags?: readonly string[]; values?: readonly string[] }>> = {
   add: { values: ["mirror"] },
   remove: { flags: ["purge"] },
@@ -50,7 +53,9 @@ export async function ask(ctx: Context, body: Json): Promise<{ id: string }> {
   return { id: await whileRedisIsThere(() => askCommand(ctx, { name, args })) };
 }
 
-/** How a command comes along. `waitsFor`: why it has not begun, in words. @throws HttpError for one that nobody knows */
+/**
+ * How a command comes along. `waitsFor`: why it has not begun, in words. @throws HttpError for one that nobody knows
+ */
 export async function look(
   ctx: Context,
   id: string,

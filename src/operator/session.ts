@@ -9,7 +9,9 @@ import { withPatience } from "../operations/redis.ts";
 /** A working day, and a little more. */
 const SESSION_MS = 12 * 3_600_000;
 const COOKIE = "tain_operator";
-/** The header in which the page repeats the session's own word. No other site can read that word, nor set the header. */
+/**
+ * The header in which the page repeats the session's own word. No other site can read that word, nor set the header.
+ */
 const WORD_HEADER = "x-tain-session-word";
 
 /** An operator who has signed in, in one browser. */
@@ -22,8 +24,9 @@ export interface Session {
 }
 
 /**
- * Sessions of operators. A cookie holds no copy of the token but a moment, a random name and a signature, by a key made of
- * OPERATOR_TOKEN: so any web process knows it, and another token ends all sessions. Who has signed out is noted in Redis.
+ * Sessions of operators. A cookie holds no copy of the token but a moment, a random name and a signature, by a key made
+ * of OPERATOR_TOKEN: so any web process knows it, and another token ends all sessions. Who has signed out is noted in
+ * Redis.
  */
 export class Sessions {
   readonly #ctx: Pick<Context, "clock" | "redis" | "config" | "log">;
@@ -104,8 +107,8 @@ export function isSecure({ protocol, headers }: Pick<Exchange, "protocol" | "hea
 }
 
 /**
- * Whether a request comes from a page of this host. Browsers name the page's origin with every POST; a program that names
- * none carries no cookie that another site could abuse.
+ * Whether a request comes from a page of this host. Browsers name the page's origin with every POST; a program that
+ * names none carries no cookie that another site could abuse.
  */
 export function isFromHere({ headers, host }: Pick<Exchange, "headers" | "host">, publicUrl: string | null): boolean {
   const { origin } = headers;

@@ -25,8 +25,10 @@ export interface Envelope {
 }
 
 /**
- * Reads what can be known before a byte of the body is read. Nothing is said of the rest to a request without a signature.
- * @throws DeliveryFault 401 for a missing or malformed signature, 413 for a body that is too large, 415 for another content
+ * Reads what can be known before a byte of the body is read. Nothing is said of the rest to a request without a
+ * signature.
+ * @throws DeliveryFault 401 for a missing or malformed signature, 413 for a body that is too large, 415 for another
+ * content
  *   type, 400 for an empty body or a malformed header
  */
 export function readEnvelope(headers: IncomingHttpHeaders): Envelope {
@@ -207,8 +209,8 @@ export function requireOf(
 }
 
 /**
- * Only an App hears of its installations, and a repository's hook of nothing beyond its repository but itself. Others are told
- * of what an organization's hook brings, so it has to be of that organization.
+ * Only an App hears of its installations, and a repository's hook of nothing beyond its repository but itself. Others
+ * are told of what an organization's hook brings, so it has to be of that organization.
  */
 function mayConcernNone({ type, id }: HookTarget, event: string, payload: Buffer): boolean {
   switch (type) {

@@ -27,8 +27,8 @@ export interface Receiver {
 }
 
 /**
- * `POST /webhooks`. Answers 202 with `{delivery, status: "accepted" | "known"}` once the delivery can no longer be lost, 503
- * when it could be, and each fault of the request with its status and `{message}`.
+ * `POST /webhooks`. Answers 202 with `{delivery, status: "accepted" | "known"}` once the delivery can no longer be
+ * lost, 503 when it could be, and each fault of the request with its status and `{message}`.
  */
 export function openReceiver(ctx: Receiving): Receiver {
   const disk = new RedisDisk(ctx);
@@ -85,7 +85,10 @@ export function openReceiver(ctx: Receiving): Receiver {
   };
 }
 
-/** The exact bytes of a delivery's body. @throws DeliveryFault 413, 408, 503, or 400 when the sender went away before the end */
+/**
+ * The exact bytes of a delivery's body. @throws DeliveryFault 413, 408, 503, or 400 when the sender went away before
+ * the end
+ */
 async function heldBody(budget: BodyBudget, exchange: Exchange): Promise<HeldBody> {
   try {
     return await budget.read(exchange, MAX_BODY_BYTES);

@@ -22,10 +22,11 @@ export class Signatures {
   }
 
   /**
-   * Answers the target whose own secret signed exactly these bytes; null: one of WEBHOOK_SECRET itself did, as of hooks that
-   * were made before targets had secrets of their own.
+   * Answers the target whose own secret signed exactly these bytes; null: one of WEBHOOK_SECRET itself did, as of hooks
+   * that were made before targets had secrets of their own.
    * @param envelope.target whose hook it is, by headers that nobody signs: they only choose which secret is tried
-   * @throws DeliveryFault 400 for a body that is empty or not UTF-8, 401 for a wrong signature, 503 when too many large bodies
+   * @throws DeliveryFault 400 for a body that is empty or not UTF-8, 401 for a wrong signature, 503 when too many large
+   * bodies
    *   are being checked
    */
   async require(
@@ -61,7 +62,9 @@ function later(error: unknown): never {
 /** Further hooks are not told apart. Once these are mended, the next start names the others. */
 const MOST_HOOKS = 1_000;
 
-/** Says once of each hook that it signs with WEBHOOK_SECRET itself, as hooks did that were made before each had its own. */
+/**
+ * Says once of each hook that it signs with WEBHOOK_SECRET itself, as hooks did that were made before each had its own.
+ */
 export class CommonSecret {
   readonly #log: Logger;
   readonly #told = new Set<number>();

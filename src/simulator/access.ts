@@ -1,6 +1,6 @@
 /**
- * What a token may do in a repository, by kind of resource. REST, GraphQL and search all decide by this rule, and tests may
- * ask it. It judges the repository as it stands now, even where a lagging replica still shows an older one.
+ * What a token may do in a repository, by kind of resource. REST, GraphQL and search all decide by this rule, and tests
+ * may ask it. It judges the repository as it stands now, even where a lagging replica still shows an older one.
  */
 import { covers, type Installation } from "./apps.ts";
 import { grants, has, type Needed, type Permissions, within } from "./permissions.ts";
@@ -17,8 +17,8 @@ type Reached = Kind | "checks" | "statuses" | "contents";
 export type Reach = "none" | "read" | "write";
 
 /**
- * "write": the service takes changes of this kind from the token, such as a new issue. The account's role can narrow that
- * further. Repositories that are archived or taken down refuse everybody alike and are not considered.
+ * "write": the service takes changes of this kind from the token, such as a new issue. The account's role can narrow
+ * that further. Repositories that are archived or taken down refuse everybody alike and are not considered.
  */
 export interface Access {
   readonly metadata: boolean;
@@ -60,7 +60,9 @@ export function accessOf(world: World, token: Token | null, repository: Reposito
   };
 }
 
-/** Whether any one of `needed` is within the token's permissions or scopes. Its account's role can still narrow a write. */
+/**
+ * Whether any one of `needed` is within the token's permissions or scopes. Its account's role can still narrow a write.
+ */
 export function allows(world: World, token: Token | null, repository: Repository, needed: Needed): boolean {
   const now = world.repositories.get(repository.id);
   if (!now || roleOf(world, token, now) === undefined) return false;

@@ -204,8 +204,8 @@ export class Apps {
   }
 
   /**
-   * Requests an hour beyond the base. GitHub docs give 50 for each repository when there are more than 20, and 50 for each
-   * user of an organization with more than 20. Read literally: all of them count, not only those above 20.
+   * Requests an hour beyond the base. GitHub docs give 50 for each repository when there are more than 20, and 50 for
+   * each user of an organization with more than 20. Read literally: all of them count, not only those above 20.
    */
   bonusOf(installation: Installation): number {
     const repositories = this.repositoriesOf(installation).length;

@@ -1,6 +1,7 @@
 /**
  * The commits of a repository. Those that were pushed or merged here are rows. Those that were there before are made of
- * their sha when somebody asks: a world of a million pull requests holds none of them, and the answer is always the same.
+ * their sha when somebody asks: a world of a million pull requests holds none of them, and the answer is always the
+ * same.
  */
 import { createHash } from "node:crypto";
 import * as faker from "./faker.ts";
@@ -143,7 +144,10 @@ export function mergedCommit(
   put(world, repository, { ...merge, message });
 }
 
-/** How many commits are known to lie between them. Parents that were made up for a sha may lead in a circle: it ends there. */
+/**
+ * How many commits are known to lie between them. Parents that were made up for a sha may lead in a circle: it ends
+ * there.
+ */
 export function settledLength(world: World, repository: Repository, head: string, base: string): number {
   const between = new Set<string>();
   for (let sha: string | undefined = head; sha !== undefined && sha !== base && !between.has(sha); ) {

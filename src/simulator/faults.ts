@@ -52,13 +52,19 @@ export interface FaultSettings {
   readonly lagMs?: number;
   /** Each request is answered by another replica, which is behind by up to `lagMs`. */
   readonly lagDrawn?: boolean;
-  /** Two windows of one caller are counted apart. Each request falls into one of them, and its answer tells of that one. */
+  /**
+   * Two windows of one caller are counted apart. Each request falls into one of them, and its answer tells of that one.
+   */
   readonly windows?: boolean;
   /** Tags of answers follow another formula, which says no more of the body than that it is the same. */
   readonly tags?: boolean;
-  /** How many rows of a list can be reached by page number. Lists of issues, which have cursors, keep their own limit. */
+  /**
+   * How many rows of a list can be reached by page number. Lists of issues, which have cursors, keep their own limit.
+   */
   readonly numberedRows?: number;
-  /** After so many requests with a token that is gone, within a minute, all of its account are refused for `seconds`. */
+  /**
+   * After so many requests with a token that is gone, within a minute, all of its account are refused for `seconds`.
+   */
   readonly lockOut?: { readonly attempts: number; readonly seconds: number };
 }
 

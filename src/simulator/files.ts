@@ -1,4 +1,7 @@
-/** What commits and pull requests change: made of their shas and counters, so that the same question has the same answer. */
+/**
+ * What commits and pull requests change: made of their shas and counters, so that the same question has the same
+ * answer.
+ */
 import { hashOf, randomOf } from "./commits.ts";
 import * as faker from "./faker.ts";
 import type { PullIssue } from "./records.ts";

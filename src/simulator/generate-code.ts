@@ -1,4 +1,6 @@
-/** What machines said of a generated world's open pull requests, its branches beside the default one, and its releases. */
+/**
+ * What machines said of a generated world's open pull requests, its branches beside the default one, and its releases.
+ */
 import { addCheckRun, addStatus, checkApp, createSuite } from "./changes/checks.ts";
 import * as faker from "./faker.ts";
 import { conclusionOf } from "./live/code-acts.ts";

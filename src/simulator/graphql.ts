@@ -45,7 +45,10 @@ export interface GraphqlAnswer {
 
 const DOCS = "https://docs.github.com/graphql";
 
-/** GitHub docs: 60 seconds of processor time in 60 seconds. Here nodes are counted, so that it does not depend on the machine. */
+/**
+ * GitHub docs: 60 seconds of processor time in 60 seconds. Here nodes are counted, so that it does not depend on the
+ * machine.
+ */
 const WORK_MS = 60_000;
 /** About 11 points were seen to go for a time-out, the query's own included. */
 const TIMEOUT_POINTS = 10;

@@ -77,7 +77,9 @@ export interface LoadedHistory {
   readonly people: number;
 }
 
-/** Reads a `.json` or `.json.gz` file. Throws when it is not such an archive, or its repository is in the world already. */
+/**
+ * Reads a `.json` or `.json.gz` file. Throws when it is not such an archive, or its repository is in the world already.
+ */
 export async function loadHistory(world: World, file: string): Promise<LoadedHistory> {
   return loadArchive(world, parseArchive(await readJson(file), file));
 }

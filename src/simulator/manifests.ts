@@ -1,6 +1,6 @@
 /**
- * Apps that are made by a manifest: a form that a person's browser posts to the service's pages, a redirection with a code, and the
- * code's conversion to the App with its secrets. Once, within an hour.
+ * Apps that are made by a manifest: a form that a person's browser posts to the service's pages, a redirection with a
+ * code, and the code's conversion to the App with its secrets. Once, within an hour.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { App, Apps } from "./apps.ts";

@@ -37,7 +37,9 @@ export class Arguments {
     throw new Error(`${name} should be one of ${choices.join(", ")}`);
   }
 
-  /** These of the given values, as they came: the change itself checks what they mean. `never` fits each of its fields. */
+  /**
+   * These of the given values, as they came: the change itself checks what they mean. `never` fits each of its fields.
+   */
   picked(...names: readonly string[]): Record<string, never> {
     return Object.fromEntries(names.filter((name) => this.has(name)).map((name) => [name, this.#json[name]])) as Record<
       string,

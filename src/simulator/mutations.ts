@@ -252,7 +252,9 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
   ...CODE_MUTATIONS,
 };
 
-/** Runs one change. Throws a sentence when the name or an argument is wrong, a `Refusal` when the service would refuse. */
+/**
+ * Runs one change. Throws a sentence when the name or an argument is wrong, a `Refusal` when the service would refuse.
+ */
 export function mutate(world: World, view: View, json: Readonly<Record<string, unknown>>): unknown {
   const op = json.op;
   const mutation = typeof op === "string" && Object.hasOwn(MUTATIONS, op) ? MUTATIONS[op] : undefined;

@@ -1,5 +1,6 @@
 /**
- * Permissions of Apps, fine-grained tokens and Actions tokens: what each route and each webhook event takes. GitHub docs:
+ * Permissions of Apps, fine-grained tokens and Actions tokens: what each route and each webhook event takes. GitHub
+ * docs:
  * "Permissions required for GitHub Apps" and "Permissions required for fine-grained personal access tokens".
  */
 export type Level = "read" | "write" | "admin";

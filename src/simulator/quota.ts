@@ -125,7 +125,9 @@ export class Quota {
   readonly chargeCounts: boolean;
   readonly #clock: Clock;
   readonly #windows = new Map<string, Window>();
-  /** Which of a caller's windows the present request falls into. Requests with one window each all fall into the first. */
+  /**
+   * Which of a caller's windows the present request falls into. Requests with one window each all fall into the first.
+   */
   #present = 0;
   readonly #running = new Map<string, number>();
   /** Recent spending, oldest first, per caller and kind. */

@@ -1,4 +1,7 @@
-/** Rows of what hangs on code: commits, what machines say of them, tags and releases. See `records.ts` for what rows are. */
+/**
+ * Rows of what hangs on code: commits, what machines say of them, tags and releases. See `records.ts` for what rows
+ * are.
+ */
 import type { Repository, Seconds } from "./records.ts";
 
 export interface Commit {

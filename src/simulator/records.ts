@@ -2,7 +2,8 @@
  * The rows of the simulated world. A million issues must fit in memory, so a row refers to users, labels and
  * milestones by id, times are whole seconds, and no JSON is kept: views build it per request.
  *
- * Arrays in rows are never changed in place, always replaced: an older version of a row (see `World.seen`) keeps its own.
+ * Arrays in rows are never changed in place, always replaced: an older version of a row (see `World.seen`) keeps its
+ * own.
  */
 import type { OrderedIndex } from "./ordered-index.ts";
 

@@ -1,4 +1,7 @@
-/** How the service refuses what it would otherwise answer, in its own words. Each costs a request, like any answer of 4xx. */
+/**
+ * How the service refuses what it would otherwise answer, in its own words. Each costs a request, like any answer of
+ * 4xx.
+ */
 interface Refused {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;

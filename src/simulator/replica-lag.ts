@@ -17,8 +17,9 @@ export type Row =
   | Release;
 
 /**
- * Reads from a replica that is `ms` behind. Once `draw` was called, it is as far behind as was drawn for the request. A row that
- * changed since then is shown as it was. A row that was created since then is not shown. Nothing is kept while `ms` is 0.
+ * Reads from a replica that is `ms` behind. Once `draw` was called, it is as far behind as was drawn for the request. A
+ * row that changed since then is shown as it was. A row that was created since then is not shown. Nothing is kept while
+ * `ms` is 0.
  */
 export class ReplicaLag {
   ms = 0;

@@ -37,7 +37,8 @@ export function summary(view: View) {
 
 /**
  * `{repositories: [{repository, labels, milestones, issues, pulls, comments, reviews, review_comments}]}`. The view
- * should be one that sees everything. The world must not change while it is read within one piece; between pieces it may.
+ * should be one that sees everything. The world must not change while it is read within one piece; between pieces it
+ * may.
  */
 export function* wholeState(view: View, repositories: readonly Repository[]): Generator<string> {
   yield '{"repositories":[';

@@ -27,7 +27,9 @@ export interface Token {
   readonly installationId: number | null;
   /** Only of classic and OAuth tokens: without `repo` they see public data alone. */
   readonly scopes: readonly string[];
-  /** What a fine-grained or Actions token may do in the repositories given to it. Null: its role there alone decides. */
+  /**
+   * What a fine-grained or Actions token may do in the repositories given to it. Null: its role there alone decides.
+   */
   readonly permissions: Permissions | null;
   /** The resource owner of a fine-grained token. Null: any. */
   readonly ownerId: number | null;
@@ -57,11 +59,13 @@ export interface TokenInput {
   /** Absent: what the account itself may see. "all" of a token with a resource owner: all that the owner has. */
   readonly repositories?: "all" | readonly string[];
   /**
-   * Of fine-grained and Actions tokens; metadata is always read. A fine-grained token without any is limited by its role
-   * alone. An Actions token needs them, and exactly one repository.
+   * Of fine-grained and Actions tokens; metadata is always read. A fine-grained token without any is limited by its
+   * role alone. An Actions token needs them, and exactly one repository.
    */
   readonly permissions?: Permissions;
-  /** Login of a fine-grained token's resource owner. Default, with permissions: who owns `repositories`, or the account. */
+  /**
+   * Login of a fine-grained token's resource owner. Default, with permissions: who owns `repositories`, or the account.
+   */
   readonly owner?: string;
   /** Id or client id of the App that an "app-user" token belongs to. */
   readonly app?: number | string;

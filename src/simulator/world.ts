@@ -63,7 +63,10 @@ const ISSUE_TYPES: readonly IssueType[] = [
 export interface WorldOptions {
   readonly clock?: Clock;
   readonly seed?: number;
-  /** Objects created before this have node ids of the old form. Default: 2021-09-01, between the last old and the first new id of a real history. */
+  /**
+   * Objects created before this have node ids of the old form. Default: 2021-09-01, between the last old and the first
+   * new id of a real history.
+   */
   readonly legacyNodeIdsBefore?: Seconds;
   readonly bumps?: Partial<UncertainBumps>;
   /** How long after the first single read of an open pull request its `mergeable` becomes known. Default 2,000. */

@@ -26,8 +26,8 @@ export function intervals(config: Local["config"]): Record<MaintenanceTask, numb
 const OVERDUE_MS = 30_000;
 
 /**
- * Brings every schedule that is missing, changed or stuck to its interval. Leaves the others alone, since writing a schedule
- * moves its next run. Any number of schedulers may do this at once: BullMQ keeps one schedule for each name.
+ * Brings every schedule that is missing, changed or stuck to its interval. Leaves the others alone, since writing a
+ * schedule moves its next run. Any number of schedulers may do this at once: BullMQ keeps one schedule for each name.
  * @throws QueueUnavailableError
  */
 export async function upsertSchedules(ctx: Pick<Local, "config" | "queues" | "redis">): Promise<MaintenanceTask[]> {

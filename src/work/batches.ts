@@ -38,7 +38,9 @@ export class Batches<Item, Outcome> {
   #isAwaited = false;
   #underWay = 0;
 
-  /** @param run answers what came of each item, in their order. When it throws, each item of the batch is tried alone. */
+  /**
+   * @param run answers what came of each item, in their order. When it throws, each item of the batch is tried alone.
+   */
   constructor(
     { log, tracing }: { log: Logger; tracing: Pick<Tracing, "snapshot"> },
     limits: BatchLimits<Item>,

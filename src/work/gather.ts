@@ -7,8 +7,8 @@ interface Gathered<Key, Value> {
 const PATIENCE_MS = 50;
 
 /**
- * Gathers what is asked in one turn of the event loop, and has it answered together: many callers cost little more than one.
- * A round begins after each of its questions was asked, so no answer is older than its question.
+ * Gathers what is asked in one turn of the event loop, and has it answered together: many callers cost little more than
+ * one. A round begins after each of its questions was asked, so no answer is older than its question.
  */
 export class Gather<Key, Value> {
   readonly #answer: (keys: Key[]) => Promise<readonly Value[]>;

@@ -25,7 +25,10 @@ export function roomFor(most: number): Room<unknown> {
   };
 }
 
-/** Bounds what is under way at once. What finds no room waits, and goes in by rank, and then in the order in which it came. */
+/**
+ * Bounds what is under way at once. What finds no room waits, and goes in by rank, and then in the order in which it
+ * came.
+ */
 export class Line<Want> {
   readonly #room: Room<Want>;
   readonly #rankOf: (want: Want) => number;

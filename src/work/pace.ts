@@ -1,17 +1,19 @@
-/** How long one piece of work may hold the event loop before others get their turn. A step of it may take as long again. */
+/**
+ * How long one piece of work may hold the event loop before others get their turn. A step of it may take as long again.
+ */
 const SLICE_MS = 8;
 
 /**
- * Cuts long work into slices. The work asks `isOver` at each step, and waits for `turn` where the slice is over. All pieces
- * of the work share a slice: however many go on at once, the event loop turns after it.
+ * Cuts long work into slices. The work asks `isOver` at each step, and waits for `turn` where the slice is over. All
+ * pieces of the work share a slice: however many go on at once, the event loop turns after it.
  */
 export class Pace {
   readonly #sliceMs: number;
   /** When the present slice began; null: nothing was done since the loop turned. */
   #since: number | null = null;
   /**
-   * Ends the slice. Timers are the first of a turn. Immediates are its last: what the sockets brought and what waited for its
-   * turn would have a slice each.
+   * Ends the slice. Timers are the first of a turn. Immediates are its last: what the sockets brought and what waited
+   * for its turn would have a slice each.
    */
   #turned: NodeJS.Timeout | null = null;
   #waiting: (() => void)[] = [];

@@ -12,7 +12,8 @@ test("of a list whose turn has not come yet, what fails meanwhile is told like t
   const { variableValues: variables } = getVariableValues(schema, [], {});
   const plan = operation && variables && new Plans(schema).of(document.definitions, operation, variables);
   if (!plan) throw new Error("The query is none");
-  // Each item but the first waits for a turn of the event loop. A rejection that nobody waits for would end the process.
+  // Each item but the first waits for a turn of the event loop. A rejection that nobody waits for would end the
+  // process.
   const pace = new Pace(0);
   const nodes = () => Array.from({ length: 20 }, (_, at) => Promise.reject(new Error(`No node ${at}`)));
   const unheard: unknown[] = [];

@@ -4,7 +4,8 @@ import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 import { type Fields, READINGS, RELATIONS, reactionGroups } from "./rest-readings.ts";
 
-// One resource through REST and through GraphQL, field by field. A field that is added to the schema has to be added here.
+// One resource through REST and through GraphQL, field by field. A field that is added to the schema has to be added
+// here.
 
 let world: ApiWorld;
 beforeAll(async () => {

@@ -3,8 +3,8 @@ import { sql } from "../../db/sql.ts";
 import { askAt, rebased } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
-// What callers with upstream's tokens are told of their rights in public repositories: what upstream tells them, asked only where it
-// is shown.
+// What callers with upstream's tokens are told of their rights in public repositories: what upstream tells them, asked
+// only where it is shown.
 
 type Role = "pull" | "triage" | "push" | "maintain" | "admin";
 

@@ -1,4 +1,7 @@
-/** Searches: each finds exactly what a plain filter over upstream's truth finds, and nothing that its caller may not see. */
+/**
+ * Searches: each finds exactly what a plain filter over upstream's truth finds, and nothing that its caller may not
+ * see.
+ */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";

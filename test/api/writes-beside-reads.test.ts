@@ -1,4 +1,6 @@
-/** Writes beside reads: one that shows their effect before upstream's answer arrives, and one that does not show it yet. */
+/**
+ * Writes beside reads: one that shows their effect before upstream's answer arrives, and one that does not show it yet.
+ */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { fetchAndStorePage } from "../../src/sync/reads/pages.ts";
@@ -57,7 +59,8 @@ test("what a write implied is not taken back by what a replica that has not hear
   world.upstream.setFaults({ lagMs: 2_500 });
   expect((await world.send("DELETE", `${issues}/comments/${said.body.id}`)).status).toBe(204);
   expect(await shown()).toMatchObject({ comments: 0, locked: true });
-  // It is locked already. So the replica, asked what became of the lock, shows what was written, and the deleted comment's count.
+  // It is locked already. So the replica, asked what became of the lock, shows what was written, and the deleted
+  // comment's count.
   expect((await lock()).status).toBe(204);
   expect((await world.getUpstream(`${issues}/${number}`)).body).toMatchObject({ comments: 1, locked: true });
   expect(await shown()).toMatchObject({ comments: 0, locked: true });

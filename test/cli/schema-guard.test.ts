@@ -82,5 +82,6 @@ test("`tain up` goes on beside a newer schema, ends with a sentence once a migra
   const begun = performance.now();
   const again = await home.run(["up"]);
   expect(again).toMatchObject({ code: 1, stderr: `tain: ${SENTENCE}\n` });
-  expect(performance.now() - begun).toBeLessThan(30_000); // It does not wait for the simulator, which has a minute to start.
+  // It does not wait for the simulator, which has a minute to start.
+  expect(performance.now() - begun).toBeLessThan(30_000);
 });

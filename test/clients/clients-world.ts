@@ -54,7 +54,9 @@ export interface ClientsWorld extends AsyncDisposable {
   branch: string;
   /** A bare repository with the same commits. */
   bare: string;
-  /** What a program gets of the environment: a home of its own, where git finds the service's repositories in `bare`. */
+  /**
+   * What a program gets of the environment: a home of its own, where git finds the service's repositories in `bare`.
+   */
   env: NodeJS.ProcessEnv;
   home: string;
 }

@@ -9,7 +9,10 @@ const run = promisify(execFile);
 const INSTALL_MS = 10 * 60_000;
 const CLIENTS = fileURLToPath(new URL("../../.tain/clients/", import.meta.url));
 
-/** Installs a package of npm, unmodified and without its scripts, into a folder of its own below `.tain`; answers the folder. */
+/**
+ * Installs a package of npm, unmodified and without its scripts, into a folder of its own below `.tain`; answers the
+ * folder.
+ */
 export async function fromNpm(name: string, version: string): Promise<string> {
   const folder = join(CLIENTS, name.replace("/", "-"));
   const manifest = join(folder, "node_modules", name, "package.json");

@@ -197,7 +197,8 @@ describe.skipIf(!isAsked)("tools (TOOLS=1)", { timeout: LONG_TEST_MS }, () => {
     const head = pull.pull.head.ref;
     await ran("git", ["clone", "--quiet", bare, work]);
     await ran("git", ["push", "--quiet", "origin", `HEAD:refs/heads/${head}`], {}, work);
-    // `gh` reads where a remote leads, so it has to be the service's name: git asks a program for it that serves the clone.
+    // `gh` reads where a remote leads, so it has to be the service's name: git asks a program for it that serves the
+    // clone.
     await ran("git", ["remote", "set-url", "origin", `git@${ENTERPRISE}:${repo}.git`], {}, work);
     await ran("git", ["config", "core.sshCommand", `sh -c 'exec git-upload-pack "$0"' ${bare}`], {}, work);
     await ran("git", ["config", "ssh.variant", "simple"], {}, work);

@@ -23,8 +23,9 @@ export const ENTERPRISE = "ghe.example.test";
 export const hasGh = spawnSync("gh", ["--version"]).status === 0;
 
 /**
- * `gh` as it is installed, with a configuration of its own. It reaches the mirror by a Unix socket, which it can be told to use
- * for whatever host: so no name needs to resolve, no port be free, and an enterprise host needs no certificate.
+ * `gh` as it is installed, with a configuration of its own. It reaches the mirror by a Unix socket, which it can be
+ * told to use for whatever host: so no name needs to resolve, no port be free, and an enterprise host needs no
+ * certificate.
  */
 export async function openGh(world: Pick<ApiWorld, "ctx" | "token">, resources: AsyncDisposableStack): Promise<Gh> {
   const home = await mkdtemp(join(tmpdir(), "tain-gh-"));
@@ -43,8 +44,8 @@ export async function ghThrough(socket: string, { home, token }: { home: string;
 }
 
 /**
- * The same at the port that `gh` expects, without any configuration; or the reason why this machine does not let it be taken.
- * Where `api.github.localhost` has no address, the mirror stands as the proxy that leads there.
+ * The same at the port that `gh` expects, without any configuration; or the reason why this machine does not let it be
+ * taken. Where `api.github.localhost` has no address, the mirror stands as the proxy that leads there.
  */
 export async function openGhAtPort80(world: ApiWorld, resources: AsyncDisposableStack): Promise<Gh | string> {
   const web = openWeb(world.ctx);

@@ -146,7 +146,9 @@ describe.each([
   );
 });
 
-/** The replaying server put its own address into texts too; those are people's words, and are served as they were read. */
+/**
+ * The replaying server put its own address into texts too; those are people's words, and are served as they were read.
+ */
 function asReplayed(recorded: Json, ctx: Context, key = ""): Json {
   if (typeof recorded === "string")
     return /url$|^href$/.test(key) ? recorded : recorded.replaceAll(GITHUB, ctx.config.upstreamUrl);
@@ -167,7 +169,9 @@ async function readByClient(ctx: Context, { method, path }: Exchange): Promise<u
 
 class RollBack extends Error {}
 
-/** Merges into an empty mirror, renders what was stored with GitHub's own address, and leaves the mirror empty again. */
+/**
+ * Merges into an empty mirror, renders what was stored with GitHub's own address, and leaves the mirror empty again.
+ */
 async function storeAndServe(ctx: Context, kind: Kind, element: Fields): Promise<Json> {
   const api = ctx.config.upstreamUrl;
   const fullName =

@@ -1,7 +1,7 @@
 /**
- * Requests that are made to hold a web process, or to have it answer 5xx: each is asked of a process as it is started in
- * production, which tells for how long it held the event loop. CORPUS=30000 asks all of them, and as many generated queries;
- * otherwise a part of them is asked.
+ * Requests that are made to hold a web process, or to have it answer 5xx: each is asked of a process as it is started
+ * in production, which tells for how long it held the event loop. CORPUS=30000 asks all of them, and as many generated
+ * queries; otherwise a part of them is asked.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";

@@ -285,7 +285,10 @@ export function nastyQueries(schema: GraphQLSchema, usual: Usual): Fuzz[] {
   );
 }
 
-/** Each field of each mutation's input with each nasty value, and the rest as it may be. @param id of something that is there */
+/**
+ * Each field of each mutation's input with each nasty value, and the rest as it may be. @param id of something that is
+ * there
+ */
 export function nastyMutations(schema: GraphQLSchema, id: string): Fuzz[] {
   return Object.values(schema.getMutationType()?.getFields() ?? {}).flatMap(({ name, args }) => {
     const type = getNamedType(args[0]?.type);

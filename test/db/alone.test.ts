@@ -1,4 +1,7 @@
-/** What must not run twice at once does not: with two processes, a killed one, one that stood still, and one that is cut off. */
+/**
+ * What must not run twice at once does not: with two processes, a killed one, one that stood still, and one that is cut
+ * off.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { alone, NotAloneError } from "../../db/alone.ts";
 import { type Database, openDatabase } from "../../db/database.ts";

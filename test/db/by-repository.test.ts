@@ -1,6 +1,6 @@
 /**
- * What is done for one repository asks no rows of another: each statement on the path of a delivery or of a read finds rows of
- * tables that are distributed by repository through its id, in joins as well.
+ * What is done for one repository asks no rows of another: each statement on the path of a delivery or of a read finds
+ * rows of tables that are distributed by repository through its id, in joins as well.
  */
 import { expect, test, vi } from "vitest";
 import { Database } from "../../db/database.ts";
@@ -34,7 +34,10 @@ interface PlanNode {
 
 const CONDITIONS = ["Index Cond", "Recheck Cond", "Filter", "Hash Cond", "Merge Cond", "Join Filter"];
 
-/** Tables of the list that a plan reads without a condition on the repository's id, in the node itself or in a join above it. */
+/**
+ * Tables of the list that a plan reads without a condition on the repository's id, in the node itself or in a join
+ * above it.
+ */
 function unbound({ Plans = [], ...node }: PlanNode, tables: ReadonlySet<string>, isJoined = false): string[] {
   const isBound = isJoined || CONDITIONS.some((name) => String(node[name] ?? "").includes("repository_id"));
   const table = node["Relation Name"];

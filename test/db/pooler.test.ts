@@ -1,4 +1,7 @@
-/** Through a pooler that lends a connection for a transaction alone, nothing that belongs to a session is left to others. */
+/**
+ * Through a pooler that lends a connection for a transaction alone, nothing that belongs to a session is left to
+ * others.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -123,7 +123,8 @@ describe.runIf(process.env.DEPLOYMENT)("what others run", () => {
     const startedAt = performance.now();
     const first = await build();
     const seconds = Math.round((performance.now() - startedAt) / 1_000);
-    // The image's own id differs: the format of Docker, which alone has health checks, keeps the name of the build's container.
+    // The image's own id differs: the format of Docker, which alone has health checks, keeps the name of the build's
+    // container.
     const layersOf = async (id: string) =>
       JSON.parse(await buildah("inspect", "--type", "image", id)).OCIv1.rootfs.diff_ids;
     const layers = await layersOf(first);
@@ -242,7 +243,10 @@ async function builderRoot(root: string): Promise<string> {
   return root;
 }
 
-/** A root with the libraries that Node.js is linked with, as the base for programs in C++ has them, and nothing to start. */
+/**
+ * A root with the libraries that Node.js is linked with, as the base for programs in C++ has them, and nothing to
+ * start.
+ */
 async function baseRoot(root: string): Promise<string> {
   await copyProgram(process.execPath, root, { libraries: true });
   for (const folder of ["tmp", "proc", "dev", "etc"]) await mkdir(join(root, folder), { recursive: true });

@@ -28,7 +28,10 @@ interface Written {
   command: string;
 }
 
-/** Every command of the pages: each line of a block marked `sh`, and what is set as code in a sentence and begins like one. */
+/**
+ * Every command of the pages: each line of a block marked `sh`, and what is set as code in a sentence and begins like
+ * one.
+ */
 const commands: Written[] = pages.flatMap((page) => {
   const text = readPage(page);
   const blocks = blocksOf(text).filter(({ language }) => language === "sh");

@@ -9,7 +9,10 @@ import { openMirror } from "../support/mirror.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { openWorld } from "../support/world.ts";
 
-/** `CHANGES=500 npm test -- test/events/chain-kill` runs it: it takes some minutes, since the middle one's clock is the real one. */
+/**
+ * `CHANGES=500 npm test -- test/events/chain-kill` runs it: it takes some minutes, since the middle one's clock is the
+ * real one.
+ */
 const CHANGES = Number(process.env.CHANGES ?? 0);
 const A_SECOND = 20;
 const KILLS = 3;

@@ -15,7 +15,10 @@ import { until } from "../support/patience.ts";
 import { startProgram } from "../support/program.ts";
 import { tell } from "./tell.ts";
 
-/** `EVENTS=50000 KILLS=100` is the proof: with processes and stores of its own, which are restarted and emptied on the way. */
+/**
+ * `EVENTS=50000 KILLS=100` is the proof: with processes and stores of its own, which are restarted and emptied on the
+ * way.
+ */
 const EVENTS = Number(process.env.EVENTS ?? 240);
 const KILLS = Number(process.env.KILLS ?? 3);
 const IS_WHOLE = process.env.KILLS !== undefined;

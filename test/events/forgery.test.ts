@@ -1,4 +1,6 @@
-/** Every way that is known to us by which a target's address may lead inward. Each is really asked for; none may arrive. */
+/**
+ * Every way that is known to us by which a target's address may lead inward. Each is really asked for; none may arrive.
+ */
 import type { LookupAddress } from "node:dns";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -225,7 +227,8 @@ test("a name that led where it may, and then leads inward, is judged again", asy
   await new Promise<void>((resolve) => inside.listen(port, "127.0.0.1", resolve));
   for (const address of INWARD_V4) {
     const inward = { address, family: 4 };
-    // At each second question, and beside an address that is allowed: then that one alone is asked, which refuses this port.
+    // At each second question, and beside an address that is allowed: then that one alone is asked, which refuses this
+    // port.
     let asked = 0;
     const url = `http://rebound.example:${port}/`;
     await refuses([url, url, url, url], () => [++asked % 2 === 1 ? outward : inward]);

@@ -1,6 +1,7 @@
 /**
- * Other people's programs, unmodified, with hooks of the mirror: `gh`, PyGithub and Probot. What is missing is installed: PyGithub
- * by Debian's apt-get for root, Probot by npm below `.tain`. So it is run when it is asked for: `npm run proofs hook-clients`.
+ * Other people's programs, unmodified, with hooks of the mirror: `gh`, PyGithub and Probot. What is missing is
+ * installed: PyGithub by Debian's apt-get for root, Probot by npm below `.tain`. So it is run when it is asked for:
+ * `npm run proofs hook-clients`.
  */
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";

@@ -1,6 +1,7 @@
 /**
- * Many targets, some of them slow, failing or dead, while processes are killed and stores go away: `npm run proofs targets`. It
- * takes stores of its own and a minute, so it is run only when it is asked for. `TARGETS=10 CHANGES=60` is a small one.
+ * Many targets, some of them slow, failing or dead, while processes are killed and stores go away: `npm run proofs
+ * targets`. It takes stores of its own and a minute, so it is run only when it is asked for. `TARGETS=10 CHANGES=60` is
+ * a small one.
  */
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
@@ -218,7 +219,9 @@ test.skipIf(process.env.TARGETS === undefined)(
     const expected = live.reduce((sum, one) => sum + wanted(one), 0);
     const accepted = live.reduce((sum, one) => sum + one.accepted, 0);
     const duplicates = accepted - expected;
-    /** What happened between an event and its repetition: the first trouble that was not over when it was first heard. */
+    /**
+     * What happened between an event and its repetition: the first trouble that was not over when it was first heard.
+     */
     const causeOf = (temper: Temper, { firstAt, at }: Receiver["again"][number]) => {
       const trouble = troubled.find((one) => one.end >= firstAt && one.begin <= at);
       return `${trouble?.name ?? "no trouble"}, ${temper}`;
@@ -253,7 +256,8 @@ test.skipIf(process.env.TARGETS === undefined)(
     expect(late.filter(({ wasAway }) => !wasAway)).toEqual([]);
     // What waits for the dead waits still.
     expect(waiting[0]?.n).toBeGreaterThanOrEqual(BAD);
-    // A killed process was sending to so many targets at most, four repositories each; so small a run is mostly troubles.
+    // A killed process was sending to so many targets at most, four repositories each; so small a run is mostly
+    // troubles.
     expect(duplicates).toBeLessThanOrEqual(isLarge ? expected * 0.001 : TARGETS * 4 * troubles.length);
   },
 );

@@ -19,7 +19,9 @@ import { SECRET, SendingWorld } from "./sending-world.ts";
 import { tell } from "./tell.ts";
 import { TitleWatch } from "./title-watch.ts";
 
-/** `READS=20000` tells of as many changes, and asks two processes about each, one of them a process of the system's own. */
+/**
+ * `READS=20000` tells of as many changes, and asks two processes about each, one of them a process of the system's own.
+ */
 const READS = Number(process.env.READS ?? 25);
 const READ_MS = Math.max(PATIENCE_MS, 1_000 * READS);
 

@@ -1,4 +1,7 @@
-/** Asks web processes for the title of a repository's first issue, which is the number of the last change that is told of. */
+/**
+ * Asks web processes for the title of a repository's first issue, which is the number of the last change that is told
+ * of.
+ */
 export class TitleWatch {
   /** What was shown that is older than what was told, in words. */
   readonly behind: string[] = [];

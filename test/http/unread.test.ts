@@ -11,7 +11,10 @@ const MIB = 1024 * 1024;
 /** More than the buffers of both ends of a connection take. */
 const LONG = Buffer.alloc(64 * MIB, "x");
 
-/** A server whose answers may stay unread for a moment only, and a connection to it. `gone` settles once an answer was broken off. */
+/**
+ * A server whose answers may stay unread for a moment only, and a connection to it. `gone` settles once an answer was
+ * broken off.
+ */
 async function openConnection(
   body: Buffer,
   resources: AsyncDisposableStack,

@@ -84,7 +84,10 @@ export class Home implements AsyncDisposable {
     return new Home(path, { ...clean, ...env });
   }
 
-  /** Another home with what is in this one, whose launchers have ended: to make a cluster is half of what a first start costs. */
+  /**
+   * Another home with what is in this one, whose launchers have ended: to make a cluster is half of what a first start
+   * costs.
+   */
   async copy(): Promise<Home> {
     const path = await newPlace();
     // Keeps whose files they are.

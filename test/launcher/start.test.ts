@@ -41,7 +41,8 @@ test("start gives the app its stores on Node 26 and, asked to stop, ends the app
       app.DATABASE_URL,
       "select current_database() as database, lower('ÉÖ') as lower, array(select * from unnest('{é,a,Z}'::text[]) x order by x) as sorted",
     ),
-    // As C.UTF-8 has it, by whatever name this Postgres knows it: letters beyond ASCII are letters, and sorted by their numbers.
+    // As C.UTF-8 has it, by whatever name this Postgres knows it: letters beyond ASCII are letters, and sorted by their
+    // numbers.
   ).toEqual([{ database: "tain", lower: "éö", sorted: ["Z", "a", "é"] }]);
 
   const stores = await home.json("stores.json");

@@ -12,8 +12,8 @@ export interface Caller {
   /** Null: none is shown. */
   token: string | null;
   /**
-   * A token of upstream's that is shown there what this caller is shown here; null: a caller without one. A token of ours
-   * sees what the mirror's token sees in the repositories that it is for, and what is public.
+   * A token of upstream's that is shown there what this caller is shown here; null: a caller without one. A token of
+   * ours sees what the mirror's token sees in the repositories that it is for, and what is public.
    */
   standsFor(place: Place | null): string | null;
   /** No token at all, or one that is none any more: every answer is a refusal. */

@@ -110,7 +110,9 @@ class Truths {
   }
 }
 
-/** GitHub docs, "Permissions required for fine-grained personal access tokens": the search for labels takes metadata. */
+/**
+ * GitHub docs, "Permissions required for fine-grained personal access tokens": the search for labels takes metadata.
+ */
 const LABELS_FOR_METADATA = "/search/labels";
 
 /** Whether an answer to the question may tell the mark, which is `place kind`. */

@@ -1,6 +1,7 @@
 /**
- * Who is shown what of upstream's answers that are only forwarded and kept for all: every kind of caller, every visibility and
- * every kind of route, each asked twice in each of two processes. Upstream is asked the same with the same token at that moment.
+ * Who is shown what of upstream's answers that are only forwarded and kept for all: every kind of caller, every
+ * visibility and every kind of route, each asked twice in each of two processes. Upstream is asked the same with the
+ * same token at that moment.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
@@ -65,7 +66,9 @@ interface Cell {
   question: Question;
 }
 
-/** Some of the questions, of all callers, each of whom is at times the first to ask. @param part one of so many is asked */
+/**
+ * Some of the questions, of all callers, each of whom is at times the first to ask. @param part one of so many is asked
+ */
 function cellsOf(places: readonly Place[], part: number): Cell[] {
   const rows = places.flatMap((place) => questionsOf(place).map((question) => ({ place, question })));
   return sampled(rows, process.env.MATRIX === undefined ? part : undefined).flatMap((row, at) =>
@@ -103,7 +106,8 @@ function wrongWith(
   const isShown = ours.status < 400 && ours.text !== "";
   const isAllowed = accessOf(world.api, caller, place).metadata;
   if (caller.isRefused) return ours.status < 400 ? [`it is answered ${ours.status}`] : [];
-  // As with what is mirrored: who saw a private repository is believed for a while, and upstream's word counts after that.
+  // As with what is mirrored: who saw a private repository is believed for a while, and upstream's word counts after
+  // that.
   if (!isTold && place.name === "moved") return [];
   const wrong: string[] = [];
   if (!isAllowed && (isShown || marksIn(ours.text).length > 0))

@@ -1,6 +1,7 @@
 /**
- * Who sees what: every kind of caller, every visibility and every operation, each question asked twice. Upstream is asked
- * the same with the same token, and its access rule bounds every answer. MATRIX=1 asks every cell, MATRIX=5 every fifth.
+ * Who sees what: every kind of caller, every visibility and every operation, each question asked twice. Upstream is
+ * asked the same with the same token, and its access rule bounds every answer. MATRIX=1 asks every cell, MATRIX=5 every
+ * fifth.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { apiSchema } from "../../src/api/graphql/schema.ts";

@@ -22,8 +22,8 @@ const FIRST: Readonly<Record<PlaceName, Visibility>> = {
 };
 
 /**
- * What a mark belongs to: the repository, an issue, a pull request, what comes with either of these, a check run, a status of a
- * commit, a release, or the draft of one.
+ * What a mark belongs to: the repository, an issue, a pull request, what comes with either of these, a check run, a
+ * status of a commit, a release, or the draft of one.
  */
 const KINDS = ["home", "case", "patch", "tag", "run", "state", "news", "draft"] as const;
 export type MarkKind = (typeof KINDS)[number];

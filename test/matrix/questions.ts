@@ -25,10 +25,10 @@ export interface Question {
   path: string;
   body?: string;
   /**
-   * What the answer is held to beside the bounds of the access rule. "upstream": what upstream answers. "rule", where its
-   * stand-in has no such operation: what our token for all is shown, as far as the rule allows it. "bounds": nothing more,
-   * because the answer tells of the caller. "unknown": upstream's answer to those who see the repository, and to others the
-   * answer about one that does not exist, which may be that we do not serve it.
+   * What the answer is held to beside the bounds of the access rule. "upstream": what upstream answers. "rule", where
+   * its stand-in has no such operation: what our token for all is shown, as far as the rule allows it. "bounds":
+   * nothing more, because the answer tells of the caller. "unknown": upstream's answer to those who see the repository,
+   * and to others the answer about one that does not exist, which may be that we do not serve it.
    */
   truth: "upstream" | "unknown" | "rule" | "bounds";
 }

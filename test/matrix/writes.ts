@@ -7,8 +7,8 @@ import type { MatrixWorld } from "./matrix-world.ts";
 import { marksIn, type Place } from "./places.ts";
 
 /**
- * Upstream refuses these with an empty body, whoever may write: so both sides can be asked. An issue's labels are not among
- * them: to add none is no fault.
+ * Upstream refuses these with an empty body, whoever may write: so both sides can be asked. An issue's labels are not
+ * among them: to add none is no fault.
  */
 const HARMLESS = /^POST \S*\/(issues|comments|(?<!issues\/\d+\/)labels|milestones|pulls)$/;
 

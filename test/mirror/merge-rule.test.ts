@@ -32,8 +32,8 @@ const history = fc
   });
 
 /**
- * Sightings of a history, each somewhat late: webhooks without `closed_by`, whole reads, and partial ones. A webhook of the
- * other side of a pull request tells the time as well.
+ * Sightings of a history, each somewhat late: webhooks without `closed_by`, whole reads, and partial ones. A webhook of
+ * the other side of a pull request tells the time as well.
  */
 const sightings = (versions: Version[]) =>
   fc.array(
@@ -128,7 +128,10 @@ test("where no two changes share a second, the order of arrival does not matter"
   );
 });
 
-/** What happens to one resource: at `at` upstream changes it, a webhook of a change arrives, or a replica is read. In ms. */
+/**
+ * What happens to one resource: at `at` upstream changes it, a webhook of a change arrives, or a replica is read. In
+ * ms.
+ */
 const life = fc
   .array(
     fc.record({

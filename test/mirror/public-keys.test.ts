@@ -11,8 +11,8 @@ const MIRRORED =
 const OWN_WORDS = ["issue_field_values", "custom_properties"];
 
 /**
- * Those of them that are there only for some of those who see the resource: administrators of the repository, owners and
- * members of the organisation, and the account itself. The last ones say what protects a branch.
+ * Those of them that are there only for some of those who see the resource: administrators of the repository, owners
+ * and members of the organisation, and the account itself. The last ones say what protects a branch.
  */
 const HELD_BACK = `
   allow_rebase_merge temp_clone_token allow_squash_merge allow_auto_merge delete_branch_on_merge allow_update_branch

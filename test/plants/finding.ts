@@ -69,7 +69,9 @@ export async function findFailure(
   }
 }
 
-/** The first test of a report that failed, or the file whose preparation did. Pure. @throws Error when it tells of none */
+/**
+ * The first test of a report that failed, or the file whose preparation did. Pure. @throws Error when it tells of none
+ */
 export function failureIn({ testResults }: Report, root: string): Failure {
   for (const { name, assertionResults } of testResults) {
     const failed = assertionResults.find(({ status }) => status === "failed");

@@ -118,9 +118,9 @@ async function flood(url: string, requests: number) {
 }
 
 /**
- * Each reading is of what is in use, once garbage is collected. How much garbage lies about meanwhile depends on the machine: V8
- * begins to collect once there are 64 MiB of it, and more arrives until it has. So of all that is resident no more is asked than that
- * most of what was sent is never in memory together.
+ * Each reading is of what is in use, once garbage is collected. How much garbage lies about meanwhile depends on the
+ * machine: V8 begins to collect once there are 64 MiB of it, and more arrives until it has. So of all that is resident
+ * no more is asked than that most of what was sent is never in memory together.
  */
 test("eight hundred slow, huge, unsigned and half-sent requests keep no signed delivery out, nor fill memory or log", async () => {
   const env = { ...world.env, LOG_LEVEL: "info", WEBHOOK_BODIES_SIZE: `${BUDGET / MB}MB`, WEBHOOK_BODY_TIMEOUT: "10m" };

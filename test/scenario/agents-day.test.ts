@@ -1,4 +1,7 @@
-/** What agents cost that poll pull requests and their checks while builds run: with Tain, and without it. By upstream's own meter. */
+/**
+ * What agents cost that poll pull requests and their checks while builds run: with Tain, and without it. By upstream's
+ * own meter.
+ */
 import { expect, test } from "vitest";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -16,7 +19,9 @@ import { printFigures } from "../support/figures.ts";
 import { until } from "../support/patience.ts";
 import { openWorld } from "../support/world.ts";
 
-/** `AGENTS=40 npm test -- test/scenario/agents-day` plays a whole hour with 50 pull requests, `MINUTES=10` a part of it. */
+/**
+ * `AGENTS=40 npm test -- test/scenario/agents-day` plays a whole hour with 50 pull requests, `MINUTES=10` a part of it.
+ */
 const AGENTS = Number(process.env.AGENTS ?? 2);
 const isWhole = process.env.AGENTS !== undefined;
 const PULLS = isWhole ? 50 : 5;
@@ -128,7 +133,8 @@ test(
           });
           lateness.push(performance.now() - endedAt);
         });
-      // They look at once, before the mirror has read what is new; not all in one moment, which no machine of two cores bears.
+      // They look at once, before the mirror has read what is new; not all in one moment, which no machine of two cores
+      // bears.
       const looking = agents.filter((_, at) => Math.floor(at / 2) % STEPS === step % STEPS);
       const polling = Array.from({ length: AT_ONCE }, async (_, start) => {
         for (let at = start; at < looking.length; at += AT_ONCE) await look(looking[at]);

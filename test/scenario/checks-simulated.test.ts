@@ -10,7 +10,8 @@ import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld } from "../support/world.ts";
 
-// The same as `checks.test.ts` shows part by part, against an upstream that has checks of its own: each answer is upstream's.
+// The same as `checks.test.ts` shows part by part, against an upstream that has checks of its own: each answer is
+// upstream's.
 
 const ROLLUP = `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) {
   pullRequest(number: $number) { statusCheckRollup { state contexts(first: 50) { totalCount checkRunCount statusContextCount

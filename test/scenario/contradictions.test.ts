@@ -1,4 +1,6 @@
-/** What contradicts itself within one second is asked of upstream once, together with all else that is due, for a point. */
+/**
+ * What contradicts itself within one second is asked of upstream once, together with all else that is due, for a point.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";

@@ -1,4 +1,6 @@
-/** What upstream is asked because of its own webhooks, by its own meter: one token, the real limits, replicas that lag. */
+/**
+ * What upstream is asked because of its own webhooks, by its own meter: one token, the real limits, replicas that lag.
+ */
 import type { Job } from "bullmq";
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
@@ -296,7 +298,8 @@ test.each([
     });
     expect(differences).toEqual([]);
     expect(reading.primaryLimited + reading.secondaryLimited).toBe(0);
-    // A minute is too short to gather much in. Upstream's clock runs with ours, so a slow machine has more moments to ask at.
+    // A minute is too short to gather much in. Upstream's clock runs with ours, so a slow machine has more moments to
+    // ask at.
     expect(because.rest / all).toBeLessThanOrEqual(wantsHour ? 0.02 : 0.05);
     expect(because.points / all).toBeLessThanOrEqual(wantsHour ? 0.02 : 0.1);
   },

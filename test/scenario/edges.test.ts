@@ -1,4 +1,7 @@
-/** A web process near its readers, over a replica: what it shows, what it passes on, and what is left of it without the centre. */
+/**
+ * A web process near its readers, over a replica: what it shows, what it passes on, and what is left of it without the
+ * centre.
+ */
 import { expect, onTestFinished, test } from "vitest";
 import { parseConfig } from "../../src/config.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -12,7 +15,10 @@ import { openReplicated } from "../support/replicas.ts";
 import { openWorld } from "../support/world.ts";
 import { asOperator, type Body } from "./replica-world.ts";
 
-/** `npm run proofs edges` has more. While the edge is cut off there are as many writes at the centre, and as many at the edge afterwards. */
+/**
+ * `npm run proofs edges` has more. While the edge is cut off there are as many writes at the centre, and as many at the
+ * edge afterwards.
+ */
 const WRITES = Number(process.env.WRITES ?? 2);
 const CUTS = Number(process.env.CUTS ?? 1);
 

@@ -1,4 +1,6 @@
-/** The primary is lost and a replica promoted: what was acknowledged is there, and nothing of a lost future is shown. */
+/**
+ * The primary is lost and a replica promoted: what was acknowledged is there, and nothing of a lost future is shown.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { sql } from "../../db/sql.ts";

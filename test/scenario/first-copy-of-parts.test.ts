@@ -1,4 +1,7 @@
-/** What the first copy of commits, files, threads, checks, releases, branches and tags costs by upstream's own meter, beside the floor of docs/quota.md; and a second one. */
+/**
+ * What the first copy of commits, files, threads, checks, releases, branches and tags costs by upstream's own meter,
+ * beside the floor of docs/quota.md; and a second one.
+ */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { registerHook } from "../../src/cli/hooks/repository-hooks.ts";
@@ -161,8 +164,9 @@ test(
     ]);
     expect(once.requests, JSON.stringify(once.routes)).toBeLessThanOrEqual(Math.ceil(floor * MOST));
     expect(again.requests, JSON.stringify(again.routes)).toBe(0);
-    // The sums of checks, the lengths of lists and how threads stand, each time that they are confirmed. Of threads the least that a query is
-    // charged, and what those of 25 pull requests have less than the longest of them, come to a fifth.
+    // The sums of checks, the lengths of lists and how threads stand, each time that they are confirmed. Of threads the
+    // least that a query is charged, and what those of 25 pull requests have less than the longest of them, come to a
+    // fifth.
     const confirmed = ({ rounds }: typeof once) => 3 * rounds * pages(open.length);
     expect(once.points).toBeLessThanOrEqual(confirmed(once) + Math.ceil(1.2 * threadPoints) + 2);
     expect(again.points).toBe(0);

@@ -295,7 +295,8 @@ test.each([
       ["a repository renamed", (_, repository) => ({ op: "renameRepository", repository, name: "renamed" })],
       ["a repository archived", (_, repository) => ({ op: "archiveRepository", repository })],
     ];
-    // The first is the busiest by far, and what is archived cannot change. What can happen in few repositories has the first choice.
+    // The first is the busiest by far, and what is archived cannot change. What can happen in few repositories has the
+    // first choice.
     const left = new Set(repositories.slice(1).filter(({ archived }) => !archived));
     const candidates = ([, of]: (typeof kinds)[number]) =>
       [...left].filter((one) => of(one, simulator.world.fullName(one)) !== null);

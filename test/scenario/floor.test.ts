@@ -41,8 +41,8 @@ test.each([
 ])(
   "where a connection that is only counted $reading, a repository is copied whole for hardly more than upstream's rules make the least, and again for nothing",
   async ({ chargeCounts, size, pointsOf }) => {
-    // The repository by its name, and a few samples each of reviews and merges by accounts that are gone; how much there is,
-    // and what can be merged.
+    // The repository by its name, and a few samples each of reviews and merges by accounts that are gone; how much
+    // there is, and what can be merged.
     const first = { rest: floorOf(size).requests + 1 + 10, points: pointsOf(size) + 2 };
     await copyTwice(size, chargeCounts, {
       first,

@@ -12,8 +12,8 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 const PULLS = 40;
 
 /**
- * A copy of forty pull requests, each with a review by an account that is gone, and merged by one. REST shows the account
- * as `isGhost` says by the place in the order of creation: as the ghost, or as null.
+ * A copy of forty pull requests, each with a review by an account that is gone, and merged by one. REST shows the
+ * account as `isGhost` says by the place in the order of creation: as the ghost, or as null.
  */
 async function openCopied(isGhost: (place: number) => boolean): Promise<TestWorld> {
   const world = await openWorld({

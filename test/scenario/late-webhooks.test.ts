@@ -218,7 +218,8 @@ async function openClosing() {
       await simulator.quiet();
       pass(2_000);
       editPull(simulator.world, by, pull, { state: "closed" });
-      await world.settle(); // Webhooks of one moment come in any order, and the last is believed for the repository's figures.
+      // Webhooks of one moment come in any order, and the last is believed for the repository's figures.
+      await world.settle();
       editIssue(simulator.world, by, issue, { state: "closed" });
       await world.settle();
     },

@@ -133,7 +133,8 @@ const cases: Case[] = [
     isAudited: true,
     happen: ({ change, first, second, name }) =>
       change({ op: "transferIssue", repository: name(first), number: issueOf(first).number, to: name(second) }),
-    // GitHub docs: an issue that was transferred is answered with 301 to where it is; its comments' old address with 404.
+    // GitHub docs: an issue that was transferred is answered with 301 to where it is; its comments' old address with
+    // 404.
     shows: async ({ world, first, second, name }) => {
       const [number] = [...first.rows.tombstones.keys()];
       const headers = { authorization: `token ${world.token}`, "user-agent": "test" };

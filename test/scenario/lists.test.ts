@@ -12,7 +12,8 @@ import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { mirrorFirst, passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-// Lists that are held whole, from the webhook to the answer. Each answer is upstream's, and it is known whether upstream was asked.
+// Lists that are held whole, from the webhook to the answer. Each answer is upstream's, and it is known whether
+// upstream was asked.
 
 let world: TestWorld;
 let repository: Repository;

@@ -1,6 +1,6 @@
 /**
- * What very many repositories cost: an idle hour by the schedule's own rates, a delivery, a read. Two mirrors, one ten times the
- * other, stand in the same Postgres and are measured in turns, so that a busy machine does the same to both.
+ * What very many repositories cost: an idle hour by the schedule's own rates, a delivery, a read. Two mirrors, one ten
+ * times the other, stand in the same Postgres and are measured in turns, so that a busy machine does the same to both.
  */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
@@ -67,7 +67,8 @@ async function costOf(
   const { ctx, simulator } = many.world;
   const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await ctx.redis.info("stats"))?.[1]);
   await prepare();
-  // As autovacuum does, which is off here: entries of rows that were changed before would be counted, and whole tables be read for want of statistics.
+  // As autovacuum does, which is off here: entries of rows that were changed before would be counted, and whole tables
+  // be read for want of statistics.
   await ctx.db.query(sql`vacuum (analyze) sweeps, repository_syncs, hook_checks, validators`);
   simulator.meter.reset();
   const before = await commands();
@@ -96,7 +97,10 @@ const eachShard =
 const sweepAll = eachShard(sweep);
 const checkAll = eachShard(checkDeliveries);
 
-/** Lets the repositories' own fields be due, and no list: those are asked for at the pace that upstream allows, however many there are. */
+/**
+ * Lets the repositories' own fields be due, and no list: those are asked for at the pace that upstream allows, however
+ * many there are.
+ */
 async function makeDue({ world }: ManyRepositories): Promise<void> {
   world.advance(2 * world.ctx.config.sweepIntervalMs);
   const now = world.ctx.clock.now();

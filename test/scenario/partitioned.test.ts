@@ -10,7 +10,9 @@ import { openWorld } from "../support/world.ts";
 
 const PARTITIONS = 4;
 
-/** Makes each table whose keys all lead with `repository_id` one of several partitions by its hash. Answers their names. */
+/**
+ * Makes each table whose keys all lead with `repository_id` one of several partitions by its hash. Answers their names.
+ */
 async function divide(url: string): Promise<string[]> {
   const client = await connectTo(url);
   const { rows } = await client.query<{ name: string; triggers: string[] }>(`

@@ -1,4 +1,6 @@
-/** A repository that upstream stops showing may have been hidden by its owner: so nobody is shown it on our word alone. */
+/**
+ * A repository that upstream stops showing may have been hidden by its owner: so nobody is shown it on our word alone.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { setVisibility } from "../../src/simulator/changes/repositories.ts";

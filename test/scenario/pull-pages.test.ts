@@ -21,7 +21,9 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 
 const PULLS = 300;
 
-/** A page of pull requests that was asked for: of what size, and for how many points; "too heavy" if it was refused so. */
+/**
+ * A page of pull requests that was asked for: of what size, and for how many points; "too heavy" if it was refused so.
+ */
 type AskedPage = [size: number, cost: number | null | "too heavy"];
 
 async function openMirrorOf({ chargeCounts }: { chargeCounts: boolean }): Promise<TestWorld> {
@@ -85,7 +87,10 @@ function overheard(ctx: Context, hear: (page: AskedPage) => void): Context {
   return { ...ctx, upstream: listening };
 }
 
-/** Runs it in a context of its own, as another process would; stops it after the first page of pull requests if asked to. */
+/**
+ * Runs it in a context of its own, as another process would; stops it after the first page of pull requests if asked
+ * to.
+ */
 async function pagesOf(
   world: TestWorld,
   run: (ctx: Context, signal: AbortSignal) => Promise<unknown>,
@@ -286,7 +291,8 @@ async function measureCopy(by: "learns" | "knows"): Promise<{ points: number; re
       insert into graphql_sizes (repository_id, query, size, proved, is_retreating, answered, wait, learnt_at)
         select ${repositoryId}, query, 25, 25, false, 1, 1000000, now()
           from unnest(array['pull pages', 'single pulls', 'mergeability']) as query`);
-  // As the service in a tenth of its time: it gives up after ten seconds, and a page that it can bear takes half of that.
+  // As the service in a tenth of its time: it gives up after ten seconds, and a page that it can bear takes half of
+  // that.
   simulator.setFaults({
     graphql: { timeoutAtWork: 25, timeoutMs: 500 },
     http: [{ match: "POST /graphql", kind: "slow", delayMs: 500 }],

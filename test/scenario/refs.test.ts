@@ -14,7 +14,8 @@ import { forge } from "../support/forging.ts";
 import { passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-// Branches and tags, from the push to the answer. Each answer is upstream's, and it is known whether upstream was asked.
+// Branches and tags, from the push to the answer. Each answer is upstream's, and it is known whether upstream was
+// asked.
 
 let world: TestWorld;
 let repository: Repository;

@@ -128,8 +128,8 @@ function shareTown(): () => Town {
 const MISSING: ReadAnswer = { kind: "missing", status: 404, message: "Not Found" };
 
 /**
- * Runs the job and removes the repository behind upstream's `nth` answer. Answers what was asked of upstream after that, and
- * whether there was an `nth` answer at all.
+ * Runs the job and removes the repository behind upstream's `nth` answer. Answers what was asked of upstream after
+ * that, and whether there was an `nth` answer at all.
  */
 async function removeBehind(
   { ctx, world, repositoryId, wish }: Town,

@@ -1,4 +1,7 @@
-/** Several web processes behind a pooler, with replicas: each shows every change from the moment on at which it is committed. */
+/**
+ * Several web processes behind a pooler, with replicas: each shows every change from the moment on at which it is
+ * committed.
+ */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +11,10 @@ import { hasPooler, openPooler, type Pooler } from "../support/pooler.ts";
 import { openReplicated, type Replicated } from "../support/replicas.ts";
 import { asOperator, type Body, openProcesses, openRetitling, standingsOf } from "./replica-world.ts";
 
-/** `CHANGES=40 npm test -- test/scenario/replicas.test.ts`; at each change `test/db/replicas.test.ts` holds what it rests on. */
+/**
+ * `CHANGES=40 npm test -- test/scenario/replicas.test.ts`; at each change `test/db/replicas.test.ts` holds what it
+ * rests on.
+ */
 const CHANGES = Number(process.env.CHANGES ?? 0);
 const reason = CHANGES > 0 ? "" : "(skipped: CHANGES says how many)";
 const PROCESSES = 4;

@@ -31,7 +31,10 @@ async function openPull() {
     (simulator.world.clock as SettableClock).advance(ms);
   };
   pass(60_000);
-  /** The deliveries that wait once this has happened, the making of a comment before its deletion: sent at once, they come in any order. */
+  /**
+   * The deliveries that wait once this has happened, the making of a comment before its deletion: sent at once, they
+   * come in any order.
+   */
   const received = async (change: () => void): Promise<string[]> => {
     change();
     await simulator.quiet();

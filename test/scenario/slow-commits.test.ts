@@ -1,4 +1,7 @@
-/** Where each commit waits for a synchronous replica, two workers apply more than one, and wait for each other only to be heard. */
+/**
+ * Where each commit waits for a synchronous replica, two workers apply more than one, and wait for each other only to
+ * be heard.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { listen } from "../../db/announcement.ts";

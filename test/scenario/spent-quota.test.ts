@@ -27,7 +27,9 @@ interface Spent extends AsyncDisposable {
   begin(): Promise<void>;
 }
 
-/** Repositories that wait to be copied by worker processes, over a token that has `limit` requests and points an hour. */
+/**
+ * Repositories that wait to be copied by worker processes, over a token that has `limit` requests and points an hour.
+ */
 async function openBacklog({ limit, repositories }: { limit: number; repositories: number }): Promise<Spent> {
   const resources = new AsyncDisposableStack();
   const env: NodeJS.ProcessEnv = {};

@@ -10,8 +10,8 @@ import { type Ended, family, isAlive, type Run, Tain } from "../cli/tain.ts";
 import { tain as tainHere } from "../cli/tain-on.ts";
 import { until } from "../support/patience.ts";
 
-// Upstream is given, as it is outside of the demonstration; here the simulator plays it. Each test goes on where the one
-// before it stopped.
+// Upstream is given, as it is outside of the demonstration; here the simulator plays it. Each test goes on where the
+// one before it stopped.
 const TOKEN = "ghp_upstreamTokenOfTheTests";
 let simulator: Simulator;
 let names: string[];

@@ -89,8 +89,8 @@ test(
 
     for (const [name, program] of Object.entries(programs))
       expect(program.hasExited, `${name}: ${JSON.stringify(program.lines.slice(-5))}`).toBe(false);
-    // Two Redis outages, two of Postgres; the worker has two connections to Redis. A job whose lock has ended, on a machine
-    // that is slow, is told by itself.
+    // Two Redis outages, two of Postgres; the worker has two connections to Redis. A job whose lock has ended, on a
+    // machine that is slow, is told by itself.
     const most = (line: string) => (line.includes("takes it over") ? all.size : line.includes("Refreshes") ? 10 : 6);
     for (const [name, program] of Object.entries(programs)) {
       for (const [line, count] of Object.entries(tallied(program)))
@@ -157,7 +157,10 @@ function redeliver(simulator: Simulator, ids: bigint[]): void {
   }
 }
 
-/** Waits until all of these are settled, checks that each was worked on once and none failed, and answers how many there are. */
+/**
+ * Waits until all of these are settled, checks that each was worked on once and none failed, and answers how many there
+ * are.
+ */
 async function settled(world: TestWorld, guids: Set<string>): Promise<number> {
   const settledRows = async () => {
     const rows = await world.ctx.db.query<{ guid: string; status: string; attempts: number }>(sql`

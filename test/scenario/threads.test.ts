@@ -16,7 +16,8 @@ import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { mirrorFirst, passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-// Threads of review comments, from the webhook to the answer. Each answer is upstream's, and it is known whether upstream was asked.
+// Threads of review comments, from the webhook to the answer. Each answer is upstream's, and it is known whether
+// upstream was asked.
 
 let world: TestWorld;
 let repository: Repository;
@@ -108,8 +109,8 @@ test("the threads of every pull request are here as upstream shows them, for har
     Object.values(callers).reduce((sum, { core }) => sum + (core?.charged ?? 0), 0),
     JSON.stringify(routes),
   ).toBe(0);
-  // A request for each list of threads and for the first comment of each thread, a hundred to the point: one for open pull requests, and
-  // one for the others. One more confirms the open ones.
+  // A request for each list of threads and for the first comment of each thread, a hundred to the point: one for open
+  // pull requests, and one for the others. One more confirms the open ones.
   expect(Object.values(callers).reduce((sum, { graphql }) => sum + (graphql?.points ?? 0), 0)).toBeLessThanOrEqual(3);
   const all = pullsOf([repository]);
   expect(all.filter((one) => reviewThreads(one).length > 0).length).toBeGreaterThan(2);

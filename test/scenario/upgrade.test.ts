@@ -26,7 +26,10 @@ const checkout = fileURLToPath(new URL("../../", import.meta.url));
 interface Earlier {
   name: string;
   commit: string;
-  /** Whether it asks if it may work beside a newer schema. One that does not is unready there, and its workers are stopped first. */
+  /**
+   * Whether it asks if it may work beside a newer schema. One that does not is unready there, and its workers are
+   * stopped first.
+   */
   asks: boolean;
   /** Whether this checkout's packages do for it. */
   sharesPackages: boolean;
@@ -250,7 +253,9 @@ interface Reading {
   signal: AbortSignal;
 }
 
-/** Begins PER_SECOND reads in a second, until the signal comes. `time.part` says in which part of the way a read falls. */
+/**
+ * Begins PER_SECOND reads in a second, until the signal comes. `time.part` says in which part of the way a read falls.
+ */
 function readOn({ url, names, token, problems, signal }: Reading) {
   const agent = new Agent({ connections: 50 });
   const took: number[] = [];

@@ -22,8 +22,8 @@ const REPOSITORIES = Number(process.env.UPKEEP_REPOSITORIES ?? 4);
 const ROWS = Number(process.env.UPKEEP_ROWS ?? 4_000);
 
 /**
- * Lists and hooks are asked for at the pace that upstream allows, however many there are: of so many repositories they are due. All
- * repositories are looked at for what changed in them.
+ * Lists and hooks are asked for at the pace that upstream allows, however many there are: of so many repositories they
+ * are due. All repositories are looked at for what changed in them.
  */
 const ASKED = Math.min(100, REPOSITORIES - 1);
 
@@ -45,7 +45,10 @@ interface Measured {
   turns: number;
 }
 
-/** A mirror with as many rows as a busy year leaves. `asked`: the repositories of which upstream has something to be asked. */
+/**
+ * A mirror with as many rows as a busy year leaves. `asked`: the repositories of which upstream has something to be
+ * asked.
+ */
 async function openFilled(): Promise<{ world: TestWorld; asked: readonly number[] }> {
   const { world, ids } = await openManyRepositories({ repositories: REPOSITORIES, rows: ROWS });
   const asked = ids.slice(-ASKED);
@@ -68,7 +71,10 @@ async function openFilled(): Promise<{ world: TestWorld; asked: readonly number[
   return { world, asked };
 }
 
-/** An idle backend tells what it has read up to ten seconds later, so into somebody else's figures; one that ends tells it at once. */
+/**
+ * An idle backend tells what it has read up to ten seconds later, so into somebody else's figures; one that ends tells
+ * it at once.
+ */
 async function countAllSoFar(url: string): Promise<void> {
   const observer = openDatabase(url, { maxConnections: 1, applicationName: "tain observer" });
   try {

@@ -1,10 +1,11 @@
 /**
  * One time for all processes of a simulation. The file can put it forward: it is real time plus what the file
- * says, in ms. Loaded before a program (`node --import`), it gives that program this time; the program knows nothing of it.
+ * says, in ms. Loaded before a program (`node --import`), it gives that program this time; the program knows nothing of
+ * it.
  *
  * Only the date moves. Timers, time-outs and what Redis and Postgres measure by themselves stay real, as they must: the
- * machine does not become faster. All processes see a step at the same instant, so it is no drift between clocks. Each may be
- * wrong by a little of its own, which never changes.
+ * machine does not become faster. All processes see a step at the same instant, so it is no drift between clocks. Each
+ * may be wrong by a little of its own, which never changes.
  */
 
 import { closeSync, openSync, readSync, writeFileSync, writeSync } from "node:fs";

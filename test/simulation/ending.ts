@@ -101,8 +101,8 @@ export class Ending {
   }
 
   /**
-   * Lets time go by until nothing is left. `left` says what is; it is asked again and again, since what is waited for happens in
-   * other processes.
+   * Lets time go by until nothing is left. `left` says what is; it is asked again and again, since what is waited for
+   * happens in other processes.
    */
   async until(what: string, left: () => Promise<string | null>, stepMs: number): Promise<void> {
     const { clock, simulator } = this.#stage;
@@ -137,7 +137,10 @@ export class Ending {
     );
   }
 
-  /** Null: Redis did not answer in time, as on a machine that stood still for seconds. `#until` asks again, while it has patience. */
+  /**
+   * Null: Redis did not answer in time, as on a machine that stood still for seconds. `#until` asks again, while it has
+   * patience.
+   */
   async #queueCounts(): Promise<Record<string, QueueCounts> | null> {
     try {
       return await queueCounts(this.#stage.ctx);

@@ -1,4 +1,7 @@
-/** What upstream showed of each issue, and from when on: by it an answer of the mirror can be held to what it says of its age. */
+/**
+ * What upstream showed of each issue, and from when on: by it an answer of the mirror can be held to what it says of
+ * its age.
+ */
 import type { Issue, Repository } from "../../src/simulator/records.ts";
 
 /** What webhooks and catch-ups tell of every issue, as REST has it. */

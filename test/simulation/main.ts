@@ -1,4 +1,7 @@
-/** `npm run simulate`: plays seeds against the mirror's own processes, and says for each whether the mirror became equal. */
+/**
+ * `npm run simulate`: plays seeds against the mirror's own processes, and says for each whether the mirror became
+ * equal.
+ */
 
 import { mkdirSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";

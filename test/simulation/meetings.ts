@@ -1,6 +1,6 @@
 /**
- * Changes that meet: in workers that apply them at once, or with reads by replicas that are behind. Nothing that comes later puts right
- * what comes of them, so each stays visible until the mirror is compared.
+ * Changes that meet: in workers that apply them at once, or with reads by replicas that are behind. Nothing that comes
+ * later puts right what comes of them, so each stays visible until the mirror is compared.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "../../db/sql.ts";
@@ -90,8 +90,8 @@ export class Meetings {
   }
 
   /**
-   * The mirror is about to ask about contradictions. Just then the same rows change again, and comments among them are deleted.
-   * The replica that answers may show them as they were before, in between or after.
+   * The mirror is about to ask about contradictions. Just then the same rows change again, and comments among them are
+   * deleted. The replica that answers may show them as they were before, in between or after.
    */
   async #withReads(lagMs: number): Promise<void> {
     this.#weather({ lagMs });
@@ -134,7 +134,10 @@ export class Meetings {
     await this.#isApplied();
   }
 
-  /** Their webhooks were applied, and no replica is so far behind that a mirror may believe it. Upstream is asked again, so it passes. */
+  /**
+   * Their webhooks were applied, and no replica is so far behind that a mirror may believe it. Upstream is asked again,
+   * so it passes.
+   */
   async #noteRisen(deleted: readonly Comment[]): Promise<void> {
     const ids = sql.array(
       deleted.map(({ id }) => id),
@@ -147,7 +150,10 @@ export class Meetings {
     );
   }
 
-  /** Rows of the first page move to the end while the second is asked for. Those that no page has shown are too old for the next catch-up. */
+  /**
+   * Rows of the first page move to the end while the second is asked for. Those that no page has shown are too old for
+   * the next catch-up.
+   */
   async #betweenPages(): Promise<void> {
     const { simulator, clock } = this.#stage;
     this.#weather({});
@@ -172,7 +178,9 @@ export class Meetings {
     }
   }
 
-  /** Each second has two changes, and a replica that is behind shows the state between those of one of these seconds. */
+  /**
+   * Each second has two changes, and a replica that is behind shows the state between those of one of these seconds.
+   */
   async #withinMoments(lagMs: number): Promise<void> {
     this.#weather({ lagMs, webhooks: { drop: 1 } });
     const issues = this.#open().map((one) => this.#some(allOf(one), 2 * MOMENTS));

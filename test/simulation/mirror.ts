@@ -95,7 +95,9 @@ export class Mirror implements AsyncDisposable {
     if (!this.#running.has(`${part}-${index}`)) this.#start(part, index);
   }
 
-  /** Tells every process to stop and starts it again with other settings, as a deployment does. Does not wait for it. */
+  /**
+   * Tells every process to stop and starts it again with other settings, as a deployment does. Does not wait for it.
+   */
   deploy(env: NodeJS.ProcessEnv): void {
     this.#env = { ...this.#env, ...env };
     for (const [part, index] of this.#parts()) {

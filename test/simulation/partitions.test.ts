@@ -1,4 +1,7 @@
-/** What `npm run proofs partitions` is made of: its plan, and its judgement of answers. The proof itself takes a quarter of an hour. */
+/**
+ * What `npm run proofs partitions` is made of: its plan, and its judgement of answers. The proof itself takes a quarter
+ * of an hour.
+ */
 import { expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { World } from "../../src/simulator/world.ts";

@@ -1,6 +1,7 @@
 /**
- * A mirror whose eight processes are at four sites of a network, with Postgres and Redis at two more, while links between them are
- * cut and healed. Meanwhile callers read at both web processes. In the end all is healed, and the mirror must be equal to upstream.
+ * A mirror whose eight processes are at four sites of a network, with Postgres and Redis at two more, while links
+ * between them are cut and healed. Meanwhile callers read at both web processes. In the end all is healed, and the
+ * mirror must be equal to upstream.
  */
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -162,7 +163,8 @@ export async function playPartitions(options: PartitionsOptions): Promise<Partit
     for (const repository of repositories) await hook(ctx, simulator, repository);
     await ending.until("copy", () => ending.notCopied(), 1_000);
     const token = await createApiToken(ctx, { userId: await fetchAndStoreViewer(ctx), canWrite: false });
-    // A process that starts asks for its tokens' owners before it knows that they share a quota; the next answer's headers tell all.
+    // A process that starts asks for its tokens' owners before it knows that they share a quota; the next answer's
+    // headers tell all.
     await until(
       "the budget knows what the start has cost",
       async () => (await overstatement(ctx, simulator, tokens)) === 0,
@@ -271,7 +273,10 @@ async function storm({ network, cuts, forMs, simulator, history, ctx, tokens, se
   return overstated;
 }
 
-/** What was leased before upstream is looked at has left the budget by then, so the budget can only be below what upstream says. */
+/**
+ * What was leased before upstream is looked at has left the budget by then, so the budget can only be below what
+ * upstream says.
+ */
 async function overstatement(ctx: Context, simulator: Simulator, tokens: readonly string[]): Promise<number> {
   const buckets = ["core", "graphql"] as const;
   const truth = tokens.flatMap((token) =>

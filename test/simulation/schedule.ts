@@ -1,4 +1,6 @@
-/** What happens in one simulation, step by step: derived from the seed alone, so that a seed can be played again. Pure. */
+/**
+ * What happens in one simulation, step by step: derived from the seed alone, so that a seed can be played again. Pure.
+ */
 import type { FaultSettings, HttpFault, WebhookFaults } from "../../src/simulator/faults.ts";
 import { type Random, seededRandom } from "../../src/simulator/random.ts";
 import type { UncertainBumps } from "../../src/simulator/world.ts";
@@ -123,13 +125,19 @@ const REFUSED = ["/issues$", "/pulls/[0-9]+$", "/labels$", "/issues/comments$", 
 /** Of each kind. */
 const MEETINGS = 4;
 const SHORT_LAG_MS = 2_000;
-/** With it and two clocks that are wrong, a read is still sooner after a deletion than the mirror takes for the longest lag. */
+/**
+ * With it and two clocks that are wrong, a read is still sooner after a deletion than the mirror takes for the longest
+ * lag.
+ */
 const LONG_LAG_MS = 7_000;
 /** Less than what the mirror takes for the longest lag of a replica. */
 const MAX_LAG_MS = 9_000;
 const MAX_SKEW_MS = 900;
 
-/** By these webhooks are lost, or all is read anew: schedules that Redis has forgotten or that are set again run at once. */
+/**
+ * By these webhooks are lost, or all is read anew: schedules that Redis has forgotten or that are set again run at
+ * once.
+ */
 const READ_AFTER: ReadonlySet<FaultKind> = new Set([
   ...(["drop", "fail", "kill", "redis", "postgres"] as const),
   ...(["flush", "rotate", "revoke"] as const),
@@ -268,7 +276,9 @@ function limited(random: Random, faults: ReadonlySet<FaultKind>, settings: Fault
   return { ...settings, numberedRows, graphql: { ...settings.graphql, workPerMinute } };
 }
 
-/** Which changes move `updated_at` is not known of all. Half of the seeds take the reading that is harder for a mirror. */
+/**
+ * Which changes move `updated_at` is not known of all. Half of the seeds take the reading that is harder for a mirror.
+ */
 function bumpsOf(random: Random, faults: ReadonlySet<FaultKind>): Partial<UncertainBumps> {
   const names = ["lock", "pin", "commentEdit", "commentDelete", "labelDelete", "typeChange"] as const;
   const isOther = random.chance(0.5);

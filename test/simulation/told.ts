@@ -41,8 +41,9 @@ const unheard: readonly RegExp[] = [
 ];
 
 /**
- * Whether webhooks alone show a difference in this field, when none was lost. What they say of a repository itself comes late and in
- * any order. They do not tell the id that a new pull request has as an issue, so that side of it waits for a read.
+ * Whether webhooks alone show a difference in this field, when none was lost. What they say of a repository itself
+ * comes late and in any order. They do not tell the id that a new pull request has as an issue, so that side of it
+ * waits for a read.
  */
 export function isHeard(kind: Kind, path: string, mine: Json | undefined): boolean {
   if (kind === "repository" || unheard.some((one) => one.test(path))) return false;

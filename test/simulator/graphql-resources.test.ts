@@ -157,7 +157,8 @@ describe("reading", () => {
     expect(await names("orderBy: { field: STARGAZERS, direction: DESC }")).toEqual(["A", "d", "b", "demo"]);
     expect(await names("orderBy: { field: PUSHED_AT, direction: ASC }")).toEqual(["A", "d", "demo", "b"]);
     expect(await names("ownerAffiliations: [ORGANIZATION_MEMBER]")).toEqual(["c"]);
-    expect(await names("affiliations: [ORGANIZATION_MEMBER]")).toEqual([]); // `ownerAffiliations` has a default of its own.
+    // `ownerAffiliations` has a default of its own.
+    expect(await names("affiliations: [ORGANIZATION_MEMBER]")).toEqual([]);
     expect(await names("affiliations: [OWNER], privacy: PRIVATE")).toEqual(["A"]);
   });
 

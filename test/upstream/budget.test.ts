@@ -84,8 +84,8 @@ test("work for four times the quota: upstream never has to refuse, work resumes 
     const answer = await clients[1]?.write({ method: "PATCH", path: "/repos/octo/none", body: "{}" });
     expect(answer?.status).toBe(404);
   });
-  // 450 in each hour: the rest is for those above. While Redis is late each process goes on with a share of its own, and an hour
-  // may end with some of it left.
+  // 450 in each hour: the rest is for those above. While Redis is late each process goes on with a share of its own,
+  // and an hour may end with some of it left.
   expect(waits).toBeGreaterThanOrEqual(4);
   expect(waits).toBeLessThanOrEqual(8);
   expect(simulator.meter.read()).toMatchObject({ primaryLimited: 0, secondaryLimited: 0, charged: 2_000 + waits });

@@ -39,7 +39,9 @@ export interface UpstreamWorld extends AsyncDisposable {
   ctx: Parameters<typeof openUpstream>[0];
   /** Moves our clock; upstream's stands in the headers that a test gives. */
   wait(ms: number): void;
-  /** Another process: a client of its own, on the same Redis and database; with other settings where `changes` has them. */
+  /**
+   * Another process: a client of its own, on the same Redis and database; with other settings where `changes` has them.
+   */
   another(changes?: Partial<Config>): Promise<Upstream>;
 }
 

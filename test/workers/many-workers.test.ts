@@ -1,4 +1,7 @@
-/** Many workers and schedulers share what one would do: their connections are bounded, and hardly anything is done twice. */
+/**
+ * Many workers and schedulers share what one would do: their connections are bounded, and hardly anything is done
+ * twice.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";

@@ -109,7 +109,8 @@ test("a process that is told to stop again ends at once with status 1, and says 
   const started = start("src/web.ts", env);
   const { address } = await said(started, "Listening");
   const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode("{")) });
-  fetch(`${address}/webhooks`, { method: "POST", body, duplex: "half", headers: DELIVERY }).catch(() => {}); // It is cut off.
+  // It is cut off.
+  fetch(`${address}/webhooks`, { method: "POST", body, duplex: "half", headers: DELIVERY }).catch(() => {});
   await fetch(`${address}/-/live`); // By then the other request has arrived.
   const asking = setInterval(() => started.child.kill("SIGTERM"), 100);
   try {

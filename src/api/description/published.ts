@@ -64,7 +64,10 @@ export function readPublished(): Published {
   return parseStored<Published>(readFileSync(FILE, "utf8"));
 }
 
-/** The path of a route below the API's address, with its parameters as we name them: `/repos/:owner/:repo/issues/:number`. */
+/**
+ * The path of a route below the API's address, with its parameters as we name them:
+ * `/repos/:owner/:repo/issues/:number`.
+ */
 export function wholePath({ path, route }: ServedOperation): string {
   if (route.run.of === "service") return path;
   return `/repos/:owner/:repo${path === "/" ? "" : path}`;

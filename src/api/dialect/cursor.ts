@@ -1,6 +1,6 @@
 /**
- * Cursors: base64 of `cursor:tain:` and a MessagePack array `[sort key, tie-break]`, as the service makes them with `cursor:v2:`.
- * To callers they are opaque; the prefix tells us whose they are. REST uses the URL-safe alphabet.
+ * Cursors: base64 of `cursor:tain:` and a MessagePack array `[sort key, tie-break]`, as the service makes them with
+ * `cursor:v2:`. To callers they are opaque; the prefix tells us whose they are. REST uses the URL-safe alphabet.
  */
 type CursorKey = number | string | null;
 export type Cursor = readonly [key: CursorKey, tie: number];

@@ -1,5 +1,5 @@
-// What the process shares with the thread that renders Markdown. The parser and its sanitizer are eighty modules, which the
-// thread alone loads.
+// What the process shares with the thread that renders Markdown. The parser and its sanitizer are eighty modules, which
+// the thread alone loads.
 
 /** The place of a text: names and numbers in the text link from there. */
 export interface TextHome {

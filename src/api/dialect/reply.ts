@@ -116,7 +116,8 @@ export async function cacheHeaders(
   const vary = isAnonymous ? ["Accept"] : ["Accept", "Authorization", "Cookie", "X-GitHub-OTP"];
   const tag = `"${await entityTag(answer, body, { vary, request, pace })}"`;
   return {
-    // A body that travels compressed has a weak tag, made of the plain bytes. GitHub was recorded to do so, but for a 201.
+    // A body that travels compressed has a weak tag, made of the plain bytes. GitHub was recorded to do so, but for a
+    // 201.
     ETag: answer.status !== 201 && encodingOf(body, request["accept-encoding"]) !== null ? `W/${tag}` : tag,
     "Cache-Control": `${isAnonymous ? "public" : "private"}, max-age=60, s-maxage=60`,
     Vary: `${vary.join(", ")}, ${VARY}`,

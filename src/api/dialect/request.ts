@@ -98,7 +98,9 @@ export interface Accepted extends MediaType {
   isUnknown: boolean;
 }
 
-/** Several types may be given, separated by commas. The first that says more than "JSON" counts, whatever its weight. */
+/**
+ * Several types may be given, separated by commas. The first that says more than "JSON" counts, whatever its weight.
+ */
 export function readAccept(accept: string | undefined = ""): Accepted {
   const types = accept.split(",").map((one) => one.replace(/;.*/s, "").trim().toLowerCase());
   const read: Accepted = { form: null, patch: null, isServicesAlone: false, isUnknown: types.some(Boolean) };

@@ -29,7 +29,10 @@ class PathTree {
     }
   }
 
-  /** The form that a path has with this method; null: it has none. A HEAD is a GET. A trailing slash is a segment of its own. */
+  /**
+   * The form that a path has with this method; null: it has none. A HEAD is a GET. A trailing slash is a segment of its
+   * own.
+   */
   formOf(method: string, path: string): string | null {
     return formOf(this.#root, path.split("/").slice(1), 0, nameOf(method));
   }

@@ -8,7 +8,10 @@ export interface Listener {
   onEnd: () => void;
 }
 
-/** Announcements of committed transactions, for all streams of this process, over one connection. It is open while there are listeners. */
+/**
+ * Announcements of committed transactions, for all streams of this process, over one connection. It is open while there
+ * are listeners.
+ */
 export class Announcements implements AsyncDisposable {
   readonly #ctx: Pick<ApiContext, "config" | "log">;
   readonly #listeners = new Set<Listener>();

@@ -66,7 +66,10 @@ export function lineOf({ level, part, says, todo }: Finding): string {
   return todo === null ? line : `${line}\n${" ".repeat(22)}${todo}`;
 }
 
-/** Jobs that were given up. Those of other queues are made anew by themselves; a delivery in the inbox's is nowhere else. */
+/**
+ * Jobs that were given up. Those of other queues are made anew by themselves; a delivery in the inbox's is nowhere
+ * else.
+ */
 async function examineQueues(ctx: Context): Promise<Finding[]> {
   const failed = Object.entries(await queueCounts(ctx)).filter(([, counts]) => counts.failed > 0);
   return failed.map(([name, { failed: count }]) => {

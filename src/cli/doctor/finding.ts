@@ -73,7 +73,10 @@ export function problem(check: Check, says: string, todo: string): Finding {
   return { part: CHECKS[check], level: "problem", check, says, todo };
 }
 
-/** Upstream does not answer: why, down to the root, and what to do. @param otherwise what to do where it is no certificate */
+/**
+ * Upstream does not answer: why, down to the root, and what to do. @param otherwise what to do where it is no
+ * certificate
+ */
 export function upstreamAway(says: string, error: unknown, otherwise: string): Finding {
   const isCertificate = /\bcertificate/i.test(rootReasonOf(error));
   const todo = isCertificate ? "Mend it, or name its authority's certificate in NODE_EXTRA_CA_CERTS" : otherwise;
@@ -116,7 +119,8 @@ export function named(names: readonly string[]): string {
   return more > 0 ? `${names.slice(0, NAMED).join(", ")} and ${more} more` : listOf(names);
 }
 
-// The merge compares when things were seen, by our clocks: a few seconds of difference may take an old read for a new one.
+// The merge compares when things were seen, by our clocks: a few seconds of difference may take an old read for a new
+// one.
 const CLOCK_WARNING_MS = 2_000;
 const CLOCK_PROBLEM_MS = 30_000;
 

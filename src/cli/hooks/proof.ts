@@ -76,7 +76,10 @@ function notSeen(address: string, target: string): HookFinding {
   return problem("elsewhere", says, todo);
 }
 
-/** Waits until the delivery has arrived here, or upstream says that it failed. "not seen": neither, within the time that a delivery takes. */
+/**
+ * Waits until the delivery has arrived here, or upstream says that it failed. "not seen": neither, within the time that
+ * a delivery takes.
+ */
 async function waitForProof(watched: {
   arrived: () => Promise<boolean>;
   failed: () => Promise<SentDelivery | undefined>;

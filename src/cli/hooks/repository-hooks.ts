@@ -24,8 +24,8 @@ export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<Mi
 }
 
 /**
- * Registers the webhook of one repository at upstream, unless the App's own webhook serves it. Answers null, or why upstream
- * refuses it, in words.
+ * Registers the webhook of one repository at upstream, unless the App's own webhook serves it. Answers null, or why
+ * upstream refuses it, in words.
  * @throws what `upstream` throws when it cannot be asked at all
  */
 export async function registerHook(
@@ -44,8 +44,8 @@ export async function registerHook(
 }
 
 /**
- * Where upstream can send deliveries, and a receiver knows their secret: the simulator to this machine, the real service to
- * a public address only. Null: nowhere.
+ * Where upstream can send deliveries, and a receiver knows their secret: the simulator to this machine, the real
+ * service to a public address only. Null: nowhere.
  */
 export async function reachableAddress({ ctx, instance, hasWebhookSecret }: OpenedInstance): Promise<string | null> {
   // A secret that was made up here would have every delivery refused.

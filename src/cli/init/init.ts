@@ -117,7 +117,10 @@ const LATER = warning(
   `\`${typed("doctor")}\` says then what it does not see`,
 );
 
-/** Upstream judges the id and the key together. Either may be the wrong one, so both are asked for again, with what they were. */
+/**
+ * Upstream judges the id and the key together. Either may be the wrong one, so both are asked for again, with what they
+ * were.
+ */
 async function askApp(asking: Interview): Promise<void> {
   const { questions, settings, output } = asking;
   for (;;) {

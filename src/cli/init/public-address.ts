@@ -7,7 +7,9 @@ import { type Finding, ok, warning } from "../doctor/finding.ts";
 
 const PATIENCE_MS = 5_000;
 
-/** Whether the address leads to the port of this machine at which Tain will listen: somebody listens there, and we ask. */
+/**
+ * Whether the address leads to the port of this machine at which Tain will listen: somebody listens there, and we ask.
+ */
 export async function publicAddressFinding(publicUrl: string, env: NodeJS.ProcessEnv): Promise<Finding> {
   const port = SETTINGS.port.read(env.PORT?.trim() || SETTINGS.port.default);
   const nonce = randomBytes(16).toString("hex");

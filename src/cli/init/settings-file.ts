@@ -14,8 +14,8 @@ export async function readSettingsFile(file: string): Promise<string | null> {
 }
 
 /**
- * The text with these settings in it. A setting that stands there already keeps its line, with its new value; what is undefined is
- * taken out; all other lines stay. Pure.
+ * The text with these settings in it. A setting that stands there already keeps its line, with its new value; what is
+ * undefined is taken out; all other lines stay. Pure.
  */
 export function withSettings(text: string, settings: Readonly<Record<string, string | undefined>>): string {
   const left = new Map(Object.entries(settings));

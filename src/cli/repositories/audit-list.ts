@@ -7,7 +7,9 @@ const MOST_LISTED = 1_000;
 /** Of each audit. */
 const SHOWN = 3;
 
-/** Shows the newest audit of each repository, those that found something first. @param names `owner/name`; none: of all */
+/**
+ * Shows the newest audit of each repository, those that found something first. @param names `owner/name`; none: of all
+ */
 export async function listNewest(ctx: Context, names: readonly string[], output: Output): Promise<number> {
   const wanted = new Set(names.map((name) => name.toLowerCase()));
   const audits = (await listAudits(ctx, MOST_LISTED)).filter(

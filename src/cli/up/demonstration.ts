@@ -12,7 +12,9 @@ export interface Demonstration {
   repositories: string[];
 }
 
-/** Four repositories, the third of them private; 3,000 issues and pull requests take a third of a second to generate. */
+/**
+ * Four repositories, the third of them private; 3,000 issues and pull requests take a third of a second to generate.
+ */
 const WORLD = ["--repositories", "4", "--issues", "2000", "--pulls", "1000", "--seed", "20"];
 const CHANGES_PER_SECOND = 1;
 const PATIENCE_MS = 60_000;

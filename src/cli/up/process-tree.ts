@@ -43,8 +43,8 @@ const FIRST_RESTART_MS = 200;
 
 /**
  * The programs that make up an instance. A program that ends by itself is started again, a little later each time.
- * When it has ended five times within a minute, or its end is fatal, or it must not work with its database, `failed` resolves to
- * a sentence about it.
+ * When it has ended five times within a minute, or its end is fatal, or it must not work with its database, `failed`
+ * resolves to a sentence about it.
  *
  * Each program has a channel to us. The channel's end tells it that we are gone, `kill -9` included.
  */

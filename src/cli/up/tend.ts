@@ -100,7 +100,10 @@ async function askOnce<T>({ output }: Pick<Tending, "output">, ask: () => Promis
   }
 }
 
-/** Asks upstream until it answers, and says so when it does not. @throws CredentialRejectedError, and what is no outage of upstream's */
+/**
+ * Asks upstream until it answers, and says so when it does not. @throws CredentialRejectedError, and what is no outage
+ * of upstream's
+ */
 async function askUntilAnswered<T>({ output, signal }: Tending, ask: () => Promise<T>): Promise<T> {
   for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(MAX_RETRY_MS, waitMs * 2)) {
     try {

@@ -20,7 +20,9 @@ export interface AcrossFilter extends IssueFilter {
   isOrganizations?: boolean | undefined;
 }
 
-/** A page of issues of all repositories that are seen, newest first unless ordered otherwise, and how many match in all. */
+/**
+ * A page of issues of all repositories that are seen, newest first unless ordered otherwise, and how many match in all.
+ */
 export async function findIssuesAcross(
   db: Database,
   sight: Sight,

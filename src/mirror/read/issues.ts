@@ -182,8 +182,8 @@ function mentionedCondition(login: string): Sql {
     where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null and c.body ~* ${pattern}))`;
 }
 
-// Postgres cannot look into a document that holds a NUL; its text can be searched. Quotes inside strings are escaped there,
-// so only the key itself matches.
+// Postgres cannot look into a document that holds a NUL; its text can be searched. Quotes inside strings are escaped
+// there, so only the key itself matches.
 export function typeConditions(type: IssueFilter["type"]): Sql[] {
   if (type === undefined) return [];
   const none = sql`i.document::text not like '%"type":{%'`;

@@ -60,7 +60,8 @@ function matching(
   if (base !== undefined) conditions.push(sql`p.base_ref = ${base}`);
   if (head !== undefined) conditions.push(sql`lower(p.head_label) = ${head.toLowerCase()}`);
   if (sort === "long-running") {
-    // GitHub docs: "filter by pull requests that were created more than a month ago and have had activity within the past month".
+    // GitHub docs: "filter by pull requests that were created more than a month ago and have had activity within the
+    // past month".
     const monthAgo = sql`${now}::timestamptz - interval '1 month'`;
     conditions.push(sql`p.created_at < ${monthAgo} and p.updated_at > ${monthAgo}`);
   }

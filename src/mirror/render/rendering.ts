@@ -303,7 +303,9 @@ function variantOf(
   );
 }
 
-/** Deleting a label takes it off its issues, and no event says so of each issue. So deleted labels are left out here. */
+/**
+ * Deleting a label takes it off its issues, and no event says so of each issue. So deleted labels are left out here.
+ */
 function withoutDeleted(document: string, { hasDeletedLabels, repositoryId, answer }: RepositoryRendering): string {
   if (!hasDeletedLabels) return document;
   const isDeleted = (value: Json) => {

@@ -39,7 +39,9 @@ export function marksForTies(merged: readonly Merged[], askedAt: Date): Mark[] {
 
 /** How long upstream is given to work out whether a pull request can be merged before it is asked again. */
 const MERGEABILITY_WAIT_MS = 15_000;
-/** Marks that share a question become due together, once in this time: 120 questions an hour cost a token 120 points. */
+/**
+ * Marks that share a question become due together, once in this time: 120 questions an hour cost a token 120 points.
+ */
 const ROUND_MS = 30_000;
 
 /** The first common moment of marks that is at least `waitMs` after `moment`. */
@@ -115,7 +117,10 @@ export async function storeMarks(db: Queries, marks: readonly Mark[]): Promise<v
   );
 }
 
-/** Runs a statement with the marks as its table `x`: kind, repository, key, and when they were asked and are due. Does nothing without any. */
+/**
+ * Runs a statement with the marks as its table `x`: kind, repository, key, and when they were asked and are due. Does
+ * nothing without any.
+ */
 export async function withMarks<Row>(db: Queries, marks: readonly Mark[], statement: (x: Sql) => Sql): Promise<Row[]> {
   if (marks.length === 0) return [];
   const rows = marks.map(({ kind, repositoryId, key, askedAt, notBefore, keys }) => ({

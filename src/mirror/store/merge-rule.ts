@@ -69,13 +69,15 @@ export function writtenAt(answeredAt: Date): Date {
   return new Date(answeredAt.getTime() + REPLICA_LAG_MS);
 }
 
-/** A delivery that arrives this soon after its resource's `updated_at` is fresh: nothing newer is likely to be known. */
+/**
+ * A delivery that arrives this soon after its resource's `updated_at` is fresh: nothing newer is likely to be known.
+ */
 export const FRESH_MS = 5_000;
 
 /**
- * Keys of a repository or milestone that move without its `updated_at`, in nearly every delivery. Asking upstream at each
- * tie would cost a request a delivery. So the last seen value stands until the next catch-up reads it. Late deliveries
- * say nothing about these keys.
+ * Keys of a repository or milestone that move without its `updated_at`, in nearly every delivery. Asking upstream at
+ * each tie would cost a request a delivery. So the last seen value stands until the next catch-up reads it. Late
+ * deliveries say nothing about these keys.
  */
 export const VOLATILE: ReadonlySet<string> = new Set([
   "pushed_at",
@@ -93,7 +95,10 @@ export const VOLATILE: ReadonlySet<string> = new Set([
 /** Keys that depend on who asks. A payload shows them as to a stranger, so it contradicts no read. */
 const VIEWERS: ReadonlySet<string> = new Set(["user_view_type"]);
 
-/** Keys of a pull request that upstream works out only when it is asked. So two reads may differ though nothing has changed. */
+/**
+ * Keys of a pull request that upstream works out only when it is asked. So two reads may differ though nothing has
+ * changed.
+ */
 export const MERGEABILITY: ReadonlySet<string> = new Set([
   "mergeable",
   "rebaseable",

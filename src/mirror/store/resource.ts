@@ -174,7 +174,10 @@ function idOf(value: Json | undefined): number | null {
   return numberOf(objectOf(value).id);
 }
 
-/** The steps of a check run. It never goes back: a rerun is a run of its own. Others (waiting, requested) come before the last two. */
+/**
+ * The steps of a check run. It never goes back: a rerun is a run of its own. Others (waiting, requested) come before
+ * the last two.
+ */
 const RUN_STEPS = ["in_progress", "completed"];
 /** More than any time in ms: a later step counts for more than a later time. */
 const STEP = 1e14;

@@ -114,7 +114,9 @@ export function knownOf(row: KnownRow): Known {
   return { stored, revision: row.revision };
 }
 
-/** The rows as a table `x` of a statement: an array for each column, so that the text does not depend on their number. */
+/**
+ * The rows as a table `x` of a statement: an array for each column, so that the text does not depend on their number.
+ */
 export function recordset(
   resource: Resource,
   rows: readonly RowWrite[],

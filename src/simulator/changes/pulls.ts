@@ -97,7 +97,10 @@ export function convertToPull(world: World, by: number, issue: Issue, source: Pu
   return converted;
 }
 
-/** Refuses a pull request without a head branch, without a base branch, without commits between them, or proposed already. */
+/**
+ * Refuses a pull request without a head branch, without a base branch, without commits between them, or proposed
+ * already.
+ */
 function newPull(world: World, repository: Repository, source: PullSource): NewPull {
   const { headRepository, headRef, baseRef } = source;
   const baseSha = repository.branches.get(baseRef);

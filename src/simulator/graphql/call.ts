@@ -34,7 +34,9 @@ interface PointWindow {
 export interface GraphqlFaults {
   /** More than this many delivered nodes in one query take "too long": 502, and the points below are deducted. */
   timeoutAtWork?: number;
-  /** Any query about the sizes, threads or mergeability of these pull requests takes "too long", however small it is. */
+  /**
+   * Any query about the sizes, threads or mergeability of these pull requests takes "too long", however small it is.
+   */
   timeoutPulls?: readonly number[];
   /** The service fails to say who merged these pull requests: null, and an error that names the place. */
   failPulls?: readonly number[];
@@ -46,7 +48,9 @@ export interface GraphqlFaults {
   timeoutPoints?: number;
   /** From this many delivered nodes on, connections answer RESOURCE_LIMITS_EXCEEDED; the rest of the data stays. */
   resourceLimitAtWork?: number;
-  /** More than this many delivered nodes in a minute take too much processor time: a secondary limit for the rest of it. */
+  /**
+   * More than this many delivered nodes in a minute take too much processor time: a secondary limit for the rest of it.
+   */
   workPerMinute?: number;
   /** A nested connection with at least so many parents in one query silently keeps only `keep` nodes each. */
   truncateNested?: { readonly parents: number; readonly keep: number };

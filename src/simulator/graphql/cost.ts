@@ -1,12 +1,12 @@
 /**
  * What a query costs, by the published formula. Pure.
  *
- * GitHub docs: "Add up the number of requests needed to fulfill each unique connection in the call. Assume every request
- * will reach the `first` or `last` argument limits. Divide the number by 100 and round the result to the nearest whole
- * number." The node limit adds up, over the same connections, how many nodes they may return.
+ * GitHub docs: "Add up the number of requests needed to fulfill each unique connection in the call. Assume every
+ * request will reach the `first` or `last` argument limits. Divide the number by 100 and round the result to the
+ * nearest whole number." The node limit adds up, over the same connections, how many nodes they may return.
  *
- * A connection with neither argument is only counted. The docs say nothing of its price, and no measurement is known. It asks
- * for no page, so it is taken to need no request, unless `chargeCounts` says that it needs one per parent, too.
+ * A connection with neither argument is only counted. The docs say nothing of its price, and no measurement is known.
+ * It asks for no page, so it is taken to need no request, unless `chargeCounts` says that it needs one per parent, too.
  */
 import {
   type DocumentNode,

@@ -127,7 +127,8 @@ interface Walk {
   readonly pullsOnly: boolean;
 }
 
-// With a bound on `updated_at` but another order, the changed rows are picked out and sorted, unless they are this many:
+// With a bound on `updated_at` but another order, the changed rows are picked out and sorted, unless they are this
+// many:
 // then walking in the wanted order finds a page sooner.
 const MANY = 5_000;
 

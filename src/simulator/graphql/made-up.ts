@@ -1,6 +1,6 @@
 /**
- * Values for what the service's schema has and the simulator does not model. Each is made of its type and its name alone, so the same
- * question has the same answer; none is null or empty, so nobody else can have guessed it.
+ * Values for what the service's schema has and the simulator does not model. Each is made of its type and its name
+ * alone, so the same question has the same answer; none is null or empty, so nobody else can have guessed it.
  */
 import {
   defaultFieldResolver,

@@ -36,7 +36,9 @@ function issueOf(row: object): Issue | null {
   return "pull" in row ? (row as Issue) : null;
 }
 
-/** The row to change, which must be of one of these kinds: the truth, not a replica's. The caller names the kinds' type. */
+/**
+ * The row to change, which must be of one of these kinds: the truth, not a replica's. The caller names the kinds' type.
+ */
 export function nodeOfKind<Wanted extends object>(call: Call, id: string, ...kinds: readonly NodeKind[]): Wanted {
   const parsed = parseNodeId(id);
   if (!parsed || !kinds.includes(parsed.kind)) throw notFound(`a node with the global id of '${id}'`);

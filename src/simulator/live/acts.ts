@@ -10,8 +10,8 @@ const ACTS = { ...ISSUE_ACTS, ...PULL_ACTS, ...REPOSITORY_ACTS, ...CODE_ACTS } s
 export type LiveKind = keyof typeof ACTS;
 
 /**
- * What can happen, and how often in comparison. `deleteUser` happens only when asked for: it may take an account that a token
- * belongs to. What machines do happens only when asked for, too: most worlds are about people.
+ * What can happen, and how often in comparison. `deleteUser` happens only when asked for: it may take an account that a
+ * token belongs to. What machines do happens only when asked for, too: most worlds are about people.
  */
 export const FREQUENCIES = {
   open: 14,
@@ -63,7 +63,10 @@ export interface Deed {
   readonly number: number | null;
 }
 
-/** Does it to a repository, an issue or a person picked at random. Null when there is nothing to do it to. May throw a `Refusal`. */
+/**
+ * Does it to a repository, an issue or a person picked at random. Null when there is nothing to do it to. May throw a
+ * `Refusal`.
+ */
 export function perform(stage: Stage, kind: LiveKind): Deed | null {
   const repository = stage.repository();
   const by = stage.person();

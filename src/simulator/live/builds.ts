@@ -1,7 +1,7 @@
 /**
- * Builds as a busy repository has them: pushes to the heads of pull requests, each with runs that wait, go on and end, and a
- * status about them all. When each happens is drawn beforehand and told by the world's clock. So a day of it passes as
- * fast as the clock is set forward.
+ * Builds as a busy repository has them: pushes to the heads of pull requests, each with runs that wait, go on and end,
+ * and a status about them all. When each happens is drawn beforehand and told by the world's clock. So a day of it
+ * passes as fast as the clock is set forward.
  */
 import { checkApp, createCheckRun, createStatus, createSuite, editCheckRun } from "../changes/checks.ts";
 import { pushToPull } from "../changes/pulls.ts";

@@ -1,6 +1,6 @@
 /**
- * A seeded stream of what people do: they open, edit, label, comment, close, merge, rename, transfer, delete. Every step
- * is one of the world's own changes, so rules, counters and webhooks are those of any other change.
+ * A seeded stream of what people do: they open, edit, label, comment, close, merge, rename, transfer, delete. Every
+ * step is one of the world's own changes, so rules, counters and webhooks are those of any other change.
  *
  * The same seed over the same world gives the same stream, driven by the timer or by hand.
  */
@@ -14,7 +14,10 @@ export interface LiveOptions {
   /** Steps a second. 0: no timer, only `step()`. */
   readonly ratePerSecond: number;
   readonly seed: number;
-  /** Only these. Default: as often as they happen in real repositories, and none of those that happen only when asked for. */
+  /**
+   * Only these. Default: as often as they happen in real repositories, and none of those that happen only when asked
+   * for.
+   */
   readonly kinds?: readonly LiveKind[];
 }
 

@@ -1,6 +1,7 @@
 /**
- * Runs of workflows, to read: each is one suite of Actions' App, and its jobs are the suite's runs. GitHub docs, "Workflow runs". There is one
- * workflow in each repository that has a run. Unconfirmed: nothing here is from a recording.
+ * Runs of workflows, to read: each is one suite of Actions' App, and its jobs are the suite's runs. GitHub docs,
+ * "Workflow runs". There is one workflow in each repository that has a run. Unconfirmed: nothing here is from a
+ * recording.
  */
 import { commitOf } from "../commits.ts";
 import type { Repository } from "../records.ts";

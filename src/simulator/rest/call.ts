@@ -96,8 +96,9 @@ export function inaccessible(token: Token, needed?: Needed): Refusal {
 }
 
 /**
- * Routes of issues take pull requests' numbers, and comments belong to either. With `issues` alone, commenting on a pull
- * request was seen to be refused, in these words. That reads are refused in the same way is unconfirmed: the stricter reading.
+ * Routes of issues take pull requests' numbers, and comments belong to either. With `issues` alone, commenting on a
+ * pull request was seen to be refused, in these words. That reads are refused in the same way is unconfirmed: the
+ * stricter reading.
  */
 export function needKind(call: RepositoryCall, issue: Issue): void {
   if (!call.token || call.mayTouch(kindOf(issue))) return;

@@ -1,4 +1,7 @@
-/** What files hold. The simulated world has no texts: every commit has one file, which names the commit and the repository. */
+/**
+ * What files hold. The simulated world has no texts: every commit has one file, which names the commit and the
+ * repository.
+ */
 import { createHash } from "node:crypto";
 import { NO_SHA, shaNamed } from "../commits.ts";
 import { type Answer, notFound, ok, type RepositoryCall } from "./call.ts";

@@ -89,7 +89,10 @@ export function etagOf(headers: RequestHeaders, signed: boolean, body: string | 
   return hash.update(body).digest("hex");
 }
 
-/** Weak comparison: the strong form of a weak tag is accepted, and the other way about. With an ETag, dates do not count. */
+/**
+ * Weak comparison: the strong form of a weak tag is accepted, and the other way about. With an ETag, dates do not
+ * count.
+ */
 export function isFresh(headers: RequestHeaders, etag: string | null, lastModified: number | undefined): boolean {
   const tags = headers["if-none-match"];
   if (typeof tags === "string") {

@@ -77,7 +77,9 @@ export function sharedParts(view: View, issue: Issue) {
   };
 }
 
-/** The node id of the pull request, also in its issue row: there only the number is the issue's (seen in recordings). */
+/**
+ * The node id of the pull request, also in its issue row: there only the number is the issue's (seen in recordings).
+ */
 export function issueNodeId(view: View, issue: Issue): string {
   const { world } = view;
   if (!isPull(issue)) return world.nodeId("Issue", issue, issue.repository.id, view.nextIds);

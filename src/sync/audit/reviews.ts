@@ -23,8 +23,8 @@ interface Auditing {
 }
 
 /**
- * Compares the reviews and details of a page of pull requests, for a point, or of a few by REST where GraphQL cannot give them.
- * `cursor` and `next` are places as text.
+ * Compares the reviews and details of a page of pull requests, for a point, or of a few by REST where GraphQL cannot
+ * give them. `cursor` and `next` are places as text.
  */
 export async function auditReviews(
   ctx: Context,

@@ -48,8 +48,9 @@ const LISTS: Record<Exclude<Phase, "reviews">, { kind: Kind; path: string }> = {
 };
 
 /**
- * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live, also without a phase that
- * upstream does not show: catch-ups have it copied once it is. A copy that fails as a whole is left alone for a while.
+ * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live, also without a
+ * phase that upstream does not show: catch-ups have it copied once it is. A copy that fails as a whole is left alone
+ * for a while.
  * @throws InterruptedError between two pages, once `signal` is aborted
  */
 export async function backfill(
@@ -85,8 +86,8 @@ async function backfillNow(
     await refuseNothing(ctx, repository, missing);
     await endBackfill(ctx, repository, missing);
   } catch (error) {
-    // A new wish may have begun another copy by now, and its job was dropped for this one. If that happens again, the queue
-    // comes back to it later.
+    // A new wish may have begun another copy by now, and its job was dropped for this one. If that happens again, the
+    // queue comes back to it later.
     if (error instanceof RemovedError && !isAnew) return await backfillNow(ctx, repositoryId, signal, { isAnew: true });
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     // Deleted, hidden or no longer allowed: upstream answers all three alike, so nothing is thrown away.
@@ -146,7 +147,10 @@ async function beginBackfill(
   });
 }
 
-/** Since when changed pull requests need their details read; null: all need it, since no catch-up has followed them lately. */
+/**
+ * Since when changed pull requests need their details read; null: all need it, since no catch-up has followed them
+ * lately.
+ */
 async function findFollowedSince(ctx: Pick<Context, "db" | "clock">, repositoryId: number): Promise<Date | null> {
   const since = new Date(ctx.clock.now().getTime() - FOLLOWED_MS);
   const [followed] = await ctx.db.query<{ at: Date }>(sql`
@@ -191,7 +195,10 @@ async function countMirrored({ db }: Pick<Context, "db">, { id }: MirroredReposi
   return Object.fromEntries(Object.entries(row ?? {}).map(([of, totalCount]) => [of, { totalCount }]));
 }
 
-/** One point, since lists paged by cursor do not say how long they are. A token that may not read a kind gets null for it. */
+/**
+ * One point, since lists paged by cursor do not say how long they are. A token that may not read a kind gets null for
+ * it.
+ */
 async function countUpstream(ctx: Context, { id, nodeId }: MirroredRepository): Promise<Partial<Counts>> {
   try {
     const read = { priority: "backfill", repository: id } as const;

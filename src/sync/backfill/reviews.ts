@@ -25,7 +25,9 @@ interface WholePlace {
   lists: string[];
   /** Null until GraphQL's last page; from then on the last open pull request that was asked about again. */
   openAfter: number | null;
-  /** How many pull requests the next of GraphQL's pages is asked for; places that earlier versions stored do not say. */
+  /**
+   * How many pull requests the next of GraphQL's pages is asked for; places that earlier versions stored do not say.
+   */
   pageSize?: number;
   /** The last pull request of the pages so far; undefined: none, or a place that an earlier version stored. */
   last?: number;

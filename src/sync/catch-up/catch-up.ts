@@ -197,8 +197,8 @@ async function followWhole(
 }
 
 /**
- * Whether a webhook has changed a milestone since the last catch-up. Its counters move without `updated_at`. If a webhook that
- * took one back was lost, upstream's list is unchanged, and our row is wrong.
+ * Whether a webhook has changed a milestone since the last catch-up. Its counters move without `updated_at`. If a
+ * webhook that took one back was lost, upstream's list is unchanged, and our row is wrong.
  */
 async function wereMilestonesPushed({ db }: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
   const pushed = await db.count(sql`

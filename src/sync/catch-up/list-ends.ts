@@ -42,7 +42,10 @@ interface Probe {
   before: number | null;
 }
 
-/** GitHub refuses deep pages of issues by number (seen from the 10,000th row); longer lists are asked from the newest change. */
+/**
+ * GitHub refuses deep pages of issues by number (seen from the 10,000th row); longer lists are asked from the newest
+ * change.
+ */
 const MAX_NUMBERED_ISSUES = 5_000;
 const NEWEST = 30;
 

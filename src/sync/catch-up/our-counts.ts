@@ -3,12 +3,16 @@ import type { Context } from "../../context.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { OurCounts } from "./list-ends.ts";
 
-/** The counts that the row `w` of `sweeps` keeps, as JSON; null: something of the repository has changed since they were taken. */
+/**
+ * The counts that the row `w` of `sweeps` keeps, as JSON; null: something of the repository has changed since they were
+ * taken.
+ */
 export const keptCounts = sql`(select w.ours from revisions v where v.repository_id = w.repository_id and v.revision = w.ours_revision)`;
 
 /**
- * Counts our rows of each list, without those that some replica of upstream may not know yet. It reads all of the repository's rows.
- * So the counts are kept at once: a sweep that has to wait before it can ask upstream does not count again.
+ * Counts our rows of each list, without those that some replica of upstream may not know yet. It reads all of the
+ * repository's rows. So the counts are kept at once: a sweep that has to wait before it can ask upstream does not count
+ * again.
  */
 export async function countAndStoreOurs(
   { db, clock }: Pick<Context, "db" | "clock">,

@@ -48,8 +48,8 @@ export async function findListsDue(ctx: Context, shard: Shard): Promise<DueLists
 const PROBES_AT_ONCE = 8;
 
 /**
- * Asks for the lists of each, and adds the repositories in which a list moved to `changed`. Each question is stored together
- * with its answer, even if other repositories could not be asked.
+ * Asks for the lists of each, and adds the repositories in which a list moved to `changed`. Each question is stored
+ * together with its answer, even if other repositories could not be asked.
  */
 export async function sweepLists(
   ctx: Context,

@@ -25,10 +25,10 @@ export interface SweepOptions {
 }
 
 /**
- * Asks cheap questions about all repositories of the shard that are due, and asks for a catch-up of those that changed. GraphQL
- * shows the repositories themselves, a thousand for a point. REST shows the ends of their lists, conditionally and free
- * while unchanged. If the pace of requests holds the sweep up, it continues where it stopped. A repository or a group that
- * fails delays no other.
+ * Asks cheap questions about all repositories of the shard that are due, and asks for a catch-up of those that changed.
+ * GraphQL shows the repositories themselves, a thousand for a point. REST shows the ends of their lists, conditionally
+ * and free while unchanged. If the pace of requests holds the sweep up, it continues where it stopped. A repository or
+ * a group that fails delays no other.
  * @throws QuotaSpentError, CredentialRejectedError at the end, when some have to wait
  */
 export async function sweep(ctx: Context, options: SweepOptions = {}): Promise<{ swept: number; changed: number }> {

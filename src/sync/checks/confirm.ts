@@ -22,7 +22,9 @@ const SILENT_MS = 24 * 3_600_000;
 const KEPT_MS = 24 * 3_600_000;
 const PRUNED_AT_ONCE = 1_000;
 
-/** Of a repository `r` with its row `s` of `repository_syncs`: upstream has to be asked again about all of its heads. */
+/**
+ * Of a repository `r` with its row `s` of `repository_syncs`: upstream has to be asked again about all of its heads.
+ */
 export function confirmationDue(ctx: Pick<Context, "clock" | "config">): Sql {
   const before = (ms: number) => new Date(ctx.clock.now().getTime() - ms);
   const waiting = sql`exists (select from ${headsOf(sql`r.id`)} where

@@ -14,7 +14,9 @@ export interface UnreadHead {
   pull: { key: number; nodeId: string } | null;
 }
 
-/** The heads `h.sha` of a repository's open pull requests and of its default branch, as far as the mirror knows them. */
+/**
+ * The heads `h.sha` of a repository's open pull requests and of its default branch, as far as the mirror knows them.
+ */
 export function headsOf(repositoryId: Sql): Sql {
   return sql`(select p.head_sha as sha from pull_requests p where p.repository_id = ${repositoryId} and p.state = 'open'
       and p.deleted_at is null and p.head_sha is not null

@@ -18,8 +18,9 @@ import { type CheckList, fetchAndStoreCheckList } from "./lists.ts";
 const MANY = 20;
 
 /**
- * Reads what is not known of the checks of a repository's heads. A head that was read before every replica knew of it is read once
- * more. Upstream is asked first which heads differ: of those of pull requests that have something unread, and now and then of all.
+ * Reads what is not known of the checks of a repository's heads. A head that was read before every replica knew of it
+ * is read once more. Upstream is asked first which heads differ: of those of pull requests that have something unread,
+ * and now and then of all.
  */
 export async function refreshChecks(
   ctx: Context,

@@ -11,7 +11,10 @@ import { begin } from "./state.ts";
 /** Why a repository is to be mirrored: a wish of `selections`, or that the App is installed on it. */
 export type Reason = { pattern: string } | "installed";
 
-/** Begins to mirror a repository that upstream shows, unless it is mirrored already or the wish was taken back meanwhile. */
+/**
+ * Begins to mirror a repository that upstream shows, unless it is mirrored already or the wish was taken back
+ * meanwhile.
+ */
 export async function beginMirroring(ctx: Context, representation: Json, seenAt: Date, reason: Reason): Promise<void> {
   const { id: repositoryId, fullName } = requireRepository(representation);
   const isNew = await ctx.db.transaction(async (tx) => {

@@ -56,7 +56,10 @@ interface Wanting {
   targets: string[];
 }
 
-/** The events that the hook of a repository is to send, or that of the App (null), by what is mirrored and what targets want. */
+/**
+ * The events that the hook of a repository is to send, or that of the App (null), by what is mirrored and what targets
+ * want.
+ */
 export async function wantedEvents({ db }: { db: Queries }, fullName: string | null): Promise<string[]> {
   const rows = await db.query<Wanting>(sql`
     select s.mirrors, ${WANTED_OF_R} as targets from repository_syncs s join repositories r on r.id = s.repository_id
@@ -122,8 +125,8 @@ async function findMoved({ db }: Pick<Context, "db">): Promise<Moved[]> {
 }
 
 /**
- * Widens and narrows the hooks that we registered at upstream to what the mirror and the targets want now. A hook that upstream
- * refuses keeps its problem, is tried again later, and delays no other. Answers how many were changed.
+ * Widens and narrows the hooks that we registered at upstream to what the mirror and the targets want now. A hook that
+ * upstream refuses keeps its problem, is tried again later, and delays no other. Answers how many were changed.
  * @throws QuotaSpentError, CredentialRejectedError at the end, when some have to wait
  */
 export async function moveSubscriptions(ctx: Context, signal?: AbortSignal): Promise<number> {

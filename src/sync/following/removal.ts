@@ -6,8 +6,8 @@ import { forgetProblems } from "../problems/problems.ts";
 import { remove } from "./state.ts";
 
 /**
- * Takes a wish back and stops mirroring what it names. The rows are kept, and served no more; `purge` deletes them in batches.
- * Answers the repositories' full names; none: nothing of that name is mirrored.
+ * Takes a wish back and stops mirroring what it names. The rows are kept, and served no more; `purge` deletes them in
+ * batches. Answers the repositories' full names; none: nothing of that name is mirrored.
  */
 export async function removeSelection(
   { db }: { db: Database },

@@ -15,8 +15,8 @@ import { settleParts } from "./parts.ts";
 import { forgetRemovals } from "./state.ts";
 
 /**
- * Adds wishes of what to mirror: `owner/name` or `owner/*`. A wish that is there already stays as it is. A new `owner/*` also
- * wishes for what was removed here one by one.
+ * Adds wishes of what to mirror: `owner/name` or `owner/*`. A wish that is there already stays as it is. A new
+ * `owner/*` also wishes for what was removed here one by one.
  */
 export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns: readonly string[]): Promise<void> {
   for (const wish of patterns) {
@@ -40,8 +40,8 @@ interface Wish {
 }
 
 /**
- * Finds the repositories that the selections name and begins to mirror those that are not yet. A selection that cannot be
- * resolved keeps its problem in words and is left alone for a while; the others go on.
+ * Finds the repositories that the selections name and begins to mirror those that are not yet. A selection that cannot
+ * be resolved keeps its problem in words and is left alone for a while; the others go on.
  * @throws QuotaSpentError, CredentialRejectedError at the end, when some have to wait
  */
 export async function resolveSelections(ctx: Context): Promise<void> {
@@ -158,7 +158,10 @@ async function mirrorOwner(ctx: Context, owner: string, { pattern, accountType, 
   throw new AbsentError(`upstream lists no repositories of ${owner} any more`);
 }
 
-/** A user's and an organisation's repositories are listed in different places. Asked once: to ask in the wrong one costs a request. */
+/**
+ * A user's and an organisation's repositories are listed in different places. Asked once: to ask in the wrong one costs
+ * a request.
+ */
 async function learnType(ctx: Context, owner: string, pattern: string): Promise<string> {
   const answer = await ctx.upstream.get(`/users/${owner}`, { priority: "catch-up" });
   if (answer.kind !== "ok") throw new AbsentError(`upstream knows no organisation and no user ${owner}`);

@@ -171,7 +171,10 @@ function withoutDetail(kind: Kind, document: Fields): Fields {
   return Object.fromEntries(Object.entries(document).filter(([key]) => !detailKeys.has(key)));
 }
 
-/** A payload as it is sent, without the rights that the mirror's own token has in a repository, wherever one is embedded. */
+/**
+ * A payload as it is sent, without the rights that the mirror's own token has in a repository, wherever one is
+ * embedded.
+ */
 export function payloadText(payload: Fields): string {
   return JSON.stringify(payload, (_key, value: Json) => {
     if (!isObject(value) || typeof value.full_name !== "string" || value.permissions === undefined) return value;

@@ -33,8 +33,8 @@ interface StoredChange {
 }
 
 /**
- * Makes events of the changes that were found and that no webhook has told of within `EVENTS_MADE_AFTER`. They stand in the log as
- * upstream's do, with a webhook that we wrote ourselves. Answers how many were made.
+ * Makes events of the changes that were found and that no webhook has told of within `EVENTS_MADE_AFTER`. They stand in
+ * the log as upstream's do, with a webhook that we wrote ourselves. Answers how many were made.
  */
 export async function makeEvents(ctx: MakingContext, signal?: AbortSignal): Promise<number> {
   counterOf(ctx);
@@ -143,7 +143,9 @@ const ORDER: readonly Kind[] = [
   "check_run",
 ];
 
-/** Locks all waiting changes of the resources that have one due. Changes that another process has locked are left to it. */
+/**
+ * Locks all waiting changes of the resources that have one due. Changes that another process has locked are left to it.
+ */
 async function takeFound(tx: Transaction, repositoryId: number, until: Date): Promise<StoredChange[]> {
   const found = await tx.query<StoredChange>(sql`
     select kind, key::float8 as key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue" from found_changes
@@ -155,8 +157,8 @@ async function takeFound(tx: Transaction, repositoryId: number, until: Date): Pr
 }
 
 /**
- * Gives each event the time when its change was found. So it comes before webhooks that arrived since then and may tell of
- * something newer. No event is earlier than the one before it. Pure.
+ * Gives each event the time when its change was found. So it comes before webhooks that arrived since then and may tell
+ * of something newer. No event is earlier than the one before it. Pure.
  */
 function withTimes(events: readonly MadeOf[], found: readonly StoredChange[]): (MadeOf & { foundAt: Date })[] {
   let lastMs = 0;

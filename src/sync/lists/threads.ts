@@ -18,7 +18,10 @@ import type { UnreadList } from "./read.ts";
 
 /** Upstream lists no more at once. */
 const PAGE = 100;
-/** A point buys so many requests: one for each list of threads, and one for the first comment of each thread that is asked for. */
+/**
+ * A point buys so many requests: one for each list of threads, and one for the first comment of each thread that is
+ * asked for.
+ */
 const A_POINT = 100;
 
 /** The first comment tells which mirrored comments belong to the thread. */

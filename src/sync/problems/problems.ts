@@ -102,7 +102,9 @@ export function rests(ctx: Pick<Context, "clock" | "config">, task: Task, key: S
   return sql`exists (select from problems p where p.task = ${task} and p.key = ${key} and ${isResting(ctx)})`;
 }
 
-/** A digest of the credentials. With new credentials all problems are tried again, since upstream may show them more. */
+/**
+ * A digest of the credentials. With new credentials all problems are tried again, since upstream may show them more.
+ */
 function credentialsOf({ upstreamTokens, appId, appPrivateKey }: Context["config"]): string {
   const all = [...parseTokens(upstreamTokens).keys()].sort().concat(appId ?? "", appPrivateKey ?? "");
   return createHash("sha256").update(all.join(" ")).digest("hex").slice(0, 16);

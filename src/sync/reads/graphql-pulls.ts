@@ -59,8 +59,8 @@ function isForbidden(faults: readonly GraphqlError[]): boolean {
 }
 
 /**
- * Reads these pull requests in one query, each by its number. Deleted ones are left out, and so are those that are shown in
- * part: `faults` says why.
+ * Reads these pull requests in one query, each by its number. Deleted ones are left out, and so are those that are
+ * shown in part: `faults` says why.
  * @throws PullsNotShownError when the repository is not shown
  */
 export async function readSinglePulls<Fields>(

@@ -2,7 +2,9 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 
-/** A query about several pull requests. How many upstream can bear at once depends on the query and on the repository. */
+/**
+ * A query about several pull requests. How many upstream can bear at once depends on the query and on the repository.
+ */
 export type SizedQuery = "pull pages" | "single pulls" | "mergeability";
 
 /** The most that each asks for, whatever upstream could bear. */

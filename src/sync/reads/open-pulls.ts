@@ -12,8 +12,8 @@ interface PullsPage<Pull> {
 const MOST = 100;
 
 /**
- * What GraphQL shows of all open pull requests of a repository. `selection`: the fields of each, without lists, so that a hundred
- * of them cost a point.
+ * What GraphQL shows of all open pull requests of a repository. `selection`: the fields of each, without lists, so that
+ * a hundred of them cost a point.
  * @throws PullsNotShownError when upstream's GraphQL does not show the repository
  */
 export async function readOpenPulls<Pull>(

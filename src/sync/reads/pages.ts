@@ -74,8 +74,8 @@ export function newestOf({ rows }: Pick<StoredPage, "rows">): Date | null {
 const DOUBTS_MS = 120_000;
 
 /**
- * How far a list is known once it has been read up to `newest`. A mirror may get an older change later than a newer one, if
- * a webhook was lost on the way to it. So its list may have gaps beyond what it has confirmed. Pure.
+ * How far a list is known once it has been read up to `newest`. A mirror may get an older change later than a newer
+ * one, if a webhook was lost on the way to it. So its list may have gaps beyond what it has confirmed. Pure.
  * @param asOf as in `ReadAnswer`
  */
 export function knownUpTo<Newest extends Date | null>(newest: Newest, asOf: Date | null): Newest | Date {
@@ -92,8 +92,8 @@ export interface Storing {
   /** Writes more in the page's transaction. */
   remember?: (tx: Transaction, page: StoredPage) => Promise<void>;
   /**
-   * Whether the page may be asked for conditionally from then on. Leave it false while reads that depend on the page are
-   * outstanding: after a crash a 304 would hide them. The caller saves the validator once they are done.
+   * Whether the page may be asked for conditionally from then on. Leave it false while reads that depend on the page
+   * are outstanding: after a crash a 304 would hide them. The caller saves the validator once they are done.
    */
   isDone?: boolean;
   /** Default true. False: our rows are known to differ from the page. */
@@ -183,7 +183,10 @@ async function readPage(
 /** How many pages of a long list are read by number before it goes on by time: see `windows.ts` in `backfill/`. */
 export const PAGES_A_WINDOW = 10;
 
-/** A list in the order of changes, the oldest first. `fetchAndStorePage` follows it by time, or within a window by number. */
+/**
+ * A list in the order of changes, the oldest first. `fetchAndStorePage` follows it by time, or within a window by
+ * number.
+ */
 export const BY_CHANGE = "sort=updated&direction=asc";
 
 /** The same list, in the order of changes, from the first that is not older than `since`. */

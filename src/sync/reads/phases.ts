@@ -9,9 +9,9 @@ import { forgetProblems, rests, type Subject } from "../problems/problems.ts";
 import { RepositoryUnavailableError } from "./pages.ts";
 
 /**
- * Every repository is copied in these phases, in this order. Upstream may show some and not others: a permission is missing, issues
- * are off, one page always fails. Then the other phases are copied and followed without it. Its problems stand in the
- * status as those of the task "part", whose name operators know.
+ * Every repository is copied in these phases, in this order. Upstream may show some and not others: a permission is
+ * missing, issues are off, one page always fails. Then the other phases are copied and followed without it. Its
+ * problems stand in the status as those of the task "part", whose name operators know.
  */
 export const PHASES = [
   "labels",

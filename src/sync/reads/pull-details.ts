@@ -64,8 +64,8 @@ function pageOf(fields: string): string {
 const PULLS_A_POINT = 74;
 
 /**
- * Reads the details of a page of pull requests, oldest first, as many as upstream can bear. If upstream charges more than a
- * point, later pages are smaller.
+ * Reads the details of a page of pull requests, oldest first, as many as upstream can bear. If upstream charges more
+ * than a point, later pages are smaller.
  * @throws GraphqlTooHeavyError when upstream cannot even number the pull requests
  */
 export async function readPullDetails(

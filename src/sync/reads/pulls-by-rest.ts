@@ -10,8 +10,8 @@ import { fetchAndStoreReviewLists } from "./pages.ts";
 import { readAnew } from "./read-anew.ts";
 
 /**
- * Reads and stores what GraphQL cannot show of these pull requests: details and reviews, two requests each. One that REST
- * cannot show either delays no other: a mark asks for it later, and says in words why it fails.
+ * Reads and stores what GraphQL cannot show of these pull requests: details and reviews, two requests each. One that
+ * REST cannot show either delays no other: a mark asks for it later, and says in words why it fails.
  */
 export async function fetchAndStorePullsByRest(
   ctx: Context,

@@ -37,8 +37,8 @@ const OVERDUE_MS = 15_000;
 const BATCH = 1_000;
 
 /**
- * Queues the marks whose time has passed and whose job was lost, of the oldest. A repository that was refused as a whole is
- * tried by one of its marks. Answers how many.
+ * Queues the marks whose time has passed and whose job was lost, of the oldest. A repository that was refused as a
+ * whole is tried by one of its marks. Answers how many.
  */
 export async function dispatchMarks(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
@@ -79,8 +79,8 @@ export async function settleMarks(db: Queries, marks: readonly Mark[]): Promise<
 }
 
 /**
- * The resources will be asked for again at their `notBefore`; the marks stay. A mark that has a newer reason to ask than the one
- * given keeps its own time.
+ * The resources will be asked for again at their `notBefore`; the marks stay. A mark that has a newer reason to ask
+ * than the one given keeps its own time.
  * @param marks as they were when the read began
  * @returns the marks as they stand now
  */
@@ -98,7 +98,9 @@ export async function postponeMarks(db: Queries, marks: readonly Mark[]): Promis
 const UNREAD_MS = 2_000;
 const LONGEST_WAIT_MS = 15 * 60_000;
 
-/** When to ask a mirror again that still has to read something: ever more seldom, since its own upstream may be away. */
+/**
+ * When to ask a mirror again that still has to read something: ever more seldom, since its own upstream may be away.
+ */
 export function nextAsk({ askedAt }: Mark, now: Date, leastMs: number): Date {
   return new Date(now.getTime() + Math.max(leastMs, Math.min(now.getTime() - askedAt.getTime(), LONGEST_WAIT_MS)));
 }

@@ -94,7 +94,10 @@ async function prepare(ctx: Context, repositoryId: number, now: Date) {
   return { taken, open, gone, unknown: await findUnknown(ctx, open) };
 }
 
-/** Takes the job's own mark and others that are due. Each mark goes to one job. Marks that rest for a while are left out. */
+/**
+ * Takes the job's own mark and others that are due. Each mark goes to one job. Marks that rest for a while are left
+ * out.
+ */
 async function takeDue(ctx: Context, repositoryId: number, now: Date): Promise<Mark[]> {
   const key = sql`m.repository_id::text`;
   return await ctx.db.query<Mark>(sql`

@@ -25,8 +25,8 @@ export interface NodeQuestion extends ResourceKey {
 }
 
 /**
- * "gone": upstream knows nothing of this id. "unclear": GraphQL does not say, or not all of it. "doubtful": upstream is a mirror,
- * and asks its own upstream about the resource just now.
+ * "gone": upstream knows nothing of this id. "unclear": GraphQL does not say, or not all of it. "doubtful": upstream is
+ * a mirror, and asks its own upstream about the resource just now.
  */
 export type NodeAnswer = { node: Record<string, Json>; seenAt: Date } | "gone" | "unclear" | "doubtful";
 

@@ -30,8 +30,8 @@ export const VALUES = `__typename
 export const SUMMARIES = `${VALUES} ... on Issue { subIssuesSummary { total completed percentCompleted } }`;
 
 /**
- * The values of one resource in REST's words, as a part of it. Null: the keys in doubt are not all among them, or another kind
- * of resource has the id.
+ * The values of one resource in REST's words, as a part of it. Null: the keys in doubt are not all among them, or
+ * another kind of resource has the id.
  */
 export function observeValues(
   ctx: Pick<Context, "config">,

@@ -232,8 +232,8 @@ async function findTroubles(ctx: Context, keys: readonly MarkKey[]): Promise<Tro
 }
 
 /**
- * The question that GraphQL can answer together with all others: does the resource still exist, or what are the values on which
- * two observations disagree? Null: only REST can tell.
+ * The question that GraphQL can answer together with all others: does the resource still exist, or what are the values
+ * on which two observations disagree? Null: only REST can tell.
  */
 async function questionOf(
   { db }: Pick<Context, "db">,

@@ -5,7 +5,10 @@ import { afterLag, type Mark, repositoryMark } from "../../mirror/store/marks.ts
 import { lockRefs, storeTold } from "../../mirror/store/refs.ts";
 import type { MergedDeliveries } from "../deliveries/read.ts";
 
-/** Moves the branches and tags that deliveries name. Answers a mark for each repository that upstream has to be asked about. */
+/**
+ * Moves the branches and tags that deliveries name. Answers a mark for each repository that upstream has to be asked
+ * about.
+ */
 export async function hearRefs(tx: Transaction, { shown, parts, askedAt }: MergedDeliveries): Promise<Mark[]> {
   const told = shown.flatMap(({ repositoryId, toldRef }) =>
     toldRef !== null && repositoryId !== null && parts.get(repositoryId)?.includes("refs")

@@ -15,7 +15,9 @@ import { fetchAndStorePage, PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 import { enqueueMarks, settleMarks, settleOrWait } from "../refresh/marks.ts";
 import { isReleaseListDue } from "./due.ts";
 
-/** Reads the list of a repository's releases where it is due, and which of them is the latest where that is not known. */
+/**
+ * Reads the list of a repository's releases where it is due, and which of them is the latest where that is not known.
+ */
 export async function refreshReleases(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
   const now = ctx.clock.now();
   const mark =

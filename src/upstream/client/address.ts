@@ -23,7 +23,10 @@ export function graphqlPath(base: string): string {
   return path.endsWith("/api/v3") ? `${path.slice(0, -"/v3".length)}/graphql` : `${path}/graphql`;
 }
 
-/** The address of upstream's pages for people, without a trailing slash. An enterprise server has its API below them. Pure. */
+/**
+ * The address of upstream's pages for people, without a trailing slash. An enterprise server has its API below them.
+ * Pure.
+ */
 export function pagesOf(base: string): string {
   const { hostname, origin, pathname } = new URL(base);
   return hostname === "api.github.com" ? "https://github.com" : origin + pathname.replace(/\/(api\/v3)?$/, "");

@@ -31,7 +31,9 @@ export class QuotaUnknownError extends QuotaSpentError {
  */
 export type OutageKind = "unreachable" | "interrupted" | "timed-out" | "failed" | "unreadable";
 
-/** Upstream could not answer. Trying again later may help; whether a write took effect is unknown unless `unreachable`. */
+/**
+ * Upstream could not answer. Trying again later may help; whether a write took effect is unknown unless `unreachable`.
+ */
 export class UpstreamUnavailableError extends Error {
   override name = "UpstreamUnavailableError";
   readonly outage: OutageKind;

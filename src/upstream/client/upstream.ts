@@ -16,7 +16,10 @@ export interface GetOptions {
   conditional?: boolean;
   /** Ask unconditionally, and still keep a validator for later. */
   anew?: boolean;
-  /** The only credential to ask: a token's fingerprint, `installation-ID` or `app`. Unset: one that sees it and has the most left. */
+  /**
+   * The only credential to ask: a token's fingerprint, `installation-ID` or `app`. Unset: one that sees it and has the
+   * most left.
+   */
   credential?: string;
   /** A media type instead of `application/vnd.github+json`. A body that is not JSON is then answered as its text. */
   accept?: string;
@@ -48,7 +51,9 @@ export type ReadAnswer = AnswerOfSource & {
 };
 
 type AnswerOfSource =
-  /** `validator`: store it together with the body (`saveValidator`), so that the page can be asked conditionally later. */
+  /**
+   * `validator`: store it together with the body (`saveValidator`), so that the page can be asked conditionally later.
+   */
   | {
       kind: "ok";
       body: Json;
@@ -63,7 +68,10 @@ type AnswerOfSource =
   | { kind: "unchanged"; seenAt: Date; upstreamNow: Date; asOf: Date | null; next: string | null }
   /** `location` is a path if it is below UPSTREAM_URL; null: upstream says "moved", but not where to. */
   | { kind: "moved"; location: string | null }
-  /** Deleted, or not visible to our credential: upstream does not tell the two apart, except by 410 (deleted) and 451 (blocked). */
+  /**
+   * Deleted, or not visible to our credential: upstream does not tell the two apart, except by 410 (deleted) and 451
+   * (blocked).
+   */
   | { kind: "missing"; status: 404 | 410 | 451; message: string };
 
 /** Upstream's own answer to a write. The body is unpacked, so the headers that described its transport are left out. */
@@ -108,8 +116,8 @@ export interface WriteRequest {
 
 export interface Upstream {
   /**
-   * One GET. Redirects are not followed: "moved" is an answer. Interrupted connections, 502, 503 and 504 are tried again
-   * at most twice, and a credential that is rejected or spent gives way to another.
+   * One GET. Redirects are not followed: "moved" is an answer. Interrupted connections, 502, 503 and 504 are tried
+   * again at most twice, and a credential that is rejected or spent gives way to another.
    * @throws QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
    */
   get(path: string, options: GetOptions): Promise<ReadAnswer>;
@@ -133,8 +141,9 @@ export interface Upstream {
    */
   write(request: WriteRequest, options?: { signal?: AbortSignal }): Promise<RawAnswer>;
   /**
-   * Splits repositories so that a credential that sees one of a group sees all of it. One GraphQL document may then ask for
-   * the whole group, by the id of any of its members (`GraphqlOptions.repository`). Without an App there is one group.
+   * Splits repositories so that a credential that sees one of a group sees all of it. One GraphQL document may then ask
+   * for the whole group, by the id of any of its members (`GraphqlOptions.repository`). Without an App there is one
+   * group.
    */
   groups(repositoryIds: readonly number[]): Promise<number[][]>;
   /** Call it when the App's installations or the tokens' owners have changed in Postgres. */

@@ -105,7 +105,9 @@ export class Conditions {
     };
   }
 
-  /** The last row of a stored list page; null when the page is not kept, or not in the form that upstream sent it in. */
+  /**
+   * The last row of a stored list page; null when the page is not kept, or not in the form that upstream sent it in.
+   */
   async lastRow(validator: KnownValidator): Promise<LastRow | null> {
     if (!this.#isTrusted(validator.path)) return null;
     const known = await this.#validators.ask(validator.path);

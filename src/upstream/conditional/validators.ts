@@ -93,8 +93,8 @@ export async function loadBody(db: Queries, { credential, path, seenAt }: KnownV
 }
 
 /**
- * Gives another credential, or the same with another token, the validator of a page that upstream has just confirmed for it.
- * One statement: when the page has been stored anew meanwhile, or forgotten, there is nothing to copy.
+ * Gives another credential, or the same with another token, the validator of a page that upstream has just confirmed
+ * for it. One statement: when the page has been stored anew meanwhile, or forgotten, there is nothing to copy.
  */
 export async function copyValidator(
   db: Queries,

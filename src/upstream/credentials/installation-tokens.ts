@@ -11,7 +11,9 @@ export interface InstallationToken {
   expiresAt: number;
 }
 
-/** With less than this left a new token is made: a walk of many pages should not end in a 401, and clocks may differ. */
+/**
+ * With less than this left a new token is made: a walk of many pages should not end in a 401, and clocks may differ.
+ */
 const RENEW_MS = 10 * 60_000;
 /** With less than this left a token is not used any more, even while another process is making a new one. */
 const LAST_USE_MS = 60_000;

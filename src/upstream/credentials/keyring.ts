@@ -107,7 +107,9 @@ export class Keyring {
     return [...Map.groupBy(repositoryIds, groupOf).values()];
   }
 
-  /** The value of the Authorization header. @throws CredentialUnusableError; any error of asking upstream for a token */
+  /**
+   * The value of the Authorization header. @throws CredentialUnusableError; any error of asking upstream for a token
+   */
   async authorization(credential: string): Promise<string> {
     const token = this.#tokens.get(credential);
     if (token !== undefined) return `Bearer ${token}`;

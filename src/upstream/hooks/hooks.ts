@@ -139,13 +139,18 @@ export interface SentDelivery {
   status: string;
 }
 
-/** A list's last hundred deliveries, the newest first, of the three days that upstream keeps; null: upstream shows none. */
+/**
+ * A list's last hundred deliveries, the newest first, of the three days that upstream keeps; null: upstream shows none.
+ */
 export async function recentDeliveries(upstream: Pick<Upstream, "get">, list: string): Promise<SentDelivery[] | null> {
   const answer = await upstream.get(`${list}?per_page=100`, { priority: "caller" });
   return answer.kind === "ok" ? sentDeliveries(answer.body) : null;
 }
 
-/** Asks upstream to send a delivery again, which it does a moment later under the same GUID. @throws UpstreamRefusedError */
+/**
+ * Asks upstream to send a delivery again, which it does a moment later under the same GUID. @throws
+ * UpstreamRefusedError
+ */
 export async function resendDelivery(
   upstream: Pick<Upstream, "write">,
   list: string,

@@ -37,7 +37,9 @@ export const LONGEST_BLOCK_MS = 15 * 60_000;
 export const REPETITION_MS = 15 * 60_000;
 /** How long the one request that tries a rejected token again may take before another may. */
 export const TRIAL_MS = 60_000;
-/** The same for a request to an unknown bucket: GitHub gives up after 10 s, and a process that was killed never answers. */
+/**
+ * The same for a request to an unknown bucket: GitHub gives up after 10 s, and a process that was killed never answers.
+ */
 export const PROBE_MS = 10_000;
 /** When to look again whether the requests that ask an unknown bucket have been answered. */
 export const PROBE_WAIT_MS = 100;

@@ -19,7 +19,10 @@ export interface Outlook {
 
 type Point = QuotaSample["figures"][number] & { at: number };
 
-/** Each report with its outlook: null while too little is known, or once the window is over. Pure. @param history the oldest first */
+/**
+ * Each report with its outlook: null while too little is known, or once the window is over. Pure. @param history the
+ * oldest first
+ */
 export function withOutlooks(
   reports: readonly QuotaReport[],
   history: readonly QuotaSample[],

@@ -173,7 +173,8 @@ export class Quota {
 
   /**
    * Takes note that upstream refused for a limit, and answers when to come back. A spent bucket waits for its reset.
-   * Anything else silences the credential in every bucket, until Retry-After or for a minute that doubles on repetition.
+   * Anything else silences the credential in every bucket, until Retry-After or for a minute that doubles on
+   * repetition.
    * @param startedAt when the refused request was sent
    */
   async refuse(

@@ -158,8 +158,8 @@ return {best, 'probe', 0, sendAt}
 `);
 
 /**
- * KEYS: credential, bucket of its ledger, requests under way. ARGV: now, the request's id, how it was counted, its window, refund, 1 if
- * upstream answered, then limit, remaining, reset, resetAt, or nothing when they were not seen.
+ * KEYS: credential, bucket of its ledger, requests under way. ARGV: now, the request's id, how it was counted, its
+ * window, refund, 1 if upstream answered, then limit, remaining, reset, resetAt, or nothing when they were not seen.
  * Answers the bucket as it stands now: limit, remaining, reset, resetAt, spent; or nothing when it is not known.
  */
 export const SETTLE = script(`
@@ -210,7 +210,9 @@ redis.call('PEXPIRE', KEYS[2], math.max(resetAt - now, 0) + ${HOUR_MS})
 return standing()
 `);
 
-/** KEYS: ledger. ARGV: now, startedAt, until or '' when upstream named no moment. Answers until when it is blocked now. */
+/**
+ * KEYS: ledger. ARGV: now, startedAt, until or '' when upstream named no moment. Answers until when it is blocked now.
+ */
 export const BLOCK = script(`
 local now, startedAt = tonumber(ARGV[1]), tonumber(ARGV[2])
 local c = redis.call('HMGET', KEYS[1], 'blockedUntil', 'strikes')

@@ -46,7 +46,9 @@ interface Keeping {
   isHomeKnown: boolean;
 }
 
-/** The answer to keep; null: it must not be kept. Without an ETag upstream could not be asked whether it still holds. */
+/**
+ * The answer to keep; null: it must not be kept. Without an ETag upstream could not be asked whether it still holds.
+ */
 export function keptOf(
   { key: question, perPage }: CacheableRead,
   { status, headers, body }: WholeAnswer,

@@ -101,7 +101,10 @@ export class KeptAnswers {
     this.#room = ctx.random() * ctx.config.forwardCacheBytes * PART;
   }
 
-  /** The newest answer that may be shown to this token, once upstream has confirmed it. Null also while Postgres is away. */
+  /**
+   * The newest answer that may be shown to this token, once upstream has confirmed it. Null also while Postgres is
+   * away.
+   */
   async find({ key: question, isImmutable }: CacheableRead, token: string): Promise<KeptAnswer | null> {
     for (const shownTo of ["", token]) {
       const name = nameOf({ question, shownTo });

@@ -1,7 +1,7 @@
 /**
- * Answers operations as graphql-js's `execute` would, and writes the text at once. The selections are worked out once per
- * document (`plan.ts`). Fields that need no waiting do not wait. A resource that appears several times at one place of
- * the query is written once.
+ * Answers operations as graphql-js's `execute` would, and writes the text at once. The selections are worked out once
+ * per document (`plan.ts`). Fields that need no waiting do not wait. A resource that appears several times at one place
+ * of the query is written once.
  */
 import { type GraphQLAbstractType, GraphQLError, locatedError } from "graphql";
 import type { Pace } from "../../../work/pace.ts";

@@ -73,8 +73,8 @@ function refusal(error: unknown): GraphQLError {
 }
 
 /**
- * The service lets `state` of an issue and of a pull request stand side by side, though their types differ; clients rely
- * on it. Other conflicts are refused.
+ * The service lets `state` of an issue and of a pull request stand side by side, though their types differ; clients
+ * rely on it. Other conflicts are refused.
  */
 function conflictsIn(schema: GraphQLSchema, document: DocumentNode): GraphQLError[] {
   const errors = validate(schema, document, [OverlappingFieldsCanBeMergedRule], { hideSuggestions: true });
@@ -87,8 +87,9 @@ function conflictsIn(schema: GraphQLSchema, document: DocumentNode): GraphQLErro
 }
 
 /**
- * Whether fields of one name differ in nothing but their types. The rule names the fields of one side and then those of the
- * other, each before what it contains. Fields of two different objects never meet, so they may ask for different things.
+ * Whether fields of one name differ in nothing but their types. The rule names the fields of one side and then those of
+ * the other, each before what it contains. Fields of two different objects never meet, so they may ask for different
+ * things.
  */
 function differInTypeAlone({ nodes = [] }: GraphQLError, parents: ReadonlyMap<ASTNode, unknown>): boolean {
   const half = nodes.length / 2;

@@ -208,8 +208,8 @@ async function fold(
     observed.push({ seen: seenAs(exact, key, stored, at), shapes: new Map() });
   }
   for (const reading of readings) {
-    // A reading that only an upstream with the write can show counts as seen with the answer. Otherwise an earlier write
-    // in the same second would win.
+    // A reading that only an upstream with the write can show counts as seen with the answer. Otherwise an earlier
+    // write in the same second would win.
     const seenAt = confirmed.has(reading) || reading.showsWrite ? at.seenAt : reading.seenAt;
     if (reading.body) observed.push(observeReading({ ...reading, seenAt }, at));
   }
