@@ -25,8 +25,8 @@ import type { ApiMeter, RequestFigures } from "../metering.ts";
 import { forwardedReply } from "../rest/respond.ts";
 import type { StreamPlaces } from "../streams/places.ts";
 import { GraphqlCall, type IssueTexts, openCounts, openIssueTexts } from "./call.ts";
-import { cursorsOf, namesUnmirrored } from "./forward/beyond.ts";
-import { forwardWhole, knowsAllNamed } from "./forward/forward.ts";
+import { forwardWhole } from "./forward/forward.ts";
+import { type Side, sideOf } from "./forward/side.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeOf } from "./forward/unknown.ts";
 import { Documents, openValidation, parseQuery, type Query } from "./parse.ts";
 import {
@@ -82,12 +82,6 @@ interface CallersQuery {
   /** How the repositories stood before the first row was read. */
   before: Standings;
 }
-
-/**
- * Which side answers. A query that either side may answer begins here. It goes to upstream if the mirror lacks
- * something.
- */
-type Side = "ours" | "upstream's" | "either";
 
 /** Answers `POST /graphql`. */
 export class Graphql {
@@ -171,7 +165,7 @@ export class Graphql {
       pace: ctx.mirror.pace,
     });
     if (!("cost" in query)) return await this.#answerUnknown(progress, question, query);
-    const side = await this.#sideOf(caller, query);
+    const side = await sideOf(query, caller, { ctx, schema: this.#schema });
     if (side === "upstream's") return await this.#forward(progress, question, wholeOf(query), query.cost.points);
     return await this.#answerHere(progress, question, query, side);
   }
@@ -187,21 +181,6 @@ export class Graphql {
     if (!whole) return this.#reply(progress, { errors });
     if (mayBeForwarded(ctx, question.caller)) return await this.#forward(progress, question, whole, 1);
     return this.#reply(progress, { errors: [...errors, notAskedOfUpstream(ctx.config.passThrough !== false)] });
-  }
-
-  /** Which side answers, as far as the document and the caller tell. */
-  async #sideOf(caller: User, query: Query): Promise<Side> {
-    const { operation, document, variables } = query;
-    if (this.#parts.ctx.config.edgeOf !== null && operation.operation !== "query")
-      throw new AtCentreError("An edge neither writes nor tells of changes");
-    if (operation.operation === "subscription" || !mayBeForwarded(this.#parts.ctx, caller)) return "ours";
-    // The side that began a list has to read it to its end.
-    const begun = cursorsOf(document, variables.coerced);
-    if (begun !== null) return begun;
-    if (namesUnmirrored(this.#schema, document)) return "upstream's";
-    const isMutation = operation.operation === "mutation";
-    if (isMutation && !(await knowsAllNamed(this.#parts.ctx, caller, wholeOf(query)))) return "upstream's";
-    return "either";
   }
 
   async #answerHere(progress: GraphqlProgress, question: CallersQuery, query: Query, side: Side): Promise<Reply> {
