@@ -11,7 +11,7 @@ import type { Caller, User } from "./callers/caller.ts";
 import type { CallerQuota } from "./callers/quota.ts";
 import type { RepositoryPermission } from "./callers/upstream-rights.ts";
 import { ApiFault } from "./dialect/fault.ts";
-import type { ApiVersion, MediaType } from "./dialect/request.ts";
+import type { ApiVersion, MediaType } from "./dialect/media-type.ts";
 import type { ForwardCache } from "./forward/cache/cache.ts";
 import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 

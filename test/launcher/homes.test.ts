@@ -28,7 +28,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["which repositories are mirrored", /<> 'gone'/, ["db/schema/states.ts"]],
   ["how secrets are compared", /timingSafeEqual/, ["src/config/same-secret.ts"]],
   ["the address of the pages about REST", /"https:\/\/docs\.github\.com\/rest"/, ["src/api/dialect/fault.ts"]],
-  ["the repository that a path names", /\(\?:repos\\\//, ["src/api/dialect/request.ts"]],
+  ["the repository that a path names", /\(\?:repos\\\//, ["src/api/dialect/address.ts"]],
   ["why something failed", /function (reasonOf|codeOf)\b/, ["src/failure.ts"]],
 ];
 

@@ -8,7 +8,7 @@ import type { Caller } from "../callers/caller.ts";
 import type { Bucket, QuotaFigures } from "../callers/quota.ts";
 import type { Operation } from "../operation.ts";
 import { asBytes, indented } from "./elements.ts";
-import { type ApiVersion, type MediaType, mediaTypeHeader } from "./request.ts";
+import { type ApiVersion, type MediaType, mediaTypeHeader } from "./media-type.ts";
 
 /** Headers from GitHub's docs and recordings. HSTS is left to the proxy that ends TLS for this host. */
 const COMMON_HEADERS = {

@@ -1,52 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { WHOLE_KINDS } from "../../../db/schema/states.ts";
-import { sql } from "../../../db/sql.ts";
-import type { Config } from "../../config.ts";
-import type { Context } from "../../context.ts";
 import { isContentType } from "../../http/body.ts";
 import { HttpError } from "../../http/errors.ts";
-import { decoded, type Exchange, isRead, type RequestHeaders } from "../../http/exchange.ts";
-import type { RepositoryName } from "../../mirror/read/repositories.ts";
-import { type Sight, visible } from "../../mirror/read/sight.ts";
-import { NOT_YET } from "../../upstream/client/doubts.ts";
-import { ApiFault } from "./fault.ts";
-
-/** The prefix under which enterprise-style clients reach the same API. */
-export const ENTERPRISE_PREFIX = "/api/v3";
-
-/** The path below the API's address. */
-export function pathInApi({ path }: Pick<Exchange, "path">): { path: string; isEnterprise: boolean } {
-  const isEnterprise = path === ENTERPRISE_PREFIX || path.startsWith(`${ENTERPRISE_PREFIX}/`);
-  return { path: isEnterprise ? path.slice(ENTERPRISE_PREFIX.length) || "/" : path, isEnterprise };
-}
-
-/**
- * The repository that a path in the API names, by its name or its id, and the rest of the path as it was sent. Null: it
- * names none. Pure.
- */
-export function repositoryIn(path: string): (RepositoryName & { rest: string }) | null {
-  const [, name, id, rest = ""] = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.*)?$/.exec(path) ?? [];
-  if (id !== undefined) return { fullName: null, id: Number(id), rest };
-  const fullName = name === undefined ? null : decoded(name);
-  return fullName === null ? null : { fullName, id: null, rest };
-}
-
-/**
- * The API's address as the caller wrote it, without a trailing slash: it stands in bodies, `Link` and `Location`.
- * @throws ApiFault 400 when the request's Host is no host
- */
-export function apiAddress(
-  { publicUrl }: Pick<Config, "publicUrl">,
-  exchange: Pick<Exchange, "protocol" | "host">,
-  { isEnterprise }: { isEnterprise: boolean },
-): string {
-  const prefix = isEnterprise ? ENTERPRISE_PREFIX : "";
-  if (publicUrl) return publicUrl + prefix;
-  const { host, protocol } = exchange;
-  if (!/^(\[[\da-f:.]+\]|[\w.-]+)(:\d{1,5})?$/i.test(host)) throw new ApiFault(400, "Bad Request");
-  return `${protocol}://${host}${prefix}`;
-}
+import { type Exchange, isRead } from "../../http/exchange.ts";
 
 /** The largest body of a request. GitHub takes bodies of 65,536 characters, and a review may hold several. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -71,87 +27,6 @@ export async function bodyText(exchange: Exchange, maxBytes = MAX_BODY_BYTES): P
 /** The text of a GraphQL request's body. @throws as `bodyText` */
 export function graphqlText(exchange: Exchange): Promise<string> {
   return bodyText(exchange, MAX_GRAPHQL_BYTES);
-}
-
-// Reads what `Accept` asks for. Pure.
-
-/** The forms in which bodies are shown that people wrote in Markdown. */
-export type BodyForm = "raw" | "text" | "html" | "full";
-
-/** The form of an answer. `form` is null if none was named; bodies are then raw. */
-export interface MediaType {
-  form: BodyForm | null;
-  /** Whether the whole answer is a text that Git knows. Only some operations have one. */
-  patch: "diff" | "patch" | null;
-}
-
-const OURS = /^application\/vnd\.github(?:-[a-z]+)?(?:\.v3)?(?:\.([\w-]+))?(?:\+json)?$/;
-const DOCS = "https://docs.github.com/rest/using-the-rest-api/getting-started-with-the-rest-api";
-const HELD_BY_SERVICE: ReadonlySet<string> = new Set(["diff", "patch", "sha", "star"]);
-const ANY = new Set(["*/*", "application/*", "application/json"]);
-
-/** An `Accept` header as it was read. */
-export interface Accepted extends MediaType {
-  /** Whether it asks for what only the service holds: commits, times of starring, or types that we do not know. */
-  isServicesAlone: boolean;
-  /** Whether it names no type that we know. */
-  isUnknown: boolean;
-}
-
-/**
- * Several types may be given, separated by commas. The first that says more than "JSON" counts, whatever its weight.
- */
-export function readAccept(accept: string | undefined = ""): Accepted {
-  const types = accept.split(",").map((one) => one.replace(/;.*/s, "").trim().toLowerCase());
-  const read: Accepted = { form: null, patch: null, isServicesAlone: false, isUnknown: types.some(Boolean) };
-  for (const type of types) {
-    const match = OURS.exec(type);
-    if (match || ANY.has(type)) read.isUnknown = false;
-    const param = match?.[1];
-    if (param === undefined) continue;
-    if (isBodyForm(param)) read.form ??= param;
-    if (param === "diff" || param === "patch") read.patch ??= param;
-    if (HELD_BY_SERVICE.has(param)) read.isServicesAlone = true;
-  }
-  read.isServicesAlone ||= read.isUnknown;
-  return read;
-}
-
-/** The media type of the answer. @throws ApiFault 415 if we answer in none of the accepted types */
-export function mediaType({ form, patch, isUnknown }: Accepted, accept: string | undefined): MediaType {
-  if (!isUnknown) return { form, patch };
-  const message = `Unsupported 'Accept' header: '${accept}'. Must accept 'application/json'.`;
-  throw new ApiFault(415, message, { documentationUrl: `${DOCS}#media-types` });
-}
-
-function isBodyForm(param: string): param is BodyForm {
-  return param === "raw" || param === "text" || param === "html" || param === "full";
-}
-
-/** The header `X-GitHub-Media-Type`, which says how the request was understood. */
-export function mediaTypeHeader({ form }: MediaType): string {
-  return form === null ? "github.v3; format=json" : `github.v3; param=${form}; format=json`;
-}
-
-/** The versions of the REST dialect, newest first. GitHub docs: the older one is supported until 2028-03-10. */
-export const API_VERSIONS = ["2026-03-10", "2022-11-28"] as const;
-export type ApiVersion = (typeof API_VERSIONS)[number];
-
-const [newest, oldest] = API_VERSIONS;
-
-/**
- * The version that `X-GitHub-Api-Version` asks for, or the older version without this header.
- * @throws ApiFault 400; the service checks this before anything else
- */
-export function apiVersion(header: string | string[] | undefined): ApiVersion {
-  if (header === undefined) return oldest;
-  const asked = String(header);
-  const version = API_VERSIONS.find((candidate) => candidate === asked);
-  if (version) return version;
-  throw new ApiFault(400, "Bad Request", {
-    errors: `The version you specified in the "X-GitHub-API-Version" request header, "${asked}", is not a supported version. The following versions are currently supported: "${newest}" (most recent) and "${oldest}".`,
-    documentationUrl: "https://docs.github.com/rest/about-the-rest-api/api-versions",
-  });
 }
 
 /** Requests share all but the last digits. Drawing each id anew would take longer than the rest of a 304. */
@@ -187,52 +62,4 @@ export function wantsNoCache(headers: IncomingHttpHeaders): boolean {
 /** Whether a request asks for upstream's present state. */
 export function asksFresh(query: URLSearchParams, headers: IncomingHttpHeaders): boolean {
   return query.get("fresh") === "true" || wantsNoCache(headers);
-}
-
-/**
- * What a mirror of this one asks for by `Prefer` (RFC 7240), since a service that does not know it has to ignore it.
- *
- * - rewrite-urls: a hook that is registered is sent addresses of this mirror.
- * - settled: the answer names the resources in doubt here, so that the other mirror waits until they are settled. An
- *   unknown value is not shown as none. A resource that is still to be read here is not read from upstream for another
- *   mirror: `notYet` answers instead.
- */
-type Preference = "rewrite-urls" | "settled";
-
-export function prefers({ prefer }: RequestHeaders, preference: Preference): boolean {
-  return [prefer ?? ""].flat().some((header) => header.split(",").some((one) => one.trim() === preference));
-}
-
-/**
- * Tells another mirror that this is still to be read. Otherwise each mirror of a chain could make the root ask
- * upstream, at the cost of the callers' share.
- */
-export function notYet(): ApiFault {
-  return new ApiFault(425, "Too Early: this mirror has still to read this, and asks upstream for no other mirror.", {
-    headers: { [NOT_YET]: "true" },
-  });
-}
-
-/**
- * How many doubts are named: they make a header of some 10 kB, and clients refuse more than 16. Beyond that, everything
- * counts as doubtful.
- */
-const MOST_DOUBTS = 300;
-
-/**
- * The header that names the resources about which upstream is being asked, if the caller prefers it. Call it before
- * anything is read: a doubt may be settled before its resource is shown.
- */
-export async function doubtHeaders(
-  { reads }: { reads: Context["db"] },
-  sight: Sight,
-  request: RequestHeaders,
-): Promise<Record<string, string>> {
-  if (!prefers(request, "settled")) return {};
-  const doubts = await reads.query<{ name: string }>(sql`
-    select m.repository_id || '/' || m.kind || '/' || m.key as name from refresh_marks m
-      where m.kind <> all(${[...WHOLE_KINDS]}::text[]) and (m.kind = 'user' or exists (select from repositories r
-        where r.id = case m.kind when 'repository' then m.key else m.repository_id end and ${visible(sql`r`, sight, "metadata")}))
-      order by m.repository_id, m.kind, m.key limit ${MOST_DOUBTS + 1}`);
-  return { "X-Tain-In-Doubt": doubts.length > MOST_DOUBTS ? "*" : doubts.map(({ name }) => name).join(" ") };
 }

@@ -10,7 +10,9 @@ import { sendable } from "../../work/pace.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, mayBeForwarded, sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
+import { apiAddress } from "../dialect/address.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
+import { doubtHeaders, prefers } from "../dialect/preferences.ts";
 import {
   agentMissing,
   commonHeaders,
@@ -19,7 +21,7 @@ import {
   quotaHeaders,
   serverHeaders,
 } from "../dialect/reply.ts";
-import { apiAddress, doubtHeaders, graphqlText, prefers, type RequestIds } from "../dialect/request.ts";
+import { graphqlText, type RequestIds } from "../dialect/request.ts";
 import { encoded, ownBytes } from "../kept-bytes.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import { forwardedReply } from "../rest/respond.ts";

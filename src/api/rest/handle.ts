@@ -9,26 +9,16 @@ import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
 import { type Caller, type Callers, mayForwardAs, sightOf } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import type { Source } from "../callers/spared.ts";
+import { apiAddress, pathInApi } from "../dialect/address.ts";
 import { inForm } from "../dialect/body-form.ts";
 import { asBytes } from "../dialect/elements.ts";
 import { ApiFault, NotHeldFault, REST_DOCS, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
+import { API_VERSIONS, apiVersion, mediaType, readAccept } from "../dialect/media-type.ts";
+import { doubtHeaders, notYet, prefers } from "../dialect/preferences.ts";
 import { knownQuery } from "../dialect/query.ts";
 import { agentMissing, dialectReply, hasAgent, scopeHeaders, serverHeaders } from "../dialect/reply.ts";
-import {
-  API_VERSIONS,
-  apiAddress,
-  apiVersion,
-  asksFresh,
-  bodyText,
-  doubtHeaders,
-  mediaType,
-  notYet,
-  pathInApi,
-  prefers,
-  type RequestIds,
-  readAccept,
-} from "../dialect/request.ts";
+import { asksFresh, bodyText, type RequestIds } from "../dialect/request.ts";
 import { forwardAsCaller } from "../forward/as-caller.ts";
 import { forward } from "../forward/forwarding.ts";
 import { readByMirror } from "../forward/mirror-reads.ts";

@@ -2,7 +2,7 @@ import { areRefsHeld, findBranches, findMatchingRefs, findRefs, findTags } from 
 import { refNameOf } from "../../mirror/store/refs.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { ApiFault, notFound, notHeld, unread } from "../dialect/fault.ts";
-import { prefers } from "../dialect/request.ts";
+import { prefers } from "../dialect/preferences.ts";
 import { showList, showOne } from "../view.ts";
 import { askedPage, numberedPage } from "./page.ts";
 

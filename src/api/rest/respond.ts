@@ -5,6 +5,7 @@ import type { Again } from "../again.ts";
 import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
 import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";
 import { type ApiFault, faultBody } from "../dialect/fault.ts";
+import type { ApiVersion, MediaType } from "../dialect/media-type.ts";
 import {
   cacheHeaders,
   commonHeaders,
@@ -17,7 +18,6 @@ import {
   quotaHeaders,
   versionHeaders,
 } from "../dialect/reply.ts";
-import type { ApiVersion, MediaType } from "../dialect/request.ts";
 import { encoded } from "../kept-bytes.ts";
 import type { RequestFigures } from "../metering.ts";
 

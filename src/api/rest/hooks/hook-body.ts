@@ -3,7 +3,7 @@ import type { TargetConfig } from "../../../events/target.ts";
 import { type Fields, isObject, type Json } from "../../../json.ts";
 import type { Call } from "../../call.ts";
 import { ApiFault, type FieldFault } from "../../dialect/fault.ts";
-import { prefers } from "../../dialect/request.ts";
+import { prefers } from "../../dialect/preferences.ts";
 
 /** What a request says of a hook. Keys that the request leaves out are absent. */
 export interface HookBody extends Partial<TargetConfig> {
