@@ -1,11 +1,10 @@
 import { type Sql, sql } from "../../db/sql.ts";
+import { PERMISSIONS, type Permission } from "../api/callers/kinds.ts";
 import {
   apiTokenId,
   createApiToken,
   type ListedToken,
   listApiTokens,
-  PERMISSIONS,
-  type Permission,
   revokeApiTokens,
   type TokenScope,
 } from "../api/callers/tokens.ts";

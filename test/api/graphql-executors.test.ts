@@ -11,8 +11,8 @@ import {
 } from "graphql";
 import { LRUCache } from "lru-cache";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { kindsOf } from "../../src/api/callers/kinds.ts";
 import { CallerQuota } from "../../src/api/callers/quota.ts";
-import { kindsOf } from "../../src/api/callers/tokens.ts";
 import { UpstreamForCallers } from "../../src/api/forward/upstream-for-callers.ts";
 import { type Count, GraphqlCall, openIssueTexts } from "../../src/api/graphql/call.ts";
 import { shownError } from "../../src/api/graphql/errors.ts";

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createApiToken, type Permission } from "../../src/api/callers/tokens.ts";
+import type { Permission } from "../../src/api/callers/kinds.ts";
+import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 import { EACH_GIVEN, GIVEN, type Given } from "./app-tokens.ts";

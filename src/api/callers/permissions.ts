@@ -5,7 +5,8 @@ import type { Closeness } from "../../mirror/render/public-keys.ts";
 import { type RepositoryCall, requireUser } from "../call.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import type { Caller, User } from "./caller.ts";
-import { type ApiToken, mayWriteKind, writesAll } from "./tokens.ts";
+import { mayWriteKind, writesAll } from "./kinds.ts";
+import type { ApiToken } from "./tokens.ts";
 import { PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-rights.ts";
 
 /**

@@ -4,7 +4,7 @@ import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import type { Answer, Call } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
-import { readsRest } from "../callers/tokens.ts";
+import { readsRest } from "../callers/kinds.ts";
 import { repositoryIn } from "../dialect/address.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { restrictRead } from "../view.ts";

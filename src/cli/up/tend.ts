@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { ApiTokens, createApiToken, writesAll } from "../../api/callers/tokens.ts";
+import { writesAll } from "../../api/callers/kinds.ts";
+import { ApiTokens, createApiToken } from "../../api/callers/tokens.ts";
 import { instanceFile } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import { rootReasonOf, wholeReasonOf } from "../../failure.ts";

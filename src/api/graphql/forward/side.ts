@@ -13,7 +13,10 @@ import { wholeOf } from "./unknown.ts";
  */
 export type Side = "ours" | "upstream's" | "either";
 
-/** Which side answers, as far as the document and the caller tell. @throws AtCentreError for what an edge does not answer */
+/**
+ * Which side answers, as far as the document and the caller tell.
+ * @throws AtCentreError for what an edge does not answer
+ */
 export async function sideOf(
   query: Query,
   caller: User,
