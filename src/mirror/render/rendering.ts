@@ -11,16 +11,9 @@ import {
 } from "../store/template.ts";
 import type { Reading } from "../unchanged/reading.ts";
 import { type Closeness, ONES_OWN, shownOf, withShown } from "./public-keys.ts";
-import {
-  joinObjects,
-  keyOf,
-  type Mentioned,
-  mentionedBy,
-  type SharedRows,
-  ShownRows,
-  sharedName,
-  wholeRepository,
-} from "./shared-rows.ts";
+import { keyOf, type Mentioned, mentionedBy, sharedName, wholeRepository } from "./shared-keys.ts";
+import { joinObjects, type SharedRows } from "./shared-rows.ts";
+import { ShownRows } from "./shown-rows.ts";
 
 /** A stored document, as the reads of the mirror answer it. */
 export interface StoredDocument {

@@ -1,20 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { Queries } from "../../../db/database.ts";
-import { isOfOneEra, PEOPLE } from "../../../db/revisions.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
 import { Gather } from "../../work/gather.ts";
-import { references, type SharedKind, type TemplateReference } from "../store/template.ts";
-import type { Reading } from "../unchanged/reading.ts";
+import { references, type SharedKind } from "../store/template.ts";
 import { Kept, type Recalled, type Standings } from "../unchanged/unchanged.ts";
 import { hasPublicKeysOnly } from "./public-keys.ts";
-
-/** Which row: labels and milestones belong to a repository, users and repositories to none (0). */
-export interface SharedKey {
-  kind: SharedKind;
-  repositoryId: number;
-  id: number;
-}
+import { domainOf, labelsHomeOf, type Mentioned, mentionedBy, type SharedKey } from "./shared-keys.ts";
 
 /** A user, repository, label or milestone as it was stored at one moment. A changed one is another object. */
 export interface SharedRow {
@@ -46,47 +38,6 @@ export interface KeptObject {
   fields: Fields;
   /** The rows that its references stood for, in their order. */
   shows: readonly (SharedRow | null | undefined)[];
-}
-
-/** A row that a document refers to, and the shape in which it is shown there; null: whole. */
-export interface Mentioned {
-  key: SharedKey;
-  /** Its `sharedName`. */
-  name: string;
-  shape: string | null;
-}
-
-export function mentionedBy(reference: TemplateReference, repositoryId: number): Mentioned {
-  const key = keyOf(reference, repositoryId);
-  return { key, name: sharedName(key), shape: reference.shape };
-}
-
-export function wholeRepository(id: number): Mentioned {
-  return { key: { kind: "r", repositoryId: 0, id }, name: `r${id}`, shape: null };
-}
-
-export function wholeUser(id: number): Mentioned {
-  return { key: { kind: "u", repositoryId: 0, id }, name: `u${id}`, shape: null };
-}
-
-/** Which row a reference in a document of this repository stands for. */
-export function keyOf({ kind, id }: TemplateReference, repositoryId: number): SharedKey {
-  return { kind, repositoryId: kind === "l" || kind === "m" ? repositoryId : 0, id };
-}
-
-/** The repository, or `PEOPLE`, whose revision grows when the row changes. */
-function domainOf({ kind, repositoryId, id }: SharedKey): number {
-  return kind === "u" ? PEOPLE : kind === "r" ? id : repositoryId;
-}
-
-/** The repository whose labels and milestones a row of this key refers to. */
-export function labelsHomeOf({ kind, repositoryId, id }: SharedKey): number {
-  return kind === "r" ? id : repositoryId;
-}
-
-/** The name of a row in maps. */
-export function sharedName({ kind, repositoryId, id }: SharedKey): string {
-  return kind === "l" || kind === "m" ? `${kind}${repositoryId}/${id}` : `${kind}${id}`;
 }
 
 const MAX_SHAPES = 5_000;
@@ -309,89 +260,4 @@ function bytesOf({ document, texts, objects }: SharedRow): number {
 /** Two JSON objects as one. */
 export function joinObjects(a: string, b: string): string {
   return a === "{}" ? b : `${a.slice(0, a.lastIndexOf("}"))},${b.slice(b.indexOf("{") + 1)}`;
-}
-
-/** The rows that one answer shows, as they were at some moment since its request began: each is looked for once. */
-export class ShownRows {
-  readonly #shared: SharedRows;
-  readonly #reading: Reading | undefined;
-  readonly #met: Set<number> | undefined;
-  readonly #rows = new Map<string, SharedRow | null>();
-  readonly #shapes = new Map<string, readonly string[]>();
-
-  /**
-   * @param options.reading undefined: no kept row counts as present
-   * @param options.met notes the repositories that are shown, or would be shown if they were known
-   */
-  constructor(
-    shared: SharedRows,
-    { reading, met }: { reading?: Reading | undefined; met?: Set<number> | undefined } = {},
-  ) {
-    this.#shared = shared;
-    this.#reading = reading;
-    this.#met = met;
-  }
-
-  /** All that were loaded, by `sharedName`. */
-  get all(): Iterable<[string, SharedRow | null]> {
-    return this.#rows;
-  }
-
-  /** Null: there is none. Undefined: it was not loaded. */
-  row(name: string): SharedRow | null | undefined {
-    return this.#rows.get(name);
-  }
-
-  repository(id: number): SharedRow | null | undefined {
-    return this.#rows.get(wholeRepository(id).name);
-  }
-
-  /** The keys of a shape; undefined: it is not known. */
-  keys(shape: string): readonly string[] | undefined {
-    return this.#shapes.get(shape);
-  }
-
-  /** Loads rows and all that they refer to, with one statement for each level of rows never seen before. */
-  async load(mentioned: Iterable<Mentioned>): Promise<void> {
-    const all = [...mentioned];
-    const unknownShapes = new Set<string>();
-    // Standings are read before the rows, so that rows are never kept with standings newer than themselves.
-    let before = await this.#before(all);
-    let level = new Map<string, Wanted>();
-    const want = ({ key, name, shape }: Mentioned) => {
-      if (shape !== null && !this.#shapes.has(shape)) unknownShapes.add(shape);
-      if (key.kind === "r") this.#met?.add(key.id);
-      if (this.#rows.has(name) || level.has(name)) return;
-      let recalled = this.#shared.recall(name);
-      if (recalled && before && this.#shared.stands(recalled, before)) this.#rows.set(name, recalled.value);
-      else {
-        // In another era of the database the same revision may belong to another row.
-        if (recalled && !isOfOneEra(recalled.basis.stood[0]?.revision, before?.get(domainOf(key))?.revision))
-          recalled = undefined;
-        level.set(name, { key, name, recalled });
-      }
-      // A row's last known references are asked for along with the row.
-      if (recalled) for (const one of recalled.value.refersTo) want(one);
-    };
-    for (const one of all) want(one);
-    while (level.size > 0) {
-      const asked = [...level.values()];
-      level = new Map();
-      before = await this.#before(asked);
-      const found = await this.#shared.load(asked, before);
-      for (const { name } of asked) {
-        const row = found.get(name) ?? null;
-        this.#rows.set(name, row);
-        for (const one of row?.refersTo ?? []) want(one);
-      }
-    }
-    for (const [id, keys] of await this.#shared.loadShapes(unknownShapes)) this.#shapes.set(id, keys);
-  }
-
-  /** The standings that tell of changes of these rows. Those that this reading has learnt are not asked for again. */
-  async #before(rows: readonly Pick<Wanted, "key">[]): Promise<Standings | undefined> {
-    const domains = new Set([PEOPLE]);
-    for (const { key } of rows) domains.add(domainOf(key));
-    return this.#reading?.now(domains);
-  }
 }

@@ -2,16 +2,9 @@ import { type Fields, type Json, parseStored } from "../../json.ts";
 import type { Pace } from "../../work/pace.ts";
 import { literalOf, MARK, referenceOf, type TemplateReference } from "../store/template.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
-import {
-  labelsHomeOf,
-  type Mentioned,
-  mentionedBy,
-  type SharedRow,
-  type SharedRows,
-  ShownRows,
-  wholeRepository,
-  wholeUser,
-} from "./shared-rows.ts";
+import { labelsHomeOf, type Mentioned, mentionedBy, wholeRepository, wholeUser } from "./shared-keys.ts";
+import type { SharedRow, SharedRows } from "./shared-rows.ts";
+import { ShownRows } from "./shown-rows.ts";
 
 /** What one repository's documents refer to, by the references' marks; 0: documents outside repositories. */
 interface RepositoryUnfolding {
