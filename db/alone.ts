@@ -4,13 +4,13 @@ import { isPostgresOutage } from "./outage.ts";
 import { type Sql, sql } from "./sql.ts";
 
 /**
- * How long work is held without being renewed. Shorter than a queue takes to hand a killed process's job over
- * (`workers/worker.ts`), so that the next process finds it free.
+ * How long a hold lasts unless it is renewed. A queue takes longer to hand on the job of a killed process
+ * (`workers/worker.ts`), so the next process finds the work free.
  */
 const HELD_MS = 5_000;
 const RENEW_MS = 1_500;
 /**
- * The part of a hold after which work that could not be renewed is told to stop. The rest is its time to hear of that.
+ * If a hold could not be renewed for this part of its length, the work's signal aborts. The work has the rest to stop.
  */
 const GIVEN_UP_AFTER = 0.8;
 
@@ -28,9 +28,8 @@ export class NotAloneError extends Error {
  * Does work that must not run twice at once in any process. Answers null when another process does it already.
  *
  * The hold is a row that is renewed while the work goes on, so it takes no session of its own and passes any pooler. A
- * killed process holds nothing up for longer than `heldMs`. A process that stood still, or was cut off from Postgres,
- * soon loses its hold:
- * `work`'s signal aborts before another process can begin, if this one runs at all.
+ * killed process holds nothing up for longer than `heldMs`. A process that is frozen, or cut off from Postgres, loses
+ * its hold: `work`'s signal aborts before another process can begin, unless the process itself is frozen.
  * @param options.signal aborts `work`'s signal, too
  */
 export async function alone<T>(
@@ -62,7 +61,7 @@ class Hold {
   readonly #holder = randomUUID();
   readonly #until: Sql;
   readonly #lost = new AbortController();
-  /** What went wrong when it was last renewed. */
+  /** The error of the last attempt to renew. */
   #failure: unknown;
   #givenUpAt = 0;
   #giveUp: NodeJS.Timeout | undefined;
@@ -87,7 +86,7 @@ class Hold {
   /** False: another process has it. */
   async take(): Promise<boolean> {
     const askedAt = performance.now();
-    // Where two ask at once, the second waits for the first's commit, and then sees its hold.
+    // If two processes try at once, the second waits for the first's commit, and then sees the first's hold.
     const held = await this.#db.count(sql`
       insert into exclusive_work as w (name, holder, held_until) values (${this.#name}, ${this.#holder}, ${this.#until})
         on conflict (name) do update set holder = excluded.holder, held_until = excluded.held_until
@@ -98,9 +97,7 @@ class Hold {
     return true;
   }
 
-  /**
-   * Ends the hold. It never throws: the work's own outcome is what has to be told, and the hold ends by itself anyway.
-   */
+  /** Ends the hold. It never throws: an error here would hide the outcome of the work, and the hold expires anyway. */
   async end(): Promise<void> {
     this.#hasEnded = true;
     clearTimeout(this.#next);
@@ -114,11 +111,14 @@ class Hold {
     }
   }
 
-  /** Counts from the moment at which the hold was asked for. Postgres counts from later, and so ends it no earlier. */
+  /**
+   * Counts from the moment before the statement was sent. Postgres counts from a later moment, so its hold ends no
+   * earlier.
+   */
   #holdFrom(askedAt: number): void {
     clearTimeout(this.#giveUp);
     this.#givenUpAt = askedAt + GIVEN_UP_AFTER * this.#heldMs;
-    // Also where a renewal waits for a connection, which no time-out of a statement bounds.
+    // A timer of its own, because a renewal may wait for a connection, and no time-out of a statement bounds that wait.
     const ms = Math.max(0, this.#givenUpAt - performance.now());
     this.#giveUp = setTimeout(() => this.#lose({ cause: this.#failure }), ms);
   }
@@ -135,7 +135,7 @@ class Hold {
     if (askedAt >= this.#givenUpAt) return this.#lose({ cause: this.#failure });
     const [name, holder] = [this.#name, this.#holder];
     try {
-      // What nobody else has taken is still ours, however late.
+      // The hold can be renewed even after it expired, as long as no other process has taken it.
       const renewed = await this.#db.count(
         sql`update exclusive_work set held_until = ${this.#until} where name = ${name} and holder = ${holder}`,
         { timeoutMs: Math.max(1, Math.floor(this.#givenUpAt - askedAt)) },

@@ -5,14 +5,18 @@ import { sql } from "./sql.ts";
 const CHANNEL = "tain_changes";
 /** The keys of two advisory locks; any constants will do. All listeners hold the first, shared. */
 const LISTENING = 7_241_947;
-/** Transactions that have looked for listeners hold this lock, shared. A new listener waits for them. */
+/**
+ * A transaction that looks for listeners holds this lock, shared, until it ends. A new listener waits for such
+ * transactions.
+ */
 const WRITING = 7_241_948;
 
 /**
- * Tells listeners in every process, once the transaction is committed. NOTIFY makes the commits of all notifying
+ * Sends texts to the listeners in every process when the transaction commits. NOTIFY makes the commits of all notifying
  * transactions wait for each other, so it runs only if somebody listens. To find out, the transaction tries the lock
- * that listeners hold, and gives it back at once. Two transactions that try at once may each take the other for a
- * listener, and then tell nobody. The view of all locks would be certain, but takes milliseconds.
+ * that listeners hold. If the lock is taken, there seems to be a listener. Two transactions that try at once may take
+ * each other for a listener; that only costs a NOTIFY that nobody hears. Reading the view of all locks would be exact,
+ * but takes milliseconds.
  */
 export async function announce(tx: Transaction, texts: readonly string[]): Promise<void> {
   if (texts.length === 0) return;
@@ -27,17 +31,17 @@ export async function announce(tx: Transaction, texts: readonly string[]): Promi
 
 interface Listening {
   onText: (text: string) => void;
-  /** Called when the connection broke after it had begun: later texts are not heard. */
+  /** Called when an established connection breaks: later texts are lost. */
   onLost: (error: Error) => void;
   /** How long Postgres may take to let the connection in. */
   connectMs?: number;
-  /** How long to wait for transactions that looked and found no listener. All new listeners wait together. */
+  /** How long to wait for running transactions that found no listener. All new listeners wait together. */
   waitMs?: number;
 }
 
 /**
  * Listens on its own connection until it is disposed of.
- * @throws an error like that of a Postgres outage, also when those transactions have not ended in time
+ * @throws an error like that of a Postgres outage, also if those transactions do not end in time
  */
 export async function listen(
   databaseUrl: string,
@@ -50,7 +54,7 @@ export async function listen(
     connectionTimeoutMillis: connectMs,
     query_timeout: waitMs,
   });
-  // A connection that never began cannot be lost: its failure is thrown.
+  // True until the connection is established: an earlier failure is thrown, and `onLost` is not called.
   let isOver = true;
   const lost = (error: Error) => {
     if (isOver) return;
@@ -66,8 +70,8 @@ export async function listen(
     await client.query("select set_config('lock_timeout', $1, false)", [String(2 * waitMs)]);
     await client.query(`listen ${CHANNEL}`);
     await client.query("select pg_advisory_lock_shared($1)", [LISTENING]);
-    // A transaction that looked before saw no listener, and commits before this lock is granted. One that looks
-    // meanwhile finds it taken.
+    // A transaction that looked earlier saw no listener; it commits before this lock is granted. A transaction that
+    // looks from now on finds the listeners' lock taken.
     await client.query("select pg_advisory_lock($1), pg_advisory_unlock($1)", [WRITING]);
   } catch (error) {
     await client.end();

@@ -4,16 +4,16 @@ import { codeOf } from "../src/failure.ts";
 import type { ReadMigration } from "./migrations.ts";
 
 /**
- * A statement that waits for a lock holds up all statements behind it. So a migration waits this long at most, gives
- * way, and comes again. Each statement of it may wait as long once more.
+ * A statement that waits for a table's lock holds up all later statements on that table. So a migration waits at most
+ * this long for each lock. Then it rolls back and tries again.
  */
 const LOCK_MS = 400;
-/** It gives up after some two minutes. */
+/** All tries together take about two minutes. */
 const TRIES = 60;
 const PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 2_000;
 
-/** Somebody's transaction has held a table for as long as the migration came again. The message says whose. */
+/** Another transaction held a table during all tries of a migration. The message names its process. */
 export class TableHeldError extends Error {
   override name = "TableHeldError";
 }
@@ -50,12 +50,13 @@ async function applyAtOnce(client: pg.Client, migration: ReadMigration): Promise
 }
 
 /**
- * Indexes that are built beside all other work. One statement at a time: Postgres builds none so within a transaction.
+ * Builds indexes while all other work goes on. Each statement runs alone, because Postgres refuses to do this in a
+ * transaction.
  */
 async function applyStepwise(client: pg.Client, migration: ReadMigration): Promise<void> {
   for (const statement of stepsOf(migration.statements)) {
     const [, index] = /^create index concurrently if not exists (\w+)/.exec(statement) ?? [];
-    // An interrupted build leaves an index that nothing uses, and that has the name.
+    // An interrupted build leaves an invalid index under this name.
     if (index !== undefined && (await isBroken(client, index))) await client.query(`drop index concurrently ${index}`);
     await client.query(statement);
   }

@@ -7,16 +7,19 @@ import { piecesQuery } from "./wire.ts";
 
 /** Where statements run: the pool, a connection of it, or a transaction. */
 export interface Queries {
-  /** The rows that the statement answers. It is planned for its values. */
+  /** The rows of the statement. Postgres plans it for these values. */
   query<Row = Record<string, unknown>>(statement: Sql, limits?: StatementLimits): Promise<Row[]>;
-  /** The same, planned once per connection. For statements that run often and need the same plan for all values. */
+  /**
+   * The same, but Postgres plans the statement once per connection. For statements that run often and need the same
+   * plan for all values.
+   */
   prepared<Row = Record<string, unknown>>(statement: Sql, limits?: StatementLimits): Promise<Row[]>;
   /** How many rows the statement answers or changes. */
   count(statement: Sql, limits?: StatementLimits): Promise<number>;
 }
 
 export interface StatementLimits {
-  /** A connection that has not answered by then is given up. */
+  /** A connection that does not answer within this time is closed. */
   timeoutMs?: number;
 }
 
@@ -63,7 +66,7 @@ class Runner implements Queries {
     names: StatementNames | null,
     { timeoutMs }: StatementLimits = {},
   ) {
-    // The driver's types do not know the last of these.
+    // `query_timeout` is missing in the driver's types.
     const config: pg.QueryConfig & { query_timeout?: number | undefined } = {
       name: names?.of(text),
       text,
@@ -71,7 +74,7 @@ class Runner implements Queries {
       query_timeout: timeoutMs,
     };
     if (!values.some((one) => one instanceof Pieces)) return this.#client.query<Row & pg.QueryResultRow>(config);
-    // Only a pool answers such a query with a promise.
+    // Given this kind of query, a pool returns a promise and a single connection does not.
     if (!(this.#client instanceof pg.Pool))
       throw new Error("Bytes in pieces are sent by the pool, not in a transaction");
     return this.#client.query<Row & pg.QueryResultRow>(piecesQuery(config));
@@ -82,21 +85,21 @@ class Runner implements Queries {
 export class Transaction extends Runner {
   readonly #repositoryIds = new Set<number>();
   /**
-   * In lower case. Two repositories can bear one name for a moment, and a change of one may decide which of them is
-   * found.
+   * Full names in lower case. For a moment two repositories can have the same name, and a change of either may decide
+   * which of them is found by that name.
    */
   readonly #names = new Set<string>();
 
   /**
-   * Notes that the transaction changes what is shown of these repositories, or who may see them. Their revisions are
-   * raised right before the commit, so writers of one repository wait for each other only then.
+   * Notes that the transaction changes what these repositories show, or who may see them. Their revisions are raised
+   * right before the commit. So writers of the same repository wait for each other only for that moment.
    */
   touch(repositoryIds: Iterable<number>, names: Iterable<string> = []): void {
     for (const id of repositoryIds) this.#repositoryIds.add(id);
     for (const name of names) this.#names.add(name.toLowerCase());
   }
 
-  /** Raises the revisions of the touched repositories; the last statement of the transaction. */
+  /** Raises the revisions of the touched repositories. This must be the transaction's last statement. */
   async raiseRevisions(): Promise<void> {
     const [ids, names] = [[...this.#repositoryIds], [...this.#names]];
     if (ids.length + names.length > 0)
@@ -109,7 +112,7 @@ class PoolConnection extends Runner {
   readonly #client: pg.PoolClient;
   readonly #names: StatementNames;
   readonly #tracing: StatementTracing | null;
-  /** Whether a transaction has begun and its end is not known. */
+  /** A transaction began, and neither a commit nor a rollback is known to have ended it. */
   isInTransaction = false;
 
   constructor(client: pg.PoolClient, names: StatementNames, tracing: StatementTracing | null) {
@@ -127,7 +130,7 @@ class PoolConnection extends Runner {
     try {
       result = await run(tx);
     } catch (error) {
-      // If the rollback fails too, the connection is broken, and `error` says why.
+      // If the rollback fails too, the connection is broken. `error` holds the cause.
       await this.#client.query("rollback").then(
         () => {
           this.isInTransaction = false;
@@ -138,7 +141,7 @@ class PoolConnection extends Runner {
     }
     const raised = tx.raiseRevisions();
     raised.catch(() => {});
-    // Sent without waiting for the revisions: where they are refused, it is a rollback.
+    // Sent before the answer about the revisions is known. If Postgres refused them, this commit acts as a rollback.
     const { command } = await this.#client.query("commit");
     this.isInTransaction = false;
     await raised;
@@ -148,10 +151,10 @@ class PoolConnection extends Runner {
   }
 }
 
-/** What the statements of one database run on. */
+/** The pools behind one `Database`. */
 interface DatabaseParts extends Pool {
   names: StatementNames;
-  /** Where single statements run if one of them has got as far as the primary; null: there are none. */
+  /** The replicas that may run single statements. Null: only the primary runs them. */
   replicas: Replicas | null;
   tracing: StatementTracing | null;
 }
@@ -170,23 +173,23 @@ export class Database extends Runner {
   }
 
   /**
-   * The same pool, for statements that are useless once the signal has fired. Then they fail, and Postgres cancels
-   * them.
+   * The same pool, for statements that nobody needs once the signal aborts. Then they fail, and Postgres cancels them.
    */
   until(signal: AbortSignal): Database {
     return new Database(this.#opened, signal);
   }
 
   /**
-   * The same pool, for single statements that only read: replicas run them where they show all that the primary does.
+   * The same pool, but single statements go to a replica that has replayed all of the primary's commits. They must only
+   * read.
    */
   readingFrom(replicas: Replicas | null): Database {
     return new Database({ ...this.#opened, replicas });
   }
 
   /**
-   * Runs what takes effect together or not at all. No request to others is made in it: a connection and locks would be
-   * held as long.
+   * Runs a transaction. It must make no network requests: during a request the connection and its locks would stay
+   * taken.
    */
   async transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
     const { tracing } = this.#opened;
@@ -209,7 +212,7 @@ export class Database extends Runner {
     }
   }
 
-  /** Waits for the statements that are under way. */
+  /** Closes the pool after the running statements have ended. */
   async close(): Promise<void> {
     await this.#opened.pool.end();
   }
@@ -217,12 +220,11 @@ export class Database extends Runner {
 
 /**
  * Opens a pool of at most `maxConnections`. Opening never fails, and waits for nothing.
- * @param options.isPooled `url` leads to a pooler that lends a connection for a transaction alone: what is planned once
- * per
- *   connection is planned each time there, and what was abandoned runs to its end or limit
+ * @param options.isPooled `url` leads to a pooler that lends a connection for one transaction. Then statements are
+ * planned each time, and an abandoned statement runs to its end or its time limit.
  * @param options.statementTimeoutMs Postgres cancels a statement that takes longer
- * @param options.cancelBy where Postgres is asked to cancel a statement that was abandoned; see `until`
- * @param options.tracing where statements are told
+ * @param options.cancelBy the address at which Postgres is asked to cancel abandoned statements; see `until`
+ * @param options.tracing records a span for each statement
  */
 export function openDatabase(
   url: string,
@@ -257,7 +259,10 @@ export function openDatabase(
   return new Database({ pool, names: new StatementNames(MAX_NAMED), cancel, run: null, ...told });
 }
 
-/** A connection keeps each named statement, and filters combine without end: so the names are bounded. */
+/**
+ * A connection keeps every named statement in memory. Callers' filters combine without end, so only this many
+ * statements get names.
+ */
 const MAX_NAMED = 300;
 
 /** The names of prepared statements, by their texts. */
@@ -269,7 +274,7 @@ export class StatementNames {
     this.#most = most;
   }
 
-  /** Undefined: too many statements have names already. */
+  /** Undefined if too many statements have names already. Then the statement is planned each time. */
   of(text: string): string | undefined {
     let name = this.#names.get(text);
     if (name === undefined && this.#names.size < this.#most) {
@@ -280,7 +285,7 @@ export class StatementNames {
   }
 }
 
-/** Tells the statements of whatever is under way; see `Tracing`. */
+/** Records statements as parts of the current span; see `Tracing`. */
 export interface StatementTracing {
   readonly isOn: boolean;
   within<T>(name: string, about: () => StatementAbout, run: () => Promise<T>): Promise<T>;
@@ -291,7 +296,7 @@ interface StatementAbout {
   attributes: Record<string, string>;
 }
 
-/** Neither a function nor the column of `extract(epoch from …)`. */
+/** Matches a table's name, but neither a function nor the column in `extract(epoch from …)`. */
 const TABLE = /\b(?:from|into|update|join)\s+"?([a-z_]+)(?![a-z_.(])/;
 
 /** The kind of a statement and the first table that it names, such as `select issues`. Pure. */
@@ -301,7 +306,7 @@ function summaryOf(text: string): string {
   return table === undefined ? verb : `${verb} ${table}`;
 }
 
-/** Values are no part of a statement's text; what is written out in it is left out as well. Pure. */
+/** A span's description of a statement. It holds neither parameters nor literals. Pure. */
 function aboutStatement(text: string): StatementAbout {
   const shown = text
     .replaceAll(/'(?:[^']|'')*'/g, "?")
@@ -315,9 +320,9 @@ function aboutTransaction(): StatementAbout {
 }
 
 /**
- * The results of statements of one transaction, which are sent without waiting for each other's answers. They run in
- * order.
- * @throws what went wrong first, once no statement is under way any more
+ * Sends several statements of one transaction without waiting for answers in between. Postgres runs them in order.
+ * Returns their results.
+ * @throws the first error, after all the statements have ended
  */
 export async function together<const T extends readonly Promise<unknown>[]>(
   statements: T,

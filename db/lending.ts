@@ -2,7 +2,7 @@ import pg from "pg";
 import { isPostgresOutage } from "./outage.ts";
 import { sql } from "./sql.ts";
 
-/** What a statement is given to. */
+/** Runs statements. */
 export interface Client {
   query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<pg.QueryResult<Row>>;
 }
@@ -20,12 +20,13 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 10_000;
 
 /**
- * Cancels what a connection of a pool runs. True: Postgres has done so, and the connection's next statement is safe,
- * since a process that runs nothing ignores a cancellation. False: that is not known.
+ * Cancels the running statement of a connection. True: Postgres has received the request. The connection's next
+ * statement is safe, because a server process that runs nothing ignores a cancellation. False: it is unknown whether
+ * the request arrived, so the connection must not be used again.
  */
 export type Cancel = (client: pg.PoolClient) => Promise<boolean>;
 
-/** Runs one statement on a connection that is nobody else's meanwhile. */
+/** Runs one statement on a connection that no other code uses meanwhile. */
 export type RunStatement = <Row extends pg.QueryResultRow>(
   client: pg.PoolClient,
   config: pg.QueryConfig,
@@ -34,8 +35,8 @@ export type RunStatement = <Row extends pg.QueryResultRow>(
 const runAlone: RunStatement = (client, config) => client.query(config);
 
 /**
- * A pooler gives the session to others after each transaction, so the limit in time is the transaction's. All of it
- * goes out together, and so takes no more time than the statement.
+ * Sets the time limit for one transaction only, because a pooler gives the session to others after each transaction.
+ * All its statements are sent at once, so they take no more round trips than one statement.
  */
 export function runWithin(timeoutMs: number): RunStatement {
   return async <Row extends pg.QueryResultRow>(client: pg.PoolClient, config: pg.QueryConfig) => {
@@ -48,7 +49,7 @@ export function runWithin(timeoutMs: number): RunStatement {
   };
 }
 
-/** Runs each statement on a connection of the pool as `run` does. */
+/** Takes a connection of the pool for each statement, and runs the statement with `run`. */
 class Lending implements Client {
   readonly #pool: pg.Pool;
   readonly #run: RunStatement;
@@ -71,12 +72,14 @@ class Lending implements Client {
   }
 }
 
-/** Runs each statement on a connection of the pool, and cancels in Postgres what runs when the signal fires. */
+/**
+ * Takes a connection of the pool for each statement. When the signal aborts, Postgres cancels the running statements.
+ */
 class Abandonable implements Client {
   readonly #pool: pg.Pool;
   readonly #signal: AbortSignal;
   readonly #run: RunStatement;
-  /** Each with its cancellation, once that is on its way. */
+  /** The connections in use. The value is the cancellation, or null while none was requested. */
   readonly #running = new Map<pg.PoolClient, Promise<boolean> | null>();
 
   constructor({ pool, cancel, run }: Pool, signal: AbortSignal) {
@@ -111,11 +114,11 @@ class Abandonable implements Client {
   }
 }
 
-/** What the statements of one server run on. */
+/** The pool of one server, and how its statements are run and cancelled. */
 export interface Pool {
   pool: pg.Pool;
   cancel: Cancel;
-  /** How single statements are run; null: as the pool does. */
+  /** How a single statement is run; null: by the pool's own `query`. */
   run: RunStatement | null;
 }
 
@@ -134,21 +137,22 @@ export function openPool(
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     keepAlive: true,
-    // Statements that do not need each other's answers go out together.
+    // Lets statements be sent before earlier ones are answered.
     pipeline: true,
   });
-  // An idle connection that breaks (Postgres restarts) leaves the pool by itself; the next query tells its caller.
+  // If an idle connection breaks, the pool drops it. If Postgres is still away, the next query fails and tells its
+  // caller.
   pool.on("error", () => {});
-  // A connection that breaks between two statements of a transaction reports to nobody else, and would end the process.
-  // The transaction learns of it by its next statement.
+  // Without this listener, a connection that breaks between two statements of a transaction would end the process. The
+  // transaction's next statement fails, so the error is not lost.
   pool.on("connect", (client) => client.on("error", () => {}));
   return pool;
 }
 
 /**
- * Has each connection of the pool end a statement after `statementTimeoutMs`, and answers how one is cancelled before
- * that.
- * @param cancelProcess asks the server to cancel what a process of it runs
+ * Limits each statement of the pool's connections to `statementTimeoutMs`. Returns how a statement is cancelled
+ * earlier.
+ * @param cancelProcess asks the server to cancel the running statement of one of its processes
  */
 export function limitStatements(
   pool: pg.Pool,
@@ -159,20 +163,20 @@ export function limitStatements(
 ): Cancel {
   const processes = new WeakMap<pg.PoolClient, number>();
   pool.on("connect", (client) => {
-    // By a statement: poolers in between refuse to start with such a parameter.
+    // The limit is set by a statement, because some poolers refuse connections that start with such a parameter.
     const { text, values } = sql`select pg_backend_pid() as pid,
       set_config('statement_timeout', ${String(statementTimeoutMs)}, false)`.compiled();
     client.query<{ pid: number }>(text, values).then(
       ({ rows }) => {
         for (const { pid } of rows) processes.set(client, pid);
       },
-      // The connection is broken, and its next statement says so.
+      // The connection is broken, so its next statement fails and reports that.
       () => {},
     );
   });
   return async (client) => {
     const process = processes.get(client);
-    // What cannot be cancelled ends by its time limit.
+    // Without the number of its server process, a statement cannot be cancelled. It ends by its time limit.
     if (process === undefined) return false;
     return cancelProcess(process).then(
       () => true,

@@ -10,15 +10,15 @@ import { grantRoles } from "./roles.ts";
 import { APPLIED, type AppliedMigration, fitOf, SchemaTooNewError } from "./schema-fit.ts";
 import { postgresTooOld } from "./unfit.ts";
 
-/** Any constant will do; it names the lock among the other advisory locks of the database. */
+/** The key of the advisory lock. Any constant will do that no other lock of the database uses. */
 const LOCK = 7_241_946;
 /**
- * An index that is built concurrently waits for all statements that began before. So nobody may wait for the lock
- * within one.
+ * `create index concurrently` waits for all earlier statements. A statement that waits for the migration lock would
+ * block it for ever. So processes try for the lock, and try again after this time.
  */
 const LOCK_ASKED_MS = 200;
 
-/** Makes the table of what was applied, or brings it from before it recorded the oldest Tain. */
+/** Makes the table of applied migrations. If the table is from an early Tain, adds the column `oldest_tain`. */
 const RECORD = `
   create table if not exists schema_migrations (
     version integer primary key, name text not null, applied_at timestamptz not null default now());
@@ -33,9 +33,10 @@ const RECORD = `
 
 /**
  * Brings the database to the newest schema: each numbered file of `migrations/` once, in order, each in its own
- * transaction, or stepwise. Many processes may call it at once: an advisory lock lets one work, and the others find it
- * done. If a newer Tain has migrated the database and this one may work beside it, there is nothing to do. Then the
- * roles are granted what they need of it. Answers what an operator should know: what is missing of the roles, or null.
+ * transaction, or stepwise. Many processes may call this at once: an advisory lock lets one work, and the others then
+ * find the work done. If a newer Tain has migrated the database, and this one may work with that schema, nothing is to
+ * be done. At the end, the roles are granted their rights. Returns a sentence for the operator if the roles could not
+ * be made, otherwise null.
  * @throws UnfitStoreError when this Tain must not work with the database, NoPostgresError, TableHeldError
  */
 export async function migrate(databaseUrl: string): Promise<string | null> {

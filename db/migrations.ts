@@ -11,19 +11,23 @@ export interface Migration {
 }
 
 /**
- * Every migration that this code knows, in order. As of its start: a checkout may be replaced below a running process.
+ * Every migration that this code knows, in order. They are read at the start, because the files may be replaced by a
+ * newer checkout while the process runs.
  */
 export const MIGRATIONS: readonly Migration[] = readdirSync(DIRECTORY)
   .filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name))
   .sort()
   .map((name) => ({ version: Number(name.slice(0, 4)), name }));
 
-/** A migration, and what it does. */
+/** A migration with its statements. */
 export interface ReadMigration extends Migration {
   statements: string;
-  /** The oldest Tain that works beside the schema after it. */
+  /** The oldest Tain that works with the schema after this migration. */
   oldestTain: string;
-  /** It builds indexes beside all other work, and so in no transaction. Its second line says so. */
+  /**
+   * True for a migration that builds indexes while all other work goes on, and so runs outside a transaction. Its
+   * second line says so.
+   */
   isStepwise: boolean;
 }
 
@@ -35,7 +39,7 @@ export async function readMigration(migration: Migration): Promise<ReadMigration
   return { ...migration, statements, oldestTain: oldestTainOf(name, statements), isStepwise };
 }
 
-/** What the first line of a migration says, such as `0.2.0`. Pure. @throws Error when it does not say it */
+/** The version in the first line of a migration, such as `0.2.0`. Pure. @throws Error if the line names no version */
 export function oldestTainOf(name: string, statements: string): string {
   const [, version] = /^-- Oldest Tain that works beside this: (\d+\.\d+\.\d+)\r?\n/.exec(statements) ?? [];
   if (version !== undefined) return version;

@@ -6,14 +6,14 @@ class NoPostgresError extends Error {
   override name = "NoPostgresError";
 }
 
-/** The connection by which migrations are planned and made. @throws NoPostgresError */
+/** Opens the connection that plans and applies migrations. @throws NoPostgresError */
 export async function openMigrator(databaseUrl: string): Promise<pg.Client> {
   try {
     const client = new pg.Client({ connectionString: databaseUrl, application_name: "tain migrate" });
     await client.connect();
     return client;
   } catch (error) {
-    // The reason may say which server it is, never its password.
+    // The reason may name the server. It never holds the password.
     const message = `Postgres cannot be used (${reasonOf(error)}): see that DATABASE_URL is right and the server runs`;
     throw new NoPostgresError(message);
   }

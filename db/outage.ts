@@ -1,6 +1,6 @@
 /**
- * Whether Postgres was away: no connection, a broken connection, or a server that starts, stops or is full. The work
- * itself is not to blame, and may succeed later.
+ * Whether Postgres was away: no connection, a broken connection, or a server that starts, stops or is full. The same
+ * work may succeed later.
  */
 export function isPostgresOutage(error: unknown): boolean {
   return hasCause(error, ({ code, message }) => isOutageCode(code) || MESSAGES.has(String(message)));
@@ -17,17 +17,20 @@ export function isPostgresCancelled(error: unknown): boolean {
   return hasCause(error, ({ code }) => code === "57014"); // query_canceled
 }
 
-/** Whether Postgres will always refuse it: no column holds the value (class 22), or a constraint forbids it (23). */
+/**
+ * Whether Postgres will always refuse the statement: no column can hold the value (class 22), or a constraint forbids
+ * it (class 23).
+ */
 export function isPostgresRefusal(error: unknown): boolean {
   return hasCause(error, ({ code }) => typeof code === "string" && /^2[23]\w{3}$/.test(code));
 }
 
-/** Whether Postgres said it, or could not be asked. What else failed is not of its making. */
+/** Whether the error came from Postgres, or from the attempt to reach it. */
 export function isOfPostgres(error: unknown): boolean {
   return isPostgresOutage(error) || hasCause(error, ({ code }) => typeof code === "string" && SQLSTATE.test(code));
 }
 
-/** Each has a digit, which the system's own five letters, such as EPERM, have not. */
+/** A code of Postgres always has a digit. System errors of five letters, such as EPERM, have none. */
 const SQLSTATE = /^(?=.*\d)[0-9A-Z]{5}$/;
 
 function hasCause(error: unknown, isSo: (cause: { code?: unknown; message?: unknown }) => boolean): boolean {
@@ -52,7 +55,7 @@ const CODES = new Set([
   "53100", // disk_full
   "53300", // too_many_connections
   "25006", // read_only_sql_transaction: a standby that has not been promoted yet
-  "55000", // object_not_in_prerequisite_state: the same, asked how far its own log goes
+  "55000", // object_not_in_prerequisite_state: such a standby was asked for its own log position
   "ECONNREFUSED",
   "ECONNRESET",
   "EPIPE",
@@ -63,7 +66,7 @@ const CODES = new Set([
   "ENETUNREACH",
 ]);
 
-/** What node-postgres says by its words alone: plain errors without a code. A test looks for them in its source. */
+/** Errors of node-postgres that have a message but no code. A test looks for these texts in the driver's source. */
 export const MESSAGES: ReadonlySet<string> = new Set([
   // pg 8.23.1, lib/client.js:170, 204, 707, 767, 774
   "timeout expired",

@@ -4,13 +4,13 @@ const CONNECT_TIMEOUT_MS = 5_000;
 
 interface OwnConnectionOptions {
   applicationName: string;
-  /** After this time a connection is given up, with the statements that wait for it. */
+  /** A connection that does not answer within this time is closed, and its waiting statements fail. */
   answerTimeoutMs: number;
 }
 
 /**
- * A few connections that are nobody else's. A statement goes to the one with the fewest under way. A pool would cost a
- * tenth of an answer that is a 304.
+ * A few connections for one purpose, outside the pool. A statement goes to the connection with the fewest running
+ * statements. Taking a connection from a pool would cost a tenth of the time of a 304 answer.
  */
 export class OwnConnections {
   readonly #connections: readonly OwnConnection[];
@@ -19,7 +19,7 @@ export class OwnConnections {
     this.#connections = Array.from({ length: count }, () => new OwnConnection(databaseUrl, options));
   }
 
-  /** The statement's rows, each as its columns. @throws whatever Postgres refuses */
+  /** The statement's rows, each as an array of columns. @throws Postgres' or the connection's error */
   rows<Row extends unknown[]>(statement: pg.QueryConfig): Promise<Row[]> {
     const idlest = this.#connections.reduce((one, other) => (other.underWay < one.underWay ? other : one));
     return idlest.rows(statement);
@@ -30,14 +30,14 @@ export class OwnConnections {
   }
 }
 
-/** One connection, made when it is needed, and again after it broke. */
+/** One connection. It is opened when it is first needed, and reopened after it breaks. */
 class OwnConnection {
   readonly #databaseUrl: string;
   readonly #options: OwnConnectionOptions;
   #client: pg.Client | null = null;
   #connecting: Promise<pg.Client> | null = null;
   #isClosed = false;
-  /** Statements that were sent, or wait for their turn. */
+  /** How many statements were sent or wait to be sent. */
   underWay = 0;
 
   constructor(databaseUrl: string, options: OwnConnectionOptions) {
@@ -51,7 +51,7 @@ class OwnConnection {
     try {
       const client = this.#client ?? (await this.#made());
       this.#client = client;
-      // A connection that is dropped fails its query.
+      // Dropping the connection makes this query fail.
       const late = setTimeout(() => this.#drop(client), this.#options.answerTimeoutMs);
       try {
         return (await client.query<Row>({ ...statement, rowMode: "array" })).rows;
@@ -97,7 +97,7 @@ class OwnConnection {
 
   #drop(client: pg.Client): void {
     if (this.#client === client) this.#client = null;
-    // No one waits for the connection's end.
+    // Nothing depends on how the connection ends.
     client.end().catch(() => {});
   }
 }

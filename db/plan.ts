@@ -4,31 +4,31 @@ import { openMigrator } from "./migrator.ts";
 import { APPLIED, type AppliedMigration, fitOf } from "./schema-fit.ts";
 import { UnfitStoreError } from "./unfit.ts";
 
-/** A migration that the database has not yet, and what it will be like. */
+/** A migration that has not been applied yet, and its effects. */
 export interface PlannedMigration {
   name: string;
-  /** The oldest Tain whose processes go on beside it. */
+  /** The oldest Tain whose processes may go on after this migration. */
   oldestTain: string;
   /** New tables. */
   makes: string[];
-  /** Tables that get other columns, rules or triggers. Each is locked for a moment. */
+  /** Tables whose columns, constraints or triggers change. Each is locked for a moment. */
   changes: string[];
-  /** Tables that get an index, beside all other work. */
+  /** Tables that get an index while all other work goes on. */
   indexes: string[];
-  /** Tables that are written anew. Who writes to them waits meanwhile. */
+  /** Tables that are rewritten. Writers of these tables wait meanwhile. */
   rewrites: string[];
-  /** About how long it takes, for the tables as large as they are. */
+  /** About how long the migration takes with the present sizes of the tables. */
   seconds: number;
 }
 
 /**
- * How much of a table is rewritten in a second, and how much is read for an index. Seen with Postgres 15 on two cores
- * with a load of 30: 67 MB of issues were written with their search and indexed by it in 72 s, and 117 MB were read for
- * an index in 0.5 s.
+ * The bytes of a table that are rewritten in a second. The next constant: the bytes that are read for an index.
+ * Measured with Postgres 15 on two cores with a load of 30: rewriting 67 MB of issues with their search index took 72
+ * s, and reading 117 MB for an index took 0.5 s.
  */
 const REWRITTEN_BYTES = 1_000_000;
 const INDEXED_BYTES = 100_000_000;
-/** Those from before 0.3.0. Later ones leave such work to a worker, in batches. */
+/** The tables that migrations from before 0.3.0 rewrite. Later migrations leave such work to a worker, in batches. */
 const REWRITES: Record<string, string[]> = {
   "0007_search.sql": ["issues", "issue_comments"],
   "0012_label_lists.sql": ["issue_labels"],

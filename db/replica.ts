@@ -5,16 +5,16 @@ import { type Client, clientOf, limitStatements, openPool, type Pool, type RunSt
 import { isPostgresConflict, isPostgresOutage } from "./outage.ts";
 import { type Sql, sql } from "./sql.ts";
 
-/** How far a server has got: which history of the database it follows, and where in that one's log it is. */
+/** A position in the log (WAL) of one history of the database. The era names the history. */
 export interface LogPosition {
-  /** Empty: the history has no name yet. */
+  /** The history's name. Empty: it has none yet. */
   era: string;
   lsn: bigint;
 }
 
 /** What a replica says of itself. */
 interface SeenReplica extends LogPosition {
-  /** False: it takes writes, and so is none. */
+  /** False: the server takes writes, so it is a primary. */
   isReplica: boolean;
 }
 
@@ -25,7 +25,8 @@ export interface ReplicaStanding {
   /** Why it is left out, in words; null: callers' reads go to it. */
   leftOut: string | null;
   /**
-   * How much of the primary's log it had not replayed when it was last asked; null: not known, or of another history.
+   * How many bytes of the primary's log the replica still had to replay when it was last asked. Null: unknown, or the
+   * replica follows another history.
    */
   bytesBehind: number | null;
 }
@@ -44,7 +45,10 @@ export interface ReplicaOptions {
   changed: (standing: ReplicaStanding) => void;
 }
 
-/** The replica's position, read before the statement. The statement shows everything up to there, or more. */
+/**
+ * Reads the replica's position. It is sent before a statement, so the statement sees everything up to that position, or
+ * more.
+ */
 const LOOK = sql`
   select pg_is_in_recovery() as is_replica, (pg_last_wal_replay_lsn() - '0/0')::text as lsn, (select id::text from eras) as era`;
 
@@ -58,15 +62,18 @@ interface LookRow {
 
 /** A server that does not answer for this long is given up. */
 const SILENT_MS = 1_000;
-/** A statement may take its whole time, and its answer the way. */
+/** The time for an answer's way, added to the time that a statement may take. */
 const LATE_MS = 1_000;
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1, 8];
-/** When a replica that was left out is asked again: at first, and at most. */
+/** The first and the longest wait before a replica that was left out is tried again. */
 const [FIRST_TRIAL_MS, LATEST_TRIAL_MS] = [200, 10_000];
 /** After this long without a fault, the trials begin anew with the first wait. */
 const PROVED_MS = 30_000;
 
-/** The replica is not where it was said to be: it has started again, or another server answers at its address. */
+/**
+ * The server does not have the position that was seen before: it was restarted, or another server answers at its
+ * address.
+ */
 class NotThereError extends Error {
   override name = "NotThereError";
 }
@@ -80,11 +87,14 @@ export class Replica {
   readonly name: string;
   readonly #options: ReplicaOptions;
   readonly #reads: Pool;
-  /** One connection: asks where the replica is, and cancels. No read holds it up. */
+  /**
+   * A pool with one connection, which asks for the replica's position and cancels statements. Reads do not use it, so
+   * it is never held up.
+   */
   readonly #watch: pg.Pool;
   readonly #positions = new WeakMap<pg.QueryConfig, LogPosition>();
   #seen: SeenReplica | null = null;
-  /** The latest position of the primary that was asked for here. */
+  /** The latest position of the primary that a read needed. */
   #wanted: LogPosition | null = null;
   #looking: Promise<SeenReplica> | null = null;
   #leftOut: string | null = "not asked yet";
@@ -111,7 +121,7 @@ export class Replica {
     this.#try();
   }
 
-  /** Whether it is read. */
+  /** Whether reads are sent to this replica. */
   get isRead(): boolean {
     return this.#leftOut === null;
   }
@@ -123,12 +133,12 @@ export class Replica {
     return { name: this.name, leftOut: this.#leftOut, bytesBehind: behind };
   }
 
-  /** Where statements run that were asked `at` a position. */
+  /** Runs the statements that `at` makes. */
   client(signal: AbortSignal | null): Client {
     return clientOf(this.#reads, signal);
   }
 
-  /** The statement, which is to be answered from where the position is. */
+  /** The statement, with the log position that the replica must have reached before it answers. */
   at(position: LogPosition, config: pg.QueryConfig): pg.QueryConfig {
     const late = { query_timeout: this.#options.statementTimeoutMs + LATE_MS };
     const asked = { ...late, ...config };
@@ -137,8 +147,8 @@ export class Replica {
   }
 
   /**
-   * Whether it gets there in the time that a read waits. If not, it is left out. @throws what the replica's connection
-   * does
+   * Whether the replica reaches the position within the time that a read waits. If not, the replica is left out.
+   * @throws the error of the replica's connection
    */
   async reaches(position: LogPosition): Promise<boolean> {
     this.#wanted = position;
@@ -155,7 +165,7 @@ export class Replica {
     return false;
   }
 
-  /** Sends no read there until it was tried again. @param why in words */
+  /** Sends no reads to the replica until a trial succeeds. @param why in words */
   leaveOut(why: string): void {
     if (this.#isClosed) return;
     const wasRead = this.#leftOut === null;
@@ -183,7 +193,8 @@ export class Replica {
   }
 
   /**
-   * Goes out together with the question where the replica is, so it costs no more time, and no other server can answer.
+   * Sends the statement together with the question for the replica's position. This saves a round trip, and proves that
+   * the same server answers both.
    */
   readonly #run: RunStatement = async <Row extends pg.QueryResultRow>(
     client: pg.PoolClient,
@@ -191,12 +202,13 @@ export class Replica {
   ) => {
     const looked = look(client);
     const answered = client.query<Row>(config);
-    // Nobody waits for it where the replica says nothing; then its connection is closed.
+    // If the replica stays silent, nobody awaits this promise: the connection is closed, and its rejection must not end
+    // the process.
     answered.catch(() => {});
     const seen = this.#note(await looked);
     const position = this.#positions.get(config);
     if (!position || isThere(seen, position)) return await answered;
-    // Others get the connection next.
+    // The connection goes back to the pool only after both answers have arrived.
     await Promise.allSettled([answered]);
     throw new NotThereError(`${this.name} is not where it was`);
   };
@@ -206,7 +218,7 @@ export class Replica {
     return seen;
   }
 
-  /** Those who wait ask together. */
+  /** Reads that wait at the same time share one question. */
   #look(): Promise<SeenReplica> {
     this.#looking ??= look(this.#watch)
       .then((seen) => this.#note(seen))
@@ -233,7 +245,7 @@ export class Replica {
   #tryIn(ms: number): void {
     if (this.#isClosed) return;
     clearTimeout(this.#timer);
-    // Web processes do not ask all at once.
+    // The chance in the wait spreads the trials of many web processes.
     this.#timer = setTimeout(() => this.#try(), ms * (0.75 + this.#options.random() / 2)).unref();
   }
 
@@ -242,7 +254,7 @@ export class Replica {
     this.#trialMs = Math.min(2 * this.#trialMs, LATEST_TRIAL_MS);
   }
 
-  /** Asks whether the replica has caught up, even if it is being read: perhaps nobody else will ask for long. */
+  /** Asks whether the replica has caught up. Replicas in use are asked too, since no read may come for a long time. */
   async #trial(): Promise<void> {
     const wasRead = this.isRead;
     const position = await this.#primaryPosition();
@@ -250,7 +262,7 @@ export class Replica {
       try {
         if (await this.reaches(position)) return this.#passed();
       } catch (error) {
-        // Its replay stands against the question: it has not caught up.
+        // A conflict with the replay means that the replica has not caught up.
         this.leaveOut(isPostgresConflict(error) ? this.#shortfall(position) : reasonOf(error));
       }
     }
@@ -258,7 +270,7 @@ export class Replica {
     else if (this.isRead) this.#tryIn(LATEST_TRIAL_MS);
   }
 
-  /** Null: without the primary nothing can be said of a replica. */
+  /** Null: the primary is away, so no replica can be judged. */
   async #primaryPosition(): Promise<LogPosition | null> {
     try {
       return await this.#options.position();
@@ -277,7 +289,7 @@ export class Replica {
   }
 }
 
-/** Why no replica is read where the primary answers, but does not tell where it is. */
+/** The reason for leaving out all replicas: the primary answers, but does not give its position. */
 export function untold(error: unknown): string {
   return `the primary does not say where it is: ${reasonOf(error)}`;
 }
@@ -286,13 +298,13 @@ function isThere(seen: SeenReplica | null, { era, lsn }: LogPosition): boolean {
   return seen?.isReplica === true && era !== "" && seen.era === era && seen.lsn >= lsn;
 }
 
-/** Whether the replica that runs the statements has got there. */
+/** Whether the replica behind `run` has reached the position. */
 export async function hasReached(run: (look: Sql) => Promise<LookRow[]>, position: LogPosition): Promise<boolean> {
   return isThere(seenIn(await run(LOOK)), position);
 }
 
 async function look(client: Pick<pg.ClientBase, "query"> | pg.Pool): Promise<SeenReplica> {
-  // The driver's types do not know the limit.
+  // `query_timeout` is missing in the driver's types.
   const limited: pg.QueryConfig & { query_timeout: number } = { ...LOOKING, query_timeout: SILENT_MS };
   return seenIn((await client.query<LookRow>(limited)).rows);
 }

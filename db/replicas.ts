@@ -5,22 +5,21 @@ import { isPostgresCancelled, isPostgresOutage } from "./outage.ts";
 import { type LogPosition, Replica, type ReplicaOptions, type ReplicaStanding, untold } from "./replica.ts";
 
 interface ReplicasOptions extends ReplicaOptions {
-  /** A statement was answered: by the replica of this name, or by "primary". */
+  /** Called with the name of the replica that answered a statement, or with "primary". */
   answered: (by: string) => void;
 }
 
 /**
- * Replicas that run statements in the primary's place. The one rule: a statement is answered by a replica only if that
- * has replayed everything that the primary had made durable when the statement was asked, or later. So it shows all
- * that the primary showed at that moment, and who asks cannot tell the two apart by what is missing. Otherwise, and
- * where a replica fails, the primary answers.
+ * Replicas that run reads in the primary's place. The one rule: a replica may answer a read only if it has replayed
+ * everything that was durable on the primary when the read arrived. So its answer lacks nothing that the primary showed
+ * at that moment. If no replica is so far, or the replica fails, the primary answers.
  */
 export class Replicas {
   readonly #all: readonly Replica[];
   readonly #options: ReplicasOptions;
   #turn = 0;
 
-  /** Opening waits for nothing. Replicas are read once they were found to be as far as the primary. */
+  /** Opening waits for nothing. A replica gets reads only after a trial has shown that it keeps up with the primary. */
   constructor(urls: readonly string[], options: ReplicasOptions) {
     this.#options = options;
     this.#all = urls.map((url) => new Replica(url, options));
@@ -31,7 +30,7 @@ export class Replicas {
     return new Nearest({ replicas: this, primary, signal });
   }
 
-  /** The next replica that is read, in turn; null: none is. */
+  /** The next replica in turn. Null: all are left out. */
   next(): Replica | null {
     for (let looked = 0; looked < this.#all.length; looked++) {
       this.#turn = (this.#turn + 1) % this.#all.length;
@@ -41,12 +40,16 @@ export class Replicas {
     return null;
   }
 
-  /** Where the primary is, asked after this call; null: it does not tell, so it has to answer itself. */
+  /**
+   * The primary's position, asked for after this call began. Null: it is unknown, so the primary has to answer the
+   * read.
+   */
   async position(): Promise<LogPosition | null> {
     try {
       return await this.#options.position();
     } catch (error) {
-      // While it is away, it says so to the caller. Anything else would keep replicas unread without a word.
+      // While the primary is away, the read itself fails with that error. Any other error leaves the replicas out, and
+      // the operator must see why.
       if (!isPostgresOutage(error)) for (const replica of this.#all) replica.leaveOut(untold(error));
       return null;
     }
@@ -56,7 +59,7 @@ export class Replicas {
     this.#options.answered(by?.name ?? "primary");
   }
 
-  /** Resolves once each trial that is under way has ended. */
+  /** Waits for the end of all running trials. */
   async tried(): Promise<void> {
     await Promise.all(this.#all.map((replica) => replica.tried()));
   }
@@ -65,7 +68,7 @@ export class Replicas {
     return this.#all.map(({ standing }) => standing);
   }
 
-  /** Of all of them together. */
+  /** The sum over all replicas. */
   load(): { open: number; idle: number; waiting: number } {
     const sum = { open: 0, idle: 0, waiting: 0 };
     for (const replica of this.#all) {
@@ -101,7 +104,7 @@ class Nearest implements Client {
     return answer ?? (await this.#primary.query<Row>(config));
   }
 
-  /** Null: the primary has to answer. */
+  /** The replica's answer. Null: the primary has to answer. */
   async #ask<Row extends pg.QueryResultRow>(
     replica: Replica,
     config: pg.QueryConfig,
@@ -112,7 +115,7 @@ class Nearest implements Client {
       if (!(await replica.reaches(position))) return null;
       return await this.#on(replica).query<Row>(replica.at(position, config));
     } catch (error) {
-      // It was given up for its caller's sake, or took too long: the primary would take as long.
+      // The caller has gone, or the statement took too long. The primary would take just as long, so it is not asked.
       if (this.#signal?.aborted || isPostgresCancelled(error)) throw error;
       if (isPostgresOutage(error)) replica.leaveOut(reasonOf(error));
       // A replica may refuse for other reasons, such as a conflict with its replay. Then the primary answers, or says

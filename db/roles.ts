@@ -2,13 +2,13 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import pg from "pg";
 
-/** What a process, or a person who asks in SQL, may do. The file of the same name below `roles/` grants it. */
+/** The roles of processes, and of people who query by SQL. `roles/NAME.sql` holds the rights of each. */
 const ROLES = ["reader", "web", "worker"] as const;
 
 /**
- * Makes the roles, and grants them what they need of the schema as it is now. Answers what is missing where the user of
- * the connection may not make roles, and null otherwise. All at once: processes that work as these roles notice
- * nothing.
+ * Makes the roles, and grants them what they need of the schema as it is now. If the connection's user may not make
+ * roles, returns a sentence about what is missing; otherwise null. All in one transaction, so processes with these
+ * roles notice nothing.
  * @param client connected as the owner of the tables
  */
 export async function grantRoles(client: pg.ClientBase): Promise<string | null> {
@@ -37,15 +37,17 @@ export async function grantRoles(client: pg.ClientBase): Promise<string | null> 
   return null;
 }
 
-/** Connection strings of the processes, each with the rights of its role alone. */
+/**
+ * Connection strings, one for each kind of process. Each logs in with one role, and has only the rights of that role.
+ */
 export interface ProcessLogins {
   web: string;
   worker: string;
 }
 
 /**
- * Lets the processes' roles log in by new passwords, on a server that is this instance's alone.
- * @param databaseUrl of a user that may change roles
+ * Gives the processes' roles new passwords. Only for a server that no other instance uses.
+ * @param databaseUrl the address, with a user that may change roles
  */
 export async function openLogins(databaseUrl: string): Promise<ProcessLogins> {
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "tain roles" });

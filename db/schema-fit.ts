@@ -11,15 +11,16 @@ export class SchemaTooNewError extends UnfitStoreError {
 
 /**
  * How the schema of the database fits this code. "same": it is this code's. "newer": this code may work beside it.
- * "missing":
- * migrations have to run first. An error: this code must not work with it.
+ * "missing": migrations have to run first. An error: this code must not work with the database.
  */
 export type SchemaFit = "same" | "newer" | "missing" | UnfitStoreError;
 
-/** A row of `schema_migrations`, as far as every Tain reads it. */
+/** A row of `schema_migrations`, with the columns that every version of Tain reads. */
 export interface AppliedMigration {
   version: number;
-  /** The oldest Tain that works beside the schema after it; null: it was applied before Tain recorded that. */
+  /**
+   * The oldest Tain that works with the schema after this migration. Null: it was applied before Tain recorded that.
+   */
   oldestTain: string | null;
 }
 
@@ -29,14 +30,15 @@ interface OnServer {
 }
 
 /**
- * Reads what was applied. Each older Tain reads the table in this very way, so its columns `version` and `oldest_tain`
- * keep their names and meanings for good. Through JSON the statement also runs where the column is not there yet.
+ * Reads the applied migrations. Older versions of Tain read the table with this same statement, so the columns
+ * `version` and `oldest_tain` must keep their names and meanings for good. Reading by way of JSON also works where
+ * `oldest_tain` does not exist yet.
  */
 export const APPLIED = sql`
   select version, to_jsonb(m) ->> 'oldest_tain' as "oldestTain",
     current_setting('server_version_num')::integer as "onServer" from schema_migrations m`;
 
-/** How the database and its schema fit this code now. @throws what the database throws when it cannot be asked */
+/** How the database and its schema fit this code now. @throws the database's error if it cannot be asked */
 export async function schemaFit(db: Queries, limits?: StatementLimits): Promise<SchemaFit> {
   const applied = await db.query<AppliedMigration & OnServer>(APPLIED, limits).catch((error: { code?: string }) => {
     if (error.code === "42P01") return []; // No such table: nothing was ever migrated.
@@ -62,7 +64,7 @@ export function fitOf(
   const isMissing = known.some((number) => !applied.some((row) => row.version === number));
   const unknown = applied.filter((row) => !known.includes(row.version));
   if (unknown.length === 0) return isMissing ? "missing" : "same";
-  // It was not built on the migrations of this code, or does not say whether this code works beside it.
+  // The schema lacks migrations of this code, or a newer migration does not say which Tain may work with it.
   if (isMissing || unknown.some(({ oldestTain }) => oldestTain === null))
     return new SchemaTooNewError(
       `This is Tain ${version}; the database has migration ${Math.max(...unknown.map((row) => row.version))} of another Tain`,

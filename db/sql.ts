@@ -2,7 +2,8 @@
 export type Value = string | number | bigint | boolean | Date | Buffer | Pieces | null | readonly Value[];
 
 /**
- * Bytes that lie in several places, as one value of type `bytea`. They are sent as they lie, and never copied together.
+ * Bytes in several buffers, as one value of type `bytea`. Each buffer is sent from where it is, without copying them
+ * together.
  */
 export class Pieces {
   readonly pieces: readonly Buffer[];
@@ -54,7 +55,7 @@ export class Sql {
   }
 }
 
-/** The time that Postgres knows from and to. */
+/** The earliest time that Postgres can store. */
 const FIRST_TIME = Date.UTC(-4712, 0, 1);
 
 /**
@@ -83,7 +84,7 @@ function compose(strings: readonly string[], inserted: readonly (Value | Sql)[])
   let last = strings[0] ?? "";
   const pieces: string[] = [];
   const parameters: SqlParameter[] = [];
-  // Statements are made for each question. Iterators of entries were a third of the garbage of making one.
+  // An index loop, because statements are built for each query: iterators made a third of the garbage of building one.
   for (let at = 0; at < inserted.length; at++) {
     const one = inserted[at];
     const part = one instanceof Sql ? one : value(one ?? null);
@@ -104,17 +105,17 @@ function value(one: Value): Sql {
   return new Sql(["", ""], [{ value: one }]);
 }
 
-/** The parts in a row. Without a separator a comma stands between them. */
+/** Joins the parts, by default with commas. */
 function join(parts: readonly (Value | Sql)[], separator = ", "): Sql {
   return compose(["", ...parts.slice(1).map(() => separator), ""], parts);
 }
 
-/** True if each condition holds, also without conditions. */
+/** Joins conditions by `and`; true if there are none. */
 function and(conditions: readonly Sql[]): Sql {
   return conditions.length > 0 ? join(conditions, " and ") : tag`true`;
 }
 
-/** True if one of the conditions holds; false without conditions. In brackets. */
+/** Joins conditions by `or`, in brackets; false if there are none. */
 function or(conditions: readonly Sql[]): Sql {
   return conditions.length > 0 ? tag`(${join(conditions, " or ")})` : tag`false`;
 }
@@ -142,7 +143,7 @@ function script(text: string): Sql {
 
 export const sql = Object.assign(tag, { value, join, and, or, array, identifier, script });
 
-/** A text as a part of a pattern of `like` that stands for nothing but itself. */
+/** Escapes a text for a `like` pattern, so that it matches only itself. */
 export function escapeLike(text: string): string {
   return text.replaceAll(/[\\%_]/g, "\\$&");
 }

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import pg from "pg";
 import { Pieces } from "./sql.ts";
 
-/** What the driver binds a statement's values with. */
+/** The driver's arguments for binding a statement's values. */
 interface Bound {
   portal?: string;
   statement?: string;
@@ -14,8 +14,8 @@ const BIND = "B".charCodeAt(0);
 const [TEXT, BINARY] = [0, 1];
 
 /**
- * A query that sends the bytes of its `Pieces` from where they lie. The driver copies all values into one message,
- * which takes a tenth of the receiver's time; see docs/decisions/0019-postgres-wire.md.
+ * A query that sends its `Pieces` without copying them. The driver itself copies all values into one message, which
+ * took a tenth of the receiver's time; see docs/decisions/0019-postgres-wire.md.
  */
 export function piecesQuery(config: pg.QueryConfig): pg.QueryConfig {
   const query = new pg.Query(config);
@@ -46,7 +46,7 @@ function piecesOf(value: string | Buffer | readonly Buffer[]): readonly Buffer[]
   return Buffer.isBuffer(value) ? [value] : value;
 }
 
-/** Their length, which counts `own` bytes more, and they. */
+/** The parts, preceded by the sum of their lengths plus `own`. */
 function sized(parts: readonly Buffer[], own = 0): [length: Buffer, ...parts: Buffer[]] {
   return [int32(parts.reduce((sum, { length }) => sum + length, own)), ...parts];
 }

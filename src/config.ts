@@ -17,13 +17,15 @@ export class ConfigError extends Error {
 
 const SECRET_NAMES = Object.values<Setting<unknown>>(SETTINGS).flatMap(({ name, secret: is }) => (is ? [name] : []));
 
-/** The environment with the secrets that stand in files, for those who read it before `parseConfig`. */
+/**
+ * The environment, with each secret's text in place of the file that holds it. For code that runs before `parseConfig`.
+ */
 export function withSecretFiles(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return readSecretFiles(env, SECRET_NAMES).env;
 }
 
 /**
- * Reads the environment once. Pure but for the files that NAME_FILE names.
+ * Reads the environment once. Reads nothing else but the files that variables such as `UPSTREAM_TOKEN_FILE` name.
  * @throws ConfigError that names every problem at once
  */
 export function parseConfig(given: NodeJS.ProcessEnv): Config {
@@ -52,11 +54,11 @@ export function parseConfig(given: NodeJS.ProcessEnv): Config {
   const placeOf = (problem: string) => order.indexOf(problem.split(" ")[0]?.replace(/_FILE$/, "") ?? "");
   problems.sort((a, b) => placeOf(a) - placeOf(b));
   if (problems.length > 0) throw new ConfigError(`Cannot start:\n  ${problems.join("\n  ")}`);
-  // No type can say that a loop over the table fills every key with what the reader of that key answers.
+  // The loop gives every key the value of its own reader. TypeScript has no type that says so.
   return Object.freeze(values) as Config;
 }
 
-/** Upstream has to know us by tokens, by an App, or by both. */
+/** What is wrong with our credentials: upstream must know us by tokens, by an App, or by both. */
 function credentialProblems(env: NodeJS.ProcessEnv): string[] {
   const isSet = (name: string) => Boolean(env[name]?.trim() || env[`${name}_FILE`]?.trim());
   const hasKey = isSet("APP_PRIVATE_KEY");
@@ -65,13 +67,13 @@ function credentialProblems(env: NodeJS.ProcessEnv): string[] {
     problems.push("APP_PRIVATE_KEY is not set, and APP_ID is: give the App's key too, or APP_PRIVATE_KEY_FILE");
   if (!isSet("APP_ID") && hasKey)
     problems.push("APP_ID is not set, and the App's private key is: give both or neither");
-  // An edge asks nothing in the mirror's name.
+  // An edge needs no credential: it sends upstream no requests of its own.
   if (!isSet("APP_ID") && !hasKey && !isSet("UPSTREAM_TOKEN") && !isSet("EDGE_OF"))
     problems.push("UPSTREAM_TOKEN is not set: give a token, or a GitHub App by APP_ID and APP_PRIVATE_KEY");
   return problems;
 }
 
-/** A name that is nearly a setting's would otherwise turn into its default without a word. */
+/** Names that look like a misspelt setting. Without this check, such a setting would silently keep its default. */
 function misspelt(env: NodeJS.ProcessEnv): string[] {
   const names = [...Object.values(SETTINGS).map(({ name }) => name), ...SECRET_NAMES.map((name) => `${name}_FILE`)];
   return misspeltNames(env, names).map(({ name, meant }) => `${name} is no setting: did you mean ${meant}?`);

@@ -6,18 +6,18 @@ import { openUpstream } from "./upstream/client/client.ts";
 import type { Upstream } from "./upstream/client/upstream.ts";
 import { upstreamOfEdge } from "./upstream/client/upstream-of-edge.ts";
 
-/** The world outside, as functions are given it. Each names the part it uses. */
+/** The open resources that functions are passed. Each function names in its type the part that it uses. */
 export interface Context extends Local {
   upstream: Upstream;
 }
 
-/** The context short of upstream. */
+/** The context without upstream. */
 export interface Local extends Stores {
   queues: Queues;
   reads: JobReads;
 }
 
-/** Opens everything but upstream, for processes that ask it nothing. The rest is as for `openContext`. */
+/** As `openContext`, but for processes that send upstream no requests. */
 export async function openLocal(
   config: Config,
   resources: AsyncDisposableStack,
@@ -30,8 +30,8 @@ export async function openLocal(
 }
 
 /**
- * Opens what the world outside offers; `resources` closes it in reverse. It neither waits for Postgres or Redis nor
- * fails without them: a function that needs an absent store learns so when it uses it.
+ * Opens all resources; `resources` closes them in the reverse order. Opening neither waits for Postgres or Redis nor
+ * fails without them. A function that needs a store which is away fails when it uses that store.
  */
 export async function openContext(
   config: Config,

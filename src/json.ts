@@ -1,13 +1,13 @@
-/** JSON, read field by field: what has another type than its sender promises is as good as missing. */
+/** JSON, read field by field. A field with an unexpected type is treated as missing. */
 export type Json = string | number | boolean | null | Json[] | Fields;
-/** A type and no interface, so that an object literal is one. */
+/** A type alias, since TypeScript does not assign an interface's value to an index signature. */
 export type Fields = { [key: string]: Json };
 
 export function isObject(value: Json | undefined): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Without fields where it is no object. */
+/** The value as an object; an empty object if it is none. */
 export function objectOf(value: Json | undefined): Fields {
   return isObject(value) ? value : {};
 }
@@ -29,7 +29,7 @@ export function textsOf(value: Json | undefined): string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
-/** An id, as its digits: some are larger than any exact number. */
+/** An id as a string of digits, because some ids are above 2^53 and a number would round them. */
 export function digitsOf(value: Json | undefined): string | null {
   return typeof value === "number" ? String(value) : textOf(value);
 }
@@ -39,7 +39,7 @@ export function digitsOf(value: Json | undefined): string | null {
  * are above 2^53. @throws SyntaxError
  */
 export function parseExactly(text: string): Json {
-  // Looked for first: a reviver costs several times the parsing.
+  // The test comes first because parsing with a reviver takes several times as long.
   return /\d{16}/.test(text) ? JSON.parse(text, exact) : JSON.parse(text);
 }
 
@@ -48,7 +48,7 @@ function exact(_key: string, value: Json, context?: { source?: string }): Json {
   return digits !== undefined && /^-?\d+$/.test(digits) ? digits : value;
 }
 
-/** JSON that a caller sent has more values than anybody needs. */
+/** A caller's JSON has more values than any request needs. */
 export class TooManyValuesError extends Error {
   override name = "TooManyValuesError";
 }
@@ -80,7 +80,7 @@ function hasAtMost(text: string, most: number): boolean {
   return true;
 }
 
-/** Where the quote stands that ends the text; -1: there is none. */
+/** The index of the quote that ends the string; -1 if none does. */
 function endOfText(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); at > 0; at = text.indexOf('"', at + 1)) {
     let backslashes = 0;

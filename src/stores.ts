@@ -7,7 +7,7 @@ import { openTracing } from "./operations/open-tracing.ts";
 import { openRedis, type RedisClient, redisReady } from "./operations/redis.ts";
 import { type Tracing, UNTRACED } from "./operations/tracing.ts";
 
-/** The stores that a process keeps open. Queues and upstream stand on these, and are not among them. */
+/** What a process needs to use Postgres and Redis. `Context` adds the queues and upstream, which are built on it. */
 export interface Stores {
   config: Config;
   db: Database;
@@ -17,7 +17,7 @@ export interface Stores {
   log: Logger;
   /** What the process counts of its work. */
   metrics: Metrics;
-  /** Records traces of its work. */
+  /** Records traces of the process's work. */
   tracing: Tracing;
 }
 
@@ -25,7 +25,7 @@ export interface StoreOptions {
   /** The process's name, as it shows in the log and in the stores' lists of connections. */
   name: string;
   clock?: Clock;
-  /** Whether it records traces, where they are switched on: processes that answer requests or do jobs. */
+  /** Whether the process may record traces. True for processes that answer requests or run jobs. */
   isTraced?: boolean;
 }
 
@@ -38,10 +38,11 @@ const READY_WAIT_MS = 1_500;
 const QUIT_MS = 1_000;
 
 /**
- * Opens the log, the database and Redis; `resources` closes them in reverse.
+ * Opens the log, the database and Redis. `resources` closes them in the reverse order.
  *
- * Neither store needs to be there: connections are made when they are needed and come back by themselves.
- * @throws StoreTooOldError when Redis is there, and too old; ConfigError for a process that an edge has not
+ * Postgres and Redis may both be away: connections are made when they are needed, and again after they break.
+ * @throws StoreTooOldError if Redis answers and is too old; ConfigError for a worker or scheduler if EDGE_OF is set,
+ * since an edge runs neither
  */
 export async function openStores(
   config: Config,
@@ -63,7 +64,7 @@ export async function openStores(
   metrics.watchPool("main", db);
   const redis = openRedis({ config, log }, name);
   resources.defer(async () => {
-    // Waits for what is under way, unless Redis is not there to answer.
+    // `quit` waits for running commands. Without Redis it would wait for ever.
     if (redis.status === "ready") await Promise.race([redis.quit(), redisGone(redis)]).catch(() => {});
     redis.disconnect();
   });
@@ -72,7 +73,7 @@ export async function openStores(
 }
 
 async function refuseOldRedis(redis: RedisClient): Promise<void> {
-  // Hosted servers may forbid INFO, and any may end just now; then nothing can be said.
+  // A hosted Redis may forbid INFO, and the connection may just break. Then the version is unknown and is not checked.
   const [, version] = /^redis_version:(.*?)\r?$/m.exec(await redis.info("server").catch(() => "")) ?? [];
   const refusal = version === undefined ? null : redisTooOld(version);
   if (refusal) throw refusal;

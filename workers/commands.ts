@@ -7,7 +7,7 @@ import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** An audit may take minutes, and another operator's replay should not wait for it. */
 const AT_ONCE = 4;
-/** How often it is told how a command comes along. */
+/** The shortest time between two progress reports of a command. */
 const TELL_MS = 300;
 
 /**
@@ -19,7 +19,7 @@ export function openCommandsWorker(ctx: WorkerContext): Worker<CommandJob> {
     const asked = openCommand(ctx, data);
     if (!asked) throw new Error("A command was asked for by none of our processes, or too long ago");
     const { id } = data;
-    // The commands are fifty modules, and most workers are never asked for one.
+    // Loaded only when needed: the commands are fifty modules, and most workers never run one.
     const { runAsked } = await import("../src/cli/asked.ts");
     const teller = new ProgressReporter(ctx, id);
     const told = await runAsked(ctx, asked, { signal, tell: (so) => teller.report(so) });
@@ -47,8 +47,8 @@ class ProgressReporter {
   }
 
   /**
-   * Never throws: a command that has ended would be begun once more. The page says that it is not known what came of
-   * it.
+   * Never throws: an error would make the queue run the ended command once more. If the report is lost, the page says
+   * that the outcome is unknown.
    */
   async end(told: CommandReport): Promise<void> {
     if (this.#timer) clearTimeout(this.#timer);

@@ -16,7 +16,7 @@ export function openDeliveriesWorker(
     if (job?.finishedOn === undefined) return; // It will be tried again.
     const { deliveryId } = job.data;
     failDelivery(ctx, { deliveryId, reason: error.message, attempts: job.attemptsMade }).catch((cause: Error) => {
-      // It stays pending, so the dispatcher asks for it again.
+      // The delivery stays pending, so the dispatcher gives it out again.
       ctx.log.warn({ deliveryId, err: cause }, "A failed delivery could not be settled");
     });
   });
@@ -30,7 +30,7 @@ export function openDeliveriesWorker(
 export function openBurstsWorker(ctx: WorkerContext, batches: DeliveryBatches): Worker<BurstJob> {
   const concurrency = DELIVERIES_AT_ONCE / BURST_SIZE;
   return openWorker<BurstJob>(ctx, QUEUE_NAMES.bursts, { concurrency }, async (job) => {
-    // Before this job ends, so that a worker that dies in between leaves the whole of it to another.
+    // New jobs are queued before this job ends. If the worker dies in between, another worker repeats the whole job.
     await enqueueDeliveries(ctx, await batches.applyBurst(job.data));
   });
 }

@@ -2,8 +2,8 @@ import { isPostgresOutage } from "../db/outage.ts";
 import type { Logger } from "../src/operations/log.ts";
 
 /**
- * Lets all duties of a task come to their end, whichever of them fail: none runs on after its job.
- * @throws the first failure, rather one that is no outage of Postgres. What else went wrong is logged.
+ * Waits for all duties of a task, even if some fail, so that none runs on after its job has ended.
+ * @throws one failure: if there is one, a failure that is not an outage of Postgres. The others are logged.
  */
 export async function allOf(
   log: Pick<Logger, "error">,

@@ -7,11 +7,11 @@ import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { ANY_NUMBER, openWorker, type WorkerContext } from "./worker.ts";
 
 /**
- * Moves the deliveries that waited in Redis to Postgres. A delivery that Postgres can never store is kept for a person
- * to see.
+ * Moves the deliveries that waited in Redis to Postgres. The job of a delivery that Postgres can never store is kept,
+ * so that a person can look at it.
  */
 export function openInboxWorker(ctx: WorkerContext): Worker<InboxJob> {
-  // Each delivery that waits tries again by itself; the outage is one event.
+  // Each waiting delivery has its own job and retries. The outage is logged only once.
   const postgres = new Outage(ctx.log, "warn", {
     begins: "Deliveries in Redis wait for Postgres",
     ends: "Deliveries move from Redis to Postgres again",

@@ -18,8 +18,8 @@ import { openTargetsWorker } from "./targets.ts";
 import type { WorkerContext } from "./worker.ts";
 
 /**
- * Every queue's worker; `resources` closes them: running jobs finish or stop where they can go on, waiting ones stay
- * queued.
+ * Opens the worker of every queue. When `resources` closes them, running jobs finish, or stop at a point where they can
+ * resume. Waiting jobs stay queued.
  */
 export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack): void {
   const batches = new DeliveryBatches(ctx);
@@ -53,7 +53,7 @@ async function run(): Promise<void> {
   resources.defer(() => jobs.disconnect());
   openWorkers({ ...ctx, jobs, stopping: shutdown.signal }, resources);
   ctx.log.info("Working");
-  // What changed while no worker ran, such as REPOSITORIES, need not wait for its turn in the schedule.
+  // These two tasks run at the start, because REPOSITORIES or the inbox may have changed while no worker ran.
   for (const task of ["dispatch", "select"] as const) {
     await enqueueTask(ctx, task).catch((error: unknown) => {
       if (!(error instanceof QueueUnavailableError)) throw error;

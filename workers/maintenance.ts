@@ -26,9 +26,12 @@ import { noteQuota } from "../src/upstream/quota/history.ts";
 import { allOf } from "./duties.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
-/** Does what the scheduler asks for at intervals. Each task may run twice at once; each is written for it. */
+/**
+ * Runs the tasks that the scheduler queues at intervals. A task may run twice at once, so each is written to allow
+ * that.
+ */
 export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string, never>, void, MaintenanceTask> {
-  // One for each task, so that a slow one does not hold up the dispatcher.
+  // As many jobs at once as there are tasks, so that a slow task does not hold up the dispatcher.
   return openWorker<Record<string, never>, MaintenanceTask>(
     ctx,
     QUEUE_NAMES.maintenance,

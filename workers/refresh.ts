@@ -5,7 +5,7 @@ import { DeliveriesFirst } from "../src/sync/give-way.ts";
 import { REFRESHES_AT_ONCE, Refreshes } from "../src/sync/refresh/refresh.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
-/** Reads single resources again, once deliveries are not behind. */
+/** Reads single resources again. It waits while many deliveries are pending. */
 export function openRefreshWorker(ctx: WorkerContext): Worker<RefreshJob> {
   const refreshes = new Refreshes(ctx);
   const first = new DeliveriesFirst(ctx);

@@ -3,11 +3,11 @@ import type { Context } from "../src/context.ts";
 import type { BurstJob, DeliveryJob, RepositoryJob } from "../src/queues/jobs.ts";
 import { isWaiting } from "./retry-policy.ts";
 
-// What is told of jobs as they run: counts, log lines, traces.
+// Reports about running jobs: counts, log lines and traces.
 
 const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800];
 
-/** Counts runs of jobs, and how long they take. That one waits for its turn is no failure. */
+/** Counts runs of jobs and their durations. A job that is delayed to wait for quota does not count as failed. */
 export function meterOf(
   { metrics }: Pick<Context, "metrics">,
   queue: string,
@@ -44,11 +44,14 @@ export function logEvents<Payload, Name extends string>(
     );
   });
   worker.on("stalled", (jobId) => log.warn({ queue, jobId }, "A job's worker has gone; another takes it over"));
-  // The connection reports its own outages.
+  // Only at debug level, because the connection logs its own outages.
   worker.on("error", (error) => log.debug({ queue, err: error }, "A worker reports an error"));
 }
 
-/** Tells the job in the trace that it carries, or in one of its own. That it waits for its turn is no failure. */
+/**
+ * Records the job in the trace that it carries, or in a new one. A job that is delayed to wait for quota does not count
+ * as failed.
+ */
 export async function traced(
   { tracing }: Pick<Context, "tracing">,
   queue: string,

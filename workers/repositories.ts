@@ -6,10 +6,10 @@ import { backfill } from "../src/sync/backfill/backfill.ts";
 import { catchUp } from "../src/sync/catch-up/catch-up.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
-/** The work on whole repositories, of each kind a few at once. */
+/** The workers for jobs on whole repositories. The numbers say how many jobs of a kind run at once. */
 export function openRepositoryWorkers(ctx: WorkerContext): Worker<RepositoryJob>[] {
   const open = (queue: "catchUp" | "audit" | "backfill", concurrency: number, run: typeof catchUp) =>
     openWorker<RepositoryJob>(ctx, QUEUE_NAMES[queue], { concurrency }, (job, signal) => run(ctx, job.data, signal));
-  // The schedule says how fast audits go. A backfill is long, and quota is what bounds all of them together.
+  // The schedule bounds the pace of audits, and quota bounds all of these jobs together.
   return [open("catchUp", 4, catchUp), open("audit", 2, auditPart), open("backfill", 2, backfill)];
 }

@@ -5,9 +5,9 @@ import { type CredentialWait, classifyFailure } from "../src/sync/problems/cause
 import { CredentialRejectedError } from "../src/upstream/client/errors.ts";
 import { type Backoff, jittered, waitAfterMs } from "../src/work/backoff.ts";
 
-/** Which of BullMQ's words an error becomes. */
+/** What BullMQ should do with a job after an error. */
 type Verdict =
-  /** Waiting our turn is not a failed attempt. */
+  /** Run the job later. This does not count as a failed attempt. */
   | { kind: "delay"; delayMs: number }
   /** Trying again cannot help. */
   | { kind: "give up" }
@@ -17,10 +17,10 @@ type Verdict =
 const OUTAGE_DELAY_MS = 2_000;
 const REJECTED_DELAY_MS = 60_000;
 const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 60_000 };
-/** Shorter, so that what waits in Redis comes soon after Postgres is back. */
+/** Shorter waits than other queues have, so that deliveries in Redis reach Postgres soon after it is back. */
 const INBOX_BACKOFF: Backoff = { firstMs: 1_000, longestMs: 16_000 };
 
-/** Says our errors in BullMQ's words. The one place that knows both. */
+/** Translates our errors to BullMQ's. No other module knows both. */
 export async function withRetryPolicy<T>(
   ctx: Pick<Context, "random" | "log">,
   job: Pick<Job, "id" | "queueName" | "attemptsStarted" | "moveToDelayed" | "moveToWait">,
@@ -32,7 +32,7 @@ export async function withRetryPolicy<T>(
     signal?.throwIfAborted();
     return await run();
   } catch (thrown) {
-    const error = withoutContents(thrown); // BullMQ keeps the message as the job's reason.
+    const error = withoutContents(thrown); // BullMQ stores the message in Redis, as the job's reason.
     if (isWaiting(error)) throw error;
     if (signal?.aborted) {
       // We are stopping, and the job stopped where it can go on: any other process may have it at once.

@@ -2,7 +2,7 @@ import { sql } from "../sql.ts";
 
 export const DELIVERY_STATUSES = ["pending", "applied", "ignored", "failed"] as const;
 /**
- * `src/inbox` alone writes it.
+ * The state of a delivery. Only `src/inbox` writes it.
  *
  * - pending: acknowledged, and to be applied.
  * - applied, ignored: settled. A redelivery changes nothing.
@@ -34,7 +34,7 @@ export type ResourceKind =
   | "status"
   | "release";
 /**
- * What hangs on a repository as a whole, and is asked about together.
+ * What upstream is asked about for a whole repository at once.
  *
  * - mergeability: whether the open pull requests of a repository can be merged, where it is not known.
  * - checks: the check runs and statuses of a repository's heads, where they are not known.

@@ -1,6 +1,6 @@
 import type { PgType } from "../sql.ts";
 
-/** A table of resources as the migrations make it; a test holds the two against each other. */
+/** A table of resources. A test compares it with the table that the migrations make. */
 export interface Table {
   name: string;
   columns: Readonly<Record<string, { type: PgType; isNullable: boolean }>>;
@@ -10,7 +10,7 @@ export interface Table {
 export function table(name: string, columns: Readonly<Record<string, PgType | `${PgType}?`>>): Table {
   const described = Object.entries(columns).map(([column, text]) => {
     const isNullable = text.endsWith("?");
-    // No type can say what is left of the text without its mark.
+    // TypeScript cannot infer the type of the text without its `?`.
     return [column, { type: (isNullable ? text.slice(0, -1) : text) as PgType, isNullable }] as const;
   });
   return { name, columns: Object.fromEntries(described) };
@@ -35,13 +35,13 @@ export const observed = {
   revision: "bigint",
 } as const;
 
-/** What every row of a list carries that is held whole: see `src/mirror/store/lists.ts`. */
+/** The columns of every list that is stored whole: see `src/mirror/store/lists.ts`. */
 export const listed = {
   repository_id: "bigint",
-  /** Of the pull request. */
+  /** The number of the pull request. */
   number: "integer",
   /** From 0, in upstream's order. */
   position: "integer",
-  /** As of `observed`. */
+  /** As in `observed`. */
   document: "json",
 } as const;

@@ -7,7 +7,7 @@ import type { Caller } from "./callers/caller.ts";
 import { type Served, type Source, Sparing } from "./callers/spared.ts";
 import { failureStatus } from "./dialect/failure.ts";
 
-/** Requests that have all of this in common. */
+/** The count of requests with these labels. */
 interface Tally {
   readonly labels: {
     route: string;
@@ -18,48 +18,51 @@ interface Tally {
     agent: string;
   };
   count: number;
-  /** The figures hold so much of `count` already. */
+  /** The part of `count` that was added to the Prometheus counters already. The next scrape adds the rest. */
   told: number;
 }
 
-/** A request as the figures know it so far. */
+/** What is known so far of one request, for its labels. */
 export interface RequestFigures {
-  /** The form of its path. */
+  /** The request's route, such as `/repos/{owner}/{repo}`. */
   route: string;
   method: string;
   agent: string;
   caller: "unknown" | "anonymous" | "own" | "upstream";
   source: Source;
-  /** Whose quota it is, by name; empty: nobody's that is known. */
+  /** The name of the credential whose quota upstream would have charged. Empty: unknown. */
   payer: string;
-  /** Upstream's price for it: requests, or points of GraphQL; 0: upstream is asked all the same. */
+  /**
+   * What upstream would charge for the request, in requests or in points of GraphQL. 0: the mirror asks upstream
+   * anyway, so nothing is spared.
+   */
   price: number;
-  /** By the monotonic clock. */
+  /** When the request began, by the monotonic clock. */
   startedAt: number;
 }
 
-/** The counts of one kind of answer. */
+/** A tally, and what its answers spared. */
 interface CountedRequest {
   tally: Tally;
   served: Served | null;
-  /** So many of `served` are not noted yet. */
+  /** How many answers of this kind have still to be noted in `Sparing`. */
   waiting: number;
 }
 
 /**
- * Enough for every operation with each kind of caller and a dozen programs; what comes after counts as another
- * program's.
+ * Enough for every operation with each kind of caller and a dozen programs. Later combinations are counted under the
+ * program "other".
  */
 const MOST_TALLIES = 10_000;
 const MOST_AGENTS = 50;
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** The part of a name before its version, or the whole of a short one. */
+/** The program's name in a `User-Agent`: the text before the version. */
 const PROGRAM = /^[\w.-]+(?: (?:CLI|Ruby Gem|Desktop))?(?=[/ ]|$)/;
 
-/** Answers from memory are noted as often. */
+/** How often the waiting counts of answers from memory are noted. */
 const NOTED_MS = 2_000;
-/** Upstream charges nobody for these, or they are the mirror's own refusals. */
+/** Statuses that spare no quota: upstream does not charge for them, or they are the mirror's own refusals. */
 const SPARES_NOTHING: ReadonlySet<number> = new Set([304, 401, 403, 429]);
 
 /** Counts callers' requests. */
@@ -105,7 +108,7 @@ export class ApiMeter {
 
   begin(route: string, method: string, userAgent: string | undefined): RequestFigures {
     const agent = this.#agents.of(PROGRAM.exec(userAgent ?? "")?.[0] ?? "unnamed");
-    // A document's price is known once it is read.
+    // The price of a GraphQL request is known only after its document was read.
     const price = route === "/graphql" || !isRead(method) ? 0 : 1;
     const startedAt = performance.now();
     return { route, method, agent, caller: "unknown", source: "mirror", payer: "", price, startedAt };
@@ -117,7 +120,7 @@ export class ApiMeter {
     metered.payer = caller.kind === "anonymous" ? "strangers" : caller.quotaName;
   }
 
-  /** Stores what is to be noted. */
+  /** Writes the waiting counts. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#note();
@@ -131,7 +134,7 @@ export class ApiMeter {
     }
   }
 
-  /** Counts what comes of a request, a failure by the status that its caller is told. */
+  /** Counts the outcome of a request. A failure counts under the status that its caller receives. */
   async around(exchange: Exchange, metered: RequestFigures, answer: () => Promise<Reply>): Promise<Reply> {
     try {
       const reply = await answer();
@@ -154,7 +157,7 @@ export class ApiMeter {
     if (source !== "kept") this.#seconds.observe({ route, method }, (performance.now() - startedAt) / 1_000);
   }
 
-  /** Counts such an answer each time that it is called. */
+  /** Returns a function that counts one more answer of this kind. It serves repeated requests from memory. */
   counter(metered: RequestFigures, status: number): () => void {
     const counted: CountedRequest = {
       tally: this.#tally(metered, status),

@@ -1,15 +1,19 @@
 import { createHmac } from "node:crypto";
 
-/** Whose hook it is, in the words of the headers that upstream sends with each delivery; "integration" is an App. */
+/**
+ * What a hook belongs to. The types are those of upstream's header `X-GitHub-Hook-Installation-Target-Type`;
+ * "integration" means an App.
+ */
 export interface HookTarget {
   type: "repository" | "organization" | "integration";
-  /** Upstream's id of it. */
+  /** Upstream's id of the repository, organisation or App. */
   id: number;
 }
 
 /**
- * The secret of the target's own hooks. It is made of WEBHOOK_SECRET, which no hook is given. A hook's secret can sign
- * for its target, and says nothing of any other's. It needs no hook id, which upstream tells only afterwards.
+ * The secret of all hooks of one target, derived from WEBHOOK_SECRET. A stolen hook secret can forge deliveries of that
+ * target only: nobody can compute WEBHOOK_SECRET, or another target's secret, from it. The hook's own id is not used,
+ * since upstream gives the id only after the hook was made with its secret.
  */
 export function hookSecret(webhookSecret: string, { type, id }: HookTarget): string {
   return createHmac("sha256", webhookSecret).update(`tain hook ${type} ${id}`).digest("hex");

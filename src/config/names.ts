@@ -1,10 +1,10 @@
-/** A shorter name is one edit away from too many others: `HOST` and `HOME`, `PORT` and `PATH`. */
+/** Shorter setting names are not checked: too many other variables are one edit away, as `HOME` is from `HOST`. */
 const SHORTEST = 8;
 
 /**
- * The variables that look like a misspelt setting, if that setting itself is not set. Programs beside us have variables
- * of their own. So only the nearest names count: one letter too many, too few or wrong, or two that changed places.
- * Pure.
+ * The variables that look like a misspelt setting, if that setting itself is not set. Other programs have variables in
+ * the same environment. So a name counts as misspelt only if one letter is too many, missing or wrong, or if two
+ * neighbours are swapped. Pure.
  */
 export function misspeltNames(
   env: Readonly<Record<string, string | undefined>>,
@@ -19,7 +19,7 @@ export function misspeltNames(
   });
 }
 
-/** Whether one edit makes one of the other. Pure. */
+/** Whether a single edit turns one name into the other. Pure. */
 function isNear(one: string, other: string): boolean {
   if (Math.abs(one.length - other.length) > 1) return false;
   let start = 0;

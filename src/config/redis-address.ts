@@ -6,7 +6,7 @@ export interface Endpoint {
   port: number;
 }
 
-/** What every server that holds keys is shown. */
+/** How we log in at every server that holds keys. */
 interface Access {
   username?: string;
   password?: string;
@@ -19,13 +19,13 @@ export type RedisAddress =
       of: "sentinel";
       /** The Sentinels; any of them answers. */
       endpoints: Endpoint[];
-      /** What they call the server and its replicas. */
+      /** The Sentinels' name for the server and its replicas. */
       master: string;
       database: number;
       sentinelUsername?: string;
       sentinelPassword?: string;
     })
-  /** Any of its nodes tells the others. */
+  /** Some nodes of the Cluster; any of them names all the others. */
   | (Access & { of: "cluster"; endpoints: Endpoint[] });
 
 /** The messages never repeat the address, since it may hold a password. */
@@ -77,7 +77,7 @@ export function redisUrl(text: string): string {
   return text;
 }
 
-/** The hosts that are named. */
+/** The hosts and ports that the address names. */
 export function redisEndpoints(address: RedisAddress): Endpoint[] {
   return address.of === "server" ? [address.endpoint] : address.endpoints;
 }

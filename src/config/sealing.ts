@@ -5,7 +5,7 @@ export function sealingKey(secret: string, purpose: string): Buffer {
   return Buffer.from(hkdfSync("sha256", secret, "", purpose, 32));
 }
 
-/** Encrypts a text. `boundTo`: what it belongs to; as another's it cannot be opened. */
+/** Encrypts a text for one owner, named by `boundTo`. `unseal` fails for any other owner's name. */
 export function seal(key: Buffer, boundTo: string, text: string): Buffer {
   const nonce = randomBytes(12);
   const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(Buffer.from(boundTo));
@@ -13,7 +13,7 @@ export function seal(key: Buffer, boundTo: string, text: string): Buffer {
   return Buffer.concat([nonce, cipher.getAuthTag(), sealed]);
 }
 
-/** @throws Error where another key sealed it, it belongs to something else, or it is damaged */
+/** @throws Error if another key sealed the bytes, `boundTo` is another owner's name, or the bytes are damaged */
 export function unseal(key: Buffer, boundTo: string, bytes: Buffer): string {
   const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, 12));
   decipher.setAAD(Buffer.from(boundTo)).setAuthTag(bytes.subarray(12, 28));

@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import { codeOf, reasonOf } from "../failure.ts";
 
 interface ReadSecrets {
-  /** With the texts of the files in place of their paths, as far as they could be read. */
+  /** The environment, in which the text of each readable file stands under the setting's own name. */
   env: NodeJS.ProcessEnv;
-  /** By setting: the file that its text came from. */
+  /** For each setting that was read from a file: the file's path. */
   paths: ReadonlyMap<string, string>;
-  /** By setting: why its file cannot be used. */
+  /** For each setting whose file cannot be used: the reason. */
   problems: ReadonlyMap<string, string>;
 }
 
-/** Reads the secrets that stand in files: `NAME_FILE` names the file for `NAME`. */
+/** Reads secrets from files: the variable `NAME_FILE` holds the path of the file with the value of `NAME`. */
 export function readSecretFiles(given: NodeJS.ProcessEnv, names: readonly string[]): ReadSecrets {
   const env = { ...given };
   const paths = new Map<string, string>();

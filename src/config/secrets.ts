@@ -1,7 +1,7 @@
 import { createPrivateKey } from "node:crypto";
 import { list } from "./values.ts";
 
-/** Tokens travel in a header, which bears no blanks and nothing beyond ASCII. The message must not repeat one. */
+/** A token is sent in a header, so blanks and non-ASCII characters are refused. The message must not repeat a token. */
 export function tokens(text: string): string[] {
   if (text === "") return [];
   const parts = list(text);
@@ -22,7 +22,7 @@ export function appId(text: string): string {
   return text;
 }
 
-/** Answers it as PKCS #8, whatever form it came in. The message must not repeat any of it. */
+/** Returns the key as PKCS #8, whichever form was given. The message must not repeat any part of the key. */
 export function privateKey(text: string): string {
   const isPem = text.includes("-----BEGIN");
   const pem = (isPem ? text : Buffer.from(text, "base64").toString("latin1")).replaceAll("\\n", "\n");
@@ -41,7 +41,7 @@ export function privateKey(text: string): string {
   return key.export({ type: "pkcs8", format: "pem" }).toString();
 }
 
-/** A shorter one can be guessed by trying. */
+/** An attacker could guess a shorter secret by trying all of them. */
 const SHORTEST_SECRET = 16;
 
 export function secret(text: string): string {

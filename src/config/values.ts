@@ -2,7 +2,8 @@ import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { MIRROR_PARTS, type MirrorPart } from "./parts.ts";
 
-// Each reader answers a setting's value, or throws an Error whose message goes on where the setting's name ends.
+// Each function reads one form of setting. It throws an Error whose message continues a sentence that begins with the
+// setting's name.
 
 export function word(text: string): string {
   return text;
@@ -27,7 +28,7 @@ export function list(text: string): string[] {
   return parts;
 }
 
-/** Logins of accounts, in lower case, since upstream does not tell cases apart; empty: none is named. */
+/** Logins of accounts, in lower case, because upstream ignores case. An unset list is empty. */
 export function logins(text: string): string[] {
   return partsOf(text).map((part) => {
     if (!/^[a-z\d](?:[a-z\d_-]*[a-z\d])?(?:\[bot\])?$/i.test(part))
@@ -36,7 +37,7 @@ export function logins(text: string): string[] {
   });
 }
 
-/** Every origin, or those of a list; none is the empty list. */
+/** `*` for every origin, or a list of origins. An unset list is empty. */
 export function origins(text: string): "*" | string[] {
   if (text === "*") return text;
   if (text === "none") return [];
@@ -48,7 +49,7 @@ export function origins(text: string): "*" | string[] {
   });
 }
 
-/** What to mirror beside issues and pull requests; none is the empty list. */
+/** What to mirror beside issues and pull requests. `none` gives an empty list. */
 export function parts(text: string): MirrorPart[] {
   const named = partsOf(text).map((part) => {
     const known = MIRROR_PARTS.find((one) => one === part);
@@ -72,7 +73,7 @@ export function proxies(text: string): string[] {
   return parts;
 }
 
-/** What targets may be although it is not public: host names, and networks with their bits. */
+/** Places that are not public and yet may receive events: host names, and networks with the length of their prefix. */
 export interface AllowedTargets {
   names: ReadonlySet<string>;
   networks: readonly (readonly [string, number])[];
@@ -142,28 +143,28 @@ export function size(text: string): number {
   return Number(count) * (unit.toUpperCase() === "GB" ? 1e9 : 1e6);
 }
 
-/** Room for at least one of the largest bodies that upstream sends, in whatever pieces it comes. */
+/** A budget for request bodies. It must hold at least one of the largest bodies that upstream sends. */
 export function bodiesSize(text: string): number {
   const bytes = size(text);
   if (bytes < 32e6) throw new Error(`has no room for one of the largest events: ${text} (write at least 32MB)`);
   return bytes;
 }
 
-/** A duration that something is repeated after or kept for, so zero makes no sense. */
+/** An interval or a retention time: zero is refused. */
 export function span(text: string): number {
   const ms = duration(text);
   if (ms <= 0) throw new Error(`is not above zero: ${text}`);
   return ms;
 }
 
-/** A duration that a timer waits for; timers of more than 24 days fire at once. */
+/** A duration for a timer of Node.js. Longer than 24 days is refused, because such a timer would fire at once. */
 export function timeout(text: string): number {
   const ms = duration(text);
   if (ms > 3_600_000) throw new Error(`is longer than an hour: ${text}`);
   return ms;
 }
 
-/** Three numbers, as an enterprise server names its version. */
+/** The version of an enterprise server: three numbers, as in `3.14.2`. */
 export function serverVersion(text: string): string {
   if (!/^\d{1,3}(\.\d{1,3}){2}$/.test(text)) throw new Error(`is not a version: ${text} (write e.g. 3.20.0)`);
   return text;
@@ -172,7 +173,7 @@ export function serverVersion(text: string): string {
 export function httpUrl(text: string): string {
   const address = urlOf("http:", "https:")(text);
   const { username, password, search, hash } = new URL(address);
-  // Such an address appears in answers and logs.
+  // Answers and logs show this address, so it must not hold a password.
   if (username || password) throw new Error("holds a user name or password: give the address alone");
   if (search || hash) throw new Error(`has a query or fragment: ${text} (give the address alone)`);
   return address.replace(/\/+$/, "");
@@ -209,7 +210,7 @@ export function prefix(text: string): string {
   return text;
 }
 
-/** Names of repositories, in lower case, since upstream does not tell case apart. */
+/** Patterns that choose repositories, in lower case, because upstream ignores case. */
 export function patterns(text: string): string[] {
   const parts = partsOf(text);
   for (const part of parts)

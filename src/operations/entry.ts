@@ -4,13 +4,13 @@ import { ConfigError } from "../config.ts";
 import { REFUSED_STATUS } from "./shutdown.ts";
 
 /**
- * Runs a process's main function. Errors that the operator has to mend are told in words. Any other error is a bug and
- * comes with its stack.
+ * Runs a process's main function. An error that the operator can mend is printed as a sentence. Any other error is a
+ * bug and is printed with its stack.
  */
 export async function runProcess(main: () => Promise<void>): Promise<void> {
-  // V8 watches how long the objects of one place in the code live. If a hundred live long, perhaps because all requests
-  // waited just then, it makes all further ones old at once and for good. Each row of a page then keeps its text until
-  // the next full collection.
+  // V8 watches how long the objects live that one place in the code allocates. If a hundred of them live long, perhaps
+  // because all requests waited just then, V8 puts all later ones into the old generation, for good. Then the text of
+  // each row would stay in memory until the next full collection.
   setFlagsFromString("--no-allocation-site-pretenuring");
   try {
     await main();
@@ -22,7 +22,7 @@ export async function runProcess(main: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Node's error of a server that cannot listen. */
+/** Node's error for a server that cannot listen. */
 interface ListenError extends Error {
   code?: unknown;
   address?: unknown;

@@ -3,13 +3,13 @@ import { levelOf } from "../failure.ts";
 import type { Logger } from "./log.ts";
 import { type RedisClient, whileSilent, withPatience } from "./redis.ts";
 
-/** Together at most an hour and a slot is told. */
+/** Sums are kept in slots of this length. A report covers the last hour and the slot that has begun. */
 const SLOT_MS = 5 * 60_000;
 const SLOTS = 12;
-/** What comes within this time is noted together. */
+/** Counts are gathered for this long, and then written to Redis in one go. */
 const GATHERED_MS = 2_000;
 /**
- * Figures that Redis has not taken by then are forgotten: they are for a person's eye, and the metrics count
+ * If Redis is away and more counts than this wait, they are dropped. They are only for display; the metrics count
  * everything.
  */
 const MOST_GATHERED = 2_000;
@@ -28,7 +28,7 @@ export class LastHour {
   readonly #gathered = new Map<string, number>();
   #timer: NodeJS.Timeout | null = null;
 
-  /** @param name tells these sums from others */
+  /** @param name separates these sums from others in Redis */
   constructor(ctx: LastHourContext, name: string) {
     this.#ctx = ctx;
     this.#name = name;
@@ -41,7 +41,7 @@ export class LastHour {
     this.#timer ??= setTimeout(() => void this.flush(), GATHERED_MS).unref();
   }
 
-  /** Stores what was gathered. What Redis does not take is tried again with what follows. */
+  /** Writes the gathered counts to Redis. If Redis does not take them, they are written with the next ones. */
   async flush(): Promise<void> {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
@@ -61,7 +61,7 @@ export class LastHour {
   }
 }
 
-/** The sums of the last hour, each with its words; null: Redis does not answer, so they are not known. */
+/** The sums of the last hour, each with its words. Null: Redis does not answer. */
 export async function sumsOfLastHour(
   { redis, config, clock }: Pick<LastHourContext, "redis" | "config" | "clock">,
   name: string,

@@ -49,7 +49,7 @@ function secretTexts(config: Config): string[] {
   }
   // A line is JSON, in which a quote or a backslash of the secret is escaped.
   const escaped = [...texts].map((text) => JSON.stringify(text).slice(1, -1));
-  // Shorter ones are no secrets worth the name, and replacing them would garble every line.
+  // Texts of fewer than six characters are left alone: replacing them would garble every line.
   return [...new Set([...texts, ...escaped])].filter((text) => text.length >= 6).sort((a, b) => b.length - a.length);
 }
 

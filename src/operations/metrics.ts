@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
-/** What a pool of connections has open, how much of it lies idle, and what waits for a connection. */
+/** How many connections a pool has open, how many of them are idle, and how many statements wait for one. */
 export interface PoolLoad {
   open: number;
   idle: number;
@@ -8,8 +8,8 @@ export interface PoolLoad {
 }
 
 /**
- * What a process tells of itself, in Prometheus' text format. Each room declares its own figures, by the names that
- * they have there.
+ * A process's metrics, in Prometheus' text format. Each part of the program declares its own metrics, by their
+ * Prometheus names.
  */
 export class Metrics {
   readonly #registry = new Registry();
@@ -36,7 +36,7 @@ export class Metrics {
     return this.#once(name, () => new Histogram(options));
   }
 
-  /** Calls `set` before each reading, for figures that are not counted all the time. */
+  /** Calls `set` before each scrape, for values that are only computed then. */
   beforeScrape(set: () => void | Promise<void>): void {
     this.#beforeScrape.push(set);
   }
@@ -65,14 +65,17 @@ export class Metrics {
     return await this.#registry.metrics();
   }
 
-  /** A room that is opened twice counts on. */
+  /** If a part of the program is opened twice, both use one metric. */
   #once<Metric>(name: string, make: () => Metric): Metric {
-    // One name is declared in one place, and so always of the same class.
+    // Each name is declared in one place, so the registered metric has this class.
     return (this.#registry.getSingleMetric(name) as Metric | undefined) ?? make();
   }
 }
 
-/** Values that come from outside: so many of them at most become a label, in the order in which they come. */
+/**
+ * A label whose values come from outside. Only the first `most` values become labels, so that callers cannot make
+ * metrics without end.
+ */
 export class BoundedLabel {
   readonly #known = new Set<string>();
   readonly #most: number;

@@ -3,8 +3,8 @@ import type { Logger } from "./log.ts";
 import { type Tracing, UNTRACED } from "./tracing.ts";
 
 /**
- * Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set: nothing is loaded then. The SDK itself reads the other variables that
- * OpenTelemetry names. `resources` sends what is left when the process stops.
+ * Tracing is off, and its packages are not loaded, unless OTEL_EXPORTER_OTLP_ENDPOINT is set. The OpenTelemetry SDK
+ * reads its other variables itself. When the process stops, `resources` sends the remaining spans.
  */
 export async function openTracing(
   { config, log }: { config: Pick<Config, "tracesUrl">; log: Logger },

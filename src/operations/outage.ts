@@ -1,6 +1,6 @@
 import type { Logger } from "./log.ts";
 
-/** Logs the absence of something: one line when it is first missed and one when it is back. */
+/** Logs an outage: one line when something is first missing, and one line when it is back. */
 export class Outage {
   readonly #log: Logger;
   readonly #level: "warn" | "error";
@@ -13,7 +13,7 @@ export class Outage {
     this.#words = words;
   }
 
-  /** The thing was needed, and was away. */
+  /** The thing was needed and was missing. */
   missed(reason: unknown): void {
     this.#missed += 1;
     if (this.#missed === 1) this.#log[this.#level]({ err: reason }, this.#words.begins);

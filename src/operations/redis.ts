@@ -8,7 +8,7 @@ import { refusalOf } from "./redis-refusal.ts";
 /** One server, the server that Sentinels name, or the nodes of a Cluster. */
 export type RedisClient = Redis | Cluster;
 
-// A caller that waits on Redis holds a webhook or a request: it must learn soon that Redis is not there.
+// While code waits for Redis, a webhook or a request waits too. So it must soon learn that Redis is away.
 const CONNECT_TIMEOUT_MS = 2_000;
 const COMMAND_TIMEOUT_MS = 3_000;
 const RECONNECT_MS = 500;
@@ -18,8 +18,8 @@ const PATIENCE_MS = 500;
 type Opening = { config: Pick<Config, "redisUrl">; log: Logger };
 
 /**
- * The connection for short commands and for adding jobs. With Redis down its commands fail at once; it keeps trying to
- * come back. It opens in the background, so opening neither waits nor fails.
+ * The connection for short commands and for adding jobs. While Redis is down its commands fail at once, and it keeps
+ * trying to reconnect. It opens in the background, so opening neither waits nor fails.
  */
 export function openRedis(ctx: Opening, name: string): RedisClient {
   return open(ctx, {
@@ -63,7 +63,8 @@ function clientOf(
         ...{ ...options, ...access, retryStrategy, sentinelRetryStrategy: retryStrategy },
         ...{ sentinels: endpoints, name: master, db: database },
         ...(isEncrypted ? { enableTLSForSentinelMode: true, tls: {}, sentinelTLS: {} } : {}),
-        // Not `failoverDetector`: what it hears while a connection is being made ends the client for good.
+        // Not ioredis' `failoverDetector`: a message that it receives while a connection is being made ends the client
+        // for good.
         reconnectOnError: isDemoted,
       });
     }
@@ -77,18 +78,21 @@ function clientOf(
   }
 }
 
-/** A server that has become a replica takes no writes: the new one is looked for, and the command sent again. */
+/**
+ * A server that was demoted to a replica refuses writes. The answer 2 makes ioredis reconnect, which finds the new
+ * primary, and send the command again.
+ */
 function isDemoted({ message }: Error): 2 | false {
   return message.startsWith("READONLY") ? 2 : false;
 }
 
 /**
- * The server that holds the keys of this Tain, for what is asked of a server and not of a key. Its prefix is a hash
- * tag, so that there is one.
+ * The server that holds all keys of this Tain, for commands that address a server instead of a key. There is exactly
+ * one, because the key prefix is a hash tag.
  */
 export async function serverOf(redis: RedisClient, { redisPrefix }: Pick<Config, "redisPrefix">): Promise<Redis> {
   if (redis instanceof Redis) return redis;
-  // By what is asked of a key, and by nothing else, the client learns where the keys have gone.
+  // Only a command on a key makes the client learn that the keys moved to another node.
   await redis.exists(redisPrefix);
   const slot = await redis.cluster("KEYSLOT", redisPrefix);
   const owner = redis.slots[slot]?.[0];
@@ -97,7 +101,7 @@ export async function serverOf(redis: RedisClient, { redisPrefix }: Pick<Config,
   return node;
 }
 
-/** Settles once the connection is usable, or after `timeoutMs` without it. Answers which. */
+/** Waits until the connection is usable, for at most `timeoutMs`. Returns whether it is. */
 export async function redisReady(redis: RedisClient, timeoutMs: number): Promise<boolean> {
   if (redis.status === "ready") return true;
   return await new Promise((resolve) => {
@@ -117,14 +121,14 @@ export class RedisSilentError extends Error {
   override name = "RedisSilentError";
 }
 
-/** What Redis says to a command that it could never do: a mistake of ours, however well it is. */
+/** Errors of commands that Redis could never run. They are mistakes in our code, not outages. */
 const MISTAKEN = /^(ERR|WRONGTYPE|EXECABORT|CROSSSLOT)\b/;
 
 function isMistake(error: unknown): boolean {
   return isBug(error) || (error instanceof Error && error.name === "ReplyError" && MISTAKEN.test(error.message));
 }
 
-/** For `catch`: the value that stands while Redis is silent. Any other failure is thrown on. */
+/** For `catch`: returns this value if Redis is silent, and rethrows any other error. */
 export function whileSilent<T>(value: T): (error: unknown) => T {
   return (error) => {
     if (error instanceof RedisSilentError) return value;
@@ -133,12 +137,11 @@ export function whileSilent<T>(value: T): (error: unknown) => T {
 }
 
 /**
- * Runs short commands. A client without a connection may keep them for later, perhaps for ever: we do not wait for
- * that.
- * @throws RedisSilentError; what Redis says to a command that is mistaken
+ * Runs short commands, with a time limit: a client without a connection may queue its commands for ever.
+ * @throws RedisSilentError, or Redis' own error for a command that is a mistake of ours
  */
 export async function withPatience<T>(redis: RedisClient, run: () => Promise<T>): Promise<T> {
-  // A connection that is being opened is worth the wait: without it a fresh process would know nothing of the budget.
+  // While the connection is being opened, waiting pays: otherwise a fresh process could not read the quota budget.
   const isOpening = redis.status === "connecting" || redis.status === "connect";
   if (
     ["reconnecting", "close", "end"].includes(redis.status) ||
@@ -162,7 +165,7 @@ export async function withPatience<T>(redis: RedisClient, run: () => Promise<T>)
 /** The other end closed the connection. */
 const CLOSED: ReadonlySet<string> = new Set(["EPIPE", "ECONNRESET"]);
 
-/** An outage is one line when it begins and one when it ends, however many attempts to reconnect lie between. */
+/** Logs one line when an outage begins and one when it ends, however many attempts to reconnect fail in between. */
 function reportOutages(redis: RedisClient, address: RedisAddress, log: Logger): void {
   let isDown = false;
   const report = async (error: Error) => {

@@ -6,15 +6,18 @@ import type { Logger } from "./log.ts";
 import { Outage } from "./outage.ts";
 import type { Shutdown } from "./shutdown.ts";
 
-/** How long a process may go on after a migration that shuts it out. The question costs a millisecond of Postgres. */
+/**
+ * How often the schema is checked, and so how long a process may run on after a migration that it must not work with. A
+ * check costs Postgres a millisecond.
+ */
 const ASK_MS = 2_000;
 /** A Postgres that hangs must not hold up a start: the receiver can take deliveries without it. */
 const ANSWER_MS = 2_000;
 
 /**
- * Keeps a process from working with a database that was migrated beyond it: it does not start, and while it runs it
- * stops as on SIGTERM. Missing migrations are logged. While the database cannot be asked, the process starts and goes
- * on. It is asked until the process stops, or `resources` close.
+ * Keeps a process from working with a schema that is too new for it. Such a process does not start. If it runs already,
+ * it stops as on SIGTERM. Missing migrations are only logged. While the database cannot be asked, the process starts
+ * and goes on. The checks end when the process stops or `resources` close.
  * @throws UnfitStoreError at the start
  */
 export async function guardSchema(
@@ -35,7 +38,7 @@ export async function guardSchema(
       outage.met();
       return fit;
     } catch (error) {
-      // While the process stops, the database may be closed already.
+      // A process that stops may have closed its database already.
       if (!signal.aborted) outage.missed(error);
       return "unknown";
     }
@@ -44,7 +47,7 @@ export async function guardSchema(
     let fit = await first;
     while (!signal.aborted) {
       if (fit instanceof UnfitStoreError) return shutdown.refuse(fit);
-      // Aborted: the process stops.
+      // An aborted delay means that the process stops.
       await delay(ASK_MS, undefined, { signal }).catch(() => {});
       if (!signal.aborted) fit = await ask();
     }

@@ -1,29 +1,30 @@
 import type { Logger } from "./log.ts";
 
 /**
- * Ctrl-C reaches a process from the terminal and, at the same moment, once more from npm: that is one request, not two.
+ * The terminal sends Ctrl-C to the process, and npm sends it once more at the same moment. Both count as one request to
+ * stop.
  */
 const ECHO_MS = 1_000;
 
 /**
- * The exit status of a process that must not work with its database: another start would end the same way. It is
- * EX_CONFIG of sysexits.h; Node.js itself has none above 13.
+ * The exit status of a process that must not work with its database. A restart would end in the same way. It is
+ * EX_CONFIG of sysexits.h; Node.js itself uses no status above 13.
  */
 export const REFUSED_STATUS = 78;
 
-/** How a process stops: because it is told to, or because it must not go on. */
+/** Why a process stops: a signal asks it to, or it must not go on. */
 export interface Shutdown {
   /** Aborts when the process is to stop. */
   readonly signal: AbortSignal;
   /**
-   * Stops as on SIGTERM and ends with REFUSED_STATUS; the log says the error's message. Nothing, while it stops
-   * already.
+   * Logs the error's message, stops as on SIGTERM, and exits with REFUSED_STATUS. Does nothing if the process is
+   * stopping already.
    */
   refuse(error: Error): void;
 }
 
 /**
- * A process is told to stop by SIGTERM, SIGINT, or the end of a parent process that opened a channel.
+ * Watches for the requests to stop: SIGTERM, SIGINT, or the end of a parent process that opened a channel.
  *
  * From then on the process has `timeoutMs` to finish its work. After that, or on a second signal of the same kind, it
  * ends with status 1, and others take over its work as after a crash.
@@ -39,15 +40,16 @@ export function openShutdown({ log, timeoutMs }: { log: Logger; timeoutMs: numbe
       process.exit(1);
     }, timeoutMs);
     deadline.unref();
-    // BullMQ and ioredis may wait for ever, while they close, for an answer on a connection that an outage has taken.
-    // Once nothing else keeps the process alive, everything that was begun is done.
+    // After an outage, BullMQ and ioredis may wait for ever, while they close, for an answer on a lost connection.
+    // `beforeExit` means that nothing else is left to do.
     process.once("beforeExit", () => process.exit(process.exitCode ?? 0));
     controller.abort(reason);
   };
   for (const name of ["SIGTERM", "SIGINT"] as const) {
     let firstAt: number | null = null;
     process.on(name, () => {
-      // One signal of each kind is one request: a terminal interrupts us, and then our parent tells us to stop.
+      // The first signal of each kind counts as the same request: the terminal sends SIGINT, and then our parent sends
+      // SIGTERM.
       if (firstAt === null) {
         firstAt = performance.now();
         stop(name);
@@ -60,10 +62,12 @@ export function openShutdown({ log, timeoutMs }: { log: Logger; timeoutMs: numbe
   const orphaned = () => stop("the parent process has gone");
   if (process.connected) {
     process.on("disconnect", orphaned);
-    // Listening to the channel must not keep a process alive that has finished.
+    // Otherwise listening to the channel would keep a finished process alive.
     process.channel?.unref();
   } else if (process.connected === false) {
-    orphaned(); // It went while we were loading; without a channel it would be undefined.
+    // The parent ended while this process was loading: `connected` is false, and undefined where there never was a
+    // channel.
+    orphaned();
   }
   return {
     signal,

@@ -38,14 +38,14 @@ const KINDS = {
 
 const propagator = new W3CTraceContextPropagator();
 
-/** What is told to a collector. Loaded only where there is one. */
+/** Sends spans to an OpenTelemetry collector. This module is loaded only if one is configured. */
 export class Traces implements Tracing, AsyncDisposable {
   readonly isOn = true;
   readonly #provider: BasicTracerProvider;
   readonly #tracer: Tracer;
   readonly #underWay = new AsyncLocalStorage<{ span: Span; context: Context }>();
 
-  /** @param process its name, as OpenTelemetry's `tain.process` */
+  /** @param process the process's name, sent as the attribute `tain.process` */
   constructor(log: Logger, process: string) {
     const own = { "service.name": "tain", "service.version": VERSION, "tain.process": process };
     this.#provider = new BasicTracerProvider({
@@ -57,11 +57,11 @@ export class Traces implements Tracing, AsyncDisposable {
     this.#tracer = this.#provider.getTracer("tain", VERSION);
   }
 
-  /** Sends what is left. */
+  /** Sends the remaining spans. */
   async [Symbol.asyncDispose](): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, FLUSH_MS);
-    // Whatever could not be sent was logged where it was tried.
+    // The exporter has logged its own failures.
     await Promise.race([this.#provider.shutdown().catch(() => {}), late]);
     clearTimeout(timer);
   }
@@ -98,7 +98,10 @@ export class Traces implements Tracing, AsyncDisposable {
     return AsyncLocalStorage.snapshot();
   }
 
-  /** Also what was begun in a span's course and outlasts it, such as a loop, is in none: its trace would never end. */
+  /**
+   * A span that has ended does not count. Work that outlasts its span, such as a loop, belongs to no trace, since that
+   * trace would never end.
+   */
   #present(): { span: Span; context: Context } | null {
     const present = this.#underWay.getStore();
     return present?.span.isRecording() ? present : null;
@@ -118,7 +121,7 @@ export class Traces implements Tracing, AsyncDisposable {
     try {
       return await this.#underWay.run({ span, context: trace.setSpan(parent, span) }, () => run(traced));
     } catch (error) {
-      // Its message may quote what must not be told.
+      // The error's message is left out, because it may quote a secret.
       if (about.isFailure?.(error) ?? true) failed(error instanceof Error ? error.name : "unknown");
       throw error;
     } finally {
@@ -140,7 +143,7 @@ function linkTo(traceparent: string): Link[] {
   return context ? [{ context }] : [];
 }
 
-/** Logs once that a collector takes nothing, and once that it does again. What it did not take is gone. */
+/** Logs once when the collector fails, and once when it works again. Spans that it did not take are lost. */
 function watched(exporter: SpanExporter, log: Logger): SpanExporter {
   const outage = new Outage(log, "warn", {
     begins: "Traces cannot be sent: OTEL_EXPORTER_OTLP_ENDPOINT takes none",

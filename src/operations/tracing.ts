@@ -1,42 +1,45 @@
 import type { Attributes } from "@opentelemetry/api";
 
-/** What a span tells. Nothing here is a secret, a value of a query or an address that could hold a token. */
+/** A span's contents. They must hold no secret, no value of a query and no address with a token. */
 export interface About {
   kind?: "server" | "client" | "consumer" | "internal";
   attributes?: Attributes;
-  /** Spans of other traces that have to do with it, as `traceparent` names them. */
+  /** Related spans of other traces, each as a `traceparent`. */
   links?: readonly string[];
-  /** Whether what was thrown is one. Default: it is. */
+  /** Whether a thrown error counts as a failure of the span. By default each does. */
   isFailure?: (error: unknown) => boolean;
 }
 
 /** A span that is under way. */
 export interface TracedSpan {
   setAttributes(attributes: Attributes): void;
-  /** Instead of the name that it began with. */
+  /** Replaces the name that the span began with. */
   updateName(name: string): void;
-  /** Says that it failed, without an error that was thrown. */
+  /** Marks the span as failed when no error was thrown. */
   failed(type: string): void;
 }
 
-/**
- * Tells an OpenTelemetry collector what happened in which order. A trace begins with a caller's request or a job; all
- * else is part of one that is under way, and is not told outside of it.
- */
+/** Records traces. A caller's request or a job begins a trace. All other spans are recorded only within a trace. */
 export interface Tracing {
-  /** Whether anything is told at all. */
+  /** Whether traces are recorded at all. */
   readonly isOn: boolean;
   /** Begins a trace, or goes on with the one that `traceparent` names. */
   begin<T>(name: string, traceparent: string | null | undefined, about: About, run: Run<T>): Promise<T>;
-  /** Goes on with the trace that `traceparent` names, with a link to what is under way. Without it, as `within`. */
+  /**
+   * Continues the trace that `traceparent` names, with a link to the current span. Without a `traceparent`, does the
+   * same as `within`.
+   */
   resume<T>(name: string, traceparent: string | null | undefined, about: About, run: Run<T>): Promise<T>;
-  /** Part of what is under way. */
+  /** Runs a child span of the current span. */
   within<T>(name: string, about: () => About, run: Run<T>): Promise<T>;
-  /** Tells what is over already. */
+  /** Records a span that has ended already. */
   past(name: string, traceparent: string, about: About & { startedAt: Date }): void;
-  /** Names what is under way, for those who go on with it; null: it is not told. */
+  /**
+   * The current span as a `traceparent`, so that another process can continue its trace. Null: nothing is recorded
+   * here.
+   */
   here(): string | null;
-  /** Runs what belongs to what is under way now, from wherever it is called later. Null: nothing is told at all. */
+  /** Returns a function that runs later calls within the current span. Null: traces are off. */
   snapshot(): (<T>(run: () => T) => T) | null;
 }
 
@@ -54,7 +57,7 @@ export const UNTRACED: Tracing = {
   snapshot: () => null,
 };
 
-/** The headers of a request of ours that let its receiver go on with the trace. None where nothing is traced. */
+/** The header that lets the receiver of our request continue the trace. No header if nothing is recorded. */
 export function traceHeaders(tracing: Tracing): { traceparent?: string } {
   const traceparent = tracing.here();
   return traceparent === null ? {} : { traceparent };

@@ -1,8 +1,8 @@
-/** What grows with each attempt, and how far. */
+/** How the waits between attempts grow. */
 export interface Backoff {
-  /** After the first attempt, on average. */
+  /** The average wait after the first attempt. */
   firstMs: number;
-  /** No wait is longer, chance apart. */
+  /** The average of the longest waits. */
   longestMs: number;
 }
 

@@ -7,27 +7,29 @@ interface QueuedItem<Item, Outcome> {
   item: Item;
   resolve: (outcome: Outcome | Promise<Outcome>) => void;
   reject: (error: unknown) => void;
-  /** Calls what belongs to the item: what it does is told in its trace. Null: nothing is told. */
+  /** Runs code in the trace of the item. Null: traces are off. */
   enter: ReturnType<Tracing["snapshot"]>;
 }
 
 export interface BatchLimits<Item> {
-  /** So many items make a batch at most. */
+  /** The most items of a batch. */
   size: number;
-  /** So many bytes make a batch at most. A single item may be larger. */
+  /** The most bytes of a batch. A single larger item makes a batch of its own. */
   bytes?: { most: number; of: (item: Item) => number };
-  /** So many batches are under way at most. */
+  /** The most batches that run at once. */
   atOnce: number;
-  /** When the first item of an idle moment is taken up. Default: with those that the same callback adds. */
+  /**
+   * When the first batch after an idle time begins. By default after the current callback, with all items that it adds.
+   */
   begins?: "behind this callback" | "behind what this turn of the event loop answers";
 }
 
-/** What came of an item; an Error: it fails alone; undefined: it comes first in the next batch. */
+/** The outcome of an item. An Error: only this item fails. Undefined: the item goes to the front of the next batch. */
 type Come<Outcome> = Outcome | Promise<Outcome> | Error | undefined;
 
 /**
- * Does single requests in batches: a batch holds what arrived during the batches before. A lone item waits for no
- * other, and an item that cannot be done fails alone.
+ * Processes single items in batches. A batch holds the items that arrived while earlier batches ran. A lone item does
+ * not wait for others, and a bad item fails alone.
  */
 export class Batches<Item, Outcome> {
   readonly #log: Logger;
@@ -39,7 +41,7 @@ export class Batches<Item, Outcome> {
   #underWay = 0;
 
   /**
-   * @param run answers what came of each item, in their order. When it throws, each item of the batch is tried alone.
+   * @param run returns the outcome of each item, in their order. If it throws, each item of the batch is tried alone.
    */
   constructor(
     { log, tracing }: { log: Logger; tracing: Pick<Tracing, "snapshot"> },
@@ -52,7 +54,7 @@ export class Batches<Item, Outcome> {
     this.#run = run;
   }
 
-  /** @throws what became of this item; or, with Postgres away, what says so */
+  /** @throws the item's own error, or the error of a Postgres outage */
   add(item: Item): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject, enter: this.#tracing.snapshot() });
@@ -72,7 +74,7 @@ export class Batches<Item, Outcome> {
       this.#underWay += 1;
       const batch = this.#take();
       const run = () => this.#do(batch);
-      // Else it would be told in the trace of the batch before.
+      // Otherwise this batch would appear in the trace of the batch before.
       const enter = batch[0]?.enter;
       (enter ? enter(run) : run()).finally(() => {
         this.#underWay -= 1;

@@ -7,8 +7,8 @@ interface Gathered<Key, Value> {
 const PATIENCE_MS = 50;
 
 /**
- * Gathers what is asked in one turn of the event loop, and has it answered together: many callers cost little more than
- * one. A round begins after each of its questions was asked, so no answer is older than its question.
+ * Gathers the questions of one turn of the event loop and answers them together, so that many callers cost little more
+ * than one. A round begins after the last of its questions was asked, so no answer is older than its question.
  */
 export class Gather<Key, Value> {
   readonly #answer: (keys: Key[]) => Promise<readonly Value[]>;
@@ -23,8 +23,8 @@ export class Gather<Key, Value> {
    * @param answer one value for each key, in their order
    * @param options.atOnce how many rounds may be under way; questions that arrive meanwhile wait for the next round
    * @param options.most the most questions of a round
-   * @param options.patienceMs a longer round may never end, so the next begins beside it. Null: every round ends
-   * @param options.waitFor what has to be over before the first round after a pause begins; it never fails
+   * @param options.patienceMs how long a round may delay the next one, since it might never end. Null: every round ends
+   * @param options.waitFor awaited before the first round after a pause; it must not fail
    */
   constructor(
     answer: (keys: Key[]) => Promise<readonly Value[]>,
@@ -72,7 +72,7 @@ export class Gather<Key, Value> {
     const timer = this.#patienceMs === null ? undefined : setTimeout(next, this.#patienceMs);
     try {
       const values = await this.#answer(round.map(({ key }) => key));
-      // No type can say that there are as many values as keys: `answer` promises it.
+      // `answer` promises one value for each key. TypeScript has no type that says so.
       for (let at = 0; at < round.length; at++) round[at]?.resolve(values[at] as Value);
     } catch (error) {
       for (const { reject } of round) reject(error);

@@ -1,7 +1,7 @@
 /** The capacity that a line guards: places, or bytes. */
 export interface Room<Want> {
   fits(want: Want): boolean;
-  /** Also called for one that does not fit; see `Line.goIn`. */
+  /** May also be called if there is no room; see `Line.goIn`. */
   take(want: Want): void;
   free(want: Want): void;
 }
@@ -11,7 +11,7 @@ interface Waiter<Want> {
   goIn: () => void;
 }
 
-/** Room for so many at once. */
+/** Room for this many at once. */
 export function roomFor(most: number): Room<unknown> {
   let taken = 0;
   return {
@@ -26,8 +26,8 @@ export function roomFor(most: number): Room<unknown> {
 }
 
 /**
- * Bounds what is under way at once. What finds no room waits, and goes in by rank, and then in the order in which it
- * came.
+ * A queue that bounds how much runs at once. If there is no room, entries wait, and are admitted by rank and then by
+ * arrival.
  */
 export class Line<Want> {
   readonly #room: Room<Want>;
@@ -36,8 +36,8 @@ export class Line<Want> {
   readonly #waiting: Waiter<Want>[] = [];
 
   /**
-   * @param how.rankOf the lowest goes in first; absent: all have one rank
-   * @param how.mayOvertake what fits does not wait behind what does not
+   * @param how.rankOf the lowest rank is admitted first; absent: all have the same rank
+   * @param how.mayOvertake an entry that fits may pass an entry that does not
    */
   constructor(
     room: Room<Want>,
@@ -54,8 +54,8 @@ export class Line<Want> {
   }
 
   /**
-   * Waits for its turn. Dispose of the answer to make room.
-   * @throws the signal's reason when it is aborted first
+   * Waits for admission. Dispose of the returned object to free the room.
+   * @throws the signal's reason if it aborts first
    */
   async enter(want: Want, signal?: AbortSignal): Promise<Disposable> {
     signal?.throwIfAborted();
@@ -68,7 +68,7 @@ export class Line<Want> {
       if (at < 0) return;
       this.#waiting.splice(at, 1);
       reject(signal?.reason);
-      // The next one may fit.
+      // Without this entry, the next one may fit.
       this.#admit();
     };
     this.#waiting.splice(this.#placeOf(want), 0, waiter);
@@ -76,7 +76,7 @@ export class Line<Want> {
     return await promise.finally(() => signal?.removeEventListener("abort", giveUp));
   }
 
-  /** Goes in at once, whether there is room or not. */
+  /** Admits an entry at once, even without room. */
   goIn(want: Want): Disposable {
     this.#room.take(want);
     let isInside = true;
@@ -90,7 +90,7 @@ export class Line<Want> {
     };
   }
 
-  /** Behind how many this one waits. */
+  /** The place in the queue: how many entries are admitted earlier. */
   #placeOf(want: Want): number {
     const rank = this.#rankOf(want);
     return this.#waiting.findLastIndex((before) => this.#rankOf(before.want) <= rank) + 1;
@@ -101,7 +101,7 @@ export class Line<Want> {
       const next = this.#waiting[at];
       if (next && this.#room.fits(next.want)) {
         this.#waiting.splice(at, 1);
-        // Its room is taken before it goes on, so that nobody comes in between.
+        // The room is taken here, before the entry's own code runs, so that no other entry can take it.
         next.goIn();
       } else if (this.#mayOvertake) at += 1;
       else return;

@@ -1,19 +1,20 @@
 /**
- * How long one piece of work may hold the event loop before others get their turn. A step of it may take as long again.
+ * How long work may hold the event loop before other callbacks get their turn. A single step of the work may take that
+ * long once more.
  */
 const SLICE_MS = 8;
 
 /**
- * Cuts long work into slices. The work asks `isOver` at each step, and waits for `turn` where the slice is over. All
- * pieces of the work share a slice: however many go on at once, the event loop turns after it.
+ * Cuts long work into slices. The work asks `isOver` at each step, and awaits `turn` when the slice is over. Parallel
+ * pieces of the work share one slice, so the event loop turns after it however many they are.
  */
 export class Pace {
   readonly #sliceMs: number;
-  /** When the present slice began; null: nothing was done since the loop turned. */
+  /** When the present slice began. Null: no work was done since the event loop last turned. */
   #since: number | null = null;
   /**
-   * Ends the slice. Timers are the first of a turn. Immediates are its last: what the sockets brought and what waited
-   * for its turn would have a slice each.
+   * The timer that ends the slice. Timers run first in a turn of the event loop. With an immediate, which runs last,
+   * new requests from sockets and waiting work would get a slice each in one turn.
    */
   #turned: NodeJS.Timeout | null = null;
   #waiting: (() => void)[] = [];
@@ -23,7 +24,7 @@ export class Pace {
   }
 
   isOver(): boolean {
-    // By the monotonic clock, as the event loop's own delay is measured.
+    // The monotonic clock, which also measures the event loop's delay.
     const now = performance.now();
     if (this.#since === null) {
       this.#since = now;
@@ -34,7 +35,7 @@ export class Pace {
     return now - this.#since >= this.#sliceMs;
   }
 
-  /** Comes back in a later turn of the event loop, in the order of asking. */
+  /** Continues in a later turn of the event loop. Callers continue in the order in which they asked. */
   turn(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
@@ -50,7 +51,7 @@ export class Pace {
   }
 
   async #resume(): Promise<void> {
-    // In the turn in which it began to wait: the next one has a slice of its own.
+    // Still in the turn in which the wait began. The next turn has a slice of its own.
     if (this.isOver()) {
       setImmediate(() => this.#resume());
       return;
@@ -58,33 +59,34 @@ export class Pace {
     const waiting = this.#waiting;
     for (let at = 0; at < waiting.length; at++) {
       if (at > 0 && this.isOver()) {
-        // Those that came meanwhile are among them.
+        // Callers that came meanwhile are at the end of this list.
         this.#waiting = waiting.slice(at);
         setImmediate(() => this.#resume());
         return;
       }
       waiting[at]?.();
-      // What waits is resumed, and does a step, before the next is.
+      // Lets the resumed caller do a step before the next one is resumed.
       await undefined;
     }
     this.#waiting = [];
   }
 }
 
-// Long texts and bytes, made one piece by piece: whole, they would hold the event loop for as long as they are.
+// Long texts and bytes are joined piece by piece: in one go, they would hold the event loop in proportion to their
+// length.
 
 /** A millisecond's work, roughly. */
 const CHARACTERS_AT_ONCE = 256 * 1024;
 
-/** Texts and bytes as one, in UTF-8. */
+/** Joins texts and bytes to one buffer, in UTF-8. */
 export async function joinedBytes(parts: readonly (string | Buffer)[], pace: Pace): Promise<Buffer> {
   let size = 0;
   for (const part of parts) {
-    // A text of many pieces becomes one when its bytes are counted.
+    // Counting the bytes makes V8 flatten a text that was concatenated, which takes time.
     if (pace.isOver()) await pace.turn();
     size += Buffer.byteLength(part);
   }
-  // Its memory is taken as it is filled: at once, 100 MB of it would take long.
+  // Unlike `Buffer.alloc`, this does not fill the memory with zeros first, which would take long for 100 MB.
   const whole = Buffer.allocUnsafeSlow(size);
   let at = 0;
   for (const part of parts) {
@@ -94,13 +96,13 @@ export async function joinedBytes(parts: readonly (string | Buffer)[], pace: Pac
   return whole;
 }
 
-/** A text in UTF-8. A short one stays a text. */
+/** A long text as UTF-8 bytes. A short text is returned as it is. */
 export async function sendable(text: string, pace: Pace): Promise<string | Buffer> {
   if (text.length <= CHARACTERS_AT_ONCE) return text;
   const pieces: string[] = [];
   for (let start = 0, end: number; start < text.length; start = end) {
     end = start + CHARACTERS_AT_ONCE;
-    // The two units of one character stay together.
+    // A surrogate pair must not be split.
     if (isFirstOfTwo(text.charCodeAt(end - 1))) end += 1;
     pieces.push(text.slice(start, end));
   }

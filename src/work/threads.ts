@@ -1,11 +1,11 @@
 import { parentPort, Worker } from "node:worker_threads";
 
-/** A thread was busy with one task for longer than it may be, or its memory did not suffice. Trying again is no use. */
+/** A task exceeded a thread's limit of time or memory. Trying again is of no use. */
 export class TooMuchWorkError extends Error {
   override name = "TooMuchWorkError";
 }
 
-/** So many tasks wait that another one would wait for too long. */
+/** Too many tasks are waiting, so this one was refused. */
 export class ThreadsBusyError extends Error {
   override name = "ThreadsBusyError";
 }
@@ -22,13 +22,13 @@ interface Thread<Task, Done> {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** What a thread says: that it is ready, or what became of its task. */
+/** A message of a thread: it is ready, or its task has ended. */
 type ThreadMessage<Done> = { ready: true } | { done: Done } | { failed: string };
 
-/** A task holds at most this much memory. */
+/** The memory limit of a thread. */
 const MAX_MEMORY_MB = 192;
 
-/** Does work that would hold the event loop, on threads of its own. A thread is started when it is first needed. */
+/** Runs tasks on threads, for work that would hold the event loop. A thread is started when it is first needed. */
 export class Threads<Task, Done> {
   readonly #module: URL;
   readonly #size: number;
@@ -39,9 +39,9 @@ export class Threads<Task, Done> {
   readonly #all = new Set<Thread<Task, Done>>();
 
   /**
-   * @param module calls `serveThread`
-   * @param options.mostWaiting tasks beyond this are refused
-   * @param options.budgetMs how long a task may take; then its thread is ended
+   * @param module the thread's module, which calls `serveThread`
+   * @param options.mostWaiting how many tasks may wait; more are refused
+   * @param options.budgetMs how long a task may take before its thread is ended
    */
   constructor(module: URL, { size, mostWaiting, budgetMs }: { size: number; mostWaiting: number; budgetMs: number }) {
     this.#module = module;
@@ -61,7 +61,7 @@ export class Threads<Task, Done> {
     });
   }
 
-  /** Ends the threads. What they were asked fails. */
+  /** Ends the threads. Their open tasks fail. */
   async close(): Promise<void> {
     const closed = new Error("The threads are closed");
     for (const { reject } of this.#waiting.splice(0)) reject(closed);
@@ -71,11 +71,11 @@ export class Threads<Task, Done> {
   #start(): void {
     const worker = new Worker(this.#module, {
       resourceLimits: { maxOldGenerationSizeMb: MAX_MEMORY_MB },
-      // Its own output would go past the log.
+      // Otherwise the thread's output would bypass the log.
       stdout: true,
       stderr: true,
     });
-    // The server that asks it keeps the process running; the thread alone does not.
+    // A thread alone must not keep the process alive.
     worker.unref();
     const thread: Thread<Task, Done> = { worker, current: null, timer: undefined };
     this.#all.add(thread);
@@ -115,14 +115,14 @@ export class Threads<Task, Done> {
     const at = this.#idle.indexOf(thread);
     if (at >= 0) this.#idle.splice(at, 1);
     if (thread.current) thread.current.reject(error);
-    // It never came to be ready, and another would not either.
+    // The thread ended before it was ready. Another thread would too, so all waiting tasks fail.
     else for (const { reject } of this.#waiting.splice(0)) reject(error);
     if (this.#waiting.length > 0) this.#start();
     await thread.worker.terminate();
   }
 }
 
-/** In a thread: does what it is asked, one task after the other. */
+/** For a thread's module: runs the tasks that arrive, one after the other. */
 export function serveThread<Task, Done>(work: (task: Task) => Done | Promise<Done>): void {
   parentPort?.on("message", async (task: Task) => {
     let said: ThreadMessage<Done>;

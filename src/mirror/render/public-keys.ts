@@ -60,11 +60,14 @@ export const PUBLIC: ReadonlySet<string> = new Set(
 /** An organisation's own fields and properties. The organisation chooses the keys below them. */
 const GIVEN: ReadonlySet<string> = new Set(["issue_field_values", "custom_properties"]);
 
-/** Keys about the one who asked. */
+/** Keys about the caller. */
 const OF_ASKER = /^(?:viewer|role_name$)/;
 const OF_ASKER_IN_TEXT = /"(?:viewer\w*|role_name)":/;
 
-/** `GET /user` shows these to oneself alone. GitHub's OpenAPI: private-user without public-user. */
+/**
+ * Keys that `GET /user` shows only to the account itself: those of private-user that public-user lacks, in GitHub's
+ * OpenAPI description.
+ */
 export const ONES_OWN =
   /^(private_gists|total_private_repos|owned_private_repos|disk_usage|collaborators|two_factor_authentication|plan|business_plus|ldap_dn|notification_email)$/;
 
@@ -112,7 +115,7 @@ export function shownOf(document: string, closeness: Closeness): string {
   return JSON.stringify(withShown(parseStored<Fields>(text), closeness));
 }
 
-/** Upstream writes these about its reader's account, in any document. */
+/** Keys in which upstream describes the account that read the document: here the mirror's own. */
 const OF_READER = /^(?:viewer\w*|role_name|temp_clone_token)$/;
 const OF_READER_IN_TEXT = /"(?:viewer\w*|role_name|temp_clone_token)":/;
 
@@ -123,7 +126,10 @@ export function withoutReader(text: string, closeness: Closeness): string {
   return JSON.stringify(JSON.parse(shown, (key, value) => (OF_READER.test(key) ? undefined : value)));
 }
 
-/** To a stranger upstream shows a private member so, or by another tie, which the mirror does not know. */
+/**
+ * What a stranger is shown for a private member. Upstream might show another association instead, such as CONTRIBUTOR,
+ * but the mirror does not know it.
+ */
 const NO_TIE = '"author_association":"NONE"';
 
 /** The same for a single association of an author. */

@@ -21,7 +21,7 @@ export interface StoredDocument {
   repositoryId: number;
   document: string;
   body?: string | null;
-  /** The keys that only a single resource shows; give it where one is served. */
+  /** The keys that upstream shows only for a single resource. Set it when a single resource is served. */
   detail?: string | null;
 }
 
@@ -45,11 +45,11 @@ export interface Audience {
 /** A reference in documents of one repository. */
 interface Mention extends Mentioned {
   found: TemplateReference;
-  /** Once it is rendered. */
+  /** The rendered text. Undefined before it is rendered. */
   text: string | undefined;
 }
 
-/** Of one repository's documents, by marks. */
+/** The references in one repository's documents, by their marks. */
 type Mentions = Map<string, Mention>;
 
 /** Renders stored documents as upstream's REST JSON: one text for each document, in order. */
@@ -83,7 +83,7 @@ export async function renderList(
   for (const mentions of apart.mentions.values())
     for (const { found } of mentions.values()) if (found.kind === "r") return null;
   const answer = await answerOf(shared, apart, audience);
-  // Some at a time, since large texts take long.
+  // A few documents at a time, so that large texts do not hold the event loop.
   const lists: Buffer[] = [];
   let parts: string[] = ["["];
   let bodies = 0;
@@ -107,12 +107,12 @@ const TEXT_AT_ONCE = 256 * 1024;
 
 interface DocumentApart {
   stored: StoredDocument;
-  /** Its text as it is stored, with the detail. */
+  /** The stored text, with the detail's keys. */
   whole: string;
   pieces: readonly Piece<Mention>[];
 }
 
-/** Documents taken apart, in the form in which they are answered. */
+/** Documents taken apart, in the form (text or bytes) in which they are answered. */
 interface Apart {
   form: TextForm;
   documents: readonly DocumentApart[];
@@ -216,11 +216,11 @@ interface RepositoryRendering {
   repositoryId: number;
   answer: Rendering;
   mentions: Mentions;
-  /** The addresses as they stand within JSON strings, by `MARK`. */
+  /** The addresses, escaped for JSON strings, by their `MARK`. */
   cuts: Readonly<Record<Exclude<Cut, typeof MARK.body>, string>>;
-  /** Names these addresses. */
+  /** A name for these addresses, for the keys of kept texts. */
   variant: string;
-  /** By shape. Many are looked up, so each name is made once. */
+  /** The variants' names, by shape. They are looked up often, so each name is made only once. */
   variants: Map<string, string>;
   closeness: Closeness;
   /** Whether any label that the documents refer to was deleted. */
@@ -256,7 +256,7 @@ function placeOf(repositoryId: number, answer: Rendering): RepositoryRendering {
 function renderShared({ found, name }: Mention, place: RepositoryRendering): string {
   const { shared, rows } = place.answer;
   const row = rows.row(name);
-  // It is gone, or was never stored.
+  // The row is deleted, or was never stored.
   if (!row || row.isGone) return "null";
   const at = found.kind === "r" ? placeOf(found.id, place.answer) : place;
   const { closeness } = at;
@@ -285,7 +285,7 @@ function withoutOnesOwn(picked: Fields, fields: Fields): void {
   if (own.length > 0 && "email" in picked) picked.email = null;
 }
 
-/** Names what a row is rendered as. */
+/** The name of the form in which a row is rendered, for the keys of kept texts. */
 function variantOf(
   { kind, shape }: TemplateReference,
   { variant, variants, answer: { form, audience, userVariants } }: RepositoryRendering,

@@ -11,15 +11,15 @@ import { domainOf, labelsHomeOf, type Mentioned, mentionedBy, type SharedKey } f
 /** A user, repository, label or milestone as it was stored at one moment. A changed one is another object. */
 export interface SharedRow {
   revision: string;
-  /** With its detail: a shape may have keys of it. */
+  /** The document with the detail's keys, since a shape may name them. */
   document: string;
   /** The rows that the document refers to. */
   refersTo: readonly Mentioned[];
-  /** It is not shown any more. */
+  /** The row must not be shown any more. */
   isGone: boolean;
-  /** Whether everybody who sees it is shown all of it. */
+  /** Whether the row has no keys that some callers may not see. */
   isPublic: boolean;
-  /** Upstream has it no more; users are shown nevertheless. */
+  /** Upstream has deleted the resource. Deleted users are still shown. */
   isDeleted: boolean;
   /** A repository's name; empty for other rows. */
   fullName: string;
@@ -29,28 +29,31 @@ export interface SharedRow {
    * own.
    */
   texts: Map<string, string>;
-  /** The same as objects. */
+  /** Unfolded objects, by shape and addresses. */
   objects: Map<string, KeptObject>;
 }
 
 /** A row as an object that must not be changed. It stays valid while its references lead to the same row objects. */
 export interface KeptObject {
   fields: Fields;
-  /** The rows that its references stood for, in their order. */
+  /** The rows that the object's references lead to, in their order. */
   shows: readonly (SharedRow | null | undefined)[];
 }
 
 const MAX_SHAPES = 5_000;
 /** Places for accounts that were met; see `#isMetAgain`. */
 const PLACES = 2 ** 16;
-/** Callers choose the address in a text or object, so there may be any number. */
+/**
+ * How many texts and objects are kept for one row. Callers choose the API's address in them, so there may be any
+ * number.
+ */
 const MAX_FORMS = 4;
-/** Of a row, beside its texts. */
+/** The estimated memory of a row without its texts. */
 const OVERHEAD_BYTES = 300;
 
 const KINDS = ["u", "r", "l", "m"] as const satisfies SharedKind[];
 const UNNAMED = sql`null, null, null`;
-/** Where the rows of a kind lie, and their names, addresses and details. */
+/** For each kind, the table of its rows, and the columns with names, addresses and details. */
 const SOURCES = {
   u: { from: sql`users t on t.id = x.id`, name: UNNAMED },
   r: { from: sql`repositories t on t.id = x.id`, name: sql`t.full_name, t.html_url, t.detail::text` },
@@ -69,7 +72,7 @@ interface ChangedRow {
   detail: string | null;
 }
 
-/** A row that is wanted, and how it is kept. */
+/** A row that is needed, and the kept copy of it. */
 export interface Wanted {
   key: SharedKey;
   /** Its `sharedName`. */
@@ -93,7 +96,7 @@ export class SharedRows {
   readonly #kept: Kept<SharedRow>;
   readonly #changed: Gather<RowsQuestion, Rows>;
   readonly #shapes = new LRUCache<string, readonly string[]>({ max: MAX_SHAPES });
-  /** The account that was met last of all that share a place here. */
+  /** For each place, the account that was met last. Many accounts share a place. */
   readonly #met: Float64Array;
 
   /** @param options.maxBytes 0: nothing is kept */
@@ -107,19 +110,19 @@ export class SharedRows {
     });
   }
 
-  /** The row as it is kept; see `stands`. */
+  /** The kept copy of the row. It may be out of date; see `stands`. */
   recall(name: string): Recalled<SharedRow> | undefined {
     return this.#kept.recall(name);
   }
 
-  /** Whether the row is as it was kept. */
+  /** Whether the kept row is still current. */
   stands(recalled: Recalled<SharedRow>, now: Standings): boolean {
     return this.#kept.stands(recalled, now);
   }
 
   /**
-   * The present rows by `sharedName`, perhaps with others; null for a row that does not exist.
-   * @param before how their repositories and people stood before; undefined: they are not kept
+   * The current rows by `sharedName`, perhaps with some that were not asked for. Null: the row does not exist.
+   * @param before the standings that were read before the rows; undefined: the rows are not kept
    */
   load(wanted: readonly Wanted[], before: Standings | undefined): Promise<Rows> {
     return this.#changed.ask({ wanted, before });
@@ -144,7 +147,7 @@ export class SharedRows {
     this.#kept.weigh(name, row);
   }
 
-  /** One statement, however many there are. */
+  /** Loads the rows of all questions in one statement. */
   async #load(questions: readonly RowsQuestion[]): Promise<Rows> {
     const loaded = new Map<string, SharedRow | null>();
     const asked: Record<SharedKind, Wanted[]> = { u: [], r: [], l: [], m: [] };
@@ -185,7 +188,7 @@ export class SharedRows {
     return false;
   }
 
-  /** The keys of each shape that is known. */
+  /** The keys of each shape. Unknown shapes are left out. */
   async loadShapes(ids: Iterable<string>): Promise<Map<string, readonly string[]>> {
     const loaded = new Map<string, readonly string[]>();
     const unknown: string[] = [];

@@ -6,7 +6,10 @@ import { labelsHomeOf, type Mentioned, mentionedBy, wholeRepository, wholeUser }
 import type { SharedRow, SharedRows } from "./shared-rows.ts";
 import { ShownRows } from "./shown-rows.ts";
 
-/** What one repository's documents refer to, by the references' marks; 0: documents outside repositories. */
+/**
+ * The resolved references of one repository's documents, by their marks. Repository 0 stands for documents outside
+ * repositories.
+ */
 interface RepositoryUnfolding {
   repositoryId: number;
   resolved: Map<string, Json>;
@@ -195,6 +198,6 @@ function newPlace(repositoryId: number): RepositoryUnfolding {
 }
 
 function put(holder: Fields | Json[], key: string | number, value: Json): void {
-  // No type can say that a list's places are numbers and an object's are keys: slots are made so.
+  // `key` is an index if `holder` is a list, and a name if it is an object. TypeScript does not know that they match.
   (holder as Fields)[key] = value;
 }

@@ -8,8 +8,9 @@ import type { RowWrite } from "./rows.ts";
 import { literalOf, referenceId } from "./template.ts";
 
 /**
- * The changes for which upstream sends events: of keys, and of lists, each with the name of a member. An aspect is one
- * of them in one resource, such as `title` or `label 7`. Every resource has the aspect `exists`.
+ * What upstream sends change events for in one kind of resource: keys, and lists, each with the word for one member. An
+ * aspect is one such key or list member of one resource, such as `title` or `label 7`. Every resource also has the
+ * aspect `exists`.
  */
 interface EventAspects {
   keys: readonly string[];
@@ -52,7 +53,7 @@ export function aspectName({ kind, repositoryId, key, aspect }: Aspect): string 
   return `${kind} ${repositoryId}/${key} ${aspect}`;
 }
 
-/** The last values that webhooks tell, by `aspectName`. */
+/** The last value that webhooks gave each aspect, by `aspectName`. */
 export type LastSaid = ReadonlyMap<string, Json>;
 
 /** Whether two values of an aspect are the same: texts, numbers, booleans or null. Pure. */
@@ -60,7 +61,7 @@ export function sameAspect(a: Json | undefined, b: Json | undefined): boolean {
   return (a ?? null) === (b ?? null);
 }
 
-/** Texts for which upstream writes null or an empty string where there is none. */
+/** Text keys for which both null and an empty string mean "no text". */
 const EMPTY: ReadonlySet<string> = new Set(["body", "description", "homepage"]);
 
 /** A stored value as the value of an aspect. Texts are as upstream sent them. Undefined: not known. Pure. */
@@ -90,7 +91,7 @@ function membersOf(fields: Fields, list: string): readonly number[] | undefined 
   return Array.isArray(members) ? members.flatMap((one) => referenceId(one) ?? []) : undefined;
 }
 
-/** Whether the resource exists for others. A review does not before it is submitted. Pure. */
+/** Whether everybody can see the resource. A review can only be seen once it is submitted. Pure. */
 function isThere(stored: Stored | undefined): stored is Stored {
   return (
     stored !== undefined &&
@@ -110,7 +111,7 @@ export function aspectOf(kind: Kind, stored: Stored | undefined, aspect: string)
   return aspectValue(aspect, stored.fields[aspect]);
 }
 
-/** All aspects that the first event of a resource tells. Pure. */
+/** All aspects that the first event of a resource shows, with their values. Pure. */
 export function shownAtFirst(kind: Kind, { fields }: Pick<Stored, "fields">): { aspect: string; value: Json }[] {
   const { keys, lists = {} } = HEARD[kind] ?? { keys: [] };
   const members = Object.entries(lists).flatMap(([list, name]) =>
@@ -185,9 +186,9 @@ const SKEW = sql`interval '1 minute'`;
 export const BELIEVED_WITHIN = sql`interval '1 hour'`;
 
 /**
- * Stores the changes in these rows that no webhook tells, so that events are made of them. Rows of a first copy are no
- * changes. Neither are resources older than the wish to mirror the repository.
- * @param told the values that this transaction's webhooks tell, by `aspectName`
+ * Stores the changes in these rows that no webhook reported, so that events are made of them. Rows of a first copy do
+ * not count as changes. Nor do resources that are older than the selection of the repository.
+ * @param told the values that this transaction's webhooks gave, by `aspectName`
  */
 export async function noteFound(tx: Transaction, kind: Kind, rows: readonly RowWrite[], told: LastSaid): Promise<void> {
   const found = rows.flatMap((row) => foundIn(kind, row, told));
@@ -215,7 +216,7 @@ export async function noteFound(tx: Transaction, kind: Kind, rows: readonly RowW
           then coalesce(f.was, excluded.was) else excluded.was end`);
 }
 
-/** Kinds that `MIRROR` adds. A wish for them may be later than the one for the repository. */
+/** Kinds that `MIRROR` adds. They may be selected later than the repository. */
 const OF_PARTS: readonly Kind[] = ["release", "check_suite", "check_run"];
 
 /** When the resource was made at upstream; null: upstream does not say. Pure. */
@@ -239,7 +240,7 @@ function foundIn(kind: Kind, { seen, stored, before }: RowWrite, told: LastSaid)
   const foundAt = new Date(stored.deletedAt ?? stored.stamp.seenAt);
   const isNew = !isThere(before?.stored);
   const changed = changedAspects(kind, before?.stored, stored);
-  // The opening event may tell other values than the resource has by now.
+  // The opening event may have other values than the resource has by now.
   if (isNew && isThere(stored))
     for (const { aspect } of shownAtFirst(kind, stored)) {
       const said = told.get(aspectName({ kind, repositoryId, key, aspect }));

@@ -14,13 +14,13 @@ import { referenceId } from "./template.ts";
  */
 export const LISTS = ["commits", "files", "threads"] as const;
 export type ListName = (typeof LISTS)[number];
-/** Those that REST shows, page by page. */
+/** The lists that REST shows, page by page. */
 export type RestListName = Exclude<ListName, "threads">;
 
-/** Where a list is mirrored. */
+/** The part of `MIRROR` that a list belongs to. */
 const PART_OF: Readonly<Record<ListName, MirrorPart>> = { commits: "commits", files: "commits", threads: "threads" };
 
-/** The part of a column that names a list. */
+/** SQL: the part of `MIRROR` for the list that this column names. */
 export function partOf(list: Sql): Sql {
   return sql`case ${list} when 'threads' then 'threads' else 'commits' end`;
 }
@@ -29,7 +29,7 @@ export function listsOf(parts: readonly MirrorPart[]): ListName[] {
   return LISTS.filter((list) => parts.includes(PART_OF[list]));
 }
 
-/** `number`: of the pull request. */
+/** `number` is the pull request's. */
 export interface ListKey {
   repositoryId: number;
   list: ListName;
@@ -40,7 +40,9 @@ interface Listed {
   table: Table;
   /** The columns whose values are not simply the stripped field of the same name. */
   columns: (fields: Fields) => Record<string, Json>;
-  /** No list is longer. GitHub docs: "List commits on a pull request", "List pull requests files". */
+  /**
+   * The longest list that upstream shows. GitHub docs: "List commits on a pull request", "List pull requests files".
+   */
   most: number;
 }
 

@@ -17,11 +17,11 @@ export interface Mark extends MarkKey {
   /** The newest reason to ask; only a read that begins later, by more than upstream's replicas lag, settles it. */
   askedAt: Date;
   notBefore: Date;
-  /** The keys of the resource that are in doubt. Without: anything of it may be. */
+  /** The keys of the resource that are in doubt. Absent: all of them may be wrong. */
   keys?: readonly string[] | null;
 }
 
-/** A `Mark`, of a row `m` of `refresh_marks`. */
+/** The columns that make a `Mark` of a row `m` of `refresh_marks`. */
 export const MARK_COLUMNS = sql`m.kind, m.repository_id::float8 as "repositoryId", m.key::float8 as key,
   m.asked_at as "askedAt", m.not_before as "notBefore", case when m.keys_at >= m.asked_at then m.keys end as keys`;
 
@@ -50,7 +50,7 @@ export function nextRound(moment: Date, waitMs: number): Date {
   return new Date(Math.ceil(earliest / ROUND_MS) * ROUND_MS);
 }
 
-/** The same for a moment in a row, with the shortest wait. */
+/** `nextRound` in SQL, without a wait. */
 export function roundAfter(moment: Sql): Sql {
   const [wait, round] = [MERGEABILITY_WAIT_MS / 1_000, ROUND_MS / 1_000];
   return sql`to_timestamp(ceil((extract(epoch from ${moment}) + ${wait}::integer) / ${round}::integer) * ${round}::integer)`;
@@ -118,8 +118,8 @@ export async function storeMarks(db: Queries, marks: readonly Mark[]): Promise<v
 }
 
 /**
- * Runs a statement with the marks as its table `x`: kind, repository, key, and when they were asked and are due. Does
- * nothing without any.
+ * Runs a statement in which the table `x` holds the marks: kind, repository, key, and when they were asked and are due.
+ * Does nothing if there are no marks.
  */
 export async function withMarks<Row>(db: Queries, marks: readonly Mark[], statement: (x: Sql) => Sql): Promise<Row[]> {
   if (marks.length === 0) return [];

@@ -20,7 +20,7 @@ export interface Stamp {
 export interface Observation {
   fields: Fields;
   stamp: Stamp;
-  /** It was seen to be deleted. */
+  /** The observation says that the resource is deleted. */
   deleted: boolean;
   /**
    * - whole: one of upstream's representations of the resource; each leaves some keys out.
@@ -151,7 +151,7 @@ function firstSeen(seen: Observation): Stored {
   return { fields, stamp: { ...stamp, updatedAt: 0 }, keyStamps, deletedAt };
 }
 
-/** Whether its stamp is that of the resource itself. */
+/** Whether the observation carries the resource's own `updated_at`. */
 function tellsTime({ extent, fields }: Observation): boolean {
   return extent !== "part" || "updated_at" in fields;
 }
@@ -224,9 +224,9 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
 }
 
 /**
- * Whether each of its keys is stored with the same value, by an observation that is no older by `updated_at`. Then
- * there is nothing to learn, whatever the order. Most observations are such repeats (each payload shows its sender),
- * and this check takes a fraction of the time.
+ * Whether each key of the observation is stored already with the same value, by an observation with the same or a newer
+ * `updated_at`. Then the order does not matter, and nothing is to be merged. Most observations are such repeats (each
+ * payload shows its sender), and this check takes a fraction of the time.
  */
 function repeats(stored: Stored, { fields, stamp, extent }: Observation): boolean {
   if (extent === "single") return false;
@@ -271,7 +271,7 @@ function mayLagBehind({ stamp, isOurs }: Observation, known: Stamp): boolean {
   return stamp.read && !isOurs && known.read && stamp.updatedAt === known.updatedAt && isClose;
 }
 
-/** From the fewest who may see a repository to the most. */
+/** Ordered from the fewest people who may see a repository to the most. */
 const VISIBILITIES = ["private", "internal", "public"];
 
 /**

@@ -9,18 +9,18 @@ import { type Known, type KnownRow, knownOf, layoutFor, type RowWrite, recordset
 
 export interface Merged extends ResourceKey {
   outcome: Folded["outcome"];
-  /** The keys that contradict each other; empty where nothing is tied. */
+  /** The keys whose values contradict each other. Empty: no tie. */
   tied: readonly string[];
   /** The stored row as it is now; undefined where there is none. */
   stored: Stored | undefined;
 }
 
-/** All that was observed of each resource of one kind, by `repositoryId/key`, in the order of their keys. */
+/** The observations of one kind, grouped by resource (`repositoryId/key`), in the order of the keys. */
 type Groups<One extends ResourceKey = Seen> = Map<string, One[]>;
 
 /**
- * Rows that are gone when they are to be locked are folded again. Each such round means that another transaction went
- * on.
+ * A row that disappears before it is locked is folded again in another round. Each round means that another transaction
+ * has made progress.
  */
 const MAX_ROUNDS = 10;
 
@@ -28,7 +28,7 @@ const MAX_ROUNDS = 10;
  * Merges observations in one transaction and says for each what came of it. Upstream should be asked about the tied
  * ones (refresh). All rows are read and folded first. Then the rows to write are locked in one order. So two workers
  * that merge the same resources wait for each other and do not deadlock.
- * @param told the values that this transaction's webhooks tell; events are made of all other changes
+ * @param told the values that this transaction's webhooks gave; events are made of all other changes
  */
 export async function mergeObserved(
   tx: Transaction,
@@ -171,7 +171,7 @@ function groupByKind<One extends ResourceKey>(seen: readonly One[]): Map<Kind, G
 }
 
 function first<One>(group: One[]): One {
-  // No type can say that a group has a member: `Map.groupBy` makes no empty ones.
+  // `Map.groupBy` makes no empty groups, so the first member exists. TypeScript does not know that.
   return group[0] as One;
 }
 
@@ -179,7 +179,7 @@ function identity({ kind, repositoryId, key }: ResourceKey): ResourceKey {
   return { kind, repositoryId, key };
 }
 
-/** One statement for all kinds. Nothing is locked. */
+/** Reads the stored rows of all kinds in one statement, without locks. */
 async function readKnown(
   tx: Transaction,
   groups: Map<Kind, Groups<ResourceKey>>,

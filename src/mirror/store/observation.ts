@@ -23,7 +23,7 @@ export interface Sighting {
   isLate?: boolean;
 }
 
-/** Every observation that one representation holds: the resource itself, those embedded in it, and their shapes. */
+/** All observations in one representation: the resource itself, the resources embedded in it, and their shapes. */
 export interface Observed {
   seen: Seen[];
   shapes: Map<string, string>;
@@ -136,7 +136,7 @@ function projections(main: Seen): Seen[] {
   return [{ ...main, kind: "issue", fields: { ...common, pull_request }, extent: "part" }];
 }
 
-/** The fields of these keys that are there. */
+/** The fields with these keys, as far as they are present. */
 function picked(fields: Fields, ...keys: string[]): Fields {
   const found: Fields = {};
   for (const key of keys) {
@@ -187,7 +187,7 @@ function requireColumns({ kind, fields }: Seen): void {
   if (kind === "review" || kind === "review_comment") requireNumberIn(kind, fields, "pull_request_url");
 }
 
-/** Upstream sent something that cannot be what it says it is. */
+/** Upstream sent JSON that lacks what such a resource must have. */
 export class InvalidRepresentationError extends Error {
   override name = "InvalidRepresentationError";
 }
@@ -214,7 +214,7 @@ export function requireRepository(value: Json | undefined): { id: number; fullNa
   return { id: keyIn("repository", fields), fullName: requireString("repository", fields, "full_name") };
 }
 
-/** What the kind is known by: upstream's id, or the number for issues and pull requests. */
+/** The key of a resource: the number of an issue or pull request, otherwise upstream's id. */
 export function keyIn(kind: Kind, representation: Json | undefined): number {
   const fields = requireObject(kind, representation);
   if (kind === "label" && fields.id === undefined) return keyOfName(requireString(kind, fields, "name"));
@@ -224,14 +224,16 @@ export function keyIn(kind: Kind, representation: Json | undefined): number {
   throw new InvalidRepresentationError(`This ${kind} came without ${name}`);
 }
 
-/** The number of what the address is of: a comment or review names its parent so. */
+/** The number at the end of an address. Comments and reviews name their parent only by its address. */
 export function requireNumberIn(kind: Kind, fields: Fields, key: "issue_url" | "pull_request_url"): number {
   const number = numberInAddress(fields[key]);
   if (number === null) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
   return number;
 }
 
-/** Labels had no id before 2017, and from an old enterprise server have none still; then the name is all there is. */
+/**
+ * A key made of a label's name. Labels had no id before 2017, and those of an old enterprise server still have none.
+ */
 function keyOfName(name: string): number {
   return -createHash("sha256").update(name.toLowerCase()).digest().readUIntBE(0, 6);
 }

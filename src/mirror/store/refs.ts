@@ -24,13 +24,13 @@ export interface ToldRef extends RefName {
 export interface KnownRef {
   sha: string | null;
   isGone: boolean;
-  /** As in the column `refs.doubt`. */
+  /** The value of the column `refs.doubt`. */
   doubt: "told" | "contradicted" | null;
   /** The ref was made anew, so its other stored values are void. */
   isNew?: true;
 }
 
-/** `refs/heads/main` → a branch's; null: a ref of another kind. */
+/** `refs/heads/main` → the branch `main`. Null: the ref is neither a branch nor a tag. */
 export function refNameOf(ref: string): RefName | null {
   const [, kind, name = ""] = /^refs\/(heads|tags)\/(.+)$/s.exec(ref) ?? [];
   return kind === "heads" || kind === "tags" ? { kind, name } : null;
@@ -70,7 +70,7 @@ export async function lockRefs(tx: Transaction, repositoryIds: readonly number[]
     select from ref_lists where repository_id = any(${[...repositoryIds]}::bigint[]) order by repository_id, kind for update`);
 }
 
-/** Stores, in order, what events tell about the refs of one repository. Call `lockRefs` first. */
+/** Stores, in order, the changes that events report for the refs of one repository. Call `lockRefs` first. */
 export async function storeTold(
   tx: Transaction,
   repositoryId: number,
@@ -115,8 +115,8 @@ export async function storeTold(
 }
 
 /**
- * Notes that a caller asked upstream to make, move or delete these refs. A mark has them read in case no push tells of
- * it.
+ * Notes that a caller asked upstream to make, move or delete these refs. A mark has them read, in case no push event
+ * comes.
  */
 export async function storeDoubt(
   tx: Transaction,

@@ -17,15 +17,15 @@ export interface ResourceKey {
 export interface Resource {
   kind: Kind;
   table: Table;
-  /** The last column of its primary key; `repository_id` stands before it where there is one. */
+  /** The last column of the primary key. In tables with a `repository_id`, that column comes first. */
   keyColumn: "id" | "number";
   /** The columns whose values are not simply the stripped field of the same name. */
   columns: (fields: Fields) => Record<string, Json>;
   /** Keys that upstream sends only for a single resource; they are stored in the column `detail`. */
   detailKeys: ReadonlySet<string>;
-  /** Whether the text `body` lies in a column of its own. */
+  /** Whether the table has a column `body` for that text. */
   hasBody: boolean;
-  /** Whether its `updated_at` can order two observations. Embedded users and labels have none. */
+  /** Whether `updated_at` can order two observations of this kind. Embedded users and labels have no `updated_at`. */
   isVersioned: boolean;
   /** Orders two observations where upstream sends no `updated_at`; stored in the column `progress`. */
   progressOf?: (fields: Fields) => number;
@@ -71,7 +71,7 @@ const RESOURCES: Readonly<Record<Kind, Resource>> = {
         base_sha: base.sha ?? null,
       };
     },
-    // GitHub's OpenAPI: pull-request less pull-request-simple.
+    // The keys of pull-request that pull-request-simple lacks, in GitHub's OpenAPI description.
     detailKeys: new Set([
       "merged",
       "mergeable",
@@ -179,7 +179,7 @@ function idOf(value: Json | undefined): number | null {
  * the last two.
  */
 const RUN_STEPS = ["in_progress", "completed"];
-/** More than any time in ms: a later step counts for more than a later time. */
+/** More than any time in milliseconds, so that a later step always outweighs a later time. */
 const STEP = 1e14;
 
 /** An App may report that a run ended before it began, so times are compared only within a step. Pure. */

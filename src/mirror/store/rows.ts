@@ -15,7 +15,7 @@ export interface Known {
 export interface RowWrite {
   key: string;
   seen: Seen;
-  /** All that was observed of it in this transaction. */
+  /** All observations of the row in this transaction. */
   group: Seen[];
   stored: Stored;
   /** Undefined for a row that is new. */
@@ -28,7 +28,7 @@ interface Layout {
   /** The id of a row's repository; 0 where it has none. */
   repositoryId: Sql;
   key: Sql;
-  /** The condition that a row of `t` is the one that a row `x` of `r` and `k` names. */
+  /** The condition that `t` is the row with the repository `x.r` and the key `x.k`. */
   isRow: Sql;
   /** The columns of its primary key, in order. */
   keyColumns: readonly string[];
@@ -72,7 +72,10 @@ export interface KnownRow {
   revision: string;
 }
 
-/** Reads what is stored of these, by kind. The statement's text is the same for all selections of kinds. */
+/**
+ * Reads the stored rows of these resources. The statement's text does not depend on which kinds are asked for, so it is
+ * prepared once.
+ */
 export function selectKnown(asked: ReadonlyMap<Kind, readonly ResourceKey[]>): Sql {
   const ms = (column: Sql) => sql`(extract(epoch from ${column}) * 1000)::float8`;
   const selects = resources.map((resource) => {

@@ -12,7 +12,7 @@ export interface SharedResource {
   fields: Fields;
 }
 
-/** Whose addresses are cut out. `fullName` and `htmlUrl` are those of the repository that the document belongs to. */
+/** The addresses that are cut out of a document. `fullName` and `htmlUrl` are those of the document's repository. */
 export interface DocumentHome {
   /** Upstream's REST address without a trailing slash. */
   api: string;
@@ -32,11 +32,12 @@ export const MARK = { repository: 1, api: 2, page: 3, body: 4, reference: 5, lit
 export const BODY_MARK = String.fromCharCode(MARK.body);
 
 /**
- * Cuts out of a resource as upstream sent it what is stored elsewhere. Pure. `takeApart` begins to undo it.
+ * Makes a template of a resource: cuts out everything that is stored elsewhere. Pure. `takeApart` is the first step of
+ * the way back.
  *
- * Documents are stored as templates of what upstream sent: whole, in its key order, unknown keys included, except
- * that what can change elsewhere is cut out and put back when the document is served. A string that begins with a
- * control character is such a cut:
+ * Documents are stored as templates of what upstream sent: whole, in its key order, unknown keys included, except that
+ * what can change elsewhere is cut out and put back when the document is served. A string that begins with a control
+ * character is such a cut:
  *
  * | mark | stands for |
  * | --- | --- |
@@ -94,7 +95,10 @@ function repositoryAddresses(repository: Fields, api: string): Addresses {
   return addressesOf({ api, fullName: textOf(repository.full_name) ?? undefined });
 }
 
-/** Only these keys hold addresses of upstream's; a body that begins with one is a person's text and stays so. */
+/**
+ * Only these keys hold upstream's addresses. A `body` that begins with such an address is a person's text, and stays as
+ * it is.
+ */
 function isAddressKey(key: string): boolean {
   return key === "url" || key === "href" || key.endsWith("_url");
 }
@@ -117,12 +121,12 @@ function escapeMark(text: string): string {
   return isMark(text) ? `\u0006${text}` : text;
 }
 
-/** The text that was sent, from a stripped string that holds no address. */
+/** The original text of a stripped string that holds no address. */
 export function literalOf(text: string): string {
   return text.charCodeAt(0) === MARK.literal ? text.slice(1) : text;
 }
 
-/** The rest of an address behind `prefix`, or null when the address begins otherwise. */
+/** The rest of an address after `prefix`. Null if the address begins otherwise. */
 function after(text: string, prefix: string): string | null {
   if (!text.startsWith(prefix)) return null;
   const rest = text.slice(prefix.length);
@@ -174,7 +178,7 @@ export function reference(value: Json | undefined): TemplateReference | null {
 /** `u583231:5f3a9c01` as a reference. */
 export function referenceOf(mark: string): TemplateReference {
   const colon = mark.indexOf(":");
-  // No type can say that a mark begins with a kind: `strip` writes it so.
+  // `strip` writes the kind as the mark's first character. TypeScript does not know that.
   return { kind: mark.charAt(0) as SharedKind, id: Number(mark.slice(1, colon)), shape: mark.slice(colon + 1) };
 }
 
@@ -215,7 +219,7 @@ export function withShapesOf(known: Json | undefined, value: Json): Json {
 const ESCAPE = "\\u000";
 const QUOTE = 34;
 const BACKSLASH = 92;
-/** From a mark's quote to what follows it. */
+/** The length of a mark in JSON text, with the quote before it. */
 const MARK_LENGTH = 7;
 
 function isMarkAt(document: string, at: number): boolean {

@@ -19,7 +19,7 @@ export function overruling({ seen, shapes }: Observed): Observed {
 export function withoutMergeability(seen: Seen): Seen {
   if (seen.kind !== "pull_request") return seen;
   const known = Object.entries(seen.fields).filter(([key]) => !MERGEABILITY.has(key));
-  // Its missing keys are not gone.
+  // Only a single representation proves that missing keys are gone. This one now lacks a key for another reason.
   const extent = seen.extent === "single" ? "whole" : seen.extent;
   return { ...seen, fields: Object.fromEntries(known), extent };
 }

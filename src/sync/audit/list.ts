@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type AuditReport, type Drift, driftCount } from "./report.ts";
 
-/** The report of the audit has the rest. */
+/** How many differences are listed. The audit's report has all of them. */
 const SHOWN = 20;
 
 /** The newest audit of a repository. */

@@ -92,7 +92,7 @@ async function auditByGraphql(
   };
 }
 
-/** Each costs two requests at most, which are free where nothing has changed. */
+/** Each pull request costs at most two requests, which are free if nothing has changed. */
 const PULLS_A_STEP = 10;
 
 /** The same by REST, of a few pull requests numbered above `after`. */

@@ -86,8 +86,8 @@ async function backfillNow(
     await refuseNothing(ctx, repository, missing);
     await endBackfill(ctx, repository, missing);
   } catch (error) {
-    // A new wish may have begun another copy by now, and its job was dropped for this one. If that happens again, the
-    // queue comes back to it later.
+    // The repository may have been selected again by now. The job of that new copy was dropped in favour of this one,
+    // so this job runs the new copy, once. If that happens again, the queue runs it later.
     if (error instanceof RemovedError && !isAnew) return await backfillNow(ctx, repositoryId, signal, { isAnew: true });
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     // Deleted, hidden or no longer allowed: upstream answers all three alike, so nothing is thrown away.

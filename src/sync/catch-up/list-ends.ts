@@ -24,15 +24,15 @@ export interface OurCounts {
 export interface End {
   /** null: upstream did not show it. */
   digest: string | null;
-  /** How many rows upstream's list has, at least; null where the answer does not tell. */
+  /** The least number of rows that upstream's list has. Null: the answer does not say. */
   theirs: number | null;
-  /** How many we had then. */
+  /** How many rows we had then. */
   ours: number;
   /** An audit was asked for because of these two numbers. */
   audited: boolean;
 }
 
-/** By path. */
+/** The ends, by path. */
 export type Ends = Record<string, End>;
 
 interface Probe {

@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/delivery.ts";
 import type { End } from "./list-ends.ts";
 
-/** What moves when a repository does. */
+/** The values by which a sweep sees that a repository has changed. */
 export interface RepositoryFigures {
   nameWithOwner: string;
   updatedAt: string;
@@ -17,7 +17,7 @@ export interface RepositoryFigures {
 
 /** How long a repository whose webhooks were lost is asked more often. */
 const SUSPECTED_MS = 3_600_000;
-/** A webhook this long before the last sweep may have told of a change that the sweep was too early to see. */
+/** A webhook up to this long before the last sweep may be about a change that the sweep was too early to see. */
 const TOLD_WITHIN_MS = 60_000;
 
 /** Whether a row `w` of `sweeps`, last asked for at `askedAt`, is due. Under suspicion it is due sooner. */
@@ -39,7 +39,7 @@ export async function suspect(tx: Transaction, ids: readonly number[], now: Date
   await tx.query(sql`update sweeps set untold_at = ${now} where repository_id = any(${ids}::bigint[])`);
 }
 
-/** The same of those that changed since those moments without a webhook that told of it. */
+/** Puts those of the repositories under suspicion that have changed since these moments without any webhook. */
 export async function noteUntold(tx: Transaction, changes: { id: number; since: Date }[], now: Date): Promise<void> {
   if (changes.length === 0) return;
   const ids = changes.map(({ id }) => id);

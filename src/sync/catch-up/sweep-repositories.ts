@@ -18,16 +18,16 @@ const IDS_A_FIELD = 100;
 const FIELDS_A_QUERY = 10;
 /** GitHub docs: a connection in each is a request each, and requests are divided by a hundred and rounded. */
 const CONNECTIONS_A_POINT = 145;
-/** The milestones that changed last. One would not do: several may change within the same second. */
+/** The milestones that changed last. One is not enough, because several may change within the same second. */
 const MILESTONES = `milestones(first: 5, orderBy: { field: UPDATED_AT, direction: DESC }) {
   totalCount nodes { number title description state dueOn updatedAt } }`;
 interface DueRepository {
   id: number;
   nodeId: string;
-  /** As it was stored; null: never asked for, or not shown. */
+  /** The figures of the last sweep. Null: never asked for, or not shown. */
   shown: RepositoryFigures | null;
   shownAt: Date | null;
-  /** How many we have; 0 when nobody asks. */
+  /** How many milestones we have. 0 if the sweep does not ask for milestones. */
   milestones: number;
   isAuditUnderWay: boolean;
 }

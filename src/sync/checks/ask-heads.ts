@@ -13,8 +13,8 @@ import type { UnreadHead } from "./heads.ts";
 
 /**
  * Asks upstream how many checks these heads of pull requests have in each state, together with the other questions of
- * the moment. A head with the same counts here is confirmed. Answers the heads that differ. Also stores what webhooks
- * do not tell, such as global ids. A head that upstream does not show stays as it is.
+ * the moment. A head with the same counts here is confirmed. Answers the heads that differ. Also stores values that
+ * webhooks lack, such as global ids. A head that upstream does not show stays as it is.
  */
 export async function askAboutHeads(
   ctx: Context,
@@ -47,7 +47,7 @@ interface LearntChecks {
   nodes: readonly (ShownCheck | null)[];
 }
 
-/** Stores the global ids of statuses, and the start of runs and suites: webhooks do not tell these. */
+/** Stores the global ids of statuses, and the start of runs and suites. Webhooks lack these. */
 async function learn(
   ctx: Context,
   repository: MirroredRepository,

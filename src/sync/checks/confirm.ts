@@ -16,7 +16,7 @@ import { headsOf } from "./heads.ts";
 const WAITING_MS = 5 * 60_000;
 /** How often to ask about all other heads. */
 const QUIET_MS = 60 * 60_000;
-/** How often if upstream has told nothing about the repository since, and no delivery was lost. */
+/** How often if no delivery about the repository has arrived since, and none was lost. */
 const SILENT_MS = 24 * 3_600_000;
 /** Rows of commits that are nobody's head are kept so long after they were last seen. */
 const KEPT_MS = 24 * 3_600_000;

@@ -3,10 +3,10 @@ import { type Sql, sql } from "../../../db/sql.ts";
 import { roundAfter } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 
-/** A commit whose checks are followed, and what of it is to be read. */
+/** A commit whose checks are followed, and which of its lists have to be read. */
 export interface UnreadHead {
   sha: string;
-  /** Its check runs, its statuses, its suites. */
+  /** Whether the check runs have to be read; likewise the statuses and the suites. */
   runs: boolean;
   statuses: boolean;
   suites: boolean;

@@ -8,11 +8,11 @@ import { enqueueBackfill, QueueUnavailableError } from "../../queues/queues.ts";
 import { forgetProgress } from "../backfill/progress.ts";
 import { begin } from "./state.ts";
 
-/** Why a repository is to be mirrored: a wish of `selections`, or that the App is installed on it. */
+/** Why a repository is to be mirrored: a selection, or an installation of the App on it. */
 export type Reason = { pattern: string } | "installed";
 
 /**
- * Begins to mirror a repository that upstream shows, unless it is mirrored already or the wish was taken back
+ * Begins to mirror a repository that upstream shows, unless it is mirrored already or the selection was removed
  * meanwhile.
  */
 export async function beginMirroring(ctx: Context, representation: Json, seenAt: Date, reason: Reason): Promise<void> {
@@ -34,7 +34,7 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
   }
 }
 
-/** Whether the wish still stands. Its lock makes a removal wait for the end of the transaction. */
+/** Whether the selection still exists. The lock on its row makes a removal wait for the end of the transaction. */
 async function holdWish(tx: Transaction, pattern: string): Promise<boolean> {
   return (await tx.count(sql`select from selections where pattern = ${pattern} for key share`)) > 0;
 }

@@ -23,10 +23,10 @@ export const FOLLOWED_EVENTS = [
   "issue_dependencies",
 ] as const;
 
-/** Servers from before there were sub-issues refuse a hook that names these. */
+/** Events that older servers, without sub-issues, do not know. They refuse a hook that names them. */
 export const LATER_EVENTS: ReadonlySet<string> = new Set(["sub_issues", "issue_dependencies"]);
 
-/** Further events that the mirror reads where a part is mirrored. */
+/** Further events that the mirror reads if a part is mirrored. */
 const PART_EVENTS: Record<MirrorPart, readonly string[]> = {
   checks: ["check_run", "check_suite", "push", "status", "workflow_job"],
   commits: ["push"],
@@ -72,7 +72,7 @@ export async function wantedEvents({ db }: { db: Queries }, fullName: string | n
   );
 }
 
-/** A hook of ours at upstream, as it was last told to be. */
+/** The events that a hook of ours at upstream was last set to send. */
 export interface Subscription {
   repositoryId: number;
   url: string;
@@ -101,7 +101,7 @@ interface Moved extends Subscription {
 
 const COMPARED_AT_ONCE = 1_000;
 
-/** The hooks to change, those that were told longest ago first. */
+/** The hooks to change. Those that were set longest ago come first. */
 async function findMoved({ db }: Pick<Context, "db">): Promise<Moved[]> {
   const moved: Moved[] = [];
   let last: { askedAt: string; repositoryId: number } | undefined;
@@ -147,7 +147,7 @@ export async function moveSubscriptions(ctx: Context, signal?: AbortSignal): Pro
 
 /**
  * Makes the repository's hook at upstream send these events. Targets may want events that upstream does not know, or
- * has for organisations alone. Then the hook sends all events, so that one such wish does not block the others.
+ * has for organisations alone. Then the hook sends all events, so that one unknown event does not block the others.
  * @throws UpstreamRefusedError as `placeRepositoryHook` does
  */
 export async function placeSubscribed(

@@ -16,7 +16,7 @@ export interface Installed {
   suspendedAt: string | null;
 }
 
-/** Null: it is no installation. Pure. */
+/** Reads an installation. Null: the JSON shows none. Pure. */
 export function installedBy(shown: Json | undefined): Installed | null {
   if (!isObject(shown) || typeof shown.id !== "number" || !isObject(shown.account)) return null;
   const { id, account, permissions, events, repository_selection: selection, suspended_at: suspendedAt } = shown;
@@ -33,7 +33,10 @@ export function installedBy(shown: Json | undefined): Installed | null {
   };
 }
 
-/** Notes that a webhook told of an installation. The truth is then read, so the order of events does not matter. */
+/**
+ * Notes a webhook about an installation. The installation is then read from upstream, so the order of events does not
+ * matter.
+ */
 export async function noteInstallation(tx: Transaction, installed: Installed, at: Date): Promise<void> {
   const { id, account, type, selection, permissions, events } = installed;
   await tx.query(sql`insert into installations (id, account, account_type, repository_selection, permissions, events, told_at)

@@ -40,17 +40,17 @@ const NOT_PAUSED: readonly FollowedState[] = ["live", "backfilling"];
 
 /** How a repository that an installation covers begins to be mirrored. */
 export interface Beginning {
-  /** Whether the selections want it. */
+  /** Whether a selection names the repository. */
   isWanted(fullName: string): boolean;
-  /** By upstream's representation of it. */
+  /** Begins with the representation that upstream showed. */
   begin(representation: Json, seenAt: Date): Promise<void>;
-  /** By its id alone. @throws AbsentError when upstream does not show it */
+  /** Begins with the id alone. @throws AbsentError if upstream does not show the repository */
   beginById(repositoryId: number, fullName: string): Promise<void>;
 }
 
 /**
  * Reads what the App is installed on, conditionally, and makes the mirror follow. A repository that an installation
- * covers is begun if it is wanted. A repository that no installation covers, or a suspended one, is paused with the
+ * covers is begun if it is selected. A repository that no installation covers, or a suspended one, is paused with the
  * reason. Nothing is deleted. If another process does this already, this one waits and then does it again, because it
  * may know of more. An installation that fails delays no other. Answers why some have to wait.
  */
@@ -192,7 +192,7 @@ interface Walked {
   pages: { page: number; body: Json; seenAt: Date; validator: Validator | null }[];
   /** The numbers of the pages that have not changed. */
   unchanged: number[];
-  /** Every page. */
+  /** Whether no page has changed. */
   isUnchanged: boolean;
 }
 
@@ -246,7 +246,7 @@ async function uncover(
   return await pauseWithin(ctx, tx, lost, { from: NOT_PAUSED, problem });
 }
 
-/** Begins covered repositories that were not wanted when their page was read, and are by now. */
+/** Begins covered repositories that were selected only after their page was read. */
 async function beginWanted(ctx: Context, beginning: Beginning): Promise<CredentialWait | null> {
   type Row = { repository_id: string; full_name: string; installation_id: string };
   const rows = await ctx.db.query<Row>(sql`

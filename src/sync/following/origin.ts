@@ -12,8 +12,8 @@ export class OriginMismatchError extends Error {
 }
 
 /**
- * The tables that hold upstream's content or wishes about it. Our own tokens, the schema's version and the origin are
- * not among them.
+ * The tables that hold upstream's content, or what was selected of it. Our own tokens, the schema's version and the
+ * origin are not among them.
  */
 export const MIRROR_TABLES = [
   "shapes",

@@ -5,7 +5,7 @@ import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { partOf } from "../../mirror/store/lists.ts";
 
-/** Sets the parts that a wish adds to those of `MIRROR`. */
+/** Sets the parts that a selection adds to those of `MIRROR`. */
 export async function wishForParts(
   { db }: Pick<Context, "db">,
   pattern: string,
@@ -16,7 +16,7 @@ export async function wishForParts(
 }
 
 /**
- * Brings each repository's parts to what the setting and the wishes say. A part that is no longer mirrored is
+ * Brings each repository's parts in line with `MIRROR` and the selections. A part that is no longer mirrored is
  * forgotten, since its webhooks are no longer applied.
  */
 export async function settleParts({ db, config, clock }: Pick<Context, "db" | "config" | "clock">): Promise<void> {

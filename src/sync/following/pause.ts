@@ -11,10 +11,9 @@ interface Pause {
 }
 
 /**
- * Pauses repositories that upstream does not show us at the moment, and answers them. Nobody knows then who may see
- * them:
- * what was hidden, what was deleted and what only we lost look the same. So they are taken for private, unless
- * PAUSED_REPOSITORIES says otherwise, until a read shows what they are.
+ * Pauses repositories that upstream does not show us at the moment, and returns those that it paused. It is then
+ * unknown who may see them: what was hidden, what was deleted and what only we lost look the same. So they are taken
+ * for private, unless PAUSED_REPOSITORIES says otherwise, until a read shows what they are.
  */
 export async function pauseWithin(
   { config, clock }: Pick<Context, "config" | "clock">,

@@ -6,8 +6,8 @@ import { forgetProblems } from "../problems/problems.ts";
 import { remove } from "./state.ts";
 
 /**
- * Takes a wish back and stops mirroring what it names. The rows are kept, and served no more; `purge` deletes them in
- * batches. Answers the repositories' full names; none: nothing of that name is mirrored.
+ * Deletes a selection and stops mirroring the repositories that it names. Their rows are kept but no longer served;
+ * `purge` deletes them in batches. Returns the repositories' full names. Empty: nothing of that name is mirrored.
  */
 export async function removeSelection(
   { db }: { db: Database },
@@ -17,7 +17,8 @@ export async function removeSelection(
   const name = pattern.toLowerCase();
   const like = name.endsWith("/*") ? `${escapeLike(name.slice(0, -1))}%` : escapeLike(name);
   const removed = await db.transaction(async (tx) => {
-    // The wish goes first, so that the query below finds a repository that the wish is just beginning: see `holdWish`.
+    // The selection is deleted first. So the query below also finds a repository that is just being begun for it: see
+    // `holdSelection`.
     await tx.query(sql`delete from selections where pattern = ${name}`);
     await forgetProblems(tx, { task: "select", keys: [name] });
     const rows = await tx.query<{ id: string; full_name: string }>(sql`

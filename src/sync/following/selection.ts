@@ -15,8 +15,8 @@ import { settleParts } from "./parts.ts";
 import { forgetRemovals } from "./state.ts";
 
 /**
- * Adds wishes of what to mirror: `owner/name` or `owner/*`. A wish that is there already stays as it is. A new
- * `owner/*` also wishes for what was removed here one by one.
+ * Adds selections of what to mirror: `owner/name` or `owner/*`. An existing selection stays as it is. A new `owner/*`
+ * also brings back repositories that were removed here one by one.
  */
 export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns: readonly string[]): Promise<void> {
   for (const wish of patterns) {
@@ -34,7 +34,10 @@ export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns
 /** A row of `selections`. */
 interface Wish {
   pattern: string;
-  /** Of `owner/*`: where the owner's repositories are listed. Null: upstream has not said. */
+  /**
+   * For `owner/*`, whether the owner is a user or an organisation: their repositories are listed in different places.
+   * Null: not known yet.
+   */
   accountType: string | null;
   isResolved: boolean;
 }
@@ -65,7 +68,7 @@ export async function resolveSelections(ctx: Context): Promise<void> {
     },
   );
   await settleParts(ctx);
-  // An App's spent quota is no failure where tokens go on.
+  // If there are tokens too, the spent quota of the App is no failure.
   const held = waiting ?? (ctx.config.upstreamTokens.length === 0 ? installed : null);
   if (held) throw held;
 }
@@ -73,7 +76,7 @@ export async function resolveSelections(ctx: Context): Promise<void> {
 async function resolve(ctx: Context, wish: Wish): Promise<void> {
   const { pattern } = wish;
   const [owner = "", name = ""] = pattern.split("/");
-  // An earlier wish may have just begun the repository.
+  // An earlier selection may have just begun the repository.
   if (name !== "*" && (await followedAmong(ctx, [pattern])).size > 0) return;
   if (name !== "*") await mirrorOne(ctx, pattern, `/repos/${pattern}`, { pattern });
   else if (!(await isInstalledAlone(ctx, owner))) await mirrorOwner(ctx, owner, wish);

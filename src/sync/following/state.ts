@@ -13,18 +13,18 @@ import { forgetProblems } from "../problems/problems.ts";
  * - gone: upstream deleted the repository, as a webhook said and a read confirmed, or it was removed here. The rows are
  *   kept and not served.
  *
- * The first three follow one another in any order, and each ends in `gone`. Only a wish leads out of `gone`: `begin`.
- * Jobs run for minutes beside removals, so each of their moves names the states that it may start from. Postgres
- * refuses every other way out of `gone` (0014).
+ * A repository moves between the first three in any order, and from each of them to `gone`. Only a selection leads out
+ * of `gone`: see `begin`. Jobs run for minutes beside removals, so each of their moves names the states that it may
+ * start from. Postgres refuses every other way out of `gone` (0014).
  */
 export type FollowedState = Exclude<SyncState, "gone">;
 
 export const FOLLOWED: readonly FollowedState[] = ["backfilling", "live", "paused"];
 
-/** Why a repository is paused once a webhook said that it was deleted. Only a read says so for certain. */
+/** The reason of a pause after a webhook said that the repository was deleted. Only a read can confirm that. */
 export const TOLD_DELETED = "a webhook says that it was deleted, and upstream is being asked";
 
-/** Why a repository that was removed here is gone. A wish for all of its owner does not bring it back. */
+/** The reason of a repository that was removed here. A selection `owner/*` does not bring it back. */
 const REMOVED_HERE = "removed here";
 
 type Move = { from: readonly FollowedState[] } & (
@@ -63,9 +63,8 @@ export async function confirmDeletion(queries: Queries, repositoryId: number): P
 }
 
 /**
- * Begins to mirror a repository because of a wish. A repository that upstream deleted and restored begins anew. A
- * repository that was removed here begins anew only when the wish names it. False: it is mirrored already, or stays
- * removed.
+ * Begins to mirror a selected repository. A repository that upstream deleted and restored begins anew. A repository
+ * that was removed here begins anew only if the selection names it. False: it is mirrored already, or stays removed.
  */
 export async function begin(
   queries: Queries,
@@ -87,7 +86,7 @@ export async function remove(queries: Queries, repositoryIds: readonly number[])
   await forgetProblems(queries, { repositoryIds });
 }
 
-/** Lets a wish that does not name them bring back the repositories whose full names, in lower case, are like this. */
+/** Lets a selection `owner/*` bring back removed repositories whose full names, in lower case, match this pattern. */
 export async function forgetRemovals(queries: Queries, like: string): Promise<void> {
   await queries.query(sql`update repository_syncs set problem = null where state = 'gone' and problem = ${REMOVED_HERE}
     and repository_id in (select id from repositories where lower(full_name) like ${like})`);

@@ -10,7 +10,7 @@ export class InterruptedError extends Error {
   override name = "InterruptedError";
 }
 
-/** The repository was removed while a job worked on it, so the job ends. A wish may have brought it back since. */
+/** The repository was removed while a job worked on it, so the job ends. A selection may have brought it back since. */
 export class RemovedError extends Error {
   override name = "RemovedError";
 }

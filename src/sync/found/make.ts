@@ -172,8 +172,8 @@ function withTimes(events: readonly MadeOf[], found: readonly StoredChange[]): (
 }
 
 /**
- * The events for one resource. A value that has changed back needs no event. The event of a new resource tells all its
- * values.
+ * The events for one resource. A value that has changed back needs no event. The event of a new resource reports all
+ * its values.
  */
 function makingsFor(found: readonly StoredChange[], all: ReadonlyMap<string, Stored>): MakingOf[] {
   const [first] = found;
@@ -191,7 +191,7 @@ function makingsFor(found: readonly StoredChange[], all: ReadonlyMap<string, Sto
   return makingsOf(kind, changed).map((making) => ({ subject: { kind, key }, stored, making }));
 }
 
-/** Stores which values the events told, and ends the waiting of these changes. */
+/** Stores which values the events reported, and ends the waiting of these changes. */
 async function settle(
   tx: Transaction,
   repositoryId: number,
@@ -219,7 +219,7 @@ async function settle(
   await note(tx, repositoryId, [...told.values()], now);
 }
 
-/** Ends the waiting of these changes. Values that an earlier event told are kept. */
+/** Ends the waiting of these changes. Values that an earlier event reported are kept. */
 async function forget(tx: Transaction, repositoryId: number, over: readonly StoredChange[]): Promise<void> {
   if (over.length === 0) return;
   const [kinds, keys, aspects] = [

@@ -8,10 +8,10 @@ export interface Changed {
   now: Json;
 }
 
-/** An event to be made: its action, and the aspects that it tells. */
+/** An event to be made: its action, and the aspects that it reports. */
 export interface Making {
   action: string;
-  /** The aspects that the event tells, with their values. */
+  /** The aspects that the event reports, with their values. */
   tells: readonly { aspect: string; value: Json }[];
   /** The label, milestone or account that its payload shows beside its subject. */
   beside?: Pick<ResourceKey, "kind" | "key"> & { as: string };
@@ -19,7 +19,7 @@ export interface Making {
   more?: Fields;
 }
 
-/** Keys whose change is told as `edited`, with their former values. */
+/** Keys whose change upstream reports as `edited`, with their former values. */
 const EDITED: ReadonlySet<string> = new Set([
   "title",
   "body",
@@ -44,7 +44,7 @@ const BESIDE: Readonly<Record<string, { kind: Kind; as: string; come: string; go
   },
 };
 
-/** The events that tell of what was changed of one resource, in order. Upstream has none for some changes. Pure. */
+/** The events for the changes of one resource, in order. Upstream has no event for some changes. Pure. */
 export function makingsOf(kind: Kind, changed: readonly Changed[]): Making[] {
   const exists = changed.find(({ aspect }) => aspect === "exists");
   if (exists) {
@@ -66,13 +66,13 @@ const isClosing = ({ aspect, now }: Changed) => aspect === "state" && now === "c
 function existence(kind: Kind, { now }: Changed): Making[] {
   const tells = [{ aspect: "exists", value: now }];
   if (now !== true) return NEVER_DELETED.has(kind) ? [] : [{ action: "deleted", tells }];
-  // Upstream tells of a new suite only to the App that made it.
+  // Upstream sends the event of a new suite only to the App that made it.
   if (kind === "repository" || kind === "check_suite") return [];
   const isTalkedAbout = kind === "issue" || kind === "pull_request";
   return [{ action: isTalkedAbout ? "opened" : kind === "review" ? "submitted" : "created", tells }];
 }
 
-/** Kinds whose deletion upstream does not tell, or tells in another way. */
+/** Kinds for whose deletion upstream sends no event, or another event. */
 const NEVER_DELETED: ReadonlySet<Kind> = new Set<Kind>([
   "pull_request",
   "review",
@@ -94,10 +94,10 @@ function edited(kind: Kind, changed: readonly Changed[]): Making[] {
   return [{ action: "edited", tells, more: { changes } }];
 }
 
-/** A value as `changes` has it. */
+/** A former value in the form of the payload's `changes`. */
 function wordOf(kind: Kind, aspect: string, was: Json): Json {
   if (aspect === "topics" && typeof was === "string") return parseStored<Json>(was);
-  // GitHub's schema of webhooks: a release's has no null.
+  // By GitHub's webhook schema, a former value of a release is never null.
   if (kind === "release") return was ?? "";
   return was === "" ? null : was;
 }

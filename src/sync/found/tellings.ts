@@ -13,12 +13,12 @@ import {
 import type { Merged } from "../../mirror/store/merge.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 
-/** A webhook's word on one aspect of its subject. */
+/** A telling: the value that a webhook gives for one aspect of its subject. */
 export interface Telling extends Aspect {
   value: Json;
   /** The subject's `updated_at` in the payload; null: it has none. */
   updatedAt: Date | null;
-  /** Whether the payload only shows the value, beside the one that the webhook tells. */
+  /** Whether the webhook's action is about another aspect, and its payload only shows this value as well. */
   isBeside: boolean;
 }
 
@@ -43,7 +43,7 @@ export const SUBJECTS: Readonly<Record<string, EventSubject>> = {
   check_run: { kind: "check_run", in: "check_run", by: "id" },
 };
 
-/** The aspects that a webhook tells by its action. Other values in its payload have events of their own. Pure. */
+/** The aspects that a webhook reports by its action. Other values in its payload have events of their own. Pure. */
 export function tellingsOf(event: string, payload: Fields, repositoryId: number | null): Telling[] {
   const about = SUBJECTS[event];
   const subject = about && payload[about.in];
@@ -157,7 +157,7 @@ function saidOfRepository({ action, changes }: Fields, now: (aspect: string) => 
   }
 }
 
-/** A delivery to tell to targets, with the aspects that it tells. */
+/** A delivery that may be sent to targets, with its tellings. */
 export interface HeardDelivery extends Told {
   tellings: readonly Telling[];
 }
@@ -184,9 +184,9 @@ interface FoundChangeRow extends Aspect {
 }
 
 /**
- * Compares deliveries with made events. No event is made of a change that a webhook tells, and a webhook that repeats a
- * made event is not told to targets. Answers the deliveries to tell. Call it after the merge: changes found earlier are
- * committed by then, and later ones see the merged rows.
+ * Compares deliveries with made events. No event is made of a change that a webhook reports, and a webhook that repeats
+ * a made event is not sent to targets. Returns the deliveries to send. Call it after the merge: changes found earlier
+ * are committed by then, and later ones see the merged rows.
  */
 export async function heardAnew(
   tx: Transaction,
@@ -261,7 +261,7 @@ async function lockFound(tx: Transaction, tellings: readonly Telling[]): Promise
 /** `foundAt`: when the mirror found another value; null: it did not. */
 type NotedTelling = Telling & { foundAt: Date | null };
 
-/** Stores the last values that webhooks tell. Waiting changes are compared with them. */
+/** Stores the last values that webhooks gave. Waiting changes are compared with them. */
 async function noteSaid(tx: Transaction, said: readonly NotedTelling[], at: Date): Promise<void> {
   if (said.length === 0) return;
   await tx.prepared(sql`

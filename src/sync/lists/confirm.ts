@@ -10,10 +10,11 @@ import { readOpenPulls } from "../reads/open-pulls.ts";
 import { doubtThreads, type StandingThreads, THREADS_STANDING } from "./standing-threads.ts";
 
 const QUIET_MS = 60 * 60_000;
-/** For repositories about which upstream had nothing to tell since. */
+/** How often repositories are asked about for which no delivery has arrived since. */
 const SILENT_MS = 24 * 3_600_000;
 /**
- * After a push to a base branch. The push may have taken commits out of pull requests, and upstream does not say which.
+ * How long after a push to a base branch pull requests are asked about. The push may have taken commits out of them,
+ * and upstream does not say of which.
  */
 const PUSHED_MS = 5 * 60_000;
 

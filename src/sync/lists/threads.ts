@@ -16,7 +16,7 @@ import { sightingOf } from "../reads/pages.ts";
 import { userView } from "../reads/pull-observations.ts";
 import type { UnreadList } from "./read.ts";
 
-/** Upstream lists no more at once. */
+/** The most threads that upstream shows in one page. */
 const PAGE = 100;
 /**
  * A point buys so many requests: one for each list of threads, and one for the first comment of each thread that is
@@ -248,7 +248,7 @@ async function store(
   });
 }
 
-/** In REST's way of writing. */
+/** The stored form of a thread, with names as in REST. */
 function documentOf(
   thread: ReviewThread,
   { root, number, api }: { root: string; number: number; api: string },

@@ -14,7 +14,7 @@ import { InterruptedError, RemovedError } from "../following/while-mirrored.ts";
 import { PullsNotShownError } from "../reads/graphql-pulls.ts";
 import type { Cause } from "./problems.ts";
 
-/** Upstream does not show what was asked for. The message says so for the operator who wished for it. */
+/** Upstream does not show what was asked for. The message says so for the operator who selected it. */
 export class AbsentError extends Error {
   override name = "AbsentError";
 }

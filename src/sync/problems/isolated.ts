@@ -7,7 +7,7 @@ import { type Cause, endProblem, findProblems, nameOf, noteFailure, type Problem
 type Isolating = Pick<Context, "db" | "clock" | "config" | "random" | "log">;
 
 /**
- * How to work on several things, one by one. Every loop over repositories, installations, wishes, hooks, marks or
+ * How to work on several things, one by one. Every loop over repositories, installations, selections, hooks, marks or
  * tokens goes through `eachAlone`, so that a failed one does not stop the others. The exception is
  * `refresh/mergeability.ts`: its job takes marks of many repositories, and the job of each mark reports that mark's
  * failure.
@@ -80,8 +80,8 @@ export async function eachAlone<Item, Value>(
 const QUICK_TRIES = 3;
 
 /**
- * The same for the only thing of a job. False: the thing is left alone for now, or it failed. Errors that mostly pass
- * within seconds are thrown the first few times, so that the queue tries again.
+ * As `eachAlone`, for a job with a single thing to work on. False: the thing is left alone for now, or it failed.
+ * Errors that mostly pass within seconds are thrown the first few times, so that the queue tries again.
  */
 export async function tryAlone(ctx: Isolating, subject: Subject, work: () => Promise<unknown>): Promise<boolean> {
   const problem = (await findProblems(ctx, [subject])).get(nameOf(subject)) ?? null;
@@ -98,7 +98,7 @@ export async function tryAlone(ctx: Isolating, subject: Subject, work: () => Pro
 
 /**
  * Notes that the one thing has failed, and answers until when it is left alone.
- * @param problem as it stood before
+ * @param problem the thing's problem before this failure
  * @throws the error itself if it is not the thing's fault, or mostly passes within seconds
  */
 export async function failAlone(

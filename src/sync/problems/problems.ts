@@ -15,7 +15,7 @@ import { type Backoff, waitAfterMs } from "../../work/backoff.ts";
  */
 export type Cause = "absent" | "refused" | "unavailable" | "unread" | "own";
 
-/** Work that is done to one thing at a time. This module alone writes the table `problems`. */
+/** Work on one thing at a time. This module alone writes the table `problems`. */
 export type Task =
   | "select"
   | "token"
@@ -32,7 +32,7 @@ export type Task =
 /** One thing that may fail alone. */
 export interface Subject {
   task: Task;
-  /** The thing that the task works on: a wish, an installation, a repository's id … */
+  /** The thing that the task works on: a selection, an installation, a repository's id … */
   key: string;
   /** The repository that it concerns; null: none, or several. */
   repositoryId: number | null;
@@ -44,7 +44,7 @@ export interface Problem {
   failures: number;
   since: Date;
   nextAt: Date;
-  /** It is left alone for now. */
+  /** The thing is left alone for now. */
   isResting: boolean;
 }
 
@@ -57,7 +57,7 @@ const HOUR = 60 * MINUTE;
 const WAITS: Record<Cause, Backoff> = {
   absent: { firstMs: 5 * MINUTE, longestMs: 4 * HOUR },
   refused: { firstMs: MINUTE, longestMs: HOUR },
-  // Mostly over within seconds.
+  // Upstream's outages are mostly over within seconds.
   unavailable: { firstMs: 1_000, longestMs: HOUR },
   // Mostly the other mirror is reading the thing just now. But its upstream may be away, or it may still make its first
   // copy.

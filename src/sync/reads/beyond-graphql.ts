@@ -4,7 +4,7 @@ import { GraphqlTooHeavyError, UpstreamRefusedError } from "../../upstream/clien
 import { isLackInSchema } from "../../upstream/client/wording.ts";
 import { PullsNotShownError } from "./graphql-pulls.ts";
 
-/** How long the lacks of a server are believed: it may be upgraded. */
+/** How long a field counts as missing on a server. The server may be upgraded. */
 const BELIEVED = "24 hours";
 /** The name of what a server lacks that is old, or has GraphQL switched off. */
 const PULL_DETAILS = "details of pull requests by GraphQL";

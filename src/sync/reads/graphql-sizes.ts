@@ -7,7 +7,7 @@ import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
  */
 export type SizedQuery = "pull pages" | "single pulls" | "mergeability";
 
-/** The most that each asks for, whatever upstream could bear. */
+/** The most pull requests that each query asks for, even if upstream could answer more. */
 export const MOST: Record<SizedQuery, number> = {
   "pull pages": 100,
   // More in one query is answered slowly, and upstream cuts long answers off at ten seconds.
@@ -28,7 +28,7 @@ export interface Learnt {
   isRetreating: boolean;
   /** Answers of the proved size since its last change or refusal. */
   answered: number;
-  /** After so many answers a larger size is tried. */
+  /** After this many answers a larger size is tried. */
   wait: number;
 }
 

@@ -19,8 +19,8 @@ export interface Head {
 }
 
 /**
- * The same, with the ids of statuses and the start of runs, which webhooks do not tell. A hundred heads by their global
- * ids cost a point, too.
+ * The same, with the ids of statuses and the start of runs, which webhooks lack. A hundred heads by their global ids
+ * cost a point, too.
  */
 export const HEAD_WITH_IDS = `headRefOid statusCheckRollup { contexts(first: 100) { ${SUMS}
   nodes { __typename ... on StatusContext { id context state createdAt }

@@ -8,7 +8,7 @@ interface PullsPage<Pull> {
   pullRequests: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: (Pull | null)[] };
 }
 
-/** For a point; less where that is too heavy for upstream. */
+/** How many pull requests a query asks for, at a point. Fewer if that is too heavy for upstream. */
 const MOST = 100;
 
 /**

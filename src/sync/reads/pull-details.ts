@@ -37,7 +37,7 @@ export interface PullsPlace {
   pageSize: number;
 }
 
-/** The same in REST's words. */
+/** The details in REST's form. */
 export interface PullDetails {
   observed: Observed;
   /** Pull requests whose reviews GraphQL does not show well enough; read those by REST. */

@@ -168,7 +168,7 @@ function reviewView(review: Review, user: Json, repository: MirroredRepository, 
   };
 }
 
-/** REST's simple user, as far as GraphQL tells it. */
+/** A user in the form of REST's simple user, with the fields that GraphQL shows. */
 export function userView(actor: Actor, id: number, api: string): Fields {
   // GraphQL leaves the suffix off that REST gives to apps.
   const login = actor.__typename === "Bot" ? `${actor.login}[bot]` : actor.login;

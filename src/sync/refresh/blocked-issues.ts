@@ -8,8 +8,8 @@ import type { Counting } from "../deliveries/followed-event.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 
 /**
- * The issues that wait for an issue that was read. An event tells that the issue was closed, but none tells that the
- * waiting issues are no longer blocked. Issues of other repositories are only named.
+ * The issues that wait for an issue that was read. Upstream sends an event when the issue is closed, but none for the
+ * issues that are no longer blocked. Issues of other repositories are only named.
  */
 export async function readBlocked(
   ctx: Pick<Context, "config" | "upstream">,

@@ -7,8 +7,8 @@ import { enqueueRefreshes, QueueUnavailableError } from "../../queues/queues.ts"
 import { rests } from "../problems/problems.ts";
 
 /**
- * A waiting job swallows an earlier ask for the same mark, so no job waits longer than this. The scheduler finds marks
- * that are due later.
+ * While a job waits, the queue drops further jobs for the same mark, even earlier ones. So no job waits longer than
+ * this. The scheduler finds marks that are due later.
  */
 const LONGEST_DELAY_MS = 60_000;
 

@@ -18,7 +18,7 @@ import { SUMMARIES, VALUES } from "./node-values.ts";
  */
 type QuestionTopic = "existence" | "mergeability" | "checks" | "values" | "summaries";
 
-/** Something about one resource of a repository. */
+/** A question about one resource of a repository. */
 export interface NodeQuestion extends ResourceKey {
   nodeId: string;
   about: QuestionTopic;

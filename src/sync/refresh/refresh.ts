@@ -91,7 +91,7 @@ export class Refreshes {
       for (const { subject, problem } of [own, whole]) if (problem) await endProblem(ctx, subject, problem);
       return outcome;
     } catch (error) {
-      // The mark stays, and the next refresh settles it if no wish brings the repository back.
+      // The mark stays. The next refresh settles it, unless the repository was selected again.
       if (error instanceof RemovedError) return "unknown";
       if (error instanceof NotYetError) return await this.#waitForMirror(mark);
       const isForbidden = error instanceof UpstreamRefusedError && error.status === 403;

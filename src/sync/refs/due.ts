@@ -4,10 +4,13 @@ import { IS_UNSURE } from "../../mirror/read/refs.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { markRepositoriesDue } from "../refresh/due.ts";
 
-/** How often refs are read. No event tells of more than three tags at once, nor of a rule that protects a branch. */
+/**
+ * How often refs are read. Upstream sends no event for a push of more than three tags, nor for a rule that protects a
+ * branch.
+ */
 const QUIET_MS = 60 * 60_000;
 
-/** Of a row `l` of `ref_lists`: it has to be read again. Unchanged that costs nothing. */
+/** Whether the list of the row `l` of `ref_lists` has to be read again. An unchanged list costs nothing. */
 export function isRefListDue(now: Date): Sql {
   const lag = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;
   return sql`(l.read_at is null or l.read_at <= ${new Date(now.getTime() - QUIET_MS)}

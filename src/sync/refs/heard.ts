@@ -30,6 +30,6 @@ export async function hearRefs(tx: Transaction, { shown, parts, askedAt }: Merge
   const unsure = await tx.query<{ id: number }>(sql`
     select distinct f.repository_id::float8 as id from refs f
       where f.repository_id = any(${ids}::bigint[]) and ${IS_UNSURE} order by 1`);
-  // An earlier read would not be believed.
+  // A read before that moment would not be believed, since replicas may lag.
   return unsure.map(({ id }) => ({ ...repositoryMark("refs", id, askedAt), notBefore: afterLag(askedAt) }));
 }

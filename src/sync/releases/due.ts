@@ -5,8 +5,8 @@ import { markRepositoriesDue } from "../refresh/due.ts";
 
 const QUIET_MS = 60 * 60_000;
 /**
- * No event tells of an asset, and none is known to tell of a draft's edits. So the list is read this often while there
- * are drafts, and in the hour after an event, since assets come after their release.
+ * Upstream sends no event for an asset, and none is known for edits of a draft. So the list is read this often while
+ * there are drafts, and in the hour after an event, since assets come after their release.
  */
 const MOVING_MS = 5 * 60_000;
 

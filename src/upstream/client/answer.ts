@@ -8,11 +8,11 @@ import { isFullPage, parseLinks } from "./pagination.ts";
 import type { Received } from "./transport.ts";
 import type { ReadAnswer } from "./upstream.ts";
 
-/** The values of a question that decide how its answer is read. */
+/** The values of a request that decide how its answer is read. */
 interface AskedPage {
   base: string;
   path: string;
-  /** The name of the question among validators. */
+  /** The name under which the request's validator is stored. */
   key: string;
   accept: string | undefined;
   credential: string;
@@ -118,7 +118,7 @@ export function failureOf(path: string, received: Received): Error {
   return new UpstreamRefusedError(status, [messageOf(received), ...reasonsOf(body)].join("; "), body ?? text);
 }
 
-/** The exact faults of a request. GitHub docs: they stand in `errors`, in words only if no code fits. */
+/** The exact faults of a request. GitHub docs: they are listed in `errors`, with a message only if no code fits. */
 function reasonsOf(body: Json | undefined): string[] {
   const { errors } = objectOf(body);
   if (typeof errors === "string") return [errors];
@@ -150,7 +150,7 @@ export function shownObject(path: string, { status, text }: Pick<Received, "stat
   return body;
 }
 
-/** undefined when it is no JSON. */
+/** Undefined if the text is not JSON. */
 function parseJson(text: string): Json | undefined {
   try {
     return parseExactly(text);

@@ -119,12 +119,12 @@ class UpstreamClient implements Upstream {
     return { ...answer, validator: { ...answer.validator, ...kept } };
   }
 
-  /** Marks the token string that a validator is for; null for a credential whose string never changes. */
+  /** A mark for the token string that a validator is valid for. Null for a credential whose string never changes. */
   #madeFor({ credential, sent }: Attempt): string | null {
     return this.#ctx.keyring.changes(credential) ? tokenMark(sent.authorization) : null;
   }
 
-  /** The page that now follows a full last page. Null: still none; undefined: only a read that costs can tell. */
+  /** The page that now follows a full last page. Null: still none. Undefined: no free request can find out. */
   async #successorOf(path: string, options: GetOptions, validator: KnownValidator): Promise<string | null | undefined> {
     const question = successorQuestion(path);
     if (!question || options.accept !== undefined) return undefined;
@@ -187,7 +187,7 @@ class UpstreamClient implements Upstream {
   }
 }
 
-/** Conditions that our caller makes for each credential's headers. They are not stored here. */
+/** Conditions that the caller of the client makes for each credential's headers. */
 function conditionsBy(conditional: Conditional): PageConditions {
   return {
     preferred: [],
@@ -201,15 +201,15 @@ function firstId(body: Json): Json | undefined {
 }
 
 /**
- * The free question whether a full last page has a successor by now. The page's own 304 does not tell, because an ETag
- * does not cover the Link header.
+ * The free request that finds out whether a page follows a full last page by now. The page's own 304 does not say so,
+ * because an ETag does not cover the Link header.
  *
  * - page: the list is paged by number, so the next page has an address. While there is no such page, it is an empty
  *   list.
  * - newest: only upstream can make the list's cursors, but the list is in order of creation. While the last row is the
  *   newest of all, no page follows.
  *
- * Null: there is no such question, and the page has to be read again. Pure.
+ * Null: no free request finds out, and the page has to be read again. Pure.
  */
 function successorQuestion(path: string): { kind: "page" | "newest"; path: string } | null {
   const [route = "", text = ""] = path.split("?");

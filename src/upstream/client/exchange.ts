@@ -56,13 +56,13 @@ export interface ExchangeContext extends Pick<Stores, "clock" | "log"> {
 }
 
 /**
- * Sends one request under one lease, and tells the budget the outcome before the caller sees the answer. If upstream
- * refuses an expired token or a wrong clock, a second request follows.
+ * Sends one request under one lease, and settles the lease before the caller sees the answer. If upstream refuses an
+ * expired token or a wrong clock, a second request follows.
  */
 export async function exchange(ctx: ExchangeContext, ask: UpstreamRequest): Promise<Attempt> {
   const first = await send(ctx, ask);
   if (first.received.status !== 401 || !(await renew(ctx, first))) return await settle(ctx, ask, first);
-  // Upstream did nothing, so even a write may be sent again.
+  // Upstream rejected the credential and so did nothing. Even a write may be sent again.
   return await settle(ctx, ask, await send(ctx, { ...ask, credentials: [first.lease.credential] }));
 }
 
@@ -119,7 +119,7 @@ async function renew({ keyring, quota }: ExchangeContext, answered: SettledExcha
   return true;
 }
 
-/** Tells the budget what the answer means for it. */
+/** Corrects the budget by the answer. */
 async function settle(
   { keyring, quota, meter, clock, log }: ExchangeContext,
   ask: UpstreamRequest,
@@ -159,7 +159,7 @@ async function settle(
   return { ...attempt, refusal: null };
 }
 
-/** Why a credential is not used for a while, and what to do, for the status. Pure. */
+/** The status' sentence about a rejected credential: the reason, and what to do. Pure. */
 function rejectionText(credential: string, message: string): string {
   if (credential === APP)
     return `upstream does not accept the GitHub App's signature (${message}): see that APP_ID and APP_PRIVATE_KEY belong together`;

@@ -98,7 +98,7 @@ export function graphqlAnswer<T>(
     const reason = body.errors.map(({ message }) => message).join("; ");
     throw new UpstreamRefusedError(status, reason || "neither data nor errors", body);
   }
-  // No type can say that upstream answers in the shape of the document; the caller wrote the document and names it.
+  // The caller wrote the document and names the type of its answer. TypeScript cannot check that.
   return { data: body.data as T, errors: body.errors, seenAt, cost: numberOf(objectOf(body.data.rateLimit).cost) };
 }
 

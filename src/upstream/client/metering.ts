@@ -5,7 +5,7 @@ import type { Priority } from "./upstream.ts";
 const SECONDS = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const MOST_ROUTES = 200;
 
-/** A request to upstream, as the figures name it. */
+/** A request to upstream, with the values that become labels of metrics. */
 export interface MeteredRequest {
   path: string;
   bucket: string;
@@ -64,10 +64,10 @@ export class UpstreamMeter {
   }
 }
 
-/** Words that a name follows, which may hold slashes. */
+/** Words of a path that are followed by a name. The name may contain slashes. */
 const NAMED = /\/(labels|branches|refs|ref|tags|contents|commits|compare|assignees|collaborators|statuses)\/.+$/;
 
-/** A segment that is not a word of the API, such as a number, a code or a token. */
+/** A path segment that is not a word of the API, such as a number, a hash or a token. */
 const NO_WORD = /(?<=\/)(?![a-z][a-z_-]*(?:\/|$))[^/]+/g;
 
 /** The path with a star for each name and number in it. Pure. */

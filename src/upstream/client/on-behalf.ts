@@ -31,7 +31,7 @@ const PATIENCE_MS = 30_000;
 const IDENTIFIED_AT_ONCE = 16;
 
 interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "isAbsolute" | "body"> {
-  /** A token of upstream's that a caller showed. It goes to UPSTREAM_URL and nowhere else, and is not kept. */
+  /** A caller's own token for upstream. It is sent only to UPSTREAM_URL, and is not kept. */
   token: string;
   headers?: Record<string, string>;
 }

@@ -68,10 +68,7 @@ type AnswerOfSource =
   | { kind: "unchanged"; seenAt: Date; upstreamNow: Date; asOf: Date | null; next: string | null }
   /** `location` is a path if it is below UPSTREAM_URL; null: upstream says "moved", but not where to. */
   | { kind: "moved"; location: string | null }
-  /**
-   * Deleted, or not visible to our credential: upstream does not tell the two apart, except by 410 (deleted) and 451
-   * (blocked).
-   */
+  /** Deleted, or not visible to our credential. A 404 may mean either; 410 means deleted, and 451 blocked. */
   | { kind: "missing"; status: 404 | 410 | 451; message: string };
 
 /** Upstream's own answer to a write. The body is unpacked, so the headers that described its transport are left out. */
@@ -82,7 +79,7 @@ export interface RawAnswer {
   seenAt: Date;
 }
 
-/** A type, so that an error is JSON too. */
+/** A type alias and not an interface, so that an error is assignable to `Json`. */
 export type GraphqlError = {
   /** Upstream's word for it, such as NOT_FOUND or FORBIDDEN; null where it gives none. */
   type: string | null;

@@ -1,6 +1,6 @@
 /**
- * Facts that only the words of upstream's answers tell, since no status, header or code does. Everything that depends
- * on such a text is in this file, and leaves it as a value.
+ * Facts that only the text of upstream's messages shows: no status, header or code does. All code that depends on such
+ * a text is in this file, and returns a value.
  */
 
 /** https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api#rate-limit-errors */
@@ -26,7 +26,7 @@ export function isIssuesOff(message: string): boolean {
   return /issues (has been|are) disabled/i.test(message);
 }
 
-/** GitHub has no code for it: the error's is "custom". */
+/** GitHub has no code for a duplicate hook: the error's code is "custom". */
 export function isDuplicateHook(status: number, body: string): boolean {
   return status === 422 && body.includes("already exists");
 }

@@ -2,7 +2,7 @@ import { type Database, type Queries, type Transaction, together } from "../../.
 import { sql } from "../../../db/sql.ts";
 import type { Stores } from "../../stores.ts";
 
-/** The means to ask one question again for free, with one credential. */
+/** What makes a repeated request free: an ETag or a date, for one page and one credential. */
 export interface Validator {
   /** Names the credential: upstream's ETags depend on the token. */
   credential: string;
@@ -19,7 +19,7 @@ export interface Validator {
   madeFor: string | null;
 }
 
-/** The same without the body, which is large and rarely needed. */
+/** A validator without the page's body, which is large and rarely needed. */
 export type KnownValidator = Omit<Validator, "body">;
 
 /** A validator that was not used for this long is dropped; the page is then asked for once at full price. */
@@ -167,8 +167,8 @@ export async function pruneBodies({ db, config }: Pick<Stores, "db" | "config">)
 
 /**
  * The validator's name for a question. Another media type gets another body, and some questions are asked of one
- * credential alone. Last-Modified does not tell them apart, so both are part of the name. No path that is sent has a
- * `#`.
+ * credential alone. Last-Modified is the same for all of these, so both are part of the name. No path that is sent has
+ * a `#`.
  */
 export function validatorPath(path: string, { accept, credential }: { accept?: string; credential?: string }): string {
   return [path, accept, credential].filter((part) => part !== undefined).join("#");

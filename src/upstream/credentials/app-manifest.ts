@@ -3,7 +3,7 @@ import { failureOf } from "../client/answer.ts";
 import { UpstreamRefusedError } from "../client/errors.ts";
 import { ONE_REQUEST, OWN_HEADERS, Transport } from "../client/transport.ts";
 
-/** A GitHub App that has just been made, with the secrets that upstream tells only once. */
+/** A GitHub App that has just been made, with the secrets that upstream shows only once. */
 export interface NewApp {
   id: number;
   slug: string;

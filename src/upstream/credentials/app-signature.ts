@@ -20,7 +20,7 @@ export class AppSignature {
     this.#clock = clock;
   }
 
-  /** What stands in the Authorization header. */
+  /** The value of the Authorization header. */
   async authorization(): Promise<string> {
     const now = this.upstreamNow();
     if (!this.#last || Math.abs(now - this.#last.madeAt) > REUSED_MS) {

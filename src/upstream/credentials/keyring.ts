@@ -137,7 +137,7 @@ export class Keyring {
     return true;
   }
 
-  /** Each answer tells upstream's clock. */
+  /** Learns upstream's clock from the `Date` header of an answer. */
   learnClock({ headers }: Received, sentAt: Date): void {
     this.#app?.signature.learn(headers.date, sentAt);
   }

@@ -19,7 +19,7 @@ export interface TokenReport {
   state: "accepted" | "rejected" | "spent";
   /** The token's user; null for an app's token, which has none, or while upstream cannot be asked. */
   login: string | null;
-  /** The scopes of a classic token; null: upstream does not tell (fine-grained and app tokens). */
+  /** The scopes of a classic token. Null for fine-grained and app tokens, for which upstream does not list them. */
   scopes: string[] | null;
   /** By bucket; empty where upstream limits nothing. */
   quota: { bucket: string; limit: number; remaining: number; resetAt: Date }[];

@@ -8,7 +8,7 @@ import { isDuplicateHook } from "../client/wording.ts";
 export interface RepositoryHook {
   /** `owner/name`. */
   fullName: string;
-  /** Where deliveries go. Upstream refuses addresses of its own machine. */
+  /** The address to which upstream sends deliveries. Upstream refuses addresses of its own machine. */
   url: string;
   secret: string;
   events: readonly string[];

@@ -1,6 +1,6 @@
 import type { Priority } from "../client/upstream.ts";
 
-/** One bucket of a credential, as upstream's headers tell it. Instants are milliseconds by our clock. */
+/** One bucket of a credential, as upstream's headers show it. Times are milliseconds by our clock. */
 export interface BucketState {
   limit: number;
   /** The points left in the window, less the leases given out. */

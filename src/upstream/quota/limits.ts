@@ -1,6 +1,6 @@
 /**
- * Upstream's limits by its documentation, and our distance from them. Upstream does not tell how much of the secondary
- * limits is used, so `scripts.ts` counts for all processes.
+ * Upstream's documented limits, and our distance from them. Upstream does not say how much of the secondary limits is
+ * used, so `scripts.ts` counts the requests of all processes.
  */
 
 /** Which of upstream's interfaces a request goes to: each has points of its own. */

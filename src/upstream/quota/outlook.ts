@@ -5,7 +5,7 @@ import type { QuotaReport } from "./report.ts";
 const PACE_MS = 10 * 60_000;
 /** A shorter time is too little to measure the pace. */
 const LEAST_MS = 20_000;
-/** Upstream tells a reset in whole seconds, and not always the same one. */
+/** Upstream gives a reset in whole seconds, and not always the same second. */
 const SAME_RESET_MS = 5_000;
 
 /** The forecast for a bucket at the pace of the last minutes. */

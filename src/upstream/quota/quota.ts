@@ -63,7 +63,7 @@ export class Quota {
   readonly #ctx: Pick<Stores, "config" | "clock">;
   readonly #shared: SharedBudget;
   readonly #own: OwnBudget;
-  /** Tells this process's requests from all others'. */
+  /** A prefix for the ids of this process's requests, so that no other process has the same ids. */
   readonly #process = randomUUID().slice(0, 8);
   #leases = 0;
 

@@ -12,7 +12,7 @@ export interface QuotaReport {
   /** Fingerprints of the same user's other tokens, which share the quota. */
   sharedWith: string[];
   bucket: string;
-  /** null: no answer has told yet, or the window is over. */
+  /** Null: no answer has shown it yet, or the window is over. */
   limit: number | null;
   remaining: number | null;
   resetAt: Date | null;

@@ -50,7 +50,7 @@ export interface Settlement {
   refund: number;
   /** Whether upstream itself answered. An answer without `seen` means that it does not meter. */
   answered: boolean;
-  /** The bucket as the answer's headers tell it, if it had them. */
+  /** The bucket as the answer's headers show it. Null: it had no such headers. */
   seen: BucketState | null;
   now: number;
 }
@@ -160,7 +160,7 @@ export class SharedBudget {
   }
 
   async #run<Reply>(script: Script, keys: string[], values: (string | number)[]): Promise<{ reply: Reply } | null> {
-    // No type can say what a script replies: `Reply` is what the script's own comment says.
+    // `Reply` is the type that the script's comment describes. TypeScript cannot check that.
     return await this.#ask(async () => (await evaluate(this.#ctx.redis, script, keys, values)) as Reply);
   }
 
