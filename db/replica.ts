@@ -18,8 +18,8 @@ interface SeenReplica extends LogPosition {
   isReplica: boolean;
 }
 
-/** How a replica stands, for operators. */
-export interface ReplicaStanding {
+/** The state of a replica, for operators. */
+export interface ReplicaState {
   /** The replica's host, port and database. */
   name: string;
   /** Why it is left out, in words; null: callers' reads go to it. */
@@ -42,7 +42,7 @@ export interface ReplicaOptions {
   /** Where the primary is now. */
   position: () => Promise<LogPosition>;
   /** Called when the replica is left out, or read again. */
-  changed: (standing: ReplicaStanding) => void;
+  changed: (state: ReplicaState) => void;
 }
 
 /**
@@ -126,7 +126,7 @@ export class Replica {
     return this.#leftOut === null;
   }
 
-  get standing(): ReplicaStanding {
+  get state(): ReplicaState {
     const [seen, wanted] = [this.#seen, this.#wanted];
     const isKnown = seen !== null && wanted !== null && seen.era === wanted.era;
     const behind = isKnown ? Math.max(0, Number(wanted.lsn - seen.lsn)) : null;
@@ -172,7 +172,7 @@ export class Replica {
     this.#leftOut = why;
     if (!wasRead) return;
     if (performance.now() - this.#readSince > PROVED_MS) this.#trialMs = FIRST_TRIAL_MS;
-    this.#options.changed(this.standing);
+    this.#options.changed(this.state);
     this.#tryLater();
   }
 
@@ -233,7 +233,7 @@ export class Replica {
     const seen = this.#seen;
     if (seen && !seen.isReplica) return "it takes writes itself, and so is no replica";
     if (seen && seen.era !== era) return "it follows another history of the database than the primary does";
-    return `it did not catch up with the primary in ${waitMs} ms: ${this.standing.bytesBehind} bytes were missing`;
+    return `it did not catch up with the primary in ${waitMs} ms: ${this.state.bytesBehind} bytes were missing`;
   }
 
   #try(): void {
@@ -285,7 +285,7 @@ export class Replica {
     if (this.isRead) return;
     this.#leftOut = null;
     this.#readSince = performance.now();
-    this.#options.changed(this.standing);
+    this.#options.changed(this.state);
   }
 }
 

@@ -2,7 +2,7 @@ import type pg from "pg";
 import { reasonOf } from "../src/failure.ts";
 import type { Client } from "./lending.ts";
 import { isPostgresCancelled, isPostgresOutage } from "./outage.ts";
-import { type LogPosition, Replica, type ReplicaOptions, type ReplicaStanding, untold } from "./replica.ts";
+import { type LogPosition, Replica, type ReplicaOptions, type ReplicaState, untold } from "./replica.ts";
 
 interface ReplicasOptions extends ReplicaOptions {
   /** Called with the name of the replica that answered a statement, or with "primary". */
@@ -64,8 +64,8 @@ export class Replicas {
     await Promise.all(this.#all.map((replica) => replica.tried()));
   }
 
-  standings(): ReplicaStanding[] {
-    return this.#all.map(({ standing }) => standing);
+  states(): ReplicaState[] {
+    return this.#all.map(({ state }) => state);
   }
 
   /** The sum over all replicas. */

@@ -1,5 +1,5 @@
-// The app's process: started so that it cannot outlive us unnoticed, stopped in its own time, found again after a
-// crash.
+// The app's process: the launcher starts it, stops it with time to finish, and finds it again after a crash of the
+// launcher.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -14,7 +14,8 @@ import { runtimeEnvironment } from "./runtime.mjs";
 import { Refusal, say } from "./voice.mjs";
 
 const STOP_TIMEOUT_MS = 30_000;
-const LEFTOVER_TIMEOUT_MS = 10_000; // A leftover has been told to stop when its launcher died; it is already late.
+// The app of a dead launcher was told to stop when the launcher died, so it has had time already.
+const LEFTOVER_TIMEOUT_MS = 10_000;
 const KILL_TIMEOUT_MS = 5_000;
 
 /**
@@ -45,9 +46,10 @@ export function appEntry() {
 export async function startApp({ home, runtime, args, environment }) {
   const child = spawn(runtime, ["--import", new URL("./parent-watch.mjs", import.meta.url).href, appEntry(), ...args], {
     env: runtimeEnvironment(runtime, { ...environment, TAIN_PARENT_FD: "3" }),
-    // A group of its own: Ctrl-C reaches it through us alone, once, and its workers can be ended with it.
+    // In its own process group the app gets Ctrl-C once, from the launcher, and its workers can be ended together with
+    // it.
     detached: true,
-    // The pipe carries nothing: its end tells the app that we are gone.
+    // Nothing is sent over the pipe: its end tells the app that the launcher has died.
     stdio: ["inherit", "inherit", "inherit", "pipe"],
   });
   const { pid } = child;
@@ -57,13 +59,14 @@ export async function startApp({ home, runtime, args, environment }) {
       throw new Refusal(`${runtime} cannot be run: ${messageOf(error)}`, { cause: error });
     },
   );
-  // A failure to run it is reported where the exit is awaited; without this it would end us before.
+  // Code that awaits the exit reports a failure to start. Without this handler, the rejection would end the launcher
+  // earlier.
   ended.catch(() => {});
-  child.stdio[3]?.on("error", () => {}); // The app closed its end; its exit says the rest.
+  child.stdio[3]?.on("error", () => {}); // An error means only that the app closed its end of the pipe.
   if (pid !== undefined) await writeSecret(join(home, "app.json"), JSON.stringify(await recordOf(pid)));
 
   const exited = ended.finally(async () => {
-    if (pid !== undefined) signal(-pid, "SIGKILL"); // Its workers may have outlived it.
+    if (pid !== undefined) signal(-pid, "SIGKILL"); // The app's workers may still run.
     await rm(join(home, "app.json"), { force: true });
   });
   return {
@@ -82,8 +85,8 @@ export async function startApp({ home, runtime, args, environment }) {
 }
 
 /**
- * Ends the app of a launcher that died, and the processes that this app had started. Only proven processes of its own
- * end.
+ * Ends the app of a launcher that died, and the processes that this app had started. A process is ended only if it is
+ * proven to belong to this app.
  * @param {string} home
  */
 export async function endLeftoverApp(home) {

@@ -11,7 +11,7 @@ const installed = (name) => join(CHECKOUT, "node_modules", ".bin", name);
 
 const CHECKS = [
   { program: installed("tsc"), args: ["--noEmit", "--pretty", "false", "-p", "."] },
-  // What browsers run knows other things than Node.js.
+  // Code for browsers has other globals than Node.js, so it has its own settings.
   { program: installed("tsc"), args: ["--noEmit", "--pretty", "false", "-p", "src/operator/browser"] },
   { program: installed("biome"), args: ["check", "--error-on-warnings", "--max-diagnostics=200", "."] },
   { program: installed("knip"), args: ["--no-progress", "--no-config-hints"] },

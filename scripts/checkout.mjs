@@ -1,4 +1,4 @@
-// Where things are: this checkout (or npm package), what npm has installed, and the directory of an instance's state.
+// The places of this checkout (or npm package), of the packages that npm has installed, and of an instance's state.
 import { constants, existsSync } from "node:fs";
 import { access, chmod, mkdir, realpath } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -11,15 +11,18 @@ export const CHECKOUT = fileURLToPath(new URL("..", import.meta.url)).replace(/\
 /** Whether this is the npm package: its sources are emitted JavaScript, and npm has installed what they need. */
 export const IS_PACKAGE = !existsSync(join(CHECKOUT, "src", "cli", "main.ts"));
 
-/** Where .env and .tain are: in the checkout; for the package, where its user stands. */
+/** The directory of .env and .tain: the checkout, or for the npm package the current directory. */
 export const PLACE = IS_PACKAGE ? process.cwd() : CHECKOUT;
 
-/** State of the place itself, wherever TAIN_HOME points: the install lock, a fetched Redis. */
+/**
+ * State that belongs to the place and not to an instance, so TAIN_HOME does not move it: the install lock, a fetched
+ * Redis.
+ */
 export const CHECKOUT_STATE = join(PLACE, ".tain");
 
 /**
  * The directory of a package that npm has installed for us. npm puts the dependencies of a package beside it or inside
- * it. Where there is none, it is the directory in which the package should be.
+ * it. If the package is missing, the directory in which it should be.
  * @param {string} name
  */
 export function installedPackage(name) {
@@ -34,7 +37,7 @@ export function tainHome() {
   return process.env.TAIN_HOME ? resolve(process.env.TAIN_HOME) : CHECKOUT_STATE;
 }
 
-/** Takes settings from the place's .env, as docs/configuration.md describes them; the environment goes before it. */
+/** Reads settings from the place's .env. The environment takes precedence. */
 export function readSettingsFile() {
   const file = join(PLACE, ".env");
   if (!existsSync(file)) return;
@@ -58,6 +61,6 @@ export async function openStateDirectory(directory) {
       `${directory} cannot be written by this user (perhaps another user created it): set TAIN_HOME to a directory that can`,
     );
   }
-  // One name for one directory: running servers are recognised by it.
+  // The real path, because running servers are recognised by the name of their directory.
   return await realpath(directory);
 }

@@ -1,4 +1,4 @@
-// Installs what package-lock.json asks for, when it is not what is installed.
+// Installs the packages of package-lock.json, unless just these are installed.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -22,7 +22,7 @@ const STAMP_FILE = join(CHECKOUT, "node_modules", ".tain-installed");
  */
 
 /**
- * By the path of its directory.
+ * The packages, by the paths of their directories.
  * @typedef {{ packages: Record<string, Package> }} Lock
  */
 
@@ -31,7 +31,7 @@ const PATIENCE_MS = 15 * 60_000;
 
 /** @param {AbortSignal} signal Interrupts a running installation. */
 export async function ensureDependencies(signal) {
-  if (IS_PACKAGE) return; // npm has installed them with it.
+  if (IS_PACKAGE) return; // npm has installed the package's dependencies with it.
   const lock = await readFile(join(CHECKOUT, "package-lock.json"), "utf8");
   const wanted = createHash("sha256").update(`${process.platform} ${process.arch}\n${lock}`).digest("hex");
   if ((await readIfThere(STAMP_FILE)) === wanted) return;

@@ -1,4 +1,4 @@
-// What a caught error tells. The language allows any value to be thrown, so both ask before they read.
+// Reads code and message of a caught error. JavaScript allows any value to be thrown, so both functions check its type.
 
 /**
  * The system's own name for the failure, such as ENOENT.

@@ -1,4 +1,4 @@
-// The few questions to the file system whose "no" is an answer and not a failure.
+// Questions to the file system for which a missing file is an answer and not a failure.
 import { constants } from "node:fs";
 import { access, readFile, rename, writeFile } from "node:fs/promises";
 import { codeOf } from "./failure.mjs";

@@ -1,4 +1,4 @@
-// A program that a person sits in front of: it has our terminal, and so gets Ctrl-C from it directly.
+// Runs a program in the foreground. It shares our terminal, which sends it Ctrl-C directly.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { PLACE } from "./checkout.mjs";
@@ -6,7 +6,7 @@ import { messageOf } from "./failure.mjs";
 import { Refusal } from "./voice.mjs";
 
 /**
- * `exited` resolves to the exit code, 1 when it was killed. `end` asks it to stop.
+ * `exited` resolves to the program's exit code, or to 1 if it was killed. `end` asks the program to stop.
  * @param {string} command
  * @param {readonly string[]} args
  * @param {NodeJS.ProcessEnv} environment

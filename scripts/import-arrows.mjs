@@ -1,10 +1,9 @@
-// Which room may import which. Imports of types count too: a type that leads in a circle joins rooms just as a value
-// does.
+// Which room (a folder, or a file) may import which. Imports of types count too, since they couple rooms as values do.
 import { readdir, readFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { CHECKOUT } from "./checkout.mjs";
 
-/** What the rooms stand on. A row that says "base" may import all of it, used or not. */
+/** The rooms that "base" stands for. A row with "base" may import all of these, used or not. */
 const BASE = [
   ...["src/version.ts", "src/json.ts", "src/failure.ts"],
   ...["src/config.ts", "src/config", "src/operations", "src/work", "db"],
@@ -55,7 +54,7 @@ const ARROWS = {
     ...["base", "src/context.ts", "src/queues", "src/upstream"],
     ...["src/inbox", "src/events", "src/sync", "src/api", "src/health", "workers/commands.ts"],
   ],
-  // What an operator asks for on the page is a command: this worker runs it as a terminal does.
+  // Operators ask for commands on the operator's page, and this worker runs them as a terminal does.
   "workers/commands.ts": ["base", "src/queues", "src/cli/asked.ts", "workers"],
   "src/cli/asked.ts": ["base", "src/context.ts", "src/queues", "src/cli"],
   "scripts/generate": ["src/config", "src/api"],

@@ -1,4 +1,4 @@
-// A lock that a dead holder cannot keep: the file names its holder, and a holder that no longer runs is set aside.
+// A lock file that names its holder. If that process no longer runs, the lock is taken from it.
 import { link, rename, rm, writeFile } from "node:fs/promises";
 import { codeOf } from "./failure.mjs";
 import { readIfThere, writeSecret } from "./files.mjs";
@@ -10,7 +10,7 @@ import { isAlive, recordOf } from "./processes.mjs";
  */
 
 /**
- * `leaving` tells others that the lock is about to be released, so that they wait for it.
+ * `leaving` notes in the file that the lock is about to be released, so that other processes wait for it.
  * @typedef {{ leaving(): Promise<void>, release(): Promise<void> }} Lock
  */
 
@@ -41,7 +41,7 @@ export async function takeLock(path, purpose) {
   const draft = `${path}.${process.pid}`;
   await writeFile(draft, JSON.stringify(mine), { mode: 0o600 });
   try {
-    // A link appears at once and whole, so no process ever reads a half-written lock.
+    // A hard link makes the complete file appear at once, so no process ever reads a half-written lock.
     while (!(await linked(draft, path))) {
       const seen = await readIfThere(path);
       if (seen === undefined) continue; // Released meanwhile.
@@ -107,8 +107,7 @@ async function linked(from, to) {
 }
 
 /**
- * The holder that the text names. A file that a full disk or a power cut left unreadable names none, and so holds
- * nothing.
+ * Reads the holder. An unreadable file, after a full disk or a power cut, names no holder and locks nothing.
  * @param {string} text
  * @returns {Holder | undefined}
  */

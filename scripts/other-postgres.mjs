@@ -1,4 +1,4 @@
-// Postgres of the versions that Tain works with and does not bring, for tests: TAIN_POSTGRES=15, 16 or 17.
+// For tests: the Postgres versions that Tain supports but does not bring. TAIN_POSTGRES=15, 16 or 17 chooses one.
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { openStateDirectory, tainHome } from "./checkout.mjs";
@@ -8,7 +8,7 @@ import { isExecutable } from "./files.mjs";
 import { run } from "./processes.mjs";
 import { Refusal, say } from "./voice.mjs";
 
-/** What npm has of each. */
+/** The npm release of each version. */
 const RELEASES = new Map([
   ["15", "15.18.0-beta.17"],
   ["16", "16.14.0-beta.17"],
@@ -16,7 +16,7 @@ const RELEASES = new Map([
 ]);
 
 /**
- * Debian's own Postgres of that major version, where it is installed; it needs nothing of us.
+ * Debian's Postgres of that major version, if it is installed. It runs as it is.
  * @param {string} major
  */
 export async function findDebianPostgres(major) {
@@ -48,7 +48,7 @@ export async function fetchPostgres(major) {
     });
     if (code !== 0) throw new Refusal(`Postgres ${major} could not be fetched: ${stderr.trim().split("\n").at(-1)}`);
     await rename(draft, place).catch((error) => {
-      // Another launcher was quicker; its copy is as good.
+      // Another launcher was quicker, and its copy is the same.
       if (!["ENOTEMPTY", "EEXIST"].includes(codeOf(error) ?? "")) throw error;
     });
     return installed;

@@ -3,11 +3,11 @@ import { createServer } from "node:net";
 import { codeOf } from "./failure.mjs";
 
 /**
- * A free port of 127.0.0.1: the wished one where possible, otherwise any.
- * @param {number | undefined} wished
+ * A free port of 127.0.0.1: the preferred one if it is free, otherwise any.
+ * @param {number | undefined} preferred
  */
-export async function freePort(wished) {
-  if (wished !== undefined && (await isFree(wished))) return wished;
+export async function freePort(preferred) {
+  if (preferred !== undefined && (await isFree(preferred))) return preferred;
   return await listenOnce(0);
 }
 
@@ -23,7 +23,7 @@ async function isFree(port) {
 }
 
 /**
- * Listens for a moment. 0: the system chooses the port.
+ * Listens on the port for a moment. For port 0 the system chooses one.
  * @param {number} port
  * @returns {Promise<number>} the port
  */

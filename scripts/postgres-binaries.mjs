@@ -1,4 +1,4 @@
-// The Postgres that npm has installed, made ready to run: its library links, and a copy where its user can read it.
+// Prepares the Postgres that npm has installed: makes its library links, and copies it if its user cannot read it.
 import { chmod, cp, lstat, mkdir, readdir, readFile, realpath, rename, rm, symlink } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { installedPackage } from "./checkout.mjs";
@@ -10,13 +10,13 @@ import { Refusal, say } from "./voice.mjs";
 
 /** @typedef {import("./postgres-user.mjs").PostgresUser} PostgresUser */
 
-/** For what a root-started Postgres cannot reach in the checkout: root's home is closed to others. */
+/** If root starts Postgres, it runs as another user, who may not enter root's home. Then its files go here. */
 export const OUTSIDE_STATE = "/var/lib/tain";
 
 /** The major version of the Postgres that Tain brings. */
 const OWN_VERSION = "18";
 
-/** The major version to start. TAIN_POSTGRES names another than our own, for tests. */
+/** The major version to start. In tests, TAIN_POSTGRES chooses another one. */
 export function postgresVersion() {
   return process.env.TAIN_POSTGRES || OWN_VERSION;
 }
@@ -35,7 +35,7 @@ export async function preparePostgresBinaries(user) {
 }
 
 /**
- * The programs of a package of npm's.
+ * Prepares the programs of an npm package.
  * @param {string} installed
  * @param {PostgresUser | undefined} user
  */
@@ -62,7 +62,8 @@ async function prepareInstalled(installed, user) {
 }
 
 /**
- * npm packages cannot hold links. The package lists those that its libraries need and leaves making them to a script.
+ * npm packages cannot contain links. The package lists the links that its libraries need; its install script would make
+ * them.
  * @param {string} installed
  */
 async function repairLinks(installed) {
@@ -86,7 +87,7 @@ async function repairLinks(installed) {
 async function works(native, user) {
   try {
     const { code } = await run(join(native, "bin", "postgres"), ["--version"], { ...identity(user), cwd: "/" });
-    // The program may be readable while the files that it needs later are not; share/ has the same modes as they.
+    // The program may be readable while the files that it needs later are not. Those have the same modes as share/.
     return code === 0 && (!user || ((await lstat(join(native, "share"))).mode & 0o005) === 0o005);
   } catch (error) {
     if (["EACCES", "ENOENT"].includes(codeOf(error) ?? "")) return false;
@@ -95,7 +96,7 @@ async function works(native, user) {
 }
 
 /**
- * What `spawn` needs to run something as that user.
+ * The options with which `spawn` runs a program as that user.
  * @param {PostgresUser | undefined} user
  */
 export function identity(user) {

@@ -1,4 +1,4 @@
-// The files of an embedded Postgres: made once, by initdb, and known again at later starts.
+// The files of an embedded Postgres. initdb makes them once, and later starts find them again.
 import { randomBytes } from "node:crypto";
 import { chown, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,20 +11,19 @@ export const SUPERUSER = "tain";
 export const DATABASE = "tain";
 
 /**
- * The directory of a cluster and its log, and the user that Postgres runs as; without one we run it as ourselves.
+ * The directory of a cluster and its log, and the user that Postgres runs as. Undefined: our own user.
  * @typedef {{ state: string, user: import("./postgres-user.mjs").PostgresUser | undefined }} PostgresState
  */
 
 /**
- * A cluster, and how it is to be treated. `native` holds the programs, `data` the cluster's own files. `durable`: a
- * commit waits for the disk.
+ * A cluster and its treatment. `native` holds the programs, `data` the cluster's own files. `durable`: a commit waits
+ * for the disk.
  * @typedef {PostgresState & {
- *   native: string, throwAway: boolean, durable: boolean, data: string, log: string,
- * }} Cluster
+ *   native: string, throwAway: boolean, durable: boolean, data: string, log: string, }} Cluster
  */
 
 /**
- * Whether there is a cluster to start. Throws a Refusal when there is one that cannot be used.
+ * Whether there is a cluster to start. Throws a Refusal if the cluster cannot be used.
  * @param {Cluster} cluster
  */
 export async function isInitialised({ data, state }) {
@@ -44,7 +43,8 @@ export async function isInitialised({ data, state }) {
 }
 
 /**
- * Makes the cluster beside its place and moves it there once whole: an interrupted initdb leaves no half cluster.
+ * Makes the cluster in another directory and then moves it to its place, so that an interrupted initdb leaves no half
+ * cluster.
  * @param {Cluster} cluster
  */
 export async function initialise(cluster) {
@@ -71,7 +71,7 @@ export async function initialise(cluster) {
       ...(hasOwnLocale
         ? ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         : ["--locale=C.UTF-8"]),
-      // Newer ones have them unasked.
+      // From version 18 on, initdb makes checksums by default.
       ...(Number(postgresVersion()) < 18 ? ["--data-checksums"] : []),
       ...(throwAway ? ["--no-sync"] : []),
     ],
@@ -99,7 +99,7 @@ async function succeed(what, command, args, options) {
 }
 
 /**
- * The line of the server's output that says most.
+ * The most telling line of the server's output.
  * @param {string} text
  */
 export function lastLine(text) {

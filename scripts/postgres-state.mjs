@@ -1,6 +1,6 @@
-// Where a Postgres keeps its cluster: in the instance's home. Root runs Postgres as another user. If that user cannot
-// enter the home (root's own home is closed to others), the cluster is in a directory under /var/lib/tain that belongs
-// to that home.
+// The place of a Postgres cluster: the instance's home. Root runs Postgres as another user. If that user cannot enter
+// the home (root's own home is closed to others), the cluster is in a directory under /var/lib/tain that belongs to
+// that home.
 import { createHash, randomBytes } from "node:crypto";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -25,7 +25,7 @@ export async function lastingPostgresState(home) {
   if (!user || (await canEnter(user, home))) return { state: home, user };
 
   const state = join(OUTSIDE_STATE, createHash("sha256").update(home).digest("hex").slice(0, 16));
-  // The same token in both places makes them a pair. A home that was deleted has lost its half.
+  // Both places hold the same token, which makes them a pair. If the home was deleted and made anew, the tokens differ.
   const here = join(home, "postgres-elsewhere.json");
   const there = join(state, "home.json");
   const pair = await readIfThere(there);
@@ -61,7 +61,7 @@ export async function throwAwayState(prefix, { onDisk = false } = {}) {
 }
 
 /**
- * Removes what a deleted home has left behind, after ending the server in it.
+ * Ends the server of a deleted home, and removes its cluster.
  * @param {string} state
  * @param {string} home
  */

@@ -1,7 +1,7 @@
-// An embedded Postgres: started, recognised after a crash of ours, stopped.
+// An embedded Postgres: starts it, recognises it after a crash of the launcher, stops it.
 //
-// A server is, in this order: absent → starting → ready → stopping → absent. Its own postmaster.pid says which, also
-// to a launcher that did not start it: line 1 is its pid, line 4 its port, line 8 its state.
+// The states of a server: absent → starting → ready → stopping → absent. Its own postmaster.pid shows the state, also
+// to a launcher that did not start it: line 1 is the pid, line 4 the port, line 8 the state.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { open, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -25,7 +25,10 @@ const START_TIMEOUT_MS = 120_000; // Recovery after a crash reads the log since 
 const STOP_TIMEOUT_MS = 30_000;
 const LOCK_RETRY_MS = 3_000; // Backends outlive a killed postmaster for a moment and keep its shared memory.
 
-/** Nothing in a throw-away cluster is worth waiting for a disk, unless it is to be measured. */
+/**
+ * A throw-away cluster need not survive a crash, so it never waits for the disk. Benchmarks ask for `durable`, to
+ * measure that wait.
+ */
 const THROW_AWAY_SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_wal_size: "1GB" };
 
 /**
@@ -65,8 +68,8 @@ function durableSettings() {
 }
 
 /**
- * Postgres's own advice is a quarter of the machine's memory; a mirror of some millions of issues fits into the
- * largest. TAIN_POSTGRES_BUFFERS says otherwise: at each start some gigabytes cost most of a second of processor time.
+ * Postgres' manual advises a quarter of the machine's memory. The upper bound here holds a mirror of some millions of
+ * issues. TAIN_POSTGRES_BUFFERS overrides it: some gigabytes cost most of a second of processor time at each start.
  */
 function buffersMb() {
   const given = process.env.TAIN_POSTGRES_BUFFERS;
@@ -78,13 +81,14 @@ function buffersMb() {
 
 /** The memory for all processes together: a container may have less than its machine. */
 function memoryBytes() {
-  // Node 18 knows of no limit; others answer 0 or more than there is where there is none.
+  // Without a limit, Node.js answers 0 or more than the machine has, and Node 18 lacks the function.
   return Math.min(totalmem(), process.constrainedMemory?.() || Number.POSITIVE_INFINITY);
 }
 
 /**
  * The server of `data`: its process, its port and its state; undefined when none runs. `owner` says whether the process
- * that postmaster.pid names is this server ("ours"), another program ("foreign"), or cannot be told ("unclear").
+ * that postmaster.pid names is this server ("ours"), another program ("foreign"), or whether that is unknown
+ * ("unclear").
  * @param {string} data
  */
 export async function findPostmaster(data) {
@@ -140,9 +144,9 @@ async function adopt(cluster) {
 async function start(cluster) {
   const deadline = Date.now() + LOCK_RETRY_MS;
   const portFile = join(cluster.state, "postgres-port");
-  let wishedPort = Number(await readIfThere(portFile)) || undefined;
+  let preferredPort = Number(await readIfThere(portFile)) || undefined;
   for (;;) {
-    const port = await freePort(wishedPort);
+    const port = await freePort(preferredPort);
     const attempt = await launch(cluster, port);
     if (attempt.child) {
       await writeFile(portFile, String(port));
@@ -150,7 +154,7 @@ async function start(cluster) {
     }
     const isLocked = /"postmaster\.pid" already exists|pre-existing shared memory block/.test(attempt.said);
     const isPortTaken = /could not bind|Address already in use/.test(attempt.said);
-    if (isPortTaken) wishedPort = undefined;
+    if (isPortTaken) preferredPort = undefined;
     if (!(isLocked || isPortTaken) || Date.now() > deadline) {
       throw new Refusal(`Postgres did not start: ${lastLine(attempt.said)} (more in ${cluster.log})`);
     }
@@ -186,7 +190,8 @@ async function launch({ data, log, native, user, durable }, port) {
       ...identity(user),
       cwd: "/",
       env: { PATH: process.env.PATH, TZ: "UTC" },
-      // A group of its own: Ctrl-C in the terminal must reach the app first, and the app still needs its database.
+      // In its own process group the server does not get the terminal's Ctrl-C. The app stops first, and needs its
+      // database until then.
       detached: true,
       stdio: ["ignore", output.fd, output.fd],
     },
@@ -197,7 +202,7 @@ async function launch({ data, log, native, user, durable }, port) {
   });
   try {
     const deadline = Date.now() + START_TIMEOUT_MS;
-    // The server says that it is ready in a file and nowhere else that survives us.
+    // Only this file says whether the server is ready, and a later launcher can read it too.
     while (!isGone && Date.now() < deadline) {
       const found = await findPostmaster(data);
       if (found && found.record.pid === child.pid && isServing(found.state)) return { child, record: found.record };
@@ -216,7 +221,7 @@ async function launch({ data, log, native, user, durable }, port) {
 /**
  * @param {Cluster} cluster
  * @param {number} port
- * @param {ChildProcess | undefined} child undefined: an earlier launcher has started it
+ * @param {ChildProcess | undefined} child undefined: an earlier launcher started the server
  * @param {ProcessRecord} record
  * @returns {Promise<import("./store-server.mjs").StoreServer>}
  */
@@ -233,7 +238,8 @@ async function server(cluster, port, child, record) {
     exited: unexpectedEnd(ended, () => isStopping, `Postgres ended unexpectedly; its log is ${cluster.log}`),
     async stop() {
       isStopping = true;
-      // INT disconnects clients and shuts down cleanly; QUIT leaves recovery to the next start; KILL is the last word.
+      // INT disconnects clients and shuts down cleanly. QUIT leaves recovery to the next start. KILL is the last
+      // resort.
       /** @type {[NodeJS.Signals, number][]} */
       const signals = [
         ["SIGINT", STOP_TIMEOUT_MS],
@@ -251,7 +257,7 @@ async function server(cluster, port, child, record) {
 }
 
 /**
- * Keeps one old log: a server that runs for months must not fill the disk.
+ * Keeps only one old log, so that a server that runs for months does not fill the disk.
  * @param {Cluster} cluster
  */
 async function trimLog({ log }) {

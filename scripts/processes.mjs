@@ -1,5 +1,5 @@
-// Processes: running one to its end, and knowing one again later. A pid alone proves nothing, because pids are
-// reused; a pid together with its birth (the moment it started, in the system's own words) does.
+// Runs processes, and recognises them again later. A pid alone proves nothing, because pids are reused. A pid together
+// with its birth does: the moment at which the process started, in the system's own notation.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { codeOf } from "./failure.mjs";
 
 /**
- * A process, known by its pid and its birth; without a birth there was none.
+ * A process, identified by its pid and its birth. Without a birth, there was no such process.
  * @typedef {{ pid: number, birth?: string | undefined }} ProcessRecord
  */
 
@@ -25,7 +25,7 @@ import { codeOf } from "./failure.mjs";
  */
 export async function run(command, args, { input = "", ...options } = {}) {
   const child = spawn(command, args, options);
-  // A command that ends without reading its input is not at fault.
+  // A command may end without reading its input, which is no error.
   child.stdin.on("error", () => {}).end(input);
   let stdout = "";
   let stderr = "";
@@ -104,8 +104,8 @@ export function signal(pid, name) {
 }
 
 /**
- * Processes of a group whose leader may be gone already, as long as `proof` (a NAME=value that we gave them)
- * stands in their environment. Linux only: elsewhere the environment of others cannot be read, so nothing is proven.
+ * Processes of a group whose leader may be gone already, if their environment contains `proof`, a NAME=value that we
+ * gave them. Linux only: elsewhere the environment of others cannot be read, so nothing is proven.
  * @param {number} group
  * @param {string} proof
  */
@@ -131,7 +131,7 @@ async function statOf(pid) {
 }
 
 /**
- * The file's text, "" where the process that it tells of has ended or is not ours to look at.
+ * The text of a file in /proc. "" if the process has ended, or belongs to another user.
  * @param {string} path
  */
 async function readIfThere(path) {

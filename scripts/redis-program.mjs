@@ -9,7 +9,7 @@ import { run } from "./processes.mjs";
 import { Refusal, say } from "./voice.mjs";
 
 /**
- * A Redis to run. `says` names it to the person who started us.
+ * A Redis that can be run. `says` names it in messages.
  * @typedef {{ kind: "program", command: string, env: NodeJS.ProcessEnv, says: string }
  *   | { kind: "docker", image: string, says: string }} RedisProgram
  */
@@ -20,7 +20,7 @@ const OLDEST = { major: 6, minor: 2 }; // BullMQ asks for it.
 const DOCKER_IMAGE = "valkey/valkey:8-alpine@sha256:d2e18f3410b6f616de1417f570fa55261af2898b9c5b2cfb6781ce2373ea43d1";
 
 /**
- * TAIN_REDIS_FROM=path|deb|docker|valkey allows one way only; the last is never taken unasked.
+ * TAIN_REDIS_FROM=path|deb|docker|valkey allows one way only. `valkey` is never tried by itself.
  * @param {string} home keeps a fetched Redis
  * @param {AbortSignal} signal
  * @returns {Promise<RedisProgram>}
@@ -99,7 +99,8 @@ async function findPackaged(home, { folder, packages, withBackports }, signal) {
 }
 
 /**
- * Unpacks the package and what it needs and the system lacks. False, with a word to the user, when it cannot.
+ * Unpacks the package, with those of its dependencies that the system lacks. False, after a message to the user, if
+ * that fails.
  * @param {string} name
  * @param {string} draft
  * @param {boolean} withBackports
@@ -112,7 +113,8 @@ async function unpackPackage(name, draft, withBackports, signal) {
     await mkdir(join(draft, part), { recursive: true });
   }
   const sources = withBackports ? await addBackports(join(draft, "sources")) : {};
-  // Lists and archives of our own: no root is needed, and apt still verifies the signatures.
+  // Package lists and archives go to a directory of our own. So apt needs no root, and it still verifies the
+  // signatures.
   /** @param {string[]} args */
   const apt = async (...args) => {
     const options = {
@@ -133,7 +135,7 @@ async function unpackPackage(name, draft, withBackports, signal) {
       env: { ...process.env, LC_ALL: "C" },
     });
   };
-  // One silent source fails the update although the others were read: what counts is the download.
+  // The update fails if one source is silent, even though the others were read. So only the download's success counts.
   const update = await apt("update", "-qq");
   const plan = await apt("install", "--simulate", "--no-install-recommends", name);
   const needed = [...plan.stdout.matchAll(/^Inst (\S+)/gm)].map(([, found = ""]) => found);
@@ -156,8 +158,7 @@ async function unpackPackage(name, draft, withBackports, signal) {
 }
 
 /**
- * The system's sources of packages and, from the same server, what newer releases have for this one. Answers apt's
- * options.
+ * Adds the backports of the system's release, from the same server, to its package sources. Returns apt's options.
  * @param {string} folder
  * @returns {Promise<Record<string, string>>}
  */
@@ -204,7 +205,8 @@ async function usableUnpacked(place) {
  * @returns {Promise<RedisProgram | undefined>}
  */
 async function usable(command, env, origin) {
-  const answer = await run(command, ["--version"], { env }).catch(() => undefined); // For another platform, perhaps.
+  // It may be built for another platform.
+  const answer = await run(command, ["--version"], { env }).catch(() => undefined);
   const [, version, major, minor] = /v=((\d+)\.(\d+)(?:\.\d+)?)/.exec(answer?.stdout ?? "") ?? [];
   if (version === undefined) return undefined;
   if (Number(major) < OLDEST.major || (Number(major) === OLDEST.major && Number(minor) < OLDEST.minor)) {

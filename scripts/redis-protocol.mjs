@@ -1,4 +1,4 @@
-// The little of the Redis protocol that asks a server whether it is ours, and that ends it.
+// As much of the Redis protocol as is needed to ask whether a server is ours, and to end it.
 import { connect } from "node:net";
 import { codeOf } from "./failure.mjs";
 
@@ -35,7 +35,7 @@ export async function shutDown(port, password) {
 }
 
 /**
- * Resolves when a server that we did not start ends: its end closes the connection.
+ * Resolves when a server ends that is not our child process: its end closes this connection.
  * @param {number} port
  * @param {string} password
  */
@@ -81,7 +81,8 @@ function encode(words) {
 }
 
 /**
- * The first `count` answers, or undefined when more has yet to arrive. Simple answers keep their sign.
+ * The first `count` answers, or undefined if they have not all arrived. Simple answers keep their first character, such
+ * as `+`.
  * @param {string} text
  * @param {number} count
  */

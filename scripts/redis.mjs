@@ -1,5 +1,5 @@
-// An embedded Redis with an append-only file: started, recognised after a crash of ours, stopped. A later launcher
-// recognises it by its configuration file (0600), which holds its port and password.
+// An embedded Redis with an append-only file: starts it, recognises it after a crash of the launcher, stops it. A later
+// launcher recognises it by its configuration file (0600), which holds its port and password.
 import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -44,14 +44,17 @@ export async function openRedis({ state, programs, signal }) {
   const program = await findRedisProgram(programs, signal);
   if (((await sizeOf(place.log)) ?? 0) > 10_000_000) await rename(place.log, `${place.log}.old`);
 
-  let wishedPort = known?.port;
+  let preferredPort = known?.port;
   for (let attempt = 1; ; attempt++) {
-    const address = { port: await freePort(wishedPort), password: known?.password ?? randomBytes(24).toString("hex") };
+    const address = {
+      port: await freePort(preferredPort),
+      password: known?.password ?? randomBytes(24).toString("hex"),
+    };
     await writeSecret(place.configuration, configurationText(place, address, program));
     const started = await launch(place, address, program);
     if (started.child) return server(place, address, started);
     // Another program took the port between our look and its bind.
-    wishedPort = undefined;
+    preferredPort = undefined;
     if (attempt === 3 || !/already in use|could not bind|port is already allocated/i.test(started.said)) {
       throw new Refusal(`Redis did not start: ${started.said.trim().split("\n").at(-1)} (more in ${place.log})`);
     }
@@ -59,7 +62,7 @@ export async function openRedis({ state, programs, signal }) {
 }
 
 /**
- * Ends the Redis that runs in `state`, if one does that knows our password.
+ * Ends the Redis that runs in `state`, if it accepts our password.
  * @param {string} state
  */
 export async function endRedisIn(state) {
@@ -74,7 +77,7 @@ function configurationFile(state) {
 }
 
 /**
- * What an earlier launcher has written of port and password.
+ * The port and the password that an earlier launcher has written.
  * @param {string} configuration
  * @returns {Promise<Address | undefined>}
  */
@@ -99,7 +102,8 @@ function configurationText({ directory }, { port, password }, program) {
     `port ${isContained ? 6379 : port}`,
     `dir ${isContained ? "/data" : JSON.stringify(directory)}`,
     `requirepass ${password}`,
-    // While Postgres is away the queue holds deliveries that are nowhere else: a write that is answered is on disk.
+    // While Postgres is away, Redis alone holds the new deliveries. So it answers a write only when the write is on
+    // disk.
     "appendonly yes",
     "appendfsync always",
     'save ""',
@@ -167,7 +171,8 @@ async function launch(place, address, program) {
 async function commandFor({ directory, configuration }, { port }, program) {
   if (program.kind === "program") return { command: program.command, args: [configuration], env: program.env };
   const name = `tain-redis-${createHash("sha256").update(directory).digest("hex").slice(0, 12)}`;
-  await run("docker", ["rm", "--force", name]); // A container that a crash has left: only this directory has its name.
+  // Removes a container that a crash has left. Its name is made of this directory, so it belongs to no other instance.
+  await run("docker", ["rm", "--force", name]);
   const args = [
     ...["run", "--rm", "--name", name, "--user", `${process.getuid?.()}:${process.getgid?.()}`],
     ...["-p", `127.0.0.1:${port}:6379`, "-v", `${directory}:/data`],

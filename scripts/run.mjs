@@ -1,5 +1,5 @@
-// The one door to everything that runs: `node scripts/run.mjs <command>`. Plain Node 20 without dependencies, since it
-// is what installs them.
+// The launcher of all programs: `node scripts/run.mjs <command>`. It needs only Node 20 and no packages, since it
+// installs those.
 import { adoptStoreFiles } from "./store-files.mjs";
 import { Refusal, say } from "./voice.mjs";
 
@@ -24,7 +24,7 @@ TAIN_POSTGRES_BUFFERS=512MB is what Postgres keeps pages in, instead of a quarte
 `;
 
 /**
- * Each answers the exit code.
+ * The commands. Each returns the exit code.
  * @type {Record<string, (args: string[]) => Promise<number>>}
  */
 const COMMANDS = {
@@ -57,6 +57,6 @@ if (name === "--help" || name === "-h") {
     else console.error(error);
     process.exitCode = 1;
   }
-  // Sockets and timers that only watched have nothing left to watch.
+  // Remaining sockets and timers only watch processes, and would keep the launcher alive.
   process.exit();
 }

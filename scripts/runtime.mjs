@@ -6,7 +6,7 @@ import { codeOf } from "./failure.mjs";
 import { isExecutable } from "./files.mjs";
 import { Refusal } from "./voice.mjs";
 
-const OLDEST_MAJOR = 26; // Runs .ts files as they are, and has what the sources use.
+const OLDEST_MAJOR = 26; // The oldest major version that runs .ts files directly and has all APIs that the sources use.
 
 /** Path of the Node to run. */
 export async function findRuntime() {
@@ -23,8 +23,8 @@ export async function findRuntime() {
 }
 
 /**
- * The environment for a program run by `runtime`. Its child processes find the same Node, and the code that Node has
- * compiled before; where the compiled code cannot be written, Node does without.
+ * The environment for a program run by `runtime`. Child processes find the same Node, and its cache of compiled code.
+ * If the cache cannot be written, Node does without.
  * @param {string} runtime
  * @param {NodeJS.ProcessEnv} additions
  * @returns {NodeJS.ProcessEnv}
@@ -41,7 +41,7 @@ function packageName() {
 }
 
 /**
- * Four packages claim the name `node`, and npm 10 then links none of them.
+ * Links `node` ourselves: four packages provide a program of this name, and npm 10 then links none of them.
  * @param {string} pinned
  */
 async function repairBin(pinned) {
@@ -51,7 +51,8 @@ async function repairBin(pinned) {
     await mkdir(bin, { recursive: true });
     await symlink(relative(bin, pinned), join(bin, "node"));
   } catch (error) {
-    // Another launcher was quicker, or the checkout is read-only: what we start gets the runtime by its path anyway.
+    // Another launcher was quicker, or the checkout is read-only. Programs that we start get the runtime by its path
+    // anyway.
     if (!["EEXIST", "EACCES", "EROFS"].includes(codeOf(error) ?? "")) throw error;
   }
 }

@@ -17,7 +17,7 @@ const STOP_PATIENCE_MS = 90_000;
 /** @typedef {import("./stopping.mjs").Stopping} Stopping */
 
 /**
- * Returns the exit code: 0 after a stop that was asked for and went well.
+ * Returns the exit code: 0 after a requested stop that went well.
  * @param {readonly string[]} args
  */
 export async function start(args) {
@@ -47,7 +47,7 @@ export async function start(args) {
 }
 
 /**
- * The lock that makes one instance of a home. Waits for an instance that is just stopping.
+ * Takes the lock that allows one instance for each home. Waits for an instance that is just stopping.
  * @param {string} home
  * @param {string} purpose
  */
@@ -58,7 +58,8 @@ export async function lockHome(home, purpose) {
     } catch (error) {
       if (!(error instanceof LockHeldError)) throw error;
       const { holder } = error;
-      // npm does not wait for us when it is told to stop, so a quick restart finds us still stopping.
+      // When npm is told to stop, it does not wait for the launcher. So a quick restart may find the old one still
+      // stopping.
       if (holder.leaving && !wasLeaving) {
         say(`waiting for process ${holder.pid}, which is stopping`);
         wasLeaving = await hasEnded(holder, STOP_PATIENCE_MS);
@@ -73,7 +74,7 @@ export async function lockHome(home, purpose) {
 }
 
 /**
- * The stores of `home`: those that DATABASE_URL and REDIS_URL name, and embedded ones for the rest.
+ * Opens the stores of `home`: those that DATABASE_URL and REDIS_URL name, and otherwise embedded ones.
  * @param {string} home
  * @param {AbortSignal} signal
  */
@@ -110,13 +111,14 @@ async function runApp({ home, lock, runtime, args, stores, stopping }) {
   say(event ? `${event.failure}; stopping the rest` : "stopping");
   await app.stop(stopping.again);
   const { code, by } = await app.exited;
-  // Told to stop before it listens for that, the app ends by the signal itself: nothing had begun yet.
+  // An app that gets SIGTERM before it listens for it is ended by the signal. That is a clean end, since no work had
+  // begun.
   const isClean = code === 0 || by === "SIGTERM";
   if (!isClean) say(`Tain did not stop cleanly (${by ?? `exit code ${code}`})`);
   return event || !isClean ? 1 : 0;
 }
 
-/** What is embedded has no backup, no replica and no upgrade: good for a demo, wrong for production. */
+/** Embedded stores have no backup, no replica and no upgrade. They are for demonstrations, not for production. */
 function refuseInProduction() {
   if (process.env.NODE_ENV !== "production") return;
   const { env } = process;

@@ -1,17 +1,17 @@
-// How we are asked to stop: Ctrl-C, a service manager's TERM, a closed terminal.
+// The requests to stop the launcher: Ctrl-C, TERM of a service manager, a closed terminal.
 import { once } from "node:events";
 
-// Ctrl-C reaches us from the terminal and, at the same moment, once more from npm: that is one request, not two.
+// The terminal sends Ctrl-C to the launcher, and npm sends it once more at the same moment. Both count as one request.
 const ECHO_MS = 1_000;
 
 /**
- * `signal` is raised by the first request to stop; its reason is the name of a process signal. `again` resolves at the
- * second request: an impatient person does not want to wait any longer.
+ * `signal` aborts at the first request to stop; its reason is the name of the process signal. `again` resolves at the
+ * second request, which means: do not wait any longer.
  * @typedef {{ signal: AbortSignal, again: Promise<void> }} Stopping
  */
 
 /**
- * From here on these signals no longer end the launcher by themselves.
+ * Takes over these signals, so that they no longer end the launcher by themselves.
  * @returns {Stopping}
  */
 export function watchForStop() {
@@ -36,7 +36,7 @@ export function watchForStop() {
 
 /**
  * npm passes a TERM on to the shell that runs us, and the shell ends without telling us. A killed npm tells us nothing
- * either. Both mean that `npm start` was to end, so we end with our parent.
+ * either. In both cases `npm start` was meant to end, so the launcher ends when its parent has ended.
  * @param {() => void} orphaned
  */
 function watchForOrphaning(orphaned) {

@@ -1,16 +1,16 @@
-// The stores that the environment names by files, as DATABASE_URL_FILE does for DATABASE_URL.
+// Reads the addresses of stores from files, such as DATABASE_URL from DATABASE_URL_FILE.
 import { readFileSync } from "node:fs";
 import { Refusal } from "./voice.mjs";
 
 /**
- * Puts the files' texts in the place of their names, so that nothing is embedded for what is given.
+ * Sets DATABASE_URL and REDIS_URL from their files, so that no embedded store is started for them.
  * @param {NodeJS.ProcessEnv} env
  */
 export function adoptStoreFiles(env) {
   for (const name of ["DATABASE_URL", "REDIS_URL"]) {
     const variable = `${name}_FILE`;
     const path = env[variable];
-    // Both are set: the program says what is wrong.
+    // If both variables are set, the app itself reports the mistake.
     if (!path || env[name]) continue;
     try {
       env[name] = readFileSync(path, "utf8").trim();

@@ -1,12 +1,12 @@
-// An embedded Postgres or Redis, as the rest of the launcher holds it.
+// An embedded Postgres or Redis, for the rest of the launcher.
 
 /**
- * `exited` resolves to a sentence when the server ends by itself. `says` is a sentence for the person who started us.
+ * `exited` resolves to a sentence if the server ends by itself. `says` is a sentence about the server, to be printed.
  * @typedef {{ url: string, says: string, pid: number, exited: Promise<string>, stop(): Promise<void> }} StoreServer
  */
 
 /**
- * Resolves to the sentence when the server ends and nothing has asked it to.
+ * Resolves to the sentence if the server ends without having been asked to.
  * @param {Promise<unknown>} ended
  * @param {() => boolean} isStopping
  * @param {string} sentence

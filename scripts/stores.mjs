@@ -1,4 +1,4 @@
-// Postgres and Redis together: the given ones where the environment names them, embedded ones otherwise.
+// Opens Postgres and Redis: the stores that the environment names, and otherwise embedded ones.
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "./failure.mjs";
@@ -8,22 +8,20 @@ import { openRedis } from "./redis.mjs";
 import { Refusal, say } from "./voice.mjs";
 
 /**
- * `failed` resolves to a sentence when one of ours ends by itself. `close` stops ours, Redis before Postgres. `pids` is
- * for people.
+ * `failed` resolves to a sentence if an embedded store ends by itself. `close` stops the embedded stores, Redis before
+ * Postgres. `pids` is only for people to read.
  * @typedef {{
  *   databaseUrl: string, redisUrl: string, failed: Promise<string>, close(): Promise<void>,
- *   pids: { launcher: number, postgres: number | undefined, redis: number | undefined },
- * }} Stores
+ *   pids: { launcher: number, postgres: number | undefined, redis: number | undefined }, }} Stores
  */
 
 /**
- * Opens both at once. `postgres` and `redis` answer what openPostgres and openRedis take; neither is called where
- * `given` names a store to use instead.
+ * Opens both at once. `postgres` and `redis` return the arguments of openPostgres and openRedis. They are not called if
+ * `given` names the store.
  * @param {{
  *   given: { databaseUrl: string | undefined, redisUrl: string | undefined },
  *   postgres: () => Promise<Parameters<typeof openPostgres>[0]>,
- *   redis: () => Promise<Parameters<typeof openRedis>[0]>,
- * }} wanted
+ *   redis: () => Promise<Parameters<typeof openRedis>[0]>, }} wanted
  * @returns {Promise<Stores>}
  */
 export async function openStores({ given, postgres, redis }) {
@@ -60,7 +58,7 @@ function urlOf(server) {
 }
 
 /**
- * Tells `tain` commands where the stores of the running instance are. The file holds passwords.
+ * Writes the addresses of the running instance's stores to a file for `tain` commands. The file holds passwords.
  * @param {string} home
  * @param {Stores} stores
  */

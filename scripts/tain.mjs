@@ -12,7 +12,7 @@ import { watchForStop } from "./stopping.mjs";
 
 /** @param {string[]} args */
 export async function tain(args) {
-  // Who has read `npm start` somewhere types `tain start`.
+  // People who know `npm start` type `tain start`.
   if (args[0] === "start") args = ["up", ...args.slice(1)];
   if (args[0] === "up" && !needsNoStores(args)) return await start(args.slice(1));
   readSettingsFile();
@@ -34,7 +34,7 @@ export async function tain(args) {
     const { databaseUrl, redisUrl } = running;
     return await run({ DATABASE_URL: DATABASE_URL || databaseUrl, REDIS_URL: REDIS_URL || redisUrl, TAIN_HOME: home });
   }
-  // What is mistyped is refused before stores are started for it.
+  // Mistyped commands are refused before any store is started.
   const misread = await run({ TAIN_PARSE_ONLY: "1" });
   if (misread !== 0) return misread;
   const lock = await lockHome(home, `tain ${args[0]}`);
@@ -51,7 +51,7 @@ export async function tain(args) {
 }
 
 /**
- * These touch no store, and so are no reason to start any.
+ * Whether the command uses no store, so that none has to be started.
  * @param {string[]} args
  */
 function needsNoStores([command, ...args]) {

@@ -1,4 +1,4 @@
-// Where files go that do not outlive a run.
+// Directories for files that are deleted after a run.
 import { existsSync } from "node:fs";
 import { realpath, statfs } from "node:fs/promises";
 import { freemem, tmpdir } from "node:os";
@@ -29,11 +29,13 @@ export async function everyTemporaryDirectory() {
   return [...(await temporaryDirectories({ onDisk: true })), ...(existsSync(IN_MEMORY) ? [IN_MEMORY] : [])];
 }
 
-/** A container may be given less memory than its machine has, and a small /dev/shm. */
+/**
+ * Whether /dev/shm and the memory have room. A container may have less memory than its machine, and a small /dev/shm.
+ */
 async function hasRoom() {
   if (!existsSync(IN_MEMORY)) return false;
   const { bavail, bsize } = await statfs(IN_MEMORY);
-  // Node 20 does not tell yet what a container may use.
+  // In Node 20, this function for a container's limit may be missing.
   const free = process.availableMemory?.() ?? freemem();
   return Math.min(bavail * bsize, free) >= ROOM_BYTES;
 }

@@ -49,13 +49,14 @@ export async function openThrowAwayStores(signalToStop, { durable = false } = {}
   }
 }
 
-/** Ends and removes what a killed run has left: no later run adopts a throw-away server. */
+/** Ends the servers that a killed run has left, and removes their files. No later run would use them. */
 async function removeLeftovers() {
   for (const place of await everyTemporaryDirectory()) {
     for (const name of await readdir(place)) {
       if (!name.startsWith(PREFIX)) continue;
       const state = join(place, name);
-      const owner = await readIfThere(join(state, "owner.json")).catch(() => undefined); // Another user's.
+      // The file of another user cannot be read.
+      const owner = await readIfThere(join(state, "owner.json")).catch(() => undefined);
       if (owner === undefined || (await stat(state)).uid !== process.getuid?.() || (await isAlive(JSON.parse(owner))))
         continue;
       const postmaster = await findPostmaster(join(state, "postgres"));

@@ -1,6 +1,6 @@
-// What the launcher says. All of it goes to stderr: stdout belongs to the program that it starts.
+// The launcher's messages. They go to stderr, because stdout belongs to the program that it starts.
 
-/** A reason not to go on, for the person who started us to act on. Shown as its sentence alone, without a stack. */
+/** A reason not to go on, which a person can do something about. It is printed without a stack. */
 export class Refusal extends Error {
   /** @override */
   name = "Refusal";

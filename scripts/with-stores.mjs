@@ -10,10 +10,13 @@ import { watchForStop } from "./stopping.mjs";
 import { openThrowAwayStores } from "./throw-away.mjs";
 import { Refusal, say } from "./voice.mjs";
 
-/** What tests store fits, and tests that have a Postgres of their own start it often. */
+/** Tests store little, and some start a Postgres often, so that a large buffer would only cost time. */
 const SMALL_STORES = { TAIN_POSTGRES_BUFFERS: "128MB" };
 
-/** What `npm test` runs when it is told nothing: all but what takes too long for every change (test/tiers.ts). */
+/**
+ * The projects that `npm test` runs without arguments: all tests except those that take too long for every change
+ * (test/tiers.ts).
+ */
 const EACH_TIME = ["--project", "quick", "--project", "others"];
 
 /**
@@ -29,7 +32,7 @@ export async function test(args) {
 export async function bench(args) {
   if (!existsSync(join(CHECKOUT, "bench", "main.ts")))
     throw new Refusal("There are no benchmarks here: bench/main.ts does not exist");
-  // What is measured must cost what it costs: a commit waits for the disk.
+  // Benchmarks must measure real costs, so a commit waits for the disk.
   return await runWithStores("bench/main.ts", args, { durable: true });
 }
 
@@ -78,7 +81,7 @@ async function runWithoutStores(program, args) {
 }
 
 /**
- * What the person's own instance uses must not leak into tests.
+ * The environment without the settings of the person's own instance, so that tests do not use them.
  * @param {NodeJS.ProcessEnv} environment
  */
 function withoutOwnInstance(environment) {

@@ -22,9 +22,9 @@ export function openCommandsWorker(ctx: WorkerContext): Worker<CommandJob> {
     // Loaded only when needed: the commands are fifty modules, and most workers never run one.
     const { runAsked } = await import("../src/cli/asked.ts");
     const teller = new ProgressReporter(ctx, id);
-    const told = await runAsked(ctx, asked, { signal, tell: (so) => teller.report(so) });
-    await teller.end(told);
-    ctx.log.info({ command: asked.name, code: told.code }, "An operator's command has ended");
+    const report = await runAsked(ctx, asked, { signal, tell: (so) => teller.report(so) });
+    await teller.end(report);
+    ctx.log.info({ command: asked.name, code: report.code }, "An operator's command has ended");
   });
 }
 
@@ -41,8 +41,8 @@ class ProgressReporter {
     this.#id = id;
   }
 
-  report(told: CommandReport): void {
-    this.#newest = told;
+  report(newest: CommandReport): void {
+    this.#newest = newest;
     this.#timer ??= setTimeout(() => this.#send(), TELL_MS);
   }
 
@@ -50,11 +50,11 @@ class ProgressReporter {
    * Never throws: an error would make the queue run the ended command once more. If the report is lost, the page says
    * that the outcome is unknown.
    */
-  async end(told: CommandReport): Promise<void> {
+  async end(report: CommandReport): Promise<void> {
     if (this.#timer) clearTimeout(this.#timer);
     await this.#telling;
     try {
-      await reportCommand(this.#ctx, this.#id, told);
+      await reportCommand(this.#ctx, this.#id, report);
     } catch (error) {
       this.#ctx.log.warn({ err: error }, "It could not be told what came of a command");
     }
@@ -62,10 +62,10 @@ class ProgressReporter {
 
   #send(): void {
     this.#timer = null;
-    const told = this.#newest;
-    if (!told) return;
+    const newest = this.#newest;
+    if (!newest) return;
     this.#telling = this.#telling
-      .then(() => reportCommand(this.#ctx, this.#id, { ...told, document: null }))
+      .then(() => reportCommand(this.#ctx, this.#id, { ...newest, document: null }))
       .catch((error: unknown) => {
         this.#ctx.log[levelOf(error, "debug")]({ err: error }, "It could not be told how a command comes along");
       });

@@ -1,7 +1,7 @@
 import type { Context } from "../../src/context.ts";
 import { enqueueBackfill } from "../../src/queues/queues.ts";
 import { restartBackfill } from "../../src/sync/backfill/backfill.ts";
-import { FOLLOWED_EVENTS } from "../../src/sync/following/hook-subscriptions.ts";
+import { HOOK_EVENTS } from "../../src/sync/following/hook-subscriptions.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { waitFor } from "../history.ts";
@@ -49,7 +49,7 @@ export async function mirrorOne(ctx: Context, webhooks: string, fullName: string
   await addSelections(ctx, [fullName]);
   await resolveSelections(ctx);
   const secret = ctx.config.webhookSecrets[0] as string;
-  await ensureRepositoryHook(ctx.upstream, { fullName, url: webhooks, secret, events: FOLLOWED_EVENTS });
+  await ensureRepositoryHook(ctx.upstream, { fullName, url: webhooks, secret, events: HOOK_EVENTS });
 }
 
 /** Waits until no repository is being copied. */

@@ -13,7 +13,7 @@ interface Described {
 
 const described: readonly Described[] = Object.values(SETTINGS);
 
-/** The files that say what can be set, by their path below the repository's root. Pure. */
+/** The texts of the files that list the settings, by their path in the repository. Pure. */
 export function configurationDocs(): Record<string, string> {
   return { ".env.example": envExample(), "docs/configuration.md": configurationPage() };
 }
@@ -21,7 +21,8 @@ export function configurationDocs(): Record<string, string> {
 function envExample(): string {
   const lines = described.map((setting) => {
     const about = wrapped(setting.about.replaceAll("`", ""), 116).map((line) => `# ${line}`);
-    // What has a default or may be absent stands as a comment, so that a copy of this file changes nothing.
+    // A setting with a default, or one that may be absent, is commented out, so that a copy of this file changes
+    // nothing.
     const assignment = setting.required ? `${setting.name}=` : `# ${setting.name}=${setting.default ?? ""}`;
     return [...about, assignment].join("\n");
   });

@@ -3,7 +3,9 @@ import { stripTypeScriptTypes } from "node:module";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** What the npm package runs: `tain`, the processes that `tain up` starts, and the demonstration's upstream. */
+/**
+ * The entry files of the npm package: `tain`, the processes that `tain up` starts, and the demonstration's upstream.
+ */
 const ENTRIES = [
   "src/cli/main.ts",
   "src/web.ts",
@@ -13,7 +15,7 @@ const ENTRIES = [
   "src/simulator/main.ts",
 ];
 
-/** Read by names that are made at run time; and whose work one of the files is. */
+/** Files that no import names: the program makes their names at run time. And the licence of one of the files. */
 const MORE = ["db/migrations", "db/roles", "src/api/description/published.LICENSE", "src/operator/browser"];
 
 const CHECKOUT = fileURLToPath(new URL("../../", import.meta.url));
@@ -29,7 +31,7 @@ export interface Emitted {
   packages: string[];
 }
 
-/** Everything that the entries reach: modules without their types, and the files that these read. */
+/** All files that the entries need: modules, with their types removed, and the other files that these modules read. */
 export async function emitted(): Promise<Emitted[]> {
   const files = new Map<string, Emitted>();
   for (const waiting = [...ENTRIES]; waiting.length > 0; ) {
@@ -39,7 +41,8 @@ export async function emitted(): Promise<Emitted[]> {
       files.set(path, { path, text: null, packages: [] });
       continue;
     }
-    // Types become blanks: lines and columns stay, so that a stack trace fits the sources without a map.
+    // Types are replaced by blanks. Lines and columns stay the same, so stack traces match the sources without a source
+    // map.
     const stripped = stripTypeScriptTypes(await readFile(join(CHECKOUT, path), "utf8"));
     const found = [...stripped.matchAll(REFERENCE)].map(([, name = ""]) => posix.join(posix.dirname(path), name));
     for (const each of found) if (await isFile(each)) waiting.push(each);
@@ -59,7 +62,7 @@ async function isFile(path: string): Promise<boolean> {
   );
 }
 
-/** Writes it all to a directory, which is emptied before. */
+/** Writes these files to a directory, which is emptied first. */
 export async function emit(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true });
   for (const { path, text } of await emitted()) {

@@ -3,8 +3,8 @@ import { createRequire } from "node:module";
 import { type Published, wholePath } from "../../src/api/description/published.ts";
 import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
 
-// Writes `published.json`: what the service publishes of the operations that we serve, and nothing else of its 12 MB,
-// as OpenAPI 3.1. Run it after a route was added, or @octokit/openapi was updated:
+// Writes `published.json`: the service's published description of the operations that we serve, as OpenAPI 3.1. The
+// rest of its 12 MB is left out. Run it after a route was added, or @octokit/openapi was updated:
 //   node scripts/generate/published.ts
 
 // biome-ignore lint/suspicious/noExplicitAny: a foreign document is walked without a type of its own.
@@ -13,8 +13,8 @@ type Json = any;
 const COMPONENTS = ["schemas", "parameters", "responses", "headers"] as const;
 
 /**
- * What operations are described by. Their prose speaks of the service's own tokens and plans; `externalDocs` leads to
- * it.
+ * The keys of an operation that are kept. Its `description` is left out, since it speaks of the service's own tokens
+ * and plans; `externalDocs` links to it.
  */
 const KEPT = ["summary", "operationId", "tags", "externalDocs", "parameters", "requestBody", "responses"];
 
@@ -53,7 +53,7 @@ export function extractPublished(): Published {
   for (const served of REST_OPERATIONS) {
     const method = served.route.method.toLowerCase();
     const ours = wholePath(served);
-    // A second address of the same operation is published under the first one only.
+    // If we serve an operation under two addresses, the service publishes only the first.
     const path = byForm.get(`${method} ${formOf(ours)}`) ?? byDocs.get(`${method} ${served.route.docs}`);
     if (path === undefined) {
       unknown.push(`${served.route.method} ${ours}`);
@@ -92,7 +92,7 @@ function formOf(path: string): string {
   return path.replace(/\{\w+\}|:\w+/g, "{}");
 }
 
-/** Every component that is referred to, directly or by another, by name. */
+/** Every component that is referred to, directly or through another component, by name. */
 function referenced(root: unknown, components: Json): Published["components"] {
   const found: Published["components"] = { schemas: {}, parameters: {}, responses: {}, headers: {} };
   const visit = (value: unknown): void => {
@@ -111,8 +111,8 @@ function referenced(root: unknown, components: Json): Published["components"] {
 }
 
 /**
- * Without examples and without what is the service's own tools', and in 3.1's words: there a type says that null is
- * one.
+ * Converts a schema to OpenAPI 3.1, where `null` is one of a value's types. Leaves out examples and the keys for the
+ * service's own tools.
  */
 function plain(value: Json): Json {
   if (Array.isArray(value)) return value.map(plain);
@@ -120,7 +120,7 @@ function plain(value: Json): Json {
   const kept: Json = {};
   for (const [key, inner] of Object.entries<Json>(value)) {
     if (key === "properties") {
-      // Here keys are names, and one may be called `example`.
+      // The keys of `properties` are field names, and a field may be called `example`.
       kept.properties = Object.fromEntries(Object.entries(inner).map(([name, schema]) => [name, plain(schema)]));
     } else if (key === "enum" || key === "default" || key === "required") kept[key] = inner;
     else if (key === "content") kept.content = plain(contentOf(inner));
@@ -129,7 +129,7 @@ function plain(value: Json): Json {
   return value.nullable === true ? orNull(kept) : kept;
 }
 
-/** Errors of one operation are published for SCIM too, which is no part of this dialect. */
+/** The errors of one operation are also described for SCIM, which Tain does not serve. */
 function contentOf(content: Json): Json {
   return Object.fromEntries(Object.entries(content).filter(([type]) => type !== "application/scim+json"));
 }
@@ -145,7 +145,9 @@ function orNull(schema: Json): Json {
     : { ...(description ? { description } : {}), anyOf: [rest, { type: "null" }] };
 }
 
-/** The file as it is stored: an operation or a component a line, so that what changes can be seen. */
+/**
+ * The text of the file. Each operation and component is on a line of its own, so that a diff shows which one changed.
+ */
 export function publishedText({ source, operations, components }: Published): string {
   const lines = (entries: object) =>
     Object.entries(entries)

@@ -20,7 +20,7 @@ interface Description {
 export function extractServiceRoutes(): { source: string; routes: Record<string, string> } {
   const resolve = createRequire(import.meta.url).resolve;
   const folder = resolve("@octokit/openapi/package.json").replace(/package\.json$/, "");
-  // No type can say what stands in a file: these are its documented shapes.
+  // The documented shapes of these files. TypeScript cannot check a file's contents.
   const { version } = JSON.parse(readFileSync(`${folder}package.json`, "utf8")) as { version: string };
   const all = JSON.parse(readFileSync(`${folder}generated/api.github.com.json`, "utf8")) as Description;
   const routes: Record<string, string> = {};
@@ -30,7 +30,7 @@ export function extractServiceRoutes(): { source: string; routes: Record<string,
       .map((one) => (one.$ref ? all.components.parameters[one.$ref.replace(/.*\//, "")] : one));
     const isLong = (name: string) => parameters.some((one) => one?.name === name && one["x-multi-segment"]);
     const form = path.replace(/\{(\w+)\}/g, (_whole, name: string) => (isLong(name) ? "**" : "*"));
-    // Where a segment has two names, the whole of it is published beside it.
+    // Skips paths with two names in one segment: the same path with one name for the whole segment is published too.
     if (/[^/*]\*|\*[^/*]/.test(form)) continue;
     const methods = [...(routes[form]?.split(" ") ?? []), ...Object.keys(operations).map((one) => one.toUpperCase())];
     routes[form] = [...new Set(methods)].join(" ");

@@ -19,7 +19,7 @@ interface Tally {
   };
   count: number;
   /** The part of `count` that was added to the Prometheus counters already. The next scrape adds the rest. */
-  told: number;
+  added: number;
 }
 
 /** What is known so far of one request, for its labels. */
@@ -98,8 +98,8 @@ export class ApiMeter {
     metrics.beforeScrape(() => {
       for (const tally of this.#tallies.values()) {
         const { agent, ...labels } = tally.labels;
-        const since = tally.count - tally.told;
-        tally.told = tally.count;
+        const since = tally.count - tally.added;
+        tally.added = tally.count;
         requests.inc(labels, since);
         programs.inc({ agent, caller: labels.caller, source: labels.source }, since);
       }
@@ -176,7 +176,7 @@ export class ApiMeter {
     if (known) return known;
     if (this.#tallies.size >= MOST_TALLIES && agent !== "other")
       return this.#tally({ route, method, agent: "other", caller, source, startedAt: 0 }, status);
-    const made = { labels: { route, method, status, caller, source, agent }, count: 0, told: 0 };
+    const made = { labels: { route, method, status, caller, source, agent }, count: 0, added: 0 };
     this.#tallies.set(key, made);
     return made;
   }

@@ -1,4 +1,4 @@
-import type { ReplicaStanding } from "../../db/replica.ts";
+import type { ReplicaState } from "../../db/replica.ts";
 import { Replicas } from "../../db/replicas.ts";
 import type { Context } from "../context.ts";
 import { StandingsReader } from "../mirror/unchanged/unchanged.ts";
@@ -36,7 +36,7 @@ export function openReplicas(
   });
   metrics.watchPool("replicas", replicas);
   metrics.beforeScrape(() => {
-    for (const { name, leftOut, bytesBehind } of replicas.standings()) {
+    for (const { name, leftOut, bytesBehind } of replicas.states()) {
       isRead.set({ replica: name }, leftOut === null ? 1 : 0);
       if (bytesBehind !== null) behind.set({ replica: name }, bytesBehind);
     }
@@ -45,7 +45,7 @@ export function openReplicas(
 }
 
 /** How the replicas stand, for a process that reads nothing from them. Each is tried once. */
-export async function askReplicas({ config, random }: Pick<Context, "config" | "random">): Promise<ReplicaStanding[]> {
+export async function askReplicas({ config, random }: Pick<Context, "config" | "random">): Promise<ReplicaState[]> {
   if (config.databaseReplicaUrls.length === 0) return [];
   await using standings = new StandingsReader(config);
   const replicas = new Replicas(config.databaseReplicaUrls, {
@@ -59,7 +59,7 @@ export async function askReplicas({ config, random }: Pick<Context, "config" | "
     answered: () => {},
   });
   await replicas.tried();
-  const found = replicas.standings();
+  const found = replicas.states();
   await replicas.close();
   return found;
 }

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { openDatabase } from "../../db/database.ts";
-import type { ReplicaStanding } from "../../db/replica.ts";
+import type { ReplicaState } from "../../db/replica.ts";
 import type { Context } from "../context.ts";
 import { LogEnd } from "../events/log-end.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -52,7 +52,7 @@ export interface Api {
   /** Counts those who fail to log in, by their address. */
   logins: Pick<Logins, "own">;
   /** How the replicas stand that reads go to. */
-  replicas: () => ReplicaStanding[];
+  replicas: () => ReplicaState[];
   /** Ends the streams. An open stream would keep the server from closing until its caller leaves. */
   stop(): Promise<void>;
   /** Gives callers' leased quota back, and closes connections. No request may be under way. */
@@ -126,7 +126,7 @@ export function openApi(
     failure: (error, path) => failureReply({ ...ctx, requestIds }, error, path),
     adapt: corsRule(ctx.config.corsOrigins),
     logins: callers.logins,
-    replicas: () => replicas?.standings() ?? [],
+    replicas: () => replicas?.states() ?? [],
     stop: () => announcements[Symbol.asyncDispose](),
     async close() {
       await edge?.close();

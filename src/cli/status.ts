@@ -83,7 +83,7 @@ function repositoriesText(repositories: readonly RepositoryStatus[], paces: Read
           : `${progress.percent} %`;
     return [
       `${owner}/${name}`,
-      // A wish that has led to nothing yet is not being copied.
+      // A selection that has led to no repository yet is not being copied.
       progress === null && problem !== null && state === "backfilling"
         ? styled("yellow", "waiting")
         : styled(COLOURS[state], state),

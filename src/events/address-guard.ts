@@ -4,15 +4,15 @@ import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import type { AllowedTargets } from "../config/values.ts";
 
-/** The address of a target is one to which nothing may be sent. The message tells the target's owner why. */
+/** Nothing may be sent to this address of a target. The message gives the target's owner the reason. */
 export class TargetRefusedError extends Error {
   override name = "TargetRefusedError";
 }
 
-/** Ports on which the public offers HTTP. Any other may be a database, a mail server or a printer. */
+/** Usual ports of public HTTP servers. Behind any other port may be a database, a mail server or a printer. */
 const PORTS: ReadonlySet<string> = new Set(["", "80", "443", "8080", "8443"]);
 
-/** The part of IPv6 that is given out to the public; all else is local, reserved, or leads to an IPv4 address. */
+/** The public part of IPv6. All other addresses are local, reserved, or stand for an IPv4 address. */
 const GLOBAL_V6 = ipaddr.IPv6.parseCIDR("2000::/3");
 
 /** Whether an address belongs to a host of the public Internet. Pure. */
@@ -72,8 +72,8 @@ async function resolvePublicly(name: string): Promise<LookupAddress[]> {
 type LookupCallback = (error: Error | null, addresses: LookupAddress[] | string, family?: number) => void;
 
 /**
- * Checks the address at each connect, since a name may lead elsewhere than before. A name that an operator allowed is
- * looked up as the machine does it, with its own list of hosts.
+ * Checks the address at each connect, since a name may lead to another address than before. A name that the operator
+ * allowed is looked up by the system, which also knows the machine's own list of hosts.
  */
 export function guardedLookup(allowed: AllowedTargets, resolve: Resolve = resolvePublicly) {
   return (name: string, options: LookupOptions, found: LookupCallback): void => {

@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { holdFrom } from "./cursors.ts";
 
 /**
- * A request that somebody asked for: a ping, a test or a redelivery. It is tried once. It is tried again only if its
+ * A request that a person or client asked for: a ping, a test or a redelivery. It is tried once, and again only if the
  * process was killed before it noted the outcome.
  */
 export interface Ask {
@@ -17,7 +17,7 @@ export interface Ask {
   /** Null: the delivery has the payload. */
   payload: Buffer | null;
   redelivery: boolean;
-  /** Whether the mirror made the delivery itself, of a change that no webhook told. */
+  /** Whether the mirror made the delivery itself, of a change that no webhook reported. */
   isMade: boolean;
   /** Other turns may take the ask from then on. */
   heldUntil: Date;

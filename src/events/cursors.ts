@@ -9,7 +9,7 @@ export interface NextEvent {
   guid: string;
   event: string;
   action: string | null;
-  /** Whether the mirror made the event, of a change that no webhook told. */
+  /** Whether the mirror made the event, of a change that no webhook reported. */
   isMade: boolean;
 }
 
@@ -94,7 +94,7 @@ function heldIf(isLeft: Sql, now: Date): Sql {
     held_by = case when ${isLeft} then held_by end`;
 }
 
-/** Whether a step has told the last event of a repository, and so given the cursor back. Pure. */
+/** Whether a step has dealt with the last event of a repository, and so given the cursor back. Pure. */
 export function isAllTold({ doneId, wantedId }: HeldCursor): boolean {
   return doneId >= wantedId;
 }

@@ -4,8 +4,8 @@ import { sql } from "../../db/sql.ts";
 import { PLACING } from "./log.ts";
 
 /**
- * How long to wait before looking again at transactions that give out places: at first, and at most. They end within
- * ms.
+ * The first and the longest wait before looking again at transactions that give out places. Such transactions end
+ * within milliseconds.
  */
 const FIRST_WAIT_MS = 2;
 const LONGEST_WAIT_MS = 200;
@@ -38,8 +38,7 @@ export class LogEnd {
   }
 
   /**
-   * The end, not older than this question. Questions during a look share the next look. @throws whatever Postgres
-   * refuses
+   * The end of the log at some moment after this call. Calls during a look share the next look. @throws Postgres' error
    */
   now(): Promise<FoundEnd> {
     if (!this.#asking) return this.#begin();

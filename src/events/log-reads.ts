@@ -11,7 +11,7 @@ export interface LoggedEvent {
   event: string;
   action: string | null;
   receivedAt: Date;
-  /** Whether the mirror made the event, of a change that no webhook told. */
+  /** Whether the mirror made the event, of a change that no webhook reported. */
   isMade: boolean;
 }
 

@@ -6,7 +6,7 @@ import { reasonOf } from "../failure.ts";
 import { enqueueTargets, enqueueTask, QueueUnavailableError } from "../queues/queues.ts";
 import { dueTargets } from "./cursors.ts";
 
-/** A delivery that is settled in the same transaction, and what it concerns. */
+/** A delivery that is settled in the same transaction, with the repository, owner and issue that it concerns. */
 export interface Told {
   deliveryId: string;
   /** Null: no repository. */
@@ -31,10 +31,10 @@ export const PLACING = 7_241_949;
 
 /**
  * Writes settled deliveries into the ordered log, and answers the targets to wake after the commit. Readers ask
- * Postgres for revisions, so a read that begins after the commit shows what the event tells.
+ * Postgres for revisions, so a read that begins after the commit shows the event's change.
  *
- * It takes a lock per repository until the commit, so that a cursor that has passed a place never misses an earlier
- * one. Call it last: then writers of one repository wait for each other only there.
+ * This locks each repository until the commit, so that no event gets a place that a cursor has already passed. Call it
+ * last in a transaction: then writers of one repository wait for each other only briefly.
  */
 export async function recordEvents(tx: Transaction, told: readonly Told[]): Promise<number[]> {
   const repositoryIds = told.map(({ repositoryId }) => repositoryId ?? NO_REPOSITORY);
@@ -90,7 +90,7 @@ const IS_READY = sql`e.id is null and not exists (
     and coalesce(p.repository_id, ${NO_REPOSITORY}) = e.repository_id
     and (p.received_at, p.id) < (e.received_at, e.delivery_id))`;
 
-/** In one order, so that two transactions with the same repositories never wait for each other in a circle. */
+/** Locks in one order, so that two transactions with the same repositories do not deadlock. */
 async function lock(tx: Transaction, repositoryIds: readonly number[]): Promise<void> {
   await tx.prepared(sql`select pg_advisory_xact_lock_shared(${PLACING}), pg_advisory_xact_lock(key) from (
     select distinct hashtextextended('tain events ' || id, 0) as key

@@ -106,7 +106,7 @@ async function openAgents(lookup: ReturnType<typeof guardedLookup>): Promise<Age
   return { checked: open(true), unchecked: open(false) };
 }
 
-/** The status already tells the outcome, so a body that breaks off changes nothing. */
+/** The status decides the outcome, so a body that breaks off changes nothing. */
 async function beginningOf(body: Dispatcher.ResponseData["body"]): Promise<string | null> {
   const parts: Buffer[] = [];
   let length = 0;

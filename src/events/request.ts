@@ -4,14 +4,14 @@ import type { Config } from "../config.ts";
 import { VERSION } from "../version.ts";
 import type { Target } from "./target.ts";
 
-/** What every request to a target carries. */
+/** The contents of a request to a target. */
 export interface Message {
   event: string;
   /** Upstream's GUID, the same in each attempt. */
   guid: string;
   /** The event's place in the ordered log; null: it is not in the log. */
   eventId: number | null;
-  /** Whether the mirror made the event, of a change that no webhook told. */
+  /** Whether the mirror made the event, of a change that no webhook reported. */
   isMade: boolean;
   /**
    * The JSON document, byte for byte as upstream sent it. Only the mirror's addresses and an installation may be put
@@ -27,7 +27,7 @@ export interface TargetRequest {
 
 const TYPES = { json: "application/json", form: "application/x-www-form-urlencoded" };
 
-/** The request that tells a target of something, as the service sends it (its documentation: "Delivery headers"). */
+/** The request to a target, with the headers that the service sends (its documentation: "Delivery headers"). */
 export async function requestTo(
   { config }: { config: Pick<Config, "upstreamUrl"> },
   target: Pick<Target, "id" | "scope" | "contentType" | "rewriteTo" | "installationId">,

@@ -4,8 +4,8 @@ import { faultOf } from "./address-guard.ts";
 import { lastSent } from "./sent.ts";
 import { listTargets, SealedSecretError, secretOf, type Target } from "./target.ts";
 
-/** A target, what came of its last request, and what is wrong with it. */
-export interface StandingTarget {
+/** A target, with the outcome of its last request and its problem. */
+export interface ListedTarget {
   id: number;
   /** What the target hears about: a name, or `everything`. */
   for: string;
@@ -15,12 +15,12 @@ export interface StandingTarget {
   state: "on" | "off" | "disabled";
   lastStatus: string | null;
   waiting: Backlog | null;
-  /** In words. */
+  /** The target's problem in words. Null: none. */
   problem: string | null;
 }
 
 /** All targets, the oldest first. */
-export async function targetsAsTheyStand(ctx: Pick<Context, "db" | "config">): Promise<StandingTarget[]> {
+export async function targetsAsTheyStand(ctx: Pick<Context, "db" | "config">): Promise<ListedTarget[]> {
   const found = await listTargets(ctx);
   const last = await lastSent(
     ctx,
@@ -28,7 +28,7 @@ export async function targetsAsTheyStand(ctx: Pick<Context, "db" | "config">): P
   );
   const waiting = await waitingFor(ctx);
   const names = await namesOf(ctx, found);
-  const listed: StandingTarget[] = [];
+  const listed: ListedTarget[] = [];
   for (const target of found) {
     const { id, url, events, madeBy, active, disabledAt } = target;
     const lastStatus = last.get(id)?.status ?? null;

@@ -3,7 +3,7 @@ import { seal, sealingKey, unseal } from "../config/sealing.ts";
 import type { Context } from "../context.ts";
 import { forgetCursors } from "./cursors.ts";
 
-/** What a target hears about, by upstream's id. */
+/** Whose events a target is sent: a repository, an account or everything, by upstream's id. */
 export interface Scope {
   kind: "repository" | "organization" | "everything";
   /** 0 for everything. */
@@ -31,7 +31,7 @@ export interface Target extends Omit<TargetConfig, "secret"> {
   madeBy: "api" | "operator";
   /** The installation that each payload names, so that the App behind the target can get its token. Null: none. */
   installationId: number | null;
-  /** Encrypted; null: it has none. */
+  /** The encrypted secret. Null: requests are not signed. */
   sealedSecret: Buffer | null;
   createdAt: Date;
   updatedAt: Date;
@@ -93,8 +93,8 @@ export async function createTarget(
 }
 
 /**
- * Changes the given settings alone. A disabled target that is enabled gets the events that have waited. After a pause
- * by its owner, no events have waited. Null: there is no such target.
+ * Changes only the given settings. A target that was disabled by failures gets the waiting events once it is enabled. A
+ * target that its owner paused gets no events of the pause. Null: there is no such target.
  */
 export async function changeTarget(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,

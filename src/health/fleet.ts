@@ -34,17 +34,17 @@ interface WaitingRow {
 
 const UNTOLD_MS = 3_600_000;
 
-/** Gauges of one store, and how to set them. */
+/** The gauges whose values come from one store. */
 interface Figures {
-  /** Takes out figures of what is gone, such as a state that no repository is in. */
+  /** Removes old values, such as the count of a state that no repository is in any more. */
   reset(): void;
   /** @throws whatever the store answers instead */
   read(): Promise<void>;
 }
 
 /**
- * Adds what the stores say of the whole mirror. Each web process tells the same, so a dashboard takes the largest.
- * While a store is away, its figures are left out, and `tain_store_up` says which it is.
+ * Adds metrics about the whole mirror, read from the stores. Each web process reports the same values, so a dashboard
+ * takes their maximum. While a store is away, its values are left out, and `tain_store_up` names it.
  */
 export function watchFleet(ctx: FleetContext, quota: () => Promise<QuotaReport[]>): void {
   const { metrics, log } = ctx;
@@ -74,7 +74,7 @@ export function watchFleet(ctx: FleetContext, quota: () => Promise<QuotaReport[]
   });
 }
 
-/** What Postgres holds. */
+/** The metrics about Postgres' contents. */
 function mirrorFigures({ metrics, clock, db }: Pick<FleetContext, "metrics" | "clock" | "db">): Figures {
   const gauges = mirrorGauges(metrics);
   const read = async () => {
@@ -188,12 +188,12 @@ function setWaiting(gauges: MirrorGauges, waiting: WaitingRow, now: Date): void 
   gauges.unsentAge.set(secondsSince(waiting.oldestUnsent, now));
 }
 
-/** Null, which stands for nothing that waits, is no time at all. */
+/** Null means that nothing waits, and counts as zero seconds. */
 function secondsSince(at: Date | null, now: Date): number {
   return at === null ? 0 : Math.max(0, (now.getTime() - at.getTime()) / 1_000);
 }
 
-/** What waits in Redis. */
+/** The metrics about queues in Redis. */
 function queueFigures(ctx: Pick<FleetContext, "metrics" | "queues" | "redis">): Figures {
   const jobs = ctx.metrics.gauge("tain_queue_jobs", "Jobs in a queue.", ["queue", "state"]);
   const read = async () => {
@@ -203,7 +203,7 @@ function queueFigures(ctx: Pick<FleetContext, "metrics" | "queues" | "redis">): 
   return { reset: () => jobs.reset(), read };
 }
 
-/** What upstream allows each credential. */
+/** The metrics about each credential's quota. */
 function quotaFigures({ metrics }: Pick<FleetContext, "metrics">, quota: () => Promise<QuotaReport[]>): Figures {
   const labels = ["credential", "bucket"] as const;
   const limit = metrics.gauge("tain_quota_limit", "What upstream allows in a window.", labels);

@@ -7,8 +7,9 @@ const WINDOW_MS = 3_600_000;
 const MOST_WINDOWS = 10_000;
 
 /**
- * When the work will be done at its present pace, the waits for quota included. It counts one REST request a page, and
- * takes each token to be ours alone. Null while nothing moves, or while no answer has told the quota yet. Pure.
+ * When the work will be done at its present pace, the waits for quota included. It counts one REST request for each
+ * page, and assumes that nobody else uses our tokens. Null while nothing moves, or before any answer has shown the
+ * quota. Pure.
  * @param now milliseconds by our clock
  */
 export function forecast({ requests, perSecond }: Work, quota: readonly QuotaReport[], now: number): Forecast | null {

@@ -6,7 +6,7 @@ import { isOperator } from "./operator.ts";
 
 type MetricsContext = Pick<Context, "config" | "metrics" | "log">;
 
-/** `/-/metrics`, for those who show the operator's token. @param otherwise what others get */
+/** `/-/metrics`, for requests with the operator's token. @param otherwise answers all other requests */
 export function metricsRoute({ config, metrics }: MetricsContext, otherwise: Route["handle"]): Route {
   return {
     method: "GET",
@@ -20,8 +20,8 @@ export function metricsRoute({ config, metrics }: MetricsContext, otherwise: Rou
 }
 
 /**
- * Serves `/-/live` and `/-/metrics` of a process that serves nothing else, where METRICS_PORT names a port; until
- * `resources` end.
+ * If METRICS_PORT is set, serves `/-/live` and `/-/metrics` for a process without other HTTP routes, until `resources`
+ * close.
  */
 export async function serveMetrics(ctx: MetricsContext, resources: AsyncDisposableStack): Promise<void> {
   const { config, log } = ctx;

@@ -5,7 +5,10 @@ import { AddressList } from "../http/proxies.ts";
 const LOOPBACK = new AddressList(["loopback"]);
 const NEAR = new AddressList(["loopback", "linklocal", "uniquelocal"]);
 
-/** What is sent where others on the way can read it, in words; nothing for this machine and private networks. Pure. */
+/**
+ * Warnings about unencrypted connections that others on the way can read. This machine and private networks need none.
+ * Pure.
+ */
 export function plainTextWarnings({
   upstreamUrl,
   databaseUrl,
@@ -41,7 +44,10 @@ function isOf(list: AddressList, { hostname }: URL): boolean {
   return isIn(list, hostname.replace(/^\[|\]$/g, ""));
 }
 
-/** A name without a dot is one of a private network, such as a container's. Without a host it is a socket. */
+/**
+ * Whether a host is on this machine or a private network. A name without a dot is private, such as a container's.
+ * Without a host, the address is a socket.
+ */
 function isIn(list: AddressList, host: string): boolean {
   if (host === "" || host === "localhost" || host.endsWith(".localhost")) return true;
   return list.includes(host) || (list === NEAR && !/[.:]/.test(host));

@@ -3,19 +3,19 @@ import { sql } from "../../db/sql.ts";
 import type { Task } from "../sync/problems/problems.ts";
 
 /**
- * A task that fails, and why. Of many marks of a repository the latest speaks for all; of its parts each speaks for
- * itself.
+ * A failing task and its reason. The latest failing mark of a repository stands for all its marks; each failing part
+ * has its own row.
  */
 interface ProblemRow {
   task: Task;
   key: string;
   repository_id: string | null;
   problem: string;
-  /** How many fail like this. */
+  /** How many problems of this task the repository has. */
   things: number;
 }
 
-/** What fails of each repository, in words, by its id. */
+/** The problems of each repository in words, by its id. */
 export async function loadRepositoryProblems(db: Queries): Promise<Map<string, string>> {
   const rows = await db.query<ProblemRow>(sql`
     select distinct on (repository_id, task, part) repository_id, task, key, problem,
@@ -26,7 +26,7 @@ export async function loadRepositoryProblems(db: Queries): Promise<Map<string, s
   return new Map([...sentences].map(([id, of]) => [id, of.map(sentenceOf).join("; ")]));
 }
 
-/** Failures that belong to no repository. A wish shows its problem itself. */
+/** Failures that belong to no repository. Selections are left out, because they show their own problems. */
 export async function loadCommonProblems({ db }: { db: Queries }): Promise<string[]> {
   const rows = await db.query<ProblemRow>(sql`
     select task, key, repository_id, problem, 1 as things from problems

@@ -6,18 +6,19 @@ import type { Context } from "../context.ts";
 import { reasonOf } from "../failure.ts";
 import { serverOf } from "../operations/redis.ts";
 
-/** A probe that waits longer is given up by most of those who probe. */
+/** Most probing programs wait no longer than this. */
 const CHECK_TIMEOUT_MS = 2_000;
 
 /** A store, or its schema, that keeps the process from doing its work. */
 export interface Lacking {
   what: "postgres" | "schema" | "redis";
-  /** Names hosts, ports and roles as the drivers do. */
+  /** The driver's message, which may name hosts, ports and roles. */
   reason: string;
 }
 
 /**
- * Empty when the process is ready. An edge needs its replica alone: it answers without Redis, and without the centre.
+ * What keeps the process from being ready; empty if it is ready. An edge needs only its replica: it answers even
+ * without Redis and without the centre.
  */
 export async function findLacking(ctx: Pick<Context, "config" | "db" | "redis">): Promise<Lacking[]> {
   const found = await Promise.all([
@@ -52,7 +53,7 @@ async function checkRedis(ctx: Pick<Context, "config" | "redis">): Promise<Lacki
   if (ctx.redis.status !== "ready") return { what: "redis", reason: "cannot be reached" };
   const redis = await serverOf(ctx.redis, ctx.config);
   await redis.ping();
-  // Hosted servers may forbid CONFIG; then nothing can be said.
+  // A hosted Redis may forbid CONFIG. Then its policy is unknown and is not checked.
   const shown: unknown = await redis.config("GET", "maxmemory-policy").catch(() => []);
   const policy: unknown = Array.isArray(shown) ? shown[1] : undefined;
   if (policy === undefined || policy === "noeviction") return null;
@@ -64,7 +65,7 @@ async function bounded(what: Lacking["what"], check: Promise<Lacking | null>): P
   const timer = new AbortController();
   const silent: Lacking = { what, reason: `no answer within ${CHECK_TIMEOUT_MS} ms` };
   const late = delay(CHECK_TIMEOUT_MS, silent, { signal: timer.signal });
-  late.catch(() => {}); // Cancelled because the check was quicker.
+  late.catch(() => {}); // The timer is cancelled if the check is quicker. Its rejection is expected.
   try {
     return await Promise.race([check.catch((error: Error) => ({ what, reason: reasonOf(error) })), late]);
   } finally {

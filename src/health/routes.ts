@@ -1,4 +1,4 @@
-import type { ReplicaStanding } from "../../db/replica.ts";
+import type { ReplicaState } from "../../db/replica.ts";
 import type { Context } from "../context.ts";
 import { json, type Reply } from "../http/reply.ts";
 import type { Handler, Route } from "../http/server.ts";
@@ -10,13 +10,13 @@ import { loadStatus } from "./status.ts";
 type Watched = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log" | "metrics">;
 
 interface HealthParts<Quota> {
-  /** What upstream still lets each credential do. */
+  /** The quota of each credential. */
   quota: () => Promise<Quota[]>;
-  /** What follows from that. */
+  /** Computes the forecast from the quota. */
   forecast?: Parameters<typeof loadStatus<Quota>>[2];
-  /** How the replicas stand that callers' reads go to. */
-  replicas: () => ReplicaStanding[];
-  /** Answers for a path that there is not. */
+  /** The states of the replicas that callers' reads go to. */
+  replicas: () => ReplicaState[];
+  /** Answers a request for an unknown path. */
   otherwise: Handler;
 }
 
@@ -27,7 +27,7 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
     method: "GET",
     path: "/-/status",
     handle: async (exchange, params) => {
-      // The page names private repositories, so to anyone but the operator it does not exist.
+      // The status names private repositories, so anybody but the operator gets a 404.
       if (!isOperator(exchange, ctx.config.operatorToken)) return await otherwise(exchange, params);
       return told(200, await loadStatus(ctx, quota, forecast, replicas));
     },
@@ -40,23 +40,23 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
       handle: async (exchange) => {
         const found = await findLacking(ctx);
         tell(found);
-        // A reason names hosts, ports and roles.
+        // Only the operator is shown the reasons, because they name hosts, ports and roles.
         const isTold = isOperator(exchange, ctx.config.operatorToken);
         const leftOut = isTold ? replicas().filter((one) => one.leftOut !== null) : [];
-        // The primary answers in their place.
+        // The process is ready without its replicas, because the primary answers in their place.
         if (found.length === 0 && leftOut.length > 0)
           return told(200, { ready: true, replicasLeftOut: leftOut.map(leftOutText) });
         if (found.length === 0) return told(200, { ready: true });
         return told(503, { ready: false, missing: found.map(isTold ? inWords : ({ what }) => what) });
       },
     },
-    // An edge passes on what is asked about the mirror as a whole.
+    // An edge does not serve the status: it passes the request on to the centre.
     ...(ctx.config.edgeOf === null ? [status] : []),
     metricsRoute(ctx, otherwise),
   ];
 }
 
-/** Says in the log why the process is not ready, when that has changed. */
+/** Logs why the process is not ready, whenever the reasons have changed. */
 function teller({ log }: Pick<Watched, "log">): (found: readonly Lacking[]) => void {
   let last = "";
   return (found) => {
@@ -66,7 +66,7 @@ function teller({ log }: Pick<Watched, "log">): (found: readonly Lacking[]) => v
   };
 }
 
-function leftOutText({ name, leftOut }: ReplicaStanding): string {
+function leftOutText({ name, leftOut }: ReplicaState): string {
   return `${name}: ${leftOut}`;
 }
 

@@ -1,4 +1,4 @@
-import type { ReplicaStanding } from "../../db/replica.ts";
+import type { ReplicaState } from "../../db/replica.ts";
 import type { SyncState } from "../../db/schema/states.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
@@ -13,14 +13,14 @@ export interface Status<Quota = unknown> {
   /** `UPSTREAM_URL` */
   upstream: string;
   repositories: RepositoryStatus[];
-  /** Failures that concern no single repository, in words: of an installation, a token, the App's webhook. */
+  /** Failures of an installation, a token or the App's webhook, in words. They concern no single repository. */
   problems: string[];
   /** Null: unknown, since Redis does not answer. */
   queues: Record<string, QueueCounts> | null;
   /** The quota that upstream leaves each credential. */
   quota: Quota[];
   /** The replicas that callers' reads go to, as this process finds them. */
-  replicas: ReplicaStanding[];
+  replicas: ReplicaState[];
   /** When all first copies will be done; null when none is under way, or while that is not known. */
   forecast: Forecast | null;
 }
@@ -42,7 +42,7 @@ export interface Forecast {
 
 export interface RepositoryStatus {
   owner: string;
-  /** `*` for a wish `owner/*` that has led to no repository yet. */
+  /** The name after the owner; `*` for a selection `owner/*` that has led to no repository yet. */
   name: string;
   state: SyncState;
   /** How far the first full copy has come; null when it has not begun. */
@@ -85,7 +85,7 @@ export async function loadStatus<Quota>(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
   quota: () => Promise<Quota[]>,
   forecast: (work: Work, quota: Quota[], now: number) => Forecast | null = () => null,
-  replicas: () => ReplicaStanding[] | Promise<ReplicaStanding[]> = () => [],
+  replicas: () => ReplicaState[] | Promise<ReplicaState[]> = () => [],
 ): Promise<Status<Quota>> {
   const [{ repositories, work }, problems, queues, quotas, standings] = await Promise.all([
     loadRepositories(ctx),
@@ -156,7 +156,7 @@ function sum(counts: number[]): number {
 }
 
 interface RepositoryRow {
-  /** Null: of a wish. */
+  /** Null for a selection. */
   repository_id: string | null;
   owner: string;
   name: string;
@@ -170,8 +170,8 @@ async function loadRepositories({
   db,
   clock,
 }: Pick<Context, "db" | "clock">): Promise<{ repositories: RepositoryStatus[]; work: Work | null }> {
-  // The wishes that no mirrored repository answers yet are shown beside the repositories: they are on their way, or in
-  // trouble.
+  // Selections that have led to no mirrored repository yet are listed with the repositories: they are still being
+  // resolved, or have a problem.
   const problems = await loadRepositoryProblems(db);
   const rows = await db.query<RepositoryRow>(sql`select * from (
     select s.repository_id, split_part(r.full_name, '/', 1) as owner, r.name, s.state, s.confirmed_at, s.problem, p.phases

@@ -61,10 +61,10 @@ export async function look(
   id: string,
 ): Promise<(CommandReport | { state: "waiting"; lines: string[] }) & { waitsFor: string | null }> {
   return await whileRedisIsThere(async () => {
-    const told = await readCommand(ctx, id);
-    if (told?.state === "done") return { ...told, waitsFor: null };
+    const report = await readCommand(ctx, id);
+    if (report?.state === "done") return { ...report, waitsFor: null };
     const why = await waitsFor(ctx, id);
-    if (why !== null) return told ? { ...told, waitsFor: null } : { state: "waiting", lines: [], waitsFor: why };
+    if (why !== null) return report ? { ...report, waitsFor: null } : { state: "waiting", lines: [], waitsFor: why };
     // It may have ended between the two questions.
     const ended = await readCommand(ctx, id);
     if (ended?.state === "done") return { ...ended, waitsFor: null };

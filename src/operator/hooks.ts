@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { MADE_HOOK } from "../inbox/delivery.ts";
 
 /** What is known of a repository's webhook without asking upstream. */
-export interface HookStanding {
+export interface HookState {
   /** `owner/name` */
   repository: string;
   /** Upstream's id of it; null: upstream shows none of ours, or was not asked yet. */
@@ -20,7 +20,7 @@ export interface HookStanding {
 }
 
 /** Of each mirrored repository. An App's own webhook stands with each repository that it tells of. */
-export async function hooksAsTheyStand({ db }: Pick<Context, "db">): Promise<HookStanding[]> {
+export async function hooksAsTheyStand({ db }: Pick<Context, "db">): Promise<HookState[]> {
   return await db.query(sql`
     select r.full_name as repository, nullif(h.hook_id, 0)::float8 as "hookId", h.checked_until as "checkedUntil",
         coalesce(h.missed, 0)::float8 as missed, d.received_at as "deliveredAt", p.problem

@@ -7,7 +7,7 @@ import { diagnose, failureFinding } from "../../src/cli/hooks/diagnosis.ts";
 import { hookSecret } from "../../src/config/hook-secrets.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Hook } from "../../src/simulator/records.ts";
-import { FOLLOWED_EVENTS, LATER_EVENTS, moveSubscriptions } from "../../src/sync/following/hook-subscriptions.ts";
+import { HOOK_EVENTS, LATER_EVENTS, moveSubscriptions } from "../../src/sync/following/hook-subscriptions.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import type { HookAtUpstream } from "../../src/upstream/hooks/hooks.ts";
@@ -110,7 +110,7 @@ test("a server from before there were sub-issues is asked for the other events, 
   const registered = await tainOn(world, ["hooks", "register", "--json"]);
   expect(registered).toMatchObject({ code: 0, json: { registered: [{ ping: "arrived", finding: null }] } });
   const [hook] = hooksOf(world);
-  const known = FOLLOWED_EVENTS.filter((event) => !LATER_EVENTS.has(event));
+  const known = HOOK_EVENTS.filter((event) => !LATER_EVENTS.has(event));
   expect(hook?.events.toSorted()).toEqual(known.toSorted());
   const checked = await tainOn(world, ["hooks", "check", "--json"]);
   expect(checked).toMatchObject({ code: 0, json: { repositories: [{ findings: [{ level: "warning" }] }] } });
@@ -126,7 +126,7 @@ test("a server from before there were sub-issues is asked for the other events, 
   // Once it is upgraded, it is told again.
   simulator.setFaults({});
   expect((await tainOn(world, ["hooks", "register"])).code).toBe(0);
-  expect(hook?.events.toSorted()).toEqual([...FOLLOWED_EVENTS, "release"].toSorted());
+  expect(hook?.events.toSorted()).toEqual([...HOOK_EVENTS, "release"].toSorted());
   expect(await tainOn(world, ["hooks", "check", "--json"])).toMatchObject({ code: 0 });
 });
 

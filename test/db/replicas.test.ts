@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type Database, openDatabase } from "../../db/database.ts";
 import { isPostgresOutage } from "../../db/outage.ts";
-import type { ReplicaStanding } from "../../db/replica.ts";
+import type { ReplicaState } from "../../db/replica.ts";
 import { Replicas } from "../../db/replicas.ts";
 import { sql } from "../../db/sql.ts";
 import { createTarget } from "../../src/events/target.ts";
@@ -39,7 +39,7 @@ interface Process {
   reads: Database;
   /** How many statements each server has answered, by its name. */
   answers: Map<string, number>;
-  standing(): ReplicaStanding | undefined;
+  standing(): ReplicaState | undefined;
 }
 
 /** What a web process has open. */
@@ -69,7 +69,7 @@ function openProcess({
     await standings[Symbol.asyncDispose]();
     await writes.close();
   });
-  return { writes, reads: writes.readingFrom(replicas), answers, standing: () => replicas.standings()[0] };
+  return { writes, reads: writes.readingFrom(replicas), answers, standing: () => replicas.states()[0] };
 }
 
 const READ = sql`select value from seen where id = 1`;

@@ -60,12 +60,10 @@ test("replicas are left out, and say why, when the primary answers but does not 
     });
   const refused = reads(new Error("permission denied for table eras"));
   await refused.tried();
-  expect(refused.standings()[0]?.leftOut).toBe(
-    "the primary does not say where it is: permission denied for table eras",
-  );
+  expect(refused.states()[0]?.leftOut).toBe("the primary does not say where it is: permission denied for table eras");
   const away = reads(Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }));
   await away.tried();
   expect(await away.position()).toBeNull();
-  expect(away.standings()[0]?.leftOut).toBe("not asked yet");
+  expect(away.states()[0]?.leftOut).toBe("not asked yet");
   await Promise.all([refused.close(), away.close()]);
 });

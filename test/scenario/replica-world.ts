@@ -1,7 +1,7 @@
 /** Web processes whose reads go to replicas, and changes that they have to show. */
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
-import type { ReplicaStanding } from "../../db/replica.ts";
+import type { ReplicaState } from "../../db/replica.ts";
 import { sql } from "../../db/sql.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { observe } from "../../src/mirror/store/observation.ts";
@@ -55,8 +55,8 @@ export async function openProcesses({
   return { world, urls };
 }
 
-export async function standingsOf(url: string): Promise<ReplicaStanding[]> {
-  return ((await (await fetch(`${url}/-/status`, asOperator)).json()) as { replicas: ReplicaStanding[] }).replicas;
+export async function standingsOf(url: string): Promise<ReplicaState[]> {
+  return ((await (await fetch(`${url}/-/status`, asOperator)).json()) as { replicas: ReplicaState[] }).replicas;
 }
 
 /** Changes the title of the repository's first issue, as a worker that applies a delivery does. */

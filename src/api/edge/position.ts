@@ -9,8 +9,8 @@ export function positionReply({ era, lsn }: LogPosition): Reply {
   return json(200, { era, lsn: String(lsn) }, { "Cache-Control": "no-store" });
 }
 
-/** The position that the centre told. */
-export function positionOf(told: Json): LogPosition {
-  const { era, lsn } = objectOf(told);
+/** The position in the answer of the centre. */
+export function positionOf(answer: Json): LogPosition {
+  const { era, lsn } = objectOf(answer);
   return { era: textOf(era) ?? "", lsn: BigInt(textOf(lsn) ?? 0) };
 }

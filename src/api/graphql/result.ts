@@ -51,7 +51,7 @@ const WINDOW_MS = 60_000;
  */
 export class MissingValues {
   readonly #ctx: Pick<ApiContext, "clock" | "log">;
-  readonly #toldAt = new Map<string, number>();
+  readonly #loggedAt = new Map<string, number>();
 
   constructor(ctx: Pick<ApiContext, "clock" | "log">) {
     this.#ctx = ctx;
@@ -62,8 +62,8 @@ export class MissingValues {
       if (!(originalError instanceof MissingValueError)) continue;
       const { field } = originalError;
       const now = this.#ctx.clock.now().getTime();
-      if (now - (this.#toldAt.get(field) ?? Number.NEGATIVE_INFINITY) < WINDOW_MS) continue;
-      this.#toldAt.set(field, now);
+      if (now - (this.#loggedAt.get(field) ?? Number.NEGATIVE_INFINITY) < WINDOW_MS) continue;
+      this.#loggedAt.set(field, now);
       this.#ctx.log.warn({ field, path: path?.join("."), requestId }, "A field that must have a value had none");
     }
   }

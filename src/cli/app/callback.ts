@@ -4,17 +4,17 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { isSameSecret } from "../../config/same-secret.ts";
 import { page, pageOf } from "./manifest.ts";
 
-/** Our two pages on this machine: one with the button, and one that upstream sends the browser back to. */
+/** A server on this machine with two pages: one with the button, and one that upstream sends the browser back to. */
 export class CallbackServer implements AsyncDisposable {
   readonly #server: Server;
-  /** Only the browser that has our first page knows it. */
+  /** A secret in the first page. Only the browser that was shown this page can send it back. */
   readonly #state = randomBytes(24).toString("hex");
   readonly #code = Promise.withResolvers<string>();
   #form: { action: string; manifest: object } | null = null;
 
   private constructor() {
     this.#server = createServer((request, response) => this.#answer(request, response));
-    this.#code.promise.catch(() => {}); // Told where it is awaited.
+    this.#code.promise.catch(() => {}); // The error is reported where the promise is awaited.
   }
 
   static async open(port: number): Promise<CallbackServer> {
@@ -52,7 +52,7 @@ export class CallbackServer implements AsyncDisposable {
         "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
       Connection: "close",
     };
-    // The page is whole before the command goes on, and ends.
+    // The command goes on, and may end the process, only when the whole page was sent.
     response.writeHead(status, headers).end(body, () => {
       if (code !== undefined) this.#code.resolve(code);
     });
@@ -60,7 +60,8 @@ export class CallbackServer implements AsyncDisposable {
 
   #shown(request: IncomingMessage): { status: number; body: string; code?: string } {
     const url = new URL(request.url ?? "/", this.url);
-    // Another page that is open in the browser may call us by any name that leads here.
+    // Another page in the browser may reach this server by any name that leads to this machine, so only our own host
+    // name is accepted.
     if (request.headers.host !== new URL(this.url).host || request.method !== "GET")
       return { status: 400, body: page("Nothing is answered to that", "") };
     if (url.pathname === "/" && this.#form) return { status: 200, body: pageOf(this.#form) };

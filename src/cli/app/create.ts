@@ -48,10 +48,10 @@ async function runCreate({ env, flags, values, resources }: Given, output: Outpu
   const publicUrl = env.PUBLIC_URL?.trim() ? checked("PUBLIC_URL", httpUrl, env.PUBLIC_URL.trim()) : null;
   const owner = values.get("owner") ?? null;
   const home = resolve(env.TAIN_HOME?.trim() || ".tain");
-  // Before anything is made: a key that cannot be kept would be lost.
+  // Before the App is made: if its key could not be stored, the key would be lost.
   await makeHome(home);
 
-  // A person may leave as soon as they see the page's address.
+  // Ctrl-C has to work from the moment at which the page's address is shown.
   const leaving = leavingSignal(resources, undefined);
   await using server = await openServer(values.get("port"));
   const manifest = manifestOf({
@@ -83,7 +83,9 @@ async function awaitCode(leaving: AbortSignal, ask: (signal: AbortSignal) => Pro
   }
 }
 
-/** Writes the App's key and secret to files, and where they are into the settings. Answers the key's file. */
+/**
+ * Writes the App's key and secret to files, and the files' paths into the settings. Returns the path of the key's file.
+ */
 async function keepSecrets(
   made: NewApp,
   to: { env: Given["env"]; home: string; file: string; settings: string; upstreamUrl: string },

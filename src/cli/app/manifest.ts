@@ -1,8 +1,11 @@
 import { escapedHtml } from "../../http/html.ts";
-import { FOLLOWED_EVENTS } from "../../sync/following/hook-subscriptions.ts";
+import { HOOK_EVENTS } from "../../sync/following/hook-subscriptions.ts";
 import { NEEDED_PERMISSIONS } from "../hooks/app-diagnosis.ts";
 
-/** What upstream is asked to make: an App that sees and hears what a mirror needs, and no more. Pure. */
+/**
+ * The manifest of the App that upstream is asked to make. It has the rights and events that a mirror needs, and no
+ * others. Pure.
+ */
 export function manifestOf({
   name,
   publicUrl,
@@ -13,10 +16,10 @@ export function manifestOf({
   name: string;
   /** Null: upstream cannot reach us, and the App has no webhook. */
   publicUrl: string | null;
-  /** Upstream asks for one. */
+  /** Upstream requires a homepage. */
   homepage: string;
   redirectUrl: string;
-  /** Callers' writes are made by the App as well. */
+  /** Whether the App also needs rights for callers' writes. */
   mayWrite: boolean;
 }): object {
   const levels = NEEDED_PERMISSIONS.map((permission) => [
@@ -32,7 +35,7 @@ export function manifestOf({
     default_permissions: Object.fromEntries(levels),
     ...(publicUrl !== null && {
       hook_attributes: { url: `${publicUrl}/webhooks`, active: true },
-      default_events: FOLLOWED_EVENTS,
+      default_events: HOOK_EVENTS,
     }),
   };
 }

@@ -18,7 +18,7 @@ import { deliveriesTable, unknownDelivery } from "./text.ts";
 const PATIENCE_MS = 30_000;
 const LOOK_MS = 200;
 const BATCH = 500;
-/** More than these are counted, not listed. */
+/** The most deliveries that are listed. More are only counted. */
 const LISTED = 50;
 
 export const replay: Command = {
@@ -78,7 +78,7 @@ async function named(ctx: Context, words: readonly string[]): Promise<string[]> 
   return found.map(({ id }) => id);
 }
 
-/** False: Redis took no job. They are pending all the same. */
+/** False: Redis took no job. The deliveries stay pending, and the scheduler queues them later. */
 async function queueAll(ctx: Context, ids: readonly string[], output: Output): Promise<boolean> {
   let refusal: string | null = null;
   for (let at = 0; at < ids.length; at += BATCH) {
@@ -104,7 +104,7 @@ async function hasWorkers({ queues }: Context, output: Output): Promise<boolean>
 async function settled(ctx: Context, ids: readonly string[]): Promise<void> {
   let left = ids.length;
   for (let deadline = performance.now() + PATIENCE_MS; left > 0 && performance.now() < deadline; ) {
-    // Workers tell of their work by the row alone.
+    // Workers show their progress only in the deliveries' rows, so these are read again and again.
     await delay(LOOK_MS);
     const { pending } = await countByStatus(ctx, ids);
     if (pending < left) deadline = performance.now() + PATIENCE_MS;
@@ -112,7 +112,7 @@ async function settled(ctx: Context, ids: readonly string[]): Promise<void> {
   }
 }
 
-/** All when there are few; otherwise the first of those that failed or are pending. */
+/** The deliveries to list: all if there are few, otherwise the first ones that failed or are pending. */
 async function notable(ctx: Context, ids: readonly string[]): Promise<StoredDelivery[]> {
   if (ids.length <= LISTED) return await findDeliveries(ctx, ids);
   const found: StoredDelivery[] = [];

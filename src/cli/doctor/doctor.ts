@@ -14,7 +14,7 @@ import { examineSettings } from "./settings.ts";
 import { examineUpstream } from "./upstream.ts";
 import { CHECKED_HOOKS, examineHooks } from "./webhooks.ts";
 
-/** For an answer through a proxy. */
+/** The time limit for an answer of the web process, perhaps through a proxy. */
 const WEB_MS = 5_000;
 
 export const doctor: Command = {
@@ -67,8 +67,8 @@ export function lineOf({ level, part, says, todo }: Finding): string {
 }
 
 /**
- * Jobs that were given up. Those of other queues are made anew by themselves; a delivery in the inbox's is nowhere
- * else.
+ * Reports failed jobs. In the inbox's queue they are a problem, since such a job holds the only copy of its delivery.
+ * In other queues they are a warning: the scheduler queues their work anew.
  */
 async function examineQueues(ctx: Context): Promise<Finding[]> {
   const failed = Object.entries(await queueCounts(ctx)).filter(([, counts]) => counts.failed > 0);

@@ -2,7 +2,7 @@ import type { UnfitStoreError } from "../../../db/unfit.ts";
 import { rootReasonOf, wholeReasonOf } from "../../failure.ts";
 import { listOf } from "../command.ts";
 
-/** Everything that can be found amiss, with the part that it concerns. docs/operations.md has each in its place. */
+/** All problems that can be found, each with the part that it concerns. docs/operations.md explains each of them. */
 export const CHECKS = {
   "postgres-away": "postgres",
   "postgres-version": "postgres",
@@ -50,14 +50,14 @@ export const CHECKS = {
 export type Check = keyof typeof CHECKS;
 type Part = (typeof CHECKS)[Check];
 
-/** What was looked at and how it is. */
+/** The result of one check. */
 export interface Finding {
   part: Part;
   level: "ok" | "warning" | "problem";
   /** Null where all is well. */
   check: Check | null;
   says: string;
-  /** What to do about it; null where all is well. */
+  /** What to do about the problem. Null: all is well. */
   todo: string | null;
 }
 
@@ -74,8 +74,8 @@ export function problem(check: Check, says: string, todo: string): Finding {
 }
 
 /**
- * Upstream does not answer: why, down to the root, and what to do. @param otherwise what to do where it is no
- * certificate
+ * The finding that upstream does not answer, with the root cause and what to do. @param otherwise what to do if the
+ * cause is not a bad certificate
  */
 export function upstreamAway(says: string, error: unknown, otherwise: string): Finding {
   const isCertificate = /\bcertificate/i.test(rootReasonOf(error));
@@ -110,7 +110,7 @@ export class Findings {
   }
 }
 
-/** Names in one sentence. */
+/** How many names one sentence lists. */
 const NAMED = 5;
 
 /** The first few names, and how many more there are. Pure. */
@@ -119,8 +119,7 @@ export function named(names: readonly string[]): string {
   return more > 0 ? `${names.slice(0, NAMED).join(", ")} and ${more} more` : listOf(names);
 }
 
-// The merge compares when things were seen, by our clocks: a few seconds of difference may take an old read for a new
-// one.
+// The merge compares times by our clocks. With a few seconds of difference, it may take an old read for a newer one.
 const CLOCK_WARNING_MS = 2_000;
 const CLOCK_PROBLEM_MS = 30_000;
 

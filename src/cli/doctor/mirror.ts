@@ -7,10 +7,10 @@ import { countTroubled } from "../../inbox/deliveries.ts";
 import { counted, plain, spanOf } from "../output.ts";
 import { type Finding, Findings, named } from "./finding.ts";
 
-/** Wishes with a finding of their own. */
-const SHOWN_WISHES = 5;
+/** How many selections get a finding of their own. */
+const SHOWN_SELECTIONS = 5;
 const OVERDUE_MS = 5 * 60_000;
-/** As docs/operations.md has it: more than so many catch-ups did not succeed. */
+/** A repository is late if its catch-ups have failed for this many intervals, as docs/operations.md says. */
 const LATE_INTERVALS = 3;
 
 /** Problems that wait for a person, as far as the mirror's tables show. */
@@ -21,7 +21,7 @@ export async function examineMirror(ctx: Context): Promise<Finding[]> {
     () => null,
     () => askReplicas(ctx),
   );
-  const wishes = await ctx.db.query<WishRow>(sql`
+  const selections = await ctx.db.query<SelectionRow>(sql`
     select key as pattern, problem from problems where task = 'select' order by key`);
   const upstream = new Findings("upstream");
   for (const problem of status.problems)
@@ -30,14 +30,14 @@ export async function examineMirror(ctx: Context): Promise<Finding[]> {
   return [
     ...examineReplicas(status.replicas),
     ...upstream.all,
-    ...examineRepositories(status.repositories, wishes, lateMs),
+    ...examineRepositories(status.repositories, selections, lateMs),
     ...(await examineDeliveries(ctx)),
     ...(await examineTargets(ctx)),
   ];
 }
 
-/** A wish that cannot be mirrored. */
-interface WishRow {
+/** A selection that cannot be mirrored. */
+interface SelectionRow {
   pattern: string;
   problem: string;
 }
@@ -56,7 +56,11 @@ function examineReplicas(replicas: Status["replicas"]): Finding[] {
   return postgres.all;
 }
 
-function examineRepositories(all: readonly RepositoryStatus[], wishes: readonly WishRow[], lateMs: number): Finding[] {
+function examineRepositories(
+  all: readonly RepositoryStatus[],
+  selections: readonly SelectionRow[],
+  lateMs: number,
+): Finding[] {
   const repositories = new Findings("repositories");
   const nameOf = ({ owner, name }: RepositoryStatus) => `${owner}/${name}`;
   const namedWith = (some: readonly RepositoryStatus[]) =>
@@ -68,9 +72,9 @@ function examineRepositories(all: readonly RepositoryStatus[], wishes: readonly 
       `Paused: ${namedWith(paused)}`,
       "Mend the token's rights, or `tain remove` it",
     );
-  const isWish = (one: RepositoryStatus) => wishes.some(({ pattern }) => pattern === nameOf(one));
+  const isSelection = (one: RepositoryStatus) => selections.some(({ pattern }) => pattern === nameOf(one));
   const failing = all.filter(
-    (each) => each.problem !== null && (each.state === "live" || each.state === "backfilling") && !isWish(each),
+    (each) => each.problem !== null && (each.state === "live" || each.state === "backfilling") && !isSelection(each),
   );
   if (failing.length > 0)
     repositories.warning(
@@ -85,7 +89,7 @@ function examineRepositories(all: readonly RepositoryStatus[], wishes: readonly 
       `Upstream has confirmed nothing for more than ${spanOf(lateMs)} of ${named(late.map(nameOf))}`,
       "See that a worker and a scheduler run, that upstream answers, and that quota is left (`tain quota`)",
     );
-  for (const { pattern, problem } of wishes.slice(0, SHOWN_WISHES))
+  for (const { pattern, problem } of selections.slice(0, SHOWN_SELECTIONS))
     repositories.warning(
       "repository-wish",
       `${pattern} is wished and cannot be mirrored: ${problem}`,

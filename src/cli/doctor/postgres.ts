@@ -8,7 +8,7 @@ import { clockFinding, type Finding, Findings, ok, problem, unfit } from "./find
 
 const ANSWER_TIMEOUT_MS = 5_000;
 
-/** What Postgres says of itself. */
+/** Facts about the Postgres server. */
 export interface PostgresFacts {
   /** As in `server_version_num`: 180001 is 18.1. */
   versionNumber: number;

@@ -18,7 +18,7 @@ export async function examineRedis(ctx: Pick<Context, "config" | "redis" | "cloc
     const [seconds = 0, microseconds = 0] = (await redis.time()).map(Number);
     const aheadMs = seconds * 1_000 + microseconds / 1_000 - (askedAt + clock.now().getTime()) / 2;
     const texts = [await redis.info("server"), await redis.info("memory"), await redis.info("persistence")];
-    // Hosted servers may forbid CONFIG; then nothing is known of snapshots.
+    // A hosted Redis may forbid CONFIG. Then it is unknown whether it saves snapshots.
     const asked = await redis.config("GET", "save").catch(() => []);
     const save = Array.isArray(asked) && typeof asked[1] === "string" ? asked[1] : null;
     const facts = redisFacts(texts.join("\n"));
@@ -34,7 +34,7 @@ export async function examineRedis(ctx: Pick<Context, "config" | "redis" | "cloc
   }
 }
 
-/** Pure. @param settings of snapshots and of the append-only file; null where Redis does not tell it */
+/** Pure. @param settings the settings of snapshots and of the append-only file; null if Redis does not show them */
 export function redisFindings(
   facts: RedisFacts,
   { save, fsync }: { save: string | null; fsync: string | null },

@@ -4,7 +4,7 @@ import { plainTextWarnings } from "../../health/plain-text.ts";
 import { findOrigin, SIMULATOR } from "../../sync/following/origin.ts";
 import { type Finding, Findings } from "./finding.ts";
 
-/** What the settings say of themselves, and of the database that they name. @param db null: it cannot be asked */
+/** Findings about the settings, and about their database's origin. @param db null: the database cannot be asked */
 export async function examineSettings({ config, db }: { config: Config; db: Queries | null }): Promise<Finding[]> {
   return settingsFindings(config, db && (await findOrigin(db)));
 }

@@ -7,7 +7,7 @@ import { hookTargets } from "../hooks/targets.ts";
 import type { OpenedInstance } from "../open-instance.ts";
 import { type Finding, named, ok, problem, warning } from "./finding.ts";
 
-/** Two requests for each; `tain hooks check` checks all. */
+/** How many hooks are checked, at two requests each. `tain hooks check` checks all. */
 export const CHECKED_HOOKS = 20;
 
 /** Whether deliveries reach us: our hooks of the first repositories, and the App's. */

@@ -4,7 +4,7 @@ import { VERSION } from "../../version.ts";
 import { CommandError } from "../command.ts";
 import { type FeedLine, readLine } from "./lines.ts";
 
-/** Three signs of life are missing. */
+/** The time after which a silent connection counts as broken: the server sends a sign of life three times in it. */
 const SILENT_MS = 45_000;
 
 export interface FeedAddress {
@@ -13,15 +13,15 @@ export interface FeedAddress {
   query: URLSearchParams;
 }
 
-/** The stream is over, and can be opened again: not before so long, if that is known. */
+/** The stream has ended and can be opened again. `afterMs`: the wait that the server asked for; null: none. */
 export interface Interrupted {
   reason: string;
   afterMs: number | null;
 }
 
 /**
- * One connection to the feed: each of its lines, until it is over.
- * @throws CommandError for what does not change by itself
+ * Opens one connection to the feed, and yields its lines until it ends.
+ * @throws CommandError for an error that will not pass by itself
  */
 export async function* connect(
   { url, token, query }: FeedAddress,

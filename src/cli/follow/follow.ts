@@ -37,7 +37,7 @@ async function run({ words, values, env, resources }: Given, output: Output): Pr
     process.once(name, leave);
     resources.defer(() => void process.off(name, leave));
   }
-  // Nobody reads any more: `tain follow | head`.
+  // The reader of our output has ended, as in `tain follow | head`.
   const broken = (error: Error) => {
     if (codeOf(error) !== "EPIPE") throw error;
     leave();

@@ -1,12 +1,12 @@
 import { type Fields, objectOf, parseStored, textOf } from "../../json.ts";
 import { plain, styled } from "../output.ts";
 
-/** A line of the feed, as far as it is read here. */
+/** A line of the feed. */
 export interface FeedLine {
-  /** From where a reader goes on. */
+  /** The id after which a reader continues. */
   id: string;
   kind: "event" | "bookmark" | "end";
-  /** As it came. */
+  /** The line as it was received. */
   text: string;
   fields: Fields;
 }
@@ -19,7 +19,7 @@ export function readLine(text: string): FeedLine {
   return { id: textOf(fields.id) ?? "", kind, text, fields };
 }
 
-/** Why the stream has ended, in the words of its last line. Pure. */
+/** The reason for the stream's end, from its last line. Pure. */
 export function endReason({ fields }: FeedLine): string {
   return textOf(objectOf(fields.data).message) ?? "the stream has ended";
 }

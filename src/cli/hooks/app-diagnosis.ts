@@ -25,7 +25,7 @@ export async function examineApp(ctx: Pick<Context, "upstream">): Promise<Examin
   }
 }
 
-/** Where a person changes what upstream's API cannot change. */
+/** Where a person makes the changes for which upstream has no API. */
 const PAGE = "on the App's page at upstream (Settings, Developer settings, GitHub Apps)";
 
 /** What is wrong with the App and its webhook, the gravest first; nothing when all is well. Pure. */
@@ -90,7 +90,7 @@ export const UNPROVEN_APP: HookFinding = {
   todo: "Change something in a repository that it is installed on, then `tain hooks check app`",
 };
 
-/** Upstream does not accept the App, or shows it no webhook. Pure. */
+/** The finding that upstream does not accept the App, or shows it no webhook. Pure. */
 export function appRefusal({ message }: UpstreamRefusedError): HookFinding {
   return {
     level: "problem",

@@ -46,7 +46,9 @@ interface Checked {
   findings: HookFinding[];
 }
 
-/** How the hook is, by what upstream and the inbox say. @throws what upstream throws when it cannot be asked */
+/**
+ * Checks a hook by what upstream shows and what the inbox has. @throws the client's error if upstream cannot be asked
+ */
 export async function checkTarget(ctx: Context, target: string, address: string): Promise<Checked> {
   return target === APP_TARGET ? await checkAppHook(ctx, address) : await checkHook(ctx, target, address);
 }

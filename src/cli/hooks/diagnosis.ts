@@ -3,7 +3,7 @@ import type { HookAtUpstream, SentDelivery } from "../../upstream/hooks/hooks.ts
 import { listOf } from "../command.ts";
 import { counted } from "../output.ts";
 
-/** Something that is not as it should be, and what to do about it. */
+/** A problem of a hook, and what to do about it. */
 export interface HookFinding {
   level: "problem" | "warning";
   kind:
@@ -28,14 +28,14 @@ export function problem(kind: HookFinding["kind"], says: string, todo: string): 
 
 export interface Examined {
   fullName: string;
-  /** Where our receiver is. */
+  /** The receiver's address. */
   address: string;
   /** The hook that sends there, if there is one. */
   hook: HookAtUpstream | null;
   wantedEvents: readonly string[];
   /** What upstream says it sent, the newest first; null: it does not say. */
   sent: readonly SentDelivery[] | null;
-  /** The GUIDs of those that our inbox has. */
+  /** The GUIDs of those deliveries that our inbox has. */
   arrived: readonly string[];
 }
 
@@ -104,9 +104,9 @@ export function arrivalFindings(
   return findings;
 }
 
-/** What a failed delivery tells of the way to us. Pure. */
+/** The cause of a failed delivery, by upstream's status and words. Pure. */
 export function failureFinding({ statusCode, status }: SentDelivery, address: string, fullName: string): HookFinding {
-  // Upstream words it so when a server answered; otherwise its own words say what went wrong.
+  // Upstream uses these words if a server answered. Otherwise its words name the fault of the connection.
   const isAnswer = /^Invalid HTTP Response/i.test(status) || (statusCode < 500 && statusCode > 0);
   if (!isAnswer)
     return problem(
@@ -150,7 +150,7 @@ export function failureFinding({ statusCode, status }: SentDelivery, address: st
   }
 }
 
-/** Upstream does not let us see or make the hooks. `reason` is its own words. Pure. */
+/** The finding that upstream does not let us see or make hooks. `reason` is upstream's text. Pure. */
 export function permissionFinding(reason: string): HookFinding {
   return {
     level: "problem",

@@ -51,7 +51,7 @@ async function runList({ words, env, resources, within }: Given, output: Output)
   return listed.every(({ problem }) => problem === null) ? 0 : 1;
 }
 
-/** The App's one webhook, in the words of a repository's. */
+/** The App's webhook, in the form of a repository's hook. */
 async function listAppHook(ctx: Context): Promise<HookAtUpstream[]> {
   const { app, hook } = await examineApp(ctx);
   if (!hook) return [];

@@ -10,7 +10,7 @@ type SecretContext = Pick<Context, "config" | "db" | "upstream">;
 
 /**
  * The secret for hooks of one repository, mirrored or not; of `app`; of a whole organisation by `owner/*`.
- * @param webhookSecret which of WEBHOOK_SECRET it is made of; default: the first
+ * @param webhookSecret the value of WEBHOOK_SECRET that the secret is derived from; default: the first one
  * @throws UpstreamRefusedError when upstream shows none of that name; CommandError when there is no App
  */
 export async function ownSecret(

@@ -8,15 +8,15 @@ import { UNPROVEN_APP } from "./app-diagnosis.ts";
 import { failureFinding, type HookFinding, problem } from "./diagnosis.ts";
 import { APP_TARGET } from "./targets.ts";
 
-/** Upstream gives up a delivery after ten seconds, and tells of it a moment later. */
+/** Upstream gives up a delivery after ten seconds, and shows the failure a moment later. */
 export const PING_WAIT_MS = 15_000;
 const LOOK_MS = 200;
-/** How often upstream is asked what came of a ping that is not there: a request each time. */
+/** How often upstream is asked for the outcome of a ping that has not arrived. Each time costs a request. */
 const ASK_MS = 3_000;
-/** When it is asked first: a refusal, or an address where nobody listens, it knows at once. */
+/** When upstream is asked for the first time. It knows at once if the receiver refused the ping, or nobody listens. */
 const FIRST_ASK_MS = 600;
 
-/** What became of a ping. */
+/** The outcome of a ping. */
 export interface HookProof {
   /** null: none was sent. */
   ping: "arrived" | "failed" | "not seen" | null;
@@ -45,7 +45,7 @@ export async function provePing(
   return { ping: "not seen", finding: notSeen(address, repository) };
 }
 
-/** Has the App's newest delivery sent again, and waits for what comes of it. */
+/** Has the App's newest delivery sent again, and waits for the outcome. */
 export async function proveAppHook(ctx: Context, address: string): Promise<HookProof> {
   const before = (await recentDeliveries(ctx.upstream, APP_DELIVERIES)) ?? [];
   const newest = before.find(({ event }) => event === "ping") ?? before[0];
@@ -58,7 +58,7 @@ export async function proveAppHook(ctx: Context, address: string): Promise<HookP
   await resendDelivery(ctx.upstream, APP_DELIVERIES, newest);
   let last: SentDelivery | undefined;
   const proof = await waitForProof({
-    // The inbox may have this delivery since long, so upstream has to say what came of this attempt.
+    // The inbox may have had this delivery for long, so only upstream can say whether this attempt arrived.
     arrived: async () => {
       last = await attempt();
       return last?.status === "OK";
@@ -92,7 +92,7 @@ async function waitForProof(watched: {
       if (failed) return failed;
       askAt = performance.now() + ASK_MS;
     }
-    // The receiver is another process, and shows a delivery in the inbox alone.
+    // The receiver is another process. Only the inbox shows whether a delivery has arrived.
     await delay(LOOK_MS);
   }
   return "not seen";

@@ -44,11 +44,12 @@ export async function registerHook(
 }
 
 /**
- * Where upstream can send deliveries, and a receiver knows their secret: the simulator to this machine, the real
- * service to a public address only. Null: nowhere.
+ * The address to which upstream can send deliveries, if receivers know the secret. The simulator reaches this machine;
+ * the real service needs a public address. Null: there is none.
  */
 export async function reachableAddress({ ctx, instance, hasWebhookSecret }: OpenedInstance): Promise<string | null> {
-  // A secret that was made up here would have every delivery refused.
+  // Without WEBHOOK_SECRET, this command would make up a secret that receivers do not know. They would refuse every
+  // delivery.
   if (!hasWebhookSecret) return null;
   if (ctx.config.publicUrl) return `${ctx.config.publicUrl}/webhooks`;
   if (!instance) return null;
@@ -59,7 +60,7 @@ export async function reachableAddress({ ctx, instance, hasWebhookSecret }: Open
 export const NO_SECRET =
   "WEBHOOK_SECRET is not set, and no instance has run here that had one: set it to what the receivers have";
 
-/** The same. @throws CommandError that says what is missing */
+/** As `reachableAddress`. @throws CommandError that says what is missing */
 export async function needAddress(opened: OpenedInstance): Promise<string> {
   const address = await reachableAddress(opened);
   if (address !== null) return address;
@@ -70,7 +71,7 @@ export async function needAddress(opened: OpenedInstance): Promise<string> {
   );
 }
 
-/** Upstream may refuse one repository's hooks: that is said of this repository, and the others go on. */
+/** If upstream refuses one repository's hook, returns the refusal, so that the other repositories go on. */
 export async function orRefusal<T>(
   ask: () => Promise<T>,
 ): Promise<{ found: T } | { refusal: string; error: UpstreamRefusedError }> {

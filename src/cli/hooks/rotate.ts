@@ -63,7 +63,8 @@ Restart, and run \`tain hooks rotate\` again with the same setting. Until then n
         ? `${target}: has the new secret, and its ${styled("green", "ping arrived")}`
         : `${target}: ${styled(one.finding.level === "problem" ? "red" : "yellow", one.finding.says)}\n    ${one.finding.todo}`,
     );
-    // A fault of one hook is most likely a fault of all, and each failed ping is a hook that fails.
+    // Stops at the first failed ping: the others would most likely fail too, and each further hook would lose
+    // deliveries.
     if (one.ping === "failed") break;
   }
   const isDone = rotated.every(({ finding }) => finding === null || finding.level === "warning");

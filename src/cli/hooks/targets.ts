@@ -4,10 +4,10 @@ import { CommandError } from "../command.ts";
 import { findMatches, readNames } from "../repositories/patterns.ts";
 import { findMirroredNames } from "./repository-hooks.ts";
 
-/** Stands for the App's own webhook where a repository's name would stand. */
+/** The word that names the App's own webhook in place of a repository. */
 export const APP_TARGET = "app";
 
-/** What was written: names of repositories, and `app`. @throws UsageError */
+/** Reads the arguments: names of repositories, and `app`. @throws UsageError */
 export function readTargets(words: readonly string[]): string[] {
   const names = readNames(words.filter((word) => word !== APP_TARGET));
   return words.includes(APP_TARGET) ? [APP_TARGET, ...names] : names;
@@ -36,7 +36,7 @@ export async function hookTargets(
   return hasApp ? [APP_TARGET, ...uncovered] : uncovered;
 }
 
-/** The repository's name of today: under an older one upstream would redirect us. */
+/** The repository's present name. Under an older name, upstream would only redirect. */
 async function todaysName(ctx: Context, word: string): Promise<string> {
   const [match] = await findMatches(ctx, word);
   return match?.fullName ?? word;

@@ -51,7 +51,7 @@ async function runInit({ values, streams, env }: Given, output: Output): Promise
   await askUpstream(asking);
   await askStores(asking);
   await askPublicUrl(asking);
-  // A secret that hooks were given already stays.
+  // An existing secret stays, because hooks may have been set up with it.
   for (const name of ["WEBHOOK_SECRET", "OPERATOR_TOKEN"]) if (!isSet(before, name)) settings[name] = newSecret();
   await writePrivately(file, withSettings(before ?? "", settings));
   output.line(`\nWritten to ${file}, which only you can read. The secrets were made, and stand there.`);
@@ -110,7 +110,7 @@ async function askUpstream(asking: Interview): Promise<void> {
   );
 }
 
-/** Where the App is installed stands in Postgres, which was not asked for yet. */
+/** The App's installations are in Postgres, whose address comes later in the interview. */
 const LATER = warning(
   "token-sight",
   "Whether the App sees them shows once Tain runs",
@@ -144,7 +144,7 @@ async function askApp(asking: Interview): Promise<void> {
   }
 }
 
-/** Nothing: `npm start` brings the store. */
+/** The answer that leaves the address unset: `npm start` then brings the store. */
 const EMBEDDED = "embedded";
 
 async function askStores(asking: Interview): Promise<void> {
@@ -192,7 +192,7 @@ async function askPublicUrl({ questions, settings, output, env }: Interview): Pr
   );
 }
 
-/** Shows what was found; an answer with a problem will not do. @throws AnswerError */
+/** Prints the findings. @throws AnswerError if one of them is a problem, so that the question is asked again */
 function tell(output: Output, findings: readonly Finding[]): void {
   for (const finding of findings.filter(({ level }) => level !== "problem")) output.line(lineOf(finding));
   const problems = findings.filter(({ level }) => level === "problem");
@@ -200,7 +200,10 @@ function tell(output: Output, findings: readonly Finding[]): void {
     throw new AnswerError(problems.map(({ says, todo }) => (todo === null ? says : `${says}. ${todo}`)).join("\n    "));
 }
 
-/** Examines the answers so far, without the environment. Settings that were not answered yet lead nowhere. */
+/**
+ * Examines the answers so far, without the environment. Stores without an answer get addresses at which nothing
+ * listens.
+ */
 async function examined(
   { settings, env }: Interview,
   answer: InitSettings,

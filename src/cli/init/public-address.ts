@@ -8,7 +8,8 @@ import { type Finding, ok, warning } from "../doctor/finding.ts";
 const PATIENCE_MS = 5_000;
 
 /**
- * Whether the address leads to the port of this machine at which Tain will listen: somebody listens there, and we ask.
+ * Whether the public address leads to the port of this machine at which Tain will listen. A server listens there for
+ * the test, and is called by the public address.
  */
 export async function publicAddressFinding(publicUrl: string, env: NodeJS.ProcessEnv): Promise<Finding> {
   const port = SETTINGS.port.read(env.PORT?.trim() || SETTINGS.port.default);

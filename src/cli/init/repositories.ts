@@ -8,7 +8,7 @@ import {
 } from "../../upstream/client/errors.ts";
 import { type Finding, named, ok, problem, warning } from "../doctor/finding.ts";
 
-/** Whether upstream shows us what shall be mirrored: a request for each pattern. */
+/** Whether upstream shows us the repositories of each pattern. Costs a request for each pattern. */
 export async function examinePatterns(ctx: Pick<Context, "upstream">, patterns: readonly string[]): Promise<Finding[]> {
   const unseen: string[] = [];
   for (const pattern of patterns) {

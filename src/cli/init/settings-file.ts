@@ -14,8 +14,8 @@ export async function readSettingsFile(file: string): Promise<string | null> {
 }
 
 /**
- * The text with these settings in it. A setting that stands there already keeps its line, with its new value; what is
- * undefined is taken out; all other lines stay. Pure.
+ * Puts settings into the text. A setting that the text has already keeps its line and gets the new value. An undefined
+ * setting is removed. All other lines stay. Pure.
  */
 export function withSettings(text: string, settings: Readonly<Record<string, string | undefined>>): string {
   const left = new Map(Object.entries(settings));
@@ -31,7 +31,7 @@ export function withSettings(text: string, settings: Readonly<Record<string, str
   return `${[...lines, ...added].join("\n")}\n`;
 }
 
-/** Only its owner may read it, and nobody ever reads half of it. */
+/** Writes a file that only its owner may read. The file is replaced at once, so no reader sees half of it. */
 export async function writePrivately(file: string, text: string): Promise<void> {
   const draft = `${file}.${process.pid}-${randomBytes(4).toString("hex")}`;
   try {
@@ -43,7 +43,7 @@ export async function writePrivately(file: string, text: string): Promise<void> 
   }
 }
 
-/** As Node.js, a shell and systemd read it alike. */
+/** Quotes a value so that Node.js, a shell and systemd read it alike. */
 function quoted(value: string): string {
   if (/^[\w.:/@%+,{}=*?&~-]*$/.test(value)) return value;
   if (!value.includes("'")) return `'${value}'`;

@@ -3,7 +3,7 @@ import type { MirrorPart } from "../../config/parts.ts";
 import { parts } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
 import { reasonOf } from "../../failure.ts";
-import { wishForParts } from "../../sync/following/parts.ts";
+import { selectParts } from "../../sync/following/parts.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { tryAgain } from "../../sync/problems/problems.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
@@ -42,11 +42,11 @@ interface Added {
 
 async function runAdd({ words, values, env, resources, within }: Given, output: Output): Promise<number> {
   const patterns = readPatterns("add", words);
-  const wishedParts = readParts(values.get("mirror"));
+  const selectedParts = readParts(values.get("mirror"));
   const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
   await addSelections(ctx, patterns);
-  if (wishedParts) for (const pattern of patterns) await wishForParts(ctx, pattern, wishedParts);
+  if (selectedParts) for (const pattern of patterns) await selectParts(ctx, pattern, selectedParts);
   await tryAgain(ctx.db, { task: "select", keys: patterns });
   for (const pattern of patterns)
     await tryAgain(ctx.db, { repositoryIds: (await findMatches(ctx, pattern)).map(({ id }) => id) });
@@ -67,7 +67,7 @@ async function runAdd({ words, values, env, resources, within }: Given, output: 
   return added.every(({ repository }) => repository !== null) ? 0 : 1;
 }
 
-/** Null: nothing is said of it. @throws UsageError */
+/** Null: the option is absent. @throws UsageError */
 function readParts(text: string | undefined): MirrorPart[] | null {
   if (text === undefined) return null;
   try {

@@ -4,7 +4,7 @@ import type { Drift } from "../../sync/audit/report.ts";
 import { counted, grouped, type Output, spanOf, styled, tableLines } from "../output.ts";
 
 const MOST_LISTED = 1_000;
-/** Of each audit. */
+/** How many differences are shown for each audit. */
 const SHOWN = 3;
 
 /**

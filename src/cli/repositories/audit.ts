@@ -28,10 +28,13 @@ quota is spent it waits. Exit code 1 when something differs and was not repaired
   run: runAudit,
 };
 
-/** A part of an audit by a worker takes seconds; another command's may take long. */
+/**
+ * How long to wait for another process that audits the repository. A worker's part takes seconds, another command may
+ * take long.
+ */
 const OTHERS_MS = 60_000;
 const LOOK_MS = 500;
-/** A terminal is drawn over; elsewhere each look would be a line more. */
+/** How often progress is printed if the output is no terminal, where each report adds a line. */
 const PLAIN_MS = 2_000;
 const MAX_SHOWN = 40;
 
@@ -103,7 +106,10 @@ async function auditOne(
   }
 }
 
-/** How far it has come: a line that is drawn over, or one now and then; with --json a document now and then. */
+/**
+ * Shows the progress: on a terminal one line that is drawn over, otherwise a line or, with --json, a document now and
+ * then.
+ */
 class AuditProgress {
   readonly #output: Output;
   readonly #fullName: string;
@@ -142,7 +148,7 @@ function readSoFar({ resources, pages, unchangedPages }: AuditReport): string {
   return `${counted(resources, "resource")} on ${counted(pages, "page")}${free}`;
 }
 
-/** What a person is told in the end. Pure but for colours and the time it took. */
+/** The final report as text. Pure but for colours and the time it took. */
 function reportText(report: AuditReport): string {
   const { repository, repaired, drift, startedAt, finishedAt } = report;
   const found = driftCount(report);

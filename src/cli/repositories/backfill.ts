@@ -95,7 +95,7 @@ async function queue(
   { id, fullName, state }: MatchedRepository,
   { again, output }: { again: boolean; output: Output },
 ): Promise<void> {
-  // A copy that is under way would lose its place between two pages, and reads everything anyway.
+  // A running copy is left alone: it would lose its place, and it reads everything anyway.
   if (again && state === "backfilling")
     output.note(`tain: ${fullName} is being copied right now: --again changes nothing`);
   else if ((again || state === "paused") && !(await restartBackfill(ctx, id)))

@@ -6,7 +6,7 @@ import { type Output, shownLength } from "../output.ts";
 import { Pacer, paceLine, progressLine, sampleOf } from "./backfill-pace.ts";
 
 const LOOK_MS = 500;
-/** A terminal is drawn over; elsewhere each look would be a line more. */
+/** How often progress is printed if the output is no terminal, where each report adds a line. */
 const PLAIN_MS = 2_000;
 const OUTAGE_MS = 60_000;
 /** More repositories than this do not fit above the summary line. */
@@ -16,8 +16,8 @@ const CLEAR_DOWN = "\x1b[J";
 type Followed = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">;
 
 /**
- * Shows how the first copies of the repositories that `concerns` picks come along, until none is under way or `signal`
- * aborts. Answers how they stand then. With --json each look is a document.
+ * Shows the progress of the first copies of those repositories that `concerns` accepts, until all have ended or
+ * `signal` aborts. Returns their last states. With --json each report is a document.
  */
 export async function followBackfills(
   ctx: Followed,
@@ -38,7 +38,7 @@ export async function followBackfills(
       });
       if (pending.length === 0 || signal.aborted) return repositories;
     } catch (error) {
-      // A database that restarts ends the copying for a moment only.
+      // While the database restarts, the copies only pause for a moment.
       if (Date.now() - lastRead > OUTAGE_MS) throw error;
     }
     await delay(LOOK_MS, undefined, { signal }).catch(() => {});
@@ -83,7 +83,7 @@ class CopyProgress {
   }
 }
 
-/** The scheduler tries a repository with a problem again, at an unknown time: it is not waited for. */
+/** A repository with a problem is not waited for, since the scheduler tries it again at an unknown time. */
 function isPending({ state, problem }: RepositoryStatus): boolean {
   return state === "backfilling" && problem === null;
 }

@@ -21,11 +21,11 @@ remove\` deletes it.`,
 
 interface Removed {
   pattern: string;
-  /** What it was mirrored as. */
+  /** The full names of the repositories that were mirrored because of the pattern. */
   repositories: string[];
   rows: "kept" | "deleted";
-  /** Whether the pattern itself was a wish. */
-  wasWished: boolean;
+  /** Whether the pattern itself was a selection. */
+  wasSelected: boolean;
   warning: string | null;
 }
 
@@ -37,41 +37,41 @@ async function runRemove({ words, flags, env, resources, within }: Given, output
 
   const removed: Removed[] = [];
   for (const pattern of patterns) {
-    const wasWished = (await wishes(ctx)).includes(pattern);
+    const wasSelected = (await selections(ctx)).includes(pattern);
     const repositories = await removeSelection(ctx, pattern, { purge });
     const warning = ctx.config.repositories.includes(pattern)
       ? `REPOSITORIES still names ${pattern}: take it out there, or it is mirrored again within seconds`
       : null;
-    removed.push({ pattern, repositories, rows: purge ? "deleted" : "kept", wasWished, warning });
+    removed.push({ pattern, repositories, rows: purge ? "deleted" : "kept", wasSelected, warning });
   }
   output.document({ removed });
-  for (const { pattern, repositories, wasWished, warning } of removed) {
+  for (const { pattern, repositories, wasSelected, warning } of removed) {
     for (const repository of repositories) {
       output.line(
         `${repository}: ${purge ? "removed, and what was copied is deleted" : "removed; what was copied is kept (--purge deletes it)"}`,
       );
     }
-    if (repositories.length === 0 && wasWished) output.line(`${pattern}: removed; nothing had been copied`);
-    if (repositories.length === 0 && !wasWished)
+    if (repositories.length === 0 && wasSelected) output.line(`${pattern}: removed; nothing had been copied`);
+    if (repositories.length === 0 && !wasSelected)
       output.note(`tain: ${pattern} is not mirrored: \`tain status\` lists what is`);
     if (warning !== null) output.note(`tain: ${warning}`);
   }
-  return removed.every(({ repositories, wasWished }) => repositories.length > 0 || wasWished) ? 0 : 1;
+  return removed.every(({ repositories, wasSelected }) => repositories.length > 0 || wasSelected) ? 0 : 1;
 }
 
-/** One repository of a wished owner cannot be taken out: the wish would bring it back. */
+/** A single repository cannot be removed while its whole owner is selected: that selection would bring it back. */
 async function refuseCovered(ctx: Context, patterns: readonly string[]): Promise<void> {
-  const wished = [...(await wishes(ctx)), ...ctx.config.repositories];
+  const selected = [...(await selections(ctx)), ...ctx.config.repositories];
   for (const pattern of patterns) {
     const all = `${pattern.split("/")[0]}/*`;
-    if (pattern === all || !wished.includes(all) || patterns.includes(all)) continue;
+    if (pattern === all || !selected.includes(all) || patterns.includes(all)) continue;
     throw new CommandError(
       `${pattern} is mirrored because of ${all}: remove '${all}', and add the ones to keep by name. Nothing was removed`,
     );
   }
 }
 
-async function wishes({ db }: Pick<Context, "db">): Promise<string[]> {
+async function selections({ db }: Pick<Context, "db">): Promise<string[]> {
   const rows = await db.query<{ pattern: string }>(sql`select pattern from selections`);
   return rows.map(({ pattern }) => pattern);
 }

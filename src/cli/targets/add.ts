@@ -65,7 +65,7 @@ async function runAdd({ words, flags, values, env, resources, within }: Given, o
   });
   await wantsChanged(ctx);
   output.document({ id: target.id, secret: file === undefined ? secret : null });
-  // Alone on its line of stdout, so that a script can take it.
+  // The secret is the only text on stdout, so that a script can read it.
   if (file === undefined) output.line(secret);
   output.note(`tain: target ${target.id} hears of ${pattern ?? "everything"} from now on`);
   return 0;
@@ -81,7 +81,7 @@ function installationIn(values: Given["values"], scope: string | undefined): num
   return Number(id);
 }
 
-/** A made-up WEBHOOK_SECRET would seal what no worker can open. @throws CommandError */
+/** Requires WEBHOOK_SECRET. A secret sealed with a made-up key could be opened by no worker. @throws CommandError */
 function requireSealing({ hasWebhookSecret }: OpenedInstance): void {
   if (!hasWebhookSecret)
     throw new CommandError("Secrets are kept encrypted by a key made of WEBHOOK_SECRET: set it as the workers have it");

@@ -1,4 +1,4 @@
-import { type StandingTarget, targetsAsTheyStand } from "../../events/standing.ts";
+import { type ListedTarget, targetsAsTheyStand } from "../../events/standing.ts";
 import type { Command, Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import { counted, type Output, plain, spanOf, styled, tableLines } from "../output.ts";
@@ -31,7 +31,7 @@ async function runList({ env, resources, within }: Given, output: Output): Promi
 }
 
 /** Pure but for colours. */
-function targetsTable(listed: readonly StandingTarget[], now: Date): string {
+function targetsTable(listed: readonly ListedTarget[], now: Date): string {
   const rows = listed.map(({ id, for: scope, url, events, madeBy, state, lastStatus, waiting }) => [
     String(id),
     scope,

@@ -19,7 +19,10 @@ const WORLD = ["--repositories", "4", "--issues", "2000", "--pulls", "1000", "--
 const CHANGES_PER_SECOND = 1;
 const PATIENCE_MS = 60_000;
 
-/** What people do all day. Repositories and their owners keep their names: the addresses that we print name them. */
+/**
+ * The kinds of change that happen in the demonstration. Renames are left out, because the addresses that we print
+ * contain the names.
+ */
 const HAPPENINGS = [
   "open edit label assign milestone comment editComment deleteComment close reopen lock",
   "openPull push draft requestReview review dismissReview reviewComment editReviewComment merge",
@@ -52,7 +55,7 @@ export async function startDemonstration(
     () => reject(new Error(`The simulator is not ready after ${PATIENCE_MS / 1_000} s`)),
     PATIENCE_MS,
   );
-  timer.unref(); // A start that fails over something else ends at once.
+  timer.unref(); // The timer must not delay the end of a start that fails for another reason.
   void tree.failed.then((reason) => reject(new Error(reason)));
   const { url, token } = await ready.finally(() => clearTimeout(timer));
   const state = new JsonObject(await control(`${url}/-/state`));
@@ -60,7 +63,7 @@ export async function startDemonstration(
   return { url, token, repositories: originals.map((each) => each.string("full_name")) };
 }
 
-/** From now on things happen in the world, about one a second. */
+/** Lets the simulated world change, about once a second. */
 export async function enliven({ url }: Pick<Demonstration, "url">): Promise<void> {
   await control(`${url}/-/live`, { ratePerSecond: CHANGES_PER_SECOND, seed: 20, kinds: HAPPENINGS });
 }
@@ -75,7 +78,7 @@ async function control(url: string, body?: object): Promise<unknown> {
   return await response.json();
 }
 
-/** Settings in the environment are for a simulator that runs by itself. */
+/** Removes the simulator's settings, which are meant for a simulator that runs by itself. */
 function withoutSimulatorSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("SIMULATOR_")));
 }

@@ -5,7 +5,7 @@ import { typed } from "../typed.ts";
 
 export interface Greeting {
   instance: Instance;
-  /** Where the instance's file is. */
+  /** The path of the instance's file. */
   file: string;
   repositories: readonly RepositoryStatus[];
   hasSimulator: boolean;
@@ -14,8 +14,8 @@ export interface Greeting {
 }
 
 /**
- * The greeting when everything runs: the mirror's state, its address, and three things to try. It holds no secret, as
- * output is collected; it says where the token stands. Pure but for colours.
+ * The greeting when everything runs: the mirror's state, its address, and three things to try. Output may be collected,
+ * so the greeting holds no secret, only the path of the file with the token. Pure but for colours.
  */
 export function greeting({ instance, file, repositories, hasSimulator, isReached }: Greeting): string {
   const { apiUrl, webhookUrl, upstreamUrl } = instance;
@@ -62,7 +62,7 @@ function standing(repositories: readonly RepositoryStatus[]): string[] {
   return lines;
 }
 
-/** Three requests to try. None writes where upstream is real. */
+/** Three requests to try. With a real upstream, none of them writes. */
 function examples({ apiUrl, repositories: [first] }: Instance, file: string, hasSimulator: boolean): string[] {
   const curl = 'curl -H "Authorization: Bearer $TOKEN"';
   const repository = first ? `${apiUrl}/repos/${first.owner}/${first.name}` : `${apiUrl}/user/repos`;
@@ -79,7 +79,7 @@ function examples({ apiUrl, repositories: [first] }: Instance, file: string, has
   ];
 }
 
-/** One word to a shell. */
+/** Quotes a text as one word for a shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -21,7 +21,7 @@ export interface Tending {
 export class Keeper {
   readonly #ctx: Context;
   readonly #tending: Tending;
-  /** By repository's id: when to look at its webhook again; Infinity once it is registered. */
+  /** When to look at each repository's webhook again, by the repository's id. Infinity: it is registered. */
   readonly #hooks = new Map<number, number>();
   /** The address for upstream's deliveries; null where upstream could not reach us. */
   readonly webhookUrl: string | null;
@@ -42,7 +42,7 @@ export class Keeper {
     this.instance = { apiUrl, token, webhookUrl, ...secrets, upstreamUrl, repositories: [] };
   }
 
-  /** Looks once: registers what is missing, writes the file if it has changed. */
+  /** Looks once: registers missing webhooks, and writes the instance's file if it has changed. */
   async look(): Promise<void> {
     const names = await findMirroredNames(this.#ctx);
     this.instance = { ...this.instance, repositories: names.map(({ owner, name }) => ({ owner, name })) };
@@ -67,7 +67,7 @@ export class Keeper {
   async keep(): Promise<void> {
     const { signal } = this.#tending;
     while (!signal.aborted) {
-      // It rejects only when the signal aborts.
+      // The delay rejects only if the signal aborts.
       await delay(UPKEEP_MS, undefined, { signal }).catch(() => {});
       if (signal.aborted) return;
       await this.look().catch((error: Error) =>

@@ -13,7 +13,7 @@ export interface TreeProgram {
   env: NodeJS.ProcessEnv;
   /** How long it may take to stop before it is killed. */
   stopWithinMs: number;
-  /** Set when its end is the end of all: says what that means. */
+  /** Set if the whole instance must end when this program ends: the sentence to print then. */
   fatal?: string;
   /** Called with each line of its stdout, which otherwise goes to our stderr. */
   onLine?: (line: string) => void;
@@ -23,12 +23,12 @@ interface Running {
   program: TreeProgram;
   child: ChildProcess;
   exited: Promise<Ending>;
-  /** When it ended by itself, lately. */
+  /** The times at which the program recently ended by itself. */
   endings: number[];
 }
 
 interface Ending {
-  /** `exit code 1`, `ended by SIGKILL`, or why it could not begin. */
+  /** `exit code 1`, `ended by SIGKILL`, or why it could not be started. */
   how: string;
   /** Whether another start would end the same way: the program must not work with this database. */
   isFinal: boolean;
@@ -42,11 +42,12 @@ const ENDINGS_WITHIN_MS = 60_000;
 const FIRST_RESTART_MS = 200;
 
 /**
- * The programs that make up an instance. A program that ends by itself is started again, a little later each time.
- * When it has ended five times within a minute, or its end is fatal, or it must not work with its database, `failed`
+ * The programs that make up an instance. A program that ends by itself is started again, a little later each time. When
+ * it has ended five times within a minute, or its end is fatal, or it must not work with its database, `failed`
  * resolves to a sentence about it.
  *
- * Each program has a channel to us. The channel's end tells it that we are gone, `kill -9` included.
+ * Each program has a channel to this process. If this process dies, even by `kill -9`, the channel closes and the
+ * program stops.
  */
 export class ProcessTree {
   readonly failed: Promise<string>;
@@ -88,7 +89,7 @@ export class ProcessTree {
   #spawn(program: TreeProgram, endings: number[]): void {
     const child = spawn(process.execPath, [fileURLToPath(program.entry), ...(program.args ?? [])], {
       env: program.env,
-      // Our stdout is for what we say ourselves; their logs go beside it.
+      // Our stdout is for our own messages, so the programs' logs go to stderr.
       stdio: ["ignore", program.onLine ? "pipe" : 2, 2, "ipc"],
     });
     if (program.onLine && child.stdout) createInterface({ input: child.stdout }).on("line", program.onLine);

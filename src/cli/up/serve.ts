@@ -33,18 +33,19 @@ export async function serve({ env: given, demonstrating, tree, output, signal }:
     : given;
   const config = parseConfig(env);
   await using resources = new AsyncDisposableStack();
-  // Log lines would stand among the documents.
+  // With --json, log lines would stand among the documents.
   const ctx = await openContext(output.json ? { ...config, logLevel: "silent" } : config, resources, { name: "up" });
   const isEmbedded = given.TAIN_POSTGRES === "embedded";
   await beginOrGoOn(ctx, output, { isDemonstration: demonstration !== null, isEmbedded });
   signal.throwIfAborted();
 
-  // A database that we were given may be anybody's else as well: its owner gives out logins.
+  // Only the embedded database gets logins for roles. A given database may be shared, and its owner decides about
+  // logins.
   const logins = isEmbedded ? await openLogins(config.databaseUrl) : null;
   const start = (name: "web" | "worker" | "scheduler", entry: string) => {
     const databaseUrl = logins?.[name === "web" ? "web" : "worker"];
     const stopWithinMs = Math.round(config.shutdownMs * STOP_SHARES[name]);
-    // The process gives up by itself a moment before it would be killed, and says so.
+    // The process must give up and log that shortly before it would be killed.
     const next = name === "scheduler" && config.metricsPort !== null ? config.metricsPort + 1 : null;
     const metricsPort = next === null ? {} : { METRICS_PORT: String(next) };
     const limit = `${Math.max(100, stopWithinMs - 200)}ms`;
@@ -84,14 +85,14 @@ async function beginOrGoOn(
   if (claim === "emptied" || isDemonstration) await emptyQueues(ctx);
 }
 
-/** A job of the old world would be done in the new one. */
+/** Removes the jobs, since a job of the old world would otherwise run in the new one. */
 async function emptyQueues({ queues, redis }: Context): Promise<void> {
   if (redis.status !== "ready")
     throw new CommandError("Redis cannot be reached: see that REDIS_URL is right and the server runs");
   for (const queue of Object.values(queues)) await queue.obliterate({ force: true });
 }
 
-/** @throws CommandError that says what is missing, if that does not come */
+/** @throws CommandError that says what is missing, if the process does not become ready in time */
 async function untilReady({
   apiUrl,
   operatorToken,
@@ -102,7 +103,7 @@ async function untilReady({
   let last = "no answer";
   while (Date.now() < deadline) {
     signal.throwIfAborted();
-    // Only a request can tell whether it listens.
+    // Only a request shows whether the process listens.
     const answer = await fetch(`${apiUrl}/-/ready`, { headers, signal: AbortSignal.timeout(3_000) }).catch(
       (error: Error) => error,
     );

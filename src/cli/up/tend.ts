@@ -19,19 +19,19 @@ const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 60_000;
 
 /**
- * Sees to what an instance needs beside its processes: a token, its wishes, its webhooks, its file. Then greets the
- * person who started it. Goes on until the signal aborts.
+ * Sees to what an instance needs beside its processes: a token, selections, webhooks, its file. Then prints the
+ * greeting, and keeps the webhooks and the file up to date until the signal aborts.
  */
 export async function tend(ctx: Context, tending: Tending): Promise<void> {
   const { demonstration } = tending;
   const { token, isAnswered } = await settleToken(ctx, tending);
   if (demonstration) await addSelections(ctx, demonstration.repositories);
-  // While upstream is away the scheduler goes on asking for what is wished.
+  // If upstream is away, the scheduler resolves the selections later.
   if (isAnswered) await askOnce(tending, () => resolveSelections(ctx));
 
   const keeper = new Keeper(ctx, tending, token);
   await askOnce(tending, () => keeper.look());
-  // Only now: from here on webhooks tell of changes.
+  // The world changes only from now on, since webhooks are registered by now.
   if (demonstration) await enliven(demonstration);
   const kept = keeper.keep();
 
@@ -58,7 +58,7 @@ async function tell(ctx: Context, keeper: Keeper, { output, signal, apiUrl, demo
   const file = instanceFile(ctx.config);
   const { instance } = keeper;
   const { webhookUrl, upstreamUrl } = instance;
-  // The file has the secrets; output is collected.
+  // The secrets are only in the file, because output may be collected.
   output.document({ event: "up", instanceFile: file, apiUrl, webhookUrl, upstreamUrl, repositories });
   output.line(
     greeting({
@@ -81,7 +81,8 @@ async function settleToken(ctx: Context, tending: Tending): Promise<{ token: str
   const tokens = new ApiTokens(ctx);
   const found = last === undefined ? null : await tokens.find(last).finally(() => tokens.close());
   if (last === undefined || !found || !writesAll(found.kinds)) {
-    // We cannot serve without an API token to give out. The token names its user, and only upstream knows that user.
+    // Upstream must be asked until it answers: an instance needs an API token to give out. The token belongs to
+    // upstream's user, whom only upstream can name.
     const userId = await askUntilAnswered(tending, () => fetchAndStoreViewer(ctx));
     return { token: await createApiToken(ctx, { userId, canWrite: true }), isAnswered: true };
   }
@@ -90,7 +91,7 @@ async function settleToken(ctx: Context, tending: Tending): Promise<{ token: str
   return { token: await createApiToken(ctx, { userId, canWrite: true }), isAnswered: true };
 }
 
-/** Asks upstream once. Null, and a word to the person, when upstream is away. */
+/** Asks upstream once. If upstream is away, prints that and returns null. */
 async function askOnce<T>({ output }: Pick<Tending, "output">, ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();
@@ -102,8 +103,8 @@ async function askOnce<T>({ output }: Pick<Tending, "output">, ask: () => Promis
 }
 
 /**
- * Asks upstream until it answers, and says so when it does not. @throws CredentialRejectedError, and what is no outage
- * of upstream's
+ * Asks upstream until it answers, and prints a line while it is away. @throws CredentialRejectedError, and any error
+ * that is not an outage of upstream
  */
 async function askUntilAnswered<T>({ output, signal }: Tending, ask: () => Promise<T>): Promise<T> {
   for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(MAX_RETRY_MS, waitMs * 2)) {

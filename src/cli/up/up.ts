@@ -27,7 +27,10 @@ LOG_LEVEL says otherwise. SIGTERM or Ctrl-C stops everything in good order.`,
   run: runUp,
 };
 
-/** How long our own work may take to finish when we are told to stop. The processes have their own time after it. */
+/**
+ * How long this process's own work may take to finish after a request to stop. The other processes get their time after
+ * that.
+ */
 const FINISH_MS = 2_000;
 
 async function runUp({ env }: Given, output: Output): Promise<number> {
@@ -35,7 +38,7 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
   const stopping = new AbortController();
   let stopCode = 0;
   for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stopping.abort(new Error(name)));
-  // A parent that started us with a channel, and is gone, cannot stop us any more.
+  // If our parent opened a channel, we must stop when it dies.
   if (process.connected) {
     process.on("disconnect", () => stopping.abort(new Error("the parent process has gone")));
     process.channel?.unref();
@@ -54,14 +57,14 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
     const demonstrating = isDemonstration
       ? startDemonstration(tree, { stopWithinMs: config.shutdownMs * STOP_SHARES.simulator })
       : null;
-    demonstrating?.catch(() => {}); // A failure is told where this is awaited.
-    // What the rest needs takes as long to load as the simulator takes to start, so they do it side by side.
+    demonstrating?.catch(() => {}); // The error is reported where the promise is awaited.
+    // Loading the rest of the program takes as long as the simulator's start, so both happen at once.
     const { serve } = await import("./serve.ts");
     const serving = serve({ env: settled, demonstrating, tree, output, signal: stopping.signal });
-    serving.catch(() => {}); // A failure is told below, unless it comes too late.
+    serving.catch(() => {}); // The error is reported below, unless the stop comes first.
     isStuck = (await Promise.race([serving, late(stopping.signal)])) === "late";
   } catch (error) {
-    // A failure that follows from our stopping, or from the end of a process, is not worth telling.
+    // An error that only follows from the stop, or from the end of a process, is not reported.
     if (!stopping.signal.aborted) throw error;
     if (env.TAIN_DEBUG) console.error(error);
   } finally {
@@ -74,18 +77,18 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
       stopCode = 1;
     }
   }
-  // A request to an upstream that does not answer would hold us until its time-out.
+  // Without this exit, an unanswered request to upstream would keep the process alive until its time-out.
   if (isStuck) process.exit(stopCode);
   return stopCode;
 }
 
-/** Some time after the signal has aborted. */
+/** Resolves some time after the signal has aborted. */
 async function late(signal: AbortSignal): Promise<"late"> {
   await aborted(signal);
   return await delay(FINISH_MS, "late", { ref: false });
 }
 
-/** @throws CommandError where the environment says neither demonstration nor upstream clearly */
+/** @throws CommandError if the environment names neither the demonstration nor an upstream clearly */
 function wantsDemonstration(env: NodeJS.ProcessEnv): boolean {
   if (env.UPSTREAM_URL) return false;
   if (env.NODE_ENV === "production") {
@@ -111,14 +114,14 @@ async function settle(
   const secret = env.WEBHOOK_SECRET || before?.webhookSecret || newSecret();
   const operatorToken = env.OPERATOR_TOKEN || before?.operatorToken || newSecret();
   const settled = { ...env, WEBHOOK_SECRET: secret, OPERATOR_TOKEN: operatorToken, LOG_LEVEL: env.LOG_LEVEL || "warn" };
-  // Placeholders for settings that only the simulator knows later, so that every other problem is reported now.
+  // Settings that the simulator gives later get placeholders, so that all other problems are reported now.
   const config = parseConfig(
     isDemonstration ? { ...settled, UPSTREAM_URL: "http://127.0.0.1:1", UPSTREAM_TOKEN: "later" } : settled,
   );
   return { env: { ...settled, PORT: String(await freePort(config)), TAIN_HOME: config.home }, config };
 }
 
-/** The port of the settings, if it is free; any free one for 0. */
+/** The configured port, if it is free. For 0, any free port. */
 async function freePort({ host, port }: Pick<Config, "host" | "port">): Promise<number> {
   const probe = createServer();
   try {

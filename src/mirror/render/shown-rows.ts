@@ -4,7 +4,7 @@ import type { Standings } from "../unchanged/unchanged.ts";
 import { domainOf, type Mentioned, wholeRepository } from "./shared-keys.ts";
 import type { SharedRow, SharedRows, Wanted } from "./shared-rows.ts";
 
-/** The rows that one answer shows, as they were at some moment since its request began: each is looked for once. */
+/** The rows that one answer shows. Each is looked up once, at some moment after the request began. */
 export class ShownRows {
   readonly #shared: SharedRows;
   readonly #reading: Reading | undefined;
@@ -25,7 +25,7 @@ export class ShownRows {
     this.#met = met;
   }
 
-  /** All that were loaded, by `sharedName`. */
+  /** All loaded rows, by `sharedName`. */
   get all(): Iterable<[string, SharedRow | null]> {
     return this.#rows;
   }
@@ -81,7 +81,10 @@ export class ShownRows {
     for (const [id, keys] of await this.#shared.loadShapes(unknownShapes)) this.#shapes.set(id, keys);
   }
 
-  /** The standings that tell of changes of these rows. Those that this reading has learnt are not asked for again. */
+  /**
+   * The standings that show whether these rows have changed. Standings that this reading has already learnt are not
+   * read again.
+   */
   async #before(rows: readonly Pick<Wanted, "key">[]): Promise<Standings | undefined> {
     const domains = new Set([PEOPLE]);
     for (const { key } of rows) domains.add(domainOf(key));

@@ -18,7 +18,7 @@ export async function followRows(tx: Transaction, resource: Resource, rows: RowW
   if (resource.kind === "repository") await rememberFormerNames(tx, rows);
 }
 
-/** A new person is shown only by rows that are stored along with them. */
+/** New users need no touch: only rows that are stored in the same transaction can show them. */
 function touchRows(tx: Transaction, { kind }: Resource, rows: RowWrite[]): void {
   if (kind === "user") {
     if (rows.some(({ before }) => before)) tx.touch([PEOPLE]);
@@ -44,7 +44,7 @@ export const childNumberColumns: Partial<Record<Kind, string>> = {
 interface ListPlace {
   table: Sql;
   column: Sql;
-  /** Columns that the table repeats of the issue `i`, and where they come from. */
+  /** Columns of the issue `i` that the table repeats, and their values. */
   repeated?: { columns: Sql; values: Sql };
 }
 
@@ -120,7 +120,7 @@ async function buryChildren(tx: Transaction, rows: RowWrite[]): Promise<void> {
 }
 
 async function rememberFormerNames(tx: Transaction, rows: RowWrite[]): Promise<void> {
-  // Between the stored name and the newest there may have been others.
+  // The repository may have had further names between the stored one and the newest.
   const names = rows.flatMap(({ seen, group, stored, before }) =>
     [before?.stored, ...group].flatMap((one) => {
       const name = one?.fields.full_name;

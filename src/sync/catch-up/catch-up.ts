@@ -59,7 +59,7 @@ const ISSUES: FollowedList = {
 };
 
 /** Comments come before issues. The comment counts of issues then tell which comments no list of changes has shown. */
-const FOLLOWED = ["labels", "milestones", "issue comments", "review comments", "issues", "pulls"] as const;
+const FOLLOWED_PHASES = ["labels", "milestones", "issue comments", "review comments", "issues", "pulls"] as const;
 
 /** Some pull requests never get a mergeability at upstream: stop asking this long after the last news of them. */
 const HEARD_MS = 15 * 60_000;
@@ -115,7 +115,7 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
       },
     };
     const missing: Phase[] = [];
-    for (const phase of FOLLOWED) {
+    for (const phase of FOLLOWED_PHASES) {
       // A phase that was not copied is not followed.
       const isFollowed =
         !lacking.phases.has(phase) && (await tryPhase(ctx, repository, { phase, priority: "catch-up" }, works[phase]));

@@ -18,10 +18,10 @@ export type Reason = { pattern: string } | "installed";
 export async function beginMirroring(ctx: Context, representation: Json, seenAt: Date, reason: Reason): Promise<void> {
   const { id: repositoryId, fullName } = requireRepository(representation);
   const isNew = await ctx.db.transaction(async (tx) => {
-    if (reason !== "installed" && !(await holdWish(tx, reason.pattern))) return false;
+    if (reason !== "installed" && !(await holdSelection(tx, reason.pattern))) return false;
     await mergeObserved(tx, observe("repository", representation, { api: ctx.config.upstreamUrl, seenAt, read: true }));
     const isNamed = reason !== "installed" && !reason.pattern.endsWith("/*");
-    const isNew = await begin(tx, repositoryId, { isNamed, wishedAt: ctx.clock.now() });
+    const isNew = await begin(tx, repositoryId, { isNamed, selectedAt: ctx.clock.now() });
     tx.touch([repositoryId]);
     if (isNew) await forgetProgress(tx, repositoryId);
     return isNew;
@@ -35,7 +35,7 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
 }
 
 /** Whether the selection still exists. The lock on its row makes a removal wait for the end of the transaction. */
-async function holdWish(tx: Transaction, pattern: string): Promise<boolean> {
+async function holdSelection(tx: Transaction, pattern: string): Promise<boolean> {
   return (await tx.count(sql`select from selections where pattern = ${pattern} for key share`)) > 0;
 }
 

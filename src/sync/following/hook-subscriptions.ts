@@ -9,7 +9,7 @@ import { placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
 import { eachAlone } from "../problems/isolated.ts";
 
 /** The events that the mirror reads of every repository. */
-export const FOLLOWED_EVENTS = [
+export const HOOK_EVENTS = [
   "issues",
   "issue_comment",
   "label",
@@ -48,7 +48,7 @@ const WANTED_OF_R: Sql = sql`array(select distinct e from targets t, unnest(t.ev
 /** The events that a hook has to send: those that the mirror follows, and those that targets want beside them. Pure. */
 function unionOf(parts: readonly MirrorPart[], targets: readonly string[]): string[] {
   if (targets.includes(EVERYTHING)) return [EVERYTHING];
-  return [...new Set([...FOLLOWED_EVENTS, ...parts.flatMap((part) => PART_EVENTS[part]), ...targets])];
+  return [...new Set([...HOOK_EVENTS, ...parts.flatMap((part) => PART_EVENTS[part]), ...targets])];
 }
 
 interface Wanting {
@@ -165,4 +165,4 @@ export async function placeSubscribed(
   }
 }
 
-const OWN_EVENTS: ReadonlySet<string> = new Set([EVERYTHING, ...FOLLOWED_EVENTS, ...Object.values(PART_EVENTS).flat()]);
+const OWN_EVENTS: ReadonlySet<string> = new Set([EVERYTHING, ...HOOK_EVENTS, ...Object.values(PART_EVENTS).flat()]);

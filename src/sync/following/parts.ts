@@ -6,7 +6,7 @@ import type { Context } from "../../context.ts";
 import { partOf } from "../../mirror/store/lists.ts";
 
 /** Sets the parts that a selection adds to those of `MIRROR`. */
-export async function wishForParts(
+export async function selectParts(
   { db }: Pick<Context, "db">,
   pattern: string,
   parts: readonly MirrorPart[],

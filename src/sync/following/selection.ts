@@ -19,8 +19,8 @@ import { forgetRemovals } from "./state.ts";
  * also brings back repositories that were removed here one by one.
  */
 export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns: readonly string[]): Promise<void> {
-  for (const wish of patterns) {
-    const pattern = wish.toLowerCase();
+  for (const selection of patterns) {
+    const pattern = selection.toLowerCase();
     await ctx.db.transaction(async (tx) => {
       const added = await tx.count(
         sql`insert into selections (pattern, added_at) values (${pattern}, ${ctx.clock.now()}) on conflict do nothing`,
@@ -32,7 +32,7 @@ export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns
 }
 
 /** A row of `selections`. */
-interface Wish {
+interface Selection {
   pattern: string;
   /**
    * For `owner/*`, whether the owner is a user or an organisation: their repositories are listed in different places.
@@ -51,20 +51,20 @@ export async function resolveSelections(ctx: Context): Promise<void> {
   await addSelections(ctx, ctx.config.repositories);
   await learnOwners(ctx);
   const installed = ctx.config.appId === null ? null : await mirrorInstalled(ctx);
-  const wishes = await ctx.db.query<Wish>(sql`
+  const selections = await ctx.db.query<Selection>(sql`
     select pattern, account_type as "accountType", resolved_at is not null as "isResolved"
       from selections order by added_at, pattern`);
-  const patterns = wishes.map(({ pattern }) => pattern);
+  const patterns = selections.map(({ pattern }) => pattern);
   const followed = await followedAmong(ctx, patterns);
   await forgetProblems(ctx.db, { task: "select", keys: [...followed] });
   const waiting = await eachAlone(
     ctx,
-    wishes.filter(({ pattern }) => !followed.has(pattern)),
+    selections.filter(({ pattern }) => !followed.has(pattern)),
     {
       subjectOf: ({ pattern }) => ({ task: "select", key: pattern, repositoryId: null }),
       // Each account has an installation of its own, if any.
       groupOf: ({ pattern }) => (ctx.config.appId === null ? null : pattern.split("/")[0]),
-      work: (wish) => resolve(ctx, wish),
+      work: (selection) => resolve(ctx, selection),
     },
   );
   await settleParts(ctx);
@@ -73,13 +73,13 @@ export async function resolveSelections(ctx: Context): Promise<void> {
   if (held) throw held;
 }
 
-async function resolve(ctx: Context, wish: Wish): Promise<void> {
-  const { pattern } = wish;
+async function resolve(ctx: Context, selection: Selection): Promise<void> {
+  const { pattern } = selection;
   const [owner = "", name = ""] = pattern.split("/");
   // An earlier selection may have just begun the repository.
   if (name !== "*" && (await followedAmong(ctx, [pattern])).size > 0) return;
   if (name !== "*") await mirrorOne(ctx, pattern, `/repos/${pattern}`, { pattern });
-  else if (!(await isInstalledAlone(ctx, owner))) await mirrorOwner(ctx, owner, wish);
+  else if (!(await isInstalledAlone(ctx, owner))) await mirrorOwner(ctx, owner, selection);
   await ctx.db.query(sql`update selections set resolved_at = ${ctx.clock.now()} where pattern = ${pattern}`);
 }
 
@@ -148,7 +148,11 @@ async function mirrorOne(
 }
 
 /** @throws AbsentError when upstream knows no such owner */
-async function mirrorOwner(ctx: Context, owner: string, { pattern, accountType, isResolved }: Wish): Promise<void> {
+async function mirrorOwner(
+  ctx: Context,
+  owner: string,
+  { pattern, accountType, isResolved }: Selection,
+): Promise<void> {
   const type = accountType ?? (await learnType(ctx, owner, pattern));
   if (accountType === null && type === "User") await learnOwners(ctx);
   const own = type === "Organization" ? null : await tokenOf(ctx, owner);

@@ -69,10 +69,10 @@ export async function confirmDeletion(queries: Queries, repositoryId: number): P
 export async function begin(
   queries: Queries,
   repositoryId: number,
-  { isNamed, wishedAt }: { isNamed: boolean; wishedAt: Date },
+  { isNamed, selectedAt }: { isNamed: boolean; selectedAt: Date },
 ): Promise<boolean> {
   const begun = await queries.count(sql`
-    insert into repository_syncs (repository_id, state, added_at) values (${repositoryId}, 'backfilling', ${wishedAt})
+    insert into repository_syncs (repository_id, state, added_at) values (${repositoryId}, 'backfilling', ${selectedAt})
     on conflict (repository_id) do update set state = 'backfilling', problem = null, added_at = excluded.added_at
       where repository_syncs.state = 'gone' and (${isNamed}::boolean or repository_syncs.problem is distinct from ${REMOVED_HERE})`);
   if (begun > 0) await forgetProblems(queries, { repositoryIds: [repositoryId] });

@@ -43,11 +43,11 @@ export class AppSignature {
    * estimate: then the App should sign again.
    */
   learn(date: string | string[] | undefined, sentAt: Date): boolean {
-    const told = Date.parse([date].flat()[0] ?? "");
-    if (Number.isNaN(told)) return false;
+    const dated = Date.parse([date].flat()[0] ?? "");
+    if (Number.isNaN(dated)) return false;
     // The date is cut to whole seconds, so it is half a second late on average. Upstream took it at some moment of the
     // exchange.
-    const aheadMs = told + 500 - (sentAt.getTime() + this.#clock.now().getTime()) / 2;
+    const aheadMs = dated + 500 - (sentAt.getTime() + this.#clock.now().getTime()) / 2;
     if (Math.abs(aheadMs - this.#aheadMs) <= TOLERANCE_MS) return false;
     this.#aheadMs = aheadMs;
     this.#last = null;

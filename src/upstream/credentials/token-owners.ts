@@ -13,8 +13,8 @@ type TokenStores = Pick<Stores, "config" | "db">;
  */
 export async function tokensWithoutOwner({ config, db }: TokenStores): Promise<string[]> {
   const tokens = [...parseTokens(config.upstreamTokens).keys()];
-  const wished = await db.count(sql`select from selections where account_type = 'User' limit 1`);
-  if (tokens.length < 2 && wished === 0) return [];
+  const selected = await db.count(sql`select from selections where account_type = 'User' limit 1`);
+  if (tokens.length < 2 && selected === 0) return [];
   const rows = await db.query<{ fingerprint: string }>(sql`select fingerprint from token_owners`);
   const known = new Set(rows.map(({ fingerprint }) => fingerprint));
   return tokens.filter((each) => !known.has(each));
