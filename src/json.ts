@@ -25,6 +25,11 @@ export function numberOf(value: Json | undefined): number | null {
   return typeof value === "number" ? value : null;
 }
 
+/** A whole number that a double holds exactly, as upstream's ids and numbers are. */
+export function wholeOf(value: Json | undefined): number | null {
+  return typeof value === "number" && Number.isSafeInteger(value) ? value : null;
+}
+
 export function textsOf(value: Json | undefined): string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }

@@ -1,4 +1,4 @@
-import { type Fields, objectOf } from "../json.ts";
+import { type Fields, objectOf, wholeOf } from "../json.ts";
 
 /** Stands in `deliveries.hook_id` for deliveries that we made of changes that no webhook told. */
 export const MADE_HOOK = -1;
@@ -22,9 +22,8 @@ export interface Delivery {
 
 /** The keys by which the inbox is searched. A value of another type is left out, not refused. */
 export function keysOf({ action, repository }: Fields): { action: string | null; repositoryId: number | null } {
-  const { id } = objectOf(repository);
   return {
     action: typeof action === "string" && /^[\w.-]{1,100}$/.test(action) ? action : null,
-    repositoryId: typeof id === "number" && Number.isSafeInteger(id) ? id : null,
+    repositoryId: wholeOf(objectOf(repository).id),
   };
 }

@@ -46,6 +46,48 @@ test("a payload that cannot be applied fails alone, and stays pending", async ()
   expect(await statuses(world, ids)).toEqual(["applied", "pending", "pending", "ignored", "applied"]);
 });
 
+test("a repository whose id is no whole number is judged at once, and Postgres is never asked about it", async () => {
+  await using world = await openMirrored();
+  const wrong = [1.5, 1e300, "12", -0.5];
+  const payloads = wrong.map((id) => ({
+    ...opened(world, 2, "of no repository", "2026-01-01T00:00:01Z"),
+    repository: { ...world.repository, id },
+  }));
+  const ids = await arrive(world, [opened(world, 1, "good", "2026-01-01T00:00:01Z"), ...payloads]);
+  const outcomes = await applied(world, ids);
+  expect(outcomes.map((one) => (one.status === "fulfilled" ? one.value : one.reason))).toEqual([
+    "applied",
+    ...wrong.map(() => expect.any(InvalidPayloadError)),
+  ]);
+  expect(await titles(world)).toEqual(["1 good"]);
+});
+
+test("what else should be a whole number and is none does not fail an event that is only told on", async () => {
+  await using world = await openMirrored();
+  const [id = ""] = await arrive(world, [
+    {
+      action: "created",
+      repository: { id: 1.5, full_name: "octo/none", owner: { id: 0.5 } },
+      organization: { id: 2.5 },
+      issue: { number: 1.5 },
+    },
+  ]);
+  await world.ctx.db.query(sql`update deliveries set event = 'star' where id = ${id}`);
+  expect(await applied(world, [id])).toEqual([{ status: "fulfilled", value: "ignored" }]);
+  const events = await world.ctx.db.query(
+    sql`select repository_id::integer as repository, owner_id, number from events`,
+  );
+  expect(events).toEqual([{ repository: 0, owner_id: null, number: null }]);
+});
+
+test("a delivery that was received without its repository's id finds it in the payload", async () => {
+  await using world = await openMirrored();
+  const ids = await arrive(world, [opened(world, 1, "earlier", "2026-01-01T00:00:01Z")]);
+  await world.ctx.db.query(sql`update deliveries set repository_id = null`);
+  expect(await applied(world, ids)).toEqual([{ status: "fulfilled", value: "applied" }]);
+  expect(await titles(world)).toEqual(["1 earlier"]);
+});
+
 test("what Postgres refuses in one delivery does not keep its neighbours from being applied", async () => {
   await using world = await openMirrored();
   const ids = await arrive(world, [

@@ -244,10 +244,10 @@ function isUnfollowed({ taken: { event } }: Parsed): boolean {
   return event !== "ping" && (!followed || followed.parts !== undefined);
 }
 
-/** The mirrored repositories that only the parsed payloads name: the receiver does not parse every payload. */
+/** The mirrored repositories that only the payloads name: a row of an earlier version may have no `repository_id`. */
 async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<MirroredParts> {
   const ids = parsed.flatMap(({ taken, repository }) =>
-    repository && repository.id !== taken.repositoryId ? [Number(repository.id)] : [],
+    repository && taken.repositoryId === null ? [repository.id] : [],
   );
   return ids.length === 0 ? new Map() : await findParts(tx, ids);
 }

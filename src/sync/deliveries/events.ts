@@ -1,4 +1,4 @@
-import { isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
+import { isObject, type Json, numberOf, objectOf, textOf, wholeOf } from "../../json.ts";
 import {
   InvalidRepresentationError,
   keyIn,
@@ -62,7 +62,7 @@ const PART_EVENTS = {
   pull_request_review_thread: {
     parts: ["threads"],
     observe: () => [],
-    threadsOf: ({ pull_request: pull }) => numberOf(objectOf(pull).number),
+    threadsOf: ({ pull_request: pull }) => wholeOf(objectOf(pull).number),
   },
 } satisfies Record<string, FollowedEvent>;
 
@@ -158,11 +158,10 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
       const isPart =
         objectOf(payload.issue).state === undefined ||
         (isObject(payload.changes) && isObject(payload.changes.old_issue));
-      const { id: milestone } = objectOf(objectOf(payload.issue).milestone);
+      const milestone = wholeOf(objectOf(objectOf(payload.issue).milestone).id);
       // The milestone no longer counts an issue that is gone, but the payload still shows the milestone with the old
       // count.
-      const isCounted =
-        (payload.action === "deleted" || payload.action === "transferred") && typeof milestone === "number";
+      const isCounted = (payload.action === "deleted" || payload.action === "transferred") && milestone !== null;
       return [
         ...(isPart ? [{ kind: "issue" as const, key: keyIn("issue", payload.issue) }] : askBlocking(payload)),
         ...(isCounted ? [{ kind: "milestone" as const, key: milestone }] : []),

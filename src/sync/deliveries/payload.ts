@@ -1,5 +1,5 @@
 import type { Told } from "../../events/log.ts";
-import { type Fields, isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
+import { type Fields, isObject, type Json, objectOf, textOf, wholeOf } from "../../json.ts";
 import type { Sighting } from "../../mirror/store/observation.ts";
 
 /** A delivery is signed by upstream and yet says something that cannot be. Trying again will not help. */
@@ -25,23 +25,25 @@ export function parsePayload(text: string): Payload {
 /** The repository that a payload is about. */
 export type PayloadRepository = NonNullable<Sighting["repository"]>;
 
-/** Null for an event that concerns no repository. */
+/** Null for an event that concerns no repository, or names it by what is no id or no name. */
 export function repositoryInPayload({ repository }: Payload): PayloadRepository | null {
-  const { id, full_name: fullName, html_url: htmlUrl } = objectOf(repository);
-  return typeof id === "number" && typeof fullName === "string" ? { id, fullName, htmlUrl: textOf(htmlUrl) } : null;
+  const { id: shownId, full_name: fullName, html_url: htmlUrl } = objectOf(repository);
+  const id = wholeOf(shownId);
+  return id !== null && typeof fullName === "string" ? { id, fullName, htmlUrl: textOf(htmlUrl) } : null;
 }
 
 /** Upstream's id of the account that an event belongs to: its repository's owner, or its organization. Null: it names none. */
 export function ownerOf({ repository, organization }: Payload): number | null {
-  return numberOf(objectOf(objectOf(repository).owner).id) ?? numberOf(objectOf(organization).id);
+  return wholeOf(objectOf(objectOf(repository).owner).id) ?? wholeOf(objectOf(organization).id);
 }
 
 /** The issue or pull request that a payload is about; null: none. */
 export function aboutOf({ issue, pull_request: pull }: Payload): Told["about"] {
-  const number = numberOf(objectOf(pull).number);
+  const number = wholeOf(objectOf(pull).number);
   if (number !== null) return { number, isPullRequest: true };
-  const { number: own, pull_request: asPull } = objectOf(issue);
-  return typeof own === "number" ? { number: own, isPullRequest: isObject(asPull) } : null;
+  const { number: shownOwn, pull_request: asPull } = objectOf(issue);
+  const own = wholeOf(shownOwn);
+  return own !== null ? { number: own, isPullRequest: isObject(asPull) } : null;
 }
 
 /** How the payload of an event is told from those of all others. */

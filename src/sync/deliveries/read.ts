@@ -1,7 +1,7 @@
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Config } from "../../config.ts";
 import type { Taken } from "../../inbox/settle.ts";
-import { isObject, type Json } from "../../json.ts";
+import { isObject, type Json, objectOf, wholeOf } from "../../json.ts";
 import { FRESH_MS } from "../../mirror/store/merge-rule.ts";
 import {
   InvalidRepresentationError,
@@ -127,7 +127,7 @@ function readFollowed(
   if (!repository) {
     if (!isObject(payload.repository)) return "it concerns no repository";
     throw new InvalidPayloadError(
-      `A ${taken.event} event cannot be applied: its repository came without id or full_name`,
+      `A ${taken.event} event cannot be applied: its repository came without a whole id, or without full_name`,
     );
   }
   const repositoryId = repository.id;
@@ -179,8 +179,8 @@ function transferOf({ action, issue, changes }: Payload, repositoryId: number): 
 }
 
 function placeOf(issue: Json | undefined, repository: Json | undefined): IssuePlace | null {
-  if (!isObject(issue) || !isObject(repository) || typeof repository.id !== "number") return null;
-  return { repositoryId: repository.id, number: keyIn("issue", issue) };
+  const repositoryId = wholeOf(objectOf(repository).id);
+  return isObject(issue) && repositoryId !== null ? { repositoryId, number: keyIn("issue", issue) } : null;
 }
 
 const SUBJECTS = ["issue", "pull_request", "comment", "review", "milestone", "repository"];

@@ -1,6 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
-import { isObject, type Json } from "../../json.ts";
+import { isObject, type Json, wholeOf } from "../../json.ts";
 import { tryAgain } from "../problems/problems.ts";
 
 /** An installation of the App, as upstream shows it. */
@@ -18,8 +18,10 @@ export interface Installed {
 
 /** Reads an installation. Null: the JSON shows none. Pure. */
 export function installedBy(shown: Json | undefined): Installed | null {
-  if (!isObject(shown) || typeof shown.id !== "number" || !isObject(shown.account)) return null;
-  const { id, account, permissions, events, repository_selection: selection, suspended_at: suspendedAt } = shown;
+  if (!isObject(shown) || !isObject(shown.account)) return null;
+  const id = wholeOf(shown.id);
+  if (id === null) return null;
+  const { account, permissions, events, repository_selection: selection, suspended_at: suspendedAt } = shown;
   // GitHub docs: an enterprise has no login, and a slug.
   const login = account.login ?? account.slug;
   return {

@@ -1,7 +1,7 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Told } from "../../events/log.ts";
-import { type Fields, isObject, type Json, numberOf, objectOf, rowsOf, textOf } from "../../json.ts";
+import { type Fields, isObject, type Json, numberOf, objectOf, rowsOf, textOf, wholeOf } from "../../json.ts";
 import {
   type Aspect,
   aspectName,
@@ -48,7 +48,7 @@ export function tellingsOf(event: string, payload: Fields, repositoryId: number 
   const about = SUBJECTS[event];
   const subject = about && payload[about.in];
   if (!about || !isObject(subject) || repositoryId === null) return [];
-  const key = numberOf(subject[about.by]);
+  const key = wholeOf(subject[about.by]);
   if (key === null) return [];
   const moved = Date.parse(textOf(subject.updated_at) ?? "");
   const updatedAt = Number.isNaN(moved) ? null : new Date(moved);
