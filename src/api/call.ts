@@ -20,11 +20,13 @@ export interface ApiContext
   mirror: MirrorReader;
   /** Upstream's answers to forwarded reads; null: nothing of it is kept. */
   forwarded: ForwardCache | null;
-  /** All that requests may have upstream asked. */
+  /** The only way in which requests can ask upstream. */
   upstream: UpstreamForCallers;
   /** The paths of accounts that upstream does not show. So nobody can make the mirror ask again and again. */
   unshownAccounts: LRUCache<string, true>;
-  /** For what callers only read: neither the receiver nor writes wait for its connections. */
+  /**
+   * The database for callers' reads. It has connections of its own, so the receiver and writes never wait for reads.
+   */
   reads: Context["db"];
 }
 
@@ -33,7 +35,7 @@ export interface Call {
   ctx: ApiContext;
   quota: CallerQuota;
   caller: Caller;
-  /** What of the mirror the caller sees. */
+  /** The part of the mirror that the caller may see. */
   sight: Sight;
   version: ApiVersion;
   method: string;
@@ -54,7 +56,7 @@ export interface Call {
   reading: Reading;
   /** The caller's rights in public repositories that the request has learnt. */
   publicRights: Map<number, RepositoryPermission>;
-  /** The caller asked for what upstream says now. */
+  /** Whether the caller asked for upstream's present state. */
   isFresh: boolean;
   /** Fires once the caller has gone away. */
   gone: AbortSignal;
@@ -83,7 +85,7 @@ export interface Answer {
   confirmedAt?: Date | null;
   /** The parts of it that upstream did not show then; null or absent: none. */
   missing?: string | null;
-  /** Why what upstream says now could not be shown although it was asked for. */
+  /** Why upstream's present state could not be shown although the caller asked for it. */
   notFresh?: string;
   /**
    * How all that is shown stood before it was read, or in the statement that read it. Absent: see the call's reading.
@@ -109,7 +111,7 @@ export function requireUser({ caller }: Pick<Call, "caller">): User {
   throw new ApiFault(401, "Requires authentication");
 }
 
-/** Where to ask instead. Reads may be repeated anywhere; a write must be repeated as the write that it is. */
+/** A redirect: 301 for a read. A write gets 307, so that clients repeat it with the same method. */
 export function moved({ method, api, query }: Call, path: string): Answer {
   const location = `${api}${path}${query.size > 0 ? `?${query}` : ""}`;
   const body = JSON.stringify({

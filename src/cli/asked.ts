@@ -29,13 +29,13 @@ const COMMANDS: Readonly<Record<string, Command | CommandGroup>> = {
   doctor,
 };
 
-/** More is for a terminal: it would stand in Redis and in a page. */
+/** The longest output of a command on the page, which goes through Redis. Longer output is only for terminals. */
 const MOST_TOLD = 2_000_000;
 const MOST_LINES = 200;
 
 /**
- * Runs a command for an operator who does not sit at a terminal, with what a worker has open. `tell` hears how it comes
- * along. What it cannot do is told in the words that a terminal shows.
+ * Runs a command for an operator on the page, with a worker's open resources. `tell` is called with the command's
+ * progress. Errors become the sentences that a terminal would show.
  */
 export async function runAsked(
   ctx: Context,

@@ -9,7 +9,7 @@ export interface Command {
   summary: string;
   /** The help below the usage line, wrapped by hand. */
   about: string;
-  /** How its arguments are written, e.g. `PATTERN…`; none: it takes none. */
+  /** The arguments in the usage line, such as `PATTERN…`. Absent: the command takes none. */
   takes?: string;
   /** Its flags besides --json and --help: name to one line of help. */
   flags?: Record<string, string>;
@@ -24,7 +24,7 @@ export interface CommandGroup {
   name: string;
   summary: string;
   about: string;
-  /** By that word. The name of each action holds both words. */
+  /** The actions, by their word. The name of each action contains both words. */
   actions: Record<string, Command>;
 }
 
@@ -35,11 +35,11 @@ export interface Given {
   /** The options that were given a value, by name. */
   values: ReadonlyMap<string, string>;
   env: NodeJS.ProcessEnv;
-  /** For commands that ask. Undefined: there is nobody to ask. */
+  /** The streams for commands that ask questions. Undefined: nobody can answer. */
   streams?: OutputStreams;
   /** Closed when the command ends. */
   resources: AsyncDisposableStack;
-  /** Set where an operator asked a worker for it: what that worker has open, and when it has to stop. */
+  /** Set if a worker runs the command for an operator: the worker's open resources, and the signal to stop. */
   within?: Within | undefined;
 }
 
@@ -65,7 +65,7 @@ export function parseArguments(command: Command, args: readonly string[]): Pick<
   const valued = command.values ?? {};
   const known = { ...command.flags, ...valued, ...COMMON };
   const options = Object.fromEntries(Object.keys(known).map((name) => [name, optionOf(name, name in valued)]));
-  // Not strict: Node's own sentences say what is wrong, and not what would be right.
+  // Not strict, because Node's own messages do not say what would be right.
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const words: string[] = [];
   const flags = new Set<string>();

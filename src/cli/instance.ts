@@ -7,13 +7,13 @@ import { JsonError, JsonObject } from "./json.ts";
 
 /** What other programs need to reach the instance of a TAIN_HOME, and what it mirrors. */
 export interface Instance {
-  /** Where the API is, for callers on this machine. */
+  /** The API's address for callers on this machine. */
   apiUrl: string;
   /** One of our own tokens: reads everything mirrored, and writes. */
   token: string;
   webhookUrl: string;
   webhookSecret: string;
-  /** Opens `/-/status`. Null: an older version has written the file. */
+  /** The token for `/-/status`. Null: an older version of Tain wrote the file. */
   operatorToken: string | null;
   upstreamUrl: string;
   upstreamToken: string;
@@ -71,9 +71,9 @@ export async function writeInstance(config: Pick<Config, "home">, instance: Inst
   }
 }
 
-/** The environment with what only the instance knows. Pure. */
+/** The environment, completed by values that only the instance's file has. Pure. */
 export function completed(env: NodeJS.ProcessEnv, instance: Instance | null): NodeJS.ProcessEnv {
-  // A token belongs to its upstream: the instance's is not shown to another.
+  // A token belongs to its upstream, so the instance's token is not sent to another upstream.
   const isSameUpstream = !env.UPSTREAM_URL || env.UPSTREAM_URL.replace(/\/+$/, "") === instance?.upstreamUrl;
   const known =
     instance && isSameUpstream
@@ -84,7 +84,7 @@ export function completed(env: NodeJS.ProcessEnv, instance: Instance | null): No
     ...known,
     // A command that only reads verifies no delivery, so any secret will do.
     WEBHOOK_SECRET: env.WEBHOOK_SECRET || instance?.webhookSecret || newSecret(),
-    // The command itself says what goes wrong; log lines would stand among its results.
+    // Log lines would stand among the command's results, and the command itself reports errors.
     LOG_LEVEL: env.LOG_LEVEL || "silent",
   };
 }

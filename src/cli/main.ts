@@ -12,7 +12,7 @@ import {
 } from "./command.ts";
 import { type OutputStreams, openOutput } from "./output.ts";
 
-/** In the order that a person meets them. Each is loaded when it is asked for. */
+/** The commands, in the order in which a new user needs them. Each is loaded only when it runs. */
 const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
   init: async () => (await import("./init/init.ts")).init,
   up: async () => (await import("./up/up.ts")).up,
@@ -42,7 +42,7 @@ export async function main(argv: readonly string[], env: NodeJS.ProcessEnv, stre
     return await runCommand(argv, env, streams);
   } catch (error) {
     if (env.TAIN_DEBUG) streams.stderr.write(`${inspect(error)}\n`);
-    // Loaded here, since a start should not wait for it.
+    // Loaded only on an error, so that a normal start does not wait for it.
     const { sentenceOf } = await import("./sentence.ts");
     streams.stderr.write(`tain: ${sentenceOf(error, env)}\n`);
     return error instanceof UsageError ? 2 : 1;
@@ -78,7 +78,7 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv, strea
     stdout.write(helpOf(command));
     return 0;
   }
-  // The launcher asks before it starts stores for the command.
+  // The launcher checks a command in this way before it starts stores for it.
   if (env.TAIN_PARSE_ONLY) return 0;
   await using resources = new AsyncDisposableStack();
   const { withSecretFiles } = await import("../config.ts");

@@ -17,7 +17,7 @@ migration gives way and comes again.`,
 };
 
 async function runMigrate({ flags, env }: Given, output: Output): Promise<number> {
-  // Its lock outlasts a transaction, which no pooler bears.
+  // The migration lock is held by a session, and a pooler would share that session with others.
   const url = env.DATABASE_DIRECT_URL || env.DATABASE_URL;
   if (!url)
     throw new CommandError("DATABASE_URL is not set, and no instance runs here: set it to the database to migrate");
@@ -34,7 +34,7 @@ async function runMigrate({ flags, env }: Given, output: Output): Promise<number
   return 0;
 }
 
-/** What fails of a migration is told with its name, and not by its root alone. @throws CommandError */
+/** Turns an error into a sentence that names the migration, not only the root cause. @throws CommandError */
 export async function inSentences<T>(work: Promise<T>): Promise<T> {
   return await work.catch((error: unknown) => {
     throw isBug(error) ? error : new CommandError(wholeReasonOf(error), { cause: error });

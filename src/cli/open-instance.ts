@@ -7,13 +7,13 @@ import { completed, type Instance, readInstance } from "./instance.ts";
 import { START } from "./typed.ts";
 
 /**
- * What a command works on: the stores of the environment, and upstream. If the environment names no upstream, it is the
- * instance's.
+ * The open resources of a command: the stores that the environment names, and upstream. If the environment names no
+ * upstream, the instance's is used.
  */
 export interface OpenedInstance {
   ctx: Context;
   instance: Instance | null;
-  /** Whether WEBHOOK_SECRET is what the receivers know; otherwise it was made up for this command. */
+  /** Whether WEBHOOK_SECRET is the receivers' secret. If not, it was made up for this command. */
   hasWebhookSecret: boolean;
 }
 
@@ -24,7 +24,7 @@ export async function openInstance(
   within?: Within,
 ): Promise<OpenedInstance> {
   const opened = await openUnchecked(env, resources, within);
-  // A worker has checked the schema.
+  // In a worker, the schema was already checked.
   if (within) return opened;
   const { ctx } = opened;
   const fit = await schemaFit(ctx.db);
@@ -36,7 +36,7 @@ export async function openInstance(
   return opened;
 }
 
-/** The same, in any state of the stores. @throws CommandError when there is nothing to work on yet; ConfigError */
+/** As `openInstance`, without a check of the stores. @throws CommandError if there is no instance yet; ConfigError */
 export async function openUnchecked(
   env: NodeJS.ProcessEnv,
   resources: AsyncDisposableStack,

@@ -22,7 +22,7 @@ export interface Output {
   raw(text: string): void;
 }
 
-/** Where the text of a command goes: those of the process, or what a test reads. */
+/** The streams of a command: those of the process, or others in a test. */
 export interface OutputStreams {
   /** What a person types. Undefined: there is nobody to ask. */
   stdin?: NodeJS.ReadableStream & { isTTY?: boolean };
@@ -38,7 +38,7 @@ export function openOutput({ json }: { json: boolean }, { stdout, stderr }: Outp
     json,
     isTerminal: stdout.isTTY === true && !json,
     get width() {
-      // Some terminals say 0, and mean that they do not know.
+      // Some terminals report 0 columns if they do not know their width.
       return stdout.columns || 100;
     },
     line: (text = "") => (json ? undefined : write(`${text}\n`)),
@@ -70,7 +70,7 @@ export function tableLines(headings: readonly string[], rows: readonly (readonly
     .join("\n");
 }
 
-/** Without the control sequences. Pure. */
+/** The length of a line without control sequences. Pure. */
 export function shownLength(text: string): number {
   return stripVTControlCharacters(text).length;
 }

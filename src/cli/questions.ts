@@ -4,7 +4,7 @@ import { CommandError, type Given } from "./command.ts";
 import { styled } from "./output.ts";
 
 interface Question {
-  /** The answer where nothing is typed; none: something has to be. */
+  /** The answer if nothing is typed. Absent: an answer is required. */
   otherwise?: string | undefined;
   /** The answer does not show on the terminal. */
   isSecret?: boolean;
@@ -87,7 +87,7 @@ export class Questions implements Disposable {
     }
   }
 
-  /** A terminal has moved on to the next line by itself; a pipe has not. */
+  /** Ends the line of the question if the input is a pipe. On a terminal, the person's Enter has done so. */
   #echoed(line: string): string {
     if (!this.#interface.terminal) this.#write("\n");
     return line;

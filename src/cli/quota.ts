@@ -102,7 +102,7 @@ export function quotaText(reports: readonly (QuotaReport & { outlook?: Outlook |
     ];
   });
   const tables = rows.length > 0 ? [tableLines(["UPSTREAM CREDENTIAL", "BUCKET", "LEFT", "RESETS", "NOTE"], rows)] : [];
-  // Once for each credential: its buckets share the problem.
+  // Each problem is printed once for its credential, not for each bucket.
   const problems = new Map(reports.flatMap(({ name, problem }) => (problem === null ? [] : [[name, problem]])));
   const words = [...problems].map(([name, problem]) => `${styled("red", `The ${name} cannot be used`)}: ${problem}.`);
   return [...tables, ...words].join("\n");

@@ -99,7 +99,7 @@ async function runCreate({ flags, values, env, resources, within }: Given, outpu
     hourlyLimit,
     expiresAt,
   });
-  // Alone on its line of stdout, so that a script can take it.
+  // The token is the only text on stdout, so that a script can read it.
   output.line(text);
   output.note(
     `tain: answers as ${login}, ${permissions ? `may ${mayOf({ canWrite, permissions })}` : canWrite ? "reads and writes" : "reads only"}${patterns ? `, for ${listOf(patterns, "and")}` : ""}${expiresAt ? `, until ${expiresAt.toISOString()}` : ""}; its id is ${apiTokenId(text)}. It is shown this once`,
@@ -115,7 +115,7 @@ function readLimit(text: string | undefined): number | null {
   throw new UsageError(`--limit takes a number of requests an hour, or off, and not ${text}`);
 }
 
-/** Each kind once, without what every token is given; null: all kinds. @throws UsageError */
+/** Each permission once, without those that every token has. Null: all kinds. @throws UsageError */
 function readPermissions(text: string | undefined): Permission[] | null {
   if (text === undefined) return null;
   const names = text.split(",").map((each) => each.trim());
@@ -136,7 +136,7 @@ function mayOf({ canWrite, permissions }: Pick<ListedToken, "canWrite" | "permis
   return permissions.length === 0 ? "metadata:read" : permissions.join(", ");
 }
 
-/** @throws UsageError for what is no time, or is over */
+/** @throws UsageError for a text that is no time, or a time in the past */
 function readExpiry(text: string | undefined, now: Date): Date | null {
   if (text === undefined) return null;
   const span = /^\d+(s|m|h|d)$/.test(text) ? duration(text) : null;

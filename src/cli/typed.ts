@@ -1,7 +1,7 @@
 /** Whether this is the npm package, whose sources are JavaScript. */
 const isPackage = import.meta.filename.endsWith(".js");
 
-/** What starts everything, as a person types it here. */
+/** The command that starts everything, as a person types it here. */
 export const START = isPackage ? "npx tain up" : "npm start";
 
 /** A command of `tain`, as a person types it here. */

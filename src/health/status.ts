@@ -78,8 +78,8 @@ interface PhaseProgress {
 }
 
 /**
- * @param forecast says from the work that is left and the quota, as `quota` answered it, when the work will be done
- * @param replicas how they stand
+ * @param forecast estimates when the remaining work will be done, from that work and the result of `quota`
+ * @param replicas the states of the replicas
  */
 export async function loadStatus<Quota>(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
@@ -106,7 +106,7 @@ export async function loadStatus<Quota>(
   };
 }
 
-/** Null: unknown, and the log says why. The answer is of use without them. */
+/** The queues' counts. Null: unknown, and the log says why. The status is useful without them. */
 async function countQueues(
   ctx: Pick<Context, "queues" | "redis" | "log">,
 ): Promise<Record<string, QueueCounts> | null> {
@@ -204,7 +204,7 @@ async function loadRepositories({
       progress: backfillProgress(phases ?? []),
       confirmedAt: confirmedAt?.toISOString() ?? null,
       lagSeconds: confirmedAt ? Math.max(0, Math.round((now - confirmedAt.getTime()) / 1_000)) : null,
-      // A reason to pause, or to be gone, says it already.
+      // The reason of a paused or gone repository takes precedence over problems of its tasks.
       problem: problem ?? (id === null ? null : (problems.get(id) ?? null)),
     }),
   );

@@ -1,6 +1,6 @@
 import { type Fields, objectOf, wholeOf } from "../json.ts";
 
-/** Stands in `deliveries.hook_id` for deliveries that we made of changes that no webhook told. */
+/** The value of `deliveries.hook_id` for deliveries that we made ourselves, of changes that no webhook reported. */
 export const MADE_HOOK = -1;
 
 /** A delivery as the receiver knows it, without its payload's meaning. */
@@ -16,7 +16,7 @@ export interface Delivery {
   receivedAt: Date;
   /** The trace in which the delivery arrived; null: unknown. */
   traceparent: string | null;
-  /** Whether our upstream is a mirror that made the delivery, of a change that no webhook told. */
+  /** Whether upstream is a mirror that made the delivery itself, of a change that no webhook reported. */
   isMade: boolean;
 }
 

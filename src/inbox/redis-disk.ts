@@ -5,7 +5,7 @@ import { openRedis, type RedisClient, redisReady, serverOf } from "../operations
 import type { Tracing } from "../operations/tracing.ts";
 import { Batches } from "../work/batches.ts";
 
-/** Redis has what it was told, but not where it outlives the end of its machine. */
+/** Redis has the write, but not on disk, so the write would be lost with the machine. */
 class NotOnDiskError extends Error {
   override name = "NotOnDiskError";
 }
@@ -19,7 +19,7 @@ interface DiskContext {
   tracing: Tracing;
 }
 
-/** Knows when what Redis was told stands on its disk, and on a replica where there is one. */
+/** Waits until writes to Redis are on its disk, and on a replica if there is one. */
 export class RedisDisk {
   readonly #ctx: DiskContext;
   readonly #waits: Batches<null, null>;
@@ -38,8 +38,8 @@ export class RedisDisk {
   }
 
   /**
-   * Settles once everything that Redis has acknowledged before stands on its disk.
-   * @throws NotOnDiskError where it does not, or does not in time; what Redis throws
+   * Resolves once every earlier acknowledged write is on Redis' disk.
+   * @throws NotOnDiskError if a write is not on disk in time; Redis' own error
    */
   async settled(): Promise<void> {
     await this.#waits.add(null);
@@ -50,15 +50,15 @@ export class RedisDisk {
   }
 
   async #wait(): Promise<void> {
-    // Redis lets the whole connection wait, so that nothing else may use it.
+    // A connection of its own, because Redis blocks the whole connection meanwhile.
     this.#redis ??= openRedis(this.#ctx, "disk");
     if (!(await redisReady(this.#redis, PATIENCE_MS))) throw new NotOnDiskError("Redis cannot be reached");
     const redis = await serverOf(this.#redis, this.#ctx.config);
     const facts = redisFacts(await redis.info("everything"));
     const known = diskKnowledge(facts, await appendFsync(redis));
     if (typeof known === "object") throw new NotOnDiskError(known.problem);
-    // Redis waits for the last write of the same connection. All writes are one sequence, so what came before has come,
-    // too.
+    // Redis waits for the last write of the same connection. All writes form one sequence, so earlier writes of other
+    // connections are on disk, too.
     await redis.incr(`${this.#ctx.config.redisPrefix}:on-disk`);
     if (known === "asked") {
       const reached = await redis.call("WAITAOF", 1, 0, PATIENCE_MS);
@@ -71,23 +71,23 @@ export class RedisDisk {
   }
 }
 
-/** What INFO says. */
+/** The fields of Redis' answer to INFO. */
 export type RedisFacts = ReadonlyMap<string, string>;
 
 export function redisFacts(info: string): RedisFacts {
   return new Map([...info.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name = "", value = ""]) => [name, value]));
 }
 
-/** `appendfsync`; null where Redis does not tell it, as hosted ones. */
+/** The setting `appendfsync`. Null: Redis does not show it, as hosted ones may. */
 export async function appendFsync(redis: Redis): Promise<string | null> {
-  // A refusal says no more than that. An outage shows in the commands that follow.
+  // A refusal only means that the setting is unknown. In an outage the next commands fail anyway.
   const told = await redis.config("GET", "appendfsync").catch(() => []);
   return Array.isArray(told) && typeof told[1] === "string" ? told[1] : null;
 }
 
 /**
- * How it is known that a write is on disk: it is before the write is answered ("answered"), or Redis tells ("asked"). A
- * problem in words where it is not known. Pure.
+ * How we know that a write is on disk. "answered": Redis answers only then. "asked": Redis has to be asked. A problem
+ * in words: there is no way to know. Pure.
  */
 export function diskKnowledge(facts: RedisFacts, fsync: string | null): "answered" | "asked" | { problem: string } {
   if (facts.get("aof_enabled") !== "1") return { problem: "Redis keeps no append-only file" };

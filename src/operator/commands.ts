@@ -5,8 +5,8 @@ import { askCommand, type CommandReport, readCommand, waitsFor } from "../queues
 import { QueueUnavailableError } from "../queues/queues.ts";
 
 /**
- * What the page may ask for: a command's flags, and its options that take a value. Nothing here reads a file of a
- * worker's.
+ * The commands that the page may ask for, each with its allowed flags and options with a value. None of them reads a
+ * file of the worker.
  */
 const OFFERED: Readonly<Record<string, { flags?: readonly string[]; values?: readonly string[] }>> = {
   add: { values: ["mirror"] },
@@ -48,14 +48,12 @@ export async function ask(ctx: Context, body: Json): Promise<{ id: string }> {
   ];
   if (odd.length > 0) throw new HttpError(422, `The page does not offer ${name} with --${odd[0]}`);
   const options = valuesGiven.map(([option, value]) => `--${option}=${textIn(value, option)}`);
-  // What follows two hyphens is never taken for an option.
+  // After two hyphens, no word is taken for an option.
   const args = [...flagsGiven.map((flag) => `--${flag}`), ...options, "--", ...wordsGiven];
   return { id: await whileRedisIsThere(() => askCommand(ctx, { name, args })) };
 }
 
-/**
- * How a command comes along. `waitsFor`: why it has not begun, in words. @throws HttpError for one that nobody knows
- */
+/** The progress of a command. `waitsFor`: why it has not begun, in words. @throws HttpError for an unknown command */
 export async function look(
   ctx: Context,
   id: string,
@@ -65,7 +63,7 @@ export async function look(
     if (report?.state === "done") return { ...report, waitsFor: null };
     const why = await waitsFor(ctx, id);
     if (why !== null) return report ? { ...report, waitsFor: null } : { state: "waiting", lines: [], waitsFor: why };
-    // It may have ended between the two questions.
+    // The command may have ended between the two questions.
     const ended = await readCommand(ctx, id);
     if (ended?.state === "done") return { ...ended, waitsFor: null };
     throw new HttpError(410, "The worker that did it has gone. See how things stand, and ask again if it is not done");

@@ -10,7 +10,7 @@ const TYPES = {
   svg: "image/svg+xml",
 } as const;
 
-/** What the page consists of, below `browser/`. Browsers run the modules as they are. */
+/** The files of the page, below `browser/`. Browsers run the modules as they are. */
 const FILES = [
   ...STYLES,
   "icon.svg",
@@ -39,7 +39,7 @@ interface File {
   tag: string;
 }
 
-/** The page's own files, to anybody: they say nothing of this instance. */
+/** Serves the page's files to anybody, because they contain nothing about this instance. */
 export function files(): Route {
   const known = new Map(FILES.map((name) => [name as string, read(name)]));
   return {
@@ -60,17 +60,17 @@ export function files(): Route {
 
 function read(name: (typeof FILES)[number]): File {
   const body = readFileSync(new URL(`browser/${name}`, import.meta.url));
-  // Each name ends in one of the three.
+  // Each name in `FILES` ends in one of these three extensions.
   const type = TYPES[name.slice(name.lastIndexOf(".") + 1) as keyof typeof TYPES];
   return { body, type, tag: fileTagOf(body) };
 }
 
-/** The ETag of an answer. Weak: a body travels in several encodings. */
+/** The ETag of an answer. It is weak, because a body may be sent in several encodings. */
 export function fileTagOf(body: string | Buffer): string {
   return `W/"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
 }
 
-/** The reply, or 304 where the caller has it already. */
+/** The reply, or a 304 if the caller has the same version already. */
 export function withTag(
   tag: string,
   known: string | undefined,

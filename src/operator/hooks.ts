@@ -3,23 +3,23 @@ import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { MADE_HOOK } from "../inbox/delivery.ts";
 
-/** What is known of a repository's webhook without asking upstream. */
+/** The state of a repository's webhook, as far as it is known without asking upstream. */
 export interface HookState {
   /** `owner/name` */
   repository: string;
-  /** Upstream's id of it; null: upstream shows none of ours, or was not asked yet. */
+  /** Upstream's id of the hook. Null: upstream shows no hook of ours, or was not asked yet. */
   hookId: number | null;
   /** Up to when upstream's list of deliveries was compared with the inbox; null: never. */
   checkedUntil: Date | null;
-  /** Deliveries that had not arrived, over all checks. They were asked for again. */
+  /** How many deliveries were missing, over all checks. Upstream was asked to send them again. */
   missed: number;
-  /** When its newest delivery was received. */
+  /** When the hook's newest delivery was received. */
   deliveredAt: Date | null;
-  /** Why it cannot be checked, in words. */
+  /** Why the hook cannot be checked, in words. */
   problem: string | null;
 }
 
-/** Of each mirrored repository. An App's own webhook stands with each repository that it tells of. */
+/** The hook of each mirrored repository. An App's webhook is listed with each repository that it serves. */
 export async function hooksAsTheyStand({ db }: Pick<Context, "db">): Promise<HookState[]> {
   return await db.query(sql`
     select r.full_name as repository, nullif(h.hook_id, 0)::float8 as "hookId", h.checked_until as "checkedUntil",

@@ -2,7 +2,10 @@ import { escapedHtml } from "../http/html.ts";
 import type { Reply } from "../http/reply.ts";
 import { VERSION } from "../version.ts";
 
-/** Scripts, style and answers come from here alone, nothing stands in the page itself, and nobody frames it. */
+/**
+ * The browser loads scripts, styles and data only from this host, runs no inline scripts, and shows the page in no
+ * frame.
+ */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -17,7 +20,10 @@ const POLICY = [
 /** The page's style sheets, in the order in which they apply. */
 export const STYLES = ["page.css", "forms.css", "tables.css", "plot.css", "dialogs.css", "phone.css"] as const;
 
-/** What each answer of the page carries. A page without a referrer would name no origin when it posts. */
+/**
+ * Headers of all answers of the page. Referrers are allowed to this host, because without one the browser would send no
+ * origin with a POST.
+ */
 export const GUARDS = {
   "Content-Security-Policy": POLICY,
   "X-Content-Type-Options": "nosniff",
@@ -26,7 +32,7 @@ export const GUARDS = {
   "Cross-Origin-Resource-Policy": "same-origin",
 } as const;
 
-/** The page of a signed-in operator. Everything else is asked for by its script. `word`: see `Session`. */
+/** The page of a signed-in operator. Its script loads everything else. `word`: see `Session`. */
 export function shell({ word, upstream }: { word: string; upstream: string }): Reply {
   return html(
     200,
@@ -68,7 +74,7 @@ export function signInPage(status: number, problem: string | null, headers: Reco
   );
 }
 
-/** The page where there is nothing to sign in with. */
+/** The page that is shown if OPERATOR_TOKEN is not set, so that nobody can sign in. */
 export function unsetPage(): Reply {
   return html(
     403,
@@ -83,7 +89,7 @@ export function unsetPage(): Reply {
   );
 }
 
-/** Is shown where a form was not sent by a page of this host. */
+/** The page that answers a form which another host's page sent. */
 export function refusedPage(status: number, says: string): Reply {
   const body = `<main class="card sign-in" id="main"><h1>Tain</h1><p class="problem">${escapedHtml(says)}</p><p><a href="/-/">To the page</a></p></main>`;
   return html(status, "Tain", body);

@@ -15,12 +15,12 @@ import { GUARDS, refusedPage, shell, signInPage, unsetPage } from "./pages.ts";
 import { isFromHere, isSecure, type Session, Sessions } from "./session.ts";
 import { VIEWS } from "./views.ts";
 
-/** A form with a token in it. */
+/** The largest body of the sign-in form, which holds a token. */
 const FORM_BYTES = 4_096;
 const COMMAND_BYTES = 256 * 1024;
 const NOT_SENT_HERE = "This form was not sent by a page of this host, so nothing was done.";
 
-/** What the page stands on where an operator's token is set. */
+/** What the page needs if OPERATOR_TOKEN is set. */
 interface Door {
   ctx: Context;
   sessions: Sessions;
@@ -35,7 +35,7 @@ type SignedHandler = (
   params: Record<string, string>,
 ) => Promise<Reply>;
 
-/** The page for the operator at `/-/`, and what its scripts ask for. */
+/** The routes of the operator's page at `/-/`, and of the data for its scripts. */
 export function operatorPage(ctx: Context, { logins }: Pick<Door, "logins">): Route[] {
   const { operatorToken } = ctx.config;
   const door = operatorToken && { ctx, sessions: new Sessions(ctx, operatorToken), operatorToken, logins };
@@ -68,7 +68,7 @@ export function operatorPage(ctx: Context, { logins }: Pick<Door, "logins">): Ro
   ];
 }
 
-/** To anybody but a signed-in operator the page says nothing. */
+/** Refuses everybody but a signed-in operator. */
 function behind({ ctx, sessions }: Door, handle: SignedHandler): Handler {
   return async (exchange, params) => {
     const session = await sessions.find(exchange);
@@ -130,7 +130,10 @@ async function show(ctx: Context, { search, headers }: Exchange, view: string): 
   });
 }
 
-/** A changing request of the page's scripts. @throws HttpError for one that another page, or a program, made */
+/**
+ * Makes sure that a changing request comes from the page's own scripts. @throws HttpError for a request of another page
+ * or program
+ */
 function refuseStrangers(
   exchange: Exchange,
   { session, sessions }: Parameters<SignedHandler>[1],
@@ -151,7 +154,7 @@ function said(status: number, message: string): Reply {
   return json(status, { message }, { ...GUARDS, "Cache-Control": "no-store" });
 }
 
-/** Why a view or an action has no answer, in words: the operator may see them. */
+/** Answers a failed view or action with the reason, which the operator may see. */
 async function failed(ctx: Context, error: unknown): Promise<Reply> {
   if (error instanceof HttpError) return said(error.status, error.message);
   const missing = await findLacking(ctx);
@@ -168,7 +171,7 @@ function seeOther(location: string, headers: Record<string, string> = {}): Reply
   };
 }
 
-/** @throws HttpError for a body that is no JSON; a form of another page cannot say that it is */
+/** Reads a JSON body. Requiring its content type stops forms of other pages. @throws HttpError for any other body */
 async function jsonOf(exchange: Exchange): Promise<Json> {
   if (!/^application\/json *(;|$)/i.test(exchange.headers["content-type"] ?? ""))
     throw new HttpError(415, "JSON is expected here");
@@ -180,7 +183,7 @@ async function jsonOf(exchange: Exchange): Promise<Json> {
   }
 }
 
-/** @throws HttpError for a body that is none of a form's */
+/** @throws HttpError for a body that is not a form's */
 async function formOf(exchange: Exchange): Promise<URLSearchParams> {
   const type = exchange.headers["content-type"] ?? "";
   if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type)) throw new HttpError(415, "A form is expected here");

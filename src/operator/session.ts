@@ -24,9 +24,9 @@ export interface Session {
 }
 
 /**
- * Sessions of operators. A cookie holds no copy of the token but a moment, a random name and a signature, by a key made
- * of OPERATOR_TOKEN: so any web process knows it, and another token ends all sessions. Who has signed out is noted in
- * Redis.
+ * Sessions of operators. A cookie holds its end, a random name and a signature, but no token. The key of the signature
+ * is derived from OPERATOR_TOKEN. So any web process can check the cookie, and changing the token ends all sessions.
+ * Sessions that were signed out are noted in Redis.
  */
 export class Sessions {
   readonly #ctx: Pick<Context, "clock" | "redis" | "config" | "log">;
@@ -45,7 +45,7 @@ export class Sessions {
     return cookieOf(value, SESSION_MS / 1_000, isSecure);
   }
 
-  /** The session that the request's cookie tells of; null: none, or it is over. */
+  /** The session of the request's cookie. Null: there is no cookie, or its session is over. */
   async find({ headers }: Pick<Exchange, "headers">): Promise<Session | null> {
     const value = cookieIn(headers.cookie);
     const [, moment = "", nonce = "", signature = ""] =
@@ -61,7 +61,7 @@ export class Sessions {
     return typeof shown === "string" && isSameSecret(shown, word);
   }
 
-  /** Ends the session in every process. Answers the cookie that takes its own away. */
+  /** Ends the session in every process. Returns the header value that deletes the cookie. */
   async end({ nonce, expiresAt }: Session, isSecure: boolean): Promise<string> {
     const { redis, clock } = this.#ctx;
     const leftMs = Math.max(1, Math.ceil(expiresAt - clock.now().getTime()));
@@ -73,7 +73,10 @@ export class Sessions {
     return createHmac("sha256", this.#key).update(`${purpose} ${expiresAt} ${nonce}`).digest("base64url");
   }
 
-  /** While Redis is away the page is needed most: a session that was ended by hand lives again until it is back. */
+  /**
+   * If Redis is away, the session counts as not ended, because operators need the page most during an outage. So a
+   * session that was signed out works again until Redis is back.
+   */
   async #hasEnded(nonce: string): Promise<boolean> {
     const { redis, log } = this.#ctx;
     try {
@@ -101,14 +104,14 @@ function cookieIn(header: string | undefined): string | undefined {
     ?.slice(COOKIE.length + 1);
 }
 
-/** Whether the browser speaks https: it says so itself in `Origin`, a proxy that is trusted says it too. */
+/** Whether the browser uses https, by its `Origin` header or by a trusted proxy's word. */
 export function isSecure({ protocol, headers }: Pick<Exchange, "protocol" | "headers">): boolean {
   return protocol === "https" || (headers.origin ?? "").startsWith("https://");
 }
 
 /**
- * Whether a request comes from a page of this host. Browsers name the page's origin with every POST; a program that
- * names none carries no cookie that another site could abuse.
+ * Whether a request comes from a page of this host. Browsers send the page's origin with every POST. A request without
+ * an origin comes from a program, in which no other site can act with the operator's cookie.
  */
 export function isFromHere({ headers, host }: Pick<Exchange, "headers" | "host">, publicUrl: string | null): boolean {
   const { origin } = headers;

@@ -17,12 +17,12 @@ const LISTED = 50;
 const MOST_LISTED = 500;
 const AUDITS = 200;
 const SPENDERS = 60;
-/** A delivery that has waited longer needs an operator, as `tain doctor` sees it. */
+/** A delivery that has waited longer than this needs an operator. `tain doctor` has the same limit. */
 const OVERDUE_MS = 60_000;
 
 type PageView = (ctx: Context, asked: URLSearchParams) => Promise<object>;
 
-/** What the page's views show, by their names. None changes anything, and none asks upstream. */
+/** The page's views, by name. No view changes anything or asks upstream. */
 export const VIEWS: Readonly<Record<string, PageView>> = {
   async fleet(ctx) {
     const before = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
@@ -32,7 +32,8 @@ export const VIEWS: Readonly<Record<string, PageView>> = {
     ]);
     return {
       ...status,
-      // The lag grows with every second; the page computes it, so that an answer that says nothing new is a 304.
+      // The lag is left out, because it grows each second. The page computes it, so that an otherwise unchanged answer
+      // is a 304.
       repositories: repositories.map(({ lagSeconds: _, ...rest }) => rest),
       deliveries: troubled,
     };
@@ -64,7 +65,7 @@ export const VIEWS: Readonly<Record<string, PageView>> = {
   },
 };
 
-/** @throws HttpError for a status that there is not */
+/** @throws HttpError for an unknown status */
 function filterOf(asked: URLSearchParams): DeliveryFilter {
   const given = (name: string) => asked.get(name)?.trim() || null;
   const [status, event, search] = [given("status"), given("event"), given("search")];

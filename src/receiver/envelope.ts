@@ -8,25 +8,25 @@ import { DeliveryFault } from "./fault.ts";
 /** GitHub docs: payloads are capped at 25 MB; a larger event is not delivered at all. */
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
 
-/** What the headers of a request say of a delivery. */
+/** A delivery, as far as its headers describe it. */
 export interface Envelope {
   /** `sha256=` and 64 hexadecimal digits. */
   signature: string;
   /** Upstream's hook; 0 when the request names none. */
   hookId: number;
-  /** Whose hook it is; null when the request names none that we know. */
+  /** The owner of the hook: a repository, organisation or App. Null: the request names none of a known type. */
   target: HookTarget | null;
   guid: string;
   event: string;
-  /** Whether the sender is a mirror, and made it of a change that no webhook told of. */
+  /** Whether the sender is a mirror that made the delivery itself, of a change that no webhook reported. */
   isMade: boolean;
   /** How the body carries the payload. */
   form: "json" | "form";
 }
 
 /**
- * Reads what can be known before a byte of the body is read. Nothing is said of the rest to a request without a
- * signature.
+ * Judges a request by its headers, before any byte of its body is read. A request without a signature learns about no
+ * other fault.
  * @throws DeliveryFault 401 for a missing or malformed signature, 413 for a body that is too large, 415 for another
  * content
  *   type, 400 for an empty body or a malformed header
@@ -129,7 +129,7 @@ function hookIdIn(headers: IncomingHttpHeaders): number {
 
 const TARGETS: readonly HookTarget["type"][] = ["repository", "organization", "integration"];
 
-/** Nothing but the choice of a secret follows from it, so what is malformed counts as absent. */
+/** The target only decides which secret is tried, so a malformed one counts as absent. */
 function targetIn(headers: IncomingHttpHeaders): HookTarget | null {
   const type = TARGETS.find((one) => one === headers["x-github-hook-installation-target-type"]);
   const text = String(headers["x-github-hook-installation-target-id"]);
@@ -137,8 +137,8 @@ function targetIn(headers: IncomingHttpHeaders): HookTarget | null {
 }
 
 /**
- * The JSON document that a verified body carries, and the keys that the inbox is searched by.
- * @throws DeliveryFault 400 for a body that is none
+ * The JSON document in a verified body, and the keys by which the inbox is searched.
+ * @throws DeliveryFault 400 for a body without a JSON object
  */
 export function readPayload(form: Envelope["form"], body: Buffer): { payload: Buffer } & ReturnType<typeof keysOf> {
   const payload = form === "json" ? body : Buffer.from(formPayload(body.toString("utf8")));
@@ -146,7 +146,7 @@ export function readPayload(form: Envelope["form"], body: Buffer): { payload: Bu
 }
 
 const REPOSITORY = '"repository":{"id":';
-/** Parsing a smaller payload takes no time that counts. */
+/** Smaller payloads are parsed, which takes hardly any time. */
 const LARGE_BYTES = 4_096;
 
 /**
@@ -158,7 +158,7 @@ function keysAtSight(payload: Buffer): ReturnType<typeof keysOf> | null {
   if (payload.length < LARGE_BYTES) return null;
   const action = /^\{"action":"([\w.-]{1,100})",/.exec(payload.toString("latin1", 0, 120))?.[1];
   if (action === undefined || payload.at(-1) !== CLOSING_BRACE) return null;
-  // In what people wrote, quotes are escaped, so that this is never found there.
+  // Quotes in people's texts are escaped, so this text is never found inside them.
   const at = payload.indexOf(REPOSITORY);
   if (at === -1 || payload.includes(REPOSITORY, at + 1)) return null;
   const start = at + REPOSITORY.length;
@@ -193,8 +193,8 @@ function parsedObject(json: string): Fields {
 }
 
 /**
- * Sees that a delivery tells only of the target whose secret signed it.
- * @throws DeliveryFault 400 when it tells of something else
+ * Makes sure that a delivery is only about the target whose secret signed it.
+ * @throws DeliveryFault 400 if it is about anything else
  */
 export function requireOf(
   target: HookTarget,
@@ -209,8 +209,9 @@ export function requireOf(
 }
 
 /**
- * Only an App hears of its installations, and a repository's hook of nothing beyond its repository but itself. Others
- * are told of what an organization's hook brings, so it has to be of that organization.
+ * Whether a delivery of this hook may concern no repository. Only an App gets events about installations. A
+ * repository's hook gets only events about its repository and itself. An organization's events are sent on to targets,
+ * so they must be about that organization.
  */
 function mayConcernNone({ type, id }: HookTarget, event: string, payload: Buffer): boolean {
   switch (type) {
@@ -235,7 +236,8 @@ function concerns({ type, id }: HookTarget, repositoryId: number, payload: Buffe
     case "organization":
       return isOfOwner(parsedObject(payload.toString("utf8")), id);
     case "integration":
-      // Deliveries to an App name the installation. In people's texts quotes are escaped, so they cannot look like it.
+      // Deliveries to an App name the installation. Quotes in people's texts are escaped, so no text can look like this
+      // key.
       return payload.includes('"installation":{') || isObject(parsedObject(payload.toString("utf8")).installation);
     default:
       return type satisfies never;

@@ -17,12 +17,12 @@ import { CommonSecret, Signatures } from "./verify.ts";
 type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log" | "metrics" | "tracing">;
 
 const PATH = "/webhooks";
-/** The service has some 70. */
+/** The most event names that become labels of metrics. The service has some 70. */
 const MOST_EVENTS = 120;
 
 export interface Receiver {
   routes: Route[];
-  /** After the last delivery was answered. */
+  /** Call it after the last delivery was answered. */
   close(): Promise<void>;
 }
 
@@ -51,12 +51,12 @@ export function openReceiver(ctx: Receiving): Receiver {
       const envelope = readEnvelope(exchange.headers);
       const { form, hookId, guid, event, isMade } = envelope;
       using body = await heldBody(budget, exchange);
-      // The signature is over the exact bytes, and nothing is said of them before it is checked.
+      // The signature covers the exact bytes. Until it is checked, no answer depends on their contents.
       const signer = await signatures.require(body.bytes, envelope);
       const traceparent = ctx.tracing.here();
       const read = readPayload(form, body.bytes);
       const delivery = { hookId, guid, event, isMade, ...read, receivedAt, traceparent };
-      // Before the signature is checked, anybody could have named it.
+      // Only after the signature check, since anybody can send any event name.
       named = events.of(event);
       exchange.span?.setAttributes({ "tain.event": named, "tain.delivery": guid });
       if (signer) requireOf(signer, delivery);
@@ -153,7 +153,7 @@ class Refusals {
 }
 
 const WINDOW_MS = 60_000;
-/** So many addresses are told apart at a time; all others share a line. */
+/** The most addresses with log lines of their own. All others share one line. */
 const MOST_ADDRESSES = 100;
 
 /**
@@ -162,7 +162,7 @@ const MOST_ADDRESSES = 100;
  */
 export class RefusalLog {
   readonly #log: Logger;
-  /** Since the last line of the address. */
+  /** The requests of each address since its last log line. */
   readonly #since = new Map<string, { count: number; last: DeliveryFault }>();
   #timer: NodeJS.Timeout | null = null;
 
