@@ -47,7 +47,7 @@ export function resourceLimit(): GraphQLError {
   return typedError("RESOURCE_LIMITS_EXCEEDED", "Resource limits for this query exceeded.");
 }
 
-/** An error in upstream's own words. `type` is one of the service's types, of which we do not know all. */
+/** An error in upstream's own words. `type` is one of the service's types. We do not know all of them. */
 export function upstreamsError(type: string | null | undefined, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { type: type ?? "UNPROCESSABLE" } });
 }

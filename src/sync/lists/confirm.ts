@@ -13,8 +13,8 @@ const QUIET_MS = 60 * 60_000;
 /** How often repositories are asked about for which no delivery has arrived since. */
 const SILENT_MS = 24 * 3_600_000;
 /**
- * How long after a push to a base branch pull requests are asked about. The push may have taken commits out of them,
- * and upstream does not say of which.
+ * How long after a push to a base branch pull requests are asked about. The push may have taken commits out of some
+ * pull requests, and upstream does not name these.
  */
 const PUSHED_MS = 5 * 60_000;
 
