@@ -12,7 +12,8 @@ export interface WorkerContext extends Context {
   stopping: AbortSignal;
 }
 
-// A worker that was killed stops renewing its locks; another takes its jobs over at the first check after they have ended.
+// A worker that was killed stops renewing its locks; another takes its jobs over at the first check after they have
+// ended.
 const LOCK_MS = 6_000;
 // BullMQ skips a check that comes within the interval after the last one, by the clock of Redis. So two checks may be
 // twice the interval apart. At 3 s takeovers of more than 11 s were seen.
@@ -23,12 +24,15 @@ const STALLED_INTERVAL_MS = 1_000;
 const FETCHED_AHEAD = 16;
 /** A job that keeps killing its worker must not do so for ever. What asked for it asks again. */
 const MOST_TAKEOVERS = 3;
-/** For jobs that stand for an acknowledged delivery. A worker that is stopped for some seconds is taken over as well. */
+/**
+ * For jobs that stand for an acknowledged delivery. A worker that is stopped for some seconds is taken over as well.
+ */
 export const ANY_NUMBER = Number.MAX_SAFE_INTEGER;
 
 /**
- * A BullMQ worker with our ways: the retry policy, takeover within ten seconds of a `kill -9`, bounded takeovers, a log line
- * for each job that fails. The job's signal aborts when the process stops or the job has been taken over by another.
+ * A BullMQ worker with our ways: the retry policy, takeover within ten seconds of a `kill -9`, bounded takeovers, a log
+ * line for each job that fails. The job's signal aborts when the process stops or the job has been taken over by
+ * another.
  */
 export function openWorker<Payload, Name extends string = string>(
   ctx: WorkerContext,

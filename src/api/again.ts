@@ -61,9 +61,9 @@ const REQUEST_BYTES = 500;
 
 /**
  * Answers a request that was answered before, without repeating the work that would give the same result: reading
- * the request, finding the repository, making headers. It checks each time the caller's token, their quota, whether the page is
- * unchanged and whether the caller has it. It also renews the headers that change. If any part of the request differs,
- * the request is answered the usual way.
+ * the request, finding the repository, making headers. It checks each time the caller's token, their quota, whether the
+ * page is unchanged and whether the caller has it. It also renews the headers that change. If any part of the request
+ * differs, the request is answered the usual way.
  */
 export class Again {
   readonly #ctx: ApiContext;
@@ -125,8 +125,8 @@ export class Again {
   }
 
   /**
-   * @param usual answers the usual way; given how repositories stood after the request had come, if that was asked, and what
-   *   `remember` takes
+   * @param usual answers the usual way; given how repositories stood after the request had come, if that was asked, and
+   *   what `remember` takes
    */
   answer(
     exchange: Exchange,

@@ -25,7 +25,10 @@ export interface Route {
 
 /** A request must have arrived whole within this time; 25 MB take it on a slow line. */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** How long a connection may stay without a request. Most load balancers give one up after 60 s, and should be the first. */
+/**
+ * How long a connection may stay without a request. Most load balancers give one up after 60 s, and should be the
+ * first.
+ */
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 /** A part of an answer that is not read is held in memory. A MiB takes as long over a line of 140 kbit/s. */
 const UNREAD_MS = 60_000;
@@ -188,7 +191,10 @@ interface RouteNode {
   routes: Map<string, { handle: Handler; names: readonly string[]; template: string }>;
 }
 
-/** All routes, as a tree of path segments. A literal segment goes before any other. A trailing slash is a segment of its own. */
+/**
+ * All routes, as a tree of path segments. A literal segment goes before any other. A trailing slash is a segment of its
+ * own.
+ */
 export class Router {
   readonly #root = newNode();
 

@@ -68,8 +68,8 @@ export class Callers {
 
   /**
    * Knows a caller by `Authorization: Bearer T`, `token T` or Basic with the token as the password.
-   * @throws ApiFault 401 for an unknown or malformed credential; 403 for an unknown one, where its address has shown too
-   *   many; 503 when upstream cannot be asked about it
+   * @throws ApiFault 401 for an unknown or malformed credential; 403 for an unknown one, where its address has shown
+   *   too many; 503 when upstream cannot be asked about it
    */
   async identify({ authorization, address }: { authorization: string | undefined; address: string }): Promise<Caller> {
     if (authorization === undefined) return { kind: "anonymous", address };

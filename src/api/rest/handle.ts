@@ -148,7 +148,10 @@ export class Rest {
     );
   }
 
-  /** Reads, authenticates and pays for a request. `served` is null for what is forwarded, if anything. @throws ApiFault */
+  /**
+   * Reads, authenticates and pays for a request. `served` is null for what is forwarded, if anything.
+   * @throws ApiFault
+   */
   async #open(
     exchange: Exchange,
     match: Match | null,

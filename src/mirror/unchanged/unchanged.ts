@@ -44,8 +44,8 @@ const OF = `cross join unnest($1::bigint[]) as x(id)
 const findStandings = (history: string) => `select ${STANDINGS} from (select (${history}) as era) h ${OF}`;
 
 /**
- * The position is read after the statement has begun. So it lies behind everything that the statement shows: what is committed is
- * durable before anybody sees it, unless `synchronous_commit` is off.
+ * The position is read after the statement has begun. So it lies behind everything that the statement shows: what is
+ * committed is durable before anybody sees it, unless `synchronous_commit` is off.
  */
 const FIND_POSITION = `select ${STANDINGS}, h.era, h.lsn, pg_current_snapshot()::text from (
     select (${HISTORY}) as era, (case current_setting('synchronous_commit')
@@ -79,8 +79,8 @@ const CONNECTIONS = 2;
 const ANSWER_TIMEOUT_MS = 10_000;
 
 /**
- * Says how repositories stand. An answer is never older than its question, and all requests of one moment share a statement, so
- * that asking before each answer costs little. The connections are its own: no slow read holds it up.
+ * Says how repositories stand. An answer is never older than its question, and all requests of one moment share a
+ * statement, so that asking before each answer costs little. The connections are its own: no slow read holds it up.
  */
 export class StandingsReader implements AsyncDisposable {
   readonly #connections: OwnConnections;
@@ -233,7 +233,8 @@ export class Kept<Value extends object> {
 
   /**
    * The value, if it is unchanged. What this asks of the reading lets the next `keep` keep the value.
-   * @param options.learnsLater the read itself tells how everything stands, so a value that is only noted needs no question
+   * @param options.learnsLater the read itself tells how everything stands, so a value that is only noted needs no
+   *   question
    */
   async get(
     key: string,
