@@ -37,7 +37,7 @@ export function logins(text: string): string[] {
   });
 }
 
-/** `*` for every origin, or a list of origins. An unset list is empty. */
+/** `*` for every origin, a list of origins, or `none` for an empty list. */
 export function origins(text: string): "*" | string[] {
   if (text === "*") return text;
   if (text === "none") return [];
@@ -49,7 +49,7 @@ export function origins(text: string): "*" | string[] {
   });
 }
 
-/** What to mirror beside issues and pull requests. `none` gives an empty list. */
+/** What to mirror beside issues and pull requests. If no part is named, the list is empty. */
 export function parts(text: string): MirrorPart[] {
   const named = partsOf(text).map((part) => {
     const known = MIRROR_PARTS.find((one) => one === part);
@@ -157,7 +157,7 @@ export function span(text: string): number {
   return ms;
 }
 
-/** A duration for a timer of Node.js. Longer than 24 days is refused, because such a timer would fire at once. */
+/** A duration for a timer, at most an hour. (A timer of Node.js that is longer than 24 days would fire at once.) */
 export function timeout(text: string): number {
   const ms = duration(text);
   if (ms > 3_600_000) throw new Error(`is longer than an hour: ${text}`);
