@@ -201,20 +201,17 @@ interface Taking<Payload> {
   addBulk(jobs: NewJob<Payload>[]): Promise<unknown>;
 }
 
-async function addAll<Payload>(ctx: QueueAccess, queue: Taking<Payload>, jobs: NewJob<Payload>[]): Promise<void> {
-  const [first, ...others] = jobs;
-  if (!first) return;
-  // A pipeline takes longer to set up than a job takes to add, and mostly there is one job.
-  const add = () => (others.length === 0 ? queue.add(first.name, first.data, first.opts) : queue.addBulk(jobs));
-  await askQueues(ctx, add);
-}
-
 /** So many jobs are one request to Redis. */
 const ADDED_AT_ONCE = 1_000;
 
-async function addInParts<Payload>(ctx: QueueAccess, queue: Taking<Payload>, jobs: NewJob<Payload>[]): Promise<void> {
+/** Adds as many jobs as there are, in order. Where Redis fails in between, the earlier ones are added. */
+async function addAll<Payload>(ctx: QueueAccess, queue: Taking<Payload>, jobs: NewJob<Payload>[]): Promise<void> {
+  const [first] = jobs;
+  // A pipeline takes longer to set up than a job takes to add, and mostly there is one job.
+  if (first && jobs.length === 1)
+    return void (await askQueues(ctx, () => queue.add(first.name, first.data, first.opts)));
   for (let start = 0; start < jobs.length; start += ADDED_AT_ONCE)
-    await addAll(ctx, queue, jobs.slice(start, start + ADDED_AT_ONCE));
+    await askQueues(ctx, () => queue.addBulk(jobs.slice(start, start + ADDED_AT_ONCE)));
 }
 
 /**
@@ -232,7 +229,7 @@ export async function enqueueBackfill(
 
 /** Asks for the copies of many repositories, in one go. */
 export async function enqueueBackfills(ctx: QueueAccess, repositoryIds: readonly number[]): Promise<void> {
-  await addInParts(
+  await addAll(
     ctx,
     ctx.queues.backfill,
     repositoryIds.map((repositoryId) => backfillJob({ repositoryId }, 1)),
@@ -268,7 +265,7 @@ export async function enqueueCatchUp(
 
 /** Asks for the catch-ups of many repositories, in one go. */
 export async function enqueueCatchUps(ctx: QueueAccess, repositoryIds: readonly number[]): Promise<void> {
-  await addInParts(
+  await addAll(
     ctx,
     ctx.queues.catchUp,
     repositoryIds.map((repositoryId) => catchUpJob({ repositoryId })),
@@ -292,13 +289,12 @@ export async function enqueueAudit(ctx: QueueAccess, job: RepositoryJob): Promis
  * is still to be asked, and when (`refresh_marks`); the job only makes a worker look there.
  */
 export async function enqueueRefreshes(ctx: QueueAccess, asks: { job: RefreshJob; delayMs: number }[]): Promise<void> {
-  if (asks.length === 0) return;
   const jobs = asks.map(({ job, delayMs }) => ({
     name: "refresh",
     data: job,
     opts: { delay: delayMs, deduplication: { id: refreshId(job), keepLastIfActive: true } },
   }));
-  await askQueues(ctx, () => ctx.queues.refresh.addBulk(jobs));
+  await addAll(ctx, ctx.queues.refresh, jobs);
 }
 
 /**
@@ -321,7 +317,7 @@ export async function enqueueShards(ctx: QueueAccess, task: ShardedTask, shards:
     data: shard,
     opts: { deduplication: { id: `${task} ${shard.at} of ${shard.of}` } },
   }));
-  await askQueues(ctx, () => ctx.queues.shards.addBulk(jobs));
+  await addAll(ctx, ctx.queues.shards, jobs);
 }
 
 /** Asks for a maintenance task now, beside its schedule. A task that waits already gets no second job. */
