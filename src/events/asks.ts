@@ -69,3 +69,8 @@ export async function takeAsk({ db, clock }: Pick<Context, "db" | "clock">, targ
         redelivery, exists (select from events e where e.delivery_id = target_asks.delivery_id and e.is_made) as "isMade"`);
   return ask ? { ...ask, heldUntil } : null;
 }
+
+/** Gives an ask back, unless another turn has taken it over: the next turn may try it at once. */
+export async function releaseAsk({ db }: Pick<Context, "db">, { id, heldUntil }: Ask): Promise<void> {
+  await db.query(sql`update target_asks set held_until = null where id = ${id} and held_until = ${heldUntil}`);
+}

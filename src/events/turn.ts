@@ -3,7 +3,7 @@ import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { traceHeaders } from "../operations/tracing.ts";
 import { type Backoff, waitAfterMs } from "../work/backoff.ts";
-import { takeAsk } from "./asks.ts";
+import { releaseAsk, takeAsk } from "./asks.ts";
 import {
   type HeldCursor,
   holdFrom,
@@ -38,7 +38,7 @@ interface Turn {
   accepted: number;
   /** No more events were found. Later events wake the target anew. */
   isDrained: boolean;
-  /** There was no room for a payload: the scheduler looks again within seconds. */
+  /** There was no room for an event's payload: the scheduler looks again within seconds. */
   isCrowded: boolean;
   /** When the first event that failed is tried again. */
   retryAt: Date | null;
@@ -57,7 +57,7 @@ export async function sendTo(
   targetId: number,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const begun = performance.now();
+  let begun = performance.now();
   const turn: Turn = {
     name: randomUUID(),
     isOver: () => signal.aborted || performance.now() - begun > TURN_MS,
@@ -66,19 +66,29 @@ export async function sendTo(
     isCrowded: false,
     retryAt: null,
   };
-  await sendAsked(ctx, client, targetId, turn);
+  // The wait for room took the turn's time. The events have a turn of their own, and do not wait behind the ask.
+  if ((await sendAsked(ctx, client, targetId, turn)) === "crowded") begun = performance.now();
   await runLanes(ctx, client, targetId, turn);
   if (turn.retryAt && turn.accepted === 0) await postpone(ctx, targetId, turn.retryAt);
   return turn.isOver();
 }
 
-async function sendAsked(ctx: TurnContext, client: TargetClient, targetId: number, turn: Turn): Promise<void> {
+/** "crowded": there was no room for the payload of an ask, which is given back. */
+async function sendAsked(
+  ctx: TurnContext,
+  client: TargetClient,
+  targetId: number,
+  turn: Turn,
+): Promise<"crowded" | "done"> {
   while (!turn.isOver()) {
     const ask = await takeAsk(ctx, targetId);
     const target = ask && (await findTarget(ctx, targetId));
-    if (!ask || !target) return;
+    if (!ask || !target) return "done";
     const opened = ask.payload ? own(ask.payload) : await openPayload(ctx, client.room, ask.deliveryId);
-    if (opened === "crowded") return;
+    if (opened === "crowded") {
+      await releaseAsk(ctx, ask);
+      return "crowded";
+    }
     const drop = sql`delete from target_asks where id = ${ask.id}`;
     if (opened === "gone") {
       await ctx.db.query(drop);
@@ -87,12 +97,13 @@ async function sendAsked(ctx: TurnContext, client: TargetClient, targetId: numbe
     using payload = opened;
     using slot = await client.slots.take();
     // The ask may have waited for long. Then another turn takes it once it is no longer held.
-    if (!isHeldForAnAttempt(ask, ctx.clock.now())) return;
+    if (!isHeldForAnAttempt(ask, ctx.clock.now())) return "done";
     const tried = await tryOnce(ctx, client, target, { ...ask, ...contentOf(payload), eventId: null });
-    if (tried === null) return;
+    if (tried === null) return "done";
     slot.answered();
     await note(ctx, target, tried, { ...ask, ...timesOf(tried) }, drop);
   }
+  return "done";
 }
 
 /** Mostly only one repository has events, so a lane opens only after the lane before has found some. */

@@ -1,10 +1,12 @@
 import { createHmac } from "node:crypto";
 import { verify } from "@octokit/webhooks-methods";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { askForSending } from "../../src/events/asks.ts";
+import { dueTargets } from "../../src/events/cursors.ts";
 import { wakeDue } from "../../src/events/log.ts";
+import { PayloadRoom } from "../../src/events/payload.ts";
 import { TargetClient } from "../../src/events/post.ts";
 import { listSent } from "../../src/events/sent.ts";
 import { targetsAsTheyStand } from "../../src/events/standing.ts";
@@ -177,6 +179,48 @@ test("a turn that stalls once it holds what was asked for sends nothing: another
     await sendTo(ctx, client, id, new AbortController().signal);
     expect(server.pings).toHaveLength(1);
   } finally {
+    await client.close();
+  }
+});
+
+test("an ask that finds no room is given back at once, and the events do not wait behind it", async () => {
+  const server = await sending.openServer();
+  server.answer = (_, reply) => reply.writeHead(503, { "retry-after": "600" }).end("later");
+  const id = await sending.register(server.url, { repository: sending.at(0) });
+  const waiting = await sending.starred(sending.at(0), 1);
+  await server.hears(1);
+  await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 1);
+  server.answer = null;
+  const text = "x".repeat(300 * 1_024);
+  const large = await tell(world, { event: "star", payload: { action: "created", text, repository: sending.at(1) } });
+  const [delivery] = await world.ctx.db.query<{ id: string }>(sql`select id from deliveries where guid = ${large}`);
+  // The processes' own clock has not come so far, so they do not try.
+  const ctx = { ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + 601_000) } };
+  const client = new TargetClient(ctx);
+  const room = new PayloadRoom({ mostBytes: 1, patienceMs: 1 });
+  const others = await room.take(text.length);
+  let waitedMs = 0;
+  const now = performance.now.bind(performance);
+  const watch = vi.spyOn(performance, "now").mockImplementation(() => now() + waitedMs);
+  const waits = async (bytes: number) => {
+    const taken = await room.take(bytes);
+    // As long as a turn has.
+    if (taken === null) waitedMs += 5_001;
+    return taken;
+  };
+  Object.defineProperty(client, "room", { value: { take: waits } });
+  try {
+    const asked = { event: "star", payload: null, deliveryId: delivery?.id ?? null, repositoryId: sending.at(1).id };
+    expect(await askForSending(ctx, id, asked)).toBe(true);
+    await sendTo(ctx, client, id, new AbortController().signal);
+    expect(server.heard.map(({ guid }) => guid)).toEqual([waiting, waiting]);
+    expect(await dueTargets(ctx)).toContain(id);
+    others?.[Symbol.dispose]();
+    await sendTo(ctx, client, id, new AbortController().signal);
+    expect(server.heard.map(({ payload }) => payload.text)).toEqual([undefined, undefined, text]);
+    expect(await dueTargets(ctx)).not.toContain(id);
+  } finally {
+    watch.mockRestore();
     await client.close();
   }
 });
