@@ -49,6 +49,8 @@ const STEP = process.env.REMOVALS ? 1 : 4;
 
 const { signal } = new AbortController();
 
+const MISSING: ReadAnswer = { kind: "missing", status: 404, message: "Not Found" };
+
 const JOBS: Job[] = [
   { name: "a first copy", prepare: ({ wish }) => wish(), run: backfill },
   {
@@ -73,11 +75,11 @@ const JOBS: Job[] = [
   },
   {
     name: "a catch-up of what was paused before its copy ended",
-    prepare: async ({ ctx, repositoryId, wish }) => {
+    prepare: async (town) => {
+      const { ctx, repositoryId, wish } = town;
       await wish();
-      await ctx.db.query(sql`
-        update repository_syncs set state = 'paused', problem = 'upstream answers 404'
-          where repository_id = ${repositoryId}`);
+      await backfill(withUpstream(ctx, { get: async () => MISSING }), { repositoryId }, signal);
+      expect(await stateOf(town)).toMatchObject({ state: "paused" });
     },
     run: catchUp,
   },
@@ -124,8 +126,6 @@ function shareTown(): () => Town {
   });
   return () => town;
 }
-
-const MISSING: ReadAnswer = { kind: "missing", status: 404, message: "Not Found" };
 
 /**
  * Runs the job and removes the repository behind upstream's `nth` answer. Answers what was asked of upstream after
