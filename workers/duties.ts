@@ -11,7 +11,7 @@ export async function allOf(
   duties: readonly Promise<unknown>[],
 ): Promise<void> {
   const outcomes = await Promise.allSettled(duties);
-  const failures = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+  const failures: unknown[] = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
   if (failures.length === 0) return;
   const thrown = failures.find((error) => !isPostgresOutage(error)) ?? failures[0];
   for (const err of failures)

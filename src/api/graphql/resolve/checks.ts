@@ -34,9 +34,24 @@ interface CommitKey {
 }
 
 /** A rollup on its way to be shown. */
-interface RollupNode extends Node {
-  sha: string;
-  rollup: Rollup;
+class RollupNode implements Node {
+  readonly kind = "StatusCheckRollup";
+  readonly rest = {};
+  readonly repositoryId: number;
+  readonly sha: string;
+  readonly rollup: Rollup;
+
+  constructor({ repositoryId, sha }: CommitKey, rollup: Rollup) {
+    this.repositoryId = repositoryId;
+    this.sha = sha;
+    this.rollup = rollup;
+  }
+
+  /** A resolver is given any node by its type, and one of these by the schema. */
+  static from(node: Node): RollupNode {
+    if (node instanceof RollupNode) return node;
+    throw new TypeError(`A ${node.kind} was taken for the rollup of a commit`);
+  }
 }
 
 /**
@@ -64,8 +79,7 @@ export async function rollupOf(
     .loader<CommitKey, Rollup>(`rollups ${withDocuments}`, (places) => findRollups(call.db, places, { withDocuments }))
     .load(place);
   if (rollup.runs.length + rollup.statuses.length === 0) return null;
-  const node: RollupNode = { kind: "StatusCheckRollup", repositoryId, rest: {}, sha, rollup };
-  return node;
+  return new RollupNode(place, rollup);
 }
 
 /**
@@ -138,15 +152,14 @@ function contexts(node: RollupNode, args: PageArguments, call: GraphqlCall, info
 
 export const checkResolvers: Record<string, TypeResolvers> = {
   StatusCheckRollup: {
-    // No type can say that the field above answers such nodes alone.
     state: (node, _args, call) => {
-      const state = stateOf((node as RollupNode).rollup);
+      const state = stateOf(RollupNode.from(node).rollup);
       // How upstream shows a status' error is not documented.
       if (state === "ERROR") call.lacks();
       return state;
     },
-    commit: (node) => commitNode(node.repositoryId, (node as RollupNode).sha),
-    contexts: (node, args: PageArguments, call, info) => contexts(node as RollupNode, args, call, info),
+    commit: (node) => commitNode(node.repositoryId, RollupNode.from(node).sha),
+    contexts: (node, args: PageArguments, call, info) => contexts(RollupNode.from(node), args, call, info),
   },
   CheckRun: {
     ...ofRepository,
