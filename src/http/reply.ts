@@ -162,6 +162,12 @@ async function drained(response: ServerResponse, withinMs: number): ReturnType<O
 
 /** Smaller bodies gain nothing by it. */
 const THRESHOLD_BYTES = 1_024;
+
+/** Whether a body is too short to travel compressed. */
+export function isShort(body: string | Buffer): boolean {
+  return Buffer.byteLength(body) < THRESHOLD_BYTES;
+}
+
 const ENCODINGS = ["br", "gzip"] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
@@ -170,7 +176,7 @@ export type Encoding = (typeof ENCODINGS)[number];
  * best.
  */
 export function encodingOf(body: string | Buffer, acceptEncoding: string | string[] | undefined): Encoding | null {
-  if (acceptEncoding === undefined || Buffer.byteLength(body) < THRESHOLD_BYTES) return null;
+  if (acceptEncoding === undefined || isShort(body)) return null;
   let chosen: { encoding: Encoding; weight: number } | null = null;
   for (const one of [acceptEncoding].flat().join(",").toLowerCase().split(",")) {
     const [name = "", ...parameters] = one.split(";").map((part) => part.trim());

@@ -4,10 +4,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
+let repository: string;
 let large: string;
 beforeAll(async () => {
   world = await openApiWorld({ repositories: 1, issues: 20 });
-  large = `/repos/${world.repositories[0]?.fullName}/issues?state=all`;
+  repository = `/repos/${world.repositories[0]?.fullName}`;
+  large = `${repository}/issues?state=all`;
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
@@ -68,6 +70,24 @@ test("unpacked where nothing else is taken, where it is small, and where there i
   }
   const head = await ask(large, { "accept-encoding": "gzip" }, "HEAD");
   expect([head.status, head.bytes.length]).toEqual([200, 0]);
+});
+
+test("a tag is weak just where the body travels compressed, also where only its indentation makes it long enough", async () => {
+  const people = { "accept-encoding": "gzip", "user-agent": "curl/8.5.0" };
+  let crossing = 0;
+  for (let perPage = 1; perPage <= 6; perPage++) {
+    const path = `${repository}/labels?per_page=${perPage}`;
+    const compact = await ask(path);
+    const indented = await ask(path, people);
+    const isPacked = indented.headers["content-encoding"] === "gzip";
+    const length = (isPacked ? gunzipSync(indented.bytes) : indented.bytes).length;
+    expect([perPage, isPacked]).toEqual([perPage, length >= 1_024]);
+    expect([perPage, indented.headers.etag]).toEqual([perPage, `${isPacked ? "W/" : ""}${compact.headers.etag}`]);
+    if (compact.bytes.length < 1_024 && length >= 1_024) crossing += 1;
+    const again = await ask(path, { ...people, "if-none-match": String(indented.headers.etag) });
+    expect([again.status, again.headers.etag]).toEqual([304, indented.headers.etag]);
+  }
+  expect(crossing).toBeGreaterThan(0);
 });
 
 test("GraphQL's answers travel so too", async () => {

@@ -87,7 +87,11 @@ async function show(
     const { body, headers: own } = await written(apiAddress(config, exchange, { isEnterprise: false }));
     const headers = {
       ...own,
-      ...(await cacheHeaders({ status: 200, body }, { kind: "anonymous", address }, asked, pace)),
+      ...(await cacheHeaders(
+        { status: 200, body },
+        { kind: "anonymous", address },
+        { request: asked, agent: undefined, pace },
+      )),
     };
     return isUnchanged(headers, asked)
       ? dialectReply(requestId, { status: 304, headers, body: null })

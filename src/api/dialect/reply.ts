@@ -1,7 +1,7 @@
 import { createHash, hash } from "node:crypto";
 import type { Config } from "../../config.ts";
 import type { RequestHeaders } from "../../http/exchange.ts";
-import { encodingOf, namesTag, type Reply } from "../../http/reply.ts";
+import { encodingOf, isShort, namesTag, type Reply } from "../../http/reply.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { Answer } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
@@ -102,12 +102,14 @@ export function versionHeaders(version: ApiVersion, media: MediaType): Record<st
   return { "X-GitHub-Media-Type": mediaTypeHeader(media), "X-GitHub-Api-Version-Selected": version };
 }
 
-/** The headers by which an answer may be kept and asked for again. */
+/**
+ * The headers by which an answer may be kept and asked for again.
+ * @param agent the agent that the body is laid out for; undefined: it travels as it is
+ */
 export async function cacheHeaders(
   answer: Answer,
   caller: Caller,
-  request: RequestHeaders,
-  pace: Pace,
+  { request, agent, pace }: { request: RequestHeaders; agent: string | undefined; pace: Pace },
 ): Promise<Record<string, string>> {
   if (answer.isUncached) return { "Cache-Control": "no-cache" };
   const body = answer.page?.bytes ?? answer.body;
@@ -115,10 +117,12 @@ export async function cacheHeaders(
   const isAnonymous = caller.kind === "anonymous";
   const vary = isAnonymous ? ["Accept"] : ["Accept", "Authorization", "Cookie", "X-GitHub-OTP"];
   const tag = `"${await entityTag(answer, body, { vary, request, pace })}"`;
+  // Indented, a short body may be long enough to travel compressed.
+  const travelling = isShort(body) && answer.contentType === undefined ? await laidOut(body, agent, pace) : body;
   return {
     // A body that travels compressed has a weak tag, made of the plain bytes. GitHub was recorded to do so, but for a
     // 201.
-    ETag: answer.status !== 201 && encodingOf(body, request["accept-encoding"]) !== null ? `W/${tag}` : tag,
+    ETag: answer.status !== 201 && encodingOf(travelling, request["accept-encoding"]) !== null ? `W/${tag}` : tag,
     "Cache-Control": `${isAnonymous ? "public" : "private"}, max-age=60, s-maxage=60`,
     Vary: `${vary.join(", ")}, ${VARY}`,
     ...(answer.lastModified ? { "Last-Modified": answer.lastModified.toUTCString() } : {}),

@@ -56,7 +56,7 @@ export async function replyTo(
   const lasting: Record<string, string> = {
     ...identity,
     ...versionHeaders(call.version, call.media),
-    ...(await cacheHeaders(answer, caller, request, pace)),
+    ...(await cacheHeaders(answer, caller, { request, agent, pace })),
     ...answer.headers,
     ...(answer.link ? { Link: answer.link } : {}),
   };
