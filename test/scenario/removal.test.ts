@@ -76,8 +76,11 @@ const JOBS: Job[] = [
   {
     name: "a catch-up of what was paused before its copy ended",
     prepare: async (town) => {
-      const { ctx, repositoryId, wish } = town;
+      const { ctx, world, repositoryId, wish } = town;
+      // The round before may have copied it to the end.
+      await removeSelection(ctx, world.first, { purge: true });
       await wish();
+      expect(await stateOf(town)).toMatchObject({ state: "backfilling" });
       await backfill(withUpstream(ctx, { get: async () => MISSING }), { repositoryId }, signal);
       expect(await stateOf(town)).toMatchObject({ state: "paused" });
     },
