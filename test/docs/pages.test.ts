@@ -6,6 +6,8 @@ import { QUEUE_NAMES } from "../../src/queues/queues.ts";
 import { VERSION } from "../../src/version.ts";
 import { codeSpansOf, pages, projectRoot, proseOf, readPage } from "./markdown.ts";
 
+const sources = globSync("{src,workers,db,scripts,test,bench,deploy}/**/*.{ts,mjs,sql}", { cwd: projectRoot });
+
 describe.each(pages)("%s", (page) => {
   const text = readPage(page);
 
@@ -22,8 +24,26 @@ describe.each(pages)("%s", (page) => {
   });
 
   test("each file that it names exists", () => {
-    const named = codeSpansOf(text).filter((span) => /^(src|workers|db|scripts|test|docs)\/[\w./*-]*$/.test(span));
+    const named = codeSpansOf(text).filter((span) =>
+      /^(src|workers|db|scripts|test|docs|bench|deploy)\/[\w./*-]*$/.test(span),
+    );
     expect(named.filter((path) => globSync(path, { cwd: projectRoot }).length === 0)).toEqual([]);
+  });
+
+  test("each file named without its folder is in the folder that was named last, or the only one of its name", () => {
+    let folder = "";
+    const lost: string[] = [];
+    for (const span of codeSpansOf(text)) {
+      if (/^(src|workers|db|scripts|test|bench|deploy|docs)(\/[\w.-]+)*\/?$/.test(span))
+        folder = /\.\w+$/.test(span) ? dirname(span) : span.replace(/\/$/, "");
+      else if (/^[\w./-]+\.(ts|mjs|sql)$/.test(span)) {
+        const found = sources.filter((path) => `/${path}`.endsWith(`/${span}`));
+        const isThere =
+          found.length === 1 || found.some((path) => dirname(path) === folder || path === `${folder}/${span}`);
+        if (!isThere) lost.push(`${span} after ${folder}: ${found.join(" ") || "no such file"}`);
+      }
+    }
+    expect(lost).toEqual([]);
   });
 
   test("each setting that it names exists", () => {
