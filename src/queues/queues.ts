@@ -92,6 +92,16 @@ const OPTIONS: Record<keyof Queues, JobsOptions> = {
 /** The producers' side. `redis` comes from `openRedis`, so that with Redis down adding a job fails instead of waiting. */
 export function openQueues({ config, redis, log }: Pick<Stores, "config" | "redis" | "log">): Queues {
   const queues: Partial<Record<keyof Queues, Queue>> = {};
+  const broken = new Map<keyof Queues, Queue>();
+  const replaceBroken = () => {
+    const replaced = [...broken];
+    broken.clear();
+    for (const [key, queue] of replaced) {
+      // It listens to the connection, which outlives it.
+      void queue.close();
+      open(key);
+    }
+  };
   const open = (key: keyof Queues): Queue => {
     const queue = new Queue(QUEUE_NAMES[key], {
       connection: redis,
@@ -103,8 +113,12 @@ export function openQueues({ config, redis, log }: Pick<Stores, "config" | "redi
     // The connection reports its own outages; what arrives here concerns one queue, such as a script that Redis refuses.
     queue.on("error", (error) => log.debug({ queue: QUEUE_NAMES[key], err: error }, "A queue reports an error"));
     // A queue whose first words with Redis were cut off stays broken for good (BullMQ keeps the rejected promise), so
-    // another takes its place.
-    queue.waitUntilReady().catch(() => redis.once("ready", () => open(key)));
+    // another takes its place. One listener serves all queues: they share the connection, and break together.
+    queue.waitUntilReady().catch(() => {
+      if (queue.closing) return;
+      if (broken.size === 0) redis.once("ready", replaceBroken);
+      broken.set(key, queue);
+    });
     queues[key] = queue;
     return queue;
   };
