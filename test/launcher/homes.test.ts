@@ -24,6 +24,18 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
     changes("mirrored_lists"),
     ["src/mirror/store/lists.ts", "src/sync/lists/", "src/sync/following/parts.ts"],
   ],
+  // Each part of the sync notes in its own transaction how far it has come.
+  [
+    "changes of how far a repository is followed",
+    changes("repository_syncs"),
+    [
+      "src/sync/following/",
+      "src/sync/backfill/backfill.ts",
+      "src/sync/catch-up/catch-up.ts",
+      "src/sync/checks/confirm.ts",
+      "src/sync/lists/",
+    ],
+  ],
   ["moves of a repository", /update repository_syncs set state\b/, ["src/sync/following/state.ts"]],
   ["which repositories are mirrored", /<> 'gone'/, ["db/schema/states.ts"]],
   ["how secrets are compared", /timingSafeEqual/, ["src/config/same-secret.ts"]],
