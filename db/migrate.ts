@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
+import { readSecretFiles } from "../src/config/secret-files.ts";
 import { isBug, wholeReasonOf } from "../src/failure.ts";
 import { applyMigration } from "./apply.ts";
 import { MIGRATIONS, readMigration } from "./migrations.ts";
@@ -83,12 +83,13 @@ async function prepareServer(client: pg.Client): Promise<void> {
 }
 
 if (import.meta.main) {
-  const given = (name: "DATABASE_DIRECT_URL" | "DATABASE_URL") => {
-    const { [`${name}_FILE`]: file } = process.env;
-    return process.env[name] || (file && readFileSync(file, "utf8").trim());
-  };
+  const { env, problems } = readSecretFiles(process.env, ["DATABASE_URL", "DATABASE_DIRECT_URL"]);
+  if (problems.size > 0) {
+    console.error(`Cannot start:\n  ${[...problems.values()].join("\n  ")}`);
+    process.exit(1);
+  }
   // Its lock outlasts a transaction.
-  const url = given("DATABASE_DIRECT_URL") || given("DATABASE_URL");
+  const url = env.DATABASE_DIRECT_URL?.trim() || env.DATABASE_URL?.trim();
   if (!url) {
     console.error(
       "DATABASE_URL is not set. Set it to the Postgres database to migrate, e.g. postgres://user:password@host:5432/tain",

@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { inherited } from "../support/config.ts";
+import { parseConfig } from "../../src/config.ts";
+import { reasonOf } from "../../src/failure.ts";
+import { inherited, testEnvironment } from "../support/config.ts";
 import { openTestDatabase } from "../support/database.ts";
 import { openWorld } from "../support/world.ts";
 import { tainProcessOn } from "./tain-on.ts";
@@ -35,3 +37,41 @@ test("the migration finds its database by a file", async () => {
   const { stderr } = await promisify(execFile)(process.execPath, ["db/migrate.ts"], { env });
   expect(stderr).toBe("");
 });
+
+test("the migration refuses what the other processes refuse, in their words", async () => {
+  const others = {
+    ...testEnvironment({ database: "", redis: { url: "redis://a", prefix: "{t}" }, upstream: "http://a" }),
+    DATABASE_URL: undefined,
+  };
+  const absent = join(tmpdir(), "tain-no-such-secret");
+  const file = await fileOf("postgres://a/b");
+  const cases: [env: NodeJS.ProcessEnv, problems: string[]][] = [
+    [{ DATABASE_URL_FILE: absent }, [`DATABASE_URL_FILE names a file that cannot be read: ${absent} (ENOENT)`]],
+    [
+      { DATABASE_URL: "postgres://a/b", DATABASE_URL_FILE: file, DATABASE_DIRECT_URL_FILE: await fileOf("") },
+      [
+        "DATABASE_URL_FILE is set beside DATABASE_URL: give only one of them",
+        expect.stringMatching(/^DATABASE_DIRECT_URL_FILE names a file that cannot be read: .* \(it is empty\)$/),
+      ],
+    ],
+  ];
+  for (const [env, problems] of cases) {
+    const settings = { ...inherited, ...env };
+    const release = promisify(execFile)(process.execPath, ["db/migrate.ts"], { env: settings });
+    const { code, stderr } = await release.then(
+      () => ({ code: 0, stderr: "" }),
+      (error: { code: number; stderr: string }) => error,
+    );
+    expect({ code, lines: stderr.trimEnd().split("\n  ") }).toEqual({ code: 1, lines: ["Cannot start:", ...problems] });
+    expect(thrown(() => parseConfig({ ...others, ...env }))).toBe(stderr.trimEnd());
+  }
+});
+
+function thrown(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    return reasonOf(error);
+  }
+  throw new Error("It was not refused");
+}
