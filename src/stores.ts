@@ -27,6 +27,8 @@ export interface StoreOptions {
   clock?: Clock;
   /** Whether the process may record traces. True for processes that answer requests or run jobs. */
   isTraced?: boolean;
+  /** Whether only a centre runs such a process, as a worker or a scheduler. It is refused if EDGE_OF is set. */
+  isCentral?: boolean;
 }
 
 export interface Clock {
@@ -41,15 +43,15 @@ const QUIT_MS = 1_000;
  * Opens the log, the database and Redis. `resources` closes them in the reverse order.
  *
  * Postgres and Redis may both be away: connections are made when they are needed, and again after they break.
- * @throws StoreTooOldError if Redis answers and is too old; ConfigError for a worker or scheduler if EDGE_OF is set,
- * since an edge runs neither
+ * @throws StoreTooOldError if Redis answers and is too old; ConfigError for a process of the centre if EDGE_OF
+ * is set
  */
 export async function openStores(
   config: Config,
   resources: AsyncDisposableStack,
-  { name, clock = { now: () => new Date() }, isTraced = false }: StoreOptions,
+  { name, clock = { now: () => new Date() }, isTraced = false, isCentral = false }: StoreOptions,
 ): Promise<Stores> {
-  if (config.edgeOf !== null && (name === "worker" || name === "scheduler"))
+  if (config.edgeOf !== null && isCentral)
     throw new ConfigError(`Cannot start:\n  EDGE_OF is set: the ${name} belongs to the centre, where it is not`);
   const log = openLog(config, { name });
   const tracing = isTraced ? await openTracing({ config, log }, resources, { name }) : UNTRACED;

@@ -44,7 +44,7 @@ if (import.meta.main) await runProcess(run);
 async function run(): Promise<void> {
   const config = parseConfig(process.env);
   await using resources = new AsyncDisposableStack();
-  const ctx = await openContext(config, resources, { name: "worker", isTraced: true });
+  const ctx = await openContext(config, resources, { name: "worker", isTraced: true, isCentral: true });
   const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
   await guardSchema(ctx, shutdown, resources);
   ctx.metrics.observeProcess();

@@ -16,7 +16,7 @@ if (import.meta.main) await runProcess(run);
 async function run(): Promise<void> {
   const config = parseConfig(process.env);
   await using resources = new AsyncDisposableStack();
-  const ctx = await openLocal(config, resources, { name: "scheduler" });
+  const ctx = await openLocal(config, resources, { name: "scheduler", isCentral: true });
   const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
   const stopping = shutdown.signal;
   await guardSchema(ctx, shutdown, resources);

@@ -2,11 +2,13 @@
  * A web process near its readers, over a replica: what it shows, what it passes on, and what is left of it without the
  * centre.
  */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { parseConfig } from "../../src/config.ts";
+import { ConfigError, parseConfig } from "../../src/config.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openStores } from "../../src/stores.ts";
-import { testEnvironment, UPSTREAM_TOKEN } from "../support/config.ts";
+import { inherited, testEnvironment, UPSTREAM_TOKEN } from "../support/config.ts";
 import { printFigures } from "../support/figures.ts";
 import { openForwarder } from "../support/forwarder.ts";
 import { eventually, until } from "../support/patience.ts";
@@ -242,8 +244,17 @@ test("an edge has no worker, no scheduler, and no replicas beside its own", asyn
     EDGE_OF: "https://tain.example.com",
   };
   await using resources = new AsyncDisposableStack();
-  for (const name of ["worker", "scheduler"])
-    await expect(openStores(parseConfig(env), resources, { name })).rejects.toThrow(/EDGE_OF is set: the/);
+  for (const [name, program] of [
+    ["worker", "workers/main.ts"],
+    ["scheduler", "workers/scheduler.ts"],
+  ] as const) {
+    const started = promisify(execFile)(process.execPath, [program], { env: { ...inherited, ...env } });
+    const stderr = `Cannot start:\n  EDGE_OF is set: the ${name} belongs to the centre, where it is not\n`;
+    await expect(started).rejects.toMatchObject({ code: 1, stderr });
+  }
+  // A name only shows in logs.
+  await expect(openStores(parseConfig(env), resources, { name: "any", isCentral: true })).rejects.toThrow(ConfigError);
+  await expect(openStores(parseConfig(env), resources, { name: "worker" })).resolves.toHaveProperty("db");
   expect(() => parseConfig({ ...env, DATABASE_REPLICA_URLS: "postgres://c/d" })).toThrow(
     /DATABASE_REPLICA_URLS is set, and EDGE_OF/,
   );
