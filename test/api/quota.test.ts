@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Caller } from "../../src/api/callers/caller.ts";
 import { CallerQuota } from "../../src/api/callers/quota.ts";
 import { wholeSight } from "../../src/mirror/read/sight.ts";
@@ -187,4 +187,30 @@ test("what was spent while Redis was away is told when it is back", async () => 
   expect((await other.spend(person, "core", 1)).isSpent).toBe(true);
   await quota.close();
   client.disconnect();
+});
+
+test.each([
+  ["an error, since it is a mistake of ours", new TypeError("used is not iterable"), 50],
+  ["a warning", new Error("Connection is closed."), 40],
+])("a lease and a return that fail are logged as %s", async (_, failure, level) => {
+  const lines: string[] = [];
+  const config = testConfig(
+    { database: "postgres://nowhere/x", redis, upstream: "http://127.0.0.1:1" },
+    { LOG_LEVEL: "info" },
+  );
+  const log = openLog(config, { name: "test" }, { write: (line) => lines.push(line) });
+  const granted = [25, 25, now.getTime() + 60_000];
+  const script = vi.fn().mockRejectedValueOnce(failure).mockResolvedValueOnce(granted).mockRejectedValueOnce(failure);
+  const client = { status: "ready", eval: script } as unknown as Redis;
+  const quota = new CallerQuota({ config, redis: client, clock: { now: () => now }, log });
+  // The first lease fails, and this process counts by itself; the second one is granted and goes back in vain.
+  for (const caller of [person, user(43)]) {
+    expect((await quota.spend(caller, "core", 1)).isSpent).toBe(false);
+    now = new Date(now.getTime() + 2_000);
+  }
+  await quota.close();
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level, msg: "Redis cannot be asked about callers' quota; this process counts by itself" },
+    { level, msg: "A caller's unused quota could not be given back" },
+  ]);
 });

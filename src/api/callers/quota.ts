@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Context } from "../../context.ts";
+import { levelOf } from "../../failure.ts";
 import type { RedisClient } from "../../operations/redis.ts";
 import { mostEntries } from "../../work/bounded.ts";
 
@@ -273,7 +274,10 @@ export class CallerQuota {
         return;
       } catch (error) {
         this.#redisAwayUntil = now + (this.#ctx.config.edgeOf === null ? REDIS_PAUSE_MS : EDGE_REDIS_PAUSE_MS);
-        this.#ctx.log.warn({ err: error }, "Redis cannot be asked about callers' quota; this process counts by itself");
+        this.#ctx.log[levelOf(error, "warn")](
+          { err: error },
+          "Redis cannot be asked about callers' quota; this process counts by itself",
+        );
       }
     }
     const granted = Math.max(Math.min(wanted, window.limit - window.used), 0);
@@ -299,7 +303,8 @@ export class CallerQuota {
     const giving: Promise<void> = leaseScript(this.#ctx.redis, window, now, -left, 0)
       .then(
         () => {},
-        (error: unknown) => this.#ctx.log.warn({ err: error }, "A caller's unused quota could not be given back"),
+        (error: unknown) =>
+          this.#ctx.log[levelOf(error, "warn")]({ err: error }, "A caller's unused quota could not be given back"),
       )
       .finally(() => this.#returns.delete(giving));
     this.#returns.add(giving);
