@@ -28,8 +28,7 @@ export interface Envelope {
  * Judges a request by its headers, before any byte of its body is read. A request without a signature learns about no
  * other fault.
  * @throws DeliveryFault 401 for a missing or malformed signature, 413 for a body that is too large, 415 for another
- * content
- *   type, 400 for an empty body or a malformed header
+ *   content type, 400 for an empty body or a malformed header
  */
 export function readEnvelope(headers: IncomingHttpHeaders): Envelope {
   const signature = signatureIn(headers);

@@ -26,8 +26,7 @@ export class Signatures {
    * that were made before targets had secrets of their own.
    * @param envelope.target whose hook it is, by headers that nobody signs: they only choose which secret is tried
    * @throws DeliveryFault 400 for a body that is empty or not UTF-8, 401 for a wrong signature, 503 when too many large
-   * bodies
-   *   are being checked
+   *   bodies are being checked
    */
   async require(
     body: Buffer,

@@ -149,8 +149,7 @@ export async function requireIssue(call: RepositoryCall): Promise<FoundIssue> {
 /**
  * The issue, or its new path if it was transferred.
  * @throws ApiFault 404, also if the caller may not see the new issue; 410 for a deleted issue; 403 for one of a kind
- * that
- *   they may not see
+ *   that they may not see
  */
 async function lookUpIssue(call: RepositoryCall): Promise<FoundIssue | { path: string }> {
   const { ctx, repository, params, reading, sight } = call;
