@@ -92,7 +92,7 @@ function examineRepositories(
   for (const { pattern, problem } of selections.slice(0, SHOWN_SELECTIONS))
     repositories.warning(
       "repository-wish",
-      `${pattern} is wished and cannot be mirrored: ${problem}`,
+      `${pattern} is selected and cannot be mirrored: ${problem}`,
       `Mend it, or \`tain remove ${pattern}\``,
     );
   return repositories.all;

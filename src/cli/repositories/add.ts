@@ -21,7 +21,7 @@ Adds what to mirror: \`owner/name\`, or \`'owner/*'\` for all repositories of an
 those to come. Each is looked up at upstream at once, also when it failed just now, and its first
 copy is queued; its
 webhook is registered where upstream can reach us (PUBLIC_URL). What cannot be found is
-kept as a wish and tried again; the exit code is 1 then. \`tain backfill\` follows the copies.`,
+kept as a selection and tried again; the exit code is 1 then. \`tain backfill\` follows the copies.`,
   values: {
     mirror: {
       takes: "PARTS",

@@ -282,7 +282,7 @@ function askedSince(askedAt: Date, { kind, repositoryId, key, keys }: MarkKey & 
   return { kind, repositoryId, key, keys: keys ?? null, askedAt, notBefore: nextRound(askedAt, REPLICA_LAG_MS) };
 }
 
-/** Has the wishes resolved at once. The scheduler would do it within a minute. */
+/** Has the selections resolved at once. The scheduler would do it within a minute. */
 async function select(ctx: Context): Promise<void> {
   try {
     await enqueueTask(ctx, "select");
