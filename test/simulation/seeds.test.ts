@@ -20,14 +20,15 @@ async function simulate(...args: string[]): Promise<{ code: number; stdout: stri
   });
 }
 
-/** `SEEDS=20 npm test -- test/simulation` plays more; `npm run simulate` plays longer ones. */
+/** `SEEDS=20 STEPS=20 npm test -- test/simulation` plays more and longer ones, `npm run simulate` the longest. */
 const seeds = Number(process.env.SEEDS ?? 1);
+const steps = process.env.STEPS ?? "8";
 
 test(
   "whatever goes wrong on the way, the mirror becomes equal to a quiet upstream",
   async () => {
     const logs = await mkdtemp(join(tmpdir(), "tain-simulation-"));
-    const args = ["--seeds", `1..${seeds}`, "--steps", "20", "--workers", "2", "--json", "--logs", logs];
+    const args = ["--seeds", `1..${seeds}`, "--steps", steps, "--workers", "2", "--json", "--logs", logs];
     const { code, stdout, stderr } = await simulate(...args);
     const outcomes = stdout
       .split("\n")
