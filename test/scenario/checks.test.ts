@@ -345,6 +345,22 @@ test("upstream that does not show the mirror any checks is not taken for one tha
   }
 });
 
+test.each([null, { databaseId: null }])(
+  "a head that upstream shows without the id of its repository is read from its lists: %o",
+  async (owner) => {
+    await at.pass(60_000);
+    at.upstream.asked.length = 0;
+    at.upstream.owner = owner;
+    try {
+      const { sha } = await at.newHead({ action: "edited" });
+      expect(at.upstream.asked).toEqual(expect.arrayContaining([`sums of ${sha}`, `200 /commits/${sha}/check-runs`]));
+      expect(await at.world.ctx.db.query(sql`select * from problems`)).toEqual([]);
+    } finally {
+      at.upstream.owner = undefined;
+    }
+  },
+);
+
 test("a repository whose checks are mirrored no longer has its questions forwarded again", async () => {
   const { sha } = await at.readHead((sha) => at.run(sha, 990, DONE));
   expect(at.isPassed(await at.get(`/commits/${sha}/check-runs`))).toBe(false);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { rowsOf } from "../../src/json.ts";
 import { storeMarks } from "../../src/mirror/store/marks.ts";
 import { pushToPull } from "../../src/simulator/changes/pulls.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
@@ -12,6 +13,7 @@ import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { compare } from "../support/comparison.ts";
+import { openTapped } from "../support/upstream-tap.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 /** So long upstream takes to work out whether a pull request can be merged, once it was asked. */
@@ -208,6 +210,38 @@ test("a catch-up that finds a pull request changed asks again, and so does a wri
   const about = (await differences()).filter((line) => /mergeab|merge_commit/.test(line));
   const numbers = [first, second].map((one) => `pull_request ${one?.number} `);
   expect(about.filter((line) => numbers.some((start) => line.startsWith(start)))).toEqual([]);
+});
+
+test.each([
+  { is: "no repository", change: { repository: null }, fails: false },
+  { is: "a repository without its id", change: { repository: { databaseId: null } }, fails: false },
+  { is: "no state", change: { mergeStateStatus: null }, fails: true },
+])("of a pull request that upstream shows with $is nothing is believed", async ({ change, fails }) => {
+  const { world, repository, open } = shared;
+  const { ctx } = world;
+  await unlearn(world);
+  const now = ctx.clock.now();
+  await storeMarks(ctx.db, [
+    { kind: "mergeability", repositoryId: repository.id, key: repository.id, askedAt: now, notBefore: now },
+  ]);
+  await using tapped = await openTapped(ctx);
+  let changed = 0;
+  tapped.tap.changeData = ({ mergeability0 }) => {
+    for (const node of rowsOf(mergeability0)) {
+      Object.assign(node, change);
+      changed += 1;
+    }
+  };
+  const refresh = new Refreshes(tapped.ctx).refresh({
+    kind: "mergeability",
+    repositoryId: repository.id,
+    key: repository.id,
+  });
+  if (fails) await expect(refresh).rejects.toMatchObject({ name: "UpstreamUnavailableError", outage: "unreadable" });
+  else expect(await refresh).toBe("kept");
+  expect(changed).toBe(open.length);
+  const rows = await ctx.db.query(sql`select from pull_requests where mergeable is null and state = 'open'`);
+  expect(rows).toHaveLength(open.length);
 });
 
 test("a repository whose pull requests upstream does not show any more is not asked about without end", async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { rowsOf } from "../../src/json.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
@@ -9,6 +10,7 @@ import { addSelections, resolveSelections } from "../../src/sync/following/selec
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { changed } from "../support/changed-upstream.ts";
+import { openTapped } from "../support/upstream-tap.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const { signal } = new AbortController();
@@ -52,33 +54,52 @@ test("a sweep whose process stops asks nothing more", async () => {
   expect(asked()).toBeGreaterThan(before);
 });
 
-test("milestones that upstream left out of its answer are asked for again, and what it showed before stands", async () => {
+async function swept({ ctx }: TestWorld) {
+  const [row] = await ctx.db.query<{ shown: string; shown_at: Date }>(sql`select shown, shown_at from sweeps`);
+  if (!row) throw new Error("Nothing was swept");
+  return row;
+}
+
+test.each([
+  ["milestones", "milestones"],
+  ["the id", "databaseId"],
+])("%s that upstream left out of its answer: it is asked again, and what it showed before stands", async (_, field) => {
   await using world = await openWithoutWorkers({ repositories: 1 });
-  const { ctx } = world;
+  await using tapped = await openTapped(world.ctx);
   await copyAll(world);
   world.advance(6 * 60_000);
-  const stored = async () => {
-    const [row] = await ctx.db.query<{ shown: string; shown_at: Date }>(sql`select shown, shown_at from sweeps`);
-    if (!row) throw new Error("Nothing was swept");
-    return row;
-  };
-  await sweep(ctx, { largeFleet: 1 });
-  const before = await stored();
+  await sweep(tapped.ctx, { largeFleet: 1 });
+  const before = await swept(world);
   expect(JSON.parse(before.shown)).toMatchObject({ milestones: { theirs: expect.any(Number) } });
 
   world.advance(6 * 60_000);
-  const upstream = changed(ctx.upstream, {
-    graphql: async <T>(...request: Parameters<Upstream["graphql"]>) => {
-      const answer = await ctx.upstream.graphql<T & { n0: { milestones: unknown }[] }>(...request);
-      for (const one of answer.data.n0) one.milestones = null;
-      return answer;
-    },
-  });
-  await sweep({ ...ctx, upstream }, { largeFleet: 1 });
-  expect(await stored()).toEqual(before);
-  await sweep(ctx, { largeFleet: 1 });
-  expect((await stored()).shown).toBe(before.shown);
-  expect((await stored()).shown_at).not.toEqual(before.shown_at);
+  tapped.tap.changeData = ({ n0 }) => {
+    for (const one of rowsOf(n0)) one[field] = null;
+  };
+  await sweep(tapped.ctx, { largeFleet: 1 });
+  expect(await swept(world)).toEqual(before);
+  tapped.tap.changeData = null;
+  await sweep(tapped.ctx, { largeFleet: 1 });
+  expect((await swept(world)).shown).toBe(before.shown);
+  expect((await swept(world)).shown_at).not.toEqual(before.shown_at);
+  expect(await world.ctx.db.query(sql`select * from problems`)).toEqual([]);
+});
+
+test("what upstream shows of a repository in another shape is a problem of upstream's, and nothing of it is kept", async () => {
+  await using world = await openWithoutWorkers({ repositories: 1 });
+  await using tapped = await openTapped(world.ctx);
+  await copyAll(world);
+  world.advance(6 * 60_000);
+  await sweep(tapped.ctx);
+  const before = await swept(world);
+  world.advance(8 * 60_000);
+  tapped.tap.changeData = ({ n0 }) => {
+    for (const one of rowsOf(n0)) one.isArchived = "no";
+  };
+  await sweep(tapped.ctx);
+  expect(await swept(world)).toEqual(before);
+  const problems = await world.ctx.db.query(sql`select cause, problem from problems`);
+  expect(problems).toMatchObject([{ cause: "unavailable", problem: expect.stringContaining("isArchived") }]);
 });
 
 test("what could be asked is kept where the quota does not suffice for all, and the next sweep asks for the rest", async () => {

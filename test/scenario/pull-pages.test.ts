@@ -71,7 +71,7 @@ function overheard(ctx: Context, hear: (page: AskedPage) => void): Context {
   const graphql: Upstream["graphql"] = async (document, variables, options) => {
     const { first } = variables as { first?: number };
     try {
-      const answer = await upstream.graphql<never>(document, variables, options);
+      const answer = await upstream.graphql(document, variables, options);
       if (first !== undefined) hear([first, answer.cost]);
       return answer;
     } catch (error) {

@@ -29,6 +29,8 @@ export interface CheckedUpstream extends AsyncDisposable {
   asked: string[];
   /** Answers no check of any commit, as to a token without the permission. */
   isHidden: boolean;
+  /** What is shown as the repository of single heads; undefined: what it is. */
+  owner: unknown;
   /** Done once, before the next question about a commit is answered. */
   meanwhile: (() => Promise<void>) | null;
 }
@@ -45,6 +47,7 @@ export async function openCheckedUpstream(): Promise<CheckedUpstream> {
     defaultHead: "d".repeat(40),
     heads: () => [],
     isHidden: false,
+    owner: undefined,
     meanwhile: null,
   } as {
     -readonly [K in
@@ -54,6 +57,7 @@ export async function openCheckedUpstream(): Promise<CheckedUpstream> {
       | "defaultHead"
       | "heads"
       | "isHidden"
+      | "owner"
       | "meanwhile"]: CheckedUpstream[K];
   };
   const of = (sha: string) => commits.getOrInsertComputed(sha, () => ({ runs: [], suites: [], statuses: [] }));
@@ -119,10 +123,13 @@ export async function openCheckedUpstream(): Promise<CheckedUpstream> {
   /** Upstream's answer about single pull requests, with what the test has put there of their heads. */
   const withSums = (text: string): string => {
     const answer = JSON.parse(text);
-    for (const [alias, list] of Object.entries<{ headRefOid?: string; statusCheckRollup?: unknown }[]>(answer.data))
+    for (const [alias, list] of Object.entries<
+      { headRefOid?: string; repository?: unknown; statusCheckRollup?: unknown }[]
+    >(answer.data))
       for (const [at, node] of Array.isArray(list) ? list.entries() : []) {
         if (node?.headRefOid === undefined) continue;
         upstream.asked.push(`sums of ${node.headRefOid}`);
+        if (upstream.owner !== undefined) node.repository = upstream.owner;
         node.statusCheckRollup = upstream.isHidden ? null : sums(node.headRefOid);
         const fault = { type: "FORBIDDEN", path: [alias, at, "statusCheckRollup"], message: "Not accessible" };
         if (upstream.isHidden) answer.errors = [...(answer.errors ?? []), fault];

@@ -1,5 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Context } from "../../src/context.ts";
+import { type Fields, objectOf } from "../../src/json.ts";
+import { openUpstream } from "../../src/upstream/client/client.ts";
 
 /** One request of the mirror and how upstream answered it. */
 export interface Exchange {
@@ -19,6 +22,8 @@ export interface UpstreamTap extends AsyncDisposable {
   /** The address that the mirror takes for upstream's. */
   url: string;
   exchanges: Exchange[];
+  /** Changes the data of each GraphQL answer on its way. */
+  changeData: ((data: Fields) => void) | null;
   /** Resolves as soon as the `nth` request that matches (from now on) has been answered, down to the last byte. */
   answered(matches: (exchange: Exchange) => boolean, nth?: number): Promise<Exchange>;
   /** The same, but upstream's answer is kept back, and the client goes on waiting. */
@@ -44,6 +49,13 @@ export async function openTap(upstreamUrl: string): Promise<UpstreamTap> {
   /** Upstream writes its own address into what it answers. */
   const rebased = (text: string) => text.replaceAll(upstreamUrl, url);
 
+  const changed = (path: string, text: string) => {
+    if (!path.endsWith("/graphql") || !tap.changeData) return text;
+    const answer = objectOf(JSON.parse(text));
+    tap.changeData(objectOf(answer.data));
+    return JSON.stringify(answer);
+  };
+
   async function relay(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
@@ -65,7 +77,7 @@ export async function openTap(upstreamUrl: string): Promise<UpstreamTap> {
       body: exchange.body === "" ? null : exchange.body,
       redirect: "manual",
     });
-    const text = rebased(await answer.text());
+    const text = changed(path, rebased(await answer.text()));
     exchange.status = answer.status;
     const watch = [...watches].find((one) => one.matches(exchange) && --one.left === 0);
     if (watch) watches.delete(watch);
@@ -82,14 +94,30 @@ export async function openTap(upstreamUrl: string): Promise<UpstreamTap> {
 
   const watch = (matches: Watch["matches"], left: number, withholds: boolean) =>
     new Promise<Exchange>((resolve) => watches.add({ matches, left, withholds, resolve }));
-  return {
+  const tap: UpstreamTap = {
     url,
     exchanges,
+    changeData: null,
     answered: (matches, nth = 1) => watch(matches, nth, false),
     withheld: (matches, nth = 1) => watch(matches, nth, true),
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+  return tap;
+}
+
+/** The same context, which asks upstream through a tap. */
+export async function openTapped(ctx: Context): Promise<AsyncDisposable & { ctx: Context; tap: UpstreamTap }> {
+  const tap = await openTap(ctx.config.upstreamUrl);
+  const upstream = openUpstream({ ...ctx, config: { ...ctx.config, upstreamUrl: tap.url } });
+  return {
+    ctx: { ...ctx, upstream },
+    tap,
+    [Symbol.asyncDispose]: async () => {
+      await upstream.close();
+      await tap[Symbol.asyncDispose]();
     },
   };
 }

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
+import { classifyFailure } from "../../src/sync/problems/causes.ts";
 import { graphqlPath, pagesOf } from "../../src/upstream/client/address.ts";
 import { GraphqlTooHeavyError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
 import { isMutation } from "../../src/upstream/client/graphql.ts";
+import { list, nullable, object, text, whole } from "../../src/upstream/client/shapes.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { at, json, openUpstreamWorld, quotaHeaders, type UpstreamWorld } from "./world.ts";
 
@@ -16,8 +18,7 @@ const rateLimit = (cost: number, remaining: number) => ({
   used: 5_000 - remaining,
   nodeCount: 1,
 });
-const ask = (world: UpstreamWorld, text = document) =>
-  world.upstream.graphql<Record<string, unknown>>(text, { n: 1 }, { priority: "refresh" });
+const ask = (world: UpstreamWorld, text = document) => world.upstream.graphql(text, { n: 1 }, { priority: "refresh" });
 const graphqlQuota = async (world: UpstreamWorld) =>
   (await quotaReport(world.ctx)).find(({ bucket }) => bucket === "graphql");
 
@@ -91,6 +92,22 @@ test("what cannot be resolved is told with its type and path beside the rest", a
     errors: [{ type: "NOT_FOUND", path: ["b"], message: error.message }],
     cost: null,
   });
+});
+
+test.each<{ is: string; viewer: unknown }>([
+  { is: "a null", viewer: { login: null, ids: [1], of: null } },
+  { is: "a text for a number", viewer: { login: "o", ids: ["1"], of: null } },
+  { is: "an object for a list", viewer: { login: "o", ids: {}, of: null } },
+  { is: "a number too large to be one", viewer: { login: "o", ids: [2 ** 60], of: null } },
+  { is: "an absent field", viewer: { login: "o", ids: [1] } },
+  { is: "a list for an object", viewer: [] },
+])("$is where the document asks for something else is upstream's failure, and no bug", async ({ viewer }) => {
+  await using world = await openUpstreamWorld((_, response) => json(response, 200, { data: { viewer } }));
+  const read = object({ login: text, ids: list(whole), of: nullable(text) });
+  const reading = ask(world).then(({ data }) => read(data.viewer, "viewer"));
+  const failure = await reading.catch((error: unknown) => error);
+  expect(failure).toMatchObject({ name: "UpstreamUnavailableError", outage: "unreadable" });
+  expect(classifyFailure(failure)).toEqual({ kind: "failed", cause: "unavailable" });
 });
 
 test.each([

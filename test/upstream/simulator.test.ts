@@ -142,7 +142,7 @@ test("a renamed repository says where it is now", async () => {
 
 test("GraphQL answers with its cost, and says by path what it cannot find", async () => {
   await using simulated = await openSimulated();
-  const answer = await simulated.world.upstream.graphql<{ viewer: { login: string }; none: null }>(
+  const answer = await simulated.world.upstream.graphql(
     '{ viewer { login } none: repository(owner: "octo", name: "no-such") { id } rateLimit { cost limit remaining resetAt used nodeCount } }',
     {},
     caller,

@@ -51,8 +51,8 @@ export class UpstreamForCallers {
   }
 
   /** A mutation with the mirror's credentials. */
-  mutate<T>(document: string, variables: Fields, options: Pick<GraphqlOptions, "onAnswer">): Promise<GraphqlAnswer<T>> {
-    return this.#ctx.upstream.graphql<T>(document, variables, { ...options, priority: "caller" });
+  mutate(document: string, variables: Fields, options: Pick<GraphqlOptions, "onAnswer">): Promise<GraphqlAnswer> {
+    return this.#ctx.upstream.graphql(document, variables, { ...options, priority: "caller" });
   }
 
   /**

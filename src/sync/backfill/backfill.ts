@@ -4,6 +4,7 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { nullable, object, type Read, whole } from "../../upstream/client/shapes.ts";
 import { endOrPause } from "../following/pause.ts";
 import { FOLLOWED, move } from "../following/state.ts";
 import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
@@ -162,7 +163,9 @@ async function findFollowedSince(ctx: Pick<Context, "db" | "clock">, repositoryI
 const COUNTS = `query($id: ID!) { ${RATE_LIMIT}
   node(id: $id) { ... on Repository { issues { totalCount } pullRequests { totalCount } labels { totalCount } milestones { totalCount } } } }`;
 
-type Counts = Record<"issues" | "pullRequests" | "labels" | "milestones", { totalCount: number } | null>;
+const count = nullable(object({ totalCount: whole }));
+const COUNTED = { issues: count, pullRequests: count, labels: count, milestones: count };
+type Counts = Record<keyof typeof COUNTED, Read<typeof count>>;
 
 /**
  * The expected number of pages of each phase, for the progress bar alone. A phase with an unknown count is left out.
@@ -202,7 +205,8 @@ async function countMirrored({ db }: Pick<Context, "db">, { id }: MirroredReposi
 async function countUpstream(ctx: Context, { id, nodeId }: MirroredRepository): Promise<Partial<Counts>> {
   try {
     const read = { priority: "backfill", repository: id } as const;
-    return (await ctx.upstream.graphql<{ node: Counts | null }>(COUNTS, { id: nodeId }, read)).data.node ?? {};
+    const { data } = await ctx.upstream.graphql(COUNTS, { id: nodeId }, read);
+    return nullable(object(COUNTED))(data.node, "node") ?? {};
   } catch (error) {
     // If upstream refuses the lists as well, they say why. If the points are spent, the copy goes on without these
     // counts.

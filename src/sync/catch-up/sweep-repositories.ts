@@ -1,11 +1,12 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { parseStored } from "../../json.ts";
+import { type Json, objectOf, parseStored, wholeOf } from "../../json.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { enqueueAudit } from "../../queues/queues.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { asSent, list, nullable, object, optional, text, truth, whole } from "../../upstream/client/shapes.ts";
 import type { CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { isIn } from "../shards.ts";
@@ -128,10 +129,14 @@ async function findDue(ctx: Context, shard: Shard, withMilestones: boolean): Pro
   return rows.map((row) => ({ ...row, shown: row.shown === null ? null : parseStored<RepositoryFigures>(row.shown) }));
 }
 
-interface RepositoryNode extends Omit<RepositoryFigures, "milestones"> {
-  databaseId: number;
-  milestones?: { totalCount: number; nodes: unknown[] } | null;
-}
+const readFigures = object({
+  nameWithOwner: text,
+  updatedAt: text,
+  pushedAt: nullable(text),
+  isArchived: truth,
+  isPrivate: truth,
+});
+const readMilestones = optional(object({ totalCount: whole, nodes: list(asSent) }));
 
 /** `unclear`: something could not be resolved, so that an absent repository is not known to be absent. */
 async function readShown(
@@ -165,29 +170,26 @@ async function readShownAtOnce(
     ${RATE_LIMIT}
     ${groups.map((_, index) => `n${index}: nodes(ids: $i${index}) { ... on Repository { databaseId nameWithOwner updatedAt pushedAt isArchived isPrivate ${withMilestones ? MILESTONES : ""} } }`).join("\n")} }`;
   const variables = Object.fromEntries(groups.map((group, index) => [`i${index}`, group.map(({ nodeId }) => nodeId)]));
-  const { data, errors } = await ctx.upstream.graphql<Record<string, (RepositoryNode | null)[] | null>>(
-    document,
-    variables,
-    {
-      priority: "catch-up",
-      ...(some[0] ? { repository: some[0].id } : {}),
-    },
-  );
+  const { data, errors } = await ctx.upstream.graphql(document, variables, {
+    priority: "catch-up",
+    ...(some[0] ? { repository: some[0].id } : {}),
+  });
   const shown = new Map<number, RepositoryFigures>();
   let unclear = errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN");
   for (const index of groups.keys()) {
-    for (const one of data[`n${index}`] ?? []) {
-      if (!one) continue;
-      const { databaseId, milestones, nameWithOwner, updatedAt, pushedAt, isArchived, isPrivate } = one;
-      const plain = { nameWithOwner, updatedAt, pushedAt, isArchived, isPrivate };
-      // Upstream leaves out milestones when it runs out of time.
-      if (withMilestones && !milestones) unclear = true;
-      else shown.set(databaseId, milestones ? { ...plain, milestones: endOf(milestones) } : plain);
+    for (const one of nullable(list(asSent))(data[`n${index}`], "nodes") ?? []) {
+      if (one === null) continue;
+      const { databaseId, milestones: sent } = objectOf(one);
+      const id = wholeOf(databaseId);
+      const milestones = readMilestones(sent, "milestones");
+      // Upstream leaves out milestones when it runs out of time. Its schema lets it leave out the id as well.
+      if (id === null || (withMilestones && !milestones)) unclear = true;
+      else shown.set(id, { ...readFigures(one, "nodes"), ...(milestones ? { milestones: endOf(milestones) } : {}) });
     }
   }
   return { shown, unclear };
 }
 
-function endOf({ totalCount, nodes }: { totalCount: number; nodes: unknown[] }): End {
+function endOf({ totalCount, nodes }: { totalCount: number; nodes: Json[] }): End {
   return { digest: digestOf(nodes), theirs: totalCount, ours: 0, audited: false };
 }

@@ -5,9 +5,9 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, type Observed, observe } from "../../mirror/store/observation.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import type { HeadWithIds, ShownCheck } from "../reads/head-sums.ts";
+import { readHeadWithIds, type ShownCheck } from "../reads/head-sums.ts";
 import { sightingOf } from "../reads/pages.ts";
-import type { NodeQuestions } from "../refresh/node-questions.ts";
+import { isOf, type NodeQuestions } from "../refresh/node-questions.ts";
 import { settleHeads } from "./confirm.ts";
 import type { UnreadHead } from "./heads.ts";
 
@@ -28,10 +28,10 @@ export async function askAboutHeads(
       if (pull === null || !(runs || statuses)) return [];
       const answer = await nodes.ask({ ...pull, kind: "pull_request", repositoryId: repository.id, about: "checks" });
       if (typeof answer !== "object") return [];
-      // `nodes` was asked for these fields.
-      const head = answer.node as unknown as HeadWithIds;
-      const isOwn = head.headRefOid === sha && head.repository.databaseId === repository.id;
-      return isOwn ? [{ sha, runs, seenAt: answer.seenAt, contexts: head.statusCheckRollup?.contexts ?? null }] : [];
+      if (!isOf(answer.node, repository)) return [];
+      const { headRefOid, statusCheckRollup } = readHeadWithIds(answer.node, "node");
+      const contexts = statusCheckRollup?.contexts ?? null;
+      return headRefOid === sha ? [{ sha, runs, seenAt: answer.seenAt, contexts }] : [];
     }),
   );
   const shown = answers.flat();

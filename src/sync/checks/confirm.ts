@@ -5,7 +5,7 @@ import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
 import { toldNothingSince } from "../deliveries/told-nothing.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { HEAD, type Head, type Sums } from "../reads/head-sums.ts";
+import { HEAD, readHead, type Sums } from "../reads/head-sums.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
 import { headsOf } from "./heads.ts";
 
@@ -57,7 +57,7 @@ export async function areChecksDue(
  */
 export async function confirmHeads(ctx: Context, repository: MirroredRepository): Promise<string[]> {
   const startedAt = ctx.clock.now();
-  const pulls = await readOpenPulls<Head>(ctx, repository, HEAD);
+  const pulls = await readOpenPulls(ctx, repository, { fields: HEAD, readPull: readHead });
   const heads = new Map(pulls.map((pull) => [pull.headRefOid, pull.statusCheckRollup?.contexts ?? null]));
   const differing = await settleHeads(ctx, repository, { heads, startedAt, areAll: true });
   await forgetOthers(ctx, repository.id);

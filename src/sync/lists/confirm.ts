@@ -3,11 +3,12 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { LISTS, type ListName, longestOf, type RestListName, tableOf } from "../../mirror/store/lists.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import { object, type Read, text, whole } from "../../upstream/client/shapes.ts";
 import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
 import { toldNothingSince } from "../deliveries/told-nothing.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
-import { doubtThreads, type StandingThreads, THREADS_STANDING } from "./standing-threads.ts";
+import { doubtThreads, THREADS_STANDING } from "./standing-threads.ts";
 
 const QUIET_MS = 60 * 60_000;
 /** How often repositories are asked about for which no delivery has arrived since. */
@@ -27,15 +28,15 @@ export function areListsDue(ctx: Pick<Context, "clock" | "config">): Sql {
     or (s.base_pushed_at >= s.lists_confirmed_at and s.lists_confirmed_at <= ${before(PUSHED_MS)}))`;
 }
 
-interface ListLengths {
-  number: number;
-  headRefOid: string;
-  commits: { totalCount: number };
-  changedFiles: number;
-}
+const readLengths = object({
+  number: whole,
+  headRefOid: text,
+  commits: object({ totalCount: whole }),
+  changedFiles: whole,
+});
 
 /** How GraphQL says how long a list is. */
-const LENGTHS: Record<RestListName, (pull: ListLengths) => number> = {
+const LENGTHS: Record<RestListName, (pull: Read<typeof readLengths>) => number> = {
   commits: ({ commits }) => commits.totalCount,
   files: ({ changedFiles }) => changedFiles,
 };
@@ -58,11 +59,10 @@ export async function confirmLists(ctx: Context, repository: MirroredRepository)
 }
 
 async function confirmLengths(ctx: Context, repository: MirroredRepository, startedAt: Date): Promise<void> {
-  const pulls = await readOpenPulls<ListLengths>(
-    ctx,
-    repository,
-    "number headRefOid commits { totalCount } changedFiles",
-  );
+  const pulls = await readOpenPulls(ctx, repository, {
+    fields: "number headRefOid commits { totalCount } changedFiles",
+    readPull: readLengths,
+  });
   await whileMirrored(ctx, repository, async (tx) => {
     for (const list of ["commits", "files"] as const) {
       const lengths = pulls.map((pull) => ({
@@ -86,7 +86,7 @@ async function confirmLengths(ctx: Context, repository: MirroredRepository, star
  */
 async function confirmThreads(ctx: Context, repository: MirroredRepository, startedAt: Date): Promise<void> {
   try {
-    const pulls = await readOpenPulls<StandingThreads>(ctx, repository, THREADS_STANDING);
+    const pulls = await readOpenPulls(ctx, repository, THREADS_STANDING);
     await whileMirrored(ctx, repository, (tx) => doubtThreads(tx, repository, pulls, { startedAt }));
   } catch (error) {
     if (!(error instanceof GraphqlTooHeavyError)) throw error;

@@ -6,20 +6,25 @@ import { leaveThreads } from "../../mirror/store/lists.ts";
 import { repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import { list, nullable, object, type Read, text, truth, whole } from "../../upstream/client/shapes.ts";
 import type { Drift } from "../audit/report.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { PullsNotShownError, readSinglePulls } from "../reads/graphql-pulls.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 
 /** The state of a pull request's threads that can change without a push. A hundred pull requests cost a point. */
-export const THREADS_STANDING =
-  "number headRefOid reviewThreads(first: 100) { totalCount nodes { id isResolved isOutdated } }";
-
-export interface StandingThreads {
-  number: number;
-  headRefOid: string;
-  reviewThreads: { totalCount: number; nodes: ({ id: string; isResolved: boolean; isOutdated: boolean } | null)[] };
-}
+export const THREADS_STANDING = {
+  fields: "number headRefOid reviewThreads(first: 100) { totalCount nodes { id isResolved isOutdated } }",
+  readPull: object({
+    number: whole,
+    headRefOid: text,
+    reviewThreads: object({
+      totalCount: whole,
+      nodes: list(nullable(object({ id: text, isResolved: truth, isOutdated: truth }))),
+    }),
+  }),
+};
+type StandingThreads = Read<typeof THREADS_STANDING.readPull>;
 
 /**
  * Finds threads whose state at upstream differs from here, so a webhook was lost. Callers who ask for them are
@@ -81,7 +86,7 @@ export async function auditThreads(
   let pulls: StandingThreads[];
   try {
     const read = { priority: "audit", signal } as const;
-    ({ pulls } = await readSinglePulls<StandingThreads>(ctx, repository, asked, THREADS_STANDING, read));
+    ({ pulls } = await readSinglePulls(ctx, repository, asked, THREADS_STANDING, read));
   } catch (error) {
     // REST shows no threads. The read of the list reports the problem.
     if (error instanceof PullsNotShownError || error instanceof GraphqlTooHeavyError) return [];

@@ -8,10 +8,21 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, observeListed } from "../../mirror/store/observation.ts";
 import { GraphqlTooHeavyError, NotYetError } from "../../upstream/client/errors.ts";
+import {
+  digits,
+  list,
+  nullable,
+  object,
+  pageInfo,
+  type Read,
+  text,
+  truth,
+  whole,
+} from "../../upstream/client/shapes.ts";
 import type { GraphqlError, Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { AbsentError } from "../problems/causes.ts";
-import { type Actor, readSinglePulls } from "../reads/graphql-pulls.ts";
+import { readActor, readSinglePulls } from "../reads/graphql-pulls.ts";
 import { sightingOf } from "../reads/pages.ts";
 import { userView } from "../reads/pull-observations.ts";
 import type { UnreadList } from "./read.ts";
@@ -32,28 +43,29 @@ function threadsFrom(first: number, after: string | null): string {
     resolvedBy { __typename login avatarUrl url id databaseId isSiteAdmin } comments(first: 1) { nodes { fullDatabaseId } } } }`;
 }
 
-interface ReviewThread {
-  id: string;
-  isResolved: boolean;
-  isOutdated: boolean;
-  isCollapsed: boolean;
-  path: string;
-  line: number | null;
-  startLine: number | null;
-  originalLine: number | null;
-  originalStartLine: number | null;
-  diffSide: string;
-  startDiffSide: string | null;
-  subjectType: string;
-  resolvedBy: Actor | null;
-  comments: { nodes: ({ fullDatabaseId: string } | null)[] };
-}
+const readThread = object({
+  id: text,
+  isResolved: truth,
+  isOutdated: truth,
+  isCollapsed: truth,
+  path: text,
+  line: nullable(whole),
+  startLine: nullable(whole),
+  originalLine: nullable(whole),
+  originalStartLine: nullable(whole),
+  diffSide: text,
+  startDiffSide: nullable(text),
+  subjectType: text,
+  resolvedBy: nullable(readActor),
+  comments: object({ nodes: list(nullable(object({ fullDatabaseId: nullable(digits) }))) }),
+});
+type ReviewThread = Read<typeof readThread>;
 
-interface PullThreads {
-  number: number;
-  headRefOid: string;
-  reviewThreads: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: (ReviewThread | null)[] };
-}
+const readThreads = object({
+  number: whole,
+  headRefOid: text,
+  reviewThreads: object({ pageInfo, nodes: list(nullable(readThread)) }),
+});
 
 /**
  * What upstream shows of the threads of a pull request. `head` null: upstream was not asked, since there are no
@@ -65,7 +77,7 @@ interface Shown {
   startedAt: Date;
 }
 
-type Read = (list: UnreadList) => Promise<"read" | "unread">;
+type ReadList = (list: UnreadList) => Promise<"read" | "unread">;
 
 /**
  * Prepares the reads of these lists of threads. The read of the first list asks for the threads of several pull
@@ -79,7 +91,7 @@ export async function threadReader(
   ctx: Context,
   repository: MirroredRepository,
   lists: readonly UnreadList[],
-): Promise<Read> {
+): Promise<ReadList> {
   const roots = await countRoots(
     ctx,
     repository,
@@ -173,14 +185,15 @@ async function ask(
 }
 
 function read(ctx: Context, repository: MirroredRepository, numbers: readonly number[], fields: string, at: Asking) {
-  return readSinglePulls<PullThreads>(ctx, repository, numbers, fields, { priority: at.priority, isBelieved: true });
+  const asked = { fields, readPull: readThreads };
+  return readSinglePulls(ctx, repository, numbers, asked, { priority: at.priority, isBelieved: true });
 }
 
 /** The threads behind the first page. */
 async function readOn(
   ctx: Context,
   repository: MirroredRepository,
-  { number, headRefOid, reviewThreads }: PullThreads,
+  { number, headRefOid, reviewThreads }: Read<typeof readThreads>,
   asking: Asking,
 ): Promise<{ threads: ReviewThread[]; fault: GraphqlError | null }> {
   const threads: ReviewThread[] = [];

@@ -1,11 +1,17 @@
+import { type Json, objectOf } from "../../json.ts";
+import { list, nullable, object, type Read, text, whole } from "../../upstream/client/shapes.ts";
+
+const readStates = nullable(list(object({ state: text, count: whole })));
+const TOTALS = {
+  totalCount: whole,
+  checkRunCount: whole,
+  statusContextCount: whole,
+  checkRunCountsByState: readStates,
+  statusContextCountsByState: readStates,
+};
+const readSums = object(TOTALS);
 /** What GraphQL sums up of the checks of a pull request's head. */
-export interface Sums {
-  totalCount: number;
-  checkRunCount: number;
-  statusContextCount: number;
-  checkRunCountsByState: { state: string; count: number }[] | null;
-  statusContextCountsByState: { state: string; count: number }[] | null;
-}
+export type Sums = Read<typeof readSums>;
 
 const SUMS = `totalCount checkRunCount statusContextCount
   checkRunCountsByState { state count } statusContextCountsByState { state count }`;
@@ -13,10 +19,7 @@ const SUMS = `totalCount checkRunCount statusContextCount
 /** Without a list: a hundred heads cost a point. */
 export const HEAD = `headRefOid statusCheckRollup { contexts { ${SUMS} } }`;
 
-export interface Head {
-  headRefOid: string;
-  statusCheckRollup: { contexts: Sums } | null;
-}
+export const readHead = object({ headRefOid: text, statusCheckRollup: nullable(object({ contexts: readSums })) });
 
 /**
  * The same, with the ids of statuses and the start of runs, which webhooks lack. A hundred heads by their global ids
@@ -26,26 +29,25 @@ export const HEAD_WITH_IDS = `headRefOid statusCheckRollup { contexts(first: 100
   nodes { __typename ... on StatusContext { id context state createdAt }
     ... on CheckRun { id status startedAt checkSuite { id status updatedAt } } } } }`;
 
-interface ShownStatus {
-  __typename: "StatusContext";
-  id: string;
-  context: string;
-  state: string;
-  createdAt: string;
+const readStatus = object({ id: text, context: text, state: text, createdAt: text });
+const readRun = object({
+  id: text,
+  status: text,
+  startedAt: nullable(text),
+  checkSuite: object({ id: text, status: text, updatedAt: text }),
+});
+
+export type ShownCheck =
+  | ({ __typename: "StatusContext" } & Read<typeof readStatus>)
+  | ({ __typename: "CheckRun" } & Read<typeof readRun>);
+
+function readCheck(value: Json | undefined, name: string): ShownCheck {
+  return objectOf(value).__typename === "StatusContext"
+    ? { __typename: "StatusContext", ...readStatus(value, name) }
+    : { __typename: "CheckRun", ...readRun(value, name) };
 }
 
-interface ShownRun {
-  __typename: "CheckRun";
-  id: string;
-  status: string;
-  startedAt: string | null;
-  checkSuite: { id: string; status: string; updatedAt: string };
-}
-
-export type ShownCheck = ShownStatus | ShownRun;
-
-export interface HeadWithIds {
-  headRefOid: string;
-  repository: { databaseId: number };
-  statusCheckRollup: { contexts: Sums & { nodes: (ShownCheck | null)[] } } | null;
-}
+export const readHeadWithIds = object({
+  headRefOid: text,
+  statusCheckRollup: nullable(object({ contexts: object({ ...TOTALS, nodes: list(nullable(readCheck)) }) })),
+});

@@ -7,7 +7,7 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { graphqlOrRest } from "./beyond-graphql.ts";
-import { type Mergeability, PullsNotShownError, readSinglePulls } from "./graphql-pulls.ts";
+import { PullsNotShownError, readMergeability, readSinglePulls } from "./graphql-pulls.ts";
 import { inBearableSize, MOST } from "./graphql-sizes.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
 import { fetchAndStorePull } from "./pulls-by-rest.ts";
@@ -64,7 +64,13 @@ export async function fetchAndStoreMergeabilityAfter(
     inBearableSize(ctx, sizes, async (size) => {
       const numbers = unknown.slice(0, size);
       const last = numbers.at(-1) ?? next;
-      const page = await readSinglePulls<Mergeability>(ctx, repository, numbers, MERGEABILITY_FIELDS, read);
+      const page = await readSinglePulls(
+        ctx,
+        repository,
+        numbers,
+        { fields: MERGEABILITY_FIELDS, readPull: readMergeability },
+        read,
+      );
       for (const number of page.inPart) await fetchAndStorePull(ctx, repository, number, read.priority);
       await whileMirrored(ctx, repository, async (tx) => {
         await mergeObserved(tx, observeMergeability(ctx, repository, page.pulls, page.seenAt));

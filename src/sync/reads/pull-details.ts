@@ -1,4 +1,5 @@
 import type { Context } from "../../context.ts";
+import { objectOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
@@ -6,12 +7,13 @@ import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Observed } from "../../mirror/store/observation.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { object, type Reader, whole } from "../../upstream/client/shapes.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { graphqlOrRest } from "./beyond-graphql.ts";
 import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } from "./gone-accounts.ts";
-import { type Pull, PullsNotShownError, readSinglePulls } from "./graphql-pulls.ts";
+import { type Pull, PullsNotShownError, readPull, readPullsPage, readSinglePulls } from "./graphql-pulls.ts";
 import { inBearableSize } from "./graphql-sizes.ts";
 import { fetchAndStoreReviewLists } from "./pages.ts";
 import { observePulls, PULL_FIELDS } from "./pull-observations.ts";
@@ -46,9 +48,9 @@ export interface PullDetails {
   unclear: number[];
 }
 
-const PAGE = pageOf(PULL_FIELDS);
+const PAGE = { document: pageOf(PULL_FIELDS), readPull };
 /** A pull request's number and cursor: enough to go on past it, if the rest of it is too heavy. */
-const NUMBERS = pageOf("number");
+const NUMBERS = { document: pageOf("number"), readPull: object({ number: whole }) };
 
 function pageOf(fields: string): string {
   return `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node(id: $id) {
@@ -77,46 +79,40 @@ export async function readPullDetails(
   const sizes = { repositoryId: repository.id, query: "pull pages", atMost: pageSize } as const;
   try {
     return await inBearableSize(ctx, sizes, async (first) => {
-      const page = await readPage<Pull>(ctx, repository, PAGE, { after, first }, read);
+      const page = await readPage(ctx, repository, PAGE, { after, first }, read);
       const isDear = page.cost !== null && page.cost > 1;
       return { ...page, pageSize: isDear ? Math.min(pageSize, PULLS_A_POINT) : pageSize };
     });
   } catch (error) {
     if (!(error instanceof GraphqlTooHeavyError)) throw error;
-    const page = await readPage<{ number: number }>(ctx, repository, NUMBERS, { after, first: 1 }, read);
+    const page = await readPage(ctx, repository, NUMBERS, { after, first: 1 }, read);
     return { ...page, pulls: [], left: page.pulls.map(({ number }) => number), pageSize };
   }
-}
-
-interface PageData<Node> {
-  node: { pullRequests: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: Node[] } } | null;
 }
 
 async function readPage<Node extends { number: number }>(
   ctx: Pick<Context, "upstream">,
   repository: MirroredRepository,
-  document: string,
+  { document, readPull }: { document: string; readPull: Reader<Node> },
   page: { after: string | null; first: number },
   read: { priority: Priority; signal?: AbortSignal },
 ): Promise<{ pulls: Node[]; left: number[]; next: string | null; seenAt: Date; cost: number | null }> {
   const variables = { id: repository.nodeId, ...page };
-  const { data, errors, seenAt, cost } = await ctx.upstream.graphql<PageData<Node>>(document, variables, {
+  const { data, errors, seenAt, cost } = await ctx.upstream.graphql(document, variables, {
     ...read,
     repository: repository.id,
   });
   // A null may mean "not allowed" as well as "none", so a pull request with an error is not believed.
-  const faulty = new Set(
-    errors.map(({ path }) => (path[2] === "nodes" ? data.node?.pullRequests.nodes[Number(path[3])] : null)),
-  );
-  if (!data.node || [...faulty].some((node) => node == null))
+  const faulty = new Set(errors.map(({ path }) => (path[2] === "nodes" ? Number(path[3]) : Number.NaN)));
+  const shown = objectOf(objectOf(data.node).pullRequests).nodes;
+  if (data.node === null || [...faulty].some((place) => !Array.isArray(shown) || shown[place] == null))
     throw new PullsNotShownError(
       `Upstream's GraphQL does not show the pull requests of ${repository.fullName}: ${errors[0]?.message ?? "no such node"}`,
     );
-  const { pageInfo, nodes } = data.node.pullRequests;
-  const left = nodes.filter((node) => faulty.has(node)).map(({ number }) => number);
+  const { pageInfo, nodes } = readPullsPage(data.node, "node").pullRequests;
   return {
-    pulls: nodes.filter((node) => !faulty.has(node)),
-    left,
+    pulls: nodes.flatMap((node, at) => (faulty.has(at) ? [] : [readPull(node, "nodes")])),
+    left: nodes.flatMap((node, at) => (faulty.has(at) ? [whole(objectOf(node).number, "number")] : [])),
     next: pageInfo.hasNextPage ? pageInfo.endCursor : null,
     seenAt,
     cost,
@@ -186,7 +182,13 @@ async function fetchByGraphql(
     const sizes = { repositoryId: repository.id, query: "single pulls", atMost: left.length } as const;
     try {
       left = await inBearableSize(ctx, sizes, async (size) => {
-        const page = await readSinglePulls<Pull>(ctx, repository, left.slice(0, size), PULL_FIELDS, read);
+        const page = await readSinglePulls(
+          ctx,
+          repository,
+          left.slice(0, size),
+          { fields: PULL_FIELDS, readPull },
+          read,
+        );
         await storePullDetails(ctx, repository, page, priority);
         await fetchAndStorePullsByRest(ctx, repository, page.inPart, priority);
         return left.slice(size);

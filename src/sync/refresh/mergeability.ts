@@ -6,11 +6,11 @@ import { IS_MERGEABILITY_UNKNOWN, MARK_COLUMNS, type Mark, nextRound } from "../
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { rests } from "../problems/problems.ts";
-import { type Mergeability, PullsNotShownError } from "../reads/graphql-pulls.ts";
+import { PullsNotShownError, readMergeability } from "../reads/graphql-pulls.ts";
 import { fetchAndStoreMergeability } from "../reads/mergeability.ts";
 import { observeMergeability } from "../reads/pull-observations.ts";
 import { enqueueMarks, postponeMarks, settleMarks } from "./marks.ts";
-import type { NodeQuestions } from "./node-questions.ts";
+import { isOf, type NodeQuestions } from "./node-questions.ts";
 
 /**
  * Upstream never computes the mergeability of some pull requests. This long after the last reason to ask, asking stops
@@ -152,10 +152,7 @@ async function askTogether(
       const shown = answers.filter((answer) => typeof answer === "object");
       // Asked about together, they are answered at one time; the earliest is right for all.
       const seenAt = new Date(Math.min(...shown.map((answer) => answer.seenAt.getTime())));
-      // A pull request of another repository was transferred. `nodes` was asked for these fields.
-      const own = shown
-        .map(({ node }) => node as unknown as PullNode)
-        .filter((pull) => pull.repository?.databaseId === repository.id);
+      const own = shown.flatMap(({ node }) => (isOf(node, repository) ? [readMergeability(node, "node")] : []));
       if (own.length === 0) return;
       try {
         await whileMirrored(ctx, repository, (tx) =>
@@ -168,10 +165,6 @@ async function askTogether(
     }),
   );
   return alone;
-}
-
-interface PullNode extends Mergeability {
-  repository?: { databaseId: number };
 }
 
 /** False: upstream does not show its pull requests. Catch-ups and audits find out why, and give a new reason to ask. */

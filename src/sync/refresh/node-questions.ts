@@ -1,8 +1,9 @@
 import type { Context } from "../../context.ts";
-import { isObject, type Json } from "../../json.ts";
+import { type Fields, isObject, objectOf } from "../../json.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { asSent, list, nullable } from "../../upstream/client/shapes.ts";
 import { Gather } from "../../work/gather.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { HEAD_WITH_IDS } from "../reads/head-sums.ts";
@@ -28,7 +29,12 @@ export interface NodeQuestion extends ResourceKey {
  * "gone": upstream knows nothing of this id. "unclear": GraphQL does not say, or not all of it. "doubtful": upstream is
  * a mirror, and asks its own upstream about the resource just now.
  */
-export type NodeAnswer = { node: Record<string, Json>; seenAt: Date } | "gone" | "unclear" | "doubtful";
+export type NodeAnswer = { node: Fields; seenAt: Date } | "gone" | "unclear" | "doubtful";
+
+/** Whether the repository still has the pull request: it may be of another one that it was transferred to. */
+export function isOf(pull: Fields, { id }: { id: number }): boolean {
+  return objectOf(pull.repository).databaseId === id;
+}
 
 const SELECTIONS: Readonly<Record<QuestionTopic, string>> = {
   existence: "__typename",
@@ -116,10 +122,11 @@ async function query({ upstream }: Pick<Context, "upstream">, asked: readonly No
   const variables = Object.fromEntries(
     fields.map(({ alias, questions }) => [alias, questions.map(({ nodeId }) => nodeId)]),
   );
-  const { data, errors, seenAt, doubts } = await upstream.graphql<Record<string, Json[] | null>>(document, variables, {
+  const { data, errors, seenAt, doubts } = await upstream.graphql(document, variables, {
     priority: "refresh",
     ...(asked[0] ? { repository: asked[0].repositoryId } : {}),
   });
+  const shown = new Map(fields.map(({ alias }) => [alias, nullable(list(asSent))(data[alias], alias)]));
   const answers = new Map<NodeQuestion, NodeAnswer>();
   for (const { alias, questions } of fields)
     for (const [at, question] of questions.entries()) {
@@ -128,7 +135,7 @@ async function query({ upstream }: Pick<Context, "upstream">, asked: readonly No
         answers.set(question, "doubtful");
         continue;
       }
-      const node = data[alias]?.[at];
+      const node = shown.get(alias)?.[at];
       const faults = errors.filter(({ path }) => path[0] === alias && (path[1] === at || path[1] === undefined));
       // A null without this error may mean that we may not see it.
       const isGone = node === null && faults.length > 0 && faults.every(({ type }) => type === "NOT_FOUND");

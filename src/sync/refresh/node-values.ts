@@ -4,7 +4,7 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { strip } from "../../mirror/store/template.ts";
-import type { Mergeability } from "../reads/graphql-pulls.ts";
+import { readMergeability } from "../reads/graphql-pulls.ts";
 import { sightingOf } from "../reads/pages.ts";
 import { MERGEABILITY_FIELDS, mergeabilityView } from "../reads/pull-observations.ts";
 
@@ -101,8 +101,7 @@ function written({ body, authorAssociation }: Fields): Fields {
 
 function pullValues(node: Fields): Fields {
   const merge = textOf(objectOf(node.mergeCommit).oid);
-  // `VALUES` asks for all of its fields.
-  const { number: _number, ...mergeability } = mergeabilityView(node as unknown as Mergeability);
+  const { number: _number, ...mergeability } = mergeabilityView(readMergeability(node, "node"));
   return {
     draft: shown(node.isDraft),
     merged: shown(node.merged),

@@ -142,8 +142,8 @@ class UpstreamClient implements Upstream {
     return answer.body.length > 0 ? question.path : null;
   }
 
-  graphql<T>(document: string, variables: object, options: GraphqlOptions): Promise<GraphqlAnswer<T>> {
-    return askGraphql<T>(this.#ctx, document, variables, options);
+  graphql(document: string, variables: object, options: GraphqlOptions): Promise<GraphqlAnswer> {
+    return askGraphql(this.#ctx, document, variables, options);
   }
 
   async write(write: WriteRequest, { signal }: { signal?: AbortSignal } = {}): Promise<RawAnswer> {

@@ -15,12 +15,12 @@ interface GraphqlContext extends AskingContext, Pick<Stores, "config"> {
 }
 
 /** Sends a GraphQL document. A query may be repeated, a mutation is sent once. */
-export async function askGraphql<T>(
+export async function askGraphql(
   ctx: GraphqlContext,
   document: string,
   variables: object,
   { priority, repository, signal, onAnswer, isBelieved = priority === "refresh" }: GraphqlOptions,
-): Promise<GraphqlAnswer<T>> {
+): Promise<GraphqlAnswer> {
   const mutates = isMutation(document);
   const cost = ctx.costs.get(document) ?? 1;
   const ask: UpstreamRequest = {
@@ -41,5 +41,5 @@ export async function askGraphql<T>(
   const body = parseGraphql(received.text);
   const charged = numberOf(objectOf(body?.data?.rateLimit).cost);
   if (charged !== null) ctx.costs.set(document, charged);
-  return { ...graphqlAnswer<T>(received, body, { seenAt, mutates }), doubts: doubtsIn(received.headers) };
+  return { ...graphqlAnswer(received, body, { seenAt, mutates }), doubts: doubtsIn(received.headers) };
 }

@@ -71,11 +71,11 @@ function isRateLimitType(type: string | null): boolean {
  * The answer for the caller, or its error. A query that ran out of time costs points each time, so it is not repeated:
  * the caller may ask for half as much. A mutation cannot be halved, and may have taken effect.
  */
-export function graphqlAnswer<T>(
+export function graphqlAnswer(
   received: Received,
   body: GraphqlBody | null,
   { seenAt, mutates }: { seenAt: Date; mutates: boolean },
-): GraphqlAnswer<T> {
+): GraphqlAnswer {
   const { status, text } = received;
   const timedOut =
     status === 502 || status === 504 || (body?.errors.some(({ message }) => isTimeoutMessage(message)) ?? false);
@@ -98,8 +98,7 @@ export function graphqlAnswer<T>(
     const reason = body.errors.map(({ message }) => message).join("; ");
     throw new UpstreamRefusedError(status, reason || "neither data nor errors", body);
   }
-  // The caller wrote the document and names the type of its answer. TypeScript cannot check that.
-  return { data: body.data as T, errors: body.errors, seenAt, cost: numberOf(objectOf(body.data.rateLimit).cost) };
+  return { data: body.data, errors: body.errors, seenAt, cost: numberOf(objectOf(body.data.rateLimit).cost) };
 }
 
 /** Whether the document changes something, and so must not be sent twice. Pure. */

@@ -1,4 +1,4 @@
-import type { Json } from "../../json.ts";
+import type { Fields, Json } from "../../json.ts";
 import type { Validator } from "../conditional/validators.ts";
 import type { Doubts } from "./doubts.ts";
 import type { Conditional, Opened } from "./opened.ts";
@@ -88,9 +88,12 @@ export type GraphqlError = {
   message: string;
 };
 
-export interface GraphqlAnswer<T> {
-  /** The part that could be resolved. A null whose path stands in `errors` is unknown, and not a fact. */
-  data: T;
+export interface GraphqlAnswer {
+  /**
+   * The part that could be resolved, as it came: see `shapes.ts` for reading it. A null whose path stands in `errors` is
+   * unknown, and not a fact.
+   */
+  data: Fields;
   errors: GraphqlError[];
   /** Our clock when the request began. */
   seenAt: Date;
@@ -130,7 +133,7 @@ export interface Upstream {
    * @throws GraphqlTooHeavyError, QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError,
    *   UpstreamRefusedError
    */
-  graphql<T>(document: string, variables: object, options: GraphqlOptions): Promise<GraphqlAnswer<T>>;
+  graphql(document: string, variables: object, options: GraphqlOptions): Promise<GraphqlAnswer>;
   /**
    * Sends a write once and never again. Answers upstream's own status, headers and body, whatever they are.
    * @throws QuotaSpentError, CredentialRejectedError: nothing was sent

@@ -9,6 +9,7 @@ import {
   UpstreamRefusedError,
 } from "../client/errors.ts";
 import { RATE_LIMIT } from "../client/graphql.ts";
+import { asSent, list } from "../client/shapes.ts";
 import { ONE_REQUEST, OWN_HEADERS, type Received, Transport } from "../client/transport.ts";
 import { fingerprint } from "./credentials.ts";
 
@@ -128,14 +129,15 @@ async function askVisible(
   for (let at = 0; at < repositories.length; at += BATCH) {
     const some = repositories.slice(at, at + BATCH);
     try {
-      const { data, errors } = await upstream.graphql<{ nodes: (object | null)[] }>(
+      const { data, errors } = await upstream.graphql(
         `query ($ids: [ID!]!) { nodes(ids: $ids) { id } ${RATE_LIMIT} }`,
         { ids: some.map(({ nodeId }) => nodeId) },
         { priority: "caller" },
       );
       const unknown = errors.find(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN");
       if (unknown) return { unseen: null, unseenUnknown: unknown.message };
-      unseen.push(...some.filter((_, index) => !data.nodes[index]).map(({ fullName }) => fullName));
+      const nodes = list(asSent)(data.nodes, "nodes");
+      unseen.push(...some.filter((_, index) => !nodes[index]).map(({ fullName }) => fullName));
     } catch (error) {
       const isExpected =
         error instanceof UpstreamRefusedError ||

@@ -73,7 +73,7 @@ async function send(
   { document, input }: { document: string; input: Fields },
   { about }: Pick<Write, "about">,
   trace: Trace,
-): Promise<GraphqlAnswer<{ done: Json | null | undefined }>> {
+): Promise<GraphqlAnswer> {
   const { ctx, caller } = writer;
   const own = caller.by.of === "upstream" ? caller.by.mutate : null;
   const seenAt = ctx.clock.now();
