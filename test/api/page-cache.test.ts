@@ -72,11 +72,14 @@ describe("the same from memory as anew", () => {
     ["a person", () => ({ token: world.token, headers: { "user-agent": "curl/8" } })],
     ["an enterprise client", () => ({ token: world.token })],
   ];
-  test.each(askers)("%s", async (name, asking) => {
+  // Our token asks for every path, each other asker for every third. PAGE_CACHE_STEPS has all of them ask for all.
+  const asksAll = process.env.PAGE_CACHE_STEPS !== undefined;
+  test.each(askers.map(([name, asking], turn) => [name, asking, turn] as const))("%s", async (name, asking, turn) => {
     const public_ = world.repositories.find(({ private: isPrivate }) => !isPrivate);
     if (!public_) throw new Error("The world needs a public repository");
     const prefix = name === "an enterprise client" ? "/api/v3" : "";
-    for (const path of await readPaths(world, public_.fullName)) {
+    for (const [place, path] of (await readPaths(world, public_.fullName)).entries()) {
+      if (!asksAll && name !== "our token" && place % 3 !== turn % 3) continue;
       for (const more of name === "our token" ? ["", "?per_page=3&page=2"] : [""]) {
         const at = `${prefix}${path}${more}`;
         const wanted = await askAt(plain, "GET", at, asking());

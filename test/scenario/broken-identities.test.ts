@@ -66,7 +66,7 @@ test.each<[string, string, () => Fields, RegExp]>([
     "a repository without its id",
     "repository",
     () => ({ action: "edited", repository: without(repository, "id") }),
-    /repository came without id/,
+    /repository came without a whole id/,
   ],
 ])("%s fails in words, and every page is as before", async (_, event, payload, reason) => {
   const pages = async () =>
