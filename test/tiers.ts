@@ -21,7 +21,7 @@ export const QUICK = [
  */
 export const LONG = [
   "test/api/{hostile-callers,stream-ends}.test.ts",
-  "test/cli/{app,audit,deliveries,first-steps,hooks,instance,schema-guard,token,words}.test.ts",
+  "test/cli/{app,audit,deliveries,doctor,first-steps,hooks,instance,schema-guard,token,words}.test.ts",
   "test/conformance/{gh,gh-pulls,recordings}.test.ts",
   "test/corpus/corpus.test.ts",
   "test/db/{replicas,roles}.test.ts",
@@ -31,7 +31,7 @@ export const LONG = [
   "test/matrix/{forwarded,matrix}.test.ts",
   "test/receiver/{floods,redis-disk,redis-failover}.test.ts",
   "test/scenario/{agents-day,app,checks,checks-simulated,edges,first-copy-of-parts,fleet,floor,give-way}.test.ts",
-  "test/scenario/{gone-accounts,isolation,kill-tree,kill-worker,late-webhooks,lifecycle,linked-issues,lists,memory}.test.ts",
+  "test/scenario/{gone-accounts,isolation,kill-tree,kill-worker,late-webhooks,lifecycle,linked-issues,lists,live,memory}.test.ts",
   "test/scenario/{mergeability,missed-audit,missed-deliveries,missing-parts,partitioned,pull-pages,real-history,refs,releases,removal}.test.ts",
   "test/scenario/{restored,review-comment-counts,selection,shards,snapshots,spent-quota,start-upstream,stores}.test.ts",
   "test/scenario/{threads,told-nothing,traces,transferred-issues,upkeep}.test.ts",

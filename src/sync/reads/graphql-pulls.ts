@@ -5,13 +5,13 @@ import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import {
   asSent,
   digits,
+  type FieldReader,
   list,
   nullable,
   object,
   optional,
   pageInfo,
   type Read,
-  type Reader,
   text,
   truth,
   whole,
@@ -91,7 +91,7 @@ export async function readSinglePulls<Pull>(
   ctx: Pick<Context, "upstream">,
   repository: MirroredRepository,
   numbers: readonly number[],
-  { fields, readPull }: { fields: string; readPull: Reader<Pull> },
+  { fields, readPull }: { fields: string; readPull: FieldReader<Pull> },
   read: { priority: Priority; signal?: AbortSignal; isBelieved?: boolean },
 ): Promise<{ pulls: Pull[]; inPart: number[]; faults: Map<number, GraphqlError>; seenAt: Date }> {
   const aliases = numbers.map((number) => `p${number}: pullRequest(number: ${number}) { ...Wanted }`).join("\n");

@@ -2,7 +2,7 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
-import type { Read, Reader } from "../../upstream/client/shapes.ts";
+import type { FieldReader, Read } from "../../upstream/client/shapes.ts";
 import { PullsNotShownError, readPullsPage } from "./graphql-pulls.ts";
 
 type PullsPage = Read<typeof readPullsPage>["pullRequests"];
@@ -18,7 +18,7 @@ const MOST = 100;
 export async function readOpenPulls<Pull>(
   ctx: Context,
   repository: MirroredRepository,
-  { fields, readPull }: { fields: string; readPull: Reader<Pull> },
+  { fields, readPull }: { fields: string; readPull: FieldReader<Pull> },
 ): Promise<Pull[]> {
   const found: Pull[] = [];
   for (let after: string | null = null, most = MOST, isLast = false; !isLast; ) {

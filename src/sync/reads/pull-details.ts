@@ -7,7 +7,7 @@ import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Observed } from "../../mirror/store/observation.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
-import { object, type Reader, whole } from "../../upstream/client/shapes.ts";
+import { type FieldReader, object, whole } from "../../upstream/client/shapes.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
@@ -93,7 +93,7 @@ export async function readPullDetails(
 async function readPage<Node extends { number: number }>(
   ctx: Pick<Context, "upstream">,
   repository: MirroredRepository,
-  { document, readPull }: { document: string; readPull: Reader<Node> },
+  { document, readPull }: { document: string; readPull: FieldReader<Node> },
   page: { after: string | null; first: number },
   read: { priority: Priority; signal?: AbortSignal },
 ): Promise<{ pulls: Node[]; left: number[]; next: string | null; seenAt: Date; cost: number | null }> {

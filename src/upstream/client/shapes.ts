@@ -5,17 +5,20 @@ import { UpstreamUnavailableError } from "./errors.ts";
  * Reads a part of a GraphQL answer. A null that `errors` explain is the caller's to look for first.
  * @throws UpstreamUnavailableError when upstream answered something else than the document asks for
  */
-export type Reader<Value> = (value: Json | undefined, name: string) => Value;
-export type Read<Of> = Of extends Reader<infer Value> ? Value : never;
+export type FieldReader<Value> = (value: Json | undefined, name: string) => Value;
+export type Read<Of> = Of extends FieldReader<infer Value> ? Value : never;
 
-export const text: Reader<string> = required(textOf, "text");
-export const whole: Reader<number> = required(wholeOf, "whole number");
-export const digits: Reader<string> = required(digitsOf, "id of digits");
-export const truth: Reader<boolean> = required((value) => (typeof value === "boolean" ? value : null), "true or false");
-const fieldsOf: Reader<Fields> = required((value) => (isObject(value) ? value : null), "object");
-const rowsOf: Reader<Json[]> = required((value) => (Array.isArray(value) ? value : null), "list");
+export const text: FieldReader<string> = required(textOf, "text");
+export const whole: FieldReader<number> = required(wholeOf, "whole number");
+export const digits: FieldReader<string> = required(digitsOf, "id of digits");
+export const truth: FieldReader<boolean> = required(
+  (value) => (typeof value === "boolean" ? value : null),
+  "true or false",
+);
+const fieldsOf: FieldReader<Fields> = required((value) => (isObject(value) ? value : null), "object");
+const rowsOf: FieldReader<Json[]> = required((value) => (Array.isArray(value) ? value : null), "list");
 
-function required<Value>(readValue: (value: Json | undefined) => Value | null, what: string): Reader<Value> {
+function required<Value>(readValue: (value: Json | undefined) => Value | null, what: string): FieldReader<Value> {
   return (value, name) => {
     const found = readValue(value);
     if (found !== null) return found;
@@ -28,20 +31,22 @@ export function asSent(value: Json | undefined): Json {
   return value ?? null;
 }
 
-export function nullable<Value>(read: Reader<Value>): Reader<Value | null> {
+export function nullable<Value>(read: FieldReader<Value>): FieldReader<Value | null> {
   return (value, name) => (value === null ? null : read(value, name));
 }
 
 /** A field that only some types of the object have. */
-export function optional<Value>(read: Reader<Value>): Reader<Value | null> {
+export function optional<Value>(read: FieldReader<Value>): FieldReader<Value | null> {
   return (value, name) => (value === undefined || value === null ? null : read(value, name));
 }
 
-export function list<Value>(read: Reader<Value>): Reader<Value[]> {
+export function list<Value>(read: FieldReader<Value>): FieldReader<Value[]> {
   return (value, name) => rowsOf(value, name).map((row) => read(row, name));
 }
 
-export function object<Value extends object>(readers: { [Key in keyof Value]: Reader<Value[Key]> }): Reader<Value> {
+export function object<Value extends object>(
+  readers: { [Key in keyof Value]: FieldReader<Value[Key]> },
+): FieldReader<Value> {
   return (value, name) => {
     const fields = fieldsOf(value, name);
     const found = { ...readers } as Record<keyof Value, unknown>;
