@@ -25,7 +25,7 @@ interface Removed {
   repositories: string[];
   rows: "kept" | "deleted";
   /** Whether the pattern itself was a selection. */
-  wasSelected: boolean;
+  wasWished: boolean;
   warning: string | null;
 }
 
@@ -37,26 +37,26 @@ async function runRemove({ words, flags, env, resources, within }: Given, output
 
   const removed: Removed[] = [];
   for (const pattern of patterns) {
-    const wasSelected = (await selections(ctx)).includes(pattern);
+    const wasWished = (await selections(ctx)).includes(pattern);
     const repositories = await removeSelection(ctx, pattern, { purge });
     const warning = ctx.config.repositories.includes(pattern)
       ? `REPOSITORIES still names ${pattern}: take it out there, or it is mirrored again within seconds`
       : null;
-    removed.push({ pattern, repositories, rows: purge ? "deleted" : "kept", wasSelected, warning });
+    removed.push({ pattern, repositories, rows: purge ? "deleted" : "kept", wasWished, warning });
   }
   output.document({ removed });
-  for (const { pattern, repositories, wasSelected, warning } of removed) {
+  for (const { pattern, repositories, wasWished, warning } of removed) {
     for (const repository of repositories) {
       output.line(
         `${repository}: ${purge ? "removed, and what was copied is deleted" : "removed; what was copied is kept (--purge deletes it)"}`,
       );
     }
-    if (repositories.length === 0 && wasSelected) output.line(`${pattern}: removed; nothing had been copied`);
-    if (repositories.length === 0 && !wasSelected)
+    if (repositories.length === 0 && wasWished) output.line(`${pattern}: removed; nothing had been copied`);
+    if (repositories.length === 0 && !wasWished)
       output.note(`tain: ${pattern} is not mirrored: \`tain status\` lists what is`);
     if (warning !== null) output.note(`tain: ${warning}`);
   }
-  return removed.every(({ repositories, wasSelected }) => repositories.length > 0 || wasSelected) ? 0 : 1;
+  return removed.every(({ repositories, wasWished }) => repositories.length > 0 || wasWished) ? 0 : 1;
 }
 
 /** A single repository cannot be removed while its whole owner is selected: that selection would bring it back. */
