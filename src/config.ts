@@ -24,6 +24,11 @@ export function withSecretFiles(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return readSecretFiles(env, SECRET_NAMES).env;
 }
 
+/** What is wrong with the files of these secrets. */
+export function secretFileProblems(env: NodeJS.ProcessEnv, names: readonly string[]): string[] {
+  return [...readSecretFiles(env, names).problems.values()];
+}
+
 /**
  * Reads the environment once. Reads nothing else but the files that variables such as `UPSTREAM_TOKEN_FILE` name.
  * @throws ConfigError that names every problem at once

@@ -1,5 +1,6 @@
 import { migrate as migrateDatabase } from "../../db/migrate.ts";
 import { type PlannedMigration, planMigrations } from "../../db/plan.ts";
+import { secretFileProblems } from "../config.ts";
 import { isBug, wholeReasonOf } from "../failure.ts";
 import { VERSION } from "../version.ts";
 import { type Command, CommandError, type Given, listOf } from "./command.ts";
@@ -17,8 +18,10 @@ migration gives way and comes again.`,
 };
 
 async function runMigrate({ flags, env }: Given, output: Output): Promise<number> {
+  const problems = secretFileProblems(env, ["DATABASE_URL", "DATABASE_DIRECT_URL"]);
+  if (problems.length > 0) throw new CommandError(problems.join("; "));
   // The migration lock is held by a session, and a pooler would share that session with others.
-  const url = env.DATABASE_DIRECT_URL || env.DATABASE_URL;
+  const url = env.DATABASE_DIRECT_URL?.trim() || env.DATABASE_URL?.trim();
   if (!url)
     throw new CommandError("DATABASE_URL is not set, and no instance runs here: set it to the database to migrate");
   const planned = await inSentences(planMigrations(url));

@@ -58,14 +58,30 @@ test("the migration refuses what the other processes refuse, in their words", as
   for (const [env, problems] of cases) {
     const settings = { ...inherited, ...env };
     const release = promisify(execFile)(process.execPath, ["db/migrate.ts"], { env: settings });
-    const { code, stderr } = await release.then(
-      () => ({ code: 0, stderr: "" }),
-      (error: { code: number; stderr: string }) => error,
-    );
+    const { code, stderr } = await refusalOf(release);
     expect({ code, lines: stderr.trimEnd().split("\n  ") }).toEqual({ code: 1, lines: ["Cannot start:", ...problems] });
     expect(thrown(() => parseConfig({ ...others, ...env }))).toBe(stderr.trimEnd());
+    const command = promisify(execFile)(process.execPath, ["src/cli/main.ts", "migrate", "--plan"], { env: settings });
+    const refused = await refusalOf(command);
+    expect({
+      ...refused,
+      stderr: refused.stderr
+        .trimEnd()
+        .replace(/^tain: /, "")
+        .split("; "),
+    }).toEqual({
+      code: 1,
+      stderr: problems,
+    });
   }
 });
+
+async function refusalOf(run: Promise<unknown>): Promise<{ code: number; stderr: string }> {
+  return await run.then(
+    () => ({ code: 0, stderr: "" }),
+    ({ code, stderr }: { code: number; stderr: string }) => ({ code, stderr }),
+  );
+}
 
 function thrown(act: () => unknown): string {
   try {
