@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import { reasonOf } from "../src/failure.ts";
-import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement } from "./lending.ts";
+import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement, runAlone } from "./lending.ts";
 import { isPostgresConflict, isPostgresOutage } from "./outage.ts";
 import { type Sql, sql } from "./sql.ts";
 
@@ -201,7 +201,7 @@ export class Replica {
     config: pg.QueryConfig,
   ) => {
     const looked = look(client);
-    const answered = client.query<Row>(config);
+    const answered = runAlone<Row>(client, config);
     // If the replica stays silent, nobody awaits this promise: the connection is closed, and its rejection must not end
     // the process.
     answered.catch(() => {});

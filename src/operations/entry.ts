@@ -1,11 +1,7 @@
-import { availableParallelism } from "node:os";
 import { setFlagsFromString } from "node:v8";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import { ConfigError } from "../config.ts";
 import { REFUSED_STATUS } from "./shutdown.ts";
-
-/** Web process, worker and Postgres keep as many busy. */
-const FEW_CORES = 2;
 
 /**
  * Runs a process's main function. An error that the operator can mend is printed as a sentence. Any other error is a
@@ -16,9 +12,6 @@ export async function runProcess(main: () => Promise<void>): Promise<void> {
   // because all requests waited just then, V8 puts all later ones into the old generation, for good. Then the text of
   // each row would stay in memory until the next full collection.
   setFlagsFromString("--no-allocation-site-pretenuring");
-  // Threads that collect the young generation together wait for each other by spinning. Where there are no idle cores, that
-  // takes more processor time than it saves (bench/NOTES.md, list). With more cores it was not measured.
-  if (availableParallelism() <= FEW_CORES) setFlagsFromString("--no-parallel-scavenge");
   try {
     await main();
   } catch (error) {
