@@ -7,6 +7,7 @@ import { Reading } from "../../mirror/unchanged/reading.ts";
 import type { Kept, Standings } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
 import { sendable } from "../../work/pace.ts";
+import { eitherOf } from "../../work/signals.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, mayBeForwarded, sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
@@ -200,7 +201,7 @@ export class Graphql {
       kind === "mutation" ? new TimeLimit(timeoutMs + MUTATION_MS, null) : new TimeLimit(timeoutMs, exchange.gone);
     progress.limit = limit;
     const beyond = side === "either" && kind === "query" ? new AbortController() : null;
-    const signal = beyond ? AbortSignal.any([limit.signal, beyond.signal]) : limit.signal;
+    const signal = beyond ? eitherOf(limit.signal, beyond.signal) : limit.signal;
     const callFor = this.#callsOf(progress, question, query, { signal, beyond });
     if (kind === "subscription") return await this.#subscribe(progress, query, { caller, callFor });
     const call = callFor(caller, progress.figures);

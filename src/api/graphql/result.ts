@@ -7,6 +7,7 @@ import {
   findOldestConfirmation,
   joinConfirmations,
 } from "../../mirror/read/repositories.ts";
+import { eitherOf } from "../../work/signals.ts";
 import type { ApiContext } from "../call.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
 import { dialectReply, freshnessHeaders, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
@@ -107,7 +108,7 @@ export class TimeLimit {
       late.abort();
     }, timeoutMs);
     // The caller may have gone already.
-    this.signal = gone ? AbortSignal.any([late.signal, gone]) : late.signal;
+    this.signal = gone ? eitherOf(late.signal, gone) : late.signal;
   }
 
   /** Ends the limit, since the request is answered. */
