@@ -19,8 +19,8 @@ import { bestOf, type TurnSide, takeTurns } from "./turns.ts";
 /** Of each side, in a round. */
 const TURNS = 10;
 /**
- * Fifteen seconds of answers. A web process runs for days, and V8 goes on compiling for some ten seconds of load: after one
- * second the checkout with more code seemed a tenth dearer than it is.
+ * Fifteen seconds of answers. A web process runs for days, and V8 goes on compiling under load: measured from the first second
+ * on, the checkout with more code seemed a tenth dearer than after a minute.
  */
 const WARM_UPS = 100;
 const HOW = { warmUps: WARM_UPS, turns: ROUNDS * TURNS, seconds: 0.15 };

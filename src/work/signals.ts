@@ -1,6 +1,6 @@
 /**
  * Aborts once one of them does, for its reason. For the signals of one request, since the listeners stay on those that never
- * abort. `AbortSignal.any` makes weak references, whose targets outlive collections (bench/NOTES.md, graphql).
+ * abort. `AbortSignal.any` registers each signal to be cleaned up after, which costs time and memory (bench/NOTES.md, graphql).
  */
 export function eitherOf(...signals: readonly AbortSignal[]): AbortSignal {
   const either = new AbortController();
