@@ -38,7 +38,8 @@ export interface ReplicaOptions {
   statementTimeoutMs: number;
   /** How long a read waits for the replica to reach the primary's position. */
   waitMs: number;
-  random: () => number;
+  /** Adds chance to a wait, so that many web processes do not try at once. */
+  jittered: (ms: number) => number;
   /** Where the primary is now. */
   position: () => Promise<LogPosition>;
   /** Called when the replica is left out, or read again. */
@@ -245,8 +246,7 @@ export class Replica {
   #tryIn(ms: number): void {
     if (this.#isClosed) return;
     clearTimeout(this.#timer);
-    // The chance in the wait spreads the trials of many web processes.
-    this.#timer = setTimeout(() => this.#try(), ms * (0.75 + this.#options.random() / 2)).unref();
+    this.#timer = setTimeout(() => this.#try(), this.#options.jittered(ms)).unref();
   }
 
   #tryLater(): void {

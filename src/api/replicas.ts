@@ -2,6 +2,7 @@ import type { ReplicaState } from "../../db/replica.ts";
 import { Replicas } from "../../db/replicas.ts";
 import type { Context } from "../context.ts";
 import { StandingsReader } from "../mirror/unchanged/unchanged.ts";
+import { jittered } from "../work/backoff.ts";
 
 /** The replicas that callers' reads go to; null: none is named. They are counted and logged as they come and go. */
 export function openReplicas(
@@ -26,7 +27,7 @@ export function openReplicas(
     applicationName: "tain reads",
     statementTimeoutMs: readTimeoutMs,
     waitMs: replicaWaitMs,
-    random,
+    jittered: (ms) => jittered(ms, random),
     position: () => standings.position(),
     changed: ({ name, leftOut }) => {
       if (leftOut === null) log.info({ replica: name }, "Callers' reads go to a replica");
@@ -53,7 +54,7 @@ export async function askReplicas({ config, random }: Pick<Context, "config" | "
     applicationName: "tain status",
     statementTimeoutMs: config.readTimeoutMs,
     waitMs: config.replicaWaitMs,
-    random,
+    jittered: (ms) => jittered(ms, random),
     position: () => standings.position(),
     changed: () => {},
     answered: () => {},
