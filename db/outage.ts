@@ -17,10 +17,12 @@ export function isPostgresCancelled(error: unknown): boolean {
   return hasCause(error, ({ code }) => code === "57014"); // query_canceled
 }
 
-/**
- * Whether Postgres will always refuse the statement: no column can hold the value (class 22), or a constraint forbids
- * it (class 23).
- */
+/** Whether no column can hold a value of the statement (class 22). Another try cannot help. */
+export function isPostgresDataException(error: unknown): boolean {
+  return hasCause(error, ({ code }) => typeof code === "string" && /^22\w{3}$/.test(code));
+}
+
+/** The same, or a constraint forbids what the statement would store (class 23). */
 export function isPostgresRefusal(error: unknown): boolean {
   return hasCause(error, ({ code }) => typeof code === "string" && /^2[23]\w{3}$/.test(code));
 }

@@ -3,7 +3,9 @@ import { openDatabase } from "../../db/database.ts";
 import { isPostgresOutage } from "../../db/outage.ts";
 import { sql } from "../../db/sql.ts";
 import { InboxUnavailableError, UnstorableDeliveryError } from "../../src/inbox/accept.ts";
+import { InvalidRepresentationError } from "../../src/mirror/store/observation.ts";
 import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
+import { classifyFailure } from "../../src/sync/problems/causes.ts";
 import {
   CredentialRejectedError,
   QuotaSpentError,
@@ -45,6 +47,19 @@ describe("what becomes of a job that threw", () => {
       [1_000, 2_000, 4_000, 8_000, 16_000, 16_000, 16_000].map((delayMs) => ({ kind: "delay", delayMs })),
     );
     expect(verdictOn(new UnstorableDeliveryError("no"), { random: Math.random })).toEqual({ kind: "give up" });
+  });
+
+  test("a value that no column can hold: it is not tried again", () => {
+    expect(verdictOn(withCode("22003"), { random: Math.random })).toEqual({ kind: "give up" });
+    expect(verdictOn(new Error("Storing failed", { cause: withCode("22P05") }), { random: Math.random })).toEqual({
+      kind: "give up",
+    });
+  });
+
+  test("an answer of upstream's that lacks what it must have: upstream is to blame, and it is asked again", () => {
+    const error = new InvalidRepresentationError("This issue came without title");
+    expect(classifyFailure(error)).toEqual({ kind: "failed", cause: "unavailable" });
+    expect(verdictOn(error, { random: Math.random })).toEqual({ kind: "retry" });
   });
 
   test("anything else: a failed attempt", () => {

@@ -1,5 +1,6 @@
-import { isPostgresOutage } from "../../../db/outage.ts";
+import { isPostgresDataException, isPostgresOutage } from "../../../db/outage.ts";
 import { InboxUnavailableError, UnstorableDeliveryError } from "../../inbox/accept.ts";
+import { InvalidRepresentationError } from "../../mirror/store/observation.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import {
   CredentialRejectedError,
@@ -41,7 +42,11 @@ export function classifyFailure(error: unknown): FailureClass {
   if (error instanceof AbsentError) return { kind: "failed", cause: "absent" };
   if (error instanceof UpstreamRefusedError) return { kind: "failed", cause: "refused" };
   // Trying again may help: a credential that does not cover the repository yet gets the same answer.
-  if (error instanceof GraphqlTooHeavyError || error instanceof PullsNotShownError)
+  if (
+    error instanceof GraphqlTooHeavyError ||
+    error instanceof PullsNotShownError ||
+    error instanceof InvalidRepresentationError
+  )
     return { kind: "failed", cause: "unavailable" };
   // These tests come before the one for Postgres: the cause of such an error may look like an outage of Postgres.
   if (error instanceof UpstreamUnavailableError)
@@ -53,6 +58,7 @@ export function classifyFailure(error: unknown): FailureClass {
   if (error instanceof InvalidPayloadError || error instanceof UnstorableDeliveryError)
     return { kind: "failed", cause: "own", isFinal: true };
   if (isPostgresOutage(error)) return { kind: "away", what: "postgres" };
+  if (isPostgresDataException(error)) return { kind: "failed", cause: "own", isFinal: true };
   if (error instanceof InterruptedError || error instanceof RemovedError || isAbort(error)) return { kind: "ended" };
   return { kind: "failed", cause: "own" };
 }
