@@ -102,6 +102,39 @@ test("what upstream shows of a repository in another shape is a problem of upstr
   expect(problems).toMatchObject([{ cause: "unavailable", problem: expect.stringContaining("isArchived") }]);
 });
 
+test("a repository in another shape keeps no other of its question waiting, and its problem ends with its shape", async () => {
+  await using world = await openWithoutWorkers({ repositories: 2 });
+  await using tapped = await openTapped(world.ctx);
+  const [strange, other] = await copyAll(world);
+  world.advance(6 * 60_000);
+  await sweep(tapped.ctx);
+  world.advance(8 * 60_000);
+  tapped.tap.changeData = ({ n0 }) => {
+    for (const one of rowsOf(n0)) if (one.databaseId === strange) one.isArchived = "no";
+  };
+  await sweep(tapped.ctx);
+  const now = world.ctx.clock.now();
+  const sweptAt = async () =>
+    await world.ctx.db.query(sql`
+      select repository_id::float8 as id, shown_at = ${now}::timestamptz as "isNow" from sweeps order by 1`);
+  const sorted = (rows: { id: number | undefined; isNow: boolean }[]) =>
+    rows.toSorted((a, b) => Number(a.id) - Number(b.id));
+  expect(await sweptAt()).toEqual(
+    sorted([
+      { id: strange, isNow: false },
+      { id: other, isNow: true },
+    ]),
+  );
+  const problems = () => world.ctx.db.query(sql`select repository_id::float8 as id, cause, problem from problems`);
+  expect(await problems()).toMatchObject([
+    { id: strange, cause: "unavailable", problem: expect.stringContaining("isArchived") },
+  ]);
+  tapped.tap.changeData = null;
+  world.advance(8 * 60_000);
+  await sweep(tapped.ctx);
+  expect(await problems()).toEqual([]);
+});
+
 test("what could be asked is kept where the quota does not suffice for all, and the next sweep asks for the rest", async () => {
   await using world = await openWithoutWorkers({ repositories: 3 });
   const { ctx } = world;

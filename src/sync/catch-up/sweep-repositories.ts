@@ -4,7 +4,7 @@ import { type Json, objectOf, parseStored, wholeOf } from "../../json.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { enqueueAudit } from "../../queues/queues.ts";
-import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import { GraphqlTooHeavyError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { asSent, list, nullable, object, optional, text, truth, whole } from "../../upstream/client/shapes.ts";
 import type { CredentialWait } from "../problems/causes.ts";
@@ -50,7 +50,8 @@ export async function sweepRepositories(
   const size = withMilestones ? CONNECTIONS_A_POINT : IDS_A_FIELD * FIELDS_A_QUERY;
   const dueIn = (ids: number[]) => ids.flatMap((id) => byId.get(id) ?? []);
   const batchesOfAll = groups.flatMap((ids, group) => batches(dueIn(ids), size).map((some) => ({ group, some })));
-  return await eachAlone(ctx, batchesOfAll, {
+  const answered: { one: DueRepository; fault: UpstreamUnavailableError | null }[] = [];
+  const waiting = await eachAlone(ctx, batchesOfAll, {
     // A chunk is named by its first repository, which gets the problem if the whole question fails.
     subjectOf: ({ some }) => ({ task: "sweep", key: `from ${some[0]?.id}`, repositoryId: some[0]?.id ?? null }),
     groupOf: ({ group }) => group,
@@ -59,15 +60,23 @@ export async function sweepRepositories(
       const askedAt = ctx.clock.now();
       const answer = await readShown(ctx, some, withMilestones);
       for (const id of await storeShown(ctx, some, { ...answer, askedAt })) changed.add(id);
+      for (const one of some) answered.push({ one, fault: answer.faults.get(one.id) ?? null });
     },
   });
+  await eachAlone(ctx, answered, {
+    subjectOf: ({ one: { id } }) => ({ task: "sweep", key: `fields of ${id}`, repositoryId: id }),
+    work: async ({ fault }) => {
+      if (fault) throw fault;
+    },
+  });
+  return waiting;
 }
 
 /** Answers which have changed. */
 async function storeShown(
   ctx: Context,
   some: readonly DueRepository[],
-  { shown, unclear, askedAt }: { shown: Map<number, RepositoryFigures>; unclear: boolean; askedAt: Date },
+  { shown, faults, unclear, askedAt }: Answer & { askedAt: Date },
 ): Promise<number[]> {
   const seenAt = ctx.clock.now();
   const rows: { one: DueRepository; shown: RepositoryFigures | null }[] = [];
@@ -75,7 +84,7 @@ async function storeShown(
   for (const one of some) {
     const answer = shown.get(one.id);
     // Upstream neither showed the repository nor called it absent, so the next sweep asks again.
-    if (!answer && unclear) continue;
+    if (!answer && (unclear || faults.has(one.id))) continue;
     if (answer?.milestones) {
       answer.milestones.ours = one.milestones;
       if (judge(answer.milestones, one.shown?.milestones)) {
@@ -138,12 +147,15 @@ const readFigures = object({
 });
 const readMilestones = optional(object({ totalCount: whole, nodes: list(asSent) }));
 
-/** `unclear`: something could not be resolved, so that an absent repository is not known to be absent. */
-async function readShown(
-  ctx: Context,
-  some: DueRepository[],
-  withMilestones: boolean,
-): Promise<{ shown: Map<number, RepositoryFigures>; unclear: boolean }> {
+interface Answer {
+  shown: Map<number, RepositoryFigures>;
+  /** Repositories that upstream showed in another shape than its schema says. */
+  faults: Map<number, UpstreamUnavailableError>;
+  /** Something could not be resolved, so that an absent repository is not known to be absent. */
+  unclear: boolean;
+}
+
+async function readShown(ctx: Context, some: DueRepository[], withMilestones: boolean): Promise<Answer> {
   try {
     return await readShownAtOnce(ctx, some, withMilestones);
   } catch (error) {
@@ -155,16 +167,13 @@ async function readShown(
     ];
     return {
       shown: new Map(halves.flatMap(({ shown }) => [...shown])),
+      faults: new Map(halves.flatMap(({ faults }) => [...faults])),
       unclear: halves.some(({ unclear }) => unclear),
     };
   }
 }
 
-async function readShownAtOnce(
-  ctx: Context,
-  some: DueRepository[],
-  withMilestones: boolean,
-): Promise<{ shown: Map<number, RepositoryFigures>; unclear: boolean }> {
+async function readShownAtOnce(ctx: Context, some: DueRepository[], withMilestones: boolean): Promise<Answer> {
   const groups = batches(some, IDS_A_FIELD);
   const document = `query(${groups.map((_, index) => `$i${index}: [ID!]!`).join(", ")}) {
     ${RATE_LIMIT}
@@ -174,20 +183,33 @@ async function readShownAtOnce(
     priority: "catch-up",
     ...(some[0] ? { repository: some[0].id } : {}),
   });
-  const shown = new Map<number, RepositoryFigures>();
+  const [shown, faults]: [Answer["shown"], Answer["faults"]] = [new Map(), new Map()];
   let unclear = errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN");
   for (const index of groups.keys()) {
     for (const one of nullable(list(asSent))(data[`n${index}`], "nodes") ?? []) {
       if (one === null) continue;
-      const { databaseId, milestones: sent } = objectOf(one);
+      const { databaseId, milestones } = objectOf(one);
       const id = wholeOf(databaseId);
-      const milestones = readMilestones(sent, "milestones");
       // Upstream leaves out milestones when it runs out of time. Its schema lets it leave out the id as well.
-      if (id === null || (withMilestones && !milestones)) unclear = true;
-      else shown.set(id, { ...readFigures(one, "nodes"), ...(milestones ? { milestones: endOf(milestones) } : {}) });
+      if (id === null || (withMilestones && (milestones ?? null) === null)) unclear = true;
+      else {
+        const figures = figuresOf(one);
+        if (figures instanceof Error) faults.set(id, figures);
+        else shown.set(id, figures);
+      }
     }
   }
-  return { shown, unclear };
+  return { shown, faults, unclear };
+}
+
+function figuresOf(repository: Json): RepositoryFigures | UpstreamUnavailableError {
+  try {
+    const milestones = readMilestones(objectOf(repository).milestones, "milestones");
+    return { ...readFigures(repository, "nodes"), ...(milestones ? { milestones: endOf(milestones) } : {}) };
+  } catch (error) {
+    if (error instanceof UpstreamUnavailableError) return error;
+    throw error;
+  }
 }
 
 function endOf({ totalCount, nodes }: { totalCount: number; nodes: Json[] }): End {
