@@ -83,6 +83,8 @@ class OwnConnection {
       application_name: this.#options.applicationName,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       keepAlive: true,
+      // Lets statements be sent before earlier ones are answered.
+      pipeline: true,
     });
     client.on("error", () => this.#drop(client));
     client.on("end", () => this.#drop(client));
