@@ -1,17 +1,9 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import { joinedBytes, type Pace } from "../../work/pace.ts";
-import {
-  type Cut,
-  MARK,
-  type Piece,
-  reference,
-  referenceOf,
-  type TemplateReference,
-  takeApart,
-} from "../store/template.ts";
+import { type Cut, MARK, type Piece, reference, takeApart } from "../store/template.ts";
 import type { Reading } from "../unchanged/reading.ts";
 import { type Closeness, ONES_OWN, shownOf, withShown } from "./public-keys.ts";
-import { keyOf, type Mentioned, mentionedBy, sharedName, wholeRepository } from "./shared-keys.ts";
+import { keyOf, type Mentioned, mentionedAs, type Referred, sharedName, wholeRepository } from "./shared-keys.ts";
 import { joinObjects, type SharedRows } from "./shared-rows.ts";
 import { ShownRows } from "./shown-rows.ts";
 
@@ -43,8 +35,8 @@ export interface Audience {
 }
 
 /** A reference in documents of one repository. */
-interface Mention extends Mentioned {
-  found: TemplateReference;
+interface Mention {
+  of: Referred;
   /** The rendered text. Undefined before it is rendered. */
   text: string | undefined;
 }
@@ -81,7 +73,7 @@ export async function renderList(
 ): Promise<Buffer | null> {
   const apart = await takenApart(documents, "bytes", audience);
   for (const mentions of apart.mentions.values())
-    for (const { found } of mentions.values()) if (found.kind === "r") return null;
+    for (const { of } of mentions.values()) if (of.key.kind === "r") return null;
   const answer = await answerOf(shared, apart, audience);
   // A few documents at a time, so that large texts do not hold the event loop.
   const lists: Buffer[] = [];
@@ -149,7 +141,7 @@ async function answerOf(shared: SharedRows, apart: Apart, audience: Audience): P
 function* mentionedIn({ mentions }: Apart): Iterable<Mentioned> {
   for (const [repositoryId, ofRepository] of mentions) {
     if (repositoryId !== 0) yield wholeRepository(repositoryId);
-    yield* ofRepository.values();
+    for (const { of } of ofRepository.values()) yield of;
   }
 }
 
@@ -157,9 +149,7 @@ function piecesOf(document: string, repositoryId: number, mentions: Mentions): P
   return takeApart(document, (mark) => {
     let mention = mentions.get(mark);
     if (!mention) {
-      const found = referenceOf(mark);
-      const { key, name, shape } = mentionedBy(found, repositoryId);
-      mention = { key, name, shape, found, text: undefined };
+      mention = { of: mentionedAs(mark, repositoryId), text: undefined };
       mentions.set(mark, mention);
     }
     return mention;
@@ -247,29 +237,30 @@ function placeOf(repositoryId: number, answer: Rendering): RepositoryRendering {
     variant: `${form}\n${api}\n${fullName}\n${htmlUrl}`,
     variants: new Map(),
     closeness: closenessIn(audience, repositoryId),
-    hasDeletedLabels: [...rows.all].some(([name, one]) => one?.isGone && name.startsWith(prefix)),
+    hasDeletedLabels: [...rows.gone].some((name) => name.startsWith(prefix)),
   };
   answer.places.set(repositoryId, place);
   return place;
 }
 
-function renderShared({ found, name }: Mention, place: RepositoryRendering): string {
+function renderShared({ of }: Mention, place: RepositoryRendering): string {
+  const { key, name, shape } = of;
   const { shared, rows } = place.answer;
   const row = rows.row(name);
   // The row is deleted, or was never stored.
   if (!row || row.isGone) return "null";
-  const at = found.kind === "r" ? placeOf(found.id, place.answer) : place;
+  const at = key.kind === "r" ? placeOf(key.id, place.answer) : place;
   const { closeness } = at;
-  const variant = variantOf(found, place) + (row.isPublic ? "" : closeness);
+  const variant = variantOf(of, place) + (row.isPublic ? "" : closeness);
   const known = row.texts.get(variant);
   if (known !== undefined) return known;
   const fields = parseStored<Fields>(row.document);
   const picked: Fields = {};
-  for (const key of rows.keys(found.shape) ?? Object.keys(fields)) {
-    const value = fields[key];
-    if (value !== undefined) picked[key] = value;
+  for (const name of rows.keys(shape) ?? Object.keys(fields)) {
+    const value = fields[name];
+    if (value !== undefined) picked[name] = value;
   }
-  if (found.kind === "u") withoutOnesOwn(picked, fields);
+  if (key.kind === "u") withoutOnesOwn(picked, fields);
   const shown = row.isPublic ? picked : withShown(picked, closeness);
   const parts: string[] = [];
   appendPieces(parts, piecesOf(inForm(JSON.stringify(shown), at.answer.form), at.repositoryId, at.mentions), at, null);
@@ -287,7 +278,7 @@ function withoutOnesOwn(picked: Fields, fields: Fields): void {
 
 /** The name of the form in which a row is rendered, for the keys of kept texts. */
 function variantOf(
-  { kind, shape }: TemplateReference,
+  { key: { kind }, shape }: Referred,
   { variant, variants, answer: { form, audience, userVariants } }: RepositoryRendering,
 ): string {
   const known = kind === "u" ? userVariants : variants;

@@ -10,6 +10,7 @@ export class ShownRows {
   readonly #reading: Reading | undefined;
   readonly #met: Set<number> | undefined;
   readonly #rows = new Map<string, SharedRow | null>();
+  readonly #gone = new Set<string>();
   readonly #shapes = new Map<string, readonly string[]>();
 
   /**
@@ -25,9 +26,9 @@ export class ShownRows {
     this.#met = met;
   }
 
-  /** All loaded rows, by `sharedName`. */
-  get all(): Iterable<[string, SharedRow | null]> {
-    return this.#rows;
+  /** The loaded rows that must not be shown any more, by `sharedName`. */
+  get gone(): Iterable<string> {
+    return this.#gone;
   }
 
   /** Null: there is none. Undefined: it was not loaded. */
@@ -56,7 +57,7 @@ export class ShownRows {
       if (key.kind === "r") this.#met?.add(key.id);
       if (this.#rows.has(name) || level.has(name)) return;
       let recalled = this.#shared.recall(name);
-      if (recalled && before && this.#shared.stands(recalled, before)) this.#rows.set(name, recalled.value);
+      if (recalled && before && this.#shared.stands(recalled, before)) this.#add(name, recalled.value);
       else {
         // In another era of the database the same revision may belong to another row.
         if (recalled && !isOfOneEra(recalled.basis.stood[0]?.revision, before?.get(domainOf(key))?.revision))
@@ -74,11 +75,16 @@ export class ShownRows {
       const found = await this.#shared.load(asked, before);
       for (const { name } of asked) {
         const row = found.get(name) ?? null;
-        this.#rows.set(name, row);
+        this.#add(name, row);
         for (const one of row?.refersTo ?? []) want(one);
       }
     }
     for (const [id, keys] of await this.#shared.loadShapes(unknownShapes)) this.#shapes.set(id, keys);
+  }
+
+  #add(name: string, row: SharedRow | null): void {
+    this.#rows.set(name, row);
+    if (row?.isGone) this.#gone.add(name);
   }
 
   /**
@@ -87,7 +93,7 @@ export class ShownRows {
    */
   async #before(rows: readonly Pick<Wanted, "key">[]): Promise<Standings | undefined> {
     const domains = new Set([PEOPLE]);
-    for (const { key } of rows) domains.add(domainOf(key));
+    for (const { key } of rows) if (key.kind !== "u") domains.add(domainOf(key));
     return this.#reading?.now(domains);
   }
 }

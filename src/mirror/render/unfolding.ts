@@ -1,8 +1,8 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import type { Pace } from "../../work/pace.ts";
-import { literalOf, MARK, referenceOf, type TemplateReference } from "../store/template.ts";
+import { literalOf, MARK } from "../store/template.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
-import { labelsHomeOf, type Mentioned, mentionedBy, wholeRepository, wholeUser } from "./shared-keys.ts";
+import { labelsHomeOf, type Mentioned, mentionedAs, type Referred, wholeRepository, wholeUser } from "./shared-keys.ts";
 import type { SharedRow, SharedRows } from "./shared-rows.ts";
 import { ShownRows } from "./shown-rows.ts";
 
@@ -101,7 +101,7 @@ export class Unfolding {
   #resolve(mark: string, place: RepositoryUnfolding): Json {
     const known = place.resolved.get(mark);
     if (known !== undefined) return known;
-    const mentioned = mentionedBy(referenceIn(mark), place.repositoryId);
+    const mentioned = referredBy(mark, place);
     const row = this.#rows.row(mentioned.name);
     if (!row || row.isGone) {
       place.resolved.set(mark, null);
@@ -184,13 +184,12 @@ export class Unfolding {
 }
 
 function* mentionedIn(places: ReadonlyMap<RepositoryUnfolding, PendingSlots>): Iterable<Mentioned> {
-  for (const [{ repositoryId }, waiting] of places)
-    for (const mark of waiting.keys()) yield mentionedBy(referenceIn(mark), repositoryId);
+  for (const [place, waiting] of places) for (const mark of waiting.keys()) yield referredBy(mark, place);
 }
 
 /** A slot's mark is one of a reference, by how slots are made. */
-function referenceIn(mark: string): TemplateReference {
-  return referenceOf(mark.slice(1));
+function referredBy(mark: string, { repositoryId }: RepositoryUnfolding): Referred {
+  return mentionedAs(mark.slice(1), repositoryId);
 }
 
 function newPlace(repositoryId: number): RepositoryUnfolding {
