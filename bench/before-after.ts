@@ -7,8 +7,8 @@ import type * as IssueQueryModule from "./issue-query.ts";
 import { type IssuePage, issueRequest, JSON_TYPE } from "./issue-query.ts";
 import type * as ListModule from "./list.ts";
 import { PAGE, READ_SIZE } from "./list.ts";
-import { getRequest, openLoader, postRequest } from "./load.ts";
-import { ROUNDS } from "./measure.ts";
+import { getRequest, type Loader, openLoader, postRequest } from "./load.ts";
+import { median, ROUNDS, rounded } from "./measure.ts";
 import { randomIssues } from "./one.ts";
 import type { ServerProcess } from "./processes.ts";
 import { SECRET, signedDeliveries } from "./receiving.ts";
@@ -17,13 +17,13 @@ import type { Cost } from "./serving.ts";
 import { bestOf, type TurnSide, takeTurns } from "./turns.ts";
 
 /** Of each side, in a round. */
-const TURNS = 10;
+const TURNS = 40;
 /**
  * Fifteen seconds of answers. A web process runs for days, and V8 goes on compiling under load: measured from the first second
  * on, the checkout with more code seemed a tenth dearer than after a minute.
  */
 const WARM_UPS = 100;
-const HOW = { warmUps: WARM_UPS, turns: ROUNDS * TURNS, seconds: 0.15 };
+const HOW = { warmUps: WARM_UPS, turns: TURNS, seconds: 0.15 };
 /** More than are answered in a slice. */
 const AT_ONCE = 6_000;
 
@@ -93,28 +93,48 @@ function samePage({ repositories }: Corpus): string {
   return `/repos/${repositories[0]?.fullName}/issues?state=all&per_page=${PAGE}`;
 }
 
+/** A checkout, and the corpus that its own code has filled. */
+interface Checkout {
+  corpus: Corpus;
+  /** Its web processes: one that is asked directly, and one that trusts the proxy. */
+  start(resources: AsyncDisposableStack): Promise<{ direct: Subject; proxied: Subject }>;
+}
+
 /**
  * Measures the web process of this checkout against that of another, each over a corpus that its own code has filled:
- * asked directly, and as a trusted proxy asks. All four take turns. Prints a line for each question.
+ * asked directly, and as a trusted proxy asks. All four take turns, and each round has four new ones: two processes of
+ * one program differ by up to an eighth for as long as they run. Prints a line for each question.
  */
 export async function compareCheckouts(before: string, only: readonly string[]): Promise<void> {
-  await using resources = new AsyncDisposableStack();
-  const loader = resources.use(openLoader());
+  await using loader = openLoader();
   const after = new URL("..", import.meta.url).pathname;
-  const [was, is] = [await openCheckout(before, resources), await openCheckout(after, resources)];
+  const checkouts = [await openCheckout(before), await openCheckout(after)] as const;
   for (const [name, question] of Object.entries(questions)) {
     if (only.length > 0 && !only.includes(name)) continue;
-    const sides = await Promise.all([
-      question(was.direct, was.corpus),
-      question(is.direct, is.corpus),
-      question(was.proxied, was.corpus),
-      question(is.proxied, is.corpus),
-    ]);
-    console.log(JSON.stringify({ name, ...figures(await takeTurns(loader, sides, HOW)) }));
+    const rounds: Cost[][] = [];
+    for (let round = 0; round < ROUNDS; round++) rounds.push(await measureRound(loader, checkouts, question));
+    console.log(JSON.stringify({ name, ...figures(rounds) }));
   }
 }
 
-async function openCheckout(folder: string, resources: AsyncDisposableStack) {
+/** What an answer of each side costs: before and after directly, before and after through the proxy. */
+async function measureRound(
+  loader: Loader,
+  [before, after]: readonly [Checkout, Checkout],
+  question: (subject: Subject, corpus: Corpus) => Promise<TurnSide>,
+): Promise<Cost[]> {
+  await using resources = new AsyncDisposableStack();
+  const [was, is] = [await before.start(resources), await after.start(resources)];
+  const sides = await Promise.all([
+    question(was.direct, before.corpus),
+    question(is.direct, after.corpus),
+    question(was.proxied, before.corpus),
+    question(is.proxied, after.corpus),
+  ]);
+  return (await takeTurns(loader, sides, HOW)).map(bestOf);
+}
+
+async function openCheckout(folder: string): Promise<Checkout> {
   const at = (file: string) => pathToFileURL(resolve(folder, "bench", file)).href;
   const { openCorpus } = (await import(at("corpus.ts"))) as typeof CorpusModule;
   const { startCorpusWeb } = (await import(at("corpus-web.ts"))) as typeof CorpusWebModule;
@@ -124,31 +144,44 @@ async function openCheckout(folder: string, resources: AsyncDisposableStack) {
   const corpus = await openCorpus(READ_SIZE);
   // The checkouts' own may differ, and deliveries are signed here.
   const env = { WEBHOOK_SECRET: SECRET };
-  const direct = await startCorpusWeb(corpus, env);
-  resources.use(direct.server);
-  const proxied = await startCorpusWeb(corpus, { ...env, TRUSTED_PROXIES: "loopback" });
-  resources.use(proxied.server);
   return {
     corpus,
-    direct: { ...direct, ...pages },
-    proxied: { ...proxied, ...pages, headers: { ...proxied.headers, ...FORWARDED } },
+    async start(resources) {
+      const direct = await startCorpusWeb(corpus, env);
+      resources.use(direct.server);
+      const proxied = await startCorpusWeb(corpus, { ...env, TRUSTED_PROXIES: "loopback" });
+      resources.use(proxied.server);
+      return {
+        direct: { ...direct, ...pages },
+        proxied: { ...proxied, ...pages, headers: { ...proxied.headers, ...FORWARDED } },
+      };
+    },
   };
 }
 
-/** Ratios above one: this checkout is quicker, or a proxy makes it so. */
-function figures(costs: readonly Cost[][]): Record<string, unknown> {
-  const best = costs.map(bestOf);
-  const [perSecond, cpuMicros] = [best.map((one) => one.perSecond), best.map((one) => one.cpuMicros)];
-  const ratio = (over: number | undefined, under: number | undefined) =>
-    Number(((over ?? Number.NaN) / (under ?? Number.NaN)).toFixed(3));
-  return {
-    direct: ratio(perSecond[1], perSecond[0]),
-    directCpu: ratio(cpuMicros[0], cpuMicros[1]),
-    proxied: ratio(perSecond[3], perSecond[2]),
-    proxiedCpu: ratio(cpuMicros[2], cpuMicros[3]),
-    proxiedToDirect: ratio(perSecond[3], perSecond[1]),
-    proxiedToDirectCpu: ratio(cpuMicros[1], cpuMicros[3]),
-    perSecond: perSecond.map(Math.round),
-    cpuMicros: cpuMicros.map(Math.round),
-  };
+/** Which sides of a round are compared, the one that is to be quicker first. */
+const COMPARED = {
+  direct: [1, 0],
+  proxied: [3, 2],
+  proxiedToDirect: [3, 1],
+} as const;
+
+/** Medians over all rounds, and what the rounds' own ratios were. Ratios above one: the first of the two is quicker. */
+function figures(rounds: readonly Cost[][]): Record<string, unknown> {
+  const all = (at: number, cost: keyof Cost) => rounds.map((sides) => sides[at]?.[cost] ?? Number.NaN);
+  const compared = Object.entries(COMPARED).flatMap(([name, [one, other]]) => {
+    const others = { perSecond: all(other, "perSecond"), cpuMicros: all(other, "cpuMicros") };
+    const quicker = all(one, "perSecond").map((figure, round) => figure / (others.perSecond[round] ?? Number.NaN));
+    const cheaper = all(one, "cpuMicros").map((figure, round) => (others.cpuMicros[round] ?? Number.NaN) / figure);
+    return [
+      [name, summary(quicker)],
+      [`${name}Cpu`, summary(cheaper)],
+    ] as const;
+  });
+  const medians = (cost: keyof Cost) => [0, 1, 2, 3].map((at) => Math.round(median(all(at, cost))));
+  return { ...Object.fromEntries(compared), perSecond: medians("perSecond"), cpuMicros: medians("cpuMicros") };
+}
+
+function summary(ratios: readonly number[]) {
+  return { median: rounded(median(ratios)), rounds: ratios.map(rounded) };
 }

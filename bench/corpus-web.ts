@@ -104,8 +104,8 @@ export function drawIssue(
 }
 
 /**
- * Requests to a server, `count` at a time. Each call takes the next ones, until all have had their turn: repeated
- * requests would measure what is remembered of them.
+ * Requests to a server, at most `count` at a time. Each slice begins with the first one that was not asked yet, until
+ * all have had their turn: repeated requests would measure what is remembered of them.
  */
 export function inTurn(server: ServerProcess, requests: readonly Uint8Array[], count: number): Side {
   let next = 0;
@@ -114,8 +114,10 @@ export function inTurn(server: ServerProcess, requests: readonly Uint8Array[], c
     status: 200,
     get requests() {
       const some = requests.slice(next, next + count);
-      next = next + count < requests.length ? next + count : 0;
-      return some;
+      return [...some, ...requests.slice(0, count - some.length)];
+    },
+    asked: (answers) => {
+      next = (next + answers) % requests.length;
     },
   };
 }

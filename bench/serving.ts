@@ -11,6 +11,8 @@ const WARM_UPS = 5;
 /** The questions to one of the two servers, and the server. */
 export interface Side extends Pick<Load, "requests" | "status" | "numberAt"> {
   server: ServerProcess;
+  /** Called after each slice, with how many requests were asked in it. */
+  asked?: (answers: number) => void;
 }
 
 interface Sum {
@@ -76,11 +78,12 @@ export async function alternateServers(
 export async function measureSlice(
   loader: Loader,
   sum: Sum,
-  { server, ...asked }: Side,
+  { server, asked, ...questions }: Side,
   how: Pick<Load, "connections" | "seconds">,
 ): Promise<void> {
   const before = await server.cpuSeconds();
-  const { answers, perSecond } = await loader.load({ url: server.url, ...asked, ...how });
+  const { answers, perSecond } = await loader.load({ url: server.url, ...questions, ...how });
+  asked?.(answers);
   sum.cpuSeconds += (await server.cpuSeconds()) - before;
   sum.answers += answers;
   sum.seconds += answers / perSecond;
