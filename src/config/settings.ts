@@ -94,9 +94,9 @@ export const SETTINGS = {
   readConnections: {
     name: "READ_CONNECTIONS",
     read: count,
-    default: "10",
+    default: "6",
     about:
-      "The most connections a web process opens to Postgres for callers' reads. The receiver, the probes and writes have those of `DATABASE_CONNECTIONS` and never wait for reads.",
+      "The most connections a web process opens to Postgres for callers' reads. The receiver, the probes and writes have those of `DATABASE_CONNECTIONS` and never wait for reads. One thread makes the answers, so more seldom help: rows that wait for it fill its memory. Raise it where Postgres waits for a slow disk.",
   },
   readTimeoutMs: {
     name: "READ_TIMEOUT",
