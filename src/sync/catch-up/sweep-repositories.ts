@@ -76,7 +76,7 @@ export async function sweepRepositories(
 async function storeShown(
   ctx: Context,
   some: readonly DueRepository[],
-  { shown, faults, unclear, askedAt }: Answer & { askedAt: Date },
+  { shown, faults, unclear, askedAt }: ShownRepositories & { askedAt: Date },
 ): Promise<number[]> {
   const seenAt = ctx.clock.now();
   const rows: { one: DueRepository; shown: RepositoryFigures | null }[] = [];
@@ -147,7 +147,7 @@ const readFigures = object({
 });
 const readMilestones = optional(object({ totalCount: whole, nodes: list(asSent) }));
 
-interface Answer {
+interface ShownRepositories {
   shown: Map<number, RepositoryFigures>;
   /** Repositories that upstream showed in another shape than its schema says. */
   faults: Map<number, UpstreamUnavailableError>;
@@ -155,7 +155,7 @@ interface Answer {
   unclear: boolean;
 }
 
-async function readShown(ctx: Context, some: DueRepository[], withMilestones: boolean): Promise<Answer> {
+async function readShown(ctx: Context, some: DueRepository[], withMilestones: boolean): Promise<ShownRepositories> {
   try {
     return await readShownAtOnce(ctx, some, withMilestones);
   } catch (error) {
@@ -173,7 +173,11 @@ async function readShown(ctx: Context, some: DueRepository[], withMilestones: bo
   }
 }
 
-async function readShownAtOnce(ctx: Context, some: DueRepository[], withMilestones: boolean): Promise<Answer> {
+async function readShownAtOnce(
+  ctx: Context,
+  some: DueRepository[],
+  withMilestones: boolean,
+): Promise<ShownRepositories> {
   const groups = batches(some, IDS_A_FIELD);
   const document = `query(${groups.map((_, index) => `$i${index}: [ID!]!`).join(", ")}) {
     ${RATE_LIMIT}
@@ -183,7 +187,7 @@ async function readShownAtOnce(ctx: Context, some: DueRepository[], withMileston
     priority: "catch-up",
     ...(some[0] ? { repository: some[0].id } : {}),
   });
-  const [shown, faults]: [Answer["shown"], Answer["faults"]] = [new Map(), new Map()];
+  const [shown, faults]: [ShownRepositories["shown"], ShownRepositories["faults"]] = [new Map(), new Map()];
   let unclear = errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN");
   for (const index of groups.keys()) {
     for (const one of nullable(list(asSent))(data[`n${index}`], "nodes") ?? []) {
