@@ -139,7 +139,7 @@ describe("the same from memory as anew", () => {
     const asking = { token: world.token };
     const isShort = async () => isShortHead((await rawNames(keeping + path, world.token)).join("\n"));
     for (let time = 0; time < 2; time++) expect(await isShort()).toBe(false);
-    expect(await isShort()).toBe(true);
+    await expect.poll(isShort).toBe(true);
     await touchRepository(busiest().id);
     expect(await isShort()).toBe(false);
     expect((await askAt(keeping, "GET", path, asking)).status).toBe(200);
