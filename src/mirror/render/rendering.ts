@@ -3,7 +3,7 @@ import { joinedBytes, type Pace } from "../../work/pace.ts";
 import { type Cut, MARK, type Piece, reference, takeApart } from "../store/template.ts";
 import type { Reading } from "../unchanged/reading.ts";
 import { type Closeness, ONES_OWN, shownOf, withShown } from "./public-keys.ts";
-import { keyOf, type Mentioned, mentionedAs, type Referred, sharedName, wholeRepository } from "./shared-keys.ts";
+import { keyOf, type Mentioned, mentionedByMark, type Referred, sharedName, wholeRepository } from "./shared-keys.ts";
 import { joinObjects, type SharedRows } from "./shared-rows.ts";
 import { ShownRows } from "./shown-rows.ts";
 
@@ -149,7 +149,7 @@ function piecesOf(document: string, repositoryId: number, mentions: Mentions): P
   return takeApart(document, (mark) => {
     let mention = mentions.get(mark);
     if (!mention) {
-      mention = { of: mentionedAs(mark, repositoryId), text: undefined };
+      mention = { of: mentionedByMark(mark, repositoryId), text: undefined };
       mentions.set(mark, mention);
     }
     return mention;

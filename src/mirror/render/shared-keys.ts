@@ -37,7 +37,7 @@ let knownCount = 0;
  * stand for is kept, since V8 interns each new string that a map is asked for: that was a twentieth of a list's
  * processor time.
  */
-export function mentionedAs(mark: string, repositoryId: number): Referred {
+export function mentionedByMark(mark: string, repositoryId: number): Referred {
   const home = mark.startsWith("u") || mark.startsWith("r") ? 0 : repositoryId;
   const met = known.get(home)?.get(mark);
   if (met) return met;

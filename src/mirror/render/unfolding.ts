@@ -2,7 +2,14 @@ import { type Fields, type Json, parseStored } from "../../json.ts";
 import type { Pace } from "../../work/pace.ts";
 import { literalOf, MARK } from "../store/template.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
-import { labelsHomeOf, type Mentioned, mentionedAs, type Referred, wholeRepository, wholeUser } from "./shared-keys.ts";
+import {
+  labelsHomeOf,
+  type Mentioned,
+  mentionedByMark,
+  type Referred,
+  wholeRepository,
+  wholeUser,
+} from "./shared-keys.ts";
 import type { SharedRow, SharedRows } from "./shared-rows.ts";
 import { ShownRows } from "./shown-rows.ts";
 
@@ -189,7 +196,7 @@ function* mentionedIn(places: ReadonlyMap<RepositoryUnfolding, PendingSlots>): I
 
 /** A slot's mark is one of a reference, by how slots are made. */
 function referredBy(mark: string, { repositoryId }: RepositoryUnfolding): Referred {
-  return mentionedAs(mark.slice(1), repositoryId);
+  return mentionedByMark(mark.slice(1), repositoryId);
 }
 
 function newPlace(repositoryId: number): RepositoryUnfolding {

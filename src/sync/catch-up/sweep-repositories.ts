@@ -187,7 +187,8 @@ async function readShownAtOnce(
     priority: "catch-up",
     ...(some[0] ? { repository: some[0].id } : {}),
   });
-  const [shown, faults]: [ShownRepositories["shown"], ShownRepositories["faults"]] = [new Map(), new Map()];
+  const shown = new Map<number, RepositoryFigures>();
+  const faults = new Map<number, UpstreamUnavailableError>();
   let unclear = errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN");
   for (const index of groups.keys()) {
     for (const one of nullable(list(asSent))(data[`n${index}`], "nodes") ?? []) {
