@@ -303,6 +303,8 @@ test("from a mirror that is still copying nothing is copied, and nothing is take
   const [before] = await middle.ctx.db.query<{ at: Date }>(confirmed);
   const confirm = (at: Date | null) =>
     middle.ctx.db.query(sql`update repository_syncs set confirmed_at = ${at} where repository_id = ${rootId()}`);
+  // A catch-up that ends meanwhile would confirm it again.
+  for (const { ctx } of [middle, leaf]) await untilIdle(ctx);
   await confirm(null);
   const stopped = new AbortController().signal;
   const auditing = audit(leaf.ctx, { repositoryId: rootId(), repair: true, anew: true, signal: stopped });
