@@ -6,7 +6,6 @@ import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
 import { connectTo } from "../support/database.ts";
-import { until } from "../support/patience.ts";
 import { openWorld } from "../support/world.ts";
 
 const MINUTE = 60_000;
@@ -39,15 +38,17 @@ test("a transaction that loses against another one is made anew, and is nobody's
     [repository.id, number],
   );
   const made = makeEvents(world.ctx);
-  await until("the event waits for the merge", async () => {
-    const waiting = await db.count(sql`select from pg_locks where not granted and locktype = 'transactionid'`);
-    return waiting > 0;
-  });
-  // The one that waited first is the first to find out that both wait for ever.
-  await merge.query(
-    `select from found_changes where repository_id = $1 and key = $2 and aspect = 'exists' for update`,
-    [repository.id, number],
-  );
+  // A server looks for a deadlock once for each wait, a second after it began. So the merge waits as soon as the event
+  // does, and looks so late that the event is the first to find out that both wait for ever.
+  await merge.query("set local deadlock_timeout = '1min'; set local statement_timeout = '1min'");
+  await merge.query(`
+    do $$ begin
+      while not exists (select from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))) loop
+        perform pg_sleep(0.005);
+      end loop;
+      perform from found_changes
+        where repository_id = ${repository.id} and key = ${number} and aspect = 'exists' for update;
+    end $$`);
   await merge.query("rollback");
   expect(await made).toBe(1);
   expect(await db.query(sql`select from problems where task = 'events'`)).toEqual([]);
