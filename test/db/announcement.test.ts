@@ -5,7 +5,7 @@ import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { announce, listen as listenOn } from "../../db/announcement.ts";
 import { isPostgresOutage } from "../../db/outage.ts";
-import { connectTo } from "../support/database.ts";
+import { AWAITED_LOCKS, connectTo } from "../support/database.ts";
 import { openMirror, type TestMirror } from "../support/mirror.ts";
 import { eventually } from "../support/patience.ts";
 
@@ -101,7 +101,7 @@ test("whatever is committed after a listener has begun is told, whenever it was 
   });
   // It waits for the writer that found nobody, and holds up none of those who come now.
   await eventually(async () => {
-    const { rows } = await eavesdropper.query("select from pg_locks where locktype = 'advisory' and not granted");
+    const { rows } = await eavesdropper.query(`select from ${AWAITED_LOCKS} where locktype = 'advisory'`);
     expect(rows).toHaveLength(1);
   });
   await (await opened(2)).commit();

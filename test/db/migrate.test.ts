@@ -12,7 +12,7 @@ import { planMigrations, plannedOf } from "../../db/plan.ts";
 import { tain } from "../cli/tain-on.ts";
 import { projectRoot } from "../docs/markdown.ts";
 import { inherited } from "../support/config.ts";
-import { connectTo, openTestDatabase, type TestDatabase } from "../support/database.ts";
+import { AWAITED_LOCKS, connectTo, openTestDatabase, type TestDatabase } from "../support/database.ts";
 import { until } from "../support/patience.ts";
 
 let database: TestDatabase;
@@ -58,7 +58,7 @@ test("a migration that meets a long transaction holds up nobody behind it, and i
   await holder.query("begin; select from labels");
   const applying = applyMigration(migrating, migration(9_001, "alter table labels add column tried integer"));
   await until("the migration waits for the table", async () => {
-    const waiting = await other.query("select from pg_locks where relation = 'labels'::regclass and not granted");
+    const waiting = await other.query(`select from ${AWAITED_LOCKS} where relation = 'labels'::regclass`);
     return waiting.rowCount === 1;
   });
   // Both would wait for the holder's end, which comes after them.

@@ -1,15 +1,14 @@
 import pg from "pg";
 import { expect, test } from "vitest";
 import { type Standings, StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
-import { openTestDatabase } from "../support/database.ts";
+import { AWAITED_LOCKS, openTestDatabase } from "../support/database.ts";
 
 test("questions beside late answers wait for their turn over two connections", async () => {
   await using database = await openTestDatabase();
   const locker = new pg.Client({ connectionString: database.url });
   await locker.connect();
   const waiting = async () => {
-    const { rows } = await locker.query(`select from pg_locks l join pg_database d on d.oid = l.database
-      where d.datname = current_database() and not l.granted`);
+    const { rows } = await locker.query(`select from ${AWAITED_LOCKS}`);
     return rows.length;
   };
   const reader = new StandingsReader({ databaseUrl: database.url, databaseDirectUrl: null });

@@ -117,3 +117,7 @@ function required(name: "TEST_DATABASE_URL" | "TEST_REDIS_URL"): string {
     throw new Error(`${name} is not set: run \`npm test\`, which starts a Postgres and a Redis for the tests`);
   return value;
 }
+
+/** The locks that somebody waits for in this database, for SQL. Other test files use the same server. */
+export const AWAITED_LOCKS = `(select l.* from pg_locks l join pg_database d on d.oid = l.database
+  where d.datname = current_database() and not l.granted) as awaited_locks`;
