@@ -41,7 +41,7 @@ interface File {
 
 /** Serves the page's files to anybody, because they contain nothing about this instance. */
 export function files(): Route {
-  const known = new Map(FILES.map((name) => [name as string, read(name)]));
+  const known = new Map<string, File>(FILES.map((name) => [name, read(name)]));
   return {
     method: "GET",
     path: "/-/files/:name",
