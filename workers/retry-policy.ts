@@ -75,6 +75,8 @@ export function verdictOn(
       if (failure.what === "inbox") return { kind: "delay", delayMs: waitAfterMs(attempts, INBOX_BACKOFF, random) };
       if (failure.what === "postgres") return { kind: "delay", delayMs: jittered(OUTAGE_DELAY_MS, random) };
       return { kind: "retry" };
+    case "unusable":
+      return { kind: "give up" };
     case "failed":
       return { kind: failure.isFinal ? "give up" : "retry" };
     case "ended":

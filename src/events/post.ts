@@ -1,6 +1,6 @@
 import type { Agent, Dispatcher } from "undici";
 import type { Context } from "../context.ts";
-import { codeOf } from "../failure.ts";
+import { codeOf, isBug } from "../failure.ts";
 import { guardedLookup, type Resolve, requireAdmitted, TargetRefusedError } from "./address-guard.ts";
 import { PayloadRoom } from "./payload.ts";
 import type { TargetRequest } from "./request.ts";
@@ -54,7 +54,7 @@ export class TargetClient {
     this.#resolve = resolve;
   }
 
-  /** Never throws because of a target's behaviour. */
+  /** Never throws because of a target's behaviour. @throws a mistake of ours, which must not pass for an outage of it */
   async post(to: { url: string; insecureSsl: boolean }, { headers, body }: TargetRequest): Promise<SendOutcome> {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     try {
@@ -66,7 +66,7 @@ export class TargetClient {
       const answer = await agent.request({ origin, path: pathname + search, method: "POST", headers, body, signal });
       return await this.#heard(answer);
     } catch (error) {
-      if (!(error instanceof Error)) throw error;
+      if (!(error instanceof Error) || isBug(error)) throw error;
       return failureOf(error);
     }
   }
@@ -120,8 +120,7 @@ async function beginningOf(body: Dispatcher.ResponseData["body"]): Promise<strin
   } catch {
     // The part before the break is kept.
   }
-  // Postgres text holds no NUL.
-  return length === 0 ? null : Buffer.concat(parts).toString("utf8").replaceAll("\0", "\ufffd");
+  return length === 0 ? null : Buffer.concat(parts).toString("utf8");
 }
 
 /** How long a `Retry-After` asks to wait: seconds, or a date. Pure. */

@@ -3,7 +3,7 @@ import { schemaFit } from "../../db/schema-fit.ts";
 import { sql } from "../../db/sql.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
-import { reasonOf } from "../failure.ts";
+import { isBug, reasonOf } from "../failure.ts";
 import { serverOf } from "../operations/redis.ts";
 
 /** Most probing programs wait no longer than this. */
@@ -67,8 +67,14 @@ async function bounded(what: Lacking["what"], check: Promise<Lacking | null>): P
   const late = delay(CHECK_TIMEOUT_MS, silent, { signal: timer.signal });
   late.catch(() => {}); // The timer is cancelled if the check is quicker. Its rejection is expected.
   try {
-    return await Promise.race([check.catch((error: Error) => ({ what, reason: reasonOf(error) })), late]);
+    return await Promise.race([check.catch((error: unknown) => lackingBy(error, what)), late]);
   } finally {
     timer.abort();
   }
+}
+
+/** A store that failed is lacking. A mistake of ours says nothing about the store. */
+function lackingBy(error: unknown, what: Lacking["what"]): Lacking {
+  if (isBug(error)) throw error;
+  return { what, reason: reasonOf(error) };
 }

@@ -113,6 +113,22 @@ describe("with a server that listens on the machine itself", () => {
     expect(server.heard.splice(0)).toHaveLength(1);
   });
 
+  test("a mistake of ours does not pass for a target that is away", async () => {
+    const client = new TargetClient({
+      config: config({ TARGETS_ALLOWED: "127.0.0.1" }),
+      clock: { now: () => new Date() },
+    });
+    const headers = {
+      get "x-github-event"(): string {
+        throw new TypeError("a mistake");
+      },
+    };
+    await expect(client.post({ url: server.url, insecureSsl: false }, { ...request, headers })).rejects.toThrow(
+      "a mistake",
+    );
+    await client.close();
+  });
+
   test("a redirect is an answer like any other, and is not followed", async () => {
     server.answer = (_, reply) => reply.writeHead(307, { location: server.url }).end();
     const outcome = await post(server.url, "127.0.0.1");

@@ -2,6 +2,7 @@ import { type IncomingMessage, request } from "node:http";
 import { describe, expect, test, vi } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { isOperator } from "../../src/health/operator.ts";
+import { findLacking } from "../../src/health/readiness.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { VERSION } from "../../src/version.ts";
 import { NOWHERE } from "../support/config.ts";
@@ -132,6 +133,18 @@ describe("probes", () => {
       await world.ctx.redis.config("SET", "maxmemory-policy", "noeviction");
     }
   });
+});
+
+test("a mistake of ours does not pass for a store that is away", async () => {
+  await using mirror = await openHealth();
+  const db = Object.create(mirror.ctx.db, {
+    query: {
+      value: async () => {
+        throw new TypeError("a mistake");
+      },
+    },
+  });
+  await expect(findLacking({ ...mirror.ctx, db })).rejects.toThrow("a mistake");
 });
 
 describe("who may see the status", () => {

@@ -24,7 +24,9 @@ describe("what becomes of a job that threw", () => {
     expect(verdictOn(error, { random: () => 0, nowMs: now + 90_000 })).toEqual({ kind: "delay", delayMs: 0 });
   });
 
-  test("a payload that cannot be: it is not tried again", () => {
+  test("a payload that cannot be: it is not tried again, and is no mistake of ours", () => {
+    for (const error of [new InvalidPayloadError("no subject"), new UnstorableDeliveryError("no")])
+      expect(classifyFailure(error)).toEqual({ kind: "unusable" });
     expect(verdictOn(new InvalidPayloadError("no subject"), { random: Math.random })).toEqual({ kind: "give up" });
   });
 

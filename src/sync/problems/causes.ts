@@ -26,6 +26,8 @@ export type CredentialWait = QuotaSpentError | CredentialRejectedError;
 type FailureClass =
   /** Only the thing at hand is to blame. `isFinal`: another try cannot help. */
   | { kind: "failed"; cause: Cause; isFinal?: true }
+  /** What came from outside can never be used, so another try cannot help. */
+  | { kind: "unusable" }
   | { kind: "waits"; error: CredentialWait }
   /** An outage, which is not the thing's fault. All work waits until it is over. */
   | { kind: "away"; what: "upstream" | "queues" | "postgres" | "inbox" }
@@ -55,8 +57,7 @@ export function classifyFailure(error: unknown): FailureClass {
       : { kind: "failed", cause: "unavailable" };
   if (error instanceof QueueUnavailableError) return { kind: "away", what: "queues" };
   if (error instanceof InboxUnavailableError) return { kind: "away", what: "inbox" };
-  if (error instanceof InvalidPayloadError || error instanceof UnstorableDeliveryError)
-    return { kind: "failed", cause: "own", isFinal: true };
+  if (error instanceof InvalidPayloadError || error instanceof UnstorableDeliveryError) return { kind: "unusable" };
   if (isPostgresOutage(error)) return { kind: "away", what: "postgres" };
   if (isPostgresDataException(error)) return { kind: "failed", cause: "own", isFinal: true };
   if (error instanceof InterruptedError || error instanceof RemovedError || isAbort(error)) return { kind: "ended" };
