@@ -1,9 +1,9 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import { joinedBytes, type Pace } from "../../work/pace.ts";
-import { type Cut, MARK, type Piece, reference, takeApart } from "../store/template.ts";
+import { type Cut, type Piece, PLACEHOLDER, reference, takeApart } from "../store/template.ts";
 import type { Reading } from "../unchanged/reading.ts";
 import { type Closeness, ONES_OWN, shownOf, withShown } from "./public-keys.ts";
-import { keyOf, type Mentioned, mentionedByMark, type Referred, sharedName, wholeRepository } from "./shared-keys.ts";
+import { keyOf, type Mentioned, type References, type Referred, sharedName, wholeRepository } from "./shared-keys.ts";
 import { joinObjects, type SharedRows } from "./shared-rows.ts";
 import { ShownRows } from "./shown-rows.ts";
 
@@ -41,7 +41,7 @@ interface Mention {
   text: string | undefined;
 }
 
-/** The references in one repository's documents, by their marks. */
+/** The references in one repository's documents, by their placeholders. */
 type Mentions = Map<string, Mention>;
 
 /** Renders stored documents as upstream's REST JSON: one text for each document, in order. */
@@ -50,7 +50,7 @@ export async function renderDocuments(
   documents: readonly StoredDocument[],
   audience: Audience,
 ): Promise<string[]> {
-  const answer = await answerOf(shared, await takenApart(documents, "text", audience), audience);
+  const answer = await answerOf(shared, await takenApart(shared, documents, "text", audience), audience);
   const texts: string[] = [];
   for (const document of answer.documents) {
     if (audience.pace?.isOver()) await audience.pace.turn();
@@ -71,7 +71,7 @@ export async function renderList(
   documents: readonly StoredDocument[],
   audience: Audience,
 ): Promise<Buffer | null> {
-  const apart = await takenApart(documents, "bytes", audience);
+  const apart = await takenApart(shared, documents, "bytes", audience);
   for (const mentions of apart.mentions.values())
     for (const { of } of mentions.values()) if (of.key.kind === "r") return null;
   const answer = await answerOf(shared, apart, audience);
@@ -112,7 +112,12 @@ interface Apart {
   mentions: ReadonlyMap<number, Mentions>;
 }
 
-async function takenApart(some: readonly StoredDocument[], form: TextForm, audience: Audience): Promise<Apart> {
+async function takenApart(
+  { references }: SharedRows,
+  some: readonly StoredDocument[],
+  form: TextForm,
+  audience: Audience,
+): Promise<Apart> {
   const mentions = new Map<number, Mentions>();
   const closenesses = new Map<number, Closeness>();
   const documents: DocumentApart[] = [];
@@ -123,7 +128,7 @@ async function takenApart(some: readonly StoredDocument[], form: TextForm, audie
     mentions.set(repositoryId, ofRepository);
     const closeness = closenesses.getOrInsertComputed(repositoryId, () => closenessIn(audience, repositoryId));
     const whole = shownOf(detail ? joinObjects(document, detail) : document, closeness);
-    documents.push({ stored, whole, pieces: piecesOf(inForm(whole, form), repositoryId, ofRepository) });
+    documents.push({ stored, whole, pieces: piecesOf(references, inForm(whole, form), repositoryId, ofRepository) });
   }
   return { form, documents, mentions };
 }
@@ -145,12 +150,17 @@ function* mentionedIn({ mentions }: Apart): Iterable<Mentioned> {
   }
 }
 
-function piecesOf(document: string, repositoryId: number, mentions: Mentions): Piece<Mention>[] {
-  return takeApart(document, (mark) => {
-    let mention = mentions.get(mark);
+function piecesOf(
+  references: References,
+  document: string,
+  repositoryId: number,
+  mentions: Mentions,
+): Piece<Mention>[] {
+  return takeApart(document, (placeholder) => {
+    let mention = mentions.get(placeholder);
     if (!mention) {
-      mention = { of: mentionedByMark(mark, repositoryId), text: undefined };
-      mentions.set(mark, mention);
+      mention = { of: references.of(placeholder, repositoryId), text: undefined };
+      mentions.set(placeholder, mention);
     }
     return mention;
   });
@@ -164,7 +174,8 @@ function append(
   const { form } = answer;
   const place = placeOf(repositoryId, answer);
   const left = withoutDeleted(whole, place);
-  const shown = left === whole ? pieces : piecesOf(inForm(left, form), repositoryId, place.mentions);
+  const shown =
+    left === whole ? pieces : piecesOf(answer.shared.references, inForm(left, form), repositoryId, place.mentions);
   appendPieces(parts, shown, place, body == null ? null : inForm(body, form));
 }
 
@@ -179,7 +190,7 @@ function appendPieces(
     else if (typeof piece === "object") {
       piece.text ??= renderShared(piece, place);
       parts.push(piece.text);
-    } else parts.push(piece === MARK.body ? JSON.stringify(body) : place.cuts[piece]);
+    } else parts.push(piece === PLACEHOLDER.body ? JSON.stringify(body) : place.cuts[piece]);
   }
 }
 
@@ -206,8 +217,8 @@ interface RepositoryRendering {
   repositoryId: number;
   answer: Rendering;
   mentions: Mentions;
-  /** The addresses, escaped for JSON strings, by their `MARK`. */
-  cuts: Readonly<Record<Exclude<Cut, typeof MARK.body>, string>>;
+  /** The addresses, escaped for JSON strings, by their `PLACEHOLDER`. */
+  cuts: Readonly<Record<Exclude<Cut, typeof PLACEHOLDER.body>, string>>;
   /** A name for these addresses, for the keys of kept texts. */
   variant: string;
   /** The variants' names, by shape. They are looked up often, so each name is made only once. */
@@ -230,9 +241,9 @@ function placeOf(repositoryId: number, answer: Rendering): RepositoryRendering {
     answer,
     mentions: answer.mentions.get(repositoryId) ?? new Map(),
     cuts: {
-      [MARK.repository]: escaped(`${api}/repos/${fullName}`, form),
-      [MARK.api]: escaped(api, form),
-      [MARK.page]: escaped(htmlUrl, form),
+      [PLACEHOLDER.repository]: escaped(`${api}/repos/${fullName}`, form),
+      [PLACEHOLDER.api]: escaped(api, form),
+      [PLACEHOLDER.page]: escaped(htmlUrl, form),
     },
     variant: `${form}\n${api}\n${fullName}\n${htmlUrl}`,
     variants: new Map(),
@@ -263,7 +274,9 @@ function renderShared({ of }: Mention, place: RepositoryRendering): string {
   if (key.kind === "u") withoutOnesOwn(picked, fields);
   const shown = row.isPublic ? picked : withShown(picked, closeness);
   const parts: string[] = [];
-  appendPieces(parts, piecesOf(inForm(JSON.stringify(shown), at.answer.form), at.repositoryId, at.mentions), at, null);
+  const json = inForm(JSON.stringify(shown), at.answer.form);
+  const pieces = piecesOf(shared.references, json, at.repositoryId, at.mentions);
+  appendPieces(parts, pieces, at, null);
   const text = parts.join("");
   shared.keepText(name, row, variant, text);
   return text;

@@ -27,28 +27,32 @@ export function mentionedBy(reference: TemplateReference, repositoryId: number):
 }
 
 /** Enough for the people and labels that busy repositories name. */
-const MAX_KNOWN = 20_000;
-/** What marks were found to stand for, by the repository whose rows they name; 0 for people and repositories. */
-const known = new Map<number, Map<string, Referred>>();
-let knownCount = 0;
+const MAX_REFERENCES = 20_000;
 
 /**
- * As `mentionedBy`, from the reference's mark (see `referenceOf`). The same marks come up in most answers. What they
+ * Knows what the placeholders in documents stand for (see `referenceOf`). The same placeholders come up in most answers. What they
  * stand for is kept, since V8 interns each new string that a map is asked for: that was a twentieth of a list's
  * processor time.
  */
-export function mentionedByMark(mark: string, repositoryId: number): Referred {
-  const home = mark.startsWith("u") || mark.startsWith("r") ? 0 : repositoryId;
-  const met = known.get(home)?.get(mark);
-  if (met) return met;
-  if (knownCount >= MAX_KNOWN) {
-    known.clear();
-    knownCount = 0;
+export class References {
+  /** By the repository whose rows the placeholders name; 0 for people and repositories. */
+  readonly #known = new Map<number, Map<string, Referred>>();
+  #count = 0;
+
+  /** As `mentionedBy`, from the reference's placeholder. */
+  of(placeholder: string, repositoryId: number): Referred {
+    const home = placeholder.startsWith("u") || placeholder.startsWith("r") ? 0 : repositoryId;
+    const known = this.#known.get(home)?.get(placeholder);
+    if (known) return known;
+    if (this.#count >= MAX_REFERENCES) {
+      this.#known.clear();
+      this.#count = 0;
+    }
+    const referred = mentionedBy(referenceOf(placeholder), repositoryId);
+    this.#known.getOrInsertComputed(home, () => new Map()).set(placeholder, referred);
+    this.#count += 1;
+    return referred;
   }
-  const mentioned = mentionedBy(referenceOf(mark), repositoryId);
-  known.getOrInsertComputed(home, () => new Map()).set(mark, mentioned);
-  knownCount += 1;
-  return mentioned;
 }
 
 export function wholeRepository(id: number): Mentioned {

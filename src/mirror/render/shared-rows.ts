@@ -6,7 +6,7 @@ import { Gather } from "../../work/gather.ts";
 import { references, type SharedKind } from "../store/template.ts";
 import { Kept, type Recalled, type Standings } from "../unchanged/unchanged.ts";
 import { hasPublicKeysOnly } from "./public-keys.ts";
-import { domainOf, labelsHomeOf, type Mentioned, mentionedBy, type SharedKey } from "./shared-keys.ts";
+import { domainOf, labelsHomeOf, type Mentioned, mentionedBy, References, type SharedKey } from "./shared-keys.ts";
 
 /** A user, repository, label or milestone as it was stored at one moment. A changed one is another object. */
 export interface SharedRow {
@@ -92,6 +92,8 @@ type Rows = ReadonlyMap<string, SharedRow | null>;
  * are unchanged. After a change of a repository or of people, Postgres sends only the rows that changed.
  */
 export class SharedRows {
+  /** What the placeholders in all documents stand for. */
+  readonly references = new References();
   readonly #db: Queries;
   readonly #kept: Kept<SharedRow>;
   readonly #changed: Gather<RowsQuestion, Rows>;

@@ -1,20 +1,13 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import type { Pace } from "../../work/pace.ts";
-import { literalOf, MARK } from "../store/template.ts";
+import { literalOf, PLACEHOLDER } from "../store/template.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
-import {
-  labelsHomeOf,
-  type Mentioned,
-  mentionedByMark,
-  type Referred,
-  wholeRepository,
-  wholeUser,
-} from "./shared-keys.ts";
+import { labelsHomeOf, type Mentioned, type Referred, wholeRepository, wholeUser } from "./shared-keys.ts";
 import type { SharedRow, SharedRows } from "./shared-rows.ts";
 import { ShownRows } from "./shown-rows.ts";
 
 /**
- * The resolved references of one repository's documents, by their marks. Repository 0 stands for documents outside
+ * The resolved references of one repository's documents, by their placeholders. Repository 0 stands for documents outside
  * repositories.
  */
 interface RepositoryUnfolding {
@@ -22,13 +15,13 @@ interface RepositoryUnfolding {
   resolved: Map<string, Json>;
 }
 
-/** Where an object or a list holds a mark. */
+/** Where an object or a list holds a placeholder. */
 interface Slot {
   holder: Fields | Json[];
   key: string | number;
 }
 
-/** The slots that wait for their mark's resource. */
+/** The slots that wait for their placeholder's resource. */
 type PendingSlots = Map<string, Slot[]>;
 
 /**
@@ -85,7 +78,7 @@ export class Unfolding {
       this.#unfoldIn(fields, place, body ?? null, waiting);
       unfolded.push(fields);
     }
-    await this.#rows.load(mentionedIn(places));
+    await this.#rows.load(this.#mentionedIn(places));
     for (const [place, waiting] of places) {
       if (this.#pace.isOver()) await this.#pace.turn();
       this.#fill(place, waiting);
@@ -99,23 +92,23 @@ export class Unfolding {
 
   /** Fills the slots. All referenced rows were loaded before, at any depth. */
   #fill(place: RepositoryUnfolding, waiting: PendingSlots): void {
-    for (const [mark, slots] of waiting) {
-      const value = this.#resolve(mark, place);
+    for (const [placeholder, slots] of waiting) {
+      const value = this.#resolve(placeholder, place);
       for (const { holder, key } of slots) put(holder, key, value);
     }
   }
 
-  #resolve(mark: string, place: RepositoryUnfolding): Json {
-    const known = place.resolved.get(mark);
+  #resolve(placeholder: string, place: RepositoryUnfolding): Json {
+    const known = place.resolved.get(placeholder);
     if (known !== undefined) return known;
-    const mentioned = referredBy(mark, place);
+    const mentioned = this.#referredBy(placeholder, place);
     const row = this.#rows.row(mentioned.name);
     if (!row || row.isGone) {
-      place.resolved.set(mark, null);
+      place.resolved.set(placeholder, null);
       return null;
     }
     // Noted before the object is filled, since its references may lead back to it.
-    return this.#object(mentioned, row, (fields) => place.resolved.set(mark, fields));
+    return this.#object(mentioned, row, (fields) => place.resolved.set(placeholder, fields));
   }
 
   /** A row as an object of this shape. */
@@ -162,9 +155,9 @@ export class Unfolding {
   ): void {
     if (typeof value === "string") {
       const code = value.charCodeAt(0);
-      if (code < MARK.repository || code > MARK.literal) return;
-      if (code !== MARK.reference)
-        put(holder, key, code === MARK.body ? body : this.#text(code, value, place.repositoryId));
+      if (code < PLACEHOLDER.repository || code > PLACEHOLDER.literal) return;
+      if (code !== PLACEHOLDER.reference)
+        put(holder, key, code === PLACEHOLDER.body ? body : this.#text(code, value, place.repositoryId));
       else {
         const resolved = place.resolved.get(value);
         const slots = waiting.get(value);
@@ -175,28 +168,29 @@ export class Unfolding {
     } else if (typeof value === "object" && value !== null) this.#unfoldIn(value, place, body, waiting);
   }
 
+  *#mentionedIn(places: ReadonlyMap<RepositoryUnfolding, PendingSlots>): Iterable<Mentioned> {
+    for (const [place, waiting] of places)
+      for (const placeholder of waiting.keys()) yield this.#referredBy(placeholder, place);
+  }
+
+  /** A slot's placeholder is one of a reference, by how slots are made. */
+  #referredBy(placeholder: string, { repositoryId }: RepositoryUnfolding): Referred {
+    return this.#shared.references.of(placeholder.slice(1), repositoryId);
+  }
+
   #text(code: number, value: string, repositoryId: number): string {
     const home = this.#rows.repository(repositoryId);
     switch (code) {
-      case MARK.repository:
+      case PLACEHOLDER.repository:
         return `${this.#api}/repos/${home?.fullName ?? ""}${value.slice(1)}`;
-      case MARK.api:
+      case PLACEHOLDER.api:
         return this.#api + value.slice(1);
-      case MARK.page:
+      case PLACEHOLDER.page:
         return (home?.htmlUrl ?? "") + value.slice(1);
       default:
         return literalOf(value);
     }
   }
-}
-
-function* mentionedIn(places: ReadonlyMap<RepositoryUnfolding, PendingSlots>): Iterable<Mentioned> {
-  for (const [place, waiting] of places) for (const mark of waiting.keys()) yield referredBy(mark, place);
-}
-
-/** A slot's mark is one of a reference, by how slots are made. */
-function referredBy(mark: string, { repositoryId }: RepositoryUnfolding): Referred {
-  return mentionedByMark(mark.slice(1), repositoryId);
 }
 
 function newPlace(repositoryId: number): RepositoryUnfolding {

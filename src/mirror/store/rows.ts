@@ -3,7 +3,7 @@ import type { Fields, Json } from "../../json.ts";
 import type { Stamp, Stored } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
 import { type Kind, type Resource, type ResourceKey, resourceOf, resources } from "./resource.ts";
-import { BODY_MARK, literalOf } from "./template.ts";
+import { BODY_PLACEHOLDER, literalOf } from "./template.ts";
 
 /** The stored resource, with the revision of its row. A new revision shows that the row has changed. */
 export interface Known {
@@ -99,7 +99,7 @@ export function selectKnown(asked: ReadonlyMap<Kind, readonly ResourceKey[]>): S
 export function knownOf(row: KnownRow): Known {
   const fields: Fields = row.document;
   if (row.detail) Object.assign(fields, row.detail);
-  if (fields.body === BODY_MARK) fields.body = row.body;
+  if (fields.body === BODY_PLACEHOLDER) fields.body = row.body;
   const keyStamps = Object.entries(row.key_stamps ?? {}).map(([key, [updatedAt, seenAt, read]]): [string, Stamp] => [
     key,
     { updatedAt, seenAt, read },
@@ -169,7 +169,7 @@ function columnsOf(resource: Resource, { seen, stored }: RowWrite): Record<strin
   if (resource.hasBody) {
     const body = stored.fields.body;
     columns.body = typeof body === "string" ? storableText(literalOf(body)) : null;
-    if (typeof body === "string" && columns.body === body) document.body = BODY_MARK;
+    if (typeof body === "string" && columns.body === body) document.body = BODY_PLACEHOLDER;
   }
   columns.seen_at = new Date(stored.stamp.seenAt).toISOString();
   columns.seen_by_read = stored.stamp.read;

@@ -27,9 +27,9 @@ export interface Stripped {
   shapes: Map<string, string>;
 }
 
-/** The control characters that marks begin with: `strip` says what each stands for. */
-export const MARK = { repository: 1, api: 2, page: 3, body: 4, reference: 5, literal: 6 } as const;
-export const BODY_MARK = String.fromCharCode(MARK.body);
+/** The control characters that placeholders begin with: `strip` says what each stands for. */
+export const PLACEHOLDER = { repository: 1, api: 2, page: 3, body: 4, reference: 5, literal: 6 } as const;
+export const BODY_PLACEHOLDER = String.fromCharCode(PLACEHOLDER.body);
 
 /**
  * Makes a template of a resource: cuts out everything that is stored elsewhere. Pure. `takeApart` is the first step of
@@ -39,14 +39,14 @@ export const BODY_MARK = String.fromCharCode(MARK.body);
  * what can change elsewhere is cut out and put back when the document is served. A string that begins with a control
  * character is such a cut:
  *
- * | mark | stands for |
+ * | placeholder | stands for |
  * | --- | --- |
  * | `\u0001…` | the repository's API address, then the rest: `\u0001/issues/5` |
  * | `\u0002…` | the API's address, then the rest: `\u0002/users/octocat` |
  * | `\u0003…` | the repository's page, then the rest |
  * | `\u0004` | the column `body` |
  * | `\u0005…` | a shared resource, stored once: its kind, id and shape, `\u0005u583231:5f3a9c01` |
- * | `\u0006…` | the rest literally; only what would read as a mark is escaped so |
+ * | `\u0006…` | the rest literally; only what would read as a placeholder is escaped so |
  *
  * So a rename shows everywhere at once, answers carry the caller's own address, and no user is stored twice.
  */
@@ -123,7 +123,7 @@ function escapeMark(text: string): string {
 
 /** The original text of a stripped string that holds no address. */
 export function literalOf(text: string): string {
-  return text.charCodeAt(0) === MARK.literal ? text.slice(1) : text;
+  return text.charCodeAt(0) === PLACEHOLDER.literal ? text.slice(1) : text;
 }
 
 /** The rest of an address after `prefix`. Null if the address begins otherwise. */
@@ -135,7 +135,7 @@ function after(text: string, prefix: string): string | null {
 
 function isMark(text: string): boolean {
   const code = text.charCodeAt(0);
-  return code >= MARK.repository && code <= MARK.literal;
+  return code >= PLACEHOLDER.repository && code <= PLACEHOLDER.literal;
 }
 
 /**
@@ -163,7 +163,7 @@ function shapeOf(keyNames: string[]): { id: string; keys: string } {
   return { id, keys };
 }
 
-/** A mark that stands for a shared resource. */
+/** A placeholder that stands for a shared resource. */
 export interface TemplateReference {
   kind: SharedKind;
   id: number;
@@ -176,10 +176,14 @@ export function reference(value: Json | undefined): TemplateReference | null {
 }
 
 /** `u583231:5f3a9c01` as a reference. */
-export function referenceOf(mark: string): TemplateReference {
-  const colon = mark.indexOf(":");
-  // `strip` writes the kind as the mark's first character. TypeScript does not know that.
-  return { kind: mark.charAt(0) as SharedKind, id: Number(mark.slice(1, colon)), shape: mark.slice(colon + 1) };
+export function referenceOf(placeholder: string): TemplateReference {
+  const colon = placeholder.indexOf(":");
+  // `strip` writes the kind as the placeholder's first character. TypeScript does not know that.
+  return {
+    kind: placeholder.charAt(0) as SharedKind,
+    id: Number(placeholder.slice(1, colon)),
+    shape: placeholder.slice(colon + 1),
+  };
 }
 
 /** The id of the shared resource that a stripped value stands for; null when it is none. */
@@ -214,12 +218,12 @@ export function withShapesOf(known: Json | undefined, value: Json): Json {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, withShapesOf(known[key], part)]));
 }
 
-// In JSON text a mark is the escape \u000N just after a string's opening quote. An opening quote never follows a
-// backslash, and a quote inside a string always does. So no user's text can be taken for a mark.
+// In JSON text a placeholder is the escape \u000N just after a string's opening quote. An opening quote never follows a
+// backslash, and a quote inside a string always does. So no user's text can be taken for a placeholder.
 const ESCAPE = "\\u000";
 const QUOTE = 34;
 const BACKSLASH = 92;
-/** The length of a mark in JSON text, with the quote before it. */
+/** The length of a placeholder in JSON text, with the quote before it. */
 const MARK_LENGTH = 7;
 
 function isMarkAt(document: string, at: number): boolean {
@@ -227,16 +231,19 @@ function isMarkAt(document: string, at: number): boolean {
 }
 
 /** A piece of a document's text where something was cut out. */
-export type Cut = (typeof MARK)["repository" | "api" | "page" | "body"];
+export type Cut = (typeof PLACEHOLDER)["repository" | "api" | "page" | "body"];
 
 /** A piece of a stored document's text: JSON as it is, what was cut out, or what `found` made of a reference. */
 export type Piece<Found extends object> = string | Cut | Found;
 
 /**
  * Takes a stored document's text apart, to be joined again with what was cut out. Text in, text out: nothing is parsed.
- * `found` gets what stands behind the mark of a reference; see `referenceOf`.
+ * `found` gets what stands behind the placeholder of a reference; see `referenceOf`.
  */
-export function takeApart<Found extends object>(document: string, found: (mark: string) => Found): Piece<Found>[] {
+export function takeApart<Found extends object>(
+  document: string,
+  found: (placeholder: string) => Found,
+): Piece<Found>[] {
   const pieces: Piece<Found>[] = [];
   let from = 0;
   for (let at = document.indexOf(ESCAPE); at >= 0; at = document.indexOf(ESCAPE, Math.max(at + 1, from))) {
@@ -244,23 +251,23 @@ export function takeApart<Found extends object>(document: string, found: (mark: 
     const rest = at - 1 + MARK_LENGTH;
     const code = document.charCodeAt(at + ESCAPE.length) - 48;
     switch (code) {
-      case MARK.repository:
-      case MARK.api:
-      case MARK.page:
+      case PLACEHOLDER.repository:
+      case PLACEHOLDER.api:
+      case PLACEHOLDER.page:
         pieces.push(document.slice(from, at), code);
         from = rest;
         break;
-      case MARK.body:
+      case PLACEHOLDER.body:
         pieces.push(document.slice(from, at - 1), code);
         from = rest + 1;
         break;
-      case MARK.reference: {
+      case PLACEHOLDER.reference: {
         const end = document.indexOf('"', rest);
         pieces.push(document.slice(from, at - 1), found(document.slice(rest, end)));
         from = end + 1;
         break;
       }
-      case MARK.literal:
+      case PLACEHOLDER.literal:
         pieces.push(document.slice(from, at));
         from = rest;
         break;
@@ -274,7 +281,7 @@ export function takeApart<Found extends object>(document: string, found: (mark: 
 
 /** All references in a stored document's text, each once. */
 export function references(document: string): TemplateReference[] {
-  const marks = new Set<string>();
-  takeApart(document, (mark) => marks.add(mark));
-  return [...marks].map(referenceOf);
+  const placeholders = new Set<string>();
+  takeApart(document, (placeholder) => placeholders.add(placeholder));
+  return [...placeholders].map(referenceOf);
 }
