@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { REFUSED_STATUS } from "../../operations/shutdown.ts";
+import { type Backoff, waitAfterMs } from "../../work/backoff.ts";
 
 /** One program of the tree. */
 export interface TreeProgram {
@@ -39,7 +40,7 @@ export const STOP_SHARES = { scheduler: 0.1, worker: 0.6, web: 0.2, simulator: 0
 
 const MAX_ENDINGS = 5;
 const ENDINGS_WITHIN_MS = 60_000;
-const FIRST_RESTART_MS = 200;
+const UNTIL_RESTARTED: Backoff = { firstMs: 200, longestMs: 1_600 };
 
 /**
  * The programs that make up an instance. A program that ends by itself is started again, a little later each time. When
@@ -114,7 +115,9 @@ export class ProcessTree {
     }
     this.#say(`The ${program.name} has ended (${how}): starting it again`);
     try {
-      await delay(FIRST_RESTART_MS * 2 ** (endings.length - 1), undefined, { signal: this.#stopping.signal });
+      await delay(waitAfterMs(endings.length, UNTIL_RESTARTED, Math.random), undefined, {
+        signal: this.#stopping.signal,
+      });
     } catch {
       return; // We are stopping.
     }

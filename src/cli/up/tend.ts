@@ -8,6 +8,7 @@ import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { fetchAndStoreViewer } from "../../sync/following/viewer.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
+import { type Backoff, waitAfterMs } from "../../work/backoff.ts";
 import { readInstance } from "../instance.ts";
 import { counted } from "../output.ts";
 import { followBackfills } from "../repositories/follow-backfills.ts";
@@ -15,8 +16,7 @@ import { enliven } from "./demonstration.ts";
 import { greeting } from "./greeting.ts";
 import { Keeper, type Tending } from "./keeper.ts";
 
-const FIRST_RETRY_MS = 2_000;
-const MAX_RETRY_MS = 60_000;
+const UNTIL_ANSWERED: Backoff = { firstMs: 2_000, longestMs: 60_000 };
 
 /**
  * Sees to what an instance needs beside its processes: a token, selections, webhooks, its file. Then prints the
@@ -83,7 +83,7 @@ async function settleToken(ctx: Context, tending: Tending): Promise<{ token: str
   if (last === undefined || !found || !writesAll(found.kinds)) {
     // Upstream must be asked until it answers: an instance needs an API token to give out. The token belongs to
     // upstream's user, whom only upstream can name.
-    const userId = await askUntilAnswered(tending, () => fetchAndStoreViewer(ctx));
+    const userId = await askUntilAnswered(ctx, tending, () => fetchAndStoreViewer(ctx));
     return { token: await createApiToken(ctx, { userId, canWrite: true }), isAnswered: true };
   }
   const userId = await askOnce(tending, () => fetchAndStoreViewer(ctx));
@@ -106,13 +106,18 @@ async function askOnce<T>({ output }: Pick<Tending, "output">, ask: () => Promis
  * Asks upstream until it answers, and prints a line while it is away. @throws CredentialRejectedError, and any error
  * that is not an outage of upstream
  */
-async function askUntilAnswered<T>({ output, signal }: Tending, ask: () => Promise<T>): Promise<T> {
-  for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(MAX_RETRY_MS, waitMs * 2)) {
+async function askUntilAnswered<T>(
+  ctx: Pick<Context, "random">,
+  { output, signal }: Tending,
+  ask: () => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
     try {
       return await ask();
     } catch (error) {
       if (!isAway(error) || error instanceof CredentialRejectedError) throw error;
-      output.note(`tain: ${wholeReasonOf(error)}; trying again in ${waitMs / 1_000} s`);
+      const waitMs = waitAfterMs(attempt, UNTIL_ANSWERED, ctx.random);
+      output.note(`tain: ${wholeReasonOf(error)}; trying again in ${Math.ceil(waitMs / 1_000)} s`);
       await delay(waitMs, undefined, { signal });
     }
   }
