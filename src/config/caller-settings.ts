@@ -151,7 +151,7 @@ export const CALLER_SETTINGS = {
     read: (text) => (text === "0" ? 0 : size(text)),
     default: "64MB",
     about:
-      "How much memory each web process may use for REST answers that it has given more than once, and as much again for GraphQL (half of that for the texts of single issues). It gives an answer again while nothing in it has changed; 0 is off.",
+      "How much memory each web process may use for REST answers that it has given more than once, and as much again for GraphQL (half of that for the texts of single issues). What is known of the requests for them takes an eighth more, counts and shared rows up to 64 MB, whatever this is. A process gives an answer again while nothing in it has changed; 0 keeps no answers.",
   },
   staleAfterMs: {
     name: "STALE_AFTER",
