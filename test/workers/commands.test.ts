@@ -3,7 +3,7 @@ import { listTargets } from "../../src/events/target.ts";
 import { openRedis } from "../../src/operations/redis.ts";
 import { askCommand } from "../../src/queues/commands.ts";
 import { openCommandsWorker } from "../../workers/commands.ts";
-import { connectTo } from "../support/database.ts";
+import { AWAITED_LOCKS, connectTo } from "../support/database.ts";
 import { until } from "../support/patience.ts";
 import { openWorkerWorld } from "./worker-world.ts";
 
@@ -20,7 +20,7 @@ test("a command that has ended is not begun again, though its worker stops and c
     await holder.query("lock table targets in access exclusive mode");
     await askCommand(ctx, { name: "targets add", args: ["https://ci.example/hook"] });
     await until("the command waits for the table", async () => {
-      const { rows } = await holder.query("select from pg_locks where relation = 'targets'::regclass and not granted");
+      const { rows } = await holder.query(`select from ${AWAITED_LOCKS} where relation = 'targets'::regclass`);
       return rows.length > 0;
     });
     telling.disconnect();
