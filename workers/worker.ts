@@ -48,7 +48,7 @@ export function openWorker<Payload, Name extends string = string>(
     async (job, token, cancelled) => {
       const signal = cancelled ? AbortSignal.any([ctx.stopping, cancelled]) : ctx.stopping;
       underWay += 1;
-      // Never fewer while any is under way, or what ends would not bring the next with it.
+      // It does not fall while jobs are under way: a job that ends fetches the next one only below this number.
       worker.concurrency = Math.min(concurrency, Math.max(worker.concurrency, underWay + FETCHED_AHEAD));
       try {
         await metered(() =>

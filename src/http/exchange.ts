@@ -101,7 +101,7 @@ function text(header: string | readonly string[] | undefined): string {
   return typeof header === "string" ? header : (header ?? []).join(",");
 }
 
-/** Null: its percent-encoding is none of text. */
+/** The text without its percent-encoding. Null: what is encoded is no UTF-8. */
 export function decoded(text: string): string | null {
   if (!text.includes("%")) return text;
   try {

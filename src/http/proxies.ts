@@ -31,7 +31,7 @@ export class AddressList {
 /** The proxies that say who calls. */
 export class TrustedProxies {
   readonly #list: AddressList;
-  /** Whose other end is a proxy: it stays the same, and to look it up for each request takes 0.3 µs. */
+  /** Whether a connection comes from a proxy. That cannot change, and judging it takes 0.3 µs for each request. */
   readonly #known = new WeakMap<Socket, boolean>();
 
   /** @param names as an `AddressList` takes them */

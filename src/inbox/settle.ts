@@ -60,9 +60,7 @@ export async function failDelivery(
   { db, clock }: Pick<Context, "db" | "clock">,
   { deliveryId, reason, attempts }: { deliveryId: string; reason: string; attempts: number },
 ): Promise<void> {
-  // A message that quotes a payload may contain NUL, which Postgres text cannot hold.
-  const words = reason.replaceAll("\0", "").slice(0, 1_000);
-  await db.query(sql`update deliveries set status = 'failed', reason = ${words}, settled_at = ${clock.now()},
+  await db.query(sql`update deliveries set status = 'failed', reason = ${reason.slice(0, 1_000)}, settled_at = ${clock.now()},
       attempts = greatest(attempts, ${attempts})
     where id = ${deliveryId} and status = 'pending'`);
 }

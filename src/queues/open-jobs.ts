@@ -70,7 +70,7 @@ export async function countInBursts(ctx: QueueAccess, state: OpenState): Promise
   });
 }
 
-/** Ids that older versions gave do not say it. Most of their jobs are full. */
+/** How many deliveries a job holds. Ids of older versions do not say so; most of their jobs are full. */
 function deliveriesOf(id: string): number {
   return Number(/^(\d+)-/.exec(id)?.[1] ?? BURST_SIZE);
 }

@@ -59,7 +59,7 @@ export interface Published {
 
 const FILE = new URL("./published.json", import.meta.url);
 
-/** Reads the descriptions that `extract.ts` has written. */
+/** Reads the descriptions that `scripts/generate/published.ts` has written. */
 export function readPublished(): Published {
   return parseStored<Published>(readFileSync(FILE, "utf8"));
 }

@@ -140,7 +140,7 @@ function toldDeleted(shown: readonly DeliveryContent[]): number[] {
 async function followLife(
   ctx: Context,
   tx: Transaction,
-  applied: Readings["applied"],
+  applied: SortedDeliveries["applied"],
   shown: readonly DeliveryContent[],
 ): Promise<void> {
   for (const { transfer } of shown) if (transfer) await storeTransfer(tx, transfer.from, transfer.to);
@@ -184,8 +184,8 @@ async function ownOf(tx: Transaction, shown: readonly DeliveryContent[]): Promis
 /** The mirrored parts of repositories, by their ids. */
 type MirroredParts = ReadonlyMap<number, readonly MirrorPart[]>;
 
-/** How deliveries were read. */
-interface Readings {
+/** Deliveries that were read, by what becomes of them. */
+interface SortedDeliveries {
   applied: { id: string; taken: Taken; shown: DeliveryContent }[];
   ignored: { id: string; ignored: string }[];
   invalid: { id: string; error: InvalidPayloadError }[];
@@ -203,15 +203,15 @@ async function readAll(
   tx: Transaction,
   open: readonly Taken[],
   named: MirroredParts,
-): Promise<Readings> {
-  const readings: Omit<Readings, "parts"> = { applied: [], ignored: [], invalid: [], told: [] };
+): Promise<SortedDeliveries> {
+  const sorted: Omit<SortedDeliveries, "parts"> = { applied: [], ignored: [], invalid: [], told: [] };
   const collect = <One>(id: string, make: () => One): One | undefined => {
     try {
       return make();
     } catch (error) {
       // Any other error is a bug, and ends the batch.
       if (!(error instanceof InvalidPayloadError)) throw error;
-      readings.invalid.push({ id, error });
+      sorted.invalid.push({ id, error });
       return undefined;
     }
   };
@@ -223,16 +223,16 @@ async function readAll(
     const { id } = one.taken;
     const shown = collect(id, () => read(config, one, mirrored));
     if (shown === undefined) continue;
-    if (typeof shown === "string") readings.ignored.push({ id, ignored: shown });
-    else readings.applied.push({ id, taken: one.taken, shown });
+    if (typeof shown === "string") sorted.ignored.push({ id, ignored: shown });
+    else sorted.applied.push({ id, taken: one.taken, shown });
     if (typeof shown !== "string" || isUnfollowed(one)) {
       const repositoryId = one.repository?.id ?? null;
       const tellings = tellingsOf(one.taken.event, one.payload, repositoryId);
-      const named = { ownerId: ownerOf(one.payload), about: aboutOf(one.payload) };
-      readings.told.push({ deliveryId: id, repositoryId, ...named, tellings });
+      const [ownerId, about] = [ownerOf(one.payload), aboutOf(one.payload)];
+      sorted.told.push({ deliveryId: id, repositoryId, ownerId, about, tellings });
     }
   }
-  return { ...readings, parts: mirrored };
+  return { ...sorted, parts: mirrored };
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Stores } from "../../stores.ts";
 import { Conditions, emptyPage, type PageConditions } from "../conditional/conditions.ts";
 import { type KnownValidator, validatorPath } from "../conditional/validators.ts";
 import { APP } from "../credentials/credentials.ts";
-import { tokenMark } from "../credentials/installation-tokens.ts";
+import { tokenDigest } from "../credentials/installation-tokens.ts";
 import { Keyring } from "../credentials/keyring.ts";
 import { Visibility } from "../credentials/visibility.ts";
 import { WRITE_POINTS } from "../quota/limits.ts";
@@ -17,7 +17,7 @@ import { type AskingContext, askByCredentials, bucketOf, writersOf } from "./ask
 import { askOnce } from "./attempts.ts";
 import { CredentialRejectedError } from "./errors.ts";
 import type { Attempt } from "./exchange.ts";
-import { Gate, MOST_OPENED, MOST_UNDER_WAY } from "./gate.ts";
+import { CONCURRENT_PER_PROCESS, Gate, MOST_OPENED } from "./gate.ts";
 import { askGraphql } from "./graphql-asking.ts";
 import { UpstreamMeter } from "./metering.ts";
 import type { Conditional, Opened } from "./opened.ts";
@@ -42,7 +42,7 @@ export interface ClientLimits extends TransportLimits {
 }
 
 const DEFAULT_LIMITS: ClientLimits = {
-  connections: MOST_UNDER_WAY + MOST_OPENED,
+  connections: CONCURRENT_PER_PROCESS + MOST_OPENED,
   connectTimeoutMs: 10_000,
   headersTimeoutMs: 15_000,
   bodyTimeoutMs: 30_000,
@@ -121,7 +121,7 @@ class UpstreamClient implements Upstream {
 
   /** A mark for the token string that a validator is valid for. Null for a credential whose string never changes. */
   #madeFor({ credential, sent }: Attempt): string | null {
-    return this.#ctx.keyring.changes(credential) ? tokenMark(sent.authorization) : null;
+    return this.#ctx.keyring.changes(credential) ? tokenDigest(sent.authorization) : null;
   }
 
   /** The page that now follows a full last page. Null: still none. Undefined: no free request can find out. */

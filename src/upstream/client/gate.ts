@@ -8,9 +8,12 @@ import { PRIORITIES, type Priority } from "./upstream.ts";
 const ADMISSION: Record<Priority, number> = { caller: 20, refresh: 18, "catch-up": 16, audit: 14, backfill: 14 };
 
 /** The most requests under way at once in this process. GitHub docs: 100 for all processes of a user together. */
-export const MOST_UNDER_WAY = ADMISSION.caller;
+export const CONCURRENT_PER_PROCESS = ADMISSION.caller;
 
-/** The most answers that are being forwarded at once. They have left the gate, and need connections of their own. */
+/**
+ * The most answers that are forwarded at once by the mirror's own credential. They have left the gate, and need
+ * connections of their own.
+ */
 export const MOST_OPENED = 6;
 
 /** Bounds the requests under way. Waiting requests enter by class, and within a class in order of arrival. */

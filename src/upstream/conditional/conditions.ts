@@ -4,7 +4,7 @@ import { LRUCache } from "lru-cache";
 import type { Stores } from "../../stores.ts";
 import { Gather } from "../../work/gather.ts";
 import type { Received } from "../client/transport.ts";
-import { tokenMark } from "../credentials/installation-tokens.ts";
+import { tokenDigest } from "../credentials/installation-tokens.ts";
 import { isPredicted, predictEtag, routePattern, variesBy } from "./etag.ts";
 import {
   copyValidator,
@@ -179,7 +179,7 @@ export class Conditions {
 function isFor({ etag, madeFor, variesBy: varies }: KnownValidator, sent: Record<string, string>): boolean {
   if (etag === null || madeFor === null) return true;
   const isOfToken = varies === null || varies.split(" ").includes("authorization");
-  return !isOfToken || madeFor === tokenMark(sent.authorization ?? "");
+  return !isOfToken || madeFor === tokenDigest(sent.authorization ?? "");
 }
 
 interface LastRow {

@@ -153,7 +153,7 @@ export class InstallationTokens {
 /** KEYS: the lock. ARGV: the place that holds it. */
 const UNLOCK = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
 
-/** A mark that differs between the successive token strings of a credential. */
-export function tokenMark(authorization: string): string {
+/** A digest, which tells the successive tokens of a credential apart. */
+export function tokenDigest(authorization: string): string {
   return createHash("sha256").update(authorization).digest("hex").slice(0, 16);
 }

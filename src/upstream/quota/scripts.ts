@@ -1,10 +1,10 @@
 import { hash } from "node:crypto";
 import {
+  CONCURRENT_PER_USER,
   FIRST_BLOCK_MS,
   FULL_WAIT_MS,
   LONGEST_BLOCK_MS,
   LONGEST_LINE_MS,
-  MOST_UNDER_WAY,
   PLACE_MS,
   POINTS_WINDOW_MS,
   PROBE_MS,
@@ -100,7 +100,7 @@ for i = 1, #KEYS / 5 do
       freeAt = now + ${PROBE_WAIT_MS}
     end
     if blockedUntil > now then limitedUntil = math.max(limitedUntil, blockedUntil) end
-    if redis.call('ZCOUNT', KEYS[5 * i - 2], '(' .. text(now), '+inf') >= ${MOST_UNDER_WAY} - math.ceil(${MOST_UNDER_WAY} * floor) then
+    if redis.call('ZCOUNT', KEYS[5 * i - 2], '(' .. text(now), '+inf') >= ${CONCURRENT_PER_USER} - math.ceil(${CONCURRENT_PER_USER} * floor) then
       freeAt = math.max(freeAt, now + ${FULL_WAIT_MS})
     end
     freeAt = math.max(freeAt, limitedUntil, pointsFreeAt(KEYS[5 * i - 1]))

@@ -97,12 +97,12 @@ function writesReview(
     // Only its author sees a pending review, so it changes nothing that others see.
     reads: (answer) =>
       isPending(answer) ? [] : [...pull.map(({ kind }) => readOf(kind, place)), ...reviewComments(place, answer, sent)],
-    says: async ({ answer, at, between, doneBy, readings }, find) => {
+    says: async ({ answer, at, between, doneBy, readBacks }, find) => {
       const shown = [observe("review", answer, at)];
       if (isPending(answer)) return { shown };
       const { submitted_at, user } = objectOf(answer);
       const movedAt = method === "POST" ? textOf(submitted_at) : doneBy;
-      const come = await unknownComments(find, readings);
+      const come = await unknownComments(find, readBacks);
       const implied = await counts(find, pull, "review_comments", { change: come, movedAt, between });
       return { shown, implied: await answered(find, place.number, implied, user) };
     },
@@ -110,8 +110,8 @@ function writesReview(
 }
 
 /** How many comments came with a review that the mirror has not heard of by a webhook already. */
-async function unknownComments(find: Find, readings: Written["readings"]): Promise<number> {
-  const comments = rowsOf(readings.find(({ kind }) => kind === "review_comment")?.body);
+async function unknownComments(find: Find, readBacks: Written["readBacks"]): Promise<number> {
+  const comments = rowsOf(readBacks.find(({ kind }) => kind === "review_comment")?.body);
   const known = await Promise.all(comments.map(({ id }) => find("review_comment", Number(id))));
   return known.filter((stored) => stored === undefined).length;
 }

@@ -46,7 +46,7 @@ export interface Written {
    */
   doneBy: string | null;
   /** The reads that followed the write. */
-  readings: readonly ReadBack[];
+  readBacks: readonly ReadBack[];
 }
 
 export type Find = (kind: Kind, key: number) => Promise<Stored | undefined>;
@@ -121,15 +121,15 @@ export async function settle(
   const doneBy = Number.isNaN(date) ? null : new Date(date).toISOString().replace(".000Z", "Z");
   try {
     const answer: Json = body === "" ? null : JSON.parse(body);
-    const readings = await Promise.all(
+    const readBacks = await Promise.all(
       (write.reads?.(answer) ?? []).map((read) => (read.awaits ? awaitShown(writer, read) : readNow(writer, read))),
     );
     await storeAtLast(ctx, async (tx) => {
       // Two writes under one issue at once would both count from the same number.
       await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${`tain write ${id}`}, 0))`);
       const find: Find = (kind, key) => findOne(tx, id, kind, key);
-      const sayings = await write.says({ answer, at, between: [sentAt, answeredAt], doneBy, readings }, find);
-      const { observed, doubts } = await fold(sayings, readings, at, find);
+      const sayings = await write.says({ answer, at, between: [sentAt, answeredAt], doneBy, readBacks }, find);
+      const { observed, doubts } = await fold(sayings, readBacks, at, find);
       const all = joinObserved([...observed, ...buried(sayings.gone ?? [], answeredAt)]);
       const merged = await mergeObserved(tx, all);
       const ties = merged.filter(({ outcome }) => outcome === "tied");
@@ -182,12 +182,12 @@ async function findOne(tx: Transaction, repositoryId: number, kind: Kind, key: n
 }
 
 /**
- * A reading that shows the implied change also tells its exact time. A reading without the change comes from a lagging
+ * A read that shows the implied change also tells its exact time. A read without the change comes from a lagging
  * replica.
  */
 async function fold(
   { shown = [], implied = [] }: Sayings,
-  readings: ReadBack[],
+  readBacks: ReadBack[],
   at: Sighting,
   find: Find,
 ): Promise<{ observed: Observed[]; doubts: ResourceKey[] }> {
@@ -198,25 +198,25 @@ async function fold(
   for (const one of implied) {
     const key = { kind: one.kind, repositoryId: one.kind === "repository" ? 0 : repositoryId, key: one.key };
     const stored = await find(one.kind, one.key);
-    const reading = readings.find(({ kind, key: number }) => kind === one.kind && number === one.key);
-    const read = reading?.body ? mainOf(reading, observeReading(reading, at)) : {};
+    const readBack = readBacks.find(({ kind, key: number }) => kind === one.kind && number === one.key);
+    const read = readBack?.body ? mainOf(readBack, observeReadBack(readBack, at)) : {};
     const isConfirmed = shows(read, one, stored);
-    if (reading && isConfirmed && isFromAfter(read, one, stored)) confirmed.add(reading);
-    if ((reading && !isConfirmed) || one.isGuess) doubts.push(key);
+    if (readBack && isConfirmed && isFromAfter(read, one, stored)) confirmed.add(readBack);
+    if ((readBack && !isConfirmed) || one.isGuess) doubts.push(key);
     if (!stored || stored.deletedAt !== null) continue;
     const exact = isConfirmed && one.movedAt !== null ? { ...one, movedAt: String(read.updated_at) } : one;
     observed.push({ seen: seenAs(exact, key, stored, at), shapes: new Map() });
   }
-  for (const reading of readings) {
-    // A reading that only an upstream with the write can show counts as seen with the answer. Otherwise an earlier
+  for (const readBack of readBacks) {
+    // A read that only an upstream with the write can show counts as seen with the answer. Otherwise an earlier
     // write in the same second would win.
-    const seenAt = confirmed.has(reading) || reading.showsWrite ? at.seenAt : reading.seenAt;
-    if (reading.body) observed.push(observeReading({ ...reading, seenAt }, at));
+    const seenAt = confirmed.has(readBack) || readBack.showsWrite ? at.seenAt : readBack.seenAt;
+    if (readBack.body) observed.push(observeReadBack({ ...readBack, seenAt }, at));
   }
   return { observed, doubts };
 }
 
-function observeReading({ kind, body, seenAt, isCallers }: ReadBack, at: Sighting): Observed {
+function observeReadBack({ kind, body, seenAt, isCallers }: ReadBack, at: Sighting): Observed {
   const bodies = Array.isArray(body) ? body : [body];
   // A resource that is hidden from a caller's token is not gone.
   const isSingle = !isCallers && (kind === "issue" || kind === "pull_request");
@@ -228,7 +228,7 @@ function mainOf({ kind, key }: ReadBack, { seen }: Observed): Fields {
 }
 
 /**
- * Whether the reading shows the implied fields, and is not older than the stored row. An older reading could show the
+ * Whether the read shows the implied fields, and is not older than the stored row. An older read could show the
  * same fields from before another change.
  */
 function shows(read: Fields, { fields, movedAt }: Implied, stored: Stored | undefined): boolean {
@@ -240,7 +240,7 @@ function shows(read: Fields, { fields, movedAt }: Implied, stored: Stored | unde
 }
 
 /**
- * Whether the reading, which shows the implied fields, shows anything that was not there before the write. A write that
+ * Whether the read, which shows the implied fields, shows anything that was not there before the write. A write that
  * changes nothing is shown by a lagging replica too, beside what an earlier write has changed since.
  */
 function isFromAfter(read: Fields, { fields }: Implied, stored: Stored | undefined): boolean {
