@@ -272,7 +272,7 @@ test("the other side of a pull request moves a row's time, and no key that it do
     fields: { title: `${second}`, updated_at: time(second) },
     stamp: at(second, START + second * 1_000, false),
     deleted: false,
-    extent: "part",
+    extent: "partial",
   });
   const whole: Observation = {
     fields: { title: "1", closed_by: null, updated_at: time(1) },

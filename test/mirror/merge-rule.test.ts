@@ -55,7 +55,7 @@ const sightings = (versions: Version[]) =>
             read: kind === "read" || kind === "partial",
           },
           deleted: false,
-          extent: kind === "partial" || kind === "other side" ? "part" : "whole",
+          extent: kind === "partial" || kind === "other side" ? "partial" : "whole",
         };
       }),
     { maxLength: 12 },

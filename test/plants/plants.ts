@@ -129,7 +129,7 @@ export const plants: readonly Plant[] = [
     property: 2,
     does: "What an observation does not show is taken to be gone.",
     file: "src/mirror/store/merge-rule.ts",
-    replaces: [[`seen.extent === "single" || hasBecomePull(stored, seen);`, `seen.extent !== "part";`]],
+    replaces: [[`seen.extent === "single" || hasBecomePull(stored, seen);`, `seen.extent !== "partial";`]],
     tests: ["test/mirror/merge-rule.test.ts", "test/mirror/merge-rule-cases.test.ts"],
   },
   {

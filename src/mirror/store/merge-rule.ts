@@ -25,9 +25,9 @@ export interface Observation {
   /**
    * - whole: one of upstream's representations of the resource; each leaves some keys out.
    * - single: the fullest representation, the answer to a request for this resource alone. A missing key is gone.
-   * - part: seen through a related resource. Its stamp is that of the whole only if `updated_at` is among its fields.
+   * - partial: seen through a related resource. Its stamp is that of the whole only if `updated_at` is among its fields.
    */
-  extent: "whole" | "single" | "part";
+  extent: "whole" | "single" | "partial";
   /**
    * A read that was made to compare. It wins over everything that was seen longer ago than replicas lag, whatever its
    * `updated_at`. Otherwise a row with a later `updated_at` than upstream ever had would stay wrong.
@@ -114,7 +114,7 @@ export function goneKeys(
   stored: Pick<Stored, "fields">,
   { extent, stamp, fields }: Pick<Observation, "extent" | "stamp" | "fields">,
 ): string[] {
-  if (extent === "part" || !stamp.read) return [];
+  if (extent === "partial" || !stamp.read) return [];
   return SHOWN_IF_ANY.filter((key) => key in stored.fields && !(key in fields));
 }
 
@@ -139,7 +139,7 @@ function isBareTombstone({ deleted, fields }: Observation): boolean {
  * again.
  */
 function isTooLittle({ extent, fields }: Observation): boolean {
-  return extent === "part" && !("title" in fields);
+  return extent === "partial" && !("title" in fields);
 }
 
 function firstSeen(seen: Observation): Stored {
@@ -153,13 +153,16 @@ function firstSeen(seen: Observation): Stored {
 
 /** Whether the observation carries the resource's own `updated_at`. */
 function tellsTime({ extent, fields }: Observation): boolean {
-  return extent !== "part" || "updated_at" in fields;
+  return extent !== "partial" || "updated_at" in fields;
 }
 
 /** A tombstone stands until a read that cannot be a stale replica's shows the resource alive. */
 function foldIntoTombstone(stored: Stored & { deletedAt: number }, seen: Observation): Folded {
   const isAlive =
-    !seen.deleted && seen.extent !== "part" && seen.stamp.read && seen.stamp.seenAt > stored.deletedAt + REPLICA_LAG_MS;
+    !seen.deleted &&
+    seen.extent !== "partial" &&
+    seen.stamp.read &&
+    seen.stamp.seenAt > stored.deletedAt + REPLICA_LAG_MS;
   if (!isAlive) return { outcome: "known" };
   const folded = foldKeys({ ...stored, deletedAt: null }, seen);
   return folded.outcome === "known" ? { outcome: "merged", next: { ...stored, deletedAt: null } } : folded;

@@ -130,10 +130,10 @@ function projections(main: Seen): Seen[] {
   if (main.deleted) return [];
   const common = picked(main.fields, ...COMMON_KEYS, ...(main.stamp.read ? [] : ["updated_at"]));
   if (main.kind === "issue" && isPullRequest(main.fields))
-    return [{ ...main, kind: "pull_request", fields: common, extent: "part" }];
+    return [{ ...main, kind: "pull_request", fields: common, extent: "partial" }];
   if (main.kind !== "pull_request") return [];
   const pull_request = picked(main.fields, "url", "html_url", "diff_url", "patch_url", "merged_at");
-  return [{ ...main, kind: "issue", fields: { ...common, pull_request }, extent: "part" }];
+  return [{ ...main, kind: "issue", fields: { ...common, pull_request }, extent: "partial" }];
 }
 
 /** The fields with these keys, as far as they are present. */

@@ -42,7 +42,7 @@ export async function compareWithStored(
   const drift: Drift[] = [];
   let isEqual = true;
   for (const { kind } of resources) {
-    const ofKind = seen.filter((one) => one.kind === kind && (withParts || one.extent !== "part"));
+    const ofKind = seen.filter((one) => one.kind === kind && (withParts || one.extent !== "partial"));
     if (ofKind.length === 0) continue;
     const stored = await findStored(tx, kind, ofKind);
     for (const one of ofKind) {

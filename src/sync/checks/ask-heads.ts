@@ -64,7 +64,7 @@ async function learn(
       ...statuses.map((fields) => observe("status", { ...fields, url, updated_at: fields.created_at }, at)),
       ...runs.map((fields) => observe("check_run", { ...fields, head_sha: sha }, at)),
       ...suites.map((fields) => observe("check_suite", { ...fields, head_sha: sha }, at)),
-    ].map(({ seen, shapes }): Observed => ({ seen: seen.map((one) => ({ ...one, extent: "part" })), shapes }));
+    ].map(({ seen, shapes }): Observed => ({ seen: seen.map((one) => ({ ...one, extent: "partial" })), shapes }));
     if (observed.length === 0) return;
     await mergeObserved(tx, joinObserved(observed));
     tx.touch([repository.id]);

@@ -179,7 +179,7 @@ function countedAs(pull: ResourceKey, review_comments: number, stored: Stored, s
     seenAt: Math.max(now.getTime(), ...known.map(({ seenAt }) => seenAt + 1)),
     read: true,
   };
-  return { ...pull, fields: { review_comments }, stamp, deleted: false, extent: "part", isOurs: true };
+  return { ...pull, fields: { review_comments }, stamp, deleted: false, extent: "partial", isOurs: true };
 }
 
 function nameOf({ repositoryId, key }: PullKey): string {

@@ -93,7 +93,7 @@ function madeRef({ ref, ref_type: type }: Payload, told: Pick<ToldRef, "before" 
 /** A partial observation, since webhooks leave out keys that every read has. */
 function partOf(kind: "check_run" | "check_suite", value: Payload[string] | undefined, at: Sighting): Observed {
   const observed = observe(kind, value ?? null, at);
-  const seen = observed.seen.map((one) => (one.kind === kind ? { ...one, extent: "part" as const } : one));
+  const seen = observed.seen.map((one) => (one.kind === kind ? { ...one, extent: "partial" as const } : one));
   return { ...observed, seen };
 }
 

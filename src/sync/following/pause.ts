@@ -63,6 +63,6 @@ function seenOf(id: number, at: Date, how: "hidden" | "deleted"): Seen {
     // Stamped like a delivery, so that the next read of the repository is unconditional and decides.
     stamp: { updatedAt: at.getTime(), seenAt: at.getTime(), read: false },
     deleted: how === "deleted",
-    extent: "part",
+    extent: "partial",
   };
 }

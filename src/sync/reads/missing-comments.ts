@@ -16,7 +16,7 @@ export async function fetchAndStoreMissingComments(
   priority: Priority,
 ): Promise<void> {
   const counts = seen.flatMap(({ kind, key, extent, deleted, fields: { comments } }) =>
-    kind === "issue" && extent !== "part" && !deleted && typeof comments === "number"
+    kind === "issue" && extent !== "partial" && !deleted && typeof comments === "number"
       ? [{ repositoryId: repository.id, number: key, comments }]
       : [],
   );

@@ -247,7 +247,7 @@ export function sightingOf(
 }
 
 function keyAndTime({ seen }: Observed, kind: Kind): StoredPage["rows"][number] {
-  const main = seen.find((one) => one.kind === kind && one.extent !== "part");
+  const main = seen.find((one) => one.kind === kind && one.extent !== "partial");
   if (!main) throw new Error(`An observed ${kind} has lost itself`);
   return { key: main.key, updatedAt: main.stamp.updatedAt > 0 ? new Date(main.stamp.updatedAt) : null };
 }

@@ -131,7 +131,7 @@ function observeDetail(detail: Fields, updatedAt: string, at: ReturnType<typeof 
     .map((one): Seen => {
       if (one.kind !== "pull_request") return one;
       const { title: _title, state: _state, created_at: _created, updated_at: _updated, ...fields } = one.fields;
-      return { ...one, fields, extent: "part" };
+      return { ...one, fields, extent: "partial" };
     });
   return { seen: parts, shapes };
 }

@@ -47,7 +47,7 @@ export function observeValues(
   // Labels have no time of their own, and reviews are not ordered by theirs.
   const updatedAt = kind === "label" || kind === "review" ? Number.NaN : Date.parse(String(node.updatedAt));
   const stamp = { updatedAt: Number.isNaN(updatedAt) ? 0 : updatedAt, seenAt: seenAt.getTime(), read: true };
-  const seen = { kind, repositoryId, key, fields, stamp, deleted: false, extent: "part" as const, overrules: true };
+  const seen = { kind, repositoryId, key, fields, stamp, deleted: false, extent: "partial" as const, overrules: true };
   return joinObserved([{ seen: [seen], shapes: new Map() }]);
 }
 

@@ -262,7 +262,7 @@ function isWhole(kind: MarkKind): kind is WholeKind {
  * difference, the read is right.
  */
 function overruling({ seen, shapes }: Observed, { kind, key }: ResourceKey): Observed {
-  const isWanted = (one: Seen) => one.kind === kind && one.key === key && one.extent !== "part";
+  const isWanted = (one: Seen) => one.kind === kind && one.key === key && one.extent !== "partial";
   return { seen: seen.map((one) => (isWanted(one) ? { ...one, overrules: true } : one)), shapes };
 }
 

@@ -60,7 +60,7 @@ export function changeAssignees(place: IssueAddress, method: "POST" | "DELETE", 
 
 async function saysIssue(answer: Json, at: Written["at"], find: Find): Promise<Sayings> {
   const observed = observe("issue", answer, at);
-  const shown = observed.seen.find(({ kind, extent }) => kind === "issue" && extent !== "part");
+  const shown = observed.seen.find(({ kind, extent }) => kind === "issue" && extent !== "partial");
   if (!shown) throw new Error("An observed issue has lost itself");
   const { fields, key } = shown;
   const before = await find("issue", key);

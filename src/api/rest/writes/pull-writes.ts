@@ -38,7 +38,7 @@ export function editPull(place: IssueAddress, body: string): Write {
 
 async function saysPull(answer: Json, at: Written["at"], find: Find): Promise<Sayings> {
   const observed = observe("pull_request", answer, at);
-  const shown = observed.seen.find(({ kind, extent }) => kind === "pull_request" && extent !== "part");
+  const shown = observed.seen.find(({ kind, extent }) => kind === "pull_request" && extent !== "partial");
   const issueSide = observed.seen.find(({ kind }) => kind === "issue");
   if (!shown || !issueSide) throw new Error("An observed pull request has lost itself");
   const before = (await find("issue", shown.key)) ?? (await find("pull_request", shown.key));

@@ -224,7 +224,7 @@ function observeReadBack({ kind, body, seenAt, isCallers }: ReadBack, at: Sighti
 }
 
 function mainOf({ kind, key }: ReadBack, { seen }: Observed): Fields {
-  return seen.find((one) => one.kind === kind && one.key === key && one.extent !== "part")?.fields ?? {};
+  return seen.find((one) => one.kind === kind && one.key === key && one.extent !== "partial")?.fields ?? {};
 }
 
 /**
@@ -257,7 +257,7 @@ function seenAs({ fields, movedAt }: Implied, key: ResourceKey, stored: Stored, 
   const moved = movedAt === null ? 0 : Date.parse(movedAt);
   const stamp = { seenAt: at.seenAt.getTime(), read: true };
   const updatedAt = Math.max(moved, ...known.map((time) => time.updatedAt));
-  const part: Seen = { ...key, deleted: false, fields, extent: "part", stamp: { ...stamp, updatedAt } };
+  const part: Seen = { ...key, deleted: false, fields, extent: "partial", stamp: { ...stamp, updatedAt } };
   if (movedAt === null) return [part];
   const updated_at = movedAt;
   return [{ ...part, fields: { updated_at }, extent: "whole", stamp: { ...stamp, updatedAt: moved } }, part];
