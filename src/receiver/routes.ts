@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { BodyBudget, type HeldBody } from "../http/body.ts";
+import { BodyBudget, type HeldBody } from "../http/body-budget.ts";
 import { HttpError } from "../http/errors.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";

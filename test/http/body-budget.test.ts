@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { BodyBudget, type HeldBody } from "../../src/http/body.ts";
+import { BodyBudget, type HeldBody } from "../../src/http/body-budget.ts";
 import { HttpError } from "../../src/http/errors.ts";
 import { Exchange } from "../../src/http/exchange.ts";
 import { TrustedProxies } from "../../src/http/proxies.ts";

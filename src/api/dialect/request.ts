@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { isContentType } from "../../http/body.ts";
+import { isContentType } from "../../http/content-type.ts";
 import { HttpError } from "../../http/errors.ts";
 import { type Exchange, isRead } from "../../http/exchange.ts";
 

@@ -16,65 +16,16 @@ import type { Sight } from "../../mirror/read/sight.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { Unfolding } from "../../mirror/render/unfolding.ts";
 import type { Reading } from "../../mirror/unchanged/reading.ts";
-import { Kept } from "../../mirror/unchanged/unchanged.ts";
-import { Gather } from "../../work/gather.ts";
+import type { Kept } from "../../mirror/unchanged/unchanged.ts";
 import type { ApiContext } from "../call.ts";
 import { classOf, type User } from "../callers/caller.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
 import { BeyondMirrorError } from "./forward/beyond.ts";
+import { type Count, IssueTexts, type WrittenTexts } from "./kept.ts";
+import { Loader, openLevel } from "./loader.ts";
 import { asActor, type Node, type NodeKind } from "./node.ts";
 import type { Cost } from "./run/cost.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
-
-/** All fields of a level ask before the event loop turns. No level waits for another. */
-const OF_A_LEVEL = { atOnce: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY, patienceMs: null };
-
-/** Gathers the questions of one level's fields and answers them together. */
-function openLevel<Key, Value>(answer: (keys: Key[]) => Promise<readonly Value[]>): Gather<Key, Value> {
-  return new Gather(answer, OF_A_LEVEL);
-}
-
-/**
- * Loads what the fields of one level ask for together, so the number of statements does not grow with the number of
- * rows. A key that is asked for twice is loaded once.
- */
-export class Loader<Key, Value> {
-  readonly #level: Gather<Key, Value>;
-  readonly #known = new Map<string, Promise<Value>>();
-
-  /** @param load answers one value for each key, in the keys' order */
-  constructor(load: (keys: Key[]) => Promise<readonly Value[]>) {
-    this.#level = openLevel(load);
-  }
-
-  load(key: Key): Promise<Value> {
-    const name = JSON.stringify(key);
-    let value = this.#known.get(name);
-    if (!value) {
-      value = this.#level.ask(key);
-      this.#known.set(name, value);
-    }
-    return value;
-  }
-
-  /** Takes a value that is known by other means. */
-  settle(key: Key, value: Value): void {
-    this.#known.set(JSON.stringify(key), Promise.resolve(value));
-  }
-}
-
-/** How many rows a list has, and the sum of what was measured of them. */
-export interface Count {
-  count: number;
-  sum: number;
-}
-
-/**
- * The texts that were written of a list's resources, by each resource's tie in the list: an issue's tie is its number.
- */
-export interface WrittenTexts extends Pick<IssueTexts, "get" | "add"> {
-  isEmpty: boolean;
-}
 
 /** One GraphQL request: its caller, its cost, and all that its fields load, gathered level by level. */
 export class GraphqlCall {
@@ -317,45 +268,4 @@ export class GraphqlCall {
       return keys.map((key) => byKey.get(keyOf(key)) ?? null);
     });
   }
-}
-
-/** How much memory a text takes besides its characters. */
-const OVERHEAD_BYTES = 80;
-/** How much of the room one repository may take: a large one, in the view that everybody asks for, may take most. */
-const LARGEST_PART = 3 / 4;
-
-/** The JSON text of one repository's issues in one view, by their numbers. */
-export class IssueTexts {
-  readonly #texts = new Map<number, string>();
-  #bytes = 0;
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  get(number: number): string | undefined {
-    return this.#texts.get(number);
-  }
-
-  add(number: number, text: string): void {
-    if (this.#texts.has(number)) return;
-    // The text is copied into one string. Otherwise the hundred pieces that it is made of would stay in memory.
-    const flat = Buffer.from(text).toString();
-    this.#texts.set(number, flat);
-    this.#bytes += flat.length + OVERHEAD_BYTES;
-  }
-}
-
-/** @param maxBytes 0: nothing is kept */
-export function openIssueTexts(maxBytes: number): Kept<IssueTexts> {
-  return new Kept({ maxBytes, bytesOf: ({ bytes }) => bytes, largestPart: LARGEST_PART });
-}
-
-/** Enough for 10,000 counts, roughly. */
-const MAX_COUNT_BYTES = 8 * 1024 * 1024;
-const BYTES_PER_COUNT = 50;
-
-/** Sizes of connections that were counted before. */
-export function openCounts(): Kept<Count> {
-  return new Kept({ maxBytes: MAX_COUNT_BYTES, bytesOf: () => BYTES_PER_COUNT });
 }

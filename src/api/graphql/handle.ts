@@ -27,10 +27,11 @@ import { encoded, ownBytes } from "../kept-bytes.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import { forwardedReply } from "../rest/respond.ts";
 import type { StreamPlaces } from "../streams/places.ts";
-import { GraphqlCall, type IssueTexts, openCounts, openIssueTexts } from "./call.ts";
+import { GraphqlCall } from "./call.ts";
 import { forwardWhole } from "./forward/forward.ts";
 import { type Side, sideOf } from "./forward/side.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeOf } from "./forward/unknown.ts";
+import { type IssueTexts, openCounts, openIssueTexts } from "./kept.ts";
 import { Documents, openValidation, parseQuery, type Query } from "./parse.ts";
 import {
   bugIn,

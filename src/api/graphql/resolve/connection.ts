@@ -11,8 +11,9 @@ import {
 } from "../../../mirror/read/pages.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
 import { readCursor, writeCursor } from "../../dialect/cursor.ts";
-import type { Count, GraphqlCall, WrittenTexts } from "../call.ts";
+import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
+import type { Count, WrittenTexts } from "../kept.ts";
 import type { Node, NodeKind } from "../node.ts";
 import { MAX_PAGE } from "../run/cost.ts";
 import { WrittenResource } from "../run/execution.ts";
