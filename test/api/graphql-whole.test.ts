@@ -267,6 +267,51 @@ describe("mutations", () => {
     expect(await world.ctx.db.query(sql`select kind from refresh_marks`)).toEqual([{ kind: "issue" }]);
   });
 
+  test("one that names resources of several kinds, in two repositories, has each of them asked about", async () => {
+    interface Comment {
+      id: number;
+      node_id: string;
+      issue_url: string;
+      html_url: string;
+    }
+    const numberIn = (url: string) => Number(url.split("/").at(-1));
+    const own = await see("");
+    const [inline] = await see("/pulls/comments");
+    const reviewed = numberIn(inline.pull_request_url);
+    const [review] = await see(`/pulls/${reviewed}/reviews`);
+    const [label] = await see("/labels");
+    const [milestone] = await see("/milestones");
+    const comments: Comment[] = await see("/issues/comments?per_page=100");
+    const others = comments.filter(({ issue_url }) => ![number, reviewed].includes(numberIn(issue_url)));
+    const onIssue = others.find(({ html_url }) => html_url.includes("/issues/"));
+    const onPull = others.find(({ html_url }) => html_url.includes("/pull/"));
+    const second = world.repositories.find(({ fullName }) => fullName !== repo);
+    const [pull] = (await world.get(`/repos/${second?.fullName}/pulls`)).body;
+    const ids = [own, inline, review, label, milestone, onIssue, onPull, pull].map(({ node_id }) => node_id);
+    world.upstream.setFaults({ http: [{ match: "^POST", kind: "truncate" }] });
+    await ask(
+      `mutation($ids: [ID!]!) { removeAssigneesFromAssignable(input: {assignableId: "${issueId}", assigneeIds: $ids}) { clientMutationId } }`,
+      { variables: { ids } },
+    );
+    const marks = await world.ctx.db.query<{ mark: string }>(
+      sql`select concat_ws(' ', kind, nullif(repository_id, 0), key) as mark from refresh_marks`,
+    );
+    const commented = [onIssue, onPull].map((one) => numberIn(one?.issue_url ?? ""));
+    expect(marks.map(({ mark }) => mark).toSorted()).toEqual(
+      [
+        `repository ${own.id}`,
+        ...[number, reviewed, ...commented].map((key) => `issue ${own.id} ${key}`),
+        ...[reviewed, commented[1]].map((key) => `pull_request ${own.id} ${key}`),
+        ...[onIssue, onPull].map((one) => `issue_comment ${own.id} ${one?.id}`),
+        `review_comment ${own.id} ${inline.id}`,
+        `review ${own.id} ${review.id}`,
+        `label ${own.id} ${label.id}`,
+        `milestone ${own.id} ${milestone.id}`,
+        ...["issue", "pull_request"].map((kind) => `${kind} ${second?.id} ${pull.number}`),
+      ].toSorted(),
+    );
+  });
+
   test("one that took effect is answered so, though Postgres cannot say afterwards what it touched", async () => {
     const { db } = world.ctx;
     // Once it is recorded, and so before it is sent, nothing of issues can be read.

@@ -9,7 +9,7 @@ import { type IssueAddress, issuePlace, readOf, sides } from "../rest/writes/iss
 import type { Thing, Touched } from "./forwarded-writes.ts";
 
 /** An issue, or both sides of a pull request. */
-export function issueThings(place: IssueAddress): Thing[] {
+export function issueThings(place: Omit<IssueAddress, "fullName">): Thing[] {
   return sides(place).map((key) => ({ ...key, path: readOf(key.kind, place).path }));
 }
 
@@ -109,7 +109,7 @@ async function refsMovedBy(
       return await unknownTags(db, repositoryId, named("tags", given.tag_name));
     case "pulls": {
       const [, number] = /^(\d{1,9})\/(?:merge|update-branch)$/.exec(of) ?? [];
-      return number === undefined ? [] : await refsOfPull(db, repositoryId, Number(number));
+      return number === undefined ? [] : await refsOfPulls(db, [{ repositoryId, number: Number(number) }]);
     }
     default:
       return [];
@@ -133,12 +133,21 @@ async function unknownTags(db: ApiContext["db"], repositoryId: number, tags: Ref
   return known > 0 ? [] : tags;
 }
 
-/** A merge moves the base, and may delete the head. */
-export async function refsOfPull(db: ApiContext["db"], repositoryId: number, number: number): Promise<RefName[]> {
-  const rows = await db.query<{ name: string | null }>(sql`
-    select unnest(array[p.base_ref, case when p.head_repository_id = p.repository_id then p.head_ref end]) as name
-      from pull_requests p where p.repository_id = ${repositoryId} and p.number = ${number}`);
-  return rows.flatMap(({ name }) => (name === null ? [] : [{ kind: "heads" as const, name }]));
+/** The branches of these pull requests. A merge moves the base, and may delete the head. */
+export async function refsOfPulls(
+  db: ApiContext["db"],
+  pulls: readonly { repositoryId: number; number: number }[],
+): Promise<(RefName & { repositoryId: number })[]> {
+  const repositoryIds = pulls.map(({ repositoryId }) => repositoryId);
+  const numbers = pulls.map(({ number }) => number);
+  const rows = await db.query<{ repositoryId: number; name: string | null }>(sql`
+    select p.repository_id::float8 as "repositoryId",
+        unnest(array[p.base_ref, case when p.head_repository_id = p.repository_id then p.head_ref end]) as name
+      from pull_requests p where (p.repository_id, p.number) in (select *
+        from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}))`);
+  return rows.flatMap(({ repositoryId, name }) =>
+    name === null ? [] : [{ repositoryId, kind: "heads" as const, name }],
+  );
 }
 
 /**

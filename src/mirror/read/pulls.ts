@@ -90,3 +90,18 @@ export async function isMirroredPull(db: Database, repositoryId: number, number:
     select from pull_requests p where p.repository_id = ${repositoryId} and p.number = ${number}`);
   return rows.length > 0;
 }
+
+/** Those of the numbers that name mirrored pull requests, as `repositoryId/number`. */
+export async function findPullKeys(
+  db: Database,
+  wanted: readonly { repositoryId: number; number: number }[],
+): Promise<Set<string>> {
+  if (wanted.length === 0) return new Set();
+  const repositoryIds = wanted.map(({ repositoryId }) => repositoryId);
+  const numbers = wanted.map(({ number }) => number);
+  const rows = await db.prepared<{ key: string }>(sql`
+    select p.repository_id || '/' || p.number as key
+      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) x(r, n)
+      join pull_requests p on p.repository_id = x.r and p.number = x.n`);
+  return new Set(rows.map(({ key }) => key));
+}

@@ -3,11 +3,13 @@ import type { OperationDefinitionNode } from "graphql";
 import { type Fields, isObject, type Json } from "../../../json.ts";
 import { findThreadPlaces } from "../../../mirror/read/lists.ts";
 import { findNodePlaces, type RepositoryNodeKind } from "../../../mirror/read/nodes.ts";
+import { findPullKeys } from "../../../mirror/read/pulls.ts";
+import type { ShownRepository } from "../../../mirror/read/shown-repository.ts";
 import type { Sight } from "../../../mirror/read/sight.ts";
+import type { RefName } from "../../../mirror/store/refs.ts";
 import type { ApiContext } from "../../call.ts";
 import type { Thing, Touched } from "../../forward/forwarded-writes.ts";
-import { commentThing, issueThings, refsOfPull, repositoryThing } from "../../forward/touched.ts";
-import { type IssueAddress, issuePlace } from "../../rest/writes/issue-writes.ts";
+import { commentThing, issueThings, refsOfPulls, repositoryThing } from "../../forward/touched.ts";
 import { type DecodedId, decodeId } from "../resolve/node-id.ts";
 
 /** How many ids are looked up at most. */
@@ -23,6 +25,30 @@ const MOVING: ReadonlySet<string> = new Set(["mergePullRequest", "updatePullRequ
 /** A resource that an answer shows, with its number if the answer tells it. */
 interface ShownResource extends DecodedId {
   number: number | null;
+}
+
+interface PullPlace {
+  repositoryId: number;
+  number: number;
+}
+
+/** Where a resource is. */
+interface Place {
+  repositoryId: number;
+  /** The issue or pull request that the resource is or stands under. Null: there is none, or the answer does not tell. */
+  number: number | null;
+  isPull: boolean;
+  /** Null: a review thread, of which only the pull request is read. */
+  resource: DecodedId | null;
+}
+
+/** What is known of a mutation, in all repositories. */
+interface Found {
+  isOfReview: boolean;
+  /** The pull requests whose threads the mutation names. */
+  threads: readonly PullPlace[];
+  places: readonly Place[];
+  refs: readonly (RefName & { repositoryId: number })[];
 }
 
 export interface Touching {
@@ -45,75 +71,37 @@ export function mutationNames({ selectionSet }: OperationDefinitionNode): string
  * out.
  */
 export async function touchedBy(ctx: ApiContext, { sight, ids, names, answer }: Touching): Promise<Touched[]> {
-  const shown = shownIn(answer);
   const asked = ids.flatMap((id) => decodeId(id) ?? []);
-  const all = distinct([...asked, ...shown]).slice(0, MOST_IDS);
-  const things = new Map<number, Thing[]>();
-  const pulls = new Map<number, Set<number>>();
-  const threads = new Map<number, Set<number>>();
-  const put = (repositoryId: number, ...some: Thing[]) =>
-    things.getOrInsertComputed(repositoryId, () => []).push(...some);
-  const putIssue = async (given: Pick<IssueAddress, "id" | "number" | "isPull">) => {
-    const { id, number } = given;
-    const place = await issuePlace(ctx, { id, fullName: "" }, number);
-    if (given.isPull) place.isPull = true;
-    put(id, ...issueThings(place));
-    if (place.isPull) pulls.getOrInsertComputed(place.id, () => new Set()).add(place.number);
-  };
+  const shown = shownIn(answer);
   const isOfReview = names.some((name) => /review/i.test(name));
-  const threadsOf = (id: number, number: number) => threads.getOrInsertComputed(id, () => new Set()).add(number);
-  if (isOfReview)
-    for (const { repositoryId, number } of await findThreadPlaces(ctx.db, ids.slice(0, MOST_IDS), sight)) {
-      put(repositoryId);
-      threadsOf(repositoryId, number);
-      if (!names.every((name) => RESOLVING.has(name))) await putIssue({ id: repositoryId, number, isPull: true });
-    }
-  const unknown: ShownResource[] = [];
-  for (const [type, found] of Map.groupBy(all, (one) => one.type)) {
-    const known = await placesOf(
-      ctx,
-      type,
-      found.map(({ id }) => id),
-      sight,
-    );
-    for (const { id, repositoryId, number } of known) {
-      const isPull = type === "PullRequest" || type.startsWith("PullRequestReview");
-      if (number !== null && type !== "Milestone") await putIssue({ id: repositoryId, number, isPull });
-      const own = thingOf(type, { id, repositoryId, number });
-      if (own) put(repositoryId, own);
-    }
-    const isKnown = new Set(known.map(({ id }) => id));
-    unknown.push(...shown.filter((one) => one.type === type && !isKnown.has(one.id)));
-  }
-  // A new resource stands in the repository that the mutation names.
-  const [home, ...others] = things.keys();
-  if (home !== undefined && others.length === 0)
-    for (const { type, id, number } of unknown) {
-      if (number !== null && (type === "Issue" || type === "PullRequest"))
-        await putIssue({ id: home, number, isPull: type === "PullRequest" });
-      const [pull = null] = pulls.get(home) ?? [];
-      const own = thingOf(type, { id, repositoryId: home, number: pull });
-      if (own) put(home, own);
-    }
-  if (isOfReview)
-    for (const [id, numbers] of pulls)
-      for (const number of numbers) {
-        put(id, ...reviewLists(id, number));
-        threadsOf(id, number);
-      }
-  const touched: Touched[] = [];
-  for (const [id, some] of things) {
-    const repository = await ctx.mirror.repositories.byId(id, sight);
-    if (!repository) continue;
-    const moving = repository.mirrors.includes("refs") && names.some((name) => MOVING.has(name)) ? pulls.get(id) : null;
-    const refs = await Promise.all([...(moving ?? [])].map((number) => refsOfPull(ctx.db, id, number)));
-    const resolved = repository.mirrors.includes("threads") ? [...(threads.get(id) ?? [])] : [];
-    touched.push({ repository, things: distinctThings(some), refs: refs.flat(), threadsOf: resolved });
-  }
-  return touched;
+  const threads = isOfReview ? await findThreadPlaces(ctx.db, ids.slice(0, MOST_IDS), sight) : [];
+  const changed = names.every((name) => RESOLVING.has(name)) ? [] : threads;
+  const known = await findPlaces(ctx, distinct([...asked, ...shown]).slice(0, MOST_IDS), sight);
+  const places = await withPulls(ctx, [
+    ...changed.map((pull) => ({ ...pull, isPull: true, resource: null })),
+    ...known,
+    ...newPlaces(shown, { threads, known }),
+  ]);
+  const refs = names.some((name) => MOVING.has(name)) ? await refsOfPulls(ctx.db, pullsAmong(places)) : [];
+  const repositoryIds = new Set([...threads, ...places].map(({ repositoryId }) => repositoryId));
+  const repositories = await Promise.all([...repositoryIds].map((id) => ctx.mirror.repositories.byId(id, sight)));
+  return repositories.flatMap((repository) =>
+    repository ? [touchedIn(repository, { isOfReview, threads, places, refs })] : [],
+  );
 }
 
-async function placesOf(ctx: ApiContext, type: DecodedId["type"], ids: readonly number[], sight: Sight) {
+/** The places that the mirror knows, with one question per type. */
+async function findPlaces(ctx: ApiContext, resources: readonly DecodedId[], sight: Sight): Promise<Place[]> {
+  const found = [...Map.groupBy(resources, ({ type }) => type)].map(async ([type, some]) => {
+    const ids = some.map(({ id }) => id);
+    const places = await placesOfType(ctx, type, ids, sight);
+    const isPull = type.startsWith("PullRequest");
+    return places.map(({ id, repositoryId, number }) => ({ repositoryId, number, isPull, resource: { type, id } }));
+  });
+  return (await Promise.all(found)).flat();
+}
+
+async function placesOfType(ctx: ApiContext, type: DecodedId["type"], ids: readonly number[], sight: Sight) {
   switch (type) {
     case "User":
     case "Organization":
@@ -128,10 +116,68 @@ async function placesOf(ctx: ApiContext, type: DecodedId["type"], ids: readonly 
   }
 }
 
-/** What an id stands for besides its issue or pull request. Null: nothing more has to be read. */
+/** A new resource stands in the repository that the mutation names. Pure. */
+function newPlaces(
+  shown: readonly ShownResource[],
+  { threads, known }: { threads: readonly PullPlace[]; known: readonly Place[] },
+): Place[] {
+  const [home, ...others] = new Set([...threads, ...known].map(({ repositoryId }) => repositoryId));
+  if (home === undefined || others.length > 0) return [];
+  const isKnown = new Set(known.flatMap(({ resource }) => (resource ? nameOf(resource) : [])));
+  return shown
+    .filter((one) => !isKnown.has(nameOf(one)))
+    .map(({ type, id, number }) => ({
+      repositoryId: home,
+      number: type === "Issue" || type === "PullRequest" ? number : null,
+      isPull: type === "PullRequest",
+      resource: { type, id },
+    }));
+}
+
+/** An issue's or a comment's type does not tell whether its number is a pull request's. The mirror does. */
+async function withPulls({ db }: Pick<ApiContext, "db">, places: readonly Place[]): Promise<Place[]> {
+  const unsure = places.flatMap(({ repositoryId, number, isPull }) =>
+    isPull || number === null ? [] : [{ repositoryId, number }],
+  );
+  const pulls = await findPullKeys(db, unsure);
+  return places.map((place) => ({
+    ...place,
+    isPull: place.isPull || pulls.has(`${place.repositoryId}/${place.number}`),
+  }));
+}
+
+function pullsAmong(places: readonly Place[]): PullPlace[] {
+  return places.flatMap(({ repositoryId, number, isPull }) =>
+    isPull && number !== null ? [{ repositoryId, number }] : [],
+  );
+}
+
+/** What is touched in one repository. Pure. */
+function touchedIn(repository: ShownRepository, { isOfReview, threads, places, refs }: Found): Touched {
+  const { id, mirrors } = repository;
+  const isHere = ({ repositoryId }: { repositoryId: number }) => repositoryId === id;
+  const here = places.filter(isHere);
+  const pulls = new Set(pullsAmong(here).map(({ number }) => number));
+  const [named = null] = pulls;
+  const things = here.flatMap(({ number, isPull, resource }) => {
+    // A new review stands under the pull request that the mutation names.
+    const own = resource && thingOf(resource, { repositoryId: id, number: number ?? named });
+    return [...(number === null ? [] : issueThings({ id, number, isPull })), ...(own ? [own] : [])];
+  });
+  const lists = isOfReview ? [...pulls].flatMap((number) => reviewLists(id, number)) : [];
+  const threadsOf = isOfReview ? new Set([...threads.filter(isHere).map(({ number }) => number), ...pulls]) : [];
+  return {
+    repository,
+    things: distinctThings([...things, ...lists]),
+    refs: mirrors.includes("refs") ? refs.filter(isHere) : [],
+    threadsOf: mirrors.includes("threads") ? [...threadsOf] : [],
+  };
+}
+
+/** What a resource is besides its issue or pull request. Null: nothing more has to be read. */
 function thingOf(
-  type: DecodedId["type"],
-  { id, repositoryId, number }: { id: number; repositoryId: number; number: number | null },
+  { type, id }: DecodedId,
+  { repositoryId, number }: { repositoryId: number; number: number | null },
 ): Thing | null {
   switch (type) {
     case "Repository":
@@ -185,7 +231,11 @@ function numberOf({ number, url, permalink, resourcePath }: Fields): number | nu
 }
 
 function distinct<One extends DecodedId>(all: readonly One[]): One[] {
-  return [...new Map(all.map((one) => [`${one.type} ${one.id}`, one])).values()];
+  return [...new Map(all.map((one) => [nameOf(one), one])).values()];
+}
+
+function nameOf({ type, id }: DecodedId): string {
+  return `${type} ${id}`;
 }
 
 function distinctThings(all: readonly Thing[]): Thing[] {

@@ -247,7 +247,7 @@ function notEarlier(movedAt: string | null, before: Fields | undefined): string 
 }
 
 /** The kinds under which a resource is seen: a pull request is also an issue. */
-export function sides({ id, number, isPull }: IssueAddress): ResourceKey[] {
+export function sides({ id, number, isPull }: Omit<IssueAddress, "fullName">): ResourceKey[] {
   const key = (kind: Kind): ResourceKey => ({ kind, repositoryId: id, key: number });
   return isPull ? [key("issue"), key("pull_request")] : [key("issue")];
 }
