@@ -43,7 +43,8 @@ export function openShutdown({ log, timeoutMs }: { log: Logger; timeoutMs: numbe
     // After an outage, BullMQ and ioredis may wait for ever, while they close, for an answer on a lost connection.
     // `beforeExit` means that nothing else is left to do.
     process.once("beforeExit", () => process.exit(process.exitCode ?? 0));
-    controller.abort(reason);
+    // Work that waits throws this. By its name it has ended, and has not failed.
+    controller.abort(new DOMException(reason, "AbortError"));
   };
   for (const name of ["SIGTERM", "SIGINT"] as const) {
     let firstAt: number | null = null;
