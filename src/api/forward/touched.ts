@@ -1,4 +1,5 @@
 import { sql } from "../../../db/sql.ts";
+import { decoded } from "../../http/exchange.ts";
 import { type Fields, isObject, parseSent, TooManyValuesError } from "../../json.ts";
 import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import { findReleaseOfAsset } from "../../mirror/read/releases.ts";
@@ -34,7 +35,7 @@ export async function touchedAt({ ctx, sight, method, path, body }: Call): Promi
   const named = repositoryIn(path);
   const repository = named && (await ctx.mirror.repositories.at(named, sight));
   if (!repository) return [];
-  const { rest } = named;
+  const rest = decoded(named.rest) ?? named.rest;
   const refs = repository.mirrors.includes("refs")
     ? await refsMovedBy(ctx, { repositoryId: repository.id, method, rest, body })
     : [];
