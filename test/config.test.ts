@@ -142,6 +142,7 @@ describe("a value that cannot be right says what would be", () => {
     ["SHUTDOWN_TIMEOUT", "40d", "longer than an hour"],
     ["WEBHOOK_BODIES_SIZE", "25MB", "no room for one of the largest events"],
     ["DATABASE_URL", "mysql://db.example/tain", "postgres:// or postgresql://"],
+    ["DATABASE_URL", "postgres://u:100%zz@h/d", "not percent-encoded"],
     ["REDIS_URL", "redis.example:6379", "redis-sentinel://"],
     ["UPSTREAM_URL", "api.github.com", "http:// or https://"],
     ["UPSTREAM_URL", "https://github.com", "https://api.github.com"],
@@ -274,6 +275,12 @@ describe("the log", () => {
     act(openLog(parseConfig({ ...least, ...env }), { name: "test" }, { write: (line) => (output += line) }));
     return output;
   };
+
+  test("a secret that looks like an address, or like a broken one, does not get into it either", () => {
+    const written = (secret: string) => logged((log) => log.info(`${secret} was sent`), { OPERATOR_TOKEN: secret });
+    expect(written("operator:token-with-a-colon")).toContain('"[redacted] was sent"');
+    expect(written("operator://u:100%zz-ff@token")).toContain('"operator://u:[redacted]@token was sent"');
+  });
 
   test("no secret gets into it, wherever it stands", () => {
     const quoted = 'a-quoted-se"cr\\et-word';

@@ -1,3 +1,5 @@
+import { percentDecoded } from "./values.ts";
+
 /** `REDIS_URL` in its three forms: one server, Sentinels that know the server, a Cluster. Pure. */
 
 /** Where a server listens. */
@@ -93,19 +95,11 @@ function knownOnly(query: URLSearchParams, known: readonly string[]): void {
 function accessOf(credentials: string | undefined): Pick<Access, "username" | "password"> {
   if (credentials === undefined) return {};
   const at = credentials.indexOf(":");
-  const username = decoded(at < 0 ? credentials : credentials.slice(0, at));
+  const username = percentDecoded(at < 0 ? credentials : credentials.slice(0, at));
   return {
     ...(username === "" ? {} : { username }),
-    ...(at < 0 ? {} : { password: decoded(credentials.slice(at + 1)) }),
+    ...(at < 0 ? {} : { password: percentDecoded(credentials.slice(at + 1)) }),
   };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch (cause) {
-    throw new Error("has a user name or password that is not percent-encoded", { cause });
-  }
 }
 
 function endpointsOf(hosts: string, port: number): Endpoint[] {

@@ -195,8 +195,19 @@ export function urlOf(...protocols: string[]): (text: string) => string {
       throw new Error(
         `is not an address that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
       );
+    percentDecoded(url.username);
+    percentDecoded(url.password);
     return text;
   };
+}
+
+/** A user name or password of an address. */
+export function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (cause) {
+    throw new Error("has a user name or password that is not percent-encoded", { cause });
+  }
 }
 
 /** Addresses, comma separated. */

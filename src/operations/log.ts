@@ -1,3 +1,4 @@
+import querystring from "node:querystring";
 import { styleText } from "node:util";
 import pino from "pino";
 import { type Config, secretValues } from "../config.ts";
@@ -43,9 +44,11 @@ function secretTexts(config: Config): string[] {
   const texts = new Set<string>();
   for (const value of secretValues(config)) {
     if (typeof value !== "string") continue;
-    const url = URL.parse(value);
-    if (!url) texts.add(value);
-    else if (url.password) texts.add(url.password).add(decodeURIComponent(url.password));
+    // A token may look like an address that has no password.
+    const password = value.includes("://") ? URL.parse(value)?.password : undefined;
+    if (password === undefined) texts.add(value);
+    // What is not percent-encoded stays as it is.
+    else if (password) texts.add(password).add(querystring.unescape(password));
   }
   // A line is JSON, in which a quote or a backslash of the secret is escaped.
   const escaped = [...texts].map((text) => JSON.stringify(text).slice(1, -1));
