@@ -228,8 +228,8 @@ async function untilSettled(ctx: Context, problems: Problems): Promise<void> {
 /** What became of the deliveries since then. */
 async function accountFor(ctx: Context, sent: Sent, since: Date, problems: Problems) {
   const rows = await ctx.db.query<{ status: string; deliveries: number; reason: string }>(sql`
-    select status, count(*)::int as deliveries, min(reason) as reason from deliveries where received_at >= ${since}
-      group by status`);
+    select status, count(*)::int as deliveries, min(reason) as reason from deliveries
+      where received_at >= ${since} and not is_made group by status`);
   const counts = Object.fromEntries(rows.map(({ status, deliveries }) => [status, deliveries]));
   const { pending = 0, applied = 0, ignored = 0, failed = 0 } = counts;
   const lost = sent.live + sent.repeated - pending - applied - ignored - failed;

@@ -90,7 +90,8 @@ export async function sendOn(sending: Sending): Promise<Sent> {
 
 async function recentLetters({ ctx }: Sending): Promise<Letter[]> {
   const rows = await ctx.db.query<Letter>(sql`
-    select hook_id, event, payload from deliveries where status = 'applied' order by id desc limit ${CHOSEN}`);
+    select hook_id, event, payload from deliveries
+      where status = 'applied' and not is_made order by id desc limit ${CHOSEN}`);
   return rows;
 }
 
