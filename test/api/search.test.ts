@@ -80,7 +80,10 @@ function condition(choose: ReturnType<typeof chooser>): Condition {
   const login = choose.pick(people);
   const id = truth.userByLogin(login)?.id;
   const date = day(some.createdAt);
-  const words = wordsOf(`${some.title} ${some.thread[0]?.body ?? ""}`).filter((one) => /^[a-z]{3,}$/.test(one));
+  // In capitals, `and` and `not` are operators.
+  const words = wordsOf(`${some.title} ${some.thread[0]?.body ?? ""}`).filter((one) =>
+    /^(?!and$|not$)[a-z]{3,}$/.test(one),
+  );
   const word = words.length > 0 ? choose.pick(words) : "crash";
   const label =
     truth.labels.get(choose.pick(some.labelIds.length > 0 ? some.labelIds : [...truth.labels.keys()]))?.name ?? "bug";
