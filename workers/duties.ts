@@ -1,5 +1,5 @@
-import { isPostgresOutage } from "../db/outage.ts";
 import type { Logger } from "../src/operations/log.ts";
+import { classifyFailure } from "../src/sync/problems/causes.ts";
 
 /**
  * Waits for all duties of a task, even if some fail, so that none runs on after its job has ended.
@@ -13,8 +13,13 @@ export async function allOf(
   const outcomes = await Promise.allSettled(duties);
   const failures: unknown[] = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
   if (failures.length === 0) return;
-  const thrown = failures.find((error) => !isPostgresOutage(error)) ?? failures[0];
+  const thrown = failures.find((error) => !isPostgresAway(error)) ?? failures[0];
   for (const err of failures)
-    if (err !== thrown && !isPostgresOutage(err)) log.error({ task, err }, "A part of a task failed as well");
+    if (err !== thrown && !isPostgresAway(err)) log.error({ task, err }, "A part of a task failed as well");
   throw thrown;
+}
+
+function isPostgresAway(error: unknown): boolean {
+  const failure = classifyFailure(error);
+  return failure.kind === "away" && failure.what === "postgres";
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { UpstreamUnavailableError } from "../../src/upstream/client/errors.ts";
 import { allOf } from "../../workers/duties.ts";
 
 function openLog() {
@@ -31,4 +32,11 @@ test("that Postgres is away is thrown only where nothing else has failed, so tha
   await expect(allOf(log, "prune", [Promise.reject(refused), Promise.reject(second)])).rejects.toBe(second);
   await expect(allOf(log, "prune", [Promise.resolve()])).resolves.toBeUndefined();
   expect(log.said).toEqual([]);
+});
+
+test("an outage of upstream is logged beside another failure, though its cause looks like one of Postgres", async () => {
+  const log = openLog();
+  const away = new UpstreamUnavailableError("no answer", "unreachable", { cause: refused });
+  await expect(allOf(log, "prune", [Promise.reject(second), Promise.reject(away)])).rejects.toBe(second);
+  expect(log.said).toEqual([{ task: "prune", err: away }]);
 });
