@@ -13,7 +13,7 @@ import { suspect } from "../catch-up/sweep-due.ts";
 import { groupsOf } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { isIn, WHOLE } from "../shards.ts";
-import { APP_HOOK, askOrNull, type Hook, NO_HOOK, readMissing, SETTLED_MS } from "./sent.ts";
+import { APP_HOOK, askOrNull, type Hook, LISTED_MS, NO_HOOK, readMissing, SETTLED_MS } from "./sent.ts";
 
 /** A delivery that failed this often will fail again; then upstream's state is read instead. */
 const MAX_ATTEMPTS = 3;
@@ -21,8 +21,6 @@ const MAX_ATTEMPTS = 3;
 const MAX_ASKED = 30;
 
 const LOOK_AGAIN_MS = 6 * 3_600_000;
-/** GitHub docs: deliveries are listed, and can be sent again, for three days. */
-const LISTED_MS = 3 * 24 * 3_600_000;
 
 /**
  * A delivery may be committed this long after its receipt. One that waits longer, in Redis, may be overlooked; the next

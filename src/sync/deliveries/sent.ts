@@ -14,7 +14,7 @@ export const SETTLED_MS = 60_000;
  */
 const OVERLAP_MS = 5 * 60_000;
 /** GitHub docs: deliveries are listed, and can be sent again, for three days. */
-const LISTED_MS = 3 * 24 * 3_600_000;
+export const LISTED_MS = 3 * 24 * 3_600_000;
 /**
  * Beyond this many missing deliveries, only their repositories are kept: catch-ups cost less than so many redeliveries.
  */
