@@ -63,7 +63,7 @@ export async function maintain(ctx: WorkerContext, task: MaintenanceTask, signal
       ]);
     case "select":
       return await allOf(ctx.log, task, [
-        resolveSelections(ctx),
+        resolveSelections(ctx, signal),
         markChecksDue(ctx),
         markListsDue(ctx),
         markReleasesDue(ctx),

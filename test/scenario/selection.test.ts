@@ -32,6 +32,16 @@ test("owner/* mirrors every repository of an owner, and asking again costs nothi
   expect(world.simulator.meter.read().charged).toBe(charged);
 });
 
+test("told to stop, it leaves the selections to the next time", async () => {
+  await using world = await open();
+  await addSelections(world.ctx, [world.first]);
+  const { requests } = world.simulator.meter.read();
+  await resolveSelections(world.ctx, AbortSignal.abort());
+  expect([world.simulator.meter.read().requests, await states(world)]).toEqual([requests, {}]);
+  await resolveSelections(world.ctx);
+  expect(Object.keys(await states(world))).toEqual([world.first]);
+});
+
 test("a name that upstream does not know keeps its problem in words, and the others go on", async () => {
   await using world = await open();
   await addSelections(world.ctx, ["nobody/nothing", world.first]);

@@ -54,7 +54,11 @@ export interface Beginning {
  * reason. Nothing is deleted. If another process does this already, this one waits and then does it again, because it
  * may know of more. An installation that fails delays no other. Answers why some have to wait.
  */
-export async function followInstallations(ctx: Context, beginning: Beginning): Promise<CredentialWait | null> {
+export async function followInstallations(
+  ctx: Context,
+  beginning: Beginning,
+  stopped?: AbortSignal,
+): Promise<CredentialWait | null> {
   const subjectOf = (key: string) => ({ task: "installation", key, repositoryId: null }) as const;
   const follow = async (signal: AbortSignal) => {
     const list = await eachAlone(ctx, ["app"], { subjectOf, signal, work: () => fetchAndStoreInstallations(ctx) });
@@ -70,9 +74,9 @@ export async function followInstallations(ctx: Context, beginning: Beginning): P
     return { waiting: list ?? covered ?? begun };
   };
   for (let looks = 0; looks < MAX_LOOKS; looks++) {
-    const followed = await alone(ctx, "installations", follow);
+    const followed = await alone(ctx, "installations", follow, { signal: stopped });
     if (followed) return followed.waiting;
-    await sleep(LOOK_MS);
+    await sleep(LOOK_MS, undefined, { signal: stopped });
   }
   return null;
 }

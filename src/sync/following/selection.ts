@@ -10,7 +10,7 @@ import { AbsentError, type CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { forgetProblems } from "../problems/problems.ts";
 import { beginMirroring, type Reason } from "./begin.ts";
-import { followInstallations } from "./installations.ts";
+import { type Beginning, followInstallations } from "./installations.ts";
 import { settleParts } from "./parts.ts";
 import { forgetRemovals } from "./state.ts";
 
@@ -45,12 +45,13 @@ interface Selection {
 /**
  * Finds the repositories that the selections name and begins to mirror those that are not yet. A selection that cannot
  * be resolved keeps its problem in words and is left alone for a while; the others go on.
+ * Once the signal aborts, the rest is left to the next time.
  * @throws QuotaSpentError, CredentialRejectedError at the end, when some have to wait
  */
-export async function resolveSelections(ctx: Context): Promise<void> {
+export async function resolveSelections(ctx: Context, signal?: AbortSignal): Promise<void> {
   await addSelections(ctx, ctx.config.repositories);
-  await learnOwners(ctx);
-  const installed = ctx.config.appId === null ? null : await mirrorInstalled(ctx);
+  await learnOwners(ctx, signal);
+  const installed = ctx.config.appId === null ? null : await mirrorInstalled(ctx, signal);
   const selections = await ctx.db.query<Selection>(sql`
     select pattern, account_type as "accountType", resolved_at is not null as "isResolved"
       from selections order by added_at, pattern`);
@@ -64,6 +65,7 @@ export async function resolveSelections(ctx: Context): Promise<void> {
       subjectOf: ({ pattern }) => ({ task: "select", key: pattern, repositoryId: null }),
       // Each account has an installation of its own, if any.
       groupOf: ({ pattern }) => (ctx.config.appId === null ? null : pattern.split("/")[0]),
+      signal,
       work: (selection) => resolve(ctx, selection),
     },
   );
@@ -87,10 +89,11 @@ async function resolve(ctx: Context, selection: Selection): Promise<void> {
  * Asks upstream which user each token belongs to. The tokens of one user share one quota, and see that user's private
  * repositories.
  */
-async function learnOwners(ctx: Context): Promise<void> {
+async function learnOwners(ctx: Context, signal?: AbortSignal): Promise<void> {
   await eachAlone(ctx, await tokensWithoutOwner(ctx), {
     subjectOf: (token) => ({ task: "token", key: token, repositoryId: null }),
     groupOf: (token) => token,
+    signal,
     work: (token) => learnOwner(ctx, token),
   });
 }
@@ -99,18 +102,19 @@ async function learnOwners(ctx: Context): Promise<void> {
  * Mirrors the repositories that the App is installed on: all of them if REPOSITORIES is empty, otherwise those that the
  * selections name. A failure of the App or of an installation does not fail the others. Answers why some have to wait.
  */
-async function mirrorInstalled(ctx: Context): Promise<CredentialWait | null> {
+async function mirrorInstalled(ctx: Context, signal: AbortSignal | undefined): Promise<CredentialWait | null> {
   const rows = await ctx.db.query<{ pattern: string }>(sql`select pattern from selections`);
   const patterns = new Set(rows.map(({ pattern }) => pattern));
   const wantsAll = ctx.config.repositories.length === 0;
-  return await followInstallations(ctx, {
+  const beginning: Beginning = {
     isWanted: (fullName) => {
       const name = fullName.toLowerCase();
       return wantsAll || patterns.has(name) || patterns.has(`${name.split("/")[0]}/*`);
     },
     begin: (representation, seenAt) => beginMirroring(ctx, representation, seenAt, "installed"),
     beginById: (repositoryId, fullName) => mirrorOne(ctx, fullName, `/repositories/${repositoryId}`, "installed"),
-  });
+  };
+  return await followInstallations(ctx, beginning, signal);
 }
 
 /** Whether the App alone decides what is mirrored of the account: it is installed there, and there is no token. */
