@@ -19,7 +19,10 @@ export function readBody(request: IncomingMessage, maxBytes: number, following?:
   return new Promise((resolve, reject) => {
     // Node.js reads and drops what is left unread once we have answered, so the sender gets to see the answer.
     const tooLarge = () => reject(new HttpError(413, "Request body is too large"));
+    const cut = () => reject(new HttpError(400, "The body ended before all of it had arrived"));
     if (request.readableEnded) return resolve(EMPTY);
+    // The sender is gone already, and no event will say so.
+    if (request.destroyed) return cut();
     if (Number(request.headers["content-length"]) > maxBytes) return tooLarge();
 
     const chunks: Buffer[] = [];
@@ -37,7 +40,7 @@ export function readBody(request: IncomingMessage, maxBytes: number, following?:
       });
     const onEnd = () =>
       settle(() => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size)));
-    const onCut = () => settle(() => reject(new HttpError(400, "The body ended before all of it had arrived")));
+    const onCut = () => settle(cut);
     const settle = (outcome: () => void) => {
       request.off("data", onData).off("end", onEnd).off("error", onCut).off("close", onCut);
       following?.signal.removeEventListener("abort", onAbort);
