@@ -80,7 +80,7 @@ describe("a delivery is kept once, whatever arrives", () => {
     const [{ id } = { id: "" }] = await world.inbox();
     await failDelivery(world.ctx, { deliveryId: id, reason: "cannot be read: \0", attempts: 8 });
     expect(await world.inbox()).toMatchObject([
-      { status: "failed", reason: "cannot be read: ", settled_at: expect.any(Date) },
+      { status: "failed", reason: "cannot be read: \ufffd", settled_at: expect.any(Date) },
     ]);
     expect(await world.deliver({ guid })).toMatchObject({ status: 202, body: { status: "accepted" } });
     expect(await world.inbox()).toMatchObject([{ id, status: "pending", reason: null, settled_at: null }]);
