@@ -24,7 +24,9 @@ export function isPostgresDataException(error: unknown): boolean {
 
 /** The same, or a constraint forbids what the statement would store (class 23). */
 export function isPostgresRefusal(error: unknown): boolean {
-  return hasCause(error, ({ code }) => typeof code === "string" && /^2[23]\w{3}$/.test(code));
+  return (
+    isPostgresDataException(error) || hasCause(error, ({ code }) => typeof code === "string" && /^23\w{3}$/.test(code))
+  );
 }
 
 /** Whether the error came from Postgres, or from the attempt to reach it. */

@@ -35,6 +35,7 @@ export async function touchedAt({ ctx, sight, method, path, body }: Call): Promi
   const named = repositoryIn(path);
   const repository = named && (await ctx.mirror.repositories.at(named, sight));
   if (!repository) return [];
+  // Clients that fill in a template encode the slashes of a branch's name.
   const rest = decoded(named.rest) ?? named.rest;
   const refs = repository.mirrors.includes("refs")
     ? await refsMovedBy(ctx, { repositoryId: repository.id, method, rest, body })

@@ -86,9 +86,7 @@ export async function isMirroredIssue(db: Database, repositoryId: number, number
 }
 
 export async function isMirroredPull(db: Database, repositoryId: number, number: number): Promise<boolean> {
-  const rows = await db.prepared(sql`
-    select from pull_requests p where p.repository_id = ${repositoryId} and p.number = ${number}`);
-  return rows.length > 0;
+  return (await findPullKeys(db, [{ repositoryId, number }])).size > 0;
 }
 
 /** Those of the numbers that name mirrored pull requests, as `repositoryId/number`. */

@@ -63,7 +63,7 @@ export function strip(resource: Fields, home: DocumentHome): Stripped {
     return fields;
   };
   const stripValue = (value: Json, key: string, at: Addresses): Json => {
-    if (typeof value === "string") return isAddressKey(key) ? stripAddress(value, at) : escapeMark(value);
+    if (typeof value === "string") return isAddressKey(key) ? stripAddress(value, at) : escapePlaceholder(value);
     if (value === null || typeof value !== "object") return value;
     if (Array.isArray(value)) return value.map((element) => stripValue(element, key, at));
     const { id } = value;
@@ -114,11 +114,11 @@ function stripAddress(text: string, { api, repository, page }: Addresses): strin
     const below = after(text, page);
     if (below !== null) return `\u0003${below}`;
   }
-  return escapeMark(text);
+  return escapePlaceholder(text);
 }
 
-function escapeMark(text: string): string {
-  return isMark(text) ? `\u0006${text}` : text;
+function escapePlaceholder(text: string): string {
+  return isPlaceholder(text) ? `\u0006${text}` : text;
 }
 
 /** The original text of a stripped string that holds no address. */
@@ -133,7 +133,7 @@ function after(text: string, prefix: string): string | null {
   return rest === "" || "/{?#".includes(rest.charAt(0)) ? rest : null;
 }
 
-function isMark(text: string): boolean {
+function isPlaceholder(text: string): boolean {
   const code = text.charCodeAt(0);
   return code >= PLACEHOLDER.repository && code <= PLACEHOLDER.literal;
 }
@@ -176,13 +176,13 @@ export function reference(value: Json | undefined): TemplateReference | null {
 }
 
 /** `u583231:5f3a9c01` as a reference. */
-export function referenceOf(placeholder: string): TemplateReference {
-  const colon = placeholder.indexOf(":");
-  // `strip` writes the kind as the placeholder's first character. TypeScript does not know that.
+export function referenceOf(text: string): TemplateReference {
+  const colon = text.indexOf(":");
+  // `strip` writes the kind as the text's first character. TypeScript does not know that.
   return {
-    kind: placeholder.charAt(0) as SharedKind,
-    id: Number(placeholder.slice(1, colon)),
-    shape: placeholder.slice(colon + 1),
+    kind: text.charAt(0) as SharedKind,
+    id: Number(text.slice(1, colon)),
+    shape: text.slice(colon + 1),
   };
 }
 
@@ -224,9 +224,9 @@ const ESCAPE = "\\u000";
 const QUOTE = 34;
 const BACKSLASH = 92;
 /** The length of a placeholder in JSON text, with the quote before it. */
-const MARK_LENGTH = 7;
+const PLACEHOLDER_LENGTH = 7;
 
-function isMarkAt(document: string, at: number): boolean {
+function isPlaceholderAt(document: string, at: number): boolean {
   return document.charCodeAt(at - 1) === QUOTE && document.charCodeAt(at - 2) !== BACKSLASH;
 }
 
@@ -240,15 +240,12 @@ export type Piece<Found extends object> = string | Cut | Found;
  * Takes a stored document's text apart, to be joined again with what was cut out. Text in, text out: nothing is parsed.
  * `found` gets what stands behind the placeholder of a reference; see `referenceOf`.
  */
-export function takeApart<Found extends object>(
-  document: string,
-  found: (placeholder: string) => Found,
-): Piece<Found>[] {
+export function takeApart<Found extends object>(document: string, found: (text: string) => Found): Piece<Found>[] {
   const pieces: Piece<Found>[] = [];
   let from = 0;
   for (let at = document.indexOf(ESCAPE); at >= 0; at = document.indexOf(ESCAPE, Math.max(at + 1, from))) {
-    if (!isMarkAt(document, at)) continue;
-    const rest = at - 1 + MARK_LENGTH;
+    if (!isPlaceholderAt(document, at)) continue;
+    const rest = at - 1 + PLACEHOLDER_LENGTH;
     const code = document.charCodeAt(at + ESCAPE.length) - 48;
     switch (code) {
       case PLACEHOLDER.repository:
@@ -281,7 +278,7 @@ export function takeApart<Found extends object>(
 
 /** All references in a stored document's text, each once. */
 export function references(document: string): TemplateReference[] {
-  const placeholders = new Set<string>();
-  takeApart(document, (placeholder) => placeholders.add(placeholder));
-  return [...placeholders].map(referenceOf);
+  const texts = new Set<string>();
+  takeApart(document, (text) => texts.add(text));
+  return [...texts].map(referenceOf);
 }
