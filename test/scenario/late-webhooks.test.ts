@@ -113,6 +113,22 @@ test("a milestone's counter that a webhook moved, and a lost one moved back, is 
   expect(await differences()).toEqual([]);
 });
 
+test("whether maintainers may change a pull request, which no webhook tells, is read with whether it can be merged", async () => {
+  const { world, differences } = await openCaughtUp();
+  await using _ = world;
+  const { simulator } = world;
+  const [repository] = simulator.world.repositories.values();
+  if (!repository) throw new Error("The generated repository is not there");
+  const { ownerId: by, defaultBranch: baseRef } = repository;
+  pushBranch(simulator.world, by, repository, "topic");
+  const opened = { repository, headRepository: repository, headRef: "topic", baseRef, title: "three", body: null };
+  const pull = createPull(simulator.world, by, opened);
+  editPull(simulator.world, by, pull, { maintainerCanModify: true });
+  await world.settle();
+  await world.settleMarks();
+  expect((await differences()).filter((line) => line.includes("maintainer"))).toEqual([]);
+});
+
 test("a catch-up that fails over the details of a pull request meets it again, though its list has not changed since", async () => {
   const { world, pass, differences } = await openUntold();
   await using _ = world;

@@ -52,6 +52,7 @@ const MERGEABILITY = {
   canBeRebased: truth,
   state: text,
   potentialMergeCommit: nullable(object({ oid: text })),
+  maintainerCanModify: truth,
 };
 export const readMergeability = object(MERGEABILITY);
 export type Mergeability = Read<typeof readMergeability>;
@@ -60,7 +61,6 @@ export const readPull = object({
   ...MERGEABILITY,
   merged: truth,
   mergedBy: nullable(readActor),
-  maintainerCanModify: truth,
   additions: whole,
   deletions: whole,
   changedFiles: whole,

@@ -10,13 +10,14 @@ import { simpleUser } from "./simple-user.ts";
 
 const ACTOR =
   "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId }";
+/** No webhook tells of another `maintainerCanModify`: `edited` is about title, body and base branch. */
 export const MERGEABILITY_FIELDS =
-  "number updatedAt state mergeable mergeStateStatus canBeRebased potentialMergeCommit { oid }";
+  "number updatedAt state mergeable mergeStateStatus canBeRebased potentialMergeCommit { oid } maintainerCanModify";
 /**
  * Upstream counts one request for the reviews of each pull request, and perhaps one for its commit count. GitHub docs
  * do not say what a connection without bounds costs.
  */
-export const PULL_FIELDS = `${MERGEABILITY_FIELDS} merged maintainerCanModify additions deletions changedFiles
+export const PULL_FIELDS = `${MERGEABILITY_FIELDS} merged additions deletions changedFiles
   commits { totalCount } mergedBy { ${ACTOR} }
   reviews(first: 100) { pageInfo { hasNextPage } nodes {
     id fullDatabaseId authorAssociation body state url submittedAt updatedAt commit { oid } author { ${ACTOR} } } }`;
@@ -72,7 +73,6 @@ function observePull(
       additions: pull.additions,
       deletions: pull.deletions,
       changed_files: pull.changedFiles,
-      maintainer_can_modify: pull.maintainerCanModify,
     },
     pull.updatedAt,
     at,
@@ -108,6 +108,7 @@ export function mergeabilityView({
   canBeRebased,
   mergeStateStatus,
   potentialMergeCommit,
+  maintainerCanModify,
 }: Mergeability): Fields {
   return {
     number,
@@ -116,6 +117,7 @@ export function mergeabilityView({
     mergeable: mergeable === "UNKNOWN" ? null : mergeable === "MERGEABLE",
     rebaseable: mergeable === "UNKNOWN" ? null : canBeRebased,
     mergeable_state: mergeStateStatus.toLowerCase(),
+    maintainer_can_modify: maintainerCanModify,
   };
 }
 
