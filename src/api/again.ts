@@ -7,7 +7,7 @@ import type { ApiContext, RenderedPage } from "./call.ts";
 import { type Caller, type Callers, classOf } from "./callers/caller.ts";
 import type { Bucket, CallerQuota, Recognised, Stranger, TakenQuota } from "./callers/quota.ts";
 import type { Credential } from "./callers/shown-token.ts";
-import { freshnessHeaders, isUnchanged, quotaLines } from "./dialect/reply.ts";
+import { type Changing, changingLines, freshnessHeaders, isUnchanged, renewed } from "./dialect/reply.ts";
 import { type RequestIds, wantsNoCache } from "./dialect/request.ts";
 import { COMPRESSED } from "./kept-bytes.ts";
 import type { ApiMeter, RequestFigures } from "./metering.ts";
@@ -42,8 +42,18 @@ interface RepeatableAnswer {
   /** The figures of a repeated answer, and its counters by status; null: it was not repeated yet. */
   metered: RequestFigures;
   counters: Record<200 | 304, (() => void) | null>;
-  /** What says how fresh it is, for this second. */
-  freshness: { confirmedMs: number | null; missing: string | null; second: number; headers: readonly string[] };
+  /** The latest head, by status; null: it was not repeated yet. */
+  heads: Record<200 | 304, KnownHead | null>;
+}
+
+/** A head of this second. The request's id and the quota change with each answer. */
+interface KnownHead {
+  second: number;
+  confirmedMs: number | null;
+  missing: string | null;
+  isLimited: boolean;
+  /** Names and values in turn. */
+  lines: readonly string[];
 }
 
 /** A remembered request that may be answered, once it is known that its page is unchanged. */
@@ -120,7 +130,7 @@ export class Again {
       bytes,
       metered: { ...metered, source: "kept" },
       counters: { 200: null, 304: null },
-      freshness: { confirmedMs: 0, missing: null, second: 0, headers: [] },
+      heads: { 200: null, 304: null },
     });
   }
 
@@ -181,22 +191,25 @@ export class Again {
     const status = unchanged ? 304 : 200;
     way.counters[status] ??= this.#meter.counter(way.metered, status);
     way.counters[status]();
-    const quota = quotaLines(this.#quota.figuresOf(taken), way.bucket);
-    const id = ["X-GitHub-Request-Id", this.#requestIds.next()];
-    const own = unchanged ? [] : way.bodyHeaders;
-    const head = way.headers.concat(own, this.#freshness(way, home), id, quota);
+    const changing = { requestId: this.#requestIds.next(), figures: this.#quota.figuresOf(taken) };
+    const head = renewed(this.#head(way, status, home, changing), changing);
     return { status, headers: head, body: unchanged ? null : body };
   }
 
-  #freshness(way: RepeatableAnswer, { confirmedAt, missing }: Standing): readonly string[] {
+  /** The head of this second, with some values of those that change. */
+  #head(way: RepeatableAnswer, status: 200 | 304, home: Standing, changing: Changing): readonly string[] {
     const now = this.#ctx.clock.now();
     const second = Math.floor(now.getTime() / 1_000);
-    const confirmedMs = confirmedAt?.getTime() ?? null;
-    const known = way.freshness;
-    if (known.second === second && known.confirmedMs === confirmedMs && known.missing === missing) return known.headers;
-    const headers = freshnessHeaders({ confirmedAt, missing }, { now, staleAfterMs: this.#ctx.config.staleAfterMs });
-    way.freshness = { confirmedMs, missing, second, headers: Object.entries(headers).flat() };
-    return way.freshness.headers;
+    const confirmedMs = home.confirmedAt?.getTime() ?? null;
+    const isLimited = changing.figures !== null;
+    const known = way.heads[status];
+    const isOfNow = known?.second === second && known.isLimited === isLimited;
+    if (isOfNow && known.confirmedMs === confirmedMs && known.missing === home.missing) return known.lines;
+    const fresh = Object.entries(freshnessHeaders(home, { now, staleAfterMs: this.#ctx.config.staleAfterMs })).flat();
+    const lasting = status === 304 ? way.headers : [...way.headers, ...way.bodyHeaders];
+    const lines = [...lasting, ...fresh, ...changingLines(changing, way.bucket)];
+    way.heads[status] = { second, isLimited, confirmedMs, missing: home.missing, lines };
+    return lines;
   }
 
   /**

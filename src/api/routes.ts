@@ -172,7 +172,7 @@ function restRoutes(handle: (exchange: Exchange, matched: () => Match) => Promis
       method: operation.method,
       path: whole,
       takesRest,
-      handle: (exchange, params) => handle(exchange, () => match(exchange, params)),
+      handle: (exchange, at) => handle(exchange, () => match(exchange, at.params)),
     }));
   return REST_OPERATIONS.flatMap((served) => {
     const { path, route } = served;

@@ -11,8 +11,8 @@ export function metricsRoute({ config, metrics }: MetricsContext, otherwise: Rou
   return {
     method: "GET",
     path: "/-/metrics",
-    handle: async (exchange, params) => {
-      if (!isOperator(exchange, config.operatorToken)) return await otherwise(exchange, params);
+    handle: async (exchange, at) => {
+      if (!isOperator(exchange, config.operatorToken)) return await otherwise(exchange, at);
       const headers = { "Content-Type": metrics.contentType, "Cache-Control": "no-store" };
       return { status: 200, headers, body: await metrics.text(), isEncodable: true };
     },

@@ -26,9 +26,9 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
   const status: Route = {
     method: "GET",
     path: "/-/status",
-    handle: async (exchange, params) => {
+    handle: async (exchange, at) => {
       // The status names private repositories, so anybody but the operator gets a 404.
-      if (!isOperator(exchange, ctx.config.operatorToken)) return await otherwise(exchange, params);
+      if (!isOperator(exchange, ctx.config.operatorToken)) return await otherwise(exchange, at);
       return told(200, await loadStatus(ctx, quota, forecast, replicas));
     },
   };

@@ -15,8 +15,7 @@ export class Exchange {
   /** Path and query, as they were sent. */
   readonly target: string;
   readonly path: string;
-  /** What follows the question mark. */
-  readonly search: string;
+  readonly headers: IncomingHttpHeaders;
   /** Where its trace is told; null: it is not. */
   span: TracedSpan | null = null;
   readonly #request: IncomingMessage;
@@ -33,11 +32,12 @@ export class Exchange {
     this.target = url.startsWith("/") ? url : url.replace(ORIGIN, "") || "/";
     const at = this.target.indexOf("?");
     this.path = at < 0 ? this.target : this.target.slice(0, at);
-    this.search = at < 0 ? "" : this.target.slice(at + 1);
+    this.headers = request.headers;
   }
 
-  get headers(): IncomingHttpHeaders {
-    return this.#request.headers;
+  /** What follows the question mark. */
+  get search(): string {
+    return this.target.slice(this.path.length + 1);
   }
 
   /** Fires once the caller has gone away before the whole answer was sent. */

@@ -12,7 +12,13 @@ import { type Reply, rawText, send } from "./reply.ts";
 /** Values of the path, decoded, by the names that the route gives them. */
 export type Params = Readonly<Record<string, string>>;
 
-export type Handler = (exchange: Exchange, params: Params) => Reply | Promise<Reply>;
+export type Handler = (exchange: Exchange, at: Place) => Reply | Promise<Reply>;
+
+/** Where a route was found. */
+interface Place {
+  /** Made when they are asked for: a kept answer needs none. */
+  readonly params: Params;
+}
 
 export interface Route {
   method: string;
@@ -23,6 +29,7 @@ export interface Route {
   handle: Handler;
 }
 
+const NOWHERE: Place = { params: {} };
 /** A request must have arrived whole within this time; 25 MB take it on a slow line. */
 const REQUEST_TIMEOUT_MS = 30_000;
 /**
@@ -154,10 +161,10 @@ export class HttpServer {
   }
 
   #answer(exchange: Exchange, route: RouteMatch | null): Reply | Promise<Reply> {
-    if (route) return route.handle(exchange, route.params);
+    if (route) return route.handle(exchange, route);
     if (decoded(exchange.path) === null)
       throw new HttpError(400, `Bad Request: '${exchange.target}' is not a valid url component`);
-    return this.#parts.otherwise(exchange, {});
+    return this.#parts.otherwise(exchange, NOWHERE);
   }
 
   #adapted(reply: Reply, origin: string | undefined): Reply {
@@ -175,11 +182,34 @@ export class HttpServer {
   }
 }
 
-interface RouteMatch {
+interface DeclaredRoute {
   handle: Handler;
-  params: Params;
+  /** Of its params, in the path's order. */
+  names: readonly string[];
   /** The path that the route was declared with. */
   template: string;
+}
+
+class RouteMatch implements Place {
+  readonly #route: DeclaredRoute;
+  readonly #values: readonly string[];
+
+  constructor(route: DeclaredRoute, values: readonly string[]) {
+    this.#route = route;
+    this.#values = values;
+  }
+
+  get handle(): Handler {
+    return this.#route.handle;
+  }
+
+  get template(): string {
+    return this.#route.template;
+  }
+
+  get params(): Params {
+    return Object.fromEntries(this.#route.names.map((name, at) => [name, this.#values[at] ?? ""]));
+  }
 }
 
 interface RouteNode {
@@ -188,7 +218,7 @@ interface RouteNode {
   /** Of one segment or more. */
   rest: RouteNode | null;
   /** By method. */
-  routes: Map<string, { handle: Handler; names: readonly string[]; template: string }>;
+  routes: Map<string, DeclaredRoute>;
 }
 
 /**
@@ -226,13 +256,13 @@ export class Router {
   find(method: string, path: string): RouteMatch | null {
     let node: RouteNode | null = this.#root;
     /** Where the path might end in more segments than one: the last such place wins. */
-    let wide: { node: RouteNode; values: string[] } | null = null;
+    let wide: { node: RouteNode; values: number; start: number } | null = null;
     const values: string[] = [];
     const isEncoded = path.includes("%");
     for (let start = 1, end = 0; node && end < path.length && path !== "/"; start = end + 1) {
       const slash = path.indexOf("/", start);
       end = slash < 0 ? path.length : slash;
-      if (node.rest) wide = wideAt(node.rest, values, path.slice(start)) ?? wide;
+      if (node.rest && start < path.length) wide = { node: node.rest, values: values.length, start };
       const segment = path.slice(start, end);
       const literal: RouteNode | undefined | false = node.literal.size > 0 && node.literal.get(segment);
       if (literal) {
@@ -243,25 +273,16 @@ export class Router {
       if (value) values.push(value);
       node = value ? node.any : null;
     }
-    return (node && routeIn(node, method, values)) ?? (wide && routeIn(wide.node, method, wide.values));
+    const found = node && routeIn(node, method, values);
+    if (found || !wide) return found;
+    const rest = decoded(path.slice(wide.start));
+    return rest === null ? null : routeIn(wide.node, method, [...values.slice(0, wide.values), rest]);
   }
-}
-
-function wideAt(
-  node: RouteNode,
-  values: readonly string[],
-  rest: string,
-): { node: RouteNode; values: string[] } | null {
-  const value = decoded(rest);
-  return value ? { node, values: [...values, value] } : null;
 }
 
 function routeIn({ routes }: RouteNode, method: string, values: readonly string[]): RouteMatch | null {
   const route = routes.get(method) ?? (method === "HEAD" ? routes.get("GET") : undefined);
-  if (!route) return null;
-  const params: Record<string, string> = {};
-  for (let at = 0; at < values.length; at++) params[route.names[at] ?? ""] = values[at] ?? "";
-  return { handle: route.handle, params, template: route.template };
+  return route ? new RouteMatch(route, values) : null;
 }
 
 function newNode(): RouteNode {

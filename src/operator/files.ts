@@ -45,7 +45,7 @@ export function files(): Route {
   return {
     method: "GET",
     path: "/-/files/:name",
-    handle: ({ headers }, { name = "" }) => {
+    handle: ({ headers }, { params: { name = "" } }) => {
       const file = known.get(name);
       if (!file) return { status: 404, headers: { "Content-Type": "text/plain", ...GUARDS }, body: "Not found\n" };
       return withTag(file.tag, headers["if-none-match"], {

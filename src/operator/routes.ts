@@ -70,7 +70,7 @@ export function operatorPage(ctx: Context, { logins }: Pick<Door, "logins">): Ro
 
 /** Refuses everybody but a signed-in operator. */
 function behind({ ctx, sessions }: Door, handle: SignedHandler): Handler {
-  return async (exchange, params) => {
+  return async (exchange, { params }) => {
     const session = await sessions.find(exchange);
     if (!session) return notSignedIn();
     try {

@@ -74,7 +74,7 @@ export function isLaidOut(agent: string | undefined): boolean {
 }
 
 /** The headers of a caller's quota, names and values in turn. */
-export function quotaLines(figures: QuotaFigures | null, resource: Bucket): string[] {
+function quotaLines(figures: QuotaFigures | null, resource: Bucket): string[] {
   if (!figures) return [];
   return [
     "X-RateLimit-Limit",
@@ -88,6 +88,33 @@ export function quotaLines(figures: QuotaFigures | null, resource: Bucket): stri
     "X-RateLimit-Resource",
     resource,
   ];
+}
+
+/** What differs between two answers to the same question. */
+export interface Changing {
+  requestId: string;
+  figures: QuotaFigures | null;
+}
+
+/** Their headers, names and values in turn. */
+export function changingLines({ requestId, figures }: Changing, resource: Bucket): string[] {
+  return ["X-GitHub-Request-Id", requestId, ...quotaLines(figures, resource)];
+}
+
+/** A head that ends with `changingLines`, with other values in them. Both have figures, or neither has. */
+export function renewed(head: readonly string[], { requestId, figures }: Changing): string[] {
+  const lines = head.slice();
+  const end = lines.length;
+  if (figures === null) {
+    lines[end - 1] = requestId;
+    return lines;
+  }
+  lines[end - 11] = requestId;
+  lines[end - 9] = String(figures.limit);
+  lines[end - 7] = String(figures.remaining);
+  lines[end - 5] = String(figures.reset);
+  lines[end - 3] = String(figures.used);
+  return lines;
 }
 
 /** The headers of a caller's quota, by their names. */

@@ -32,6 +32,9 @@ export function graphqlText(exchange: Exchange): Promise<string> {
 /** Requests share all but the last digits. Drawing each id anew would take longer than the rest of a 304. */
 const SERIES_LENGTH = 0x10000;
 
+/** The digits of each byte. */
+const BYTES = Array.from({ length: 0x100 }, (_, byte) => byte.toString(16).toUpperCase().padStart(2, "0"));
+
 /** Names requests, in the service's form. */
 export class RequestIds {
   #series = "";
@@ -44,8 +47,7 @@ export class RequestIds {
       this.#series = `${drawn.slice(0, 4)}:${drawn.slice(4, 10)}:${drawn.slice(10, 16)}:${drawn.slice(16, 24)}:${drawn.slice(24)}`;
       this.#last = 0;
     }
-    const digits = this.#last.toString(16).toUpperCase();
-    return this.#series + "000".slice(digits.length - 1) + digits;
+    return this.#series + BYTES[this.#last >> 8] + BYTES[this.#last & 0xff];
   }
 }
 
