@@ -11,7 +11,7 @@ import { APPLIED, type AppliedMigration, fitOf, SchemaTooNewError } from "./sche
 import { postgresTooOld } from "./unfit.ts";
 
 /** The key of the advisory lock. Any constant will do that no other lock of the database uses. */
-const LOCK = 7_241_946;
+export const MIGRATION_LOCK = 7_241_946;
 /**
  * `create index concurrently` waits for all earlier statements. A statement that waits for the migration lock would
  * block it for ever. So processes try for the lock, and try again after this time.
@@ -37,13 +37,14 @@ const RECORD = `
  * find the work done. If a newer Tain has migrated the database, and this one may work with that schema, nothing is to
  * be done. At the end, the roles are granted their rights. Returns a sentence for the operator if the roles could not
  * be made, otherwise null.
+ * @param tell says to the operator why nothing happens
  * @throws UnfitStoreError when this Tain must not work with the database, NoPostgresError, TableHeldError
  */
-export async function migrate(databaseUrl: string): Promise<string | null> {
+export async function migrate(databaseUrl: string, tell: (line: string) => void = () => {}): Promise<string | null> {
   const migrations = await Promise.all(MIGRATIONS.map(readMigration));
   const client = await openMigrator(databaseUrl);
   try {
-    await lock(client);
+    await lock(client, tell);
     await prepareServer(client);
     await client.query(RECORD);
     const { rows: applied } = await client.query<AppliedMigration>(APPLIED.compiled().text);
@@ -64,10 +65,12 @@ export async function migrate(databaseUrl: string): Promise<string | null> {
   }
 }
 
-async function lock(client: pg.Client): Promise<void> {
-  for (;;) {
-    const { rows } = await client.query<{ held: boolean }>("select pg_try_advisory_lock($1) as held", [LOCK]);
+/** Waits for as long as another migrates, which may be hours. If that process dies, its lock is gone. */
+async function lock(client: pg.Client, tell: (line: string) => void): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    const { rows } = await client.query<{ held: boolean }>("select pg_try_advisory_lock($1) as held", [MIGRATION_LOCK]);
     if (rows[0]?.held) return;
+    if (attempt === 1) tell("Another process migrates this database. Waiting until it is done.");
     await delay(LOCK_ASKED_MS);
   }
 }
@@ -97,7 +100,7 @@ if (import.meta.main) {
     process.exit(1);
   }
   try {
-    const missing = await migrate(url);
+    const missing = await migrate(url, (line) => console.error(line));
     if (missing !== null) console.error(missing);
   } catch (error) {
     if (isBug(error)) throw error;

@@ -30,7 +30,7 @@ async function runMigrate({ flags, env }: Given, output: Output): Promise<number
     for (const line of planLines(planned)) output.line(line);
     return 0;
   }
-  const missing = await inSentences(migrateDatabase(url));
+  const missing = await inSentences(migrateDatabase(url, (line) => output.note(line)));
   if (missing !== null) output.note(missing);
   output.document({ migrated: planned.map(({ name }) => name) });
   output.line(planned.length === 0 ? "Nothing to do" : `${listOf(planned.map(({ name }) => name))}: done`);

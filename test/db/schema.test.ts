@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
-import { migrate } from "../../db/migrate.ts";
+import { MIGRATION_LOCK, migrate } from "../../db/migrate.ts";
 import { MIGRATIONS, oldestTainOf, readMigration } from "../../db/migrations.ts";
 import * as schema from "../../db/schema/tables.ts";
 import { type AppliedMigration, fitOf, SchemaTooNewError } from "../../db/schema-fit.ts";
@@ -63,6 +63,23 @@ test("many processes may migrate at once", async () => {
     name.endsWith(".sql"),
   );
   expect(rows.map(({ name }) => name)).toEqual(files.sort());
+});
+
+test("who waits for another's migration is told so once, and goes on when it is over", async () => {
+  await using database = await openTestDatabase();
+  const { promise: waits, resolve } = Promise.withResolvers<string>();
+  const told: string[] = [];
+  await withClient(database.url, async (other) => {
+    await other.query(`select pg_advisory_lock(${MIGRATION_LOCK})`);
+    const migrated = migrate(database.url, (sentence) => {
+      told.push(sentence);
+      resolve(sentence);
+    });
+    expect(await waits).toBe("Another process migrates this database. Waiting until it is done.");
+    await other.query(`select pg_advisory_unlock(${MIGRATION_LOCK})`);
+    expect(await migrated).toBeNull();
+  });
+  expect(told).toHaveLength(1);
 });
 
 test("every migration says which Tain may go on beside it: never a newer one than this, never an older one than before", async () => {

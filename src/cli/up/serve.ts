@@ -26,7 +26,8 @@ export interface Serving {
 
 /** Migrates the database, starts the processes and tends the mirror, until the signal aborts. */
 export async function serve({ env: given, demonstrating, tree, output, signal }: Serving): Promise<void> {
-  await inSentences(migrate(given.DATABASE_DIRECT_URL ?? given.DATABASE_URL ?? ""));
+  const url = given.DATABASE_DIRECT_URL ?? given.DATABASE_URL ?? "";
+  await inSentences(migrate(url, (line) => output.note(`tain: ${line}`)));
   const demonstration = await demonstrating;
   const env = demonstration
     ? { ...given, UPSTREAM_URL: demonstration.url, UPSTREAM_TOKEN: demonstration.token }
