@@ -164,10 +164,11 @@ test("a list that upstream does not show, and a quota that is spent, are no dele
   world.simulator.quota.setRemaining(caller, "core", 5_000);
   world.advance(2 * 3_600_000);
   const stopped = new AbortController();
-  stopped.abort();
-  await expect(audit(world.ctx, { repositoryId: repository.id, repair: true, signal: stopped.signal })).rejects.toThrow(
-    InterruptedError,
-  );
+  const why = new Error("The process stops");
+  stopped.abort(why);
+  const interrupted = audit(world.ctx, { repositoryId: repository.id, repair: true, signal: stopped.signal });
+  await expect(interrupted).rejects.toThrow(InterruptedError);
+  await expect(interrupted).rejects.toMatchObject({ cause: why });
   const rest = await auditOnce(world, repository.id, true);
   expect(rest.startedAt).toBe(slice?.startedAt);
   expect(rest.finishedAt).not.toBeNull();

@@ -5,7 +5,10 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { findMirrored } from "./state.ts";
 
-/** A job was asked to stop. Its next run continues at the same page. */
+/**
+ * A job was asked to stop, or another process may do its work by now: `cause` says which. Its next run continues at the
+ * same page.
+ */
 export class InterruptedError extends Error {
   override name = "InterruptedError";
 }
@@ -25,7 +28,10 @@ export async function mayGoOn(
   repository: MirroredRepository,
   { job, signal }: { job: string; signal: AbortSignal },
 ): Promise<void> {
-  if (signal.aborted) throw new InterruptedError(`The ${job} of ${repository.fullName} stops before the next page`);
+  if (signal.aborted)
+    throw new InterruptedError(`The ${job} of ${repository.fullName} stops before the next page`, {
+      cause: signal.reason,
+    });
   await refuseRemoved(ctx, repository);
 }
 
