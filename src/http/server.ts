@@ -12,10 +12,10 @@ import { type Reply, rawText, send } from "./reply.ts";
 /** Values of the path, decoded, by the names that the route gives them. */
 export type Params = Readonly<Record<string, string>>;
 
-export type Handler = (exchange: Exchange, at: Place) => Reply | Promise<Reply>;
+export type Handler = (exchange: Exchange, at: FoundRoute) => Reply | Promise<Reply>;
 
 /** Where a route was found. */
-interface Place {
+interface FoundRoute {
   /** Made when they are asked for: a kept answer needs none. */
   readonly params: Params;
 }
@@ -29,7 +29,7 @@ export interface Route {
   handle: Handler;
 }
 
-const NOWHERE: Place = { params: {} };
+const NOWHERE: FoundRoute = { params: {} };
 /** A request must have arrived whole within this time; 25 MB take it on a slow line. */
 const REQUEST_TIMEOUT_MS = 30_000;
 /**
@@ -190,7 +190,7 @@ interface DeclaredRoute {
   template: string;
 }
 
-class RouteMatch implements Place {
+class RouteMatch implements FoundRoute {
   readonly #route: DeclaredRoute;
   readonly #values: readonly string[];
 
