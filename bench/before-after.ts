@@ -103,7 +103,7 @@ interface Checkout {
 /**
  * Measures the web process of this checkout against that of another, each over a corpus that its own code has filled:
  * asked directly, and as a trusted proxy asks. All four take turns, and each round has four new ones: two processes of
- * one program differ by up to an eighth for as long as they run. Prints a line for each question.
+ * one program differ by up to a fifth for as long as they run. Prints a line for each question.
  */
 export async function compareCheckouts(before: string, only: readonly string[]): Promise<void> {
   await using loader = openLoader();

@@ -14,7 +14,7 @@ export type Params = Readonly<Record<string, string>>;
 
 export type Handler = (exchange: Exchange, at: FoundRoute) => Reply | Promise<Reply>;
 
-/** Where a route was found. */
+/** What the router found for a request. */
 interface FoundRoute {
   /** Made when they are asked for: a kept answer needs none. */
   readonly params: Params;

@@ -101,7 +101,10 @@ export function changingLines({ requestId, figures }: Changing, resource: Bucket
   return ["X-GitHub-Request-Id", requestId, ...quotaLines(figures, resource)];
 }
 
-/** A head that ends with `changingLines`, with other values in them. Both have figures, or neither has. */
+/**
+ * A head that ends with `changingLines`, with other values in them. Both have figures, or neither has. The values are
+ * found by their places from the end.
+ */
 export function renewed(head: readonly string[], { requestId, figures }: Changing): string[] {
   const lines = head.slice();
   const end = lines.length;

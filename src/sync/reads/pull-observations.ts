@@ -40,7 +40,7 @@ export async function observePulls(
   );
 }
 
-/** Observes the mergeability of pull requests, and nothing else. */
+/** Observes what `MERGEABILITY_FIELDS` shows of pull requests, and nothing else. */
 export function observeMergeability(
   ctx: Pick<Context, "config">,
   repository: MirroredRepository,
@@ -100,7 +100,7 @@ function withField({ seen, shapes }: Observed, kind: Seen["kind"], key: string, 
   };
 }
 
-/** Upstream computes mergeability only once it is asked. Until then it is unknown, which REST spells null. */
+/** `MERGEABILITY_FIELDS` in REST's words. Upstream computes mergeability only once it is asked: until then it is null. */
 export function mergeabilityView({
   number,
   state,
