@@ -1,10 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { NotAloneError } from "../../db/alone.ts";
 import { openDatabase } from "../../db/database.ts";
 import { isPostgresOutage } from "../../db/outage.ts";
 import { sql } from "../../db/sql.ts";
 import { InboxUnavailableError, UnstorableDeliveryError } from "../../src/inbox/accept.ts";
 import { InvalidRepresentationError } from "../../src/mirror/store/observation.ts";
 import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
+import { InterruptedError } from "../../src/sync/following/while-mirrored.ts";
 import { classifyFailure } from "../../src/sync/problems/causes.ts";
 import {
   CredentialRejectedError,
@@ -62,6 +64,11 @@ describe("what becomes of a job that threw", () => {
     const error = new InvalidRepresentationError("This issue came without title");
     expect(classifyFailure(error)).toEqual({ kind: "failed", cause: "unavailable" });
     expect(verdictOn(error, { random: Math.random })).toEqual({ kind: "retry" });
+  });
+
+  test("a job that may not be alone any more: it has ended, though its hold was lost over an outage of Postgres", () => {
+    const lost = new NotAloneError("Another process may have begun audit 1", { cause: withCode("ECONNREFUSED") });
+    expect(classifyFailure(new InterruptedError("The audit stops", { cause: lost }))).toEqual({ kind: "ended" });
   });
 
   test("anything else: a failed attempt", () => {

@@ -55,12 +55,13 @@ export function classifyFailure(error: unknown): FailureClass {
     return error.outage === "unreachable"
       ? { kind: "away", what: "upstream" }
       : { kind: "failed", cause: "unavailable" };
+  if (error instanceof InterruptedError || error instanceof RemovedError) return { kind: "ended" };
   if (error instanceof QueueUnavailableError) return { kind: "away", what: "queues" };
   if (error instanceof InboxUnavailableError) return { kind: "away", what: "inbox" };
   if (error instanceof InvalidPayloadError || error instanceof UnstorableDeliveryError) return { kind: "unusable" };
   if (isPostgresOutage(error)) return { kind: "away", what: "postgres" };
   if (isPostgresDataException(error)) return { kind: "failed", cause: "own", isFinal: true };
-  if (error instanceof InterruptedError || error instanceof RemovedError || isAbort(error)) return { kind: "ended" };
+  if (isAbort(error)) return { kind: "ended" };
   return { kind: "failed", cause: "own" };
 }
 
