@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { SettableClock } from "../../src/simulator/clock.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
@@ -190,6 +190,24 @@ test("when Redis loses its memory in the middle, the next headers say what is le
   // Two ask without knowing. The first answer is not known to count the other one, so that may be counted twice.
   expect([9, 10]).toContain(answered);
   expect(simulator.meter.read()).toMatchObject({ charged: 30 + answered, primaryLimited: 0 });
+});
+
+test("a window that is over for Redis is over for a process that was told a later end", async () => {
+  const last = Promise.withResolvers<void>();
+  await using world = await openUpstreamWorld(async (_, response, count) => {
+    if (count === 1) await last.promise;
+    // By the answer that comes last, upstream's clock is a second ahead of ours, and the window ends a second earlier.
+    json(response, 200, {}, { ...quotaHeaders(0), date: at(count === 1 ? 1 : 0).toUTCString() });
+  });
+  const [one, other] = [world.upstream, await world.another()];
+  const held = other.get("/user", caller);
+  await vi.waitFor(() => expect(world.asked).toHaveLength(1));
+  await one.get("/user", caller);
+  last.resolve();
+  await held;
+  await expect(one.get("/user", caller)).rejects.toMatchObject({ resetAt: at(3_599) });
+  world.wait(3_599_000);
+  expect(await one.get("/user", caller)).toMatchObject({ kind: "ok" });
 });
 
 test("points a minute are shared by all processes, and some are left for those above", async () => {

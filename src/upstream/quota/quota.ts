@@ -5,7 +5,7 @@ import { CredentialRejectedError, QuotaSpentError, QuotaUnknownError } from "../
 import type { Priority } from "../client/upstream.ts";
 import { type BucketState, FLOORS, leftOf } from "./bucket.ts";
 import { bucketName, type Limit, least, readQuotaHeaders, readRetryAfter, type UpstreamHeaders } from "./headers.ts";
-import { FIRST_BLOCK_MS, READ_POINTS, type UpstreamApi, WRITE_POINTS } from "./limits.ts";
+import { FIRST_BLOCK_MS, READ_POINTS, SAME_WINDOW_S, type UpstreamApi, WRITE_POINTS } from "./limits.ts";
 import { OwnBudget } from "./own-budget.ts";
 import { type Counted, type Lease, type LeaseRequest, SharedBudget } from "./shared-budget.ts";
 
@@ -137,7 +137,9 @@ export class Quota {
     const { credential, counted, window, sendAt } = lease;
     const granted: GrantedLease = { credential, bucket, cost, id, counted, window };
     const remembered = counted === "probe" ? this.#own.bucket(credential, bucket, now) : null;
-    if (!remembered || leftOf(remembered, floor, share) >= cost) return { granted, sendAt };
+    // The ends that two processes know of one window can be a second apart. Redis has the earliest.
+    const isOver = remembered && remembered.reset <= window + SAME_WINDOW_S;
+    if (!remembered || isOver || leftOf(remembered, floor, share) >= cost) return { granted, sendAt };
     await this.settle(granted, { headers: null, charged: 0 });
     return { retryAt: remembered.resetAt, by: "limit" };
   }

@@ -154,7 +154,7 @@ if field(b[5]) > now then return {best, 'unmetered', 0, sendAt} end
 local asking = field(b[4]) > now and field(b[3]) or 0
 redis.call('HSET', bucket, 'probes', asking + 1, 'probesUntil', text(now + ${PROBE_MS}))
 redis.call('PEXPIRE', bucket, math.max(${HOUR_MS}, redis.call('PTTL', bucket)))
-return {best, 'probe', 0, sendAt}
+return {best, 'probe', field(b[1]), sendAt}
 `);
 
 /**

@@ -31,7 +31,7 @@ export interface LeaseRequest {
 export type Counted = "window" | "probe" | "unmetered";
 
 /**
- * `window`: the `reset` of the charged window, 0 if none was charged. `sendAt`: not before then.
+ * `window`: the `reset` of the charged window, or of the last known one for a probe; 0: none. `sendAt`: not before then.
  * Denied: `retryAt` is the first moment with any prospect. `by` is upstream's own limit, or our pace, which soon
  * passes. `retryAt` 0: every credential is rejected.
  */
