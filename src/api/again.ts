@@ -1,13 +1,14 @@
 import { LRUCache } from "lru-cache";
 import { levelOf } from "../failure.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { HeaderLines } from "../http/header-lines.ts";
 import type { Encoding, Reply } from "../http/reply.ts";
 import { Kept, type Recalled, type Standing, type Standings } from "../mirror/unchanged/unchanged.ts";
 import type { ApiContext, RenderedPage } from "./call.ts";
 import { type Caller, type Callers, classOf } from "./callers/caller.ts";
 import type { Bucket, CallerQuota, Recognised, Stranger, TakenQuota } from "./callers/quota.ts";
 import type { Credential } from "./callers/shown-token.ts";
-import { type Changing, changingLines, freshnessHeaders, isUnchanged, renewed } from "./dialect/reply.ts";
+import { freshnessHeaders, isUnchanged, quotaHeaders } from "./dialect/reply.ts";
 import { type RequestIds, wantsNoCache } from "./dialect/request.ts";
 import { COMPRESSED } from "./kept-bytes.ts";
 import type { ApiMeter, RequestFigures } from "./metering.ts";
@@ -35,9 +36,8 @@ interface RepeatableAnswer {
   bucket: Bucket;
   encoding: Encoding | null;
   validators: Record<string, string>;
-  /** Names and values in turn. */
-  headers: readonly string[];
-  bodyHeaders: readonly string[];
+  headers: HeaderLines;
+  bodyHeaders: HeaderLines;
   bytes: number;
   /** The figures of a repeated answer, and its counters by status; null: it was not repeated yet. */
   metered: RequestFigures;
@@ -51,9 +51,7 @@ interface KnownHead {
   second: number;
   confirmedMs: number | null;
   missing: string | null;
-  isLimited: boolean;
-  /** Names and values in turn. */
-  lines: readonly string[];
+  lines: HeaderLines;
 }
 
 /** A remembered request that may be answered, once it is known that its page is unchanged. */
@@ -109,13 +107,7 @@ export class Again {
     const credential = authorization === undefined ? null : this.#callers.credentialOf(authorization);
     if (authorization !== undefined && credential === null) return;
     const { ETag, "Last-Modified": lastModified } = headers;
-    const lasting: string[] = [];
-    let bytes = 0;
-    for (const name in headers) {
-      const value = headers[name] ?? "";
-      lasting.push(name, value);
-      bytes += (name.length + value.length) * 2;
-    }
+    const lasting = HeaderLines.of(headers);
     this.#ways?.set(signature, {
       credential,
       callerClass: classOf(caller),
@@ -126,8 +118,8 @@ export class Again {
       encoding,
       validators: { ...(ETag && { ETag }), ...(lastModified && { "Last-Modified": lastModified }) },
       headers: lasting,
-      bodyHeaders: Object.entries(bodyHeaders).flat(),
-      bytes,
+      bodyHeaders: HeaderLines.of(bodyHeaders),
+      bytes: lasting.text.length,
       metered: { ...metered, source: "kept" },
       counters: { 200: null, 304: null },
       heads: { 200: null, 304: null },
@@ -191,24 +183,25 @@ export class Again {
     const status = unchanged ? 304 : 200;
     way.counters[status] ??= this.#meter.counter(way.metered, status);
     way.counters[status]();
-    const changing = { requestId: this.#requestIds.next(), figures: this.#quota.figuresOf(taken) };
-    const head = renewed(this.#head(way, status, home, changing), changing);
-    return { status, headers: head, body: unchanged ? null : body };
+    const changing = HeaderLines.of({
+      "X-GitHub-Request-Id": this.#requestIds.next(),
+      ...quotaHeaders(this.#quota.figuresOf(taken), way.bucket),
+    });
+    return { status, headers: this.#head(way, status, home).and(changing), body: unchanged ? null : body };
   }
 
-  /** The head of this second, with some values of those that change. */
-  #head(way: RepeatableAnswer, status: 200 | 304, home: Standing, changing: Changing): readonly string[] {
+  /** The head of this second, without the headers that change with each answer. */
+  #head(way: RepeatableAnswer, status: 200 | 304, home: Standing): HeaderLines {
     const now = this.#ctx.clock.now();
     const second = Math.floor(now.getTime() / 1_000);
     const confirmedMs = home.confirmedAt?.getTime() ?? null;
-    const isLimited = changing.figures !== null;
     const known = way.heads[status];
-    const isOfNow = known?.second === second && known.isLimited === isLimited;
-    if (isOfNow && known.confirmedMs === confirmedMs && known.missing === home.missing) return known.lines;
-    const fresh = Object.entries(freshnessHeaders(home, { now, staleAfterMs: this.#ctx.config.staleAfterMs })).flat();
-    const lasting = status === 304 ? way.headers : [...way.headers, ...way.bodyHeaders];
-    const lines = [...lasting, ...fresh, ...changingLines(changing, way.bucket)];
-    way.heads[status] = { second, isLimited, confirmedMs, missing: home.missing, lines };
+    const isOfNow = known?.second === second && known.confirmedMs === confirmedMs && known.missing === home.missing;
+    if (isOfNow) return known.lines;
+    const fresh = HeaderLines.of(freshnessHeaders(home, { now, staleAfterMs: this.#ctx.config.staleAfterMs }));
+    const lasting = status === 304 ? way.headers : way.headers.and(way.bodyHeaders);
+    const lines = lasting.and(fresh);
+    way.heads[status] = { second, confirmedMs, missing: home.missing, lines };
     return lines;
   }
 

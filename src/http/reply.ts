@@ -1,10 +1,12 @@
 import type { ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
+import type { DirectResponse } from "./direct-response.ts";
 import type { Exchange } from "./exchange.ts";
+import { HeaderLines } from "./header-lines.ts";
 
-/** By their names, or as names and values in turn, which take less time to send. `send` adds to the reply's own. */
-export type ReplyHeaders = Readonly<Record<string, string>> | string[];
+/** By their names, or as lines, where they were sent before. */
+export type ReplyHeaders = Parameters<typeof HeaderLines.of>[0] | HeaderLines;
 
 /** What a request is answered with. */
 export interface Reply {
@@ -30,10 +32,6 @@ export interface Outlet {
   drop(): void;
 }
 
-export function isFlat(headers: ReplyHeaders): headers is string[] {
-  return Array.isArray(headers);
-}
-
 export function json(status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): Reply {
   return {
     status,
@@ -46,45 +44,52 @@ export function json(status: number, value: unknown, headers: Readonly<Record<st
  * Writes a reply to the socket; a promise, where that takes time.
  * @param how.isLast the connection is closed behind it
  * @param how.unreadMs how long the caller may leave a part of it unread; a stream has its own bound
+ * @throws TypeError for a header that HTTP does not allow
  */
 export function send(
   exchange: Exchange,
-  response: ServerResponse,
+  response: DirectResponse,
   reply: Reply,
   { isLast, unreadMs }: { isLast: boolean; unreadMs: number },
 ): Promise<void> | undefined {
   const { status, body } = reply;
-  const head = flat(reply.headers);
-  if (isLast) head.push("Connection", "close");
+  const headers = linesOf(reply.headers);
   if (reply.stream) {
-    response.writeHead(status, head);
+    begin(response, status, headers, isLast);
     return stream(response, reply.stream, unreadMs);
   }
-  if (body === null) {
-    if (exchange.method !== "HEAD" && status !== 204 && status !== 304) head.push("Content-Length", "0");
-    response.writeHead(status, head);
-    end(response, null, unreadMs);
-    return undefined;
-  }
-  const encoding = encodingFor(exchange, reply);
-  if (exchange.method === "HEAD") {
-    // How long the body is once it is compressed is not known.
-    if (encoding === null) head.push("Content-Length", String(Buffer.byteLength(body)));
-    response.writeHead(status, head);
-    end(response, null, unreadMs);
-    return undefined;
-  }
-  const whole = (bytes: string | Buffer) => {
-    head.push("Content-Length", String(Buffer.byteLength(bytes)));
-    response.writeHead(status, head);
-    if (bytes.length > WRITTEN_AT_ONCE)
-      return write(response, typeof bytes === "string" ? Buffer.from(bytes) : bytes, unreadMs);
+  const whole = (bytes: string | Buffer | null, lines: HeaderLines): Promise<void> | undefined => {
+    const isLong = bytes !== null && bytes.length > WRITTEN_AT_ONCE;
+    if (!isLast && !isLong && response.sendAtOnce(status, lines, bytes)) {
+      boundUnread(response, unreadMs);
+      return undefined;
+    }
+    begin(response, status, lines, isLast);
+    if (isLong) return write(response, typeof bytes === "string" ? Buffer.from(bytes) : bytes, unreadMs);
     end(response, bytes, unreadMs);
     return undefined;
   };
-  if (encoding === null) return whole(body);
-  head.push("Content-Encoding", encoding);
-  return compressed(body, encoding, "once").then(whole);
+  const isHead = exchange.method === "HEAD";
+  if (body === null) {
+    const isPlain = isHead || status === 204 || status === 304;
+    return whole(null, isPlain ? headers : headers.and(lengthOf("")));
+  }
+  const encoding = encodingFor(exchange, reply);
+  // How long the body is once it is compressed is not known.
+  if (isHead) return whole(null, encoding === null ? headers.and(lengthOf(body)) : headers);
+  if (encoding === null) return whole(body, headers.and(lengthOf(body)));
+  const encoded = headers.and(HeaderLines.of({ "Content-Encoding": encoding }));
+  return compressed(body, encoding, "once").then((bytes) => whole(bytes, encoded.and(lengthOf(bytes))));
+}
+
+function lengthOf(body: string | Buffer): HeaderLines {
+  return HeaderLines.of({ "Content-Length": String(Buffer.byteLength(body)) });
+}
+
+/** Sends the head of an answer that does not go at once. */
+function begin(response: ServerResponse, status: number, headers: HeaderLines, isLast: boolean): void {
+  const all = isLast ? headers.and(HeaderLines.of({ Connection: "close" })) : headers;
+  response.writeHead(status, all.pairs.flat());
 }
 
 /** Goes to the socket at once. More would hold the event loop for as long as the reader takes it. */
@@ -100,18 +105,22 @@ async function write(response: ServerResponse, bytes: Buffer, unreadMs: number):
   end(response, bytes.subarray(at), unreadMs);
 }
 
-/** Writes the last of an answer. Node.js drops a connection on which nothing moves for that long while a part is unread. */
+/** Writes the last of an answer. */
 function end(response: ServerResponse, bytes: string | Buffer | null, unreadMs: number): void {
   response.end(bytes);
+  boundUnread(response, unreadMs);
+}
+
+/** Node.js drops a connection on which nothing moves for that long while a part of an answer is unread. */
+function boundUnread(response: ServerResponse, unreadMs: number): void {
   // Most are with the kernel at once, and need no timer.
   if (response.writableLength > 0) response.setTimeout(unreadMs);
 }
 
 /** A reply to a request that was never whole, as it goes over the wire. The connection is closed behind it. */
 export function rawText(reason: string, { status, headers, body }: Reply): string {
-  const head = [...flat(headers), "Content-Length", String(Buffer.byteLength(body ?? "")), "Connection", "close"];
-  const lines = Array.from({ length: head.length / 2 }, (_, at) => `${head[at * 2]}: ${head[at * 2 + 1]}\r\n`);
-  return `HTTP/1.1 ${status} ${reason}\r\n${lines.join("")}\r\n${body ?? ""}`;
+  const last = { "Content-Length": String(Buffer.byteLength(body ?? "")), Connection: "close" };
+  return `HTTP/1.1 ${status} ${reason}\r\n${linesOf(headers).and(HeaderLines.of(last)).text}\r\n${body ?? ""}`;
 }
 
 /** The encoding in which this body travels; null: as it is. */
@@ -119,12 +128,8 @@ function encodingFor({ headers }: Exchange, { body, isEncodable }: Reply): Encod
   return isEncodable && body !== null ? encodingOf(body, headers["accept-encoding"]) : null;
 }
 
-/** Names and values in turn, as a list that can grow. */
-function flat(headers: ReplyHeaders): string[] {
-  if (isFlat(headers)) return headers;
-  const lines: string[] = [];
-  for (const name in headers) lines.push(name, headers[name] ?? "");
-  return lines;
+export function linesOf(headers: ReplyHeaders): HeaderLines {
+  return headers instanceof HeaderLines ? headers : HeaderLines.of(headers);
 }
 
 async function stream(

@@ -1,9 +1,10 @@
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import { createServer, type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Logger } from "../operations/log.ts";
 import { type Tracing, UNTRACED } from "../operations/tracing.ts";
+import { DirectResponse, KEEP_ALIVE_TIMEOUT_MS } from "./direct-response.ts";
 import { HttpError, parserError } from "./errors.ts";
 import { decoded, Exchange } from "./exchange.ts";
 import { TrustedProxies } from "./proxies.ts";
@@ -32,11 +33,6 @@ export interface Route {
 const NOWHERE: FoundRoute = { params: {} };
 /** A request must have arrived whole within this time; 25 MB take it on a slow line. */
 const REQUEST_TIMEOUT_MS = 30_000;
-/**
- * How long a connection may stay without a request. Most load balancers give one up after 60 s, and should be the
- * first.
- */
-const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 /** A part of an answer that is not read is held in memory. A MiB takes as long over a line of 140 kbit/s. */
 const UNREAD_MS = 60_000;
 /** While the server stops, an answer that was begun before may leave its connection open. */
@@ -106,7 +102,8 @@ export class HttpServer {
 
   async #open(at: { host: string; port: number } | { path: string }): Promise<Server> {
     const times = { requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS };
-    const server = createServer({ ...times, optimizeEmptyRequests: true }, (request, response) => {
+    const options = { ...times, optimizeEmptyRequests: true, ServerResponse: DirectResponse };
+    const server = createServer(options, (request, response) => {
       void this.#serve(request, response);
     });
     server.on("clientError", (error, socket) => this.#refuse(error, socket));
@@ -117,7 +114,7 @@ export class HttpServer {
     return server;
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #serve(request: IncomingMessage, response: DirectResponse): Promise<void> {
     const exchange = new Exchange(request, response, this.#proxies);
     try {
       let reply: Reply;

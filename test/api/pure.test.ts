@@ -3,7 +3,6 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readCursor, writeCursor } from "../../src/api/dialect/cursor.ts";
 import { cursorLink, numberedLink } from "../../src/api/dialect/query.ts";
-import { changingLines, renewed } from "../../src/api/dialect/reply.ts";
 import { decodeId } from "../../src/api/graphql/resolve/node-id.ts";
 import { ownBytes } from "../../src/api/kept-bytes.ts";
 import { compressed } from "../../src/http/reply.ts";
@@ -115,16 +114,4 @@ describe("bytes that are kept", () => {
     const whole = Buffer.allocUnsafeSlow(10);
     expect(ownBytes(whole)).toBe(whole);
   });
-});
-
-test.each([
-  ["with a limit", { limit: 5_000, used: 4_999, remaining: 1, reset: 1_795_798_864 }],
-  ["without a limit", null],
-])("a head that is used again, %s, differs in the request's id and the quota alone", (_name, figures) => {
-  const fuller = figures && { limit: 60, used: 0, remaining: 60, reset: 1_795_802_464 };
-  const head = ["Vary", "Accept", ...changingLines({ requestId: "1", figures }, "core")];
-  const first = [...head];
-  const next = { requestId: "2", figures: fuller };
-  expect(renewed(head, next)).toEqual(["Vary", "Accept", ...changingLines(next, "core")]);
-  expect(head).toEqual(first);
 });

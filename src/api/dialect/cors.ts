@@ -1,5 +1,5 @@
 import type { Config } from "../../config.ts";
-import { isFlat, type Reply } from "../../http/reply.ts";
+import { linesOf, type Reply } from "../../http/reply.ts";
 
 /** Makes a reply fit for a page of this origin. The reply it is given lets every web page read it. */
 export type CorsRule = (reply: Reply, origin: string | undefined) => Reply;
@@ -12,17 +12,15 @@ export function corsRule(allowed: Config["corsOrigins"]): CorsRule | null {
   if (allowed === "*") return null;
   return (reply, origin) => {
     const isAllowed = origin !== undefined && allowed.includes(origin);
-    const headers: string[] = [];
-    for (const [name, value] of pairs(reply.headers)) {
-      if (name === "Vary" && allowed.length > 0) headers.push(name, `${value}, Origin`);
-      else if (!name.startsWith("Access-Control-")) headers.push(name, value);
-      else if (isAllowed) headers.push(name, name === "Access-Control-Allow-Origin" ? origin : value);
+    const headers: Record<string, string[]> = {};
+    const add = (name: string, value: string) => {
+      headers[name] = [...(headers[name] ?? []), value];
+    };
+    for (const [name, value] of linesOf(reply.headers).pairs) {
+      if (name === "Vary" && allowed.length > 0) add(name, `${value}, Origin`);
+      else if (!name.startsWith("Access-Control-")) add(name, value);
+      else if (isAllowed) add(name, name === "Access-Control-Allow-Origin" ? origin : value);
     }
     return { ...reply, headers };
   };
-}
-
-function pairs(headers: Reply["headers"]): [name: string, value: string][] {
-  if (!isFlat(headers)) return Object.entries(headers);
-  return Array.from({ length: headers.length / 2 }, (_, at) => [headers[at * 2] ?? "", headers[at * 2 + 1] ?? ""]);
 }

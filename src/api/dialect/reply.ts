@@ -73,59 +73,16 @@ export function isLaidOut(agent: string | undefined): boolean {
   return READ_BY_PEOPLE.test(agent ?? "");
 }
 
-/** The headers of a caller's quota, names and values in turn. */
-function quotaLines(figures: QuotaFigures | null, resource: Bucket): string[] {
-  if (!figures) return [];
-  return [
-    "X-RateLimit-Limit",
-    String(figures.limit),
-    "X-RateLimit-Remaining",
-    String(figures.remaining),
-    "X-RateLimit-Reset",
-    String(figures.reset),
-    "X-RateLimit-Used",
-    String(figures.used),
-    "X-RateLimit-Resource",
-    resource,
-  ];
-}
-
-/** What differs between two answers to the same question. */
-export interface Changing {
-  requestId: string;
-  figures: QuotaFigures | null;
-}
-
-/** Their headers, names and values in turn. */
-export function changingLines({ requestId, figures }: Changing, resource: Bucket): string[] {
-  return ["X-GitHub-Request-Id", requestId, ...quotaLines(figures, resource)];
-}
-
-/**
- * A head that ends with `changingLines`, with other values in them. Both have figures, or neither has. The values are
- * found by their places from the end.
- */
-export function renewed(head: readonly string[], { requestId, figures }: Changing): string[] {
-  const lines = head.slice();
-  const end = lines.length;
-  if (figures === null) {
-    lines[end - 1] = requestId;
-    return lines;
-  }
-  lines[end - 11] = requestId;
-  lines[end - 9] = String(figures.limit);
-  lines[end - 7] = String(figures.remaining);
-  lines[end - 5] = String(figures.reset);
-  lines[end - 3] = String(figures.used);
-  return lines;
-}
-
 /** The headers of a caller's quota, by their names. */
 export function quotaHeaders(figures: QuotaFigures | null, resource: Bucket): Record<string, string> {
-  const headers: Record<string, string> = {};
-  const lines = quotaLines(figures, resource);
-  for (let at = 0; at < lines.length; at += 2) headers[lines[at] ?? ""] = lines[at + 1] ?? "";
-  return headers;
+  if (!figures) return {};
+  return {
+    "X-RateLimit-Limit": String(figures.limit),
+    "X-RateLimit-Remaining": String(figures.remaining),
+    "X-RateLimit-Reset": String(figures.reset),
+    "X-RateLimit-Used": String(figures.used),
+    "X-RateLimit-Resource": resource,
+  };
 }
 
 export function versionHeaders(version: ApiVersion, media: MediaType): Record<string, string> {

@@ -164,17 +164,16 @@ export class Centre {
   }
 
   #reply(method: string, { status, headers, body }: Opened): Reply {
-    const flat: string[] = [];
+    const kept: Record<string, string | string[]> = {};
     for (const [name, value] of Object.entries(headers)) {
       // CORS headers are made anew for each reply.
-      if (OF_CONNECTION.has(name) || name.startsWith("access-control-")) continue;
-      for (const one of [value ?? []].flat()) flat.push(name, one);
+      if (value !== undefined && !OF_CONNECTION.has(name) && !name.startsWith("access-control-")) kept[name] = value;
     }
     if (method === "HEAD" || status === 204 || status === 304) {
       body.resume();
-      return { status, headers: flat, body: null };
+      return { status, headers: kept, body: null };
     }
-    return { status, headers: flat, body: null, stream: forwardedBody(body, body, this.#ctx.log) };
+    return { status, headers: kept, body: null, stream: forwardedBody(body, body, this.#ctx.log) };
   }
 }
 

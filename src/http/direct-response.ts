@@ -1,0 +1,58 @@
+import { ServerResponse, STATUS_CODES } from "node:http";
+import type { HeaderLines } from "./header-lines.ts";
+
+/**
+ * How long a connection may stay without a request. Most load balancers give one up after 60 s, and should be the
+ * first.
+ */
+export const KEEP_ALIVE_TIMEOUT_MS = 72_000;
+
+const KEPT_OPEN = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_TIMEOUT_MS / 1_000}\r\n`;
+
+/**
+ * A response that can send a whole answer straight to its connection. `writeHead` checks and joins the headers of each
+ * answer anew, which is a seventh of what a 304 costs; here they come checked. The event `finish` says, as of every
+ * response, that the kernel has all of it. By that the server knows that the connection is free for the next answer.
+ */
+export class DirectResponse extends ServerResponse {
+  #isSent = false;
+
+  /** The kernel has all of it. */
+  get isSent(): boolean {
+    return this.#isSent || this.writableFinished;
+  }
+
+  /**
+   * False: answers before it have not been sent, or the connection is to be closed behind it. Then Node.js has to send
+   * it. @param body null: there is none, and the headers say so
+   */
+  sendAtOnce(status: number, headers: HeaderLines, body: string | Buffer | null): boolean {
+    const { socket, shouldKeepAlive, req } = this;
+    if (!socket || !shouldKeepAlive || req.httpVersion !== "1.1") return false;
+    const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${headers.text}${dateLine()}${KEPT_OPEN}\r\n`;
+    const sent = (error?: Error | null) => {
+      // The connection is broken. Its end is the response's.
+      if (error) return;
+      this.#isSent = true;
+      this.emit("finish");
+    };
+    if (body === null) {
+      socket.write(head, "latin1", sent);
+    } else {
+      socket.cork();
+      socket.write(head, "latin1");
+      socket.write(body, sent);
+      socket.uncork();
+    }
+    return true;
+  }
+}
+
+let [dated, date] = [0, ""];
+
+/** The present second's. */
+function dateLine(): string {
+  const second = Math.floor(Date.now() / 1_000);
+  if (second !== dated) [dated, date] = [second, `Date: ${new Date(second * 1_000).toUTCString()}\r\n`];
+  return date;
+}
