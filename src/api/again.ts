@@ -176,18 +176,17 @@ export class Again {
     return caller?.class === callerClass && caller.scopes === scopes ? caller : null;
   }
 
-  #reply({ headers }: Exchange, { way, body, taken }: Ready, home: Standing): Reply {
-    const unchanged = isUnchanged(way.validators, headers);
+  #reply(exchange: Exchange, { way, body, taken }: Ready, home: Standing): Reply {
+    const unchanged = isUnchanged(way.validators, exchange.headers);
     // GitHub docs: a 304 is free to those who are authorised.
     if (unchanged && way.credential !== null) this.#quota.undo(taken);
     const status = unchanged ? 304 : 200;
     way.counters[status] ??= this.#meter.counter(way.metered, status);
     way.counters[status]();
-    const changing = HeaderLines.of({
-      "X-GitHub-Request-Id": this.#requestIds.next(),
-      ...quotaHeaders(this.#quota.figuresOf(taken), way.bucket),
-    });
-    return { status, headers: this.#head(way, status, home).and(changing), body: unchanged ? null : body };
+    const headers = this.#head(way, status, home)
+      .and(HeaderLines.of({ "X-GitHub-Request-Id": this.#requestIds.next() }))
+      .and(HeaderLines.of(quotaHeaders(this.#quota.figuresOf(taken), way.bucket)));
+    return { status, headers, body: unchanged ? null : body };
   }
 
   /** The head of this second, without the headers that change with each answer. */
