@@ -1,4 +1,4 @@
-import { ServerResponse, STATUS_CODES } from "node:http";
+import { type IncomingHttpHeaders, ServerResponse, STATUS_CODES } from "node:http";
 import type { HeaderLines } from "./header-lines.ts";
 
 /**
@@ -27,9 +27,9 @@ export class DirectResponse extends ServerResponse {
    * it. @param body null: there is none, and the headers say so
    */
   sendAtOnce(status: number, headers: HeaderLines, body: string | Buffer | null): boolean {
-    const { socket, shouldKeepAlive, req } = this;
-    if (!socket || !shouldKeepAlive || req.httpVersion !== "1.1") return false;
-    const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${headers.text}${dateLine()}${KEPT_OPEN}\r\n`;
+    const { socket, req } = this;
+    if (!socket || req.httpVersion !== "1.1" || !isKeptOpen(req.headers)) return false;
+    const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${headers.text}${lastLines()}`;
     const sent = (error?: Error | null) => {
       // The connection is broken. Its end is the response's.
       if (error) return;
@@ -48,11 +48,18 @@ export class DirectResponse extends ServerResponse {
   }
 }
 
-let [dated, date] = [0, ""];
+function isKeptOpen({ connection }: IncomingHttpHeaders): boolean {
+  return connection === undefined || connection.toLowerCase() === "keep-alive";
+}
 
-/** The present second's. */
-function dateLine(): string {
-  const second = Math.floor(Date.now() / 1_000);
-  if (second !== dated) [dated, date] = [second, `Date: ${new Date(second * 1_000).toUTCString()}\r\n`];
-  return date;
+let [second, lines] = [0, ""];
+
+/** The last lines of a head, in the present second. */
+function lastLines(): string {
+  const now = Math.floor(Date.now() / 1_000);
+  if (now !== second) {
+    second = now;
+    lines = `Date: ${new Date(now * 1_000).toUTCString()}\r\n${KEPT_OPEN}\r\n`;
+  }
+  return lines;
 }
