@@ -119,7 +119,7 @@ export class Again {
       validators: { ...(ETag && { ETag }), ...(lastModified && { "Last-Modified": lastModified }) },
       headers: lasting,
       bodyHeaders: HeaderLines.of(bodyHeaders),
-      bytes: lasting.text.length,
+      bytes: lasting.text.length * 2,
       metered: { ...metered, source: "kept" },
       counters: { 200: null, 304: null },
       heads: { 200: null, 304: null },

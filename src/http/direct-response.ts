@@ -11,7 +11,7 @@ const KEPT_OPEN = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_TI
 
 /**
  * A response that can send a whole answer straight to its connection. `writeHead` checks and joins the headers of each
- * answer anew, which is a seventh of what a 304 costs; here they come checked. The event `finish` says, as of every
+ * answer anew, which is an eighth of what a 304 costs; here they come checked. The event `finish` says, as of every
  * response, that the kernel has all of it. By that the server knows that the connection is free for the next answer.
  */
 export class DirectResponse extends ServerResponse {
@@ -23,12 +23,13 @@ export class DirectResponse extends ServerResponse {
   }
 
   /**
-   * False: answers before it have not been sent, or the connection is to be closed behind it. Then Node.js has to send
-   * it. @param body null: there is none, and the headers say so
+   * False: it is left to Node.js. Answers before it have not been sent, the connection is to be closed behind it, or it
+   * brings headers that Node.js would give it.
+   * @param body null: there is none, and the headers say so
    */
   sendAtOnce(status: number, headers: HeaderLines, body: string | Buffer | null): boolean {
     const { socket, req } = this;
-    if (!socket || req.httpVersion !== "1.1" || !isKeptOpen(req.headers)) return false;
+    if (!socket || headers.hasServersOwn || req.httpVersion !== "1.1" || !isKeptOpen(req.headers)) return false;
     const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${headers.text}${lastLines()}`;
     const sent = (error?: Error | null) => {
       // The connection is broken. Its end is the response's.

@@ -74,7 +74,7 @@ export function fileTagOf(body: string | Buffer): string {
 export function withTag(
   tag: string,
   known: string | undefined,
-  reply: Reply & { headers: Record<string, string> },
+  reply: Omit<Reply, "headers"> & { headers: Record<string, string> },
 ): Reply {
   const headers = { ...reply.headers, ETag: tag };
   if (known === undefined || !namesTag(known, tag)) return { ...reply, headers };

@@ -14,6 +14,7 @@ const replies: Record<string, Reply> = {
   "/text": { status: 200, headers: { "Content-Type": "text/plain; charset=utf-8" }, body: "…and 🚀" },
   "/bytes": { status: 404, headers: { "X-Latin": "é" }, body: Buffer.from([0, 255, 10, 13]) },
   "/slow": { status: 200, headers: {}, body: "late" },
+  "/dated": { status: 304, headers: { date: "Sun, 01 Nov 2026 12:00:00 GMT" }, body: null },
   "/twice": { status: 200, headers: { "Set-Cookie": ["a=1", "b=2"] }, body: "{}" },
 };
 
@@ -77,7 +78,7 @@ const request = (path: string, { method = "GET", version = "1.1", more = "" } = 
   `${method} ${path} HTTP/${version}\r\nHost: x\r\n${more}\r\n`;
 
 const asked = Object.keys(replies)
-  .filter((path) => path !== "/slow")
+  .filter((path) => path !== "/slow" && path !== "/dated")
   .flatMap((path) => ["GET", "HEAD"].map((method) => [method, path] as const));
 
 test.each(asked)("%s %s is the same, at once and behind an answer that is late", async (method, path) => {
@@ -92,6 +93,13 @@ test.each(asked)("%s %s is the same, at once and behind an answer that is late",
   await vi.waitUntil(() => handled.filter((one) => one === path).length === 2);
   slow.resolve();
   expect((await both).slice(-atOnce.length)).toBe(atOnce);
+});
+
+test("an answer that brings its date has no other", async () => {
+  await using resources = new AsyncDisposableStack();
+  const { ask } = await openConnection(resources);
+  const answer = await ask(request("/dated"));
+  expect(answer.match(/\r\ndate: .*/gi)).toEqual(["\r\ndate: Sun, 01 Nov 2026 12:00:00 GMT"]);
 });
 
 test("many answers follow one another on a connection", async () => {
