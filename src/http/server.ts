@@ -125,8 +125,7 @@ export class HttpServer {
         reply = this.#parts.failure(error, exchange.path);
       }
       const adapted = this.#adapted(reply, exchange.headers.origin);
-      const sending = send(exchange, response, adapted, { isLast: this.#isStopping, unreadMs: this.#unreadMs });
-      if (sending) await sending;
+      await send(exchange, response, adapted, { isLast: this.#isStopping, unreadMs: this.#unreadMs });
     } catch (error) {
       this.#parts.log.error({ err: error, path: exchange.path }, "An answer could not be sent");
       response.destroy();
