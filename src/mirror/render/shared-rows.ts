@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { Queries } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
-import { Gather } from "../../work/gather.ts";
+import { Rounds } from "../../work/gather.ts";
 import { references, type SharedKind } from "../store/template.ts";
 import { Kept, type Recalled, type Standings } from "../unchanged/unchanged.ts";
 import { hasPublicKeysOnly } from "./public-keys.ts";
@@ -96,7 +96,7 @@ export class SharedRows {
   readonly references = new References();
   readonly #db: Queries;
   readonly #kept: Kept<SharedRow>;
-  readonly #changed: Gather<RowsQuestion, Rows>;
+  readonly #changed: Rounds<RowsQuestion, Rows>;
   readonly #shapes = new LRUCache<string, readonly string[]>({ max: MAX_SHAPES });
   /** For each place, the account that was met last. Many accounts share a place. */
   readonly #met: Float64Array;
@@ -106,10 +106,7 @@ export class SharedRows {
     this.#db = db;
     this.#kept = new Kept({ maxBytes, bytesOf });
     this.#met = new Float64Array(maxBytes === 0 ? 0 : PLACES);
-    this.#changed = new Gather(async (questions) => {
-      const rows = await this.#load(questions);
-      return questions.map(() => rows);
-    });
+    this.#changed = new Rounds((questions) => this.#load(questions));
   }
 
   /** The kept copy of the row. It may be out of date; see `stands`. */
@@ -127,7 +124,7 @@ export class SharedRows {
    * @param before the standings that were read before the rows; undefined: the rows are not kept
    */
   load(wanted: readonly Wanted[], before: Standings | undefined): Promise<Rows> {
-    return this.#changed.ask({ wanted, before });
+    return this.#changed.join({ wanted, before }).answer;
   }
 
   /** Notes what a row was rendered as. */

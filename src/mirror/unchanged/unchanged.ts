@@ -5,7 +5,7 @@ import { PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import type { Config } from "../../config.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
-import { Gather } from "../../work/gather.ts";
+import { Rounds } from "../../work/gather.ts";
 
 /** How a repository stood at a moment. 0 stands for people; see `db/revisions.ts`. */
 export interface Standing {
@@ -87,7 +87,7 @@ export class StandingsReader implements AsyncDisposable {
   readonly #isNamed: boolean;
   readonly #isOfReplica: boolean;
   readonly #findStandings: string;
-  readonly #questions: Gather<StandingsQuestion, Standings>;
+  readonly #questions: Rounds<StandingsQuestion, Standings>;
   /** The last position, and the transactions that had ended by then. */
   #last: { position: LogPosition; snapshot: string } | null = null;
 
@@ -106,26 +106,25 @@ export class StandingsReader implements AsyncDisposable {
       answerTimeoutMs: ANSWER_TIMEOUT_MS,
     });
     // One round at a time, unless it is late. The more requests share a statement, the less each one costs.
-    this.#questions = new Gather(async (questions) => {
+    this.#questions = new Rounds((questions) => {
       const asked = new Set<number>();
       for (const { ids } of questions) for (const id of ids) asked.add(id);
-      const standings = await this.#find(
+      return this.#find(
         asked,
         questions.flatMap(({ tell }) => tell ?? []),
       );
-      return questions.map(() => standings);
     });
   }
 
   /** How each of these stands now, and perhaps others. @throws whatever Postgres refuses */
   now(repositoryIds: Iterable<number>): Promise<Standings> {
-    return this.#questions.ask({ ids: repositoryIds, tell: null });
+    return this.#questions.join({ ids: repositoryIds, tell: null }).answer;
   }
 
   /** Where the primary is now. @throws whatever Postgres refuses */
   position(): Promise<LogPosition> {
     return new Promise((resolve, reject) => {
-      this.#questions.ask({ ids: [PEOPLE], tell: resolve }).catch(reject);
+      this.#questions.join({ ids: [PEOPLE], tell: resolve }).answer.catch(reject);
     });
   }
 
