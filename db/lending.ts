@@ -16,8 +16,11 @@ export function clientOf(opened: Pool, signal: AbortSignal | null): Client {
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** A connection that is idle for this long is closed. */
-const IDLE_TIMEOUT_MS = 10_000;
+/**
+ * A connection that is idle for this long is closed. What comes every ten seconds, such as reading a token anew, should
+ * find the connections of the last time: to open one takes both sides milliseconds.
+ */
+const IDLE_TIMEOUT_MS = 60_000;
 
 /**
  * Cancels the running statement of a connection. True: Postgres has received the request. The connection's next
