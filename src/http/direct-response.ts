@@ -31,21 +31,23 @@ export class DirectResponse extends ServerResponse {
     const { socket, req } = this;
     if (!socket || headers.hasServersOwn || req.httpVersion !== "1.1" || !isKeptOpen(req.headers)) return false;
     const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${headers.text}${lastLines()}`;
-    const sent = (error?: Error | null) => {
-      // The connection is broken. Its end is the response's.
-      if (error) return;
-      this.#isSent = true;
-      this.emit("finish");
-    };
     if (body === null) {
-      socket.write(head, "latin1", sent);
+      socket.write(head, "latin1");
     } else {
       socket.cork();
       socket.write(head, "latin1");
-      socket.write(body, sent);
+      socket.write(body);
       socket.uncork();
     }
+    // Most are with the kernel by now. If the connection breaks, its end is the response's.
+    if (socket.writableLength > 0) socket.write("", (error) => !error && this.#sent());
+    else if (!socket.errored) this.#sent();
     return true;
+  }
+
+  #sent(): void {
+    this.#isSent = true;
+    this.emit("finish");
   }
 }
 
