@@ -75,7 +75,7 @@ export class Rounds<Key, Answer> {
       if (isOver) return;
       isOver = true;
       this.#underWay -= 1;
-      this.#begin();
+      if (this.#waiting.length > 0) setImmediate(() => this.#begin());
     };
     const timer = this.#patienceMs === null ? undefined : setTimeout(next, this.#patienceMs);
     try {
