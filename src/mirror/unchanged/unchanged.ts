@@ -108,11 +108,15 @@ export class StandingsReader implements AsyncDisposable {
     // One round at a time, unless it is late. The more requests share a statement, the less each one costs.
     this.#questions = new Rounds((questions) => {
       const asked = new Set<number>();
-      for (const { ids } of questions) for (const id of ids) asked.add(id);
-      return this.#find(
-        asked,
-        questions.flatMap(({ tell }) => tell ?? []),
-      );
+      const told: NonNullable<StandingsQuestion["tell"]>[] = [];
+      let last: StandingsQuestion["ids"] | null = null;
+      for (const { ids, tell } of questions) {
+        // Most are those of the same page.
+        if (ids !== last) for (const id of ids) asked.add(id);
+        last = ids;
+        if (tell) told.push(tell);
+      }
+      return this.#find(asked, told);
     });
   }
 
