@@ -8,6 +8,14 @@ interface OwnConnectionOptions {
   answerTimeoutMs: number;
 }
 
+export interface Statement {
+  /** Postgres plans a named statement once for each connection. Through a pooler, statements cannot be named. */
+  name?: string;
+  text: string;
+  /** As text. */
+  values?: string[];
+}
+
 /**
  * A few connections for one purpose, outside the pool. A statement goes to the connection with the fewest running
  * statements. Taking a connection from a pool would cost a tenth of the time of a 304 answer.
@@ -19,10 +27,10 @@ export class OwnConnections {
     this.#connections = Array.from({ length: count }, () => new OwnConnection(databaseUrl, options));
   }
 
-  /** The statement's rows, each as an array of columns. @throws Postgres' or the connection's error */
-  rows<Row extends unknown[]>(statement: pg.QueryConfig): Promise<Row[]> {
+  /** The statement's rows, each column as text. @throws Postgres' or the connection's error */
+  rows<Row extends TextRow>(statement: Statement): Promise<Row[]> {
     const idlest = this.#connections.reduce((one, other) => (other.underWay < one.underWay ? other : one));
-    return idlest.rows(statement);
+    return idlest.rows<Row>(statement);
   }
 
   async close(): Promise<void> {
@@ -30,12 +38,72 @@ export class OwnConnections {
   }
 }
 
+type TextRow = readonly (string | null | undefined)[];
+
+/**
+ * One execution of a statement. The driver's own query asks each time what the columns are called and of which types
+ * they are, and reads the values by that. That was a fortieth of what a kept answer costs (bench/NOTES.md, not-modified).
+ */
+class Execution<Row extends TextRow> implements pg.Submittable {
+  readonly #statement: Statement;
+  readonly #isKnown: boolean;
+  readonly #rows: Row[] = [];
+  readonly #told = Promise.withResolvers<Row[]>();
+
+  /** @param isKnown the connection has run it before under its name */
+  constructor(statement: Statement, isKnown: boolean) {
+    this.#statement = statement;
+    this.#isKnown = isKnown;
+  }
+
+  get rows(): Promise<Row[]> {
+    return this.#told.promise;
+  }
+
+  submit(connection: pg.Connection): void {
+    const { name = "", text, values = [] } = this.#statement;
+    connection.stream.cork();
+    if (!this.#isKnown) {
+      // It may be there: an execution that failed does not tell. To close one that is not there is no error.
+      if (name !== "") connection.close({ type: "S", name }, true);
+      connection.parse({ name, text, types: [] }, true);
+    }
+    connection.bind({ statement: name, values }, true);
+    connection.execute(null, true);
+    connection.sync();
+    connection.stream.uncork();
+  }
+
+  handleDataRow({ fields }: { fields: Row }): void {
+    this.#rows.push(fields);
+  }
+
+  handleCommandComplete(): void {}
+
+  handleReadyForQuery(): void {
+    this.#told.resolve(this.#rows);
+  }
+
+  handleError(error: Error): void {
+    this.#told.reject(error);
+  }
+}
+
+/** A connection that is open. */
+interface Opened {
+  client: pg.Client;
+  /** The names of the statements that it knows. */
+  known: Set<string>;
+  /** Settles when its last statement is over. */
+  last: Promise<void>;
+}
+
 /** One connection. It is opened when it is first needed, and reopened after it breaks. */
 class OwnConnection {
   readonly #databaseUrl: string;
   readonly #options: OwnConnectionOptions;
-  #client: pg.Client | null = null;
-  #connecting: Promise<pg.Client> | null = null;
+  #opened: Opened | null = null;
+  #opening: Promise<Opened> | null = null;
   #isClosed = false;
   /** How many statements were sent or wait to be sent. */
   underWay = 0;
@@ -45,16 +113,15 @@ class OwnConnection {
     this.#options = options;
   }
 
-  async rows<Row extends unknown[]>(statement: pg.QueryConfig): Promise<Row[]> {
+  async rows<Row extends TextRow>(statement: Statement): Promise<Row[]> {
     if (this.#isClosed) throw new Error("The connection is closed");
     this.underWay += 1;
     try {
-      const client = this.#client ?? (await this.#made());
-      this.#client = client;
-      // Dropping the connection makes this query fail.
-      const late = setTimeout(() => this.#drop(client), this.#options.answerTimeoutMs);
+      const opened = this.#opened ?? (await this.#made());
+      // Dropping the connection makes what runs on it fail, and what waits for it.
+      const late = setTimeout(() => this.#drop(opened), this.#options.answerTimeoutMs);
       try {
-        return (await client.query<Row>({ ...statement, rowMode: "array" })).rows;
+        return await this.#inTurn<Row>(opened, statement);
       } finally {
         clearTimeout(late);
       }
@@ -63,43 +130,60 @@ class OwnConnection {
     }
   }
 
+  /** Runs a statement when those before it are over: the driver takes one at a time. */
+  async #inTurn<Row extends TextRow>(opened: Opened, statement: Statement): Promise<Row[]> {
+    const { client, known, last: before } = opened;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    opened.last = promise;
+    try {
+      await before;
+      if (this.#opened !== opened) throw new Error("Connection terminated");
+      const { name } = statement;
+      const rows = await client.query(new Execution<Row>(statement, name !== undefined && known.has(name))).rows;
+      if (name !== undefined) known.add(name);
+      return rows;
+    } finally {
+      resolve();
+    }
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     // A connection that is still opening would outlive this object.
-    const made = await this.#connecting?.catch(() => null);
-    await (this.#client ?? made)?.end();
+    const made = await this.#opening?.catch(() => null);
+    await (this.#opened ?? made)?.client.end();
   }
 
-  #made(): Promise<pg.Client> {
-    this.#connecting ??= this.#connect().finally(() => {
-      this.#connecting = null;
+  #made(): Promise<Opened> {
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = null;
     });
-    return this.#connecting;
+    return this.#opening;
   }
 
-  async #connect(): Promise<pg.Client> {
+  async #open(): Promise<Opened> {
     const client = new pg.Client({
       connectionString: this.#databaseUrl,
       application_name: this.#options.applicationName,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       keepAlive: true,
-      // Lets statements be sent before earlier ones are answered.
-      pipeline: true,
     });
-    client.on("error", () => this.#drop(client));
-    client.on("end", () => this.#drop(client));
+    const opened: Opened = { client, known: new Set(), last: Promise.resolve() };
+    client.on("error", () => this.#drop(opened));
+    client.on("end", () => this.#drop(opened));
     try {
       await client.connect();
     } catch (error) {
-      this.#drop(client);
+      this.#drop(opened);
       throw error;
     }
-    return client;
+    this.#opened = opened;
+    return opened;
   }
 
-  #drop(client: pg.Client): void {
-    if (this.#client === client) this.#client = null;
+  #drop(opened: Opened): void {
+    if (this.#opened === opened) this.#opened = null;
     // Nothing depends on how the connection ends.
-    client.end().catch(() => {});
+    opened.client.end().catch(() => {});
   }
 }

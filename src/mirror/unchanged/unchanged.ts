@@ -56,7 +56,7 @@ const FIND_POSITION = `select ${STANDINGS}, h.era, h.lsn, pg_current_snapshot():
 type StandingRow = [
   id: string,
   revision: string | null,
-  isMirrored: boolean | null,
+  isMirrored: "t" | "f" | null,
   confirmedMs: string | null,
   missing: string | null,
   era?: string | null,
@@ -168,7 +168,7 @@ export class StandingsReader implements AsyncDisposable {
 
 function standingOf([id, revision, isMirrored, confirmedMs, missing]: StandingRow): [number, Standing] {
   const confirmedAt = confirmedMs === null ? null : new Date(Number(confirmedMs));
-  return [Number(id), { revision, isMirrored: isMirrored === true, confirmedAt, missing }];
+  return [Number(id), { revision, isMirrored: isMirrored === "t", confirmedAt, missing }];
 }
 
 interface Entry<Value> {
