@@ -15,11 +15,12 @@ const KEPT_OPEN = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_TI
  * response, that the kernel has all of it. By that the server knows that the connection is free for the next answer.
  */
 export class DirectResponse extends ServerResponse {
-  #isSent = false;
+  /** Set later: a field that each answer begins with costs more than the rest of this class. */
+  declare isSentAtOnce?: true;
 
   /** The kernel has all of it. */
   get isSent(): boolean {
-    return this.#isSent || this.writableFinished;
+    return this.isSentAtOnce === true || this.writableFinished;
   }
 
   /**
@@ -40,15 +41,15 @@ export class DirectResponse extends ServerResponse {
       socket.uncork();
     }
     // Most are with the kernel by now. If the connection breaks, its end is the response's.
-    if (socket.writableLength > 0) socket.write("", (error) => !error && this.#sent());
-    else if (!socket.errored) this.#sent();
+    if (socket.writableLength > 0) socket.write("", (error) => !error && endAtOnce(this));
+    else if (!socket.errored) endAtOnce(this);
     return true;
   }
+}
 
-  #sent(): void {
-    this.#isSent = true;
-    this.emit("finish");
-  }
+function endAtOnce(response: DirectResponse): void {
+  response.isSentAtOnce = true;
+  response.emit("finish");
 }
 
 function isKeptOpen({ connection }: IncomingHttpHeaders): boolean {

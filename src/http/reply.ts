@@ -40,46 +40,62 @@ export function json(status: number, value: unknown, headers: Readonly<Record<st
   };
 }
 
+interface SendingLimits {
+  /** The connection is closed behind it. */
+  isLast: boolean;
+  /** How long the caller may leave a part of it unread. A stream has its own bound. */
+  unreadMs: number;
+}
+
 /**
  * Writes a reply to the socket; a promise, where that takes time.
- * @param how.isLast the connection is closed behind it
- * @param how.unreadMs how long the caller may leave a part of it unread; a stream has its own bound
  * @throws TypeError for a header that HTTP does not allow
  */
 export function send(
   exchange: Exchange,
   response: DirectResponse,
   reply: Reply,
-  { isLast, unreadMs }: { isLast: boolean; unreadMs: number },
+  how: SendingLimits,
 ): Promise<void> | undefined {
   const { status, body } = reply;
   const headers = linesOf(reply.headers);
   if (reply.stream) {
-    begin(response, status, headers, isLast);
-    return stream(response, reply.stream, unreadMs);
+    begin(response, status, headers, how.isLast);
+    return stream(response, reply.stream, how.unreadMs);
   }
-  const whole = (bytes: string | Buffer | null, lines: HeaderLines): Promise<void> | undefined => {
-    const isLong = bytes !== null && bytes.length > WRITTEN_AT_ONCE;
-    if (!isLast && !isLong && response.sendAtOnce(status, lines, bytes)) {
-      boundUnread(response, unreadMs);
-      return undefined;
-    }
-    begin(response, status, lines, isLast);
-    if (isLong) return write(response, typeof bytes === "string" ? Buffer.from(bytes) : bytes, unreadMs);
-    end(response, bytes, unreadMs);
-    return undefined;
-  };
   const isHead = exchange.method === "HEAD";
   if (body === null) {
     const isPlain = isHead || status === 204 || status === 304;
-    return whole(null, isPlain ? headers : headers.and(lengthOf("")));
+    return sendWhole(response, { status, headers: isPlain ? headers : headers.and(lengthOf("")), body }, how);
   }
   const encoding = encodingFor(exchange, reply);
   // How long the body is once it is compressed is not known.
-  if (isHead) return whole(null, encoding === null ? headers.and(lengthOf(body)) : headers);
-  if (encoding === null) return whole(body, headers.and(lengthOf(body)));
+  if (isHead) {
+    const known = encoding === null ? headers.and(lengthOf(body)) : headers;
+    return sendWhole(response, { status, headers: known, body: null }, how);
+  }
+  if (encoding === null) return sendWhole(response, { status, headers: headers.and(lengthOf(body)), body }, how);
   const encoded = headers.and(HeaderLines.of({ "Content-Encoding": encoding }));
-  return compressed(body, encoding, "once").then((bytes) => whole(bytes, encoded.and(lengthOf(bytes))));
+  return compressed(body, encoding, "once").then((bytes) =>
+    sendWhole(response, { status, headers: encoded.and(lengthOf(bytes)), body: bytes }, how),
+  );
+}
+
+/** Sends an answer of which the head and all of the body are there. */
+function sendWhole(
+  response: DirectResponse,
+  { status, headers, body }: { status: number; headers: HeaderLines; body: string | Buffer | null },
+  { isLast, unreadMs }: SendingLimits,
+): Promise<void> | undefined {
+  const isLong = body !== null && body.length > WRITTEN_AT_ONCE;
+  if (!isLast && !isLong && response.sendAtOnce(status, headers, body)) {
+    boundUnread(response, unreadMs);
+    return undefined;
+  }
+  begin(response, status, headers, isLast);
+  if (isLong) return write(response, typeof body === "string" ? Buffer.from(body) : body, unreadMs);
+  end(response, body, unreadMs);
+  return undefined;
 }
 
 function lengthOf(body: string | Buffer): HeaderLines {
