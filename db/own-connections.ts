@@ -1,4 +1,5 @@
 import pg from "pg";
+import { TextQuery, type TextRow, type TextStatement } from "./wire.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -6,14 +7,6 @@ interface OwnConnectionOptions {
   applicationName: string;
   /** A connection that does not answer within this time is closed, and its waiting statements fail. */
   answerTimeoutMs: number;
-}
-
-export interface Statement {
-  /** Postgres plans a named statement once for each connection. Through a pooler, statements cannot be named. */
-  name?: string;
-  text: string;
-  /** As text. */
-  values?: string[];
 }
 
 /**
@@ -28,7 +21,7 @@ export class OwnConnections {
   }
 
   /** The statement's rows, each column as text. @throws Postgres' or the connection's error */
-  rows<Row extends TextRow>(statement: Statement): Promise<Row[]> {
+  rows<Row extends TextRow>(statement: TextStatement): Promise<Row[]> {
     const idlest = this.#connections.reduce((one, other) => (other.underWay < one.underWay ? other : one));
     return idlest.rows<Row>(statement);
   }
@@ -38,59 +31,8 @@ export class OwnConnections {
   }
 }
 
-type TextRow = readonly (string | null | undefined)[];
-
-/**
- * One execution of a statement. The driver's own query asks each time what the columns are called and of which types
- * they are, and reads the values by that. That was a fortieth of what a kept answer costs (bench/NOTES.md, not-modified).
- */
-class Execution<Row extends TextRow> implements pg.Submittable {
-  readonly #statement: Statement;
-  readonly #isKnown: boolean;
-  readonly #rows: Row[] = [];
-  readonly #told = Promise.withResolvers<Row[]>();
-
-  /** @param isKnown the connection has run it before under its name */
-  constructor(statement: Statement, isKnown: boolean) {
-    this.#statement = statement;
-    this.#isKnown = isKnown;
-  }
-
-  get rows(): Promise<Row[]> {
-    return this.#told.promise;
-  }
-
-  submit(connection: pg.Connection): void {
-    const { name = "", text, values = [] } = this.#statement;
-    connection.stream.cork();
-    if (!this.#isKnown) {
-      // It may be there: an execution that failed does not tell. To close one that is not there is no error.
-      if (name !== "") connection.close({ type: "S", name }, true);
-      connection.parse({ name, text, types: [] }, true);
-    }
-    connection.bind({ statement: name, values }, true);
-    connection.execute(null, true);
-    connection.sync();
-    connection.stream.uncork();
-  }
-
-  handleDataRow({ fields }: { fields: Row }): void {
-    this.#rows.push(fields);
-  }
-
-  handleCommandComplete(): void {}
-
-  handleReadyForQuery(): void {
-    this.#told.resolve(this.#rows);
-  }
-
-  handleError(error: Error): void {
-    this.#told.reject(error);
-  }
-}
-
 /** A connection that is open. */
-interface Opened {
+interface OpenConnection {
   client: pg.Client;
   /** The names of the statements that it knows. */
   known: Set<string>;
@@ -102,8 +44,8 @@ interface Opened {
 class OwnConnection {
   readonly #databaseUrl: string;
   readonly #options: OwnConnectionOptions;
-  #opened: Opened | null = null;
-  #opening: Promise<Opened> | null = null;
+  #opened: OpenConnection | null = null;
+  #opening: Promise<OpenConnection> | null = null;
   #isClosed = false;
   /** How many statements were sent or wait to be sent. */
   underWay = 0;
@@ -113,7 +55,7 @@ class OwnConnection {
     this.#options = options;
   }
 
-  async rows<Row extends TextRow>(statement: Statement): Promise<Row[]> {
+  async rows<Row extends TextRow>(statement: TextStatement): Promise<Row[]> {
     if (this.#isClosed) throw new Error("The connection is closed");
     this.underWay += 1;
     try {
@@ -131,7 +73,7 @@ class OwnConnection {
   }
 
   /** Runs a statement when those before it are over: the driver takes one at a time. */
-  async #inTurn<Row extends TextRow>(opened: Opened, statement: Statement): Promise<Row[]> {
+  async #inTurn<Row extends TextRow>(opened: OpenConnection, statement: TextStatement): Promise<Row[]> {
     const { client, known, last: before } = opened;
     const { promise, resolve } = Promise.withResolvers<void>();
     opened.last = promise;
@@ -139,7 +81,7 @@ class OwnConnection {
       await before;
       if (this.#opened !== opened) throw new Error("Connection terminated");
       const { name } = statement;
-      const rows = await client.query(new Execution<Row>(statement, name !== undefined && known.has(name))).rows;
+      const rows = await client.query(new TextQuery<Row>(statement, name !== undefined && known.has(name))).rows;
       if (name !== undefined) known.add(name);
       return rows;
     } finally {
@@ -154,21 +96,21 @@ class OwnConnection {
     await (this.#opened ?? made)?.client.end();
   }
 
-  #made(): Promise<Opened> {
+  #made(): Promise<OpenConnection> {
     this.#opening ??= this.#open().finally(() => {
       this.#opening = null;
     });
     return this.#opening;
   }
 
-  async #open(): Promise<Opened> {
+  async #open(): Promise<OpenConnection> {
     const client = new pg.Client({
       connectionString: this.#databaseUrl,
       application_name: this.#options.applicationName,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       keepAlive: true,
     });
-    const opened: Opened = { client, known: new Set(), last: Promise.resolve() };
+    const opened: OpenConnection = { client, known: new Set(), last: Promise.resolve() };
     client.on("error", () => this.#drop(opened));
     client.on("end", () => this.#drop(opened));
     try {
@@ -181,7 +123,7 @@ class OwnConnection {
     return opened;
   }
 
-  #drop(opened: Opened): void {
+  #drop(opened: OpenConnection): void {
     if (this.#opened === opened) this.#opened = null;
     // Nothing depends on how the connection ends.
     opened.client.end().catch(() => {});
