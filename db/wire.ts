@@ -38,8 +38,8 @@ export interface TextStatement {
 export type TextRow = readonly (string | null | undefined)[];
 
 /**
- * One execution of a statement whose values and columns are text. The driver's own query asks each time what the columns
- * are called and of which types they are; see docs/decisions/0019-postgres-wire.md.
+ * One execution of a statement whose values and columns are text. The driver's own query asks for the names and types of
+ * the columns each time; see docs/decisions/0019-postgres-wire.md.
  */
 export class TextQuery<Row extends TextRow> implements pg.Submittable {
   readonly #statement: TextStatement;

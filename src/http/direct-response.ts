@@ -15,7 +15,7 @@ const KEPT_OPEN = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_TI
  * response, that the kernel has all of it. By that the server knows that the connection is free for the next answer.
  */
 export class DirectResponse extends ServerResponse {
-  /** Set later: a field that each answer begins with costs more than the rest of this class. */
+  /** Declared, and no field: a field would be initialised for each answer (bench/NOTES.md, not-modified). */
   declare isSentAtOnce?: true;
 
   /** The kernel has all of it. */
