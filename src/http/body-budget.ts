@@ -1,5 +1,6 @@
-import type { Following } from "./body.ts";
+import type { RequestBody } from "./body.ts";
 import { HttpError } from "./errors.ts";
+import type { Exchange } from "./exchange.ts";
 
 /**
  * The rough size of a piece of a body beside its bytes: each is an object with memory of its own. A body that is sent
@@ -8,19 +9,26 @@ import { HttpError } from "./errors.ts";
 const PIECE_BYTES = 256;
 
 /** A whole body. Its bytes count until it is disposed of. */
-export interface HeldBody extends Disposable {
+export class HeldBody implements Disposable {
   readonly bytes: Buffer;
-}
+  readonly #release: () => void;
 
-/** A request whose body has still to be read. */
-interface Unread {
-  body: (maxBytes: number, following: Following) => Promise<Buffer>;
+  constructor(bytes: Buffer, release: () => void) {
+    this.bytes = bytes;
+    this.#release = release;
+  }
+
+  [Symbol.dispose](): void {
+    this.#release();
+  }
 }
 
 /** A body under way. */
 interface ArrivingBody {
+  readonly body: RequestBody;
+  /** By the monotonic clock, in milliseconds. */
+  readonly beganAt: number;
   heldBytes: number;
-  readonly ending: AbortController;
 }
 
 /**
@@ -32,8 +40,12 @@ export class BodyBudget {
   readonly #maxBytes: number;
   readonly #patienceMs: number;
   #heldBytes = 0;
-  /** Bodies that have arrived in part, the oldest first. */
+  /** Bodies that are awaited, the oldest first. */
+  readonly #awaited = new Set<ArrivingBody>();
+  /** Those of them that have arrived in part, the oldest first. */
   readonly #arriving = new Set<ArrivingBody>();
+  /** Goes off when the oldest may be late: one timer for all, since most bodies arrive at once. Null: it is not set. */
+  #lateness: NodeJS.Timeout | null = null;
 
   constructor({ maxBytes, patienceMs }: { maxBytes: number; patienceMs: number }) {
     this.#maxBytes = maxBytes;
@@ -49,26 +61,41 @@ export class BodyBudget {
    * Reads a body of at most `maxBytes`.
    * @throws HttpError 503 when there is no room for it, 408 when it has not arrived in time, and as `Exchange.body`
    */
-  async read(exchange: Unread, maxBytes: number): Promise<HeldBody> {
-    const body: ArrivingBody = { heldBytes: 0, ending: new AbortController() };
-    const late = () => this.#giveUp(body, new HttpError(408, "The body has not arrived in time"));
-    const timer = setTimeout(late, this.#patienceMs);
+  async read(exchange: Exchange, maxBytes: number): Promise<HeldBody> {
+    const body = exchange.beginBody(maxBytes, (bytes) => this.#take(arriving, bytes + PIECE_BYTES));
+    const arriving: ArrivingBody = { body, beganAt: performance.now(), heldBytes: 0 };
+    this.#awaited.add(arriving);
+    this.#lateness ??= this.#lookIn(this.#patienceMs);
     try {
-      const onPiece = (bytes: number) => this.#take(body, bytes + PIECE_BYTES);
-      const bytes = await exchange.body(maxBytes, { onPiece, signal: body.ending.signal });
-      return { bytes, [Symbol.dispose]: () => this.#release(body) };
+      return new HeldBody(await body.whole, () => this.#release(arriving));
     } catch (error) {
-      this.#release(body);
+      this.#release(arriving);
       throw error;
     } finally {
-      clearTimeout(timer);
-      this.#arriving.delete(body);
+      this.#awaited.delete(arriving);
+      this.#arriving.delete(arriving);
     }
   }
 
-  #take(body: ArrivingBody, bytes: number): void {
-    this.#arriving.add(body);
-    body.heldBytes += bytes;
+  #lookIn(ms: number): NodeJS.Timeout {
+    return setTimeout(() => this.#endLate(), ms).unref();
+  }
+
+  #endLate(): void {
+    this.#lateness = null;
+    for (const oldest of this.#awaited) {
+      const leftMs = oldest.beganAt + this.#patienceMs - performance.now();
+      if (leftMs > 0) {
+        this.#lateness = this.#lookIn(leftMs);
+        return;
+      }
+      this.#giveUp(oldest, new HttpError(408, "The body has not arrived in time"));
+    }
+  }
+
+  #take(arriving: ArrivingBody, bytes: number): void {
+    this.#arriving.add(arriving);
+    arriving.heldBytes += bytes;
     this.#heldBytes += bytes;
     for (const oldest of this.#arriving) {
       if (this.#heldBytes <= this.#maxBytes) return;
@@ -76,14 +103,14 @@ export class BodyBudget {
     }
   }
 
-  #giveUp(body: ArrivingBody, reason: HttpError): void {
-    this.#arriving.delete(body);
-    this.#release(body);
-    body.ending.abort(reason);
+  #giveUp(arriving: ArrivingBody, reason: HttpError): void {
+    this.#arriving.delete(arriving);
+    this.#release(arriving);
+    arriving.body.stop(reason);
   }
 
-  #release(body: ArrivingBody): void {
-    this.#heldBytes -= body.heldBytes;
-    body.heldBytes = 0;
+  #release(arriving: ArrivingBody): void {
+    this.#heldBytes -= arriving.heldBytes;
+    arriving.heldBytes = 0;
   }
 }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { TracedSpan } from "../operations/tracing.ts";
-import { type Following, readBody } from "./body.ts";
+import { RequestBody } from "./body.ts";
 import type { DirectResponse } from "./direct-response.ts";
 import type { TrustedProxies } from "./proxies.ts";
 
@@ -82,8 +82,13 @@ export class Exchange {
   }
 
   /** @throws HttpError 413 when there are more than `maxBytes`, 400 when the sender went away before the end */
-  body(maxBytes: number, following?: Following): Promise<Buffer> {
-    return readBody(this.#request, maxBytes, following);
+  body(maxBytes: number): Promise<Buffer> {
+    return this.beginBody(maxBytes).whole;
+  }
+
+  /** Begins to read the body. @param onPiece is called with the size of each piece */
+  beginBody(maxBytes: number, onPiece?: (bytes: number) => void): RequestBody {
+    return new RequestBody(this.#request, maxBytes, onPiece);
   }
 
   get #isFromProxy(): boolean {

@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { BodyBudget, type HeldBody } from "../http/body-budget.ts";
+import { BodyBudget } from "../http/body-budget.ts";
 import { HttpError } from "../http/errors.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";
@@ -50,7 +50,7 @@ export function openReceiver(ctx: Receiving): Receiver {
     try {
       const envelope = readEnvelope(exchange.headers);
       const { form, hookId, guid, event, isMade } = envelope;
-      using body = await heldBody(budget, exchange);
+      using body = await budget.read(exchange, MAX_BODY_BYTES);
       // The signature covers the exact bytes. Until it is checked, no answer depends on their contents.
       const signer = await signatures.require(body.bytes, envelope);
       const traceparent = ctx.tracing.here();
@@ -68,7 +68,7 @@ export function openReceiver(ctx: Receiving): Receiver {
       ctx.log.debug({ guid, event, action, status, reason: postgresError?.message }, "A delivery arrived");
       return json(202, { delivery: guid, status });
     } catch (error) {
-      const reply = refusals.reply(error, exchange);
+      const reply = refusals.reply(faultOf(error), exchange);
       arrived.inc({ event: named, outcome: `refused with ${reply.status}` });
       return reply;
     }
@@ -85,25 +85,18 @@ export function openReceiver(ctx: Receiving): Receiver {
   };
 }
 
-/**
- * The exact bytes of a delivery's body. @throws DeliveryFault 413, 408, 503, or 400 when the sender went away before
- * the end
- */
-async function heldBody(budget: BodyBudget, exchange: Exchange): Promise<HeldBody> {
-  try {
-    return await budget.read(exchange, MAX_BODY_BYTES);
-  } catch (error) {
-    if (!(error instanceof HttpError)) throw error;
-    switch (error.status) {
-      case 413:
-        throw tooLarge();
-      case 408:
-        throw new DeliveryFault(408, "The body took too long to arrive: send it again");
-      case 503:
-        throw new DeliveryFault(503, "Too many bodies are under way at the moment: send it again later");
-      default:
-        throw new DeliveryFault(400, "The body ended before all of it had arrived: send it again");
-    }
+/** What a body that could not be read tells its sender. Any other error is answered as it is. */
+function faultOf(error: unknown): unknown {
+  if (!(error instanceof HttpError)) return error;
+  switch (error.status) {
+    case 413:
+      return tooLarge();
+    case 408:
+      return new DeliveryFault(408, "The body took too long to arrive: send it again");
+    case 503:
+      return new DeliveryFault(503, "Too many bodies are under way at the moment: send it again later");
+    default:
+      return new DeliveryFault(400, "The body ended before all of it had arrived: send it again");
   }
 }
 

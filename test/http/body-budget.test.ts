@@ -105,6 +105,20 @@ test("a body that is late gives its share back", async () => {
   expect(budget.heldBytes).toBe(0);
 });
 
+test("each body that is late is given up, also one that began while another was awaited", async () => {
+  const budget = new BodyBudget({ maxBytes: 100_000, patienceMs: 100 });
+  const { port, held, statuses } = await openServer(budget);
+  await send(port, 900_000, text(10_000));
+  await eventually(() => expect(budget.heldBytes).toBeGreaterThan(10_000));
+  await send(port, 900_000, text(10_000));
+  await send(port, 10_000, text(10_000));
+  await send(port, 900_000, "");
+  await eventually(() => expect(statuses).toEqual([408, 408, 408]));
+  expect(held).toHaveLength(1);
+  await send(port, 900_000, "");
+  await eventually(() => expect(statuses).toHaveLength(4));
+});
+
 test("a body that comes byte by byte counts as the memory that it takes", async () => {
   const budget = new BodyBudget({ maxBytes: 100_000, patienceMs: 60_000 });
   const { port, statuses } = await openServer(budget);
