@@ -1,20 +1,19 @@
-import { verifyWithFallback } from "@octokit/webhooks-methods";
+import { verify } from "@octokit/webhooks-methods";
 
 export interface Signed {
-  /** Well-formed UTF-8, and not empty. */
-  body: Uint8Array;
   /** `sha256=` and 64 hexadecimal digits. */
   signature: string;
   /** Tried in this order. */
   groups: readonly (readonly string[])[];
 }
 
-/** The group whose secret signed exactly these bytes; -1: none. */
-export async function signedBy({ body, signature, groups }: Signed): Promise<number> {
-  // UTF-8 gives the same bytes when it is decoded and encoded again: the text stands for exactly these.
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8");
-  for (const [at, [first, ...others]] of groups.entries()) {
-    if (first !== undefined && (await verifyWithFallback(first, text, signature, others))) return at;
+/**
+ * The group whose secret signed exactly this text; -1: none.
+ * @param text is not empty, and was well-formed UTF-8: encoded again, it gives exactly the bytes that came
+ */
+export async function signedBy(text: string, { signature, groups }: Signed): Promise<number> {
+  for (const [at, secrets] of groups.entries()) {
+    for (const secret of secrets) if (await verify(secret, text, signature)) return at;
   }
   return -1;
 }
