@@ -42,6 +42,15 @@ describe("the keys of a payload that is read at sight are those that it has", ()
       "words that look like one",
       { action: "opened", body: '"repository":{"id":9,', filling, repository: { id: 7, name: "a" } },
     ],
+    ["no repository but another's", { action: "opened", template_repository: { id: 8, name: "b" }, filling }],
+    [
+      "a repository within its key's last letters",
+      { action: "opened", ory: { id: 8 }, repository: { id: 7 }, filling },
+    ],
+    [
+      "more objects than are looked at",
+      { action: "opened", objects: Array.from({ length: 5_001 }, () => ({ id: 8 })), repository: { id: 7, name: "a" } },
+    ],
     ["an id beyond exact numbers", { action: "opened", filling, repository: { id: 2 ** 60, name: "a" } }],
     ["an id that is no whole number", { action: "opened", filling, repository: { id: 1.5, name: "a" } }],
   ])("%s", (_, payload) => {
