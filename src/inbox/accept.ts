@@ -148,8 +148,8 @@ export const STORE_TIMEOUT_MS = 3_000;
  */
 const BATCH_SIZE = 16;
 const BATCH_BYTES = 4_000_000;
-/** While one batch waits for the disk, the next is already sent. */
-const BATCHES_AT_ONCE = 3;
+/** While one batch waits for the disk, the next is already sent. With more of them, each would store fewer. */
+const BATCHES_AT_ONCE = 2;
 
 /** Answers the row's id when the delivery is to be applied, null when it was settled before. */
 export type InboxWriter = Batches<Delivery, string | null>;
@@ -165,8 +165,6 @@ export function openInboxWriter({ db, log, tracing }: Pick<Context, "db" | "log"
     atOnce: BATCHES_AT_ONCE,
   };
   return new Batches({ log, tracing }, limits, async (batch) => {
-    const [first, ...others] = batch;
-    if (first && others.length === 0) return [await storeDelivery({ db }, first)];
     const ids = await storeNew(db, batch);
     return batch.map((delivery) => {
       const key = keyOf(delivery);

@@ -83,6 +83,20 @@ export const plants: readonly Plant[] = [
     tests: ["test/receiver/together.test.ts"],
   },
   {
+    name: "applied-holds-others",
+    property: 12,
+    does: "A known delivery waits for the worker that applies it in the place of all others.",
+    file: "src/inbox/accept.ts",
+    replaces: [
+      [
+        "    const ids = await storeNew(db, batch);",
+        `    const ids = await storeNew(db, batch);
+    await Promise.all(batch.filter((one) => !ids.has(keyOf(one))).map((one) => storeDelivery({ db }, one)));`,
+      ],
+    ],
+    tests: ["test/receiver/together.test.ts"],
+  },
+  {
     name: "goes-backwards",
     property: 2,
     does: "An observation of an older second replaces a newer one.",

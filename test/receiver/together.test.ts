@@ -112,18 +112,29 @@ describe("deliveries that come together", () => {
     expect(rows.size).toBe(102);
   });
 
-  test("a delivery that is being applied keeps no other waiting", async () => {
-    const holder = await connectTo(world.ctx.config.databaseUrl);
+  test("deliveries that are being applied keep no other waiting, though each comes alone", async () => {
+    const { db, config, queues } = world.ctx;
+    const applied = [3, 4, 5, 6].map((index) => `together-${index}`);
+    const holder = await connectTo(config.databaseUrl);
     try {
       await holder.query("begin");
-      await holder.query("select from deliveries where guid = 'together-3' for update");
-      const held = world.deliver({ guid: "together-3", payload: payloadOf(3) });
+      await holder.query("select from deliveries where guid = any($1) for update", [applied]);
+      const held: ReturnType<typeof world.deliver>[] = [];
+      for (const guid of applied) {
+        held.push(world.deliver({ guid, payload: payloadOf(3) }));
+        await eventually(async () => {
+          const waiting = await db.query(sql`select from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`);
+          expect(waiting).toHaveLength(held.length);
+        });
+      }
       const others = await Promise.all(
         Array.from({ length: 40 }, (_, index) => world.deliver({ guid: `beside-${index}`, payload: payloadOf(1) })),
       );
       expect(new Set(others.map(({ status }) => status))).toEqual(new Set([202]));
       await holder.query("commit");
-      expect(await held).toMatchObject({ status: 202, body: { status: "accepted" } });
+      for (const answer of held) expect(await answer).toMatchObject({ status: 202, body: { status: "accepted" } });
+      expect(await queues.inbox.getWaitingCount()).toBe(0);
     } finally {
       await holder.end();
     }
