@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { levelOf } from "../failure.ts";
 import { deliveriesInBursts, deliveriesWithoutJob } from "../queues/open-jobs.ts";
 import { enqueueBursts, enqueueDeliveries } from "../queues/queues.ts";
-import { Batches } from "../work/batches.ts";
+import { Rounds } from "../work/gather.ts";
 
 /** A delivery in the inbox. */
 interface InboxEntry {
@@ -11,29 +11,23 @@ interface InboxEntry {
   traceparent: string | null;
 }
 
+/** All deliveries of one moment share a question to Redis, and no question waits for another. */
+const UNBOUNDED = { atOnce: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY, patienceMs: null };
+
 /** Asks for deliveries to be applied, all of one moment together, after upstream got its answers. */
-export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log" | "tracing">): (stored: InboxEntry) => void {
-  const limits = {
-    size: Number.POSITIVE_INFINITY,
-    atOnce: Number.POSITIVE_INFINITY,
-    begins: "behind what this turn of the event loop answers",
-  } as const;
-  const asks = new Batches<InboxEntry, "asked" | "left">(ctx, limits, async (waiting) => {
+export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (stored: InboxEntry) => void {
+  const asks = new Rounds(async (waiting: InboxEntry[]) => {
     // Copies of one delivery that arrive at once count as one.
     const deliveryIds = [...new Set(waiting.map(({ deliveryId }) => deliveryId))];
     const traces = new Map(waiting.flatMap((one) => (one.traceparent ? [[one.deliveryId, one.traceparent]] : [])));
-    try {
-      await enqueueBursts(ctx, deliveryIds, traces);
-      return waiting.map(() => "asked");
-    } catch (error) {
+    await enqueueBursts(ctx, deliveryIds, traces).catch((error: unknown) => {
       ctx.log[levelOf(error, "debug")](
         { deliveryIds, err: error },
         "Deliveries could not be queued; the dispatcher will find them",
       );
-      return waiting.map(() => "left");
-    }
-  });
-  return (stored) => void asks.add(stored);
+    });
+  }, UNBOUNDED);
+  return (stored) => void asks.join(stored);
 }
 
 /** A younger delivery is most likely in the queue already. */

@@ -18,10 +18,6 @@ export interface BatchLimits<Item> {
   bytes?: { most: number; of: (item: Item) => number };
   /** The most batches that run at once. */
   atOnce: number;
-  /**
-   * When the first batch after an idle time begins. By default after the current callback, with all items that it adds.
-   */
-  begins?: "behind this callback" | "behind what this turn of the event loop answers";
 }
 
 /** The outcome of an item. An Error: only this item fails. Undefined: the item goes to the front of the next batch. */
@@ -60,12 +56,11 @@ export class Batches<Item, Outcome> {
       this.#waiting.push({ item, resolve, reject, enter: this.#tracing.snapshot() });
       if (this.#isAwaited) return;
       this.#isAwaited = true;
-      const begin = () => {
+      // Behind the current callback, with all items that it adds.
+      queueMicrotask(() => {
         this.#isAwaited = false;
         this.#next();
-      };
-      if (this.#limits.begins === "behind what this turn of the event loop answers") setImmediate(begin);
-      else queueMicrotask(begin);
+      });
     });
   }
 
