@@ -151,6 +151,7 @@ export function readPayload(form: Envelope["form"], body: Buffer): { payload: Bu
   return { payload, ...(keysAtSight(payload) ?? keysOf(parsedObject(payload.toString("utf8")))) };
 }
 
+const CLOSING_BRACE = 125;
 /** Smaller payloads are parsed, which takes hardly any time. */
 const LARGE_BYTES = 4_096;
 
@@ -163,33 +164,31 @@ function keysAtSight(payload: Buffer): ReturnType<typeof keysOf> | null {
   if (payload.length < LARGE_BYTES) return null;
   const action = /^\{"action":"([\w.-]{1,100})",/.exec(payload.toString("latin1", 0, 120))?.[1];
   if (action === undefined || payload.at(-1) !== CLOSING_BRACE) return null;
-  const start = soleRepositoryIn(payload);
+  const start = startOfSoleRepositoryId(payload);
   if (start === null) return null;
   const id = /^([0-9]{1,16}),/.exec(payload.toString("latin1", start, start + 17))?.[1];
   return id !== undefined && Number.isSafeInteger(Number(id)) ? { action, repositoryId: Number(id) } : null;
 }
 
-const KEY = '"repository":';
+const REPOSITORY_KEY = '"repository":';
 /** Braces are rare in JSON, so a search that begins with one takes less than half the time that the key's takes. */
-const OBJECT = '{"id":';
+const OBJECT_START = '{"id":';
 /** Each costs a call; a push of the most commits has fewer. */
 const MOST_OBJECTS = 5_000;
 
 /** Where the id of the one object under the key `repository` begins. Null: there is none, or there are several. */
-function soleRepositoryIn(payload: Buffer): number | null {
+function startOfSoleRepositoryId(payload: Buffer): number | null {
   let found: number | null = null;
-  let at = payload.indexOf(OBJECT);
-  for (let objects = 0; at !== -1; objects++, at = payload.indexOf(OBJECT, at + OBJECT.length)) {
+  let at = payload.indexOf(OBJECT_START);
+  for (let objects = 0; at !== -1; objects++, at = payload.indexOf(OBJECT_START, at + OBJECT_START.length)) {
     if (objects === MOST_OBJECTS) return null;
     // Quotes in people's texts are escaped, so the key is never found inside them.
-    if (payload.toString("latin1", at - KEY.length, at) !== KEY) continue;
+    if (payload.toString("latin1", at - REPOSITORY_KEY.length, at) !== REPOSITORY_KEY) continue;
     if (found !== null) return null;
-    found = at + OBJECT.length;
+    found = at + OBJECT_START.length;
   }
   return found;
 }
-
-const CLOSING_BRACE = 125;
 
 function formPayload(text: string): string {
   const fields = [...new URLSearchParams(text)];

@@ -1,12 +1,12 @@
 /** Checks the signatures of large bodies on a thread of its own. */
 import { serveThread } from "../work/threads.ts";
-import { type Signed, signedBy } from "./signed-by.ts";
+import { type SignatureCheck, signedBy } from "./signed-by.ts";
 
-export interface LargeSigned extends Signed {
+export interface LargeBodyCheck extends SignatureCheck {
   body: Uint8Array;
 }
 
-serveThread(({ body, ...signed }: LargeSigned): Promise<number> => {
+serveThread(({ body, ...check }: LargeBodyCheck): Promise<number> => {
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8");
-  return signedBy(text, signed);
+  return signedBy(text, check);
 });

@@ -4,7 +4,7 @@ import type { Logger } from "../operations/log.ts";
 import { Threads, ThreadsBusyError, TooMuchWorkError } from "../work/threads.ts";
 import { type Envelope, emptyBody } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
-import type { LargeSigned } from "./signature-thread.ts";
+import type { LargeBodyCheck } from "./signature-thread.ts";
 import { signedBy } from "./signed-by.ts";
 
 /** A smaller body is checked within a few milliseconds; the largest would hold the event loop for some hundred. */
@@ -13,7 +13,7 @@ const LARGE_BYTES = 512 * 1024;
 /** Checks who signed a delivery. */
 export class Signatures {
   readonly #secrets: readonly string[];
-  readonly #threads: Threads<LargeSigned, number>;
+  readonly #threads: Threads<LargeBodyCheck, number>;
 
   /** @param secrets those of WEBHOOK_SECRET */
   constructor(secrets: readonly string[]) {
@@ -36,11 +36,11 @@ export class Signatures {
     if (body.length === 0) throw emptyBody();
     if (!isUtf8(body)) throw new DeliveryFault(400, "The body is not UTF-8: JSON and forms are sent in UTF-8");
     const own = target ? this.#secrets.map((secret) => hookSecret(secret, target)) : [];
-    const signed = { signature, groups: [own, this.#secrets] };
+    const check = { signature, groups: [own, this.#secrets] };
     const group =
       body.length < LARGE_BYTES
-        ? await signedBy(body.toString("utf8"), signed)
-        : await this.#threads.run({ body, ...signed }).catch(later);
+        ? await signedBy(body.toString("utf8"), check)
+        : await this.#threads.run({ body, ...check }).catch(later);
     if (group === 0) return target;
     if (group === 1) return null;
     throw new DeliveryFault(
