@@ -1,7 +1,7 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import { reasonOf } from "../src/failure.ts";
 import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement, runAlone } from "./lending.ts";
+import { lookUntil } from "./look-again.ts";
 import { isPostgresConflict, isPostgresOutage } from "./outage.ts";
 import { type Sql, sql } from "./sql.ts";
 
@@ -65,7 +65,8 @@ interface LookRow {
 const SILENT_MS = 1_000;
 /** The time for an answer's way, added to the time that a statement may take. */
 const LATE_MS = 1_000;
-const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1, 8];
+/** The waits between two looks at how far the replica is. */
+const LOOKS = { firstWaitMs: 1, longestWaitMs: 8 };
 /** The first and the longest wait before a replica that was left out is tried again. */
 const [FIRST_TRIAL_MS, LATEST_TRIAL_MS] = [200, 10_000];
 /** After this long without a fault, the trials begin anew with the first wait. */
@@ -154,16 +155,10 @@ export class Replica {
   async reaches(position: LogPosition): Promise<boolean> {
     this.#wanted = position;
     if (isThere(this.#seen, position)) return true;
-    const end = performance.now() + this.#options.waitMs;
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
-      const seen = await this.#look();
-      if (isThere(seen, position)) return true;
-      const leftMs = end - performance.now();
-      if (leftMs <= 0) break;
-      await delay(Math.min(pauseMs, leftMs));
-    }
-    this.leaveOut(this.#shortfall(position));
-    return false;
+    const look = async () => isThere(await this.#look(), position);
+    const isReached = await lookUntil(look, { ...LOOKS, withinMs: this.#options.waitMs });
+    if (!isReached) this.leaveOut(this.#shortfall(position));
+    return isReached;
   }
 
   /** Sends no reads to the replica until a trial succeeds. @param why in words */

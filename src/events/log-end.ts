@@ -1,16 +1,13 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Queries } from "../../db/database.ts";
+import { lookUntil } from "../../db/look-again.ts";
 import { sql } from "../../db/sql.ts";
 import { PLACING } from "./log.ts";
 
 /**
- * The first and the longest wait before looking again at transactions that give out places. Such transactions end
- * within milliseconds.
+ * When to look again at transactions that give out places. They end within milliseconds. If not, the old end is
+ * answered.
  */
-const FIRST_WAIT_MS = 2;
-const LONGEST_WAIT_MS = 200;
-/** After this many looks, some three seconds, the old end is answered. */
-const MOST_LOOKS = 20;
+const LOOKS = { firstWaitMs: 2, longestWaitMs: 200, withinMs: 3_000 };
 
 /** At most this many events are counted. With more, the locks are asked instead. */
 const MOST_COUNTED = 1_000;
@@ -84,15 +81,12 @@ export class LogEnd {
       sql`select case when is_called then last_value else 0 end::float8 as given from event_place`,
     );
     // The locks are read after the number, so a transaction with an earlier place holds its lock or has ended.
-    let holders = await this.#holders(null);
-    let waitMs = FIRST_WAIT_MS;
-    for (let look = 0; holders.length > 0; look++) {
-      if (look === MOST_LOOKS) return null;
-      await sleep(waitMs);
-      waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS);
+    let holders: string[] | null = null;
+    const haveEnded = await lookUntil(async () => {
       holders = await this.#holders(holders);
-    }
-    return row?.given ?? 0;
+      return holders.length === 0;
+    }, LOOKS);
+    return haveEnded ? (row?.given ?? 0) : null;
   }
 
   /** The transactions that may be giving out places, those among `some` where that is given. */

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { lookUntil } from "../../../db/look-again.ts";
 import { isPostgresOutage } from "../../../db/outage.ts";
 import { hasReached, type LogPosition } from "../../../db/replica.ts";
 import type { Context } from "../../context.ts";
@@ -12,7 +12,8 @@ import { asksFresh, MAX_BODY_BYTES, type RequestIds } from "../dialect/request.t
 import { Centre, CentreAwayError } from "./centre.ts";
 import { POSITION_PATH, positionOf } from "./position.ts";
 
-const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [2, 32];
+/** The waits between two looks at how far the replica is. */
+const LOOKS = { firstWaitMs: 2, longestWaitMs: 32 };
 
 export interface Here {
   /** Answers from the replica. */
@@ -124,11 +125,7 @@ export class Edge {
   /** Waits until the replica shows what was written, for as long as a read waits for one. */
   async #follow(): Promise<void> {
     this.#awaited = "unknown";
-    const end = performance.now() + this.#ctx.config.replicaWaitMs;
-    for (let pauseMs = FIRST_PAUSE_MS; await this.#isBehind(); pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
-      if (performance.now() > end) return;
-      await delay(pauseMs);
-    }
+    await lookUntil(async () => !(await this.#isBehind()), { ...LOOKS, withinMs: this.#ctx.config.replicaWaitMs });
   }
 
   /** Whether the replica lacks what was written through this process. */
