@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { TracedSpan } from "../operations/tracing.ts";
-import { RequestBody } from "./body.ts";
+import { type BodyBudget, type HeldBody, RequestBody } from "./body.ts";
 import type { DirectResponse } from "./direct-response.ts";
 import type { TrustedProxies } from "./proxies.ts";
 
@@ -83,12 +83,12 @@ export class Exchange {
 
   /** @throws HttpError 413 when there are more than `maxBytes`, 400 when the sender went away before the end */
   body(maxBytes: number): Promise<Buffer> {
-    return this.beginBody(maxBytes).whole;
+    return new RequestBody(this.#request, maxBytes).whole;
   }
 
-  /** Begins to read the body. @param onPiece is called with the size of each piece */
-  beginBody(maxBytes: number, onPiece?: (bytes: number) => void): RequestBody {
-    return new RequestBody(this.#request, maxBytes, onPiece);
+  /** The body, for which the budget has room. @throws HttpError as `BodyBudget.read` */
+  bodyWithin(budget: BodyBudget, maxBytes: number): Promise<HeldBody> {
+    return budget.read(this.#request, maxBytes);
   }
 
   get #isFromProxy(): boolean {

@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { BodyBudget } from "../http/body-budget.ts";
+import { BodyBudget } from "../http/body.ts";
 import { HttpError } from "../http/errors.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";
@@ -50,7 +50,7 @@ export function openReceiver(ctx: Receiving): Receiver {
     try {
       const envelope = readEnvelope(exchange.headers);
       const { form, hookId, guid, event, isMade } = envelope;
-      using body = await budget.read(exchange, MAX_BODY_BYTES);
+      using body = await exchange.bodyWithin(budget, MAX_BODY_BYTES);
       // The signature covers the exact bytes. Until it is checked, no answer depends on their contents.
       const signer = await signatures.require(body.bytes, envelope);
       const traceparent = ctx.tracing.here();

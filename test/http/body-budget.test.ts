@@ -2,11 +2,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { BodyBudget, type HeldBody } from "../../src/http/body-budget.ts";
-import { DirectResponse } from "../../src/http/direct-response.ts";
+import { BodyBudget, type HeldBody } from "../../src/http/body.ts";
 import { HttpError } from "../../src/http/errors.ts";
-import { Exchange } from "../../src/http/exchange.ts";
-import { TrustedProxies } from "../../src/http/proxies.ts";
 import { eventually } from "../support/patience.ts";
 
 const closing: (() => void)[] = [];
@@ -18,8 +15,8 @@ afterEach(() => {
 async function openServer(budget: BodyBudget): Promise<{ port: number; held: HeldBody[]; statuses: number[] }> {
   const held: HeldBody[] = [];
   const statuses: number[] = [];
-  const server = createServer({ ServerResponse: DirectResponse }, (request, response) => {
-    budget.read(new Exchange(request, response, new TrustedProxies([])), 1_000_000).then(
+  const server = createServer((request, response) => {
+    budget.read(request, 1_000_000).then(
       (body) => held.push(body),
       (error) => {
         statuses.push(error instanceof HttpError ? error.status : 0);
