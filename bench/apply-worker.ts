@@ -2,8 +2,7 @@ import { parseConfig } from "../src/config.ts";
 import { openContext } from "../src/context.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
-import { DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
-import { openBurstsWorker, openDeliveriesWorker } from "../workers/deliveries.ts";
+import { DeliveryBatches, openBurstsWorker, openDeliveriesWorker } from "../workers/deliveries.ts";
 import { announce } from "./processes.ts";
 
 /** A worker process that only applies deliveries, as `workers/main.ts` does beside everything else. */

@@ -1,9 +1,49 @@
 import type { Worker } from "bullmq";
+import { isPostgresOutage } from "../db/outage.ts";
+import type { Context } from "../src/context.ts";
 import { failDelivery } from "../src/inbox/settle.ts";
 import { BURST_SIZE, type BurstJob, type DeliveryJob } from "../src/queues/jobs.ts";
 import { enqueueDeliveries, QUEUE_NAMES } from "../src/queues/queues.ts";
-import { DELIVERIES_AT_ONCE, DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
+import { type Applied, applyDeliveries } from "../src/sync/deliveries/apply.ts";
+import { Batches } from "../src/work/batches.ts";
 import { ANY_NUMBER, openWorker, type WorkerContext } from "./worker.ts";
+
+/** So many go into one transaction. More saves little, and holds rows for longer. */
+const BATCH = 128;
+/** While Postgres works on one batch, the payloads of another are read. */
+const AT_ONCE = 2;
+
+/** How many deliveries a process should take up at once, so that each batch finds the next one waiting. */
+const DELIVERIES_AT_ONCE = BATCH * AT_ONCE;
+
+/** Applies what is asked for one by one in batches. */
+export class DeliveryBatches {
+  readonly #batches: Batches<string, Applied>;
+
+  constructor(ctx: Context) {
+    this.#batches = new Batches(ctx, { size: BATCH, atOnce: AT_ONCE }, async (ids) => {
+      const outcomes = await applyDeliveries(ctx, ids);
+      return ids.map((id) => outcomes.get(id));
+    });
+  }
+
+  /** @throws InvalidPayloadError when the payload cannot be what its event says */
+  apply({ deliveryId }: { deliveryId: string }): Promise<Applied> {
+    return this.#batches.add(deliveryId);
+  }
+
+  /**
+   * Applies deliveries that arrived together, and answers those that failed. Each failed one gets a job of its own,
+   * which can be tried again and shows the reason.
+   * @throws the errors that say Postgres is away; then no delivery need be tried by itself
+   */
+  async applyBurst({ deliveryIds }: { deliveryIds: readonly string[] }): Promise<string[]> {
+    const outcomes = await Promise.allSettled(deliveryIds.map((deliveryId) => this.apply({ deliveryId })));
+    for (const outcome of outcomes)
+      if (outcome.status === "rejected" && isPostgresOutage(outcome.reason)) throw outcome.reason;
+    return deliveryIds.filter((_, index) => outcomes[index]?.status === "rejected");
+  }
+}
 
 /** Applies deliveries to the mirror. A delivery whose job has failed for good is settled as failed, with the reason. */
 export function openDeliveriesWorker(

@@ -3,8 +3,7 @@
 import { parseConfig } from "../../src/config.ts";
 import { openContext } from "../../src/context.ts";
 import { openWorkerRedis } from "../../src/operations/redis.ts";
-import { DeliveryBatches } from "../../src/sync/deliveries/delivery-batches.ts";
-import { openBurstsWorker, openDeliveriesWorker } from "../../workers/deliveries.ts";
+import { DeliveryBatches, openBurstsWorker, openDeliveriesWorker } from "../../workers/deliveries.ts";
 
 const opened = await openContext(parseConfig(process.env), new AsyncDisposableStack(), { name: "deliveries" });
 const ctx = { ...opened, jobs: openWorkerRedis(opened, "deliveries"), stopping: new AbortController().signal };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { DeliveryBatches } from "../../src/sync/deliveries/delivery-batches.ts";
 import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
+import { DeliveryBatches } from "../../workers/deliveries.ts";
 import type { TestWorld } from "../support/world.ts";
 import { arrive, opened, openMirrored, statuses, titles } from "./arrived.ts";
 

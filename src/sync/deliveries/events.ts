@@ -15,9 +15,15 @@ import { askBlocking, askLinked, countingParent, observeLinked } from "./counts.
 import type { BornHead, FollowedEvent } from "./followed-event.ts";
 import type { Payload } from "./payload.ts";
 
+/** What is done to a repository. */
+const REPOSITORY_ACTIONS = "created edited renamed transferred archived unarchived privatized publicized deleted".split(
+  " ",
+);
+
 /** The events that are followed only where a part is mirrored. */
 const PART_EVENTS = {
   check_run: {
+    own: ["check_run"],
     parts: ["checks"],
     observe: ({ check_run: run }, at) => {
       const { check_suite: suite } = objectOf(run);
@@ -27,17 +33,27 @@ const PART_EVENTS = {
       ];
     },
   },
-  check_suite: { parts: ["checks"], observe: ({ check_suite: suite }, at) => [partOf("check_suite", suite, at)] },
-  status: { parts: ["checks"], observe: (payload, at) => [observeStatus(payload, at)] },
+  check_suite: {
+    own: ["check_suite"],
+    parts: ["checks"],
+    observe: ({ check_suite: suite }, at) => [partOf("check_suite", suite, at)],
+  },
+  status: { own: ["sha", "commit", "name"], parts: ["checks"], observe: (payload, at) => [observeStatus(payload, at)] },
   // No event of a check run says that it has begun; of a job of Actions this one does.
-  workflow_job: { parts: ["checks"], observe: ({ workflow_job: job }, at) => observeJob(job, at) },
+  workflow_job: {
+    own: ["workflow_job", "deployment"],
+    parts: ["checks"],
+    observe: ({ workflow_job: job }, at) => observeJob(job, at),
+  },
   release: {
+    own: ["release"],
     parts: ["releases"],
     observe: ({ release, action }, at) => [
       observe("release", release ?? null, action === "deleted" ? { ...at, deleted: true } : at),
     ],
   },
   push: {
+    own: ["ref", "commits"],
     parts: ["checks", "commits", "refs"],
     hasOtherRepository: true,
     observe: () => [],
@@ -49,17 +65,20 @@ const PART_EVENTS = {
     },
   },
   create: {
+    own: ["ref"],
     parts: ["refs"],
     observe: () => [],
     toldRef: (payload) => madeRef(payload, { before: null, after: undefined }),
   },
   delete: {
+    own: ["ref"],
     parts: ["refs"],
     observe: () => [],
     toldRef: (payload) => madeRef(payload, { before: undefined, after: null }),
   },
   // The event does not move the pull request's time, and says nothing about its other threads.
   pull_request_review_thread: {
+    own: ["pull_request", "thread"],
     parts: ["threads"],
     observe: () => [],
     threadsOf: ({ pull_request: pull }) => wholeOf(objectOf(pull).number),
@@ -144,6 +163,7 @@ function observeJob(value: Payload[string] | undefined, at: Sighting): Observed[
 /** The events that the mirror follows. Every payload also shows its repository and its people. */
 export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
   issues: {
+    own: ["issue", "label", "milestone"],
     observe: (payload, at) => {
       // A transferred issue is gone here; its new repository hears of it as opened.
       const isGone = payload.action === "deleted" || payload.action === "transferred";
@@ -170,13 +190,16 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
     counting: countingParent,
   },
   sub_issues: {
+    own: ["parent_issue", "sub_issue"],
     observe: (payload, at) => observeLinked(payload, at, ["parent_issue", "sub_issue"]),
     ask: askLinked,
   },
   issue_dependencies: {
+    own: ["blocked_issue", "blocking_issue"],
     observe: (payload, at) => observeLinked(payload, at, ["blocking_issue", "blocked_issue"]),
   },
   pull_request: {
+    own: ["number", "pull_request", "label", "milestone"],
     observe: (payload, at) => [
       ...withCloser(one("pull_request", payload.pull_request, at), payload, at),
       ...optional("label", payload.label, at),
@@ -192,31 +215,66 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
       action === "opened" ? [{ kind: "issue", key: keyIn("pull_request", pull), ifPlainIssue: true }] : [],
   },
   issue_comment: {
+    own: ["issue", "comment"],
     observe: (payload, at) => [
       ...one("issue", payload.issue, at),
       ...one("issue_comment", payload.comment, at, payload.action === "deleted"),
     ],
   },
   pull_request_review: {
+    own: ["pull_request", "review"],
     observe: (payload, at) => [...one("pull_request", payload.pull_request, at), ...one("review", payload.review, at)],
   },
   pull_request_review_comment: {
+    own: ["pull_request", "comment"],
     observe: (payload, at) => [
       ...one("pull_request", payload.pull_request, at),
       ...one("review_comment", payload.comment, at, payload.action === "deleted"),
     ],
   },
-  label: { observe: (payload, at) => one("label", payload.label, at, payload.action === "deleted") },
-  milestone: { observe: (payload, at) => one("milestone", payload.milestone, at, payload.action === "deleted") },
+  label: { own: ["label"], observe: (payload, at) => one("label", payload.label, at, payload.action === "deleted") },
+  milestone: {
+    own: ["milestone"],
+    observe: (payload, at) => one("milestone", payload.milestone, at, payload.action === "deleted"),
+  },
   repository: {
+    own: [],
+    actions: REPOSITORY_ACTIONS,
     observe: () => [],
     // Payloads leave out what a single repository shows, such as the organisation that it has left.
     ask: (payload) =>
       payload.action === "transferred" ? [{ kind: "repository", key: keyIn("repository", payload.repository) }] : [],
   },
-  public: { observe: () => [] },
+  public: { own: [], actions: [], observe: () => [] },
   ...PART_EVENTS,
 };
+
+/**
+ * Keys that only some events have. A key that is missing here decides nothing, since upstream adds keys. Overlooking
+ * that a repository was made private would be worse than taking one event for another.
+ */
+const TELLING = `alert answer blocked_issue blocking_issue branch build check_run check_suite comment commit commits
+  definition deployment deployment_status discussion forkee hook invitation issue key label location member membership
+  merge_group milestone number package pages parent_issue project project_card project_column pull_request ref
+  registry_package release repository_advisory repository_ruleset review rule scan security_advisory sha starred_at
+  status sub_issue team thread workflow workflow_job workflow_run zen`.split(/\s+/);
+
+/**
+ * Why the payload cannot belong to the event; null: no reason found. The event's name stands in a header, which nobody
+ * signs. So a stranger could send bytes that upstream signed under another event's name. Pure.
+ */
+export function mismatch(event: string, payload: Payload): string | null {
+  const followed = FOLLOWED_EVENTS[event];
+  if (!followed) return null;
+  const { own, actions } = followed;
+  const strange = TELLING.find((key) => key in payload && !own.includes(key));
+  if (strange) return `no payload of ${event} has ${strange}: it was signed as another event`;
+  const { action } = payload;
+  const isKnown = !actions || (action === undefined ? actions.length === 0 : actions.includes(action));
+  return isKnown
+    ? null
+    : `no payload of ${event} has ${action ? `the action ${action}` : "no action"}: it was signed as another event`;
+}
 
 /** The account that upstream shows in the place of one that is gone. */
 const NOBODY = "ghost";

@@ -26,6 +26,10 @@ export interface BornHead {
  * catch-up shows it. `docs/quota.md` has a table of what each event leaves open, and who answers it.
  */
 export interface FollowedEvent {
+  /** The keys of its payload that not every event has, by GitHub's OpenAPI description of webhooks. */
+  own: readonly string[];
+  /** Its actions, where no key tells it from other events. Empty: it has no action. */
+  actions?: readonly string[];
   observe: (payload: Payload, at: Sighting) => Observed[];
   ask?: (payload: Payload) => Omit<RefreshAsk, "repositoryId">[];
   /** The event is read only where one of these parts is mirrored. */

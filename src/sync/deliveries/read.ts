@@ -14,11 +14,10 @@ import {
 import type { ToldRef } from "../../mirror/store/refs.ts";
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
-import { FOLLOWED_EVENTS } from "./events.ts";
+import { FOLLOWED_EVENTS, mismatch } from "./events.ts";
 import type { BornHead, Counting, RefreshAsk } from "./followed-event.ts";
 import {
   InvalidPayloadError,
-  mismatch,
   type Payload,
   type PayloadRepository,
   parsePayload,
