@@ -130,7 +130,7 @@ describe("the architecture", () => {
 
   test.each([
     ["A delivery to its commit.", 20],
-    ["A read that was answered before.", 6],
+    ["A read that was asked twice before.", 6],
     ["A first read.", 18],
     ["A GraphQL query.", 18],
   ])("the walk '%s' names at most %i files, and each exists", (walk, most) => {

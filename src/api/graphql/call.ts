@@ -20,7 +20,7 @@ import type { Kept } from "../../mirror/unchanged/unchanged.ts";
 import type { ApiContext } from "../call.ts";
 import { classOf, type User } from "../callers/caller.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
-import { BeyondMirrorError } from "./forward/beyond.ts";
+import { BeyondMirrorError } from "./errors.ts";
 import { type Count, IssueTexts, type WrittenTexts } from "./kept.ts";
 import { Loader, openLevel } from "./loader.ts";
 import { asActor, type Node, type NodeKind } from "./node.ts";

@@ -63,3 +63,8 @@ export function shownError({ message, path, locations, extensions }: GraphQLErro
     message,
   };
 }
+
+/** Upstream has to answer the document: the mirror lacks something that it asks for. */
+export class BeyondMirrorError extends Error {
+  override name = "BeyondMirrorError";
+}

@@ -1,10 +1,11 @@
-import type { GraphQLSchema } from "graphql";
+import { type DocumentNode, type GraphQLSchema, TypeInfo, visit, visitWithTypeInfo } from "graphql";
 import { AtCentreError } from "../../../operations/at-centre.ts";
 import type { ApiContext } from "../../call.ts";
 import { mayBeForwarded, type User } from "../../callers/caller.ts";
+import { isOwnCursor } from "../../dialect/cursor.ts";
 import type { Query } from "../parse.ts";
-import { cursorsOf, namesUnmirrored } from "./beyond.ts";
 import { knowsAllNamed } from "./forward.ts";
+import { textsGiven } from "./given.ts";
 import { wholeOf } from "./unknown.ts";
 
 /**
@@ -33,4 +34,57 @@ export async function sideOf(
   const isMutation = operation.operation === "mutation";
   if (isMutation && !(await knowsAllNamed(ctx, caller, wholeOf(query)))) return "upstream's";
   return "either";
+}
+
+/**
+ * Fields of our schema that upstream knows and the mirror never does. Lists of repositories and of assignable users are
+ * among them, since the mirror has only a part of each.
+ */
+const NEVER_MIRRORED: Readonly<Record<string, readonly string[]>> = {
+  PullRequest: ["baseRef", "reviewDecision"],
+  Ref: ["branchProtectionRule"],
+  License: ["nickname"],
+  Label: ["createdAt", "updatedAt"],
+  PullRequestReview: ["reactionGroups"],
+  Repository: ["assignableUsers"],
+  RepositoryOwner: ["repositories"],
+  User: ["repositories"],
+  Organization: ["repositories"],
+  // Callers who read the schema want the service's whole schema.
+  Query: ["__schema", "__type"],
+};
+
+const known = new WeakMap<DocumentNode, boolean>();
+
+/** Whether a valid document names a field that is never mirrored. Pure. */
+function namesUnmirrored(schema: GraphQLSchema, document: DocumentNode): boolean {
+  return known.getOrInsertComputed(document, () => {
+    let isNamed = false;
+    const types = new TypeInfo(schema);
+    visit(
+      document,
+      visitWithTypeInfo(types, {
+        Field: ({ name }) => {
+          isNamed ||= NEVER_MIRRORED[types.getParentType()?.name ?? ""]?.includes(name.value) ?? false;
+        },
+      }),
+    );
+    return isNamed;
+  });
+}
+
+/** A cursor of a search counts results, so it means the same here and at upstream. */
+const PLACE_OF_SEARCH = /^cursor:\d+$/;
+
+/**
+ * Whose cursors a document continues from. Null: it has no cursors, or only cursors that both sides understand. The
+ * side that began a list has to read it to its end. Pure.
+ */
+function cursorsOf(document: DocumentNode, variables: Readonly<Record<string, unknown>>): "ours" | "upstream's" | null {
+  const cursors = textsGiven(document, variables)
+    .filter(({ name, text }) => (name === "after" || name === "before") && text !== "")
+    .map(({ text }) => text)
+    .filter((text) => !PLACE_OF_SEARCH.test(Buffer.from(text, "base64").toString("latin1")));
+  if (cursors.some(isOwnCursor)) return "ours";
+  return cursors.length > 0 ? "upstream's" : null;
 }

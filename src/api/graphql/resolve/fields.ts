@@ -36,7 +36,7 @@ export const onceRead =
     throw typedError("SERVICE_UNAVAILABLE", `\`${info.fieldName}\` of this ${node.kind} is not mirrored yet.`);
   };
 
-/** A field that may be null and that the mirror cannot know: `forward/beyond.ts` names these. */
+/** A field that may be null and that the mirror cannot know: `forward/side.ts` names these. */
 export const notMirrored: Resolver = () => null;
 
 /** A REST value as GraphQL's enum has it: `too heated` → `TOO_HEATED`, `off-topic` → `OFF_TOPIC`. */
