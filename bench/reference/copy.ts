@@ -4,13 +4,29 @@ import pg from "pg";
 /** Tables, each with its columns that are not generated, and with the file on the server that holds its rows. */
 export type Dump = { table: string; columns: string; file: string }[];
 
-/** Writes each table that has rows to a file of the server's. */
-export async function dumpRows(databaseUrl: string): Promise<Dump> {
+/** The tables that migrations have filled, asked of an empty mirror. */
+export async function tablesWithRows(databaseUrl: string): Promise<string[]> {
+  return await connected(databaseUrl, async (client) => {
+    const { rows: tables } = await client.query<{ table: string }>(
+      `select relname as table from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'`,
+    );
+    const filled: string[] = [];
+    for (const { table } of tables) {
+      const { rowCount } = await client.query(`select from ${table} limit 1`);
+      if (rowCount) filled.push(table);
+    }
+    return filled;
+  });
+}
+
+/** Writes each table that has rows to a file of the server's. @param without tables that an empty mirror has rows in, too */
+export async function dumpRows(databaseUrl: string, { without }: { without: readonly string[] }): Promise<Dump> {
   return await connected(databaseUrl, async (client) => {
     const { rows: tables } = await client.query<{ table: string; columns: string; folder: string }>(
       `select c.relname as table, string_agg(quote_ident(a.attname), ', ' order by a.attnum) as columns, current_setting('data_directory') as folder
         from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
-        where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname <> 'schema_migrations' group by c.relname`,
+        where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname <> all($1) group by c.relname`,
+      [without],
     );
     const dump: Dump = [];
     for (const { table, columns, folder } of tables) {

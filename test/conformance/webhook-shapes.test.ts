@@ -14,6 +14,7 @@ const SUBJECTS: Record<string, string[]> = {
   issue_comment: ["issue", "comment"],
   pull_request_review: ["pull_request", "review"],
   pull_request_review_comment: ["pull_request", "comment"],
+  pull_request_review_thread: ["pull_request"],
   label: ["label"],
   milestone: ["milestone"],
   repository: ["repository"],
