@@ -6,6 +6,7 @@ import { Metrics } from "./operations/metrics.ts";
 import { openTracing } from "./operations/open-tracing.ts";
 import { openRedis, type RedisClient, redisReady } from "./operations/redis.ts";
 import { type Tracing, UNTRACED } from "./operations/tracing.ts";
+import { within } from "./work/within.ts";
 
 /** What a process needs to use Postgres and Redis. `Context` adds the queues and upstream, which are built on it. */
 export interface Stores {
@@ -66,8 +67,7 @@ export async function openStores(
   metrics.watchPool("main", db);
   const redis = openRedis({ config, log }, name);
   resources.defer(async () => {
-    // `quit` waits for running commands. Without Redis it would wait for ever.
-    if (redis.status === "ready") await Promise.race([redis.quit(), redisGone(redis)]).catch(() => {});
+    if (redis.status === "ready") await quit(redis);
     redis.disconnect();
   });
   if (await redisReady(redis, READY_WAIT_MS)) await refuseOldRedis(redis);
@@ -81,12 +81,9 @@ async function refuseOldRedis(redis: RedisClient): Promise<void> {
   if (refusal) throw refusal;
 }
 
-function redisGone(redis: Stores["redis"]): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, QUIT_MS);
-    redis.once("end", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
+/** Waits for running commands. Without Redis, its `quit` would wait for ever. */
+async function quit(redis: Stores["redis"]): Promise<void> {
+  const ended = new Promise<void>((resolve) => redis.once("end", () => resolve()));
+  // An error says that the connection is broken, and it is closed next anyway.
+  await within(QUIT_MS, Promise.race([redis.quit(), ended]), () => {}).catch(() => {});
 }

@@ -1,10 +1,10 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { schemaFit } from "../../db/schema-fit.ts";
 import { sql } from "../../db/sql.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
 import { isBug, reasonOf } from "../failure.ts";
 import { serverOf } from "../operations/redis.ts";
+import { within } from "../work/within.ts";
 
 /** Most probing programs wait no longer than this. */
 const CHECK_TIMEOUT_MS = 2_000;
@@ -62,15 +62,8 @@ async function checkRedis(ctx: Pick<Context, "config" | "redis">): Promise<Lacki
 }
 
 async function bounded(what: Lacking["what"], check: Promise<Lacking | null>): Promise<Lacking | null> {
-  const timer = new AbortController();
-  const silent: Lacking = { what, reason: `no answer within ${CHECK_TIMEOUT_MS} ms` };
-  const late = delay(CHECK_TIMEOUT_MS, silent, { signal: timer.signal });
-  late.catch(() => {}); // The timer is cancelled if the check is quicker. Its rejection is expected.
-  try {
-    return await Promise.race([check.catch((error: unknown) => lackingBy(error, what)), late]);
-  } finally {
-    timer.abort();
-  }
+  const checked = check.catch((error: unknown) => lackingBy(error, what));
+  return await within(CHECK_TIMEOUT_MS, checked, () => ({ what, reason: `no answer within ${CHECK_TIMEOUT_MS} ms` }));
 }
 
 /** A store that failed is lacking. A mistake of ours says nothing about the store. */

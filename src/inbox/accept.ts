@@ -7,6 +7,7 @@ import { reasonOf } from "../failure.ts";
 import type { InboxJob } from "../queues/jobs.ts";
 import { enqueueInbox } from "../queues/queues.ts";
 import { Batches } from "../work/batches.ts";
+import { within } from "../work/within.ts";
 import { type Delivery, keysOf } from "./delivery.ts";
 import type { openDispatch } from "./dispatch.ts";
 import type { RedisDisk } from "./redis-disk.ts";
@@ -50,7 +51,7 @@ export async function acceptDelivery(
 ): Promise<Acceptance> {
   let stored: string | null;
   try {
-    stored = await within(STORE_TIMEOUT_MS, "Postgres", inbox.add(delivery));
+    stored = await inTime("Postgres", inbox.add(delivery));
   } catch (error) {
     const postgresError = error instanceof Error ? error : new Error(String(error));
     await acceptIntoRedis(ctx, disk, delivery, postgresError);
@@ -119,8 +120,8 @@ async function acceptIntoRedis(
     isMade,
   };
   try {
-    await within(STORE_TIMEOUT_MS, "Redis", enqueueInbox(ctx, job));
-    await within(STORE_TIMEOUT_MS, "Redis' disk", disk.settled());
+    await inTime("Redis", enqueueInbox(ctx, job));
+    await inTime("Redis' disk", disk.settled());
   } catch (redisError) {
     throw new InboxUnavailableError("Neither Postgres nor Redis can keep the delivery", {
       cause: new AggregateError([postgresError, redisError], `${postgresError.message}; ${reasonOf(redisError)}`),
@@ -128,15 +129,10 @@ async function acceptIntoRedis(
   }
 }
 
-/**
- * The outcome of `work`, or a failure after `timeoutMs`. The work itself goes on, since storing a delivery twice is
- * safe.
- */
-function within<T>(timeoutMs: number, store: string, work: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const late = () => reject(new Error(`${store} gave no answer within ${timeoutMs} ms`));
-    const timer = setTimeout(late, timeoutMs);
-    work.then(resolve, reject).finally(() => clearTimeout(timer));
+/** The outcome of `work`, or a failure if the store is silent. The work goes on: storing a delivery twice is safe. */
+function inTime<T>(store: string, work: Promise<T>): Promise<T> {
+  return within(STORE_TIMEOUT_MS, work, () => {
+    throw new Error(`${store} gave no answer within ${STORE_TIMEOUT_MS} ms`);
   });
 }
 

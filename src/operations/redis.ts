@@ -2,6 +2,7 @@ import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { parseRedisAddress, type RedisAddress } from "../config/redis-address.ts";
 import type { Config } from "../config.ts";
 import { codeOf, isBug, reasonOf } from "../failure.ts";
+import { within } from "../work/within.ts";
 import type { Logger } from "./log.ts";
 import { refusalOf } from "./redis-refusal.ts";
 
@@ -104,15 +105,12 @@ export async function serverOf(redis: RedisClient, { redisPrefix }: Pick<Config,
 /** Waits until the connection is usable, for at most `timeoutMs`. Returns whether it is. */
 export async function redisReady(redis: RedisClient, timeoutMs: number): Promise<boolean> {
   if (redis.status === "ready") return true;
-  return await new Promise((resolve) => {
-    const timer = setTimeout(() => settle(false), timeoutMs);
-    const ready = () => settle(true);
-    const settle = (isReady: boolean) => {
-      clearTimeout(timer);
-      redis.off("ready", ready);
-      resolve(isReady);
-    };
-    redis.once("ready", ready);
+  const { promise: isReady, resolve } = Promise.withResolvers<true>();
+  const ready = () => resolve(true);
+  redis.once("ready", ready);
+  return await within(timeoutMs, isReady, () => {
+    redis.off("ready", ready);
+    return false;
   });
 }
 
@@ -149,16 +147,13 @@ export async function withPatience<T>(redis: RedisClient, run: () => Promise<T>)
   ) {
     throw new RedisSilentError(`Redis is not connected (${redis.status})`);
   }
-  const { promise: outOfTime, reject } = Promise.withResolvers<never>();
-  const late = () => reject(new RedisSilentError(`Redis has not answered within ${PATIENCE_MS} ms`));
-  const timer = setTimeout(late, PATIENCE_MS);
   try {
-    return await Promise.race([run(), outOfTime]);
+    return await within(PATIENCE_MS, run(), () => {
+      throw new RedisSilentError(`Redis has not answered within ${PATIENCE_MS} ms`);
+    });
   } catch (error) {
     if (error instanceof RedisSilentError || isMistake(error)) throw error;
     throw new RedisSilentError(`Redis does not answer: ${reasonOf(error)}`, { cause: error });
-  } finally {
-    clearTimeout(timer);
   }
 }
 

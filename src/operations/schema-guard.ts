@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Queries } from "../../db/database.ts";
 import { type SchemaFit, schemaFit } from "../../db/schema-fit.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
+import { within } from "../work/within.ts";
 import type { Logger } from "./log.ts";
 import { Outage } from "./outage.ts";
 import type { Shutdown } from "./shutdown.ts";
@@ -53,7 +54,7 @@ export async function guardSchema(
     }
   };
   const first = ask();
-  const atStart = await Promise.race([first, delay(ANSWER_MS, "unknown" as const, { ref: false })]);
+  const atStart = await within(ANSWER_MS, first, () => "unknown" as const);
   if (atStart instanceof UnfitStoreError) throw atStart;
   if (atStart === "missing") log.warn("Migrations are missing: run `node db/migrate.ts`");
   void watch(first);

@@ -22,6 +22,7 @@ import {
   type SpanExporter,
 } from "@opentelemetry/sdk-trace-base";
 import { VERSION } from "../version.ts";
+import { within } from "../work/within.ts";
 import type { Logger } from "./log.ts";
 import { Outage } from "./outage.ts";
 import { type About, type Run, SILENT, type TracedSpan, type Tracing } from "./tracing.ts";
@@ -59,11 +60,9 @@ export class Traces implements Tracing, AsyncDisposable {
 
   /** Sends the remaining spans. */
   async [Symbol.asyncDispose](): Promise<void> {
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, FLUSH_MS);
     // The exporter has logged its own failures.
-    await Promise.race([this.#provider.shutdown().catch(() => {}), late]);
-    clearTimeout(timer);
+    const sent = this.#provider.shutdown().catch(() => {});
+    await within(FLUSH_MS, sent, () => {});
   }
 
   async begin<T>(name: string, traceparent: string | null | undefined, about: About, run: Run<T>): Promise<T> {

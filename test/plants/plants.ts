@@ -9,7 +9,7 @@ export const plants: readonly Plant[] = [
     file: "src/inbox/accept.ts",
     replaces: [
       [
-        `    stored = await within(STORE_TIMEOUT_MS, "Postgres", inbox.add(delivery));`,
+        `    stored = await inTime("Postgres", inbox.add(delivery));`,
         `    inbox.add(delivery).then((id) => id && dispatch(id), () => {});
     return { status: "accepted", postgresError: null };`,
       ],
