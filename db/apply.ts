@@ -10,6 +10,10 @@ import type { ReadMigration } from "./migrations.ts";
 const LOCK_MS = 400;
 /** All tries together take about two minutes. */
 const TRIES = 60;
+/**
+ * Each pause is longer by this. `src/work/backoff.ts` has another rule, which `db` may not import. Its chance is not
+ * needed here, since one process migrates at a time.
+ */
 const PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 2_000;
 

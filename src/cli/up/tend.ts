@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { writesAll } from "../../api/callers/kinds.ts";
 import { ApiTokens, createApiToken } from "../../api/callers/tokens.ts";
 import { instanceFile } from "../../config.ts";
@@ -8,7 +7,8 @@ import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { fetchAndStoreViewer } from "../../sync/following/viewer.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import { type Backoff, waitAfterMs } from "../../work/backoff.ts";
+import type { Backoff } from "../../work/backoff.ts";
+import { repeated } from "../../work/repeated.ts";
 import { readInstance } from "../instance.ts";
 import { counted } from "../output.ts";
 import { followBackfills } from "../repositories/follow-backfills.ts";
@@ -111,16 +111,15 @@ async function askUntilAnswered<T>(
   { output, signal }: Tending,
   ask: () => Promise<T>,
 ): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await ask();
-    } catch (error) {
-      if (!isAway(error) || error instanceof CredentialRejectedError) throw error;
-      const waitMs = waitAfterMs(attempt, UNTIL_ANSWERED, ctx.random);
-      output.note(`tain: ${wholeReasonOf(error)}; trying again in ${Math.ceil(waitMs / 1_000)} s`);
-      await delay(waitMs, undefined, { signal });
-    }
-  }
+  return await repeated(ask, {
+    signal,
+    backoff: UNTIL_ANSWERED,
+    random: ctx.random,
+    // An operator has to mend the credential first.
+    isPassing: (error) => isAway(error) && !(error instanceof CredentialRejectedError),
+    onWait: (error, waitMs) =>
+      output.note(`tain: ${wholeReasonOf(error)}; trying again in ${Math.ceil(waitMs / 1_000)} s`),
+  });
 }
 
 function isAway(error: unknown): error is Error {

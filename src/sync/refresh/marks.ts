@@ -99,7 +99,8 @@ const UNREAD_MS = 2_000;
 const LONGEST_WAIT_MS = 15 * 60_000;
 
 /**
- * When to ask a mirror again that still has to read something: ever more seldom, since its own upstream may be away.
+ * When to ask a mirror again that still has to read something: ever more seldom, since its own upstream may be away. A
+ * mark counts no attempts. Here and in `settleOrWait` its age stands for them, and the waits grow with that.
  */
 export function nextAsk({ askedAt }: Mark, now: Date, leastMs: number): Date {
   return new Date(now.getTime() + Math.max(leastMs, Math.min(now.getTime() - askedAt.getTime(), LONGEST_WAIT_MS)));

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Transaction } from "../../../../db/database.ts";
 import { isPostgresConflict, isPostgresOutage } from "../../../../db/outage.ts";
 import { sql } from "../../../../db/sql.ts";
@@ -10,7 +9,8 @@ import { joinObserved, type Observed, observe, type Seen, type Sighting } from "
 import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
 import { sameValue } from "../../../mirror/store/template.ts";
 import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.ts";
-import { type Backoff, waitAfterMs } from "../../../work/backoff.ts";
+import type { Backoff } from "../../../work/backoff.ts";
+import { repeated } from "../../../work/repeated.ts";
 import { beginTrace, type Trace } from "../../trace/trace.ts";
 import { OutcomeUnknownFault, sendWrite, type Writer } from "./send.ts";
 import { awaitShown, type FollowUpRead, type ReadBack, readNow } from "./write-reads.ts";
@@ -161,19 +161,13 @@ async function storeAtLast(
   { db, random, log }: Writer["ctx"],
   store: (tx: Transaction) => Promise<void>,
 ): Promise<void> {
-  // The monotonic clock tells how long the caller really waits.
-  const startedAt = performance.now();
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await db.transaction(store);
-    } catch (error) {
-      const isPassing = isPostgresOutage(error) || isPostgresConflict(error);
-      const waitMs = waitAfterMs(attempt, UNTIL_STORED, random);
-      if (!isPassing || performance.now() - startedAt + waitMs > STORING_PATIENCE_MS) throw error;
-      log.warn({ err: error, waitMs }, "What a write changed could not be stored yet");
-      await sleep(waitMs);
-    }
-  }
+  await repeated(() => db.transaction(store), {
+    patienceMs: STORING_PATIENCE_MS,
+    backoff: UNTIL_STORED,
+    random,
+    isPassing: (error) => isPostgresOutage(error) || isPostgresConflict(error),
+    onWait: (err, waitMs) => log.warn({ err, waitMs }, "What a write changed could not be stored yet"),
+  });
 }
 
 async function findOne(tx: Transaction, repositoryId: number, kind: Kind, key: number): Promise<Stored | undefined> {
