@@ -1,5 +1,5 @@
 import { wholeReasonOf } from "../../failure.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
+import { isUnanswered } from "../../upstream/client/errors.ts";
 import { checkTarget } from "../hooks/check.ts";
 import type { HookFinding } from "../hooks/diagnosis.ts";
 import { reachableAddress } from "../hooks/repository-hooks.ts";
@@ -31,12 +31,7 @@ export async function examineHooks(opened: OpenedInstance): Promise<Finding[]> {
     try {
       ({ findings } = await checkTarget(ctx, name, address));
     } catch (error) {
-      if (
-        !(error instanceof UpstreamUnavailableError) &&
-        !(error instanceof QuotaSpentError) &&
-        !(error instanceof CredentialRejectedError)
-      )
-        throw error;
+      if (!isUnanswered(error)) throw error;
       return [warning("hook", `The hooks cannot be checked: ${wholeReasonOf(error)}`, "Ask again later")];
     }
     if (findings.length === 0) well += 1;

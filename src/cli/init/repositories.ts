@@ -1,11 +1,6 @@
 import type { Context } from "../../context.ts";
 import { wholeReasonOf } from "../../failure.ts";
-import {
-  CredentialRejectedError,
-  QuotaSpentError,
-  UpstreamRefusedError,
-  UpstreamUnavailableError,
-} from "../../upstream/client/errors.ts";
+import { isUnanswered, UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { type Finding, named, ok, problem, warning } from "../doctor/finding.ts";
 
 /** Whether upstream shows us the repositories of each pattern. Costs a request for each pattern. */
@@ -19,11 +14,7 @@ export async function examinePatterns(ctx: Pick<Context, "upstream">, patterns: 
       if (answer.kind === "missing") unseen.push(pattern);
     } catch (error) {
       if (error instanceof UpstreamRefusedError) unseen.push(`${pattern} (${error.message})`);
-      else if (
-        error instanceof UpstreamUnavailableError ||
-        error instanceof QuotaSpentError ||
-        error instanceof CredentialRejectedError
-      )
+      else if (isUnanswered(error))
         return [
           warning(
             "token-sight",

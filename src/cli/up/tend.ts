@@ -6,7 +6,7 @@ import { rootReasonOf, wholeReasonOf } from "../../failure.ts";
 import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { fetchAndStoreViewer } from "../../sync/following/viewer.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
+import { CredentialRejectedError, isUnanswered } from "../../upstream/client/errors.ts";
 import type { Backoff } from "../../work/backoff.ts";
 import { repeated } from "../../work/repeated.ts";
 import { readInstance } from "../instance.ts";
@@ -91,12 +91,12 @@ async function settleToken(ctx: Context, tending: Tending): Promise<{ token: str
   return { token: await createApiToken(ctx, { userId, canWrite: true }), isAnswered: true };
 }
 
-/** Asks upstream once. If upstream is away, prints that and returns null. */
+/** Asks upstream once. If upstream does not answer the question, prints why and returns null. */
 async function askOnce<T>({ output }: Pick<Tending, "output">, ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();
   } catch (error) {
-    if (!isAway(error)) throw error;
+    if (!isUnanswered(error)) throw error;
     output.note(`tain: ${wholeReasonOf(error)}; serving what is mirrored`);
     return null;
   }
@@ -116,16 +116,8 @@ async function askUntilAnswered<T>(
     backoff: UNTIL_ANSWERED,
     random: ctx.random,
     // An operator has to mend the credential first.
-    isPassing: (error) => isAway(error) && !(error instanceof CredentialRejectedError),
+    isPassing: (error) => isUnanswered(error) && !(error instanceof CredentialRejectedError),
     onWait: (error, waitMs) =>
       output.note(`tain: ${wholeReasonOf(error)}; trying again in ${Math.ceil(waitMs / 1_000)} s`),
   });
-}
-
-function isAway(error: unknown): error is Error {
-  return (
-    error instanceof UpstreamUnavailableError ||
-    error instanceof QuotaSpentError ||
-    error instanceof CredentialRejectedError
-  );
 }

@@ -73,6 +73,17 @@ export class CredentialUnusableError extends CredentialRejectedError {
   }
 }
 
+/** Whether upstream leaves the question open: it is away, our quota is spent, or it accepts none of our credentials. */
+export function isUnanswered(
+  error: unknown,
+): error is UpstreamUnavailableError | QuotaSpentError | CredentialRejectedError {
+  return (
+    error instanceof UpstreamUnavailableError ||
+    error instanceof QuotaSpentError ||
+    error instanceof CredentialRejectedError
+  );
+}
+
 /**
  * Upstream understood the request and refuses it (403, 422 …), though there is quota. The same request would be refused
  * again.
