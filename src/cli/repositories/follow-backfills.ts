@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { isPostgresOutage } from "../../../db/outage.ts";
 import type { Context } from "../../context.ts";
 import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { type QuotaReport, quotaReport } from "../../upstream/quota/report.ts";
@@ -17,7 +18,7 @@ type Followed = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "
 
 /**
  * Shows the progress of the first copies of those repositories that `concerns` accepts, until all have ended or
- * `signal` aborts. Returns their last states. With --json each report is a document.
+ * `signal` aborts. Returns the last states that were read. With --json each report is a document.
  */
 export async function followBackfills(
   ctx: Followed,
@@ -25,22 +26,24 @@ export async function followBackfills(
   { concerns, signal }: { concerns: (repository: RepositoryStatus) => boolean; signal: AbortSignal },
 ): Promise<RepositoryStatus[]> {
   const view = new CopyProgress(output);
+  let repositories: RepositoryStatus[] = [];
   for (let lastRead = Date.now(); ; ) {
     try {
       const status = await loadStatus(ctx, () => quotaReport(ctx));
       lastRead = Date.now();
-      const repositories = status.repositories.filter(concerns);
+      repositories = status.repositories.filter(concerns);
       const pending = repositories.filter(isPending);
       view.show(repositories, {
         pending: pending.length,
         quota: status.quota,
         at: ctx.clock.now().getTime(),
       });
-      if (pending.length === 0 || signal.aborted) return repositories;
+      if (pending.length === 0) return repositories;
     } catch (error) {
       // While the database restarts, the copies only pause for a moment.
-      if (Date.now() - lastRead > OUTAGE_MS) throw error;
+      if (!isPostgresOutage(error) || Date.now() - lastRead > OUTAGE_MS) throw error;
     }
+    if (signal.aborted) return repositories;
     await delay(LOOK_MS, undefined, { signal }).catch(() => {});
   }
 }
