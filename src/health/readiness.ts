@@ -3,7 +3,7 @@ import { sql } from "../../db/sql.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
 import { isBug, reasonOf } from "../failure.ts";
-import { serverOf } from "../operations/redis.ts";
+import { redisSetting, serverOf } from "../operations/redis.ts";
 import { within } from "../work/within.ts";
 
 /** Most probing programs wait no longer than this. */
@@ -53,10 +53,9 @@ async function checkRedis(ctx: Pick<Context, "config" | "redis">): Promise<Lacki
   if (ctx.redis.status !== "ready") return { what: "redis", reason: "cannot be reached" };
   const redis = await serverOf(ctx.redis, ctx.config);
   await redis.ping();
-  // A hosted Redis may forbid CONFIG. Then its policy is unknown and is not checked.
-  const shown: unknown = await redis.config("GET", "maxmemory-policy").catch(() => []);
-  const policy: unknown = Array.isArray(shown) ? shown[1] : undefined;
-  if (policy === undefined || policy === "noeviction") return null;
+  const policy = await redisSetting(redis, "maxmemory-policy");
+  // A policy that is not known is not checked.
+  if (policy === null || policy === "noeviction") return null;
   const reason = `maxmemory-policy is ${policy}, which throws jobs away when memory is short; set it to noeviction`;
   return { what: "redis", reason };
 }

@@ -1,7 +1,6 @@
-import type { Redis } from "ioredis";
 import type { Config } from "../config.ts";
 import type { Logger } from "../operations/log.ts";
-import { openRedis, type RedisClient, redisReady, serverOf } from "../operations/redis.ts";
+import { openRedis, type RedisClient, redisReady, redisSetting, serverOf } from "../operations/redis.ts";
 import type { Tracing } from "../operations/tracing.ts";
 import { Batches } from "../work/batches.ts";
 
@@ -55,7 +54,7 @@ export class RedisDisk {
     if (!(await redisReady(this.#redis, PATIENCE_MS))) throw new NotOnDiskError("Redis cannot be reached");
     const redis = await serverOf(this.#redis, this.#ctx.config);
     const facts = redisFacts(await redis.info("everything"));
-    const known = diskKnowledge(facts, await appendFsync(redis));
+    const known = diskKnowledge(facts, await redisSetting(redis, "appendfsync"));
     if (typeof known === "object") throw new NotOnDiskError(known.problem);
     // Redis waits for the last write of the same connection. All writes form one sequence, so earlier writes of other
     // connections are on disk, too.
@@ -76,13 +75,6 @@ export type RedisFacts = ReadonlyMap<string, string>;
 
 export function redisFacts(info: string): RedisFacts {
   return new Map([...info.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name = "", value = ""]) => [name, value]));
-}
-
-/** The setting `appendfsync`. Null: Redis does not show it, as hosted ones may. */
-export async function appendFsync(redis: Redis): Promise<string | null> {
-  // A refusal only means that the setting is unknown. In an outage the next commands fail anyway.
-  const told = await redis.config("GET", "appendfsync").catch(() => []);
-  return Array.isArray(told) && typeof told[1] === "string" ? told[1] : null;
 }
 
 /**

@@ -102,6 +102,13 @@ export async function serverOf(redis: RedisClient, { redisPrefix }: Pick<Config,
   return node;
 }
 
+/** A setting of the server. Null: Redis does not show it, since a hosted one may forbid CONFIG. */
+export async function redisSetting(redis: Redis, name: string): Promise<string | null> {
+  // An outage leaves it unknown, too, and shows in the caller's other commands.
+  const told: unknown = await redis.config("GET", name).catch(() => []);
+  return Array.isArray(told) && typeof told[1] === "string" ? told[1] : null;
+}
+
 /** Waits until the connection is usable, for at most `timeoutMs`. Returns whether it is. */
 export async function redisReady(redis: RedisClient, timeoutMs: number): Promise<boolean> {
   if (redis.status === "ready") return true;

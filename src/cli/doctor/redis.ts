@@ -2,8 +2,8 @@ import { redisTooOld } from "../../../db/unfit.ts";
 import { parseRedisAddress } from "../../config/redis-address.ts";
 import type { Context } from "../../context.ts";
 import { rootReasonOf } from "../../failure.ts";
-import { appendFsync, diskKnowledge, type RedisFacts, redisFacts } from "../../inbox/redis-disk.ts";
-import { serverOf } from "../../operations/redis.ts";
+import { diskKnowledge, type RedisFacts, redisFacts } from "../../inbox/redis-disk.ts";
+import { redisSetting, serverOf } from "../../operations/redis.ts";
 import { refusalOf } from "../../operations/redis-refusal.ts";
 import { clockFinding, type Finding, Findings, problem, unfit } from "./finding.ts";
 
@@ -18,11 +18,8 @@ export async function examineRedis(ctx: Pick<Context, "config" | "redis" | "cloc
     const [seconds = 0, microseconds = 0] = (await redis.time()).map(Number);
     const aheadMs = seconds * 1_000 + microseconds / 1_000 - (askedAt + clock.now().getTime()) / 2;
     const texts = [await redis.info("server"), await redis.info("memory"), await redis.info("persistence")];
-    // A hosted Redis may forbid CONFIG. Then it is unknown whether it saves snapshots.
-    const asked = await redis.config("GET", "save").catch(() => []);
-    const save = Array.isArray(asked) && typeof asked[1] === "string" ? asked[1] : null;
-    const facts = redisFacts(texts.join("\n"));
-    return [...redisFindings(facts, { save, fsync: await appendFsync(redis) }), clockFinding("Redis", aheadMs)];
+    const settings = { save: await redisSetting(redis, "save"), fsync: await redisSetting(redis, "appendfsync") };
+    return [...redisFindings(redisFacts(texts.join("\n")), settings), clockFinding("Redis", aheadMs)];
   } catch (error) {
     return [
       problem(
