@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
 
+// No type can say what a text holds. This file is our own, and has a version.
+const { version }: { version: string } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+
 /** The version of this Tain, as it was when the process started: `0.3.0`. */
-export const VERSION: string = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")).version;
+export const VERSION = version;
 
 /**
  * Whether one version comes before the other. A pre-release (`0.3.0-rc.1`) counts as its release. Pure. @throws

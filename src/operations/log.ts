@@ -78,9 +78,22 @@ const COLOURS: Record<number, LogStyle> = {
   60: "magenta",
 };
 
+/** A line as pino writes it with our options. The rest is what the caller gave with the message. */
+interface WrittenLine {
+  level: number;
+  /** ISO 8601 */
+  time: string;
+  /** The process's name. */
+  process: string;
+  msg?: string;
+  err?: { stack?: string; message?: string };
+  [given: string]: unknown;
+}
+
 /** `12:00:01 WARN worker  the message key=value`, with a stack below it when there is one. */
 export function readable(line: string): string {
-  const { level, time, pid: _pid, process: name, msg = "", err, ...rest } = JSON.parse(line);
+  // No type can say what a text holds: pino has just written it.
+  const { level, time, pid: _pid, process: name, msg = "", err, ...rest }: WrittenLine = JSON.parse(line);
   const label = (pino.levels.labels[level] ?? String(level)).toUpperCase().padEnd(5);
   const colour = COLOURS[level] ?? "white";
   const extra = Object.entries(rest).map(

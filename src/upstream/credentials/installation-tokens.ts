@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { seal, sealingKey, unseal } from "../../config/sealing.ts";
+import { parseStored } from "../../json.ts";
 import { RedisSilentError, withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 
@@ -123,7 +124,7 @@ export class InstallationTokens {
   /** Null if another key of the App sealed it, or if it is damaged. Then a new token takes its place. */
   #open(installationId: number, text: string): InstallationToken | null {
     try {
-      return JSON.parse(unseal(this.#key, String(installationId), Buffer.from(text, "base64")));
+      return parseStored<InstallationToken>(unseal(this.#key, String(installationId), Buffer.from(text, "base64")));
     } catch (error) {
       this.#ctx.log.info({ installationId, err: error }, "A shared token cannot be read");
       return null;

@@ -1,6 +1,6 @@
 import type { Scope } from "../../../events/target.ts";
 import { isRead } from "../../../http/exchange.ts";
-import type { Fields, Json } from "../../../json.ts";
+import { type Fields, type Json, objectOf } from "../../../json.ts";
 import { findUser, findUserByLogin } from "../../../mirror/read/users.ts";
 import { failureOf, messageOf } from "../../../upstream/client/answer.ts";
 import { UpstreamRefusedError, UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
@@ -55,7 +55,7 @@ const SENDER_KEYS = [
 async function senderOf(call: Call): Promise<Fields> {
   const user = call.caller.kind === "user" ? await findUser(call.ctx.db, call.caller.userId) : null;
   if (!user) return {};
-  const all: Fields = JSON.parse(await showToAll(call, user));
+  const all = objectOf(JSON.parse(await showToAll(call, user)));
   return { sender: Object.fromEntries(SENDER_KEYS.flatMap((key) => (key in all ? [[key, all[key] ?? null]] : []))) };
 }
 
