@@ -37,10 +37,12 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
   const isDemonstration = wantsDemonstration(env);
   const stopping = new AbortController();
   let stopCode = 0;
-  for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stopping.abort(new Error(name)));
+  // Work that waits throws this. By its name it has ended, and has not failed.
+  const stop = (why: string) => stopping.abort(new DOMException(why, "AbortError"));
+  for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stop(name));
   // If our parent opened a channel, we must stop when it dies.
   if (process.connected) {
-    process.on("disconnect", () => stopping.abort(new Error("the parent process has gone")));
+    process.on("disconnect", () => stop("the parent process has gone"));
     process.channel?.unref();
   }
 
@@ -50,7 +52,7 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
     if (stopping.signal.aborted) return;
     output.note(`tain: ${reason}`);
     stopCode = 1;
-    stopping.abort(new Error(reason));
+    stop(reason);
   });
   let isStuck = false;
   try {
