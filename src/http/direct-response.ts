@@ -11,8 +11,8 @@ const KEPT_OPEN = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_TI
 
 /**
  * A response that can send a whole answer straight to its connection. `writeHead` checks and joins the headers of each
- * answer anew, which is an eighth of what a 304 costs; here they come checked. The event `finish` says, as of every
- * response, that the kernel has all of it. By that the server knows that the connection is free for the next answer.
+ * answer anew, which is an eighth of what a 304 costs. Here they are checked before. The event `finish` says, as for
+ * every response, that the kernel has the whole answer. Then the server uses the connection for the next one.
  */
 export class DirectResponse extends ServerResponse {
   /** Declared, and no field: a field would be initialised for each answer (bench/NOTES.md, not-modified). */
@@ -24,8 +24,8 @@ export class DirectResponse extends ServerResponse {
   }
 
   /**
-   * False: it is left to Node.js. Answers before it have not been sent, the connection is to be closed behind it, or it
-   * brings headers that Node.js would give it.
+   * Sends the answer. False: nothing is sent, and Node.js has to send it. Then earlier answers still wait for the
+   * connection, the connection closes after this one, or the headers include some that Node.js would add itself.
    * @param body null: there is none, and the headers say so
    */
   sendAtOnce(status: number, headers: HeaderLines, body: string | Buffer | null): boolean {
@@ -40,7 +40,7 @@ export class DirectResponse extends ServerResponse {
       socket.write(body);
       socket.uncork();
     }
-    // Most are with the kernel by now. If the connection breaks, its end is the response's.
+    // Mostly the kernel has all of it by now. If the connection breaks, its end also ends the response.
     if (socket.writableLength > 0) socket.write("", (error) => !error && endAtOnce(this));
     else if (!socket.errored) endAtOnce(this);
     return true;
@@ -56,6 +56,7 @@ function isKeptOpen({ connection }: IncomingHttpHeaders): boolean {
   return connection === undefined || connection.toLowerCase() === "keep-alive";
 }
 
+/** No server's own: Node.js makes the responses and hands them nothing of ours, and the second is the same for all. */
 let [second, lines] = [0, ""];
 
 /** The last lines of a head, in the present second. */

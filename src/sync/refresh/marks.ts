@@ -37,8 +37,8 @@ const OVERDUE_MS = 15_000;
 const BATCH = 1_000;
 
 /**
- * Queues the marks whose time has passed and whose job was lost, of the oldest. A repository that was refused as a
- * whole is tried by one of its marks. Answers how many.
+ * Queues the oldest marks whose time has passed and whose job was lost. A repository that was refused as a whole is
+ * tried by one of its marks. Answers how many were queued.
  */
 export async function dispatchMarks(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,

@@ -231,7 +231,10 @@ export function storedConnection(
   };
 }
 
-/** The names of lists, by the field's arguments: one object serves all parents. Naming a long list would take long. */
+/**
+ * The names of lists, by the field's arguments: one object serves all parents, and a naming of each would take long. No
+ * call owns the names, since a kept plan holds constant arguments for many calls. They go with the arguments.
+ */
 const names = new WeakMap<PageArguments, ReturnType<typeof namesOf>>();
 
 /** Names the pages and the counts of a field. */
