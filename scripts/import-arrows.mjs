@@ -40,11 +40,46 @@ const ARROWS = {
   "src/events": ["base", "src/context.ts", "src/queues"],
   "src/receiver": ["base", "src/context.ts", "src/http", "src/inbox"],
   "src/sync": ["base", "src/context.ts", "src/queues", "src/upstream", "src/mirror", "src/inbox", "src/events"],
-  "src/api": ["base", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/events"],
+  // The files beside these folders: what a call is, and which route answers it.
+  "src/api": [
+    ...["base", "src/context.ts", "src/http", "src/mirror", "src/events"],
+    ...["src/api/callers", "src/api/dialect", "src/api/streams", "src/api/description"],
+    ...["src/api/rest", "src/api/graphql", "src/api/feed", "src/api/forward", "src/api/edge"],
+  ],
+  "src/api/dialect": ["base", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/api", "src/api/callers"],
+  "src/api/callers": ["base", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/api", "src/api/dialect"],
+  "src/api/trace": ["base", "src/context.ts", "src/upstream", "src/api", "src/api/callers", "src/api/dialect"],
+  // How writes are sent and stored, for REST, mutations and forwarded writes.
+  "src/api/writes": [
+    ...["base", "src/upstream", "src/mirror"],
+    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/trace"],
+  ],
+  "src/api/forward": [
+    ...["base", "src/context.ts", "src/http", "src/upstream", "src/mirror"],
+    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/trace", "src/api/writes"],
+  ],
+  "src/api/streams": ["base", "src/http", "src/api", "src/api/callers"],
+  "src/api/rest": [
+    ...["base", "src/http", "src/upstream", "src/mirror", "src/events"],
+    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/writes", "src/api/forward"],
+  ],
+  "src/api/graphql": [
+    ...["base", "src/http", "src/upstream", "src/mirror", "src/events", "src/api", "src/api/callers"],
+    ...["src/api/dialect", "src/api/trace", "src/api/writes", "src/api/forward", "src/api/streams"],
+  ],
+  "src/api/feed": [
+    ...["base", "src/http", "src/mirror", "src/events"],
+    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/streams"],
+  ],
+  "src/api/edge": [
+    ...["base", "src/context.ts", "src/http", "src/upstream"],
+    ...["src/api", "src/api/dialect", "src/api/forward", "src/api/graphql"],
+  ],
+  "src/api/description": ["base", "src/http", "src/api", "src/api/dialect", "src/api/graphql"],
   "src/health": ["base", "src/context.ts", "src/queues", "src/http", "src/upstream", "src/sync"],
   "src/operator": [
     ...["base", "src/context.ts", "src/queues", "src/http", "src/upstream"],
-    ...["src/inbox", "src/events", "src/sync", "src/api", "src/health"],
+    ...["src/inbox", "src/events", "src/sync", "src/api/callers", "src/api/dialect", "src/health"],
   ],
   "src/web.ts": [
     ...["base", "src/context.ts", "src/http", "src/upstream"],
@@ -52,16 +87,16 @@ const ARROWS = {
   ],
   "src/cli": [
     ...["base", "src/context.ts", "src/queues", "src/http", "src/upstream"],
-    ...["src/inbox", "src/events", "src/sync", "src/api", "src/health"],
+    ...["src/inbox", "src/events", "src/sync", "src/api", "src/api/callers", "src/api/trace", "src/health"],
   ],
   workers: [
     ...["base", "src/context.ts", "src/queues", "src/upstream"],
-    ...["src/inbox", "src/events", "src/sync", "src/api", "src/health", "workers/commands.ts"],
+    ...["src/inbox", "src/events", "src/sync", "src/api/trace", "src/health", "workers/commands.ts"],
   ],
   // Operators ask for commands on the operator's page, and this worker runs them as a terminal does.
   "workers/commands.ts": ["base", "src/queues", "src/cli/asked.ts", "workers"],
   "src/cli/asked.ts": ["base", "src/context.ts", "src/queues", "src/cli"],
-  "scripts/generate": ["src/config", "src/api"],
+  "scripts/generate": ["src/config", "src/api/rest", "src/api/description"],
   scripts: [],
   bench: ["*"],
   test: ["*"],

@@ -298,7 +298,7 @@ export const plants: readonly Plant[] = [
     name: "answered-before-stored",
     property: 7,
     does: "A write is answered before the mirror shows it.",
-    file: "src/api/rest/writes/write.ts",
+    file: "src/api/writes/write.ts",
     replaces: [
       [
         "if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, { ...answer, sentAt, trace }) };",

@@ -11,10 +11,10 @@ import { sameValue } from "../../mirror/store/template.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
-import type { Writer } from "../rest/writes/send.ts";
-import { isSuccess, markForRefresh, settle, type Write } from "../rest/writes/write.ts";
-import type { FollowUpRead } from "../rest/writes/write-reads.ts";
 import { beginTrace, type Trace, type TracedWrite } from "../trace/trace.ts";
+import type { FollowUpRead } from "../writes/read-back.ts";
+import type { Writer } from "../writes/send-once.ts";
+import { isSuccess, markForRefresh, settle, type Write } from "../writes/write.ts";
 import { collected } from "./body.ts";
 
 /** Forwarded writes: sent once, recorded, and what they touched read again before the answer leaves. */

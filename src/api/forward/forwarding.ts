@@ -1,11 +1,12 @@
 import { isRead, type RequestHeaders } from "../../http/exchange.ts";
+import type { Reply } from "../../http/reply.ts";
 import type { Logger } from "../../operations/log.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional, Opened } from "../../upstream/client/opened.ts";
 import type { Answer, Call } from "../call.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { isUnchanged } from "../dialect/reply.ts";
+import { dialectReply, isUnchanged } from "../dialect/reply.ts";
 import { collected, forwardedBody, rebased, rebasedBytes } from "./body.ts";
 import type { CacheRequest, ForwardCache } from "./cache/cache.ts";
 import type { WholeAnswer } from "./cache/keeping.ts";
@@ -205,6 +206,11 @@ function wholeAnswer(
   const bytes = isDocument ? rebased(shownBody, `${upstreamUrl}/`, `${api}/`) : body;
   const stream: Answer["stream"] = async (outlet) => void outlet.write(bytes);
   return { ...answer, headers: { ...all, "Content-Length": String(bytes.length) }, stream };
+}
+
+/** The reply that passes on upstream's own answer, as it arrives. */
+export function forwardedReply(requestId: string, { status, headers = {}, stream }: Answer): Reply {
+  return { ...dialectReply(requestId, { status, headers, body: null }), ...(stream ? { stream } : {}) };
 }
 
 function shownHeaders(

@@ -6,7 +6,7 @@ import { findReleaseOfAsset } from "../../mirror/read/releases.ts";
 import { type RefName, refNameOf } from "../../mirror/store/refs.ts";
 import type { ApiContext, Call } from "../call.ts";
 import { repositoryIn } from "../dialect/address.ts";
-import { type IssueAddress, issuePlace, readOf, sides } from "../rest/writes/issue-writes.ts";
+import { type IssueAddress, issuePlace, readOf, sides } from "../writes/issue-writes.ts";
 import type { Thing, Touched } from "./forwarded-writes.ts";
 
 /** An issue, or both sides of a pull request. */

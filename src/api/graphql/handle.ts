@@ -23,9 +23,9 @@ import {
   serverHeaders,
 } from "../dialect/reply.ts";
 import { graphqlText, type RequestIds } from "../dialect/request.ts";
+import { forwardedReply } from "../forward/forwarding.ts";
 import { encoded, ownBytes } from "../kept-bytes.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
-import { forwardedReply } from "../rest/respond.ts";
 import type { StreamPlaces } from "../streams/places.ts";
 import { GraphqlCall } from "./call.ts";
 import { forwardWhole } from "./forward/forward.ts";

@@ -20,12 +20,12 @@ import { knownQuery } from "../dialect/query.ts";
 import { agentMissing, dialectReply, hasAgent, scopeHeaders, serverHeaders } from "../dialect/reply.ts";
 import { asksFresh, bodyText, type RequestIds } from "../dialect/request.ts";
 import { forwardAsCaller } from "../forward/as-caller.ts";
-import { forward } from "../forward/forwarding.ts";
+import { forward, forwardedReply } from "../forward/forwarding.ts";
 import { readByMirror } from "../forward/mirror-reads.ts";
 import { isServiceWord, notServed, serviceRoute } from "../forward/service-routes.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import type { Match, Operation } from "../operation.ts";
-import { forwardedReply, isOurJson, type RestProgress, refused, replyTo } from "./respond.ts";
+import { isOurJson, type RestProgress, refused, replyTo } from "./respond.ts";
 import { keptOrRendered, run } from "./run.ts";
 
 const NONE: ReadonlySet<string> = new Set();

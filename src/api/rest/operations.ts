@@ -18,7 +18,7 @@ import * as releases from "./releases.ts";
 import { getRepository, getTopics, getViewer, listViewerRepositories } from "./repositories.ts";
 import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./root.ts";
 import { getSearchedIssues, getSearchedLabels, getSearchedRepositories } from "./search.ts";
-import { WRITE_OPERATIONS } from "./writes/write-operations.ts";
+import { WRITE_OPERATIONS } from "./write-operations.ts";
 
 const SEARCH: Pick<Operation, "bucket"> = { bucket: "search" };
 

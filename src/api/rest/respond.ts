@@ -18,6 +18,7 @@ import {
   quotaHeaders,
   versionHeaders,
 } from "../dialect/reply.ts";
+import { forwardedReply } from "../forward/forwarding.ts";
 import { encoded } from "../kept-bytes.ts";
 import type { RequestFigures } from "../metering.ts";
 
@@ -99,11 +100,6 @@ export async function replyTo(
   if (answer.body !== null) all["Content-Type"] = answer.contentType ?? JSON_TYPE;
   const body = isOurJson(answer) ? await laidOut(answer.body, agent, pace) : answer.body;
   return dialectReply(requestId, { status, headers: all, body });
-}
-
-/** The reply that passes on upstream's own answer, as it arrives. */
-export function forwardedReply(requestId: string, { status, headers = {}, stream }: Answer): Reply {
-  return { ...dialectReply(requestId, { status, headers, body: null }), ...(stream ? { stream } : {}) };
 }
 
 /** The reply to a request that is refused, with all that is known of the request. */

@@ -1,6 +1,6 @@
 /** The inputs of mutations, and the mirrored resources that their ids stand for. */
 import { type Fields, numberOf } from "../../../json.ts";
-import { issuePlace } from "../../rest/writes/issue-writes.ts";
+import { issuePlace } from "../../writes/issue-writes.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";

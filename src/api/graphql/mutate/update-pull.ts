@@ -1,8 +1,8 @@
 import { type Fields, isObject, type Json, objectOf, textOf } from "../../../json.ts";
 import { strip } from "../../../mirror/store/template.ts";
-import * as issues from "../../rest/writes/issue-writes.ts";
-import * as pulls from "../../rest/writes/pull-writes.ts";
-import type { Find, Implied, Sayings, Written } from "../../rest/writes/write.ts";
+import * as issues from "../../writes/issue-writes.ts";
+import * as pulls from "../../writes/pull-writes.ts";
+import type { Find, Implied, Sayings, Written } from "../../writes/write.ts";
 import type { GraphqlCall } from "../call.ts";
 import type { Node } from "../node.ts";
 import { type Placed, type Resolved, type Sets, setsOf } from "./input.ts";

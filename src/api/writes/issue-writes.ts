@@ -2,15 +2,15 @@
  * Writes about issues: what each sends, and what its success changes. Writes of a pull request's conversation are the
  * same.
  */
-import { type Fields, type Json, objectOf, textOf } from "../../../json.ts";
-import { isMirroredPull } from "../../../mirror/read/pulls.ts";
-import type { Stored } from "../../../mirror/store/merge-rule.ts";
-import { keyIn, observe } from "../../../mirror/store/observation.ts";
-import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
-import { referenceId, strip } from "../../../mirror/store/template.ts";
-import type { ApiContext } from "../../call.ts";
+import { type Fields, type Json, objectOf, textOf } from "../../json.ts";
+import { isMirroredPull } from "../../mirror/read/pulls.ts";
+import type { Stored } from "../../mirror/store/merge-rule.ts";
+import { keyIn, observe } from "../../mirror/store/observation.ts";
+import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
+import { referenceId, strip } from "../../mirror/store/template.ts";
+import type { ApiContext } from "../call.ts";
+import type { FollowUpRead } from "./read-back.ts";
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
-import type { FollowUpRead } from "./write-reads.ts";
 
 /** The repository that a write goes to. */
 export interface RepositoryAddress {

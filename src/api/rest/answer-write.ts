@@ -1,13 +1,13 @@
-import { type Fields, isObject, type Json, objectOf, parseSent, TooManyValuesError } from "../../../json.ts";
-import { findParentNumber } from "../../../mirror/read/comments.ts";
-import { isMirroredIssue, isMirroredPull } from "../../../mirror/read/pulls.ts";
-import type { Right } from "../../../mirror/read/sight.ts";
-import type { RawAnswer } from "../../../upstream/client/upstream.ts";
-import type { Answer, RepositoryCall } from "../../call.ts";
-import { requireWriter } from "../../callers/permissions.ts";
-import { ApiFault } from "../../dialect/fault.ts";
-import { numberParam, smallNumberParam } from "../page.ts";
-import { isSuccess, type Performed, perform, type Write } from "./write.ts";
+import { type Fields, isObject, type Json, objectOf, parseSent, TooManyValuesError } from "../../json.ts";
+import { findParentNumber } from "../../mirror/read/comments.ts";
+import { isMirroredIssue, isMirroredPull } from "../../mirror/read/pulls.ts";
+import type { Right } from "../../mirror/read/sight.ts";
+import type { RawAnswer } from "../../upstream/client/upstream.ts";
+import type { Answer, RepositoryCall } from "../call.ts";
+import { requireWriter } from "../callers/permissions.ts";
+import { ApiFault } from "../dialect/fault.ts";
+import { isSuccess, type Performed, perform, type Write } from "../writes/write.ts";
+import { numberParam, smallNumberParam } from "./page.ts";
 
 // GitHub was seen to send these headers with POST and PATCH of issues under 2022-11-28. The next version drops
 // `assignee`.

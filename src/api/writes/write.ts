@@ -1,19 +1,19 @@
-import type { Transaction } from "../../../../db/database.ts";
-import { isPostgresConflict, isPostgresOutage } from "../../../../db/outage.ts";
-import { sql } from "../../../../db/sql.ts";
-import type { Fields, Json } from "../../../json.ts";
-import { marksForMergeability, storeMarks } from "../../../mirror/store/marks.ts";
-import { findStored, mergeObserved } from "../../../mirror/store/merge.ts";
-import { type Stored, writtenAt } from "../../../mirror/store/merge-rule.ts";
-import { joinObserved, type Observed, observe, type Seen, type Sighting } from "../../../mirror/store/observation.ts";
-import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
-import { sameValue } from "../../../mirror/store/template.ts";
-import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.ts";
-import type { Backoff } from "../../../work/backoff.ts";
-import { repeated } from "../../../work/repeated.ts";
-import { beginTrace, type Trace } from "../../trace/trace.ts";
-import { OutcomeUnknownFault, sendWrite, type Writer } from "./send.ts";
-import { awaitShown, type FollowUpRead, type ReadBack, readNow } from "./write-reads.ts";
+import type { Transaction } from "../../../db/database.ts";
+import { isPostgresConflict, isPostgresOutage } from "../../../db/outage.ts";
+import { sql } from "../../../db/sql.ts";
+import type { Fields, Json } from "../../json.ts";
+import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
+import { findStored, mergeObserved } from "../../mirror/store/merge.ts";
+import { type Stored, writtenAt } from "../../mirror/store/merge-rule.ts";
+import { joinObserved, type Observed, observe, type Seen, type Sighting } from "../../mirror/store/observation.ts";
+import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
+import { sameValue } from "../../mirror/store/template.ts";
+import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
+import type { Backoff } from "../../work/backoff.ts";
+import { repeated } from "../../work/repeated.ts";
+import { beginTrace, type Trace } from "../trace/trace.ts";
+import { awaitShown, type FollowUpRead, type ReadBack, readNow } from "./read-back.ts";
+import { OutcomeUnknownFault, sendWrite, type Writer } from "./send-once.ts";
 
 /**
  * One write of the service: the request to upstream, and the effects of its success.

@@ -1,11 +1,11 @@
 /** Writes about pull requests, reviews and review comments: what each sends, and what its success changes. */
-import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../../json.ts";
-import { keyIn, observe } from "../../../mirror/store/observation.ts";
-import type { ResourceKey } from "../../../mirror/store/resource.ts";
-import { referenceId } from "../../../mirror/store/template.ts";
+import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../json.ts";
+import { keyIn, observe } from "../../mirror/store/observation.ts";
+import type { ResourceKey } from "../../mirror/store/resource.ts";
+import { referenceId } from "../../mirror/store/template.ts";
 import { counts, type IssueAddress, openCount, type RepositoryAddress, readOf, sides } from "./issue-writes.ts";
+import type { FollowUpRead } from "./read-back.ts";
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
-import type { FollowUpRead } from "./write-reads.ts";
 
 /** Opens a pull request. It is listed among the issues too, under an id that only its issue's side tells. */
 export function createPull({ id, fullName }: RepositoryAddress, body: string): Write {

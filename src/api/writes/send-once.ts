@@ -1,9 +1,9 @@
-import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
-import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.ts";
-import type { ApiContext, Call } from "../../call.ts";
-import type { User } from "../../callers/caller.ts";
-import { ApiFault, REST_DOCS } from "../../dialect/fault.ts";
-import type { Trace } from "../../trace/trace.ts";
+import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
+import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
+import type { ApiContext, Call } from "../call.ts";
+import type { User } from "../callers/caller.ts";
+import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
+import type { Trace } from "../trace/trace.ts";
 
 /** The caller who writes, and the repository that they write to. */
 export interface Writer extends Pick<Call, "requestId"> {

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Json } from "../../../json.ts";
-import { REPLICA_LAG_MS } from "../../../mirror/store/merge-rule.ts";
-import type { Kind } from "../../../mirror/store/resource.ts";
-import { type Backoff, waitAfterMs } from "../../../work/backoff.ts";
-import type { Writer } from "./send.ts";
+import type { Json } from "../../json.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import type { Kind } from "../../mirror/store/resource.ts";
+import { type Backoff, waitAfterMs } from "../../work/backoff.ts";
+import type { Writer } from "./send-once.ts";
 
 /** A read of upstream after a write. */
 export interface FollowUpRead {

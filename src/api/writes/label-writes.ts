@@ -2,7 +2,7 @@
  * Writes of labels and milestones: the requests, and their effects. Issues refer to these resources, so issues show a
  * change at once.
  */
-import { observe } from "../../../mirror/store/observation.ts";
+import { observe } from "../../mirror/store/observation.ts";
 import type { RepositoryAddress } from "./issue-writes.ts";
 import type { Write } from "./write.ts";
 

@@ -1,21 +1,21 @@
-import type { Fields } from "../../../json.ts";
-import { findParentNumber } from "../../../mirror/read/comments.ts";
-import { findLabel } from "../../../mirror/read/labels.ts";
-import { findMilestone } from "../../../mirror/read/milestones.ts";
-import type { Right } from "../../../mirror/read/sight.ts";
-import type { RepositoryCall } from "../../call.ts";
-import { notFound, REST_DOCS } from "../../dialect/fault.ts";
-import type { ServedOperation } from "../../operation.ts";
-import { getIssueComment, getReview, getReviewComment } from "../comments.ts";
-import { getIssue } from "../issues.ts";
-import { getLabel, getMilestone } from "../labels.ts";
-import { numberParam, smallNumberParam } from "../page.ts";
-import { getPull } from "../pulls.ts";
-import * as issues from "./issue-writes.ts";
-import * as labels from "./label-writes.ts";
-import * as pulls from "./pull-writes.ts";
-import type { Write } from "./write.ts";
-import { answerWrite, type WriteOperation } from "./writes.ts";
+import type { Fields } from "../../json.ts";
+import { findParentNumber } from "../../mirror/read/comments.ts";
+import { findLabel } from "../../mirror/read/labels.ts";
+import { findMilestone } from "../../mirror/read/milestones.ts";
+import type { Right } from "../../mirror/read/sight.ts";
+import type { RepositoryCall } from "../call.ts";
+import { notFound, REST_DOCS } from "../dialect/fault.ts";
+import type { ServedOperation } from "../operation.ts";
+import * as issues from "../writes/issue-writes.ts";
+import * as labels from "../writes/label-writes.ts";
+import * as pulls from "../writes/pull-writes.ts";
+import type { Write } from "../writes/write.ts";
+import { answerWrite, type WriteOperation } from "./answer-write.ts";
+import { getIssueComment, getReview, getReviewComment } from "./comments.ts";
+import { getIssue } from "./issues.ts";
+import { getLabel, getMilestone } from "./labels.ts";
+import { numberParam, smallNumberParam } from "./page.ts";
+import { getPull } from "./pulls.ts";
 
 const through =
   (method: "POST" | "PATCH" | "PUT" | "DELETE") =>
