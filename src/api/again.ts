@@ -10,7 +10,7 @@ import type { Bucket, CallerQuota, Recognised, Stranger, TakenQuota } from "./ca
 import type { Credential } from "./callers/shown-token.ts";
 import { freshnessHeaders, isUnchanged, quotaHeaders } from "./dialect/reply.ts";
 import { type RequestIds, wantsNoCache } from "./dialect/request.ts";
-import { COMPRESSED } from "./kept-bytes.ts";
+import { COMPRESSED } from "./kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "./metering.ts";
 
 /** How a request was answered that may come again as it is. */
@@ -26,7 +26,7 @@ export interface AnsweredRequest {
   bodyHeaders: Record<string, string>;
 }
 
-interface RepeatableAnswer {
+interface RememberedRequest {
   /** Null: anonymous. */
   credential: Credential | null;
   callerClass: string;
@@ -56,7 +56,7 @@ interface KnownHead {
 
 /** A remembered request that may be answered, once it is known that its page is unchanged. */
 interface Ready {
-  way: RepeatableAnswer;
+  remembered: RememberedRequest;
   page: Recalled<RenderedPage>;
   body: Buffer;
   taken: TakenQuota;
@@ -80,7 +80,7 @@ export class Again {
   readonly #pages: Kept<RenderedPage>;
   readonly #requestIds: RequestIds;
   readonly #meter: ApiMeter;
-  readonly #ways: LRUCache<string, RepeatableAnswer> | null;
+  readonly #remembered: LRUCache<string, RememberedRequest> | null;
 
   constructor(
     ctx: ApiContext,
@@ -93,9 +93,9 @@ export class Again {
     this.#requestIds = parts.requestIds;
     this.#meter = parts.meter;
     const maxSize = Math.floor(ctx.config.pageCacheBytes * PART);
-    const sizeCalculation = ({ bytes }: RepeatableAnswer, signature: string) =>
+    const sizeCalculation = ({ bytes }: RememberedRequest, signature: string) =>
       signature.length + bytes + REQUEST_BYTES;
-    this.#ways = maxSize === 0 ? null : new LRUCache({ maxSize, sizeCalculation });
+    this.#remembered = maxSize === 0 ? null : new LRUCache({ maxSize, sizeCalculation });
   }
 
   /** Remembers how a request with this signature was answered with a page that is kept. */
@@ -108,7 +108,7 @@ export class Again {
     if (authorization !== undefined && credential === null) return;
     const { ETag, "Last-Modified": lastModified } = headers;
     const lasting = HeaderLines.of(headers);
-    this.#ways?.set(signature, {
+    this.#remembered?.set(signature, {
       credential,
       callerClass: classOf(caller),
       scopes: caller.kind === "user" ? caller.scopes : null,
@@ -155,18 +155,18 @@ export class Again {
   }
 
   #begin(exchange: Exchange, signature: string): Ready | null {
-    const way = this.#ways?.get(signature);
-    if (!way) return null;
-    const page = this.#pages.recall(way.key);
-    if (page?.value.id !== way.pageId) return null;
-    const body = way.encoding === null ? page.value.bytes : page.value.encoded.get(way.encoding);
-    const caller = body && this.#callerOf(way, page.value, exchange);
-    const taken = caller && this.#quota.take(caller, way.bucket, 1);
-    return taken ? { way, page, body, taken } : null;
+    const remembered = this.#remembered?.get(signature);
+    if (!remembered) return null;
+    const page = this.#pages.recall(remembered.key);
+    if (page?.value.id !== remembered.pageId) return null;
+    const body = remembered.encoding === null ? page.value.bytes : page.value.encoded.get(remembered.encoding);
+    const caller = body && this.#callerOf(remembered, page.value, exchange);
+    const taken = caller && this.#quota.take(caller, remembered.bucket, 1);
+    return taken ? { remembered, page, body, taken } : null;
   }
 
   #callerOf(
-    { credential, callerClass, scopes }: RepeatableAnswer,
+    { credential, callerClass, scopes }: RememberedRequest,
     { right }: RenderedPage,
     exchange: Exchange,
   ): Recognised | Stranger | null {
@@ -176,31 +176,31 @@ export class Again {
     return caller?.class === callerClass && caller.scopes === scopes ? caller : null;
   }
 
-  #reply(exchange: Exchange, { way, body, taken }: Ready, home: Standing): Reply {
-    const unchanged = isUnchanged(way.validators, exchange.headers);
+  #reply(exchange: Exchange, { remembered, body, taken }: Ready, home: Standing): Reply {
+    const unchanged = isUnchanged(remembered.validators, exchange.headers);
     // GitHub docs: a 304 is free to those who are authorised.
-    if (unchanged && way.credential !== null) this.#quota.undo(taken);
+    if (unchanged && remembered.credential !== null) this.#quota.undo(taken);
     const status = unchanged ? 304 : 200;
-    way.counters[status] ??= this.#meter.counter(way.metered, status);
-    way.counters[status]();
-    const headers = this.#head(way, status, home)
+    remembered.counters[status] ??= this.#meter.counter(remembered.metered, status);
+    remembered.counters[status]();
+    const headers = this.#head(remembered, status, home)
       .and(HeaderLines.of({ "X-GitHub-Request-Id": this.#requestIds.next() }))
-      .and(HeaderLines.of(quotaHeaders(this.#quota.figuresOf(taken), way.bucket)));
+      .and(HeaderLines.of(quotaHeaders(this.#quota.figuresOf(taken), remembered.bucket)));
     return { status, headers, body: unchanged ? null : body };
   }
 
   /** The head of this second, without the headers that change with each answer. */
-  #head(way: RepeatableAnswer, status: 200 | 304, home: Standing): HeaderLines {
+  #head(remembered: RememberedRequest, status: 200 | 304, home: Standing): HeaderLines {
     const now = this.#ctx.clock.now();
     const second = Math.floor(now.getTime() / 1_000);
     const confirmedMs = home.confirmedAt?.getTime() ?? null;
-    const known = way.heads[status];
+    const known = remembered.heads[status];
     const isOfNow = known?.second === second && known.confirmedMs === confirmedMs && known.missing === home.missing;
     if (isOfNow) return known.lines;
     const fresh = HeaderLines.of(freshnessHeaders(home, { now, staleAfterMs: this.#ctx.config.staleAfterMs }));
-    const lasting = status === 304 ? way.headers : way.headers.and(way.bodyHeaders);
+    const lasting = status === 304 ? remembered.headers : remembered.headers.and(remembered.bodyHeaders);
     const lines = lasting.and(fresh);
-    way.heads[status] = { second, confirmedMs, missing: home.missing, lines };
+    remembered.heads[status] = { second, confirmedMs, missing: home.missing, lines };
     return lines;
   }
 
@@ -210,7 +210,8 @@ export class Again {
    */
   #signatureOf(exchange: Exchange): string | null {
     const { method, target, headers } = exchange;
-    if (this.#ways === null || method !== "GET" || wantsNoCache(headers) || headers.prefer !== undefined) return null;
+    if (this.#remembered === null || method !== "GET" || wantsNoCache(headers) || headers.prefer !== undefined)
+      return null;
     const from = this.#ctx.config.publicUrl === null ? `${exchange.protocol} ${exchange.host}` : "";
     return `${target}\n${headers.authorization}\n${from}\n${headers.accept}\n${headers["accept-encoding"]}\n${headers["user-agent"]}\n${headers["x-github-api-version"]}\n${headers.cookie}`;
   }

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { KeptAnswers } from "../../src/api/forward/cache/kept-answers.ts";
+import { ForwardedAnswers } from "../../src/api/forward/cache/forwarded-answers.ts";
 import { etagOf } from "../../src/simulator/rest/headers.ts";
 import { type Asking, askAt } from "../support/asking.ts";
 import { until } from "../support/patience.ts";
@@ -234,7 +234,7 @@ test("while Postgres refuses, everything is forwarded as if nothing were kept", 
 });
 
 test("while Postgres does not write, no more than sixteen megabytes wait for it", async () => {
-  const kept = new KeptAnswers(world.ctx);
+  const kept = new ForwardedAnswers(world.ctx);
   const [at, headers] = [world.ctx.clock.now(), { etag: '"x"' }];
   await world.ctx.db.transaction(async (tx) => {
     await tx.query(sql`lock table forwarded_answers in access exclusive mode`);

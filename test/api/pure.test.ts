@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { readCursor, writeCursor } from "../../src/api/dialect/cursor.ts";
 import { cursorLink, numberedLink } from "../../src/api/dialect/query.ts";
 import { decodeId } from "../../src/api/graphql/resolve/node-id.ts";
-import { ownBytes } from "../../src/api/kept-bytes.ts";
+import { ownBytes } from "../../src/api/kept-bodies.ts";
 import { compressed } from "../../src/http/reply.ts";
 
 describe("cursors", () => {

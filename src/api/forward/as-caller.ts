@@ -5,7 +5,7 @@ import type { Conditional } from "../../upstream/client/opened.ts";
 import type { Answer, Call } from "../call.ts";
 import type { User } from "../callers/caller.ts";
 import type { SeenRepository } from "./cache/cache.ts";
-import type { CacheableRead } from "./cache/kept-answers.ts";
+import type { CacheableRead } from "./cache/forwarded-answers.ts";
 import { questionOf } from "./cache/question.ts";
 import { writeForwarder } from "./forwarded-writes.ts";
 import { answerOf, askedBy, forward, forwardKept, opened, unanswered } from "./forwarding.ts";

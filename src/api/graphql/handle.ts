@@ -24,14 +24,15 @@ import {
 } from "../dialect/reply.ts";
 import { graphqlText, type RequestIds } from "../dialect/request.ts";
 import { forwardedReply } from "../forward/forwarding.ts";
-import { encoded, ownBytes } from "../kept-bytes.ts";
+import { encoded, ownBytes } from "../kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import type { StreamPlaces } from "../streams/places.ts";
 import { GraphqlCall } from "./call.ts";
 import { forwardWhole } from "./forward/forward.ts";
 import { type Side, sideOf } from "./forward/side.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeOf } from "./forward/unknown.ts";
-import { type IssueTexts, openCounts, openIssueTexts } from "./kept.ts";
+import { openCounts } from "./kept-counts.ts";
+import { type IssueTexts, openIssueTexts } from "./kept-texts.ts";
 import { Documents, openValidation, parseQuery, type Query } from "./parse.ts";
 import {
   bugIn,
@@ -48,7 +49,7 @@ import {
   wentWrongText,
 } from "./result.ts";
 import { executePlan } from "./run/execution.ts";
-import { answerKey, confirmationOfKept, type KeptResult, openAnswers } from "./run/kept-answers.ts";
+import { confirmationOfKept, type KeptResult, openResults, resultKey } from "./run/kept-results.ts";
 import { Plans } from "./run/plan.ts";
 import { apiSchema } from "./schema.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
@@ -80,7 +81,7 @@ interface CallersQuery {
   api: string;
   /** The request's body. */
   text: string;
-  /** The key of the kept answer. */
+  /** The key of the kept result. */
   key: string;
   reading: Reading;
   /** How the repositories stood before the first row was read. */
@@ -94,7 +95,7 @@ export class Graphql {
   readonly #validation = openValidation();
   readonly #documents = new Documents(this.#schema, this.#validation);
   readonly #plans = new Plans(this.#schema);
-  readonly #answers: Kept<KeptResult>;
+  readonly #results: Kept<KeptResult>;
   readonly #texts: Kept<IssueTexts>;
   readonly #counts = openCounts();
   readonly #missing: MissingValues;
@@ -103,7 +104,7 @@ export class Graphql {
   constructor(parts: GraphqlParts) {
     this.#parts = parts;
     const keptBytes = parts.ctx.config.pageCacheBytes / 2;
-    this.#answers = openAnswers(keptBytes);
+    this.#results = openResults(keptBytes);
     this.#texts = openIssueTexts(keptBytes);
     this.#missing = new MissingValues(parts.ctx);
     this.#streams = new Streams(parts.ctx, { ...parts, schema: this.#schema, plans: this.#plans });
@@ -157,7 +158,7 @@ export class Graphql {
     const api = apiAddress(ctx.config, exchange, { isEnterprise: exchange.path.startsWith("/api/") });
     Object.assign(progress.server, await doubtHeaders(ctx, sightOf(caller), exchange.headers));
     progress.figures = await quota.figures(caller, "graphql");
-    const key = answerKey(text, { api, caller });
+    const key = resultKey(text, { api, caller });
     const reading = new Reading(ctx.mirror.standings);
     const again = await this.#again(progress, { key, caller, reading });
     if (again) return again;
@@ -271,13 +272,13 @@ export class Graphql {
     });
   }
 
-  /** The kept answer to the same question, if nothing has changed since. Null: the question has to be answered anew. */
+  /** The kept result of the same question, if nothing has changed since. Null: the question has to be answered anew. */
   async #again(
     progress: GraphqlProgress,
     { key, caller, reading }: { key: string; caller: User; reading: Reading },
   ): Promise<Reply | null> {
     const { clock, config } = this.#parts.ctx;
-    const kept = await this.#answers.get(key, reading);
+    const kept = await this.#results.get(key, reading);
     const confirmation = kept && confirmationOfKept(kept, reading.soFar());
     if (!kept || !confirmation) return null;
     if (await this.#spend(progress, caller, kept.points)) return reply(progress, 200, quotaSpentText(caller.userId));
@@ -326,7 +327,7 @@ export class Graphql {
     if (call.met && plan && result.errors.length === 0 && plan.isKeepable) {
       const shown = [...call.shownRepositories];
       const make = () => ({ bytes: ownBytes(body), encoded: new Map(), points: cost.points, shown });
-      this.#answers.keep(key, make, { shown: [...new Set([PEOPLE, ...call.met, ...shown])], before });
+      this.#results.keep(key, make, { shown: [...new Set([PEOPLE, ...call.met, ...shown])], before });
     }
     return this.#reply(progress, result, body);
   }

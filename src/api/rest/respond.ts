@@ -19,7 +19,7 @@ import {
   versionHeaders,
 } from "../dialect/reply.ts";
 import { forwardedReply } from "../forward/forwarding.ts";
-import { encoded } from "../kept-bytes.ts";
+import { encoded } from "../kept-bodies.ts";
 import type { RequestFigures } from "../metering.ts";
 
 /** What is known of a request so far. A fault is answered with as much of it as there is. */

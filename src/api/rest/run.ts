@@ -11,7 +11,7 @@ import { classOf } from "../callers/caller.ts";
 import { learnPublicRights, readsCode, requireRight } from "../callers/permissions.ts";
 import { notFound, notHeld } from "../dialect/fault.ts";
 import { refreshShown } from "../forward/fresh.ts";
-import { ownBytes } from "../kept-bytes.ts";
+import { ownBytes } from "../kept-bodies.ts";
 import type { Match, Operation } from "../operation.ts";
 
 /** The paths whose answers say nothing of upstream. */

@@ -4,8 +4,8 @@ import type { RequestHeaders } from "../../../http/exchange.ts";
 import { namesTag } from "../../../http/reply.ts";
 import type { Conditional, Opened } from "../../../upstream/client/opened.ts";
 import { collected } from "../body.ts";
+import { below, type CacheableRead, type ForwardedAnswer, ForwardedAnswers } from "./forwarded-answers.ts";
 import { keptOf, MOST_KEPT_BYTES, upstreamTagOf, type WholeAnswer } from "./keeping.ts";
-import { below, type CacheableRead, type KeptAnswer, KeptAnswers } from "./kept-answers.ts";
 import { Proofs, type TokenViewer } from "./proofs.ts";
 
 /** One read, and how to send it. */
@@ -50,16 +50,16 @@ type Fetched = CachedAnswer | { opened: Opened; pieces: AsyncIterable<Buffer> };
  */
 export class ForwardCache {
   readonly #ctx: Pick<Context, "config" | "clock">;
-  readonly #kept: KeptAnswers;
+  readonly #kept: ForwardedAnswers;
   readonly #proofs: Proofs;
   /** Answers under way, by question and token. Null: it cannot be shared. They never fail. */
   readonly #underWay = new Map<string, { known: TokenViewer["known"]; found: Promise<CachedAnswer | null> }>();
   /** First requests under way, while nothing is kept, by question. They never fail. */
-  readonly #firsts = new Map<string, Promise<KeptAnswer | null>>();
+  readonly #firsts = new Map<string, Promise<ForwardedAnswer | null>>();
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log" | "random">) {
     this.#ctx = ctx;
-    this.#kept = new KeptAnswers(ctx);
+    this.#kept = new ForwardedAnswers(ctx);
     this.#proofs = new Proofs(ctx);
   }
 
@@ -110,7 +110,7 @@ export class ForwardCache {
     }
     const asked = { ...asking, question };
     if (kept || first || !isPlain) return (await this.#ask(asked, kept, home)).found;
-    const { promise, resolve } = Promise.withResolvers<KeptAnswer | null>();
+    const { promise, resolve } = Promise.withResolvers<ForwardedAnswer | null>();
     this.#firsts.set(question.key, promise);
     try {
       const { made, found } = await this.#ask(asked, null, home);
@@ -124,9 +124,9 @@ export class ForwardCache {
 
   async #ask(
     asking: CacheRequest,
-    kept: KeptAnswer | null,
+    kept: ForwardedAnswer | null,
     home: SeenRepository | null,
-  ): Promise<{ found: Fetched; made: KeptAnswer | null }> {
+  ): Promise<{ found: Fetched; made: ForwardedAnswer | null }> {
     const { method, question, viewer } = asking;
     const at = this.#ctx.clock.now();
     const provedIn = question.isImmutable && home ? home.id : null;

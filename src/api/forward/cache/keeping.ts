@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Opened } from "../../../upstream/client/opened.ts";
 import { isPredicted, predictEtag, variesBy } from "../../../upstream/conditional/etag.ts";
-import type { CacheableRead, KeptAnswer } from "./kept-answers.ts";
+import type { CacheableRead, ForwardedAnswer } from "./forwarded-answers.ts";
 
 /** A complete answer of upstream's. */
 export interface WholeAnswer extends Omit<Opened, "body"> {
@@ -53,7 +53,7 @@ export function keptOf(
   { key: question, perPage }: CacheableRead,
   { status, headers, body }: WholeAnswer,
   { sent, viewer, at, recomputes, isHomeKnown }: Keeping,
-): KeptAnswer | null {
+): ForwardedAnswer | null {
   const { etag } = headers;
   const isOdd = headers["content-encoding"] !== undefined || /no-store/.test(headers["cache-control"] ?? "");
   if (status !== 200 || etag === undefined || isOdd || body.length > MOST_KEPT_BYTES) return null;
@@ -90,7 +90,7 @@ function mayGrowUnseen({ link }: IncomingHttpHeaders, body: Buffer, perPage: num
 
 /** The ETag that upstream would give the kept answer for a request with these headers. */
 export function upstreamTagOf(
-  { headers, body, variesBy: varies }: KeptAnswer,
+  { headers, body, variesBy: varies }: ForwardedAnswer,
   sent: Readonly<Record<string, string>>,
 ): string {
   return varies === null ? (headers.etag ?? "") : `"${predictEtag(varies, sent, body)}"`;

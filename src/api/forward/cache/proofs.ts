@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { Context } from "../../../context.ts";
 import { mostEntries } from "../../../work/bounded.ts";
 import type { UpstreamCaller } from "../../callers/upstream-callers.ts";
-import type { KeptAnswer } from "./kept-answers.ts";
+import type { ForwardedAnswer } from "./forwarded-answers.ts";
 
 const REMEMBERED = 20_000;
 /** The mirror's own proofs end after a day: even an answer by sha has names of people and counts of comments. */
@@ -42,14 +42,19 @@ export class Proofs {
   }
 
   /** @param at when upstream was asked */
-  note({ name, known }: TokenViewer, { question, id }: KeptAnswer, repositoryId: number, { etag, at }: Proof): void {
+  note(
+    { name, known }: TokenViewer,
+    { question, id }: ForwardedAnswer,
+    repositoryId: number,
+    { etag, at }: Proof,
+  ): void {
     if (known) this.#noted.set(`${question} ${name}`, { known, answerId: id, repositoryId, etag, at });
   }
 
   /** @param repositoryId the mirrored repository that the question leads to now, which the caller sees */
   find(
     { name, known }: TokenViewer,
-    { question, id, headers, mirrors }: KeptAnswer,
+    { question, id, headers, mirrors }: ForwardedAnswer,
     repositoryId: number,
   ): Proof | null {
     const now = this.#ctx.clock.now().getTime();

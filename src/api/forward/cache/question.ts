@@ -2,7 +2,7 @@ import { decoded, isRead } from "../../../http/exchange.ts";
 import type { Call } from "../../call.ts";
 import { repositoryIn } from "../../dialect/address.ts";
 import { isLaidOut } from "../../dialect/reply.ts";
-import { type CacheableRead, digest } from "./kept-answers.ts";
+import { type CacheableRead, digest } from "./forwarded-answers.ts";
 
 /**
  * Paths whose answers are never kept: settings, secrets and their keys, alerts about the code, and the caller's own

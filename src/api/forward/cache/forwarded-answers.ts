@@ -33,7 +33,7 @@ export function digest(parts: readonly unknown[]): string {
 }
 
 /** One of upstream's answers, whole. Requests share it. */
-export interface KeptAnswer {
+export interface ForwardedAnswer {
   /** Tells this answer from earlier and later ones. */
   readonly id: string;
   readonly question: string;
@@ -68,7 +68,7 @@ const NOTED_AGAIN_AFTER_MS = 3_600_000;
 /** A process looks whether to prune after it has added this part of FORWARD_CACHE_BYTES. */
 const PART = 1 / 16;
 
-interface KeptAnswerRow {
+interface ForwardedAnswerRow {
   id: string;
   shown_to: string;
   made_at: Date;
@@ -84,10 +84,10 @@ interface KeptAnswerRow {
  * Upstream's answers in Postgres, shared by all processes. Without Postgres nothing is kept, and reads go on. No
  * request waits for a write: until its end the answer is found in memory.
  */
-export class KeptAnswers {
+export class ForwardedAnswers {
   readonly #ctx: Pick<Context, "config" | "db" | "clock" | "log" | "random">;
-  readonly #underWay = new Map<string, KeptAnswer>();
-  readonly #unchanging = new LRUCache<string, KeptAnswer>({
+  readonly #underWay = new Map<string, ForwardedAnswer>();
+  readonly #unchanging = new LRUCache<string, ForwardedAnswer>({
     maxSize: MEMORY_BYTES,
     sizeCalculation: ({ body }) => body.length + ROW_BYTES,
   });
@@ -105,14 +105,14 @@ export class KeptAnswers {
    * The newest answer that may be shown to this token, once upstream has confirmed it. Null also while Postgres is
    * away.
    */
-  async find({ key: question, isImmutable }: CacheableRead, token: string): Promise<KeptAnswer | null> {
+  async find({ key: question, isImmutable }: CacheableRead, token: string): Promise<ForwardedAnswer | null> {
     for (const shownTo of ["", token]) {
       const name = nameOf({ question, shownTo });
       const known = this.#underWay.get(name) ?? this.#unchanging.get(name);
       if (known) return known;
     }
     try {
-      const [row] = await this.#ctx.db.prepared<KeptAnswerRow>(sql`
+      const [row] = await this.#ctx.db.prepared<ForwardedAnswerRow>(sql`
         select id, shown_to, made_at, used_at, headers::text, body, varies_by, mirror_repository_id, mirror_shown_at
           from forwarded_answers where question = ${question} and shown_to in ('', ${token}) order by made_at desc limit 1`);
       if (!row) return null;
@@ -125,7 +125,7 @@ export class KeptAnswers {
     }
   }
 
-  keep(answer: KeptAnswer, { isImmutable }: CacheableRead): void {
+  keep(answer: ForwardedAnswer, { isImmutable }: CacheableRead): void {
     const { id, question, shownTo, headers, body, variesBy, madeAt, usedAt, mirrors } = answer;
     const name = nameOf(answer);
     const bytes = body.length + ROW_BYTES;
@@ -157,7 +157,7 @@ export class KeptAnswers {
    * Notes that an answer was used. @param mirrors the repository, if upstream has just shown the answer to the mirror's
    * own credential
    */
-  confirmed(answer: KeptAnswer, mirrors: number | null): void {
+  confirmed(answer: ForwardedAnswer, mirrors: number | null): void {
     const { id, question, shownTo } = answer;
     const now = this.#ctx.clock.now();
     if (mirrors === null && now.getTime() - answer.usedAt.getTime() < NOTED_AGAIN_AFTER_MS) return;
@@ -212,11 +212,11 @@ export class KeptAnswers {
   }
 }
 
-function nameOf({ question, shownTo }: Pick<KeptAnswer, "question" | "shownTo">): string {
+function nameOf({ question, shownTo }: Pick<ForwardedAnswer, "question" | "shownTo">): string {
   return `${question} ${shownTo}`;
 }
 
-function answerOf(question: string, row: KeptAnswerRow): KeptAnswer {
+function answerOf(question: string, row: ForwardedAnswerRow): ForwardedAnswer {
   const { mirror_repository_id: repositoryId, mirror_shown_at: at } = row;
   return {
     id: row.id,

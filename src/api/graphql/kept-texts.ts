@@ -1,11 +1,5 @@
 import { Kept } from "../../mirror/unchanged/unchanged.ts";
 
-/** How many rows a list has, and the sum of what was measured of them. */
-export interface Count {
-  count: number;
-  sum: number;
-}
-
 /**
  * The texts that were written of a list's resources, by each resource's tie in the list: an issue's tie is its number.
  */
@@ -43,13 +37,4 @@ export class IssueTexts {
 /** @param maxBytes 0: nothing is kept */
 export function openIssueTexts(maxBytes: number): Kept<IssueTexts> {
   return new Kept({ maxBytes, bytesOf: ({ bytes }) => bytes, largestPart: LARGEST_PART });
-}
-
-/** Enough for 10,000 counts, roughly. */
-const MAX_COUNT_BYTES = 8 * 1024 * 1024;
-const BYTES_PER_COUNT = 50;
-
-/** Sizes of connections that were counted before. */
-export function openCounts(): Kept<Count> {
-  return new Kept({ maxBytes: MAX_COUNT_BYTES, bytesOf: () => BYTES_PER_COUNT });
 }

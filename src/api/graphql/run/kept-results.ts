@@ -3,26 +3,26 @@ import type { Encoding } from "../../../http/reply.ts";
 import { type Confirmation, joinConfirmations } from "../../../mirror/read/repositories.ts";
 import { Kept, type Standings } from "../../../mirror/unchanged/unchanged.ts";
 import { classOf, type User } from "../../callers/caller.ts";
-import { COMPRESSED } from "../../kept-bytes.ts";
+import { COMPRESSED } from "../../kept-bodies.ts";
 
-/** An answer without errors, which may be given again while nothing that it depends on has changed. */
+/** A result without errors, which may be given again while nothing that it depends on has changed. */
 export interface KeptResult {
   bytes: Buffer;
-  /** The answer compressed, by encoding, for callers who accept that. */
+  /** The result compressed, by encoding, for callers who accept that. */
   encoded: Map<Encoding, Buffer>;
-  /** The points that the answer costs each caller. */
+  /** The points that the result costs each caller. */
   points: number;
-  /** The repositories whose resources the answer shows. */
+  /** The repositories whose resources the result shows. */
   shown: readonly number[];
 }
 
 /** @param maxBytes 0: nothing is kept */
-export function openAnswers(maxBytes: number): Kept<KeptResult> {
+export function openResults(maxBytes: number): Kept<KeptResult> {
   return new Kept({ maxBytes, bytesOf: ({ bytes }) => bytes.length * COMPRESSED });
 }
 
-/** The key of an answer: the question and the caller, since some fields show who asks. */
-export function answerKey(body: string, { api, caller }: { api: string; caller: User }): string {
+/** The key of a result: the question and the caller, since some fields show who asks. */
+export function resultKey(body: string, { api, caller }: { api: string; caller: User }): string {
   return `${caller.userId} ${classOf(caller)} ${api}\n${body}`;
 }
 
