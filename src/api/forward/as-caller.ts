@@ -1,4 +1,4 @@
-import { reasonOf } from "../../failure.ts";
+import { levelOf } from "../../failure.ts";
 import { decoded, isRead } from "../../http/exchange.ts";
 import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
@@ -46,7 +46,7 @@ async function homeOf({ ctx, sight, reading }: Call, question: CacheableRead): P
   try {
     return await ctx.mirror.repositories.at(question, sight, reading);
   } catch (error) {
-    ctx.log.warn({ reason: reasonOf(error) }, "Nobody can say who sees a repository: upstream is asked");
+    ctx.log[levelOf(error, "warn")]({ err: error }, "Nobody can say who sees a repository: upstream is asked");
     return null;
   }
 }

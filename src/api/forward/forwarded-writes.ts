@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import { levelOf } from "../../failure.ts";
 import type { Json } from "../../json.ts";
 import { leaveThreads } from "../../mirror/store/lists.ts";
 import { nextRound, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
@@ -146,7 +147,7 @@ async function trustRefs(
     for (const { repository, refs = [] } of touched)
       if (refs.length > 0) await ctx.db.transaction((tx) => endDoubt(tx, repository.id, refs, at));
   } catch (error) {
-    ctx.log.warn({ err: error, requestId }, "That a write changed no branch could not be noted");
+    ctx.log[levelOf(error, "warn")]({ err: error, requestId }, "That a write changed no branch could not be noted");
   }
 }
 

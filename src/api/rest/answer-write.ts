@@ -1,3 +1,4 @@
+import { levelOf } from "../../failure.ts";
 import { type Fields, isObject, type Json, objectOf, parseSent, TooManyValuesError } from "../../json.ts";
 import { findParentNumber } from "../../mirror/read/comments.ts";
 import { isMirroredIssue, isMirroredPull } from "../../mirror/read/pulls.ts";
@@ -101,7 +102,10 @@ async function readBack(
   } catch (error) {
     const isHidden = error instanceof ApiFault && [403, 404, 410].includes(error.status);
     if (!isHidden)
-      call.ctx.log.warn({ err: error, requestId: call.requestId }, "What was written could not be read back");
+      call.ctx.log[levelOf(error, "warn")](
+        { err: error, requestId: call.requestId },
+        "What was written could not be read back",
+      );
     return null;
   }
 }

@@ -1,5 +1,6 @@
 import type { Queries } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
+import { levelOf } from "../../failure.ts";
 import type { UpstreamHeaders } from "../../upstream/quota/headers.ts";
 import type { Call } from "../call.ts";
 import type { User } from "../callers/caller.ts";
@@ -59,7 +60,7 @@ export class Trace {
     try {
       await this.store(ctx.db);
     } catch (error) {
-      ctx.log.warn({ err: error, requestId }, "What became of a write could not be recorded");
+      ctx.log[levelOf(error, "warn")]({ err: error, requestId }, "What became of a write could not be recorded");
     }
   }
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { levelOf } from "../../failure.ts";
 import type { Json } from "../../json.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
@@ -60,7 +61,7 @@ async function tryRead(reader: Reader, read: FollowUpRead): Promise<ReadBack | n
       ? { ...nothing(reader, read), body: answer.body, seenAt: answer.seenAt }
       : nothing(reader, read);
   } catch (error) {
-    log.warn({ err: error, path: read.path }, "What a write changed could not be read");
+    log[levelOf(error, "warn")]({ err: error, path: read.path }, "What a write changed could not be read");
     return null;
   }
 }

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../../db/sql.ts";
 import type { Context } from "../../../context.ts";
-import { reasonOf } from "../../../failure.ts";
+import { levelOf } from "../../../failure.ts";
 import { parseStored } from "../../../json.ts";
 
 /** A read below a repository whose answer may be kept. */
@@ -120,7 +120,7 @@ export class ForwardedAnswers {
       if (isImmutable) this.#unchanging.set(nameOf(found), found);
       return found;
     } catch (error) {
-      this.#ctx.log.warn({ reason: reasonOf(error) }, "The kept answers to forwarded reads cannot be looked up");
+      this.#ctx.log[levelOf(error, "warn")]({ err: error }, "The kept answers to forwarded reads cannot be looked up");
       return null;
     }
   }
@@ -201,7 +201,7 @@ export class ForwardedAnswers {
     this.#waitingBytes += bytes;
     const write: Promise<void> = run()
       .catch((error: unknown) => {
-        this.#ctx.log.warn({ reason: reasonOf(error) }, "A forwarded answer could not be kept");
+        this.#ctx.log[levelOf(error, "warn")]({ err: error }, "A forwarded answer could not be kept");
       })
       .finally(() => {
         this.#waitingBytes -= bytes;
