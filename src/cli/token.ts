@@ -1,5 +1,6 @@
 import { type Sql, sql } from "../../db/sql.ts";
 import { PERMISSIONS, type Permission } from "../api/callers/kinds.ts";
+import { beginsAsOurs } from "../api/callers/shown-token.ts";
 import {
   apiTokenId,
   createApiToken,
@@ -210,14 +211,14 @@ async function runRevoke({ words, flags, env, resources, within }: Given, output
     throw new UsageError("tain token revoke needs ids (`tain token list` has them), or --all in their place");
   // A word that is no id may be a secret: do not repeat it.
   for (const word of words)
-    if (!word.startsWith("tain_") && !/^[0-9a-f]{12}$/i.test(word))
+    if (!beginsAsOurs(word) && !/^[0-9a-f]{12}$/i.test(word))
       throw new UsageError("A token's id has 12 hexadecimal digits: `tain token list` shows them");
 
   const { ctx } = await openInstance(env, resources, within);
   const known = await listApiTokens(ctx);
   const ids = isAll
     ? known.filter(({ revokedAt }) => revokedAt === null).map(({ id }) => id)
-    : words.map((word) => (word.startsWith("tain_") ? apiTokenId(word) : word.toLowerCase()));
+    : words.map((word) => (beginsAsOurs(word) ? apiTokenId(word) : word.toLowerCase()));
   const missing = ids.filter((id) => !known.some((each) => each.id === id));
   if (missing.length > 0)
     throw new CommandError(

@@ -11,7 +11,7 @@ import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import { isAppsQuestion, judged } from "./apps-questions.ts";
 import { Logins } from "./logins.ts";
 import type { CallerQuota, Recognised, Stranger } from "./quota.ts";
-import { type Credential, isOfOurForm, mayBeUpstreams, shownToken } from "./shown-token.ts";
+import { beginsAsOurs, type Credential, isOfOurForm, mayBeUpstreams, shownToken } from "./shown-token.ts";
 import { type ApiToken, ApiTokens, hashOf } from "./tokens.ts";
 import { type UpstreamCaller, UpstreamCallers } from "./upstream-callers.ts";
 import type { AskedRepository, RepositoryPermission } from "./upstream-rights.ts";
@@ -86,7 +86,7 @@ export class Callers {
    */
   asApp({ authorization, address, path }: { authorization: string; address: string; path: string }): ForwardOwn | null {
     const token = shownToken(authorization);
-    if (this.#mode === "tokens" || token === null || token.startsWith("tain_")) return null;
+    if (this.#mode === "tokens" || token === null || beginsAsOurs(token)) return null;
     if (!isAppsQuestion(path, token) || !mayBeUpstreams(token, this.#upstreamUrl)) return null;
     return async (request) => {
       const ask = async () => await judged(await this.#upstream.upstream.forward({ ...request, token }));
@@ -104,7 +104,7 @@ export class Callers {
   /** A name for the credential, to recognise it when it is shown again; null if the header holds no credential. */
   credentialOf(authorization: string): Credential | null {
     const text = shownToken(authorization);
-    return text === null ? null : { of: text.startsWith("tain_") ? "own" : "upstream", hash: hashOf(text) };
+    return text === null ? null : { of: beginsAsOurs(text) ? "own" : "upstream", hash: hashOf(text) };
   }
 
   /** The user, as far as the credential is known without asking. Null: upstream or Postgres has to be asked. */
@@ -127,7 +127,7 @@ export class Callers {
 
   async #user(text: string, address: string): Promise<User | null> {
     // Our own tokens never go to upstream, whatever the mode.
-    if (text.startsWith("tain_")) {
+    if (beginsAsOurs(text)) {
       if (this.#mode === "upstream" || !isOfOurForm(text)) return null;
       const token = await this.#tokens.find(text, (ask) => this.logins.own(address, ask));
       if (!token) return null;

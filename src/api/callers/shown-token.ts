@@ -32,6 +32,11 @@ export function isOfOurForm(text: string): boolean {
   return OURS.test(text);
 }
 
+/** Whether the text begins as our tokens do. Such a text never goes to upstream, even where its form is wrong. */
+export function beginsAsOurs(text: string): boolean {
+  return text.startsWith("tain_");
+}
+
 const GITHUB = "https://api.github.com";
 
 /**
