@@ -1,5 +1,5 @@
-import pg from "pg";
 import type { Database } from "../../../db/database.ts";
+import { isPostgresDataException } from "../../../db/outage.ts";
 import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 
@@ -154,9 +154,8 @@ async function run(db: Database, statement: Sql): Promise<RawRow[]> {
   try {
     return await db.prepared<RawRow>(statement);
   } catch (error) {
-    // Class 22 is "data exception": the position of a forged cursor is not a time or a number.
-    if (error instanceof pg.DatabaseError && error.code?.startsWith("22"))
-      throw new InvalidPositionError("No row can be there", { cause: error });
+    // The position of a forged cursor is not a time or a number.
+    if (isPostgresDataException(error)) throw new InvalidPositionError("No row can be there", { cause: error });
     throw error;
   }
 }
