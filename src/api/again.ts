@@ -13,7 +13,7 @@ import { type RequestIds, wantsNoCache } from "./dialect/request.ts";
 import { COMPRESSED } from "./kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "./metering.ts";
 
-/** How a request was answered that may come again as it is. */
+/** A request and how it was answered. The same request may come again. */
 export interface AnsweredRequest {
   exchange: Exchange;
   metered: RequestFigures;

@@ -1,7 +1,10 @@
 import { compressed, type Encoding } from "../http/reply.ts";
 import type { RenderedPage } from "./call.ts";
 
-/** Compressed twice a page of JSON has a third of its bytes once more; more than that is not foreseen. */
+/**
+ * The memory that a body of JSON takes, as a multiple of its size. Its compressed forms, brotli and gzip, take about a
+ * third of the size together. A body that compresses worse takes more than is counted.
+ */
 export const COMPRESSED = 1.4;
 
 /** The page's bytes in this encoding, which is made once and kept with it. */

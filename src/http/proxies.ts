@@ -16,7 +16,7 @@ export class AddressList {
       const [written = "", bits] = name.split("/");
       const { address, family, isMapped } = read(written);
       if (bits === undefined) this.#list.addAddress(address, family);
-      // A network of IPv4 addresses that is written as IPv6 counts the 96 bits in front of them, too.
+      // An IPv4 network may be written as IPv6 (`::ffff:10.0.0.0/104`). Its prefix is then 96 bits longer.
       else this.#list.addSubnet(address, Number(bits) - (isMapped ? 96 : 0), family);
     }
   }

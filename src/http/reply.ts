@@ -12,7 +12,7 @@ export type ReplyHeaders = Parameters<typeof HeaderLines.of>[0] | HeaderLines;
 export interface Reply {
   status: number;
   headers: ReplyHeaders;
-  /** A HEAD gets its length alone. Null: there is none. */
+  /** Null: no body. A HEAD gets no body either, but its length, where that is known. */
   body: string | Buffer | null;
   /** The body travels in the encoding that the caller likes best. The headers name `Accept-Encoding` in `Vary` then. */
   isEncodable?: boolean;
@@ -81,7 +81,7 @@ export function send(
   );
 }
 
-/** Sends an answer of which the head and all of the body are there. */
+/** Sends an answer whose head and body are complete. */
 function sendWhole(
   response: DirectResponse,
   { status, headers, body }: { status: number; headers: HeaderLines; body: string | Buffer | null },

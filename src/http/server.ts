@@ -53,7 +53,7 @@ export interface ServerParts {
   unreadMs?: number;
 }
 
-/** Passes when an address of a name is none of this machine's: IPv6 may be switched off. */
+/** Rethrows an error, unless it says that this machine has no such address: IPv6 may be switched off. */
 function unlessMissing(error: Error & { code?: string }): void {
   if (error.code !== "EADDRNOTAVAIL" && error.code !== "EAFNOSUPPORT") throw error;
 }

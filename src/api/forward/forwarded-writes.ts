@@ -147,7 +147,7 @@ async function trustRefs(
     for (const { repository, refs = [] } of touched)
       if (refs.length > 0) await ctx.db.transaction((tx) => endDoubt(tx, repository.id, refs, at));
   } catch (error) {
-    ctx.log[levelOf(error, "warn")]({ err: error, requestId }, "That a write changed no branch could not be noted");
+    ctx.log[levelOf(error, "warn")]({ err: error, requestId }, "A write changed no branch, which could not be noted");
   }
 }
 

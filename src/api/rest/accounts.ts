@@ -67,8 +67,8 @@ export async function getUser(call: Call): Promise<Answer> {
 }
 
 /**
- * The account as anyone sees it. The mirror may know of its own token's account what upstream tells the account alone;
- * our own tokens are given to others, also those that answer as that account.
+ * The account as anyone sees it. Upstream tells an account more about itself than it tells others, and the mirror may
+ * have read that with its own token. Callers are other people, even where their token answers as that account.
  */
 export async function showToAll(call: Call, { document }: Pick<UserRow, "document">): Promise<string> {
   const fields = await showFields(call, { repositoryId: 0, document });

@@ -209,7 +209,7 @@ export class Rest {
     return { call, served, asked };
   }
 
-  /** The caller. With an invalid credential they are shown a stranger's figures, of which the request takes nothing. */
+  /** The caller. The refusal of an invalid credential shows the quota of anonymous callers, and takes nothing from it. */
   async #identify({ headers: { authorization }, address }: Exchange, progress: RestProgress): Promise<Caller> {
     const { callers, quota } = this.#parts;
     try {

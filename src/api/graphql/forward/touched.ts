@@ -38,7 +38,7 @@ interface Place {
   /** The issue or pull request that the resource is or stands under. Null: there is none, or the answer does not tell. */
   number: number | null;
   isPull: boolean;
-  /** Null: a review thread, of which only the pull request is read. */
+  /** Null: a review thread. Only its pull request is read. */
   resource: DecodedId | null;
 }
 

@@ -76,7 +76,7 @@ async function updateBoth(
   return { ...done, answer: null };
 }
 
-/** What the update says of the pull request: the payload tells its time, the input its changes. */
+/** What the update changes. The input names the changed fields. The payload adds the times and the new base's commit. */
 async function saysUpdate(
   api: string,
   input: PullSets,

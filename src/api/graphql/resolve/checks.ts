@@ -83,8 +83,9 @@ export async function rollupOf(
 }
 
 /**
- * Answers null: clients take the commit for one without checks, which they can show. @throws GraphQLError to another
- * mirror
+ * The answer for a commit whose checks are not mirrored: null. Clients read null as a commit without checks, and can
+ * show that. Another mirror would store it as the truth.
+ * @throws GraphQLError when another mirror asks
  */
 async function lacking(call: GraphqlCall, repositoryId: number): Promise<null> {
   call.lacks();
