@@ -20,7 +20,7 @@ export interface ApiContext
   mirror: MirrorReader;
   /** Upstream's answers to forwarded reads; null: nothing of it is kept. */
   forwarded: ForwardCache | null;
-  /** The only way in which requests can ask upstream. */
+  /** The only way in which requests can spend the mirror's quota at upstream. */
   upstream: UpstreamForCallers;
   /** The paths of accounts that upstream does not show. So nobody can make the mirror ask again and again. */
   unshownAccounts: LRUCache<string, true>;

@@ -30,8 +30,8 @@ export class ShareSpentFault extends ApiFault {
 }
 
 /**
- * Asks upstream for callers. The API has no other way to upstream, so nothing in it can spend the mirror's quota
- * unseen.
+ * Asks upstream for callers. The API has no other way to the mirror's credentials, so nothing in it can spend their
+ * quota unseen.
  *
  * A caller with a token of upstream's reads with it, at the cost of their own quota there. All others read with the
  * mirror's credentials, with the priority of audits. Each such read is first taken out of two shares: the caller's own,
