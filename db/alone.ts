@@ -107,7 +107,8 @@ class Hold {
     try {
       await this.#db.count(sql`delete from exclusive_work where name = ${name} and holder = ${holder}`);
     } catch (error) {
-      if (!isPostgresOutage(error)) this.#log.warn({ name, err: error }, "What was held could not be let go");
+      if (!isPostgresOutage(error))
+        this.#log.warn({ name, err: error }, "The hold on exclusive work could not be ended; it expires by itself");
     }
   }
 
@@ -144,7 +145,7 @@ class Hold {
       if (!this.#hasEnded) this.#holdFrom(askedAt);
     } catch (error) {
       this.#failure = error;
-      this.#log.warn({ name, err: error }, "What must not run twice at once could not be renewed");
+      this.#log.warn({ name, err: error }, "The hold on exclusive work could not be renewed");
     }
     this.#plan();
   }

@@ -56,7 +56,7 @@ class ProgressReporter {
     try {
       await reportCommand(this.#ctx, this.#id, report);
     } catch (error) {
-      this.#ctx.log.warn({ err: error }, "It could not be told what came of a command");
+      this.#ctx.log.warn({ err: error }, "The outcome of an operator's command could not be stored");
     }
   }
 
@@ -67,7 +67,10 @@ class ProgressReporter {
     this.#telling = this.#telling
       .then(() => reportCommand(this.#ctx, this.#id, { ...newest, document: null }))
       .catch((error: unknown) => {
-        this.#ctx.log[levelOf(error, "debug")]({ err: error }, "It could not be told how a command comes along");
+        this.#ctx.log[levelOf(error, "debug")](
+          { err: error },
+          "The progress of an operator's command could not be stored",
+        );
       });
   }
 }

@@ -34,7 +34,7 @@ export async function serveMetrics(ctx: MetricsContext, resources: AsyncDisposab
     ]),
     otherwise: unknown,
     failure: (error) => {
-      log.error({ reason: reasonOf(error) }, "The figures could not be told");
+      log.error({ reason: reasonOf(error) }, "The figures could not be collected");
       return json(500, { message: "The figures could not be told; the log says why" });
     },
     trustedProxies: [],

@@ -114,7 +114,7 @@ async function countQueues(
     return await queueCounts(ctx);
   } catch (error) {
     if (!(error instanceof QueueUnavailableError)) throw error;
-    ctx.log.debug({ reason: error.message }, "The status does not know what the queues hold");
+    ctx.log.debug({ reason: error.message }, "The queues could not be counted for the status");
     return null;
   }
 }

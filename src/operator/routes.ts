@@ -99,7 +99,7 @@ async function signIn({ ctx, sessions, operatorToken, logins }: Door, exchange: 
     const says = `Too many wrong tokens came from your address. Try again in ${seconds} seconds.`;
     return signInPage(error.status, says, { "Retry-After": seconds });
   }
-  ctx.log.warn({ address: exchange.address }, "Somebody failed to sign in as the operator");
+  ctx.log.warn({ address: exchange.address }, "A sign-in as the operator failed");
   return signInPage(401, "That is not the operator's token. Compare it with OPERATOR_TOKEN, and try again.");
 }
 

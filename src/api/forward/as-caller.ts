@@ -46,7 +46,10 @@ async function homeOf({ ctx, sight, reading }: Call, question: CacheableRead): P
   try {
     return await ctx.mirror.repositories.at(question, sight, reading);
   } catch (error) {
-    ctx.log[levelOf(error, "warn")]({ err: error }, "Nobody can say who sees a repository: upstream is asked");
+    ctx.log[levelOf(error, "warn")](
+      { err: error },
+      "A repository cannot be looked up: upstream is asked as if nothing were kept",
+    );
     return null;
   }
 }

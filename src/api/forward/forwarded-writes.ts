@@ -87,7 +87,7 @@ export async function writeForwarder(
       } catch (error) {
         // Upstream has done the write. If the answer were a failure, the caller would write twice.
         const { requestId } = writer;
-        ctx.log.error({ err: error, requestId }, "What a write has changed at upstream could not be read");
+        ctx.log.error({ err: error, requestId }, "The changes of a forwarded write could not be read");
         for (const one of all) await mark(writerAt(one), one, isPaid);
       }
       return opened;
@@ -147,7 +147,7 @@ async function trustRefs(
     for (const { repository, refs = [] } of touched)
       if (refs.length > 0) await ctx.db.transaction((tx) => endDoubt(tx, repository.id, refs, at));
   } catch (error) {
-    ctx.log[levelOf(error, "warn")]({ err: error, requestId }, "A write changed no branch, which could not be noted");
+    ctx.log[levelOf(error, "warn")]({ err: error, requestId }, "Refs stay in doubt after a write that changed none");
   }
 }
 
@@ -220,7 +220,7 @@ async function leaveToUpstream(
       if (isAsked) await storeMarks(tx, [{ ...repositoryMark("lists", id, now), notBefore: nextRound(now, 0) }]);
     });
   } catch (error) {
-    ctx.log.error({ err: error, requestId }, "What became of a thread could not be marked to be asked about");
+    ctx.log.error({ err: error, requestId }, "Review threads could not be left to upstream after a write");
   }
 }
 

@@ -52,7 +52,7 @@ export async function refreshShown(call: RepositoryCall, rest: string): Promise<
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
     if (error instanceof ShareSpentFault) return { notFresh: error.message };
-    ctx.log.warn({ err: error.cause, requestId: call.requestId, path }, "What a caller wants fresh could not be read");
+    ctx.log.warn({ err: error.cause, requestId: call.requestId, path }, "A fresh read for a caller failed");
     return { notFresh: error.message };
   }
 }

@@ -104,7 +104,7 @@ async function readBack(
     if (!isHidden)
       call.ctx.log[levelOf(error, "warn")](
         { err: error, requestId: call.requestId },
-        "What was written could not be read back",
+        "A written resource could not be read back",
       );
     return null;
   }

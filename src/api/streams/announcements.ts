@@ -51,7 +51,7 @@ export class Announcements implements AsyncDisposable {
         for (const one of this.#listeners) one.onText(text);
       },
       onLost: (error) => {
-        this.#ctx.log.warn({ err: error }, "The connection that tells of changes is lost, and its streams are ended");
+        this.#ctx.log.warn({ err: error }, "The connection that announces changes is lost; its streams are ended");
         this.#lose(listening);
       },
     });

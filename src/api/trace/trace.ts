@@ -60,7 +60,7 @@ export class Trace {
     try {
       await this.store(ctx.db);
     } catch (error) {
-      ctx.log[levelOf(error, "warn")]({ err: error, requestId }, "What became of a write could not be recorded");
+      ctx.log[levelOf(error, "warn")]({ err: error, requestId }, "The outcome of a write could not be recorded");
     }
   }
 }

@@ -61,7 +61,7 @@ async function tryRead(reader: Reader, read: FollowUpRead): Promise<ReadBack | n
       ? { ...nothing(reader, read), body: answer.body, seenAt: answer.seenAt }
       : nothing(reader, read);
   } catch (error) {
-    log[levelOf(error, "warn")]({ err: error, path: read.path }, "What a write changed could not be read");
+    log[levelOf(error, "warn")]({ err: error, path: read.path }, "The effects of a write could not be read");
     return null;
   }
 }

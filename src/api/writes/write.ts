@@ -166,7 +166,7 @@ async function storeAtLast(
     backoff: UNTIL_STORED,
     random,
     isPassing: (error) => isPostgresOutage(error) || isPostgresConflict(error),
-    onWait: (err, waitMs) => log.warn({ err, waitMs }, "What a write changed could not be stored yet"),
+    onWait: (err, waitMs) => log.warn({ err, waitMs }, "The effects of a write could not be stored yet"),
   });
 }
 
@@ -275,6 +275,6 @@ export async function markForRefresh({ ctx, requestId }: Writer, about: Resource
   try {
     await storeMarks(ctx.db, marksFor(about, ctx.clock.now()));
   } catch (error) {
-    ctx.log.error({ err: error, requestId }, "What became of a write could not be marked to be asked about");
+    ctx.log.error({ err: error, requestId }, "A mark for the effects of a write could not be stored");
   }
 }

@@ -39,7 +39,7 @@ export async function tend(ctx: Context, tending: Tending): Promise<void> {
     await tell(ctx, keeper, tending);
   } catch (error) {
     // A greeting that fails must not end the instance: its processes live through an outage.
-    ctx.log.warn({ reason: rootReasonOf(error) }, "How the copying comes along cannot be shown");
+    ctx.log.warn({ reason: rootReasonOf(error) }, "The progress of the copies cannot be shown");
   }
   await kept;
 }

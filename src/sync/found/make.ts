@@ -70,7 +70,7 @@ async function makeOf(ctx: MakingContext, repositoryId: number, until: Date, sig
     made += events.length;
     if (resources < MOST_RESOURCES) break;
   }
-  if (made > 0) ctx.log.info({ repositoryId, made }, "Events were made of changes that no webhook told of");
+  if (made > 0) ctx.log.info({ repositoryId, made }, "Events were made of changes that no webhook reported");
   return made;
 }
 

@@ -70,7 +70,8 @@ export async function eachAlone<Item, Value>(
       if (problem) await endProblem(ctx, subjectOf(item), problem);
     }
     const [thrown, ...others] = notTheirs;
-    for (const err of others) ctx.log[levelOf(err, "warn")]({ err }, "Of several things another was stopped as well");
+    for (const err of others)
+      ctx.log[levelOf(err, "warn")]({ err }, "Another item was stopped as well, by an error that is not its own");
     if (notTheirs.length > 0) throw thrown;
   }
   return soonest([...waiting.values()]);
@@ -129,9 +130,9 @@ async function note(
   const problem = cause === "own" ? `Tain itself failed, and its log says where: ${reason}` : reason;
   const { failures, nextAt } = await noteFailure(ctx, subject, { cause, problem, known: known ?? null });
   const told = { ...subject, failures, nextAt };
-  if (cause === "own") ctx.log.error({ ...told, err: error }, "Something failed alone, by a fault of ours");
-  else if (cause === "unread") ctx.log.debug({ ...told, reason }, "Something is not known upstream yet");
-  else ctx.log.warn({ ...told, reason }, "Something failed alone, and is left alone for a while");
+  if (cause === "own") ctx.log.error({ ...told, err: error }, "An item failed by a fault of Tain's");
+  else if (cause === "unread") ctx.log.debug({ ...told, reason }, "The upstream mirror has still to read an item");
+  else ctx.log.warn({ ...told, reason }, "An item failed and is left alone for a while");
   return nextAt;
 }
 
