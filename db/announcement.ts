@@ -13,9 +13,9 @@ const WRITING = 7_241_948;
 
 /**
  * Sends texts to the listeners in every process when the transaction commits. NOTIFY makes the commits of all notifying
- * transactions wait for each other, so it runs only if somebody listens. To find out, the transaction tries the lock
+ * transactions wait for each other, so it runs only if a process listens. To find out, the transaction tries the lock
  * that listeners hold. If the lock is taken, there seems to be a listener. Two transactions that try at once may take
- * each other for a listener; that only costs a NOTIFY that nobody hears. Reading the view of all locks would be exact,
+ * each other for a listener, which only costs a NOTIFY without a listener. Reading the view of all locks would be exact,
  * but takes milliseconds.
  */
 export async function announce(tx: Transaction, texts: readonly string[]): Promise<void> {

@@ -17,8 +17,8 @@ export function clientOf(opened: Pool, signal: AbortSignal | null): Client {
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /**
- * A connection that is idle for this long is closed. What comes every ten seconds, such as reading a token anew, should
- * find the connections of the last time: to open one takes both sides milliseconds.
+ * A connection that is idle for this long is closed. Work that recurs every ten seconds, such as reading a token anew,
+ * finds the connections of its last time. Opening one takes both sides milliseconds.
  */
 const IDLE_TIMEOUT_MS = 60_000;
 

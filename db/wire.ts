@@ -62,7 +62,7 @@ export class TextQuery<Row extends TextRow> implements pg.Submittable {
     const { name = "", text, values = [] } = this.#statement;
     connection.stream.cork();
     if (!this.#isKnown) {
-      // It may be there: an execution that failed does not tell. To close one that is not there is no error.
+      // The prepared statement may exist: a failed execution does not show it. Closing an unknown one is no error.
       if (name !== "") connection.close({ type: "S", name }, true);
       connection.parse({ name, text, types: [] }, true);
     }

@@ -10,7 +10,7 @@ export function reasonOf(error: unknown): string {
   return codeOf(error) ?? error.name;
 }
 
-/** What lies at the root of it, for a person at a terminal: what wraps it, such as "fetch failed", says less. */
+/** The reason at the root, for a person at a terminal. An error around it, such as "fetch failed", says less. */
 export function rootReasonOf(error: unknown): string {
   return error instanceof Error && error.cause instanceof Error ? rootReasonOf(error.cause) : reasonOf(error);
 }

@@ -23,7 +23,7 @@ export interface Web {
 /** Receiver, API, the operator's page and probes, behind one routing table. It listens to nothing yet. */
 export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
   const api = openApi(ctx, limits);
-  // What an edge does not answer itself goes to the centre as it came: webhooks and the operator's page, too.
+  // An edge passes requests that it does not answer on to the centre: webhooks and the operator's page, too.
   const receiver = ctx.config.edgeOf === null ? openReceiver(ctx) : null;
   const { otherwise, failure, adapt } = api;
   if (receiver) watchFleet(ctx, () => quotaReport(ctx));

@@ -28,7 +28,7 @@ export function openCommandsWorker(ctx: WorkerContext): Worker<CommandJob> {
   });
 }
 
-/** Reports a command's progress. Of several reports within `TELL_MS` the newest is sent. */
+/** Reports a command's progress, once in `TELL_MS` at most, and then the newest state. */
 class ProgressReporter {
   readonly #ctx: WorkerContext;
   readonly #id: string;

@@ -88,7 +88,8 @@ export interface Answer {
   /** Why upstream's present state could not be shown although the caller asked for it. */
   notFresh?: string;
   /**
-   * How all that is shown stood before it was read, or in the statement that read it. Absent: see the call's reading.
+   * The standings of all that is shown, from before it was read or from the statement that read it. Absent: see the
+   * call's reading.
    */
   stood?: Standings;
   /** Has no validators and may not be kept. */

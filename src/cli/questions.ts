@@ -10,7 +10,7 @@ interface Question {
   isSecret?: boolean;
 }
 
-/** Asks a person, or a program that writes a line for each question. What is typed for a secret does not show. */
+/** Asks a person, or a program that writes a line for each question. A secret does not show while it is typed. */
 export class Questions implements Disposable {
   readonly #interface: Interface;
   readonly #write: (text: string) => void;
@@ -43,7 +43,7 @@ export class Questions implements Disposable {
     this.#interface.on("close", () => this.#stop("There are no more answers"));
   }
 
-  /** Asks until there is an answer that `check` takes. What `check` throws is shown as the reason why not. */
+  /** Asks until there is an answer that `check` takes. An error of `check` is shown as the reason why not. */
   async ask<T>(text: string, check: (answer: string) => T | Promise<T>, question: Question = {}): Promise<T> {
     for (;;) {
       const answer = (await this.#line(text, question)).trim() || question.otherwise;

@@ -47,7 +47,7 @@ function secretTexts(config: Config): string[] {
     // A token may look like an address that has no password.
     const password = value.includes("://") ? URL.parse(value)?.password : undefined;
     if (password === undefined) texts.add(value);
-    // What is not percent-encoded stays as it is.
+    // A `%` that begins no code stays as it is.
     else if (password) texts.add(password).add(querystring.unescape(password));
   }
   // A line is JSON, in which a quote or a backslash of the secret is escaped.

@@ -79,7 +79,7 @@ export function allows(world: World, token: Token | null, repository: Repository
 
 /**
  * Public data is served without the permission. Unconfirmed: GitHub's page for new fine-grained tokens says "public
- * repositories" of them, and the docs of single routes say it of Apps. That GraphQL does the same is taken from REST.
+ * repositories" of them, and the docs of single routes say it of Apps. GraphQL is taken to do the same as REST.
  */
 function isPublicData({ permission, level }: Needed[number]): boolean {
   return level === "read" && permission !== "repository_hooks";

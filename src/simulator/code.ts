@@ -3,7 +3,7 @@ import type { CheckApp, CheckRun, CheckSuite, Commit, CommitStatus, Release, Tag
 
 /** What a repository has beside its issues. */
 export interface CodeRows {
-  /** Those that were pushed, and those that somebody has asked for: see `commits.ts`. */
+  /** Commits that were pushed, and those that were asked for: see `commits.ts`. */
   readonly commits: Map<string, Commit>;
   /** The default branch's head before anything was pushed or merged; null until the first time that matters. */
   trunk: string | null;

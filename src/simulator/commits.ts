@@ -1,6 +1,6 @@
 /**
  * The commits of a repository. Those that were pushed or merged here are rows. Those that were there before are made of
- * their sha when somebody asks: a world of a million pull requests holds none of them, and the answer is always the
+ * their sha when they are asked for: a world of a million pull requests holds none of them, and the answer is always the
  * same.
  */
 import { createHash } from "node:crypto";
@@ -228,7 +228,7 @@ function parentsOf(world: World, repository: Repository, commit: Commit): readon
   return trunk === NO_SHA ? [] : [trunk];
 }
 
-/** What was merged before anything here was: each on the one before. Answers the last. */
+/** Makes the commits of merges from before the simulation, each on the one before. Answers the last. */
 function layTrunk(world: World, repository: Repository): readonly string[] {
   const merged = [...repository.rows.pullsByCreated.ascending()].filter(isPull).filter((row) => {
     const { mergedAt, mergeCommitSha, base } = row.pull;

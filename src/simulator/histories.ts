@@ -2,8 +2,8 @@
  * Loads an archive of a real repository into a world. The archive speaks GraphQL (as i-d-template's archive tool wrote
  * it): `{magic, timestamp, repo, labels, issues, pulls}`.
  *
- * Ids of issues, pull requests, reviews and the repository are decoded from the archive's node ids. What the archive
- * lacks is invented, the same way each time. That is: ids of people, labels and comments (in the order of time),
+ * Ids of issues, pull requests, reviews and the repository are decoded from the archive's node ids. Values that the
+ * archive lacks are invented, the same way each time: ids of people, labels and comments (in the order of time),
  * issue-side ids of pull requests, file and hunk of review comments, and the rest of abbreviated commit ids.
  */
 import { createHash } from "node:crypto";

@@ -42,7 +42,7 @@ export function relink(world: World, issue: Issue, links: Partial<IssueLinks>): 
   issue.links = { ...linksOf(issue), ...links };
 }
 
-/** What is gone hangs on nothing. Nobody is told of the others. */
+/** Takes a deleted issue out of all links. No event tells of the other issues. */
 export function unlinkAll(world: World, { id, links }: Issue): void {
   if (!links) return;
   const without = (ids: readonly number[]) => ids.filter((one) => one !== id);

@@ -7,7 +7,7 @@ import { credentialOf } from "./rest/negotiation.ts";
 const MINUTE_MS = 60_000;
 
 /**
- * Who tries a token that is gone too often is refused for a while, with every other token of the same account too. The
+ * A caller who tries a revoked token too often is refused for a while, with every other token of the account too. The
  * service tells neither how often nor how long: both are the fault's.
  */
 export class LockOut {

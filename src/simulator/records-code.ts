@@ -12,14 +12,14 @@ export interface Commit {
   readonly committerId: number | null;
   readonly authoredAt: Seconds;
   readonly committedAt: Seconds;
-  /** Null until somebody asks: a branch that was pushed once has as many commits as its pull request says. */
+  /** Null until they are asked for: a branch that was pushed once has as many commits as its pull request says. */
   parents: readonly string[] | null;
 }
 
 export interface FileChange {
   readonly filename: string;
   readonly status: "added" | "modified" | "removed" | "renamed";
-  /** Of the blob; for a removed file of what it was. */
+  /** The blob's sha; of a removed file, its last blob's. */
   readonly sha: string;
   readonly additions: number;
   readonly deletions: number;

@@ -66,7 +66,7 @@ export class ReplicaLag {
   find<T extends Row>(table: ReadonlyMap<number, T>, id: number): T | undefined {
     const deleted = this.#deleted.get(table)?.get(id);
     const was = deleted && this.seen(deleted);
-    // What was deleted from a table is of the table's type.
+    // A row that was deleted from a table is of the table's type.
     return table.get(id) ?? (was && !was.deleted ? (was as T) : undefined);
   }
 

@@ -221,7 +221,7 @@ export class Tokens {
     return this.#byValue.delete(value);
   }
 
-  /** Whose the token was that is gone. */
+  /** The owner of a token that is gone. */
   formerOwner(value: string): number | undefined {
     return this.#byValue.has(value) ? undefined : this.#gone.get(value);
   }

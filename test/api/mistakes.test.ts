@@ -60,8 +60,8 @@ test.each([
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { level, msg: "The kept answers to forwarded reads cannot be looked up" },
     { level, msg: "A forwarded answer could not be kept" },
-    { level, msg: "What a write changed could not be read" },
-    { level, msg: "What became of a write could not be recorded" },
-    { level, msg: "Nobody can say who sees a repository: upstream is asked" },
+    { level, msg: "The effects of a write could not be read" },
+    { level, msg: "The outcome of a write could not be recorded" },
+    { level, msg: "A repository cannot be looked up: upstream is asked as if nothing were kept" },
   ]);
 });

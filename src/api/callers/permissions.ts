@@ -105,7 +105,7 @@ export function seesDrafts(
   { showsDrafts, hasDrafts }: HeldReleases,
 ): boolean | null {
   if (caller.kind === "anonymous" || caller.by.of === "own") return false;
-  // Who may push to a public repository is not known.
+  // Upstream is not asked here who may push to a public repository.
   if (!isPrivate) return showsDrafts && !hasDrafts ? false : null;
   if (closenessOf(caller, id) !== "writer") return false;
   return showsDrafts ? true : null;

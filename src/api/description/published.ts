@@ -73,7 +73,7 @@ export function wholePath({ path, route }: ServedOperation): string {
   return `/repos/:owner/:repo${path === "/" ? "" : path}`;
 }
 
-/** The object that a reference refers to. What is no reference is answered as it is. */
+/** The object that a reference refers to. A value that is no reference is answered as it is. */
 export function resolved<T extends object>(value: T | Reference, components: Published["components"]): T {
   if (!("$ref" in value)) return value;
   const [, , kind = "", name = ""] = value.$ref.split("/");

@@ -8,8 +8,8 @@ const MAX_PAGE_SIZE = 100;
 const MAX_PAGE = 1_000_000_000;
 
 /**
- * The parameters of these names, each as it stands first. What an operation does not know changes no answer, so it may
- * not name a page, a validator or a question to upstream.
+ * The parameters of these names, each as it stands first. A parameter that an operation does not know changes no
+ * answer, so it may not be part of the name of a page, a validator or a question to upstream.
  */
 export function knownQuery(asked: URLSearchParams, known: ReadonlySet<string>): URLSearchParams {
   const query = new URLSearchParams();

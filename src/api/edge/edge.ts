@@ -34,9 +34,9 @@ export function answersOfEdge({ metrics }: Pick<Context, "metrics">): CountAnswe
 
 /**
  * A web process near its readers. It answers reads from a replica alone, and passes all else on to the centre. While
- * the centre cannot be reached, reads are still answered, and say how old they are. What only the centre can do is
- * refused then. After a write the edge waits for the replica, so that writers read here what they wrote. If the replica
- * is late, the centre answers the read.
+ * the centre cannot be reached, reads are still answered, and say how old they are. Requests that only the centre can
+ * serve are refused then. After a write the edge waits for the replica, so that writers read here what they wrote. If
+ * the replica is late, the centre answers the read.
  */
 export class Edge {
   readonly #ctx: Pick<Context, "config" | "db" | "log">;

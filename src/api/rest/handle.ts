@@ -51,9 +51,9 @@ export interface RestParts {
   parameters: ReadonlyMap<Operation, ReadonlySet<string>>;
 }
 
-/** What was learnt of a request that could not be answered as it was before; see `Again`. */
+/** What `Again` learnt of a request that it could not answer as before. */
 interface LearntBefore {
-  /** How repositories stood after it had come. Undefined: that was not asked. */
+  /** The repositories' standings, taken after the request had come. Undefined: they were not asked for. */
   learnt: Standings | undefined;
   /** Its name for `Again.remember`. Null: its answer may not be kept. */
   signature: string | null;

@@ -10,7 +10,7 @@ export async function listBranches(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, query } = call;
   if (!(await areRefsHeld(ctx.db, repository.id, "heads"))) throw unread();
   const asked = query.get("protected");
-  // Which other words the service takes for true or false is not known.
+  // It is not known which other words the service takes for true or false.
   if (asked !== null && asked !== "true" && asked !== "false") throw notHeld();
   const isProtected = asked === null ? null : asked === "true";
   const { rows, total } = await findBranches(ctx.db, repository.id, { isProtected, ...askedPage(query) });
@@ -50,7 +50,7 @@ export async function getRef(call: RepositoryCall): Promise<Answer> {
 export async function listMatchingRefs(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, params } = call;
   const [, kind, name] = /^(heads|tags)(?:\/(.*[^/]))?$/s.exec(params.ref ?? "") ?? [];
-  // How the service treats a slash at the end is not known.
+  // It is not known how the service treats a slash at the end.
   if (kind !== "heads" && kind !== "tags") throw notHeld();
   // So short a prefix may also match refs that this mirror, or the other one, does not hold.
   if (name === undefined && !prefers(call.headers, "settled")) throw notHeld();

@@ -30,9 +30,9 @@ export function mentionedBy(reference: TemplateReference, repositoryId: number):
 const MAX_REFERENCES = 20_000;
 
 /**
- * Knows what the placeholders in documents stand for (see `referenceOf`). The same placeholders come up in most answers. What they
- * stand for is kept, since V8 interns each new string that a map is asked for: that was a twentieth of a list's
- * processor time.
+ * Knows what the placeholders in documents stand for (see `referenceOf`). The same placeholders come up in most
+ * answers, so their meanings are kept. V8 interns each new string that a map is asked for, which took a twentieth of a
+ * list's processor time.
  */
 export class References {
   /** By the repository whose rows the placeholders name; 0 for people and repositories. */

@@ -105,7 +105,7 @@ export async function searchRepositories(
   return { found: rows.flatMap(({ id }) => (id === null ? [] : [Number(id)])), total: Number(rows[0]?.total ?? 0) };
 }
 
-/** All clauses must hold. Of several repositories and owners side by side, one is enough. */
+/** All clauses must hold. One of several repositories and owners side by side is enough. */
 function all(clauses: readonly Clause[], context: TermContext, places: Sql[]): Sql[] {
   const scopes = clauses.filter((clause) => clause.kind === "qualifier" && isScope(clause.name));
   const others = clauses.filter((clause) => !scopes.includes(clause)).map((clause) => one(clause, context, places));

@@ -196,10 +196,10 @@ const LARGEST_PART = 1 / 8;
 const MAX_BASES = 1_000;
 
 /**
- * Keeps values and gives them again while they are unchanged. Everything that the mirror keeps in memory follows this
- * one rule. A value is kept with the standings of all that it shows, taken before it was read. It is given again only
- * if these standings hold at some moment of the reading. So a read that begins after a commit in any process shows that
- * change.
+ * Keeps values and gives them again while they are unchanged. Everything that is kept of mirrored rows, so as not to
+ * read or render them again, follows this one rule. Tokens, rights and upstream's answers have rules of their own. A
+ * value is kept with the standings of all that it shows, taken before it was read. It is given again only if these
+ * standings hold at some moment of the reading. So a read that begins after a commit in any process shows that change.
  *
  * Often the read itself first shows what a value depends on. Then the first `keep` notes that, the next `get` asks for
  * its standings, and the second `keep` keeps the value. So values that are asked for only once are not kept.
@@ -235,7 +235,7 @@ export class Kept<Value extends object> {
   }
 
   /**
-   * The value, if it is unchanged. What this asks of the reading lets the next `keep` keep the value.
+   * The value, if it is unchanged. The reading learns the standings that the next `keep` needs to keep the value.
    * @param options.learnsLater the read itself tells how everything stands, so a value that is only noted needs no
    *   question
    */

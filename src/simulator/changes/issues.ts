@@ -57,7 +57,7 @@ export interface IssueEdit {
   readonly typeId?: number | null;
 }
 
-/** What is absent stays; what is equal changes nothing, bumps nothing and tells nothing. */
+/** Absent keys stay. Equal values change nothing, move no time and send no event. */
 export function editIssue(world: World, by: number, issue: Issue, edit: IssueEdit): Issue {
   const resource = issue.pull ? "PullRequest" : "Issue";
   if (edit.title !== undefined) checkTitle(resource, edit.title);

@@ -32,7 +32,7 @@ function statusesOf({ world }: Call, { oid, repository }: Head): readonly Commit
   return latestStatuses(all);
 }
 
-/** Null for a commit of which nothing was said. Reruns supersede only inside a suite: older suites still count. */
+/** Null for a commit without runs and statuses. Reruns supersede only inside a suite: older suites still count. */
 export function rollupOf(call: Call, head: Head): Rollup | null {
   const runs = suitesOf(call, head)
     .flatMap(latestRuns)

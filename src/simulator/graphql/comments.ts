@@ -17,7 +17,7 @@ export const commentFields: Fields<Comment> = {
   id: (row, _, call) => call.world.nodeId("IssueComment", row, row.issue.repository.id, call.view.nextIds),
   url: (row, _, call) => `${issuePage(call, row.issue)}#issuecomment-${row.id}`,
   resourcePath: (row, _, call) => pathOf(call, `${issuePage(call, row.issue)}#issuecomment-${row.id}`),
-  // GitHub's `issue` is non-null: for a comment on a pull request it is the issue side, which is no Issue to ask for.
+  // GitHub's `issue` is never null. For a comment on a pull request it is the issue side, which no query can ask for.
   issue: (row) => row.issue,
   pullRequest: (row) => (isPull(row.issue) ? row.issue : null),
 };

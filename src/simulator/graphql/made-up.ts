@@ -19,7 +19,7 @@ import { typeNameOf } from "./resolvers.ts";
 
 const TYPE = Symbol("type");
 
-/** A value without fields, of which each is made up. */
+/** A value without fields: each field is made up when it is asked for. */
 interface MadeUp {
   [TYPE]: string;
 }

@@ -33,8 +33,8 @@ const LICENSES: Readonly<Record<string, { readonly name: string; readonly spdxId
 };
 
 /**
- * The rows of a repository by number: those of `kinds`, each of which the caller must be allowed to read before it
- * learns whether there is such a row. Gone ones are not found, transferred ones do not redirect.
+ * The rows of `kinds` with this number in a repository. A caller who may not read one of the kinds does not learn
+ * whether there is such a row. Gone ones are not found, transferred ones do not redirect.
  */
 function numbered(call: Call, repository: Repository, number: number, kinds: readonly Kind[]) {
   const open = kinds.filter((kind) => mayRead(call, repository, kind));

@@ -141,8 +141,8 @@ export function buildSimulatorSchema(whole: string | null = null): GraphQLSchema
     const fields = type.getFields();
     for (const [name, resolve] of Object.entries(FIELDS[type.name] ?? {})) {
       const field = fields[name];
-      // Shared resolvers name more fields than some of the types have. That a resolver fits its type, the schema alone
-      // knows.
+      // Shared resolvers name more fields than some of the types have. Only the schema knows whether a resolver fits its
+      // type.
       if (field) field.resolve = resolve as unknown as NonNullable<typeof field.resolve>;
     }
     const id = fields.databaseId;

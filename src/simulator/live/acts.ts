@@ -11,7 +11,7 @@ export type LiveKind = keyof typeof ACTS;
 
 /**
  * What can happen, and how often in comparison. `deleteUser` happens only when asked for: it may take an account that a
- * token belongs to. What machines do happens only when asked for, too: most worlds are about people.
+ * token belongs to. Acts of machines happen only when asked for, too: most worlds are about people.
  */
 export const FREQUENCIES = {
   open: 14,

@@ -48,7 +48,7 @@ export function startLive(world: World, options: LiveOptions): Live {
   let count = 0;
 
   const step = (): Deed | null => {
-    // What is picked may be impossible just now (nothing to reopen); then something else happens.
+    // The picked act may be impossible just now (nothing to reopen); then another one happens.
     for (let attempt = 0; attempt < 50; attempt++) {
       const kind = pickWeighted(weights, random.next());
       try {

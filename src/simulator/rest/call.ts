@@ -97,8 +97,8 @@ export function inaccessible(token: Token, needed?: Needed): Refusal {
 
 /**
  * Routes of issues take pull requests' numbers, and comments belong to either. With `issues` alone, commenting on a
- * pull request was seen to be refused, in these words. That reads are refused in the same way is unconfirmed: the
- * stricter reading.
+ * pull request was seen to be refused, in these words. It is unconfirmed that reads are refused in the same way:
+ * this is the stricter reading.
  */
 export function needKind(call: RepositoryCall, issue: Issue): void {
   if (!call.token || call.mayTouch(kindOf(issue))) return;

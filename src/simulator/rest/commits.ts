@@ -34,7 +34,7 @@ export function noCommit(ref: string): Refusal {
   return new Refusal(422, `No commit found for SHA: ${ref}`);
 }
 
-/** With statistics and files, of which a page is shown; everything else repeats on each. */
+/** The commit with statistics and one page of its files. Everything else is the same on each page. */
 export function getCommit(call: RepositoryCall): Answer {
   const { view, repository, query } = call;
   const commit = commitNamed(call, call.params.ref ?? "");

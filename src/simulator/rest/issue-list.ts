@@ -114,8 +114,8 @@ export function sinceOf(query: URLSearchParams): number | undefined {
 function issueFilter(call: RepositoryCall): (issue: Issue) => boolean {
   const { query, world, repository } = call;
   const tests: ((issue: Issue) => boolean)[] = [];
-  // The route takes `issues`. That it leaves out the pull requests without their own permission is unconfirmed: the
-  // stricter reading.
+  // The route takes `issues`. It is unconfirmed that it leaves out pull requests without their own permission: this is
+  // the stricter reading.
   if (!call.mayTouch("pull_requests")) tests.push((issue) => !issue.pull);
   const state = query.get("state") ?? "open";
   if (state !== "open" && state !== "closed" && state !== "all")

@@ -131,7 +131,7 @@ export function issueView(view: View, issue: Issue): Json {
   });
 }
 
-/** Who has no parent has no such key. */
+/** An issue without a parent has no such key. */
 function issuePart(view: View, issue: Issue): Json {
   const { total, completed, percentCompleted } = subIssuesSummary(view.world, issue);
   const parent = parentOf(view.world, issue);

@@ -209,7 +209,7 @@ function pushedCommits(
   return found.reverse();
 }
 
-/** What another branch ends in was pushed before. */
+/** A commit that is another branch's head was pushed before. */
 function pushedCommit(view: View, repository: Repository, commit: Commit, ref: string): Json {
   const files = filesOfCommit(commit);
   const named = (...statuses: readonly string[]) =>

@@ -372,7 +372,7 @@ function wants(hook: Hook | AppHook, event: string): boolean {
   return hook.active && hook.url !== "" && (hook.events.includes("*") || hook.events.includes(event));
 }
 
-/** What the installation has accepted counts, events and permissions. */
+/** Only events and permissions that the installation has accepted count. */
 function hears({ app, events, permissions }: Installation, event: string): boolean {
   if (!app.hook.active || app.hook.url === "" || !(events.includes("*") || events.includes(event))) return false;
   return grants(
@@ -381,7 +381,7 @@ function hears({ app, events, permissions }: Installation, event: string): boole
   );
 }
 
-/** Who makes checks is asked for more of them without a subscription. */
+/** An App that makes checks is asked for more of them without a subscription. */
 function isAsked({ app, permissions }: Installation, id: number): boolean {
   return app.id === id && app.hook.active && app.hook.url !== "" && permissions.checks === "write";
 }

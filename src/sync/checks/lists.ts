@@ -60,8 +60,8 @@ const LISTS: Record<
 };
 
 /**
- * Reads one list of a commit and stores it, with `remember` in the same transaction. What upstream does not list any
- * more is gone. "absent": upstream shows the mirror no such commit, or no such list.
+ * Reads one list of a commit and stores it, with `remember` in the same transaction. Rows that upstream does not list
+ * any more are gone. "absent": upstream shows the mirror no such commit, or no such list.
  * @throws RemovedError when the repository is removed meanwhile
  */
 export async function fetchAndStoreCheckList(

@@ -24,7 +24,7 @@ export function meterSettled(
     const outcome = outcomes.get(id);
     if (outcome === undefined) continue;
     const isApplied = outcome === "applied";
-    // Anybody who holds a hook's secret can name an event. What is applied is one that we know.
+    // Anybody who holds a hook's secret can invent the name of an event. Only known events are applied.
     settled.inc({ event: isApplied ? event : "any", outcome: outcome instanceof Error ? "invalid" : outcome });
     if (isApplied) seconds.observe((now - receivedAt.getTime()) / 1_000);
   }

@@ -95,7 +95,7 @@ export async function claimOrigin(
 ): Promise<"claimed" | "continued" | "emptied"> {
   return await db.transaction(async (tx) => {
     await tx.query(sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`);
-    // Of two starts at once, the second waits here and then finds the origin that the first stored.
+    // If two processes start at once, the second waits here, and then finds the origin that the first stored.
     await tx.query(sql`lock table origin in exclusive mode`);
     const known = await findOrigin(tx);
     if (known === null) {

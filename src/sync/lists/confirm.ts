@@ -11,7 +11,7 @@ import { readOpenPulls } from "../reads/open-pulls.ts";
 import { doubtThreads, THREADS_STANDING } from "./standing-threads.ts";
 
 const QUIET_MS = 60 * 60_000;
-/** How often repositories are asked about for which no delivery has arrived since. */
+/** How often upstream is asked about a repository for which no delivery has arrived since. */
 const SILENT_MS = 24 * 3_600_000;
 /**
  * How long after a push to a base branch pull requests are asked about. The push may have taken commits out of some

@@ -7,10 +7,10 @@ import { type Cause, endProblem, findProblems, nameOf, noteFailure, type Problem
 type Isolating = Pick<Context, "db" | "clock" | "config" | "random" | "log">;
 
 /**
- * How to work on several things, one by one. Every loop over repositories, installations, selections, hooks, marks or
- * tokens goes through `eachAlone`, so that a failed one does not stop the others. The exception is
- * `refresh/mergeability.ts`: its job takes marks of many repositories, and the job of each mark reports that mark's
- * failure.
+ * How to work on several things, one by one. Every loop that asks upstream about repositories, installations,
+ * selections, hooks, marks or tokens goes through `eachAlone`, so that a failed one does not stop the others. The
+ * exception is `refresh/mergeability.ts`: its job takes marks of many repositories, and the job of each mark reports
+ * that mark's failure. Loops that only write rows or queue jobs need no isolation.
  */
 interface Each<Item, Value> {
   subjectOf(item: Item): Subject;

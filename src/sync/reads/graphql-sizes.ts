@@ -3,7 +3,7 @@ import type { Context } from "../../context.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 
 /**
- * A query about several pull requests. How many upstream can bear at once depends on the query and on the repository.
+ * A query about several pull requests. Upstream can bear more or fewer at once, by the query and by the repository.
  */
 export type SizedQuery = "pull pages" | "single pulls" | "mergeability";
 

@@ -21,7 +21,7 @@ export async function askOnce(ctx: AttemptContext, ask: UpstreamRequest): Promis
   return await exchange(ctx, ask);
 }
 
-/** Sends a request that may be repeated: after a passing failure it is, at most twice. */
+/** Sends a request that may be repeated, and repeats it after a passing failure, twice at most. */
 export async function askRepeatedly(ctx: AttemptContext, ask: UpstreamRequest): Promise<Attempt> {
   const backoff = { firstMs: ctx.repeatAfterMs, longestMs: LONGEST_WAIT_MS };
   const { bucket, signal } = ask.demand;

@@ -125,8 +125,9 @@ export class Keyring {
   }
 
   /**
-   * Upstream has answered 401 to this string. Answers whether the credential has another string now: an installation
-   * makes a new token, and the App signs anew if upstream's clock differs from our estimate.
+   * Renews a credential after upstream has answered 401 to this `authorization`. True: the credential has another
+   * string now, and the request may be repeated. An installation gets a new token. The App signs anew if upstream's
+   * clock differs from our estimate.
    */
   async renew(credential: string, authorization: string, { headers }: Received, sentAt: Date): Promise<boolean> {
     if (!this.#app || this.#tokens.has(credential)) return false;

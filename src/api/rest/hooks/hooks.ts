@@ -116,7 +116,7 @@ export const removeHook: HookOperation = async (call, place) => {
 export const getConfig: HookOperation = async (call, place) =>
   ok(JSON.stringify(configView(await requireTarget(call, place))));
 
-/** Changes a hook's config. What the body leaves out stays, the secret included. */
+/** Changes a hook's config. Keys that the body leaves out keep their values, the secret included. */
 export const changeConfig: HookOperation = async (call, place) => {
   const before = await requireTarget(call, place);
   return ok(JSON.stringify(configView(await changed(call, place, before, readConfigBody(call)))));
