@@ -36,7 +36,7 @@ function envExample(): string {
 function configurationPage(): string {
   const rows = described.map(
     ({ name, secret, about, ...setting }) =>
-      `| \`${name}\` | ${standing(setting)} | ${cell(about)}${secret ? " *Secret: never logged.*" : ""} |`,
+      `| \`${name}\` | ${defaultOf(setting)} | ${cell(about)}${secret ? " *Secret: never logged.*" : ""} |`,
   );
   return `# Configuration
 
@@ -56,7 +56,7 @@ This page and \`.env.example\` are written by \`node scripts/generate/configurat
 `;
 }
 
-function standing(setting: Pick<Described, "required" | "default">): string {
+function defaultOf(setting: Pick<Described, "required" | "default">): string {
   if (setting.required) return "required";
   return setting.default ? `\`${setting.default}\`` : "none";
 }

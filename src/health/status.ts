@@ -87,7 +87,7 @@ export async function loadStatus<Quota>(
   forecast: (work: Work, quota: Quota[], now: number) => Forecast | null = () => null,
   replicas: () => ReplicaState[] | Promise<ReplicaState[]> = () => [],
 ): Promise<Status<Quota>> {
-  const [{ repositories, work }, problems, queues, quotas, standings] = await Promise.all([
+  const [{ repositories, work }, problems, queues, quotas, replicaStates] = await Promise.all([
     loadRepositories(ctx),
     loadCommonProblems(ctx),
     countQueues(ctx),
@@ -101,7 +101,7 @@ export async function loadStatus<Quota>(
     problems,
     queues,
     quota: quotas,
-    replicas: standings,
+    replicas: replicaStates,
     forecast: work && forecast(work, quotas, ctx.clock.now().getTime()),
   };
 }

@@ -1,8 +1,8 @@
 import { spenders } from "../api/callers/spenders.ts";
 import { listApiTokens } from "../api/callers/tokens.ts";
 import type { Context } from "../context.ts";
+import { findListedTargets } from "../events/listed-targets.ts";
 import { listSent } from "../events/sent.ts";
-import { targetsAsTheyStand } from "../events/standing.ts";
 import { forecast } from "../health/forecast.ts";
 import { loadStatus } from "../health/status.ts";
 import { HttpError } from "../http/errors.ts";
@@ -49,7 +49,7 @@ export const VIEWS: Readonly<Record<string, PageView>> = {
     return { hooks: await hooksAsTheyStand(ctx), publicUrl: ctx.config.publicUrl };
   },
   async targets(ctx) {
-    return { targets: await targetsAsTheyStand(ctx) };
+    return { targets: await findListedTargets(ctx) };
   },
   async sent(ctx, asked) {
     const target = Number(asked.get("target"));

@@ -5,11 +5,12 @@ import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { askForSending } from "../../src/events/asks.ts";
 import { dueTargets } from "../../src/events/cursors.ts";
+import { findListedTargets } from "../../src/events/listed-targets.ts";
 import { wakeDue } from "../../src/events/log.ts";
 import { PayloadRoom } from "../../src/events/payload.ts";
 import { TargetClient } from "../../src/events/post.ts";
 import { listSent } from "../../src/events/sent.ts";
-import { targetsAsTheyStand } from "../../src/events/standing.ts";
+
 import { changeTarget, findTarget, secretOf } from "../../src/events/target.ts";
 import { sendTo } from "../../src/events/turn.ts";
 import { PATIENCE_MS, TEST_MS } from "../support/bounds.ts";
@@ -258,7 +259,7 @@ test("a secret that an older WEBHOOK_SECRET sealed is only read by who looks, an
   const ctx = sealedBy("a newer one", ...config.webhookSecrets);
   const found = async () => (await findTarget(ctx, id)) ?? { sealedSecret: null };
   const before = await found();
-  expect(await targetsAsTheyStand(ctx)).toMatchObject([{ id, problem: null }]);
+  expect(await findListedTargets(ctx)).toMatchObject([{ id, problem: null }]);
   expect(await found()).toEqual(before);
   const client = new TargetClient(ctx);
   try {

@@ -85,7 +85,7 @@ test("what a process leases by itself, the budget of all processes would have le
                 window: 0,
               } as const;
               const settled = await shared.settle({ ...lease, refund: 0, answered: true, seen: state, now });
-              expect(settled).toEqual({ standing: own.bucket(each.credential, "core", now) });
+              expect(settled).toEqual({ state: own.bucket(each.credential, "core", now) });
               break;
             }
             case "lease": {

@@ -226,11 +226,11 @@ function rowsOf(caption: string, rows: TableRow[]): string {
     const values = (schema.enum ?? schema.items?.enum ?? []).map(
       (value) => `<code>${escapedHtml(String(value))}</code>`,
     );
-    const standing = [
+    const bounds = [
       values.length > 0 ? `One of ${values.join(", ")}.` : "",
       schema.default === undefined ? "" : `Default: <code>${escapedHtml(String(schema.default))}</code>.`,
     ];
-    return `<tr><th scope="row"><code>${escapedHtml(name)}</code>${isRequired ? ' <span class="required">required</span>' : ""}</th><td>${escapedHtml(where)}</td><td>${typeOf(schema)}</td><td>${[inline(description), ...standing].filter(Boolean).join(" ")}</td></tr>`;
+    return `<tr><th scope="row"><code>${escapedHtml(name)}</code>${isRequired ? ' <span class="required">required</span>' : ""}</th><td>${escapedHtml(where)}</td><td>${typeOf(schema)}</td><td>${[inline(description), ...bounds].filter(Boolean).join(" ")}</td></tr>`;
   });
   return `<table>
 <caption>${caption}</caption>

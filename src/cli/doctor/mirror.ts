@@ -1,7 +1,7 @@
 import { sql } from "../../../db/sql.ts";
 import { askReplicas } from "../../api/replicas.ts";
 import type { Context } from "../../context.ts";
-import { targetsAsTheyStand } from "../../events/standing.ts";
+import { findListedTargets } from "../../events/listed-targets.ts";
 import { loadStatus, type RepositoryStatus, type Status } from "../../health/status.ts";
 import { countTroubled } from "../../inbox/deliveries.ts";
 import { counted, plain, spanOf } from "../output.ts";
@@ -119,7 +119,7 @@ async function examineDeliveries({ db, clock }: Context): Promise<Finding[]> {
 
 async function examineTargets(ctx: Context): Promise<Finding[]> {
   const targets = new Findings("targets");
-  for (const { id, url, problem } of await targetsAsTheyStand(ctx))
+  for (const { id, url, problem } of await findListedTargets(ctx))
     if (problem !== null)
       targets.warning(
         "target",

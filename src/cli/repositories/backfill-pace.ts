@@ -93,10 +93,10 @@ export function progressLine(
   const bar =
     styled(state === "live" ? "green" : "cyan", "█".repeat(full)) + styled("dim", "░".repeat(barWidth - full));
   const share = percent === null ? "  ?  " : `${String(percent).padStart(3)} %`;
-  return `${label}  ${bar} ${share}  ${standingOf(state, progress)}`;
+  return `${label}  ${bar} ${share}  ${wordsFor(state, progress)}`;
 }
 
-function standingOf(state: RepositoryStatus["state"], progress: RepositoryStatus["progress"]): string {
+function wordsFor(state: RepositoryStatus["state"], progress: RepositoryStatus["progress"]): string {
   if (state === "live") return styled("green", "live");
   if (state !== "backfilling") return state;
   return progress === null

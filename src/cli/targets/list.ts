@@ -1,4 +1,4 @@
-import { type ListedTarget, targetsAsTheyStand } from "../../events/standing.ts";
+import { findListedTargets, type ListedTarget } from "../../events/listed-targets.ts";
 import type { Command, Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import { counted, type Output, plain, spanOf, styled, tableLines } from "../output.ts";
@@ -23,7 +23,7 @@ secret cannot be read, or its last request failed. The exit code is 1 if there i
 
 async function runList({ env, resources, within }: Given, output: Output): Promise<number> {
   const { ctx } = await openInstance(env, resources, within);
-  const listed = await targetsAsTheyStand(ctx);
+  const listed = await findListedTargets(ctx);
   output.document({ targets: listed });
   if (listed.length === 0) output.line("There are no targets: `tain targets add URL` makes one");
   else output.line(targetsTable(listed, ctx.clock.now()));
@@ -47,7 +47,7 @@ function targetsTable(listed: readonly ListedTarget[], now: Date): string {
 
 async function runCheck({ env, resources, within }: Given, output: Output): Promise<number> {
   const { ctx } = await openInstance(env, resources, within);
-  const listed = await targetsAsTheyStand(ctx);
+  const listed = await findListedTargets(ctx);
   const wrong = listed.filter(({ problem }) => problem !== null);
   output.document({ targets: listed.map(({ id, problem }) => ({ id, problem })) });
   for (const { id, url, problem } of wrong) output.line(`${id} ${plain(url)}: ${styled("red", plain(problem ?? ""))}`);

@@ -29,7 +29,7 @@ export function greeting({ instance, file, repositories, hasSimulator, isReached
     ["Token", "in the file below, as `token`"],
     ["All this", file],
   ].map(([name = "", value = ""]) => `  ${styled("bold", name.padEnd(9))} ${value}`);
-  const lines = ["", ...standing(repositories), ""];
+  const lines = ["", ...statesOf(repositories), ""];
   if (!isReached)
     lines.push(
       "PUBLIC_URL is not set, so upstream sends no webhooks: changes are found by catch-up (CATCH_UP_INTERVAL).",
@@ -45,7 +45,7 @@ export function greeting({ instance, file, repositories, hasSimulator, isReached
   return lines.join("\n");
 }
 
-function standing(repositories: readonly RepositoryStatus[]): string[] {
+function statesOf(repositories: readonly RepositoryStatus[]): string[] {
   if (repositories.length === 0)
     return [
       `Tain is up, and mirrors nothing yet: name something in REPOSITORIES, or with \`${typed("add owner/name")}\`.`,

@@ -30,8 +30,8 @@ export const ROLLED_UP_PULLS = sql`pull_requests t cross join lateral (
 /** The condition that the pull request is open, and its checks are in one of these states. */
 export function standsIn(values: readonly string[]): Sql {
   const wanted = values.map((value) => value.toLowerCase());
-  const standing = sql`case when rolled.has_failed then 'failure' when rolled.has_passed then 'success' else 'pending' end`;
-  return sql`t.deleted_at is null and t.state = 'open' and rolled.has_any and ${standing} = any(${wanted}::text[])`;
+  const rollup = sql`case when rolled.has_failed then 'failure' when rolled.has_passed then 'success' else 'pending' end`;
+  return sql`t.deleted_at is null and t.state = 'open' and rolled.has_any and ${rollup} = any(${wanted}::text[])`;
 }
 
 /**

@@ -6,7 +6,7 @@ import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { auditThreads } from "../lists/standing-threads.ts";
+import { auditThreads } from "../lists/thread-states.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 import { marksForUnclear, type PullsPlace, pullDetailsOf, readPullDetails } from "../reads/pull-details.ts";

@@ -8,7 +8,7 @@ import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
 import { toldNothingSince } from "../deliveries/told-nothing.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
-import { doubtThreads, THREADS_STANDING } from "./standing-threads.ts";
+import { doubtThreads, THREAD_STATES } from "./thread-states.ts";
 
 const QUIET_MS = 60 * 60_000;
 /** How often upstream is asked about a repository for which no delivery has arrived since. */
@@ -86,7 +86,7 @@ async function confirmLengths(ctx: Context, repository: MirroredRepository, star
  */
 async function confirmThreads(ctx: Context, repository: MirroredRepository, startedAt: Date): Promise<void> {
   try {
-    const pulls = await readOpenPulls(ctx, repository, THREADS_STANDING);
+    const pulls = await readOpenPulls(ctx, repository, THREAD_STATES);
     await whileMirrored(ctx, repository, (tx) => doubtThreads(tx, repository, pulls, { startedAt }));
   } catch (error) {
     if (!(error instanceof GraphqlTooHeavyError)) throw error;

@@ -230,7 +230,7 @@ export class Quota {
     this.#own.accept(credential);
     const shared = await this.#shared.settle({ ...lease, ...ended, now });
     // If Redis loses its memory, this process still knows the spending of all.
-    if (shared?.standing) this.#own.learn(credential, bucket, shared.standing);
+    if (shared?.state) this.#own.learn(credential, bucket, shared.state);
     else if (!shared && ended.seen) this.#own.see(credential, bucket, ended.seen, now);
   }
 

@@ -117,8 +117,8 @@ export class SharedBudget {
     return { credential, counted, window, sendAt };
   }
 
-  /** Answers how the bucket stands now; `standing` null: it is not known. */
-  async settle(settlement: Settlement): Promise<{ standing: SharedBucketState | null } | null> {
+  /** Answers how the bucket stands now; `state` null: it is not known. */
+  async settle(settlement: Settlement): Promise<{ state: SharedBucketState | null } | null> {
     const { credential, bucket, id, counted, window, refund, answered, seen, now } = settlement;
     const ledger = this.#ledgerOf(credential);
     const shared = await this.#run<[number, number, number, number, number] | null>(
@@ -129,9 +129,9 @@ export class SharedBudget {
         ...(seen ? [seen.limit, seen.remaining, seen.reset, seen.resetAt] : []),
       ],
     );
-    if (!shared?.reply) return shared && { standing: null };
+    if (!shared?.reply) return shared && { state: null };
     const [limit, remaining, reset, resetAt, spent] = shared.reply;
-    return { standing: { limit, remaining, reset, resetAt, spent } };
+    return { state: { limit, remaining, reset, resetAt, spent } };
   }
 
   /** Answers until when the credential keeps silent. `until` null: upstream named no moment. */

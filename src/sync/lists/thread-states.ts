@@ -13,7 +13,7 @@ import { PullsNotShownError, readSinglePulls } from "../reads/graphql-pulls.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 
 /** The state of a pull request's threads that can change without a push. A hundred pull requests cost a point. */
-export const THREADS_STANDING = {
+export const THREAD_STATES = {
   fields: "number headRefOid reviewThreads(first: 100) { totalCount nodes { id isResolved isOutdated } }",
   readPull: object({
     number: whole,
@@ -24,7 +24,7 @@ export const THREADS_STANDING = {
     }),
   }),
 };
-type StandingThreads = Read<typeof THREADS_STANDING.readPull>;
+type ThreadStates = Read<typeof THREAD_STATES.readPull>;
 
 /**
  * Finds threads whose state at upstream differs from here, so a webhook was lost. Callers who ask for them are
@@ -35,7 +35,7 @@ type StandingThreads = Read<typeof THREADS_STANDING.readPull>;
 export async function doubtThreads(
   tx: Transaction,
   repository: MirroredRepository,
-  pulls: readonly StandingThreads[],
+  pulls: readonly ThreadStates[],
   { startedAt, isRead = true }: { startedAt: Date; isRead?: boolean },
 ): Promise<number[]> {
   const shown = pulls.map(({ number, headRefOid, reviewThreads: { totalCount, nodes } }) => ({
@@ -83,10 +83,10 @@ export async function auditThreads(
   if (rows.length === 0) return [];
   const startedAt = ctx.clock.now();
   const asked = rows.map(({ number }) => number);
-  let pulls: StandingThreads[];
+  let pulls: ThreadStates[];
   try {
     const read = { priority: "audit", signal } as const;
-    ({ pulls } = await readSinglePulls(ctx, repository, asked, THREADS_STANDING, read));
+    ({ pulls } = await readSinglePulls(ctx, repository, asked, THREAD_STATES, read));
   } catch (error) {
     // REST shows no threads. The read of the list reports the problem.
     if (error instanceof PullsNotShownError || error instanceof GraphqlTooHeavyError) return [];

@@ -20,7 +20,7 @@ export interface ListedTarget {
 }
 
 /** All targets, the oldest first. */
-export async function targetsAsTheyStand(ctx: Pick<Context, "db" | "config">): Promise<ListedTarget[]> {
+export async function findListedTargets(ctx: Pick<Context, "db" | "config">): Promise<ListedTarget[]> {
   const found = await listTargets(ctx);
   const last = await lastSent(
     ctx,
