@@ -48,15 +48,15 @@ const ARROWS = {
   ],
   "src/api/dialect": ["base", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/api", "src/api/callers"],
   "src/api/callers": ["base", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/api", "src/api/dialect"],
-  "src/api/trace": ["base", "src/context.ts", "src/upstream", "src/api", "src/api/callers", "src/api/dialect"],
+  "src/api/record": ["base", "src/context.ts", "src/upstream", "src/api", "src/api/callers", "src/api/dialect"],
   // How writes are sent and stored, for REST, mutations and forwarded writes.
   "src/api/writes": [
     ...["base", "src/upstream", "src/mirror"],
-    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/trace"],
+    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/record"],
   ],
   "src/api/forward": [
     ...["base", "src/context.ts", "src/http", "src/upstream", "src/mirror"],
-    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/trace", "src/api/writes"],
+    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/record", "src/api/writes"],
   ],
   "src/api/streams": ["base", "src/http", "src/api", "src/api/callers"],
   "src/api/rest": [
@@ -65,7 +65,7 @@ const ARROWS = {
   ],
   "src/api/graphql": [
     ...["base", "src/http", "src/upstream", "src/mirror", "src/events", "src/api", "src/api/callers"],
-    ...["src/api/dialect", "src/api/trace", "src/api/writes", "src/api/forward", "src/api/streams"],
+    ...["src/api/dialect", "src/api/record", "src/api/writes", "src/api/forward", "src/api/streams"],
   ],
   "src/api/feed": [
     ...["base", "src/http", "src/mirror", "src/events"],
@@ -87,11 +87,11 @@ const ARROWS = {
   ],
   "src/cli": [
     ...["base", "src/context.ts", "src/queues", "src/http", "src/upstream"],
-    ...["src/inbox", "src/events", "src/sync", "src/api", "src/api/callers", "src/api/trace", "src/health"],
+    ...["src/inbox", "src/events", "src/sync", "src/api", "src/api/callers", "src/api/record", "src/health"],
   ],
   workers: [
     ...["base", "src/context.ts", "src/queues", "src/upstream"],
-    ...["src/inbox", "src/events", "src/sync", "src/api/trace", "src/health", "workers/commands.ts"],
+    ...["src/inbox", "src/events", "src/sync", "src/api/record", "src/health", "workers/commands.ts"],
   ],
   // Operators ask for commands on the operator's page, and this worker runs them as a terminal does.
   "workers/commands.ts": ["base", "src/queues", "src/cli/asked.ts", "workers"],

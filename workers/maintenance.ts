@@ -1,5 +1,5 @@
 import type { Worker } from "bullmq";
-import { pruneWrites } from "../src/api/trace/writes.ts";
+import { pruneWrites } from "../src/api/record/writes.ts";
 import { pruneCursors } from "../src/events/cursors.ts";
 import { wakeDue } from "../src/events/log.ts";
 import { pruneSent } from "../src/events/sent.ts";

@@ -1,4 +1,4 @@
-import { type ListedWrite, listWrites } from "../api/trace/writes.ts";
+import { type ListedWrite, listWrites } from "../api/record/writes.ts";
 import type { Context } from "../context.ts";
 import type { Command, CommandGroup, Given } from "./command.ts";
 import { LIMIT, readLimit, readSince } from "./listing.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { ForwardOwn } from "../../src/api/callers/caller.ts";
 import { writeForwarder } from "../../src/api/forward/forwarded-writes.ts";
-import { listWrites } from "../../src/api/trace/writes.ts";
+import { listWrites } from "../../src/api/record/writes.ts";
 import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
 import type { Issue } from "../../src/simulator/records.ts";
 import { type Asking, askAt } from "../support/asking.ts";

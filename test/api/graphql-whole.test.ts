@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { listWrites } from "../../src/api/trace/writes.ts";
+import { listWrites } from "../../src/api/record/writes.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { User } from "../../src/api/callers/caller.ts";
 import { forwardAsCaller } from "../../src/api/forward/as-caller.ts";
 import { ForwardedAnswers } from "../../src/api/forward/cache/forwarded-answers.ts";
-import { Trace } from "../../src/api/trace/trace.ts";
+import { WriteRecord } from "../../src/api/record/write-record.ts";
 import { readNow } from "../../src/api/writes/read-back.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { UpstreamUnavailableError } from "../../src/upstream/client/errors.ts";
@@ -43,8 +43,8 @@ test.each([
   expect(await readNow(reader, { kind: "issue", key: 1, path: "/repositories/1/issues/1" })).toMatchObject({
     body: null,
   });
-  const tracing = { ctx, caller, requestId: "r" } as unknown as ConstructorParameters<typeof Trace>[0];
-  await new Trace(tracing, "1").end();
+  const tracing = { ctx, caller, requestId: "r" } as unknown as ConstructorParameters<typeof WriteRecord>[0];
+  await new WriteRecord(tracing, "1").end();
 
   const away = new UpstreamUnavailableError("away", "unreachable");
   const forwarded = {

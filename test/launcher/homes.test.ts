@@ -13,7 +13,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["changes of problems", changes("problems"), ["src/sync/problems/problems.ts"]],
   ["changes of marks", changes("refresh_marks"), ["src/mirror/store/marks.ts", "src/sync/refresh/"]],
   ["changes of selections", changes("selections"), ["src/sync/following/"]],
-  ["changes of the record of writes", changes("writes"), ["src/api/trace/"]],
+  ["changes of the record of writes", changes("writes"), ["src/api/record/"]],
   ["changes of validators", changes("validators"), ["src/upstream/conditional/validators.ts"]],
   ["changes of sweeps", changes("sweeps"), ["src/sync/catch-up/"]],
   ["changes of a copy's progress", changes("backfill_phases"), ["src/sync/backfill/"]],

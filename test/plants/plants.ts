@@ -301,8 +301,8 @@ export const plants: readonly Plant[] = [
     file: "src/api/writes/write.ts",
     replaces: [
       [
-        "if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, { ...answer, sentAt, trace }) };",
-        "if (isSuccess(answer)) {\n    void settle(writer, write, { ...answer, sentAt, trace });\n    return { answer, isStored: true };\n  }",
+        "if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, { ...answer, sentAt, record }) };",
+        "if (isSuccess(answer)) {\n    void settle(writer, write, { ...answer, sentAt, record });\n    return { answer, isStored: true };\n  }",
       ],
     ],
     tests: ["test/api/writes-operations.test.ts"],

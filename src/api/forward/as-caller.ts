@@ -23,8 +23,10 @@ export async function forwardAsCaller(call: Call): Promise<Answer | null> {
   if (caller.kind !== "user" || caller.by.of !== "upstream" || !isOfDialect(call.path)) return null;
   const path = `${call.path}${call.query.size > 0 ? `?${call.query}` : ""}`;
   if (isRead(call.method)) return await read(call, caller.by, path);
-  const traced = { method: call.method, route: null, path, repositoryId: null };
-  const send = await writeForwarder({ ...call, caller }, traced, caller.by.forward, { touched: await touchedAt(call) });
+  const recorded = { method: call.method, route: null, path, repositoryId: null };
+  const send = await writeForwarder({ ...call, caller }, recorded, caller.by.forward, {
+    touched: await touchedAt(call),
+  });
   return await forward(askedBy(call, path), send);
 }
 

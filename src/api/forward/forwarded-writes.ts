@@ -12,7 +12,7 @@ import { sameValue } from "../../mirror/store/template.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
-import { beginTrace, type Trace, type TracedWrite } from "../trace/trace.ts";
+import { beginRecord, type RecordedWrite, type WriteRecord } from "../record/write-record.ts";
 import type { FollowUpRead } from "../writes/read-back.ts";
 import type { Writer } from "../writes/send-once.ts";
 import { isSuccess, markForRefresh, settle, type Write } from "../writes/write.ts";
@@ -55,15 +55,19 @@ const PATIENCE_MS = 3_000;
  */
 export async function writeForwarder(
   writer: Pick<Writer, "ctx" | "caller" | "requestId">,
-  traced: TracedWrite,
+  recorded: RecordedWrite,
   send: ForwardOwn,
   { touched, learn: told = null }: { touched: readonly Touched[]; learn?: Learn | null },
 ): Promise<ForwardOwn> {
   const { ctx } = writer;
   const before = await storedOf(ctx, touched);
-  const trace = await beginTrace(writer, traced);
+  const record = await beginRecord(writer, recorded);
   const isPaid = paidOnce(writer);
-  const writerAt = ({ repository }: Touched): Writer => ({ ...writer, route: traced.route ?? traced.path, repository });
+  const writerAt = ({ repository }: Touched): Writer => ({
+    ...writer,
+    route: recorded.route ?? recorded.path,
+    repository,
+  });
   const learn = told ?? (touched.some(({ shows }) => shows !== undefined) ? shownOf(touched) : null);
   return async (request) => {
     const sentAt = ctx.clock.now();
@@ -72,7 +76,7 @@ export async function writeForwarder(
       await doubtRefs(writer, touched, { at: sentAt, isPaid });
       isSent = true;
       const answered = await send(request);
-      trace.heard(answered);
+      record.heard(answered);
       if (!isSuccess(answered)) {
         await trustRefs(writer, touched, sentAt);
         return answered;
@@ -82,7 +86,7 @@ export async function writeForwarder(
       try {
         if (learn) all = await learn(answer);
         await Promise.all(
-          withFewReads(all).map((one) => readBack(writerAt(one), one, { before, opened, sentAt, trace, isPaid })),
+          withFewReads(all).map((one) => readBack(writerAt(one), one, { before, opened, sentAt, record, isPaid })),
         );
       } catch (error) {
         // Upstream has done the write. If the answer were a failure, the caller would write twice.
@@ -92,17 +96,17 @@ export async function writeForwarder(
       }
       return opened;
     } catch (error) {
-      if (!isSent) trace.unsent();
+      if (!isSent) record.unsent();
       if (!(error instanceof UpstreamUnavailableError)) throw error;
       if (error.outage === "unreachable") {
         await trustRefs(writer, touched, sentAt);
-        trace.unsent();
+        record.unsent();
       }
       // It is unknown whether upstream did the write.
       else for (const one of touched) await mark(writerAt(one), one, isPaid);
       throw error;
     } finally {
-      await trace.end();
+      await record.end();
     }
   };
 }
@@ -185,15 +189,15 @@ async function readBack(
     before,
     opened,
     sentAt,
-    trace,
+    record,
     isPaid,
-  }: { before: Before; opened: Opened; sentAt: Date; trace: Trace; isPaid: IsPaid },
+  }: { before: Before; opened: Opened; sentAt: Date; record: WriteRecord; isPaid: IsPaid },
 ): Promise<void> {
   const { things, says } = touched;
   const reads = things.flatMap((thing) => readOf(writer, thing, before.get(nameOf(thing))));
   const { date } = opened.headers;
   const headers = date === undefined ? {} : { date };
-  await settle(writer, { reads: () => reads, says: says ?? (() => ({})) }, { headers, body: "", sentAt, trace });
+  await settle(writer, { reads: () => reads, says: says ?? (() => ({})) }, { headers, body: "", sentAt, record });
   await mark(writer, touched, isPaid);
 }
 

@@ -3,7 +3,7 @@ import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts"
 import type { ApiContext, Call } from "../call.ts";
 import type { User } from "../callers/caller.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
-import type { Trace } from "../trace/trace.ts";
+import type { WriteRecord } from "../record/write-record.ts";
 
 /** The caller who writes, and the repository that they write to. */
 export interface Writer extends Pick<Call, "requestId"> {
@@ -27,17 +27,17 @@ export class OutcomeUnknownFault extends ApiFault {
 export async function sendWrite(
   { ctx, repository, caller }: Writer,
   { method, path, body }: WriteRequest,
-  trace: Trace,
+  record: WriteRecord,
 ): Promise<RawAnswer> {
   // The write is sent with the caller's own token of upstream's. Other callers write as the owner of the mirror's
   // token.
   const own = caller.by.of === "upstream" ? caller.by.write : null;
   const send = async (to: string) => {
     const answer = await (own ?? ctx.upstream.write)({ method, path: to, body });
-    trace.heard(answer);
+    record.heard(answer);
     return answer;
   };
-  return known(ctx, trace, async () => {
+  return known(ctx, record, async () => {
     const answer = await send(path);
     const to = [301, 307, 308].includes(answer.status) ? below(answer.headers.location, ctx.config.upstreamUrl) : null;
     // A transferred issue's answer points to another repository. The caller has to decide whether to write there.
@@ -47,16 +47,20 @@ export async function sendWrite(
 }
 
 /**
- * Runs a request that changes something, and says of its failure what is known, to the caller and in the trace.
+ * Runs a request that changes something, and says of its failure what is known, to the caller and in the record.
  * @throws ApiFault as `sendWrite` does
  */
-export async function known<T>({ clock }: Pick<ApiContext, "clock">, trace: Trace, send: () => Promise<T>): Promise<T> {
+export async function known<T>(
+  { clock }: Pick<ApiContext, "clock">,
+  record: WriteRecord,
+  send: () => Promise<T>,
+): Promise<T> {
   try {
     return await send();
   } catch (error) {
     const fault = writeFault(error, clock.now());
-    if (fault instanceof ApiFault && !(fault instanceof OutcomeUnknownFault)) trace.unsent();
-    await trace.end();
+    if (fault instanceof ApiFault && !(fault instanceof OutcomeUnknownFault)) record.unsent();
+    await record.end();
     throw fault;
   }
 }

@@ -11,7 +11,7 @@ import { sameValue } from "../../mirror/store/template.ts";
 import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
 import type { Backoff } from "../../work/backoff.ts";
 import { repeated } from "../../work/repeated.ts";
-import { beginTrace, type Trace } from "../trace/trace.ts";
+import { beginRecord, type WriteRecord } from "../record/write-record.ts";
 import { awaitShown, type FollowUpRead, type ReadBack, readNow } from "./read-back.ts";
 import { OutcomeUnknownFault, sendWrite, type Writer } from "./send-once.ts";
 
@@ -89,17 +89,17 @@ export function isSuccess({ status }: Pick<RawAnswer, "status">): boolean {
  */
 export async function perform(writer: Writer, write: Write): Promise<Performed> {
   const { method, path } = write;
-  const trace = await beginTrace(writer, { method, route: writer.route, path, repositoryId: writer.repository.id });
+  const record = await beginRecord(writer, { method, route: writer.route, path, repositoryId: writer.repository.id });
   const sentAt = writer.ctx.clock.now();
   let answer: RawAnswer;
   try {
-    answer = await sendWrite(writer, write, trace);
+    answer = await sendWrite(writer, write, record);
   } catch (error) {
     if (error instanceof OutcomeUnknownFault) await markForRefresh(writer, write.about);
     throw error;
   }
-  if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, { ...answer, sentAt, trace }) };
-  await trace.end();
+  if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, { ...answer, sentAt, record }) };
+  await record.end();
   // The mirror may still show a resource that upstream calls missing or moved.
   const isInDoubt = [301, 307, 404, 410].includes(answer.status);
   if (isInDoubt && (await writer.ctx.upstream.takeDoubt(writer.caller))) await markForRefresh(writer, write.about);
@@ -110,7 +110,7 @@ export async function perform(writer: Writer, write: Write): Promise<Performed> 
 export async function settle(
   writer: Writer,
   write: Pick<Write, "reads" | "says">,
-  { headers, body, sentAt, trace }: Pick<RawAnswer, "headers" | "body"> & { sentAt: Date; trace: Trace },
+  { headers, body, sentAt, record }: Pick<RawAnswer, "headers" | "body"> & { sentAt: Date; record: WriteRecord },
 ): Promise<boolean> {
   const { ctx, repository, requestId } = writer;
   const answeredAt = ctx.clock.now();
@@ -135,7 +135,7 @@ export async function settle(
       const ties = merged.filter(({ outcome }) => outcome === "tied");
       const unknown = await marksForMergeability(tx, all.seen, answeredAt);
       await storeMarks(tx, [...marksFor([...doubts, ...ties], answeredAt), ...unknown]);
-      await trace.store(tx);
+      await record.store(tx);
     });
     return true;
   } catch (error) {
@@ -144,7 +144,7 @@ export async function settle(
       { err: error, requestId, repository: fullName },
       "A write took effect at upstream and could not be stored",
     );
-    await trace.end();
+    await record.end();
     return false;
   }
 }

@@ -37,13 +37,13 @@ export async function forwardWhole(
     const touched = await touchedBy(ctx, { ...touching, answer: null });
     const [only, ...others] = touched;
     const repositoryId = only && others.length === 0 ? only.repository.id : null;
-    const traced = {
+    const recorded = {
       method: "POST",
       route: `mutation ${names.join(", ")}`.slice(0, 200),
       path: "/graphql",
       repositoryId,
     };
-    send = await writeForwarder({ ctx, caller, requestId }, traced, send, {
+    send = await writeForwarder({ ctx, caller, requestId }, recorded, send, {
       touched,
       learn: (answer) => touchedBy(ctx, { ...touching, answer }),
     });

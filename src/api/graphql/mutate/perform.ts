@@ -7,7 +7,7 @@ import type { GraphqlAnswer } from "../../../upstream/client/upstream.ts";
 import { mayWrite, notAccessible } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { ShareSpentFault } from "../../forward/upstream-for-callers.ts";
-import { beginTrace, type Trace } from "../../trace/trace.ts";
+import { beginRecord, type WriteRecord } from "../../record/write-record.ts";
 import { known, OutcomeUnknownFault, type Writer } from "../../writes/send-once.ts";
 import { isSuccess, markForRefresh, perform, settle, type Write } from "../../writes/write.ts";
 import type { GraphqlCall } from "../call.ts";
@@ -53,33 +53,33 @@ export async function mutated(
 ): Promise<Done> {
   const { path } = mutation;
   const { route, repository } = writer;
-  const trace = await beginTrace(writer, { method: "POST", route, path, repositoryId: repository.id });
+  const record = await beginRecord(writer, { method: "POST", route, path, repositoryId: repository.id });
   const sentAt = writer.ctx.clock.now();
-  const answer = await inOurWords(() => send(writer, mutation, write, trace));
+  const answer = await inOurWords(() => send(writer, mutation, write, record));
   call.forget();
   const [error] = answer.errors;
   const payload = answer.data.done;
   // The mutation counts as done even if a field of its payload cannot be resolved.
   if (payload === null || payload === undefined) {
-    await trace.end();
+    await record.end();
     throw upstreamsError(error?.type, error?.message || "Upstream refused");
   }
   const body = JSON.stringify(payload);
-  return { answer: payload, isStored: await settle(writer, write, { headers: {}, body, sentAt, trace }) };
+  return { answer: payload, isStored: await settle(writer, write, { headers: {}, body, sentAt, record }) };
 }
 
 async function send(
   writer: Writer,
   { document, input }: { document: string; input: Fields },
   { about }: Pick<Write, "about">,
-  trace: Trace,
+  record: WriteRecord,
 ): Promise<GraphqlAnswer> {
   const { ctx, caller } = writer;
   const own = caller.by.of === "upstream" ? caller.by.mutate : null;
   const seenAt = ctx.clock.now();
   try {
-    return await known(ctx, trace, async () => {
-      const onAnswer = (answer: Pick<Received, "status" | "headers">) => trace.heard(answer);
+    return await known(ctx, record, async () => {
+      const onAnswer = (answer: Pick<Received, "status" | "headers">) => record.heard(answer);
       if (!own) return ctx.upstream.mutate(document, { input }, { onAnswer });
       const received = await own(document, { input });
       onAnswer(received);

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { apiTokenId } from "../../src/api/callers/tokens.ts";
-import { type ListedWrite, listWrites, pruneWrites } from "../../src/api/trace/writes.ts";
+import { type ListedWrite, listWrites, pruneWrites } from "../../src/api/record/writes.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { askAt } from "../support/asking.ts";
 import { testRedis } from "../support/database.ts";
@@ -39,14 +39,14 @@ afterAll(async () => {
 });
 beforeEach(() => world.ctx.db.query(sql`truncate writes`));
 
-const traced = (): Promise<ListedWrite[]> => listWrites(world.ctx, { limit: 10 });
+const recorded = (): Promise<ListedWrite[]> => listWrites(world.ctx, { limit: 10 });
 const own = () => ({ tokenOf: "own", token: apiTokenId(world.token), userId: world.userId });
 
 test("a write by REST is one row: who, what, when, and what upstream answered under which id", async () => {
   const before = world.ctx.clock.now();
-  const answer = await world.send("POST", `/repos/${repo}/issues`, { body: '{"title":"traced"}' });
+  const answer = await world.send("POST", `/repos/${repo}/issues`, { body: '{"title":"recorded"}' });
   expect(answer.status).toBe(201);
-  const [row, ...others] = await traced();
+  const [row, ...others] = await recorded();
   expect(others).toEqual([]);
   expect(row).toMatchObject({
     ...own(),
@@ -71,7 +71,7 @@ test("what upstream refuses is a row too, and what Tain refuses is none", async 
   expect(refused.status).toBe(422);
   const barred = await world.send("POST", `/repos/${repo}/labels`, { token: world.readToken, body: '{"name":"x"}' });
   expect(barred.status).toBe(403);
-  expect(await traced()).toMatchObject([
+  expect(await recorded()).toMatchObject([
     { ...own(), method: "PATCH", path: `/repos/${repo}/issues/1`, outcome: "answered", status: 422 },
   ]);
 });
@@ -81,7 +81,7 @@ test("a caller with a token of upstream's is named by account and fingerprint, a
   expect(written.status).toBe(201);
   const refused = await world.send("POST", `/repos/${repo}/labels`, { token: READER, body: '{"name":"not theirs"}' });
   expect(refused.status).toBeGreaterThanOrEqual(403);
-  expect(await traced()).toMatchObject([
+  expect(await recorded()).toMatchObject([
     { tokenOf: "upstream", token: fingerprint(READER), login: "reader", status: refused.status },
     { tokenOf: "upstream", token: fingerprint(PERSON), login: "person", status: 201 },
   ]);
@@ -110,7 +110,7 @@ describe("mutations", () => {
       const off = { labelableId: made.body.node_id, labelIds: [label.node_id] };
       expect((await mutate("removeLabelsFromLabelable", off, token())).body.errors).toBeUndefined();
       expect((await mutate("removeLabelsFromLabelable", off, token())).body).toBeDefined();
-      const rows = await traced();
+      const rows = await recorded();
       const path = `/repos/${repo}/issues/${made.body.number}`;
       expect(rows.slice(1)).toMatchObject([
         {
@@ -134,7 +134,7 @@ test("a write that is only forwarded is a row, and a read that is forwarded is n
   const made = await world.send("POST", `${path}?secret=in-the-query`, { token: PERSON, body: "{}" });
   expect(made.headers.get("x-tain-passed-through")).toBe("upstream");
   await world.get(`/repos/${repo}/git/ref/heads/main`, { token: PERSON });
-  expect(await traced()).toMatchObject([
+  expect(await recorded()).toMatchObject([
     {
       tokenOf: "upstream",
       token: fingerprint(PERSON),
@@ -154,21 +154,21 @@ describe("when upstream does not answer", () => {
 
   test("the row stands before the write is sent, and says that its answer is unknown", async () => {
     const seen = Promise.withResolvers<ListedWrite[]>();
-    onRequest = () => void traced().then(seen.resolve, seen.reject);
+    onRequest = () => void recorded().then(seen.resolve, seen.reject);
     const url = await through(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`);
     const answer = await askAt(url, "POST", `/repos/${repo}/issues`, { token: world.token, body: '{"title":"?"}' });
     expect(answer.status).toBe(504);
     const open = { ...own(), path: `/repos/${repo}/issues`, outcome: "unknown", status: null };
     // As a crash would have left it.
     expect(await seen.promise).toMatchObject([{ ...open, endedAt: null }]);
-    expect(await traced()).toMatchObject([open]);
+    expect(await recorded()).toMatchObject([open]);
   });
 
   test("a write that reached nobody says so", async () => {
     const url = await through("http://127.0.0.1:1");
     const answer = await askAt(url, "DELETE", `/repos/${repo}/labels/bug`, { token: world.token });
     expect(answer.status).toBe(502);
-    expect(await traced()).toMatchObject([
+    expect(await recorded()).toMatchObject([
       { method: "DELETE", route: "/repos/{owner}/{repo}/labels/{name}", outcome: "unsent", status: null },
     ]);
   });
@@ -178,17 +178,17 @@ test("rows go when they are older than WRITE_RETENTION, and not before", async (
   await world.send("POST", `/repos/${repo}/labels`, { body: '{"name":"old"}' });
   await world.send("POST", `/repos/${repo}/labels`, { body: '{"name":"new"}' });
   const keptMs = world.ctx.config.writeRetentionMs;
-  const [newest, oldest] = await traced();
+  const [newest, oldest] = await recorded();
   const past = new Date(world.ctx.clock.now().getTime() - keptMs - 60_000);
   await world.ctx.db.query(sql`update writes set begun_at = ${past} where id = ${oldest?.id ?? null}`);
   expect(await pruneWrites(world.ctx)).toBe(1);
-  expect(await traced()).toMatchObject([{ id: newest?.id }]);
+  expect(await recorded()).toMatchObject([{ id: newest?.id }]);
 });
 
 test("they are found by time, token and repository", async () => {
   await world.send("POST", `/repos/${repo}/labels`, { body: '{"name":"a"}' });
   await world.send("POST", `/repos/${repo}/labels`, { token: PERSON, body: '{"name":"b"}' });
-  const [theirs, ours] = await traced();
+  const [theirs, ours] = await recorded();
   const find = (filter: Parameters<typeof listWrites>[1]) => listWrites(world.ctx, filter);
   expect(await find({ limit: 1 })).toEqual([theirs]);
   expect(await find({ limit: 9, token: apiTokenId(world.token) })).toEqual([ours]);

@@ -12,7 +12,7 @@ export interface WriteContext extends Pick<Call, "requestId"> {
   caller: User;
 }
 
-export interface TracedWrite {
+export interface RecordedWrite {
   /** Of the request to upstream. */
   method: string;
   /** What the caller asked for; null: a forwarded write. */
@@ -23,15 +23,15 @@ export interface TracedWrite {
   repositoryId: number | null;
 }
 
-/** One row of `writes`. It stands before anything is sent, so that a crash leaves it behind as unknown. */
-export class Trace {
-  readonly #tracing: WriteContext;
+/** One row of `writes`. It is stored before anything is sent, so that a crash leaves it behind as unknown. */
+export class WriteRecord {
+  readonly #context: WriteContext;
   readonly #id: string;
   #answer: { status: number; requestId: string | null } | null = null;
   #isUnsent = false;
 
-  constructor(tracing: WriteContext, id: string) {
-    this.#tracing = tracing;
+  constructor(context: WriteContext, id: string) {
+    this.#context = context;
     this.#id = id;
   }
 
@@ -45,18 +45,18 @@ export class Trace {
     this.#isUnsent = true;
   }
 
-  /** Stores what became of it, as far as that is known now. */
+  /** Stores the outcome, as far as it is known now. */
   async store(queries: Queries): Promise<void> {
     const { status, requestId } = this.#answer ?? { status: null, requestId: null };
     const outcome = status !== null ? "answered" : this.#isUnsent ? "unsent" : "unknown";
     await queries.query(sql`
-      update writes set ended_at = ${this.#tracing.ctx.clock.now()}, outcome = ${outcome}, status = ${status},
+      update writes set ended_at = ${this.#context.ctx.clock.now()}, outcome = ${outcome}, status = ${status},
         upstream_request_id = ${requestId} where id = ${this.#id}`);
   }
 
   /** The same by itself. If that fails the row goes on to say "unknown", and the caller's answer is not lost. */
   async end(): Promise<void> {
-    const { ctx, requestId } = this.#tracing;
+    const { ctx, requestId } = this.#context;
     try {
       await this.store(ctx.db);
     } catch (error) {
@@ -66,11 +66,11 @@ export class Trace {
 }
 
 /** Records a write that is about to be sent. While that cannot be done, nothing is sent. */
-export async function beginTrace(
-  tracing: WriteContext,
-  { method, route, path, repositoryId }: TracedWrite,
-): Promise<Trace> {
-  const { ctx, caller, requestId } = tracing;
+export async function beginRecord(
+  context: WriteContext,
+  { method, route, path, repositoryId }: RecordedWrite,
+): Promise<WriteRecord> {
+  const { ctx, caller, requestId } = context;
   const [bare = ""] = path.split("?");
   const token = caller.by.of === "own" ? caller.by.token.id : caller.by.fingerprint;
   const repository = repositoryId === null ? repositoryAt(bare) : sql`${repositoryId}::bigint`;
@@ -79,7 +79,7 @@ export async function beginTrace(
       values (${ctx.clock.now()}, ${caller.by.of}, ${token}, ${caller.userId}, ${method}, ${route}, ${bare},
         ${repository}, ${requestId}) returning id`);
   if (!row) throw new Error("A write's row was made and has no id");
-  return new Trace(tracing, row.id);
+  return new WriteRecord(context, row.id);
 }
 
 /** The id of the repository that the path names, if it is known. */
