@@ -11,9 +11,9 @@ describe("cursors", () => {
   test("what is written is read again, in both alphabets", () => {
     const key = fc.oneof(fc.nat({ max: Number.MAX_SAFE_INTEGER }), fc.string({ maxLength: 200 }), fc.constant(null));
     fc.assert(
-      fc.property(key, fc.nat({ max: Number.MAX_SAFE_INTEGER }), (value, tie) => {
+      fc.property(key, fc.nat({ max: Number.MAX_SAFE_INTEGER }), (value, rowId) => {
         for (const alphabet of ["base64", "url-safe"] as const)
-          expect(readCursor(writeCursor([value, tie], alphabet))).toEqual([value, tie]);
+          expect(readCursor(writeCursor([value, rowId], alphabet))).toEqual([value, rowId]);
       }),
     );
   });

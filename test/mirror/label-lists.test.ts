@@ -159,7 +159,7 @@ async function connected(db: Db, args: sources.IssuesArguments): Promise<number[
       const request = { after: fromEnd ? null : position, before: fromEnd ? position : null, fromEnd, limit: 2 };
       const [found = []] = await findPages(db, source, [parent], { ...request, withBody: false });
       const page = fromEnd ? found.slice(-2).reverse() : found.slice(0, 2);
-      met[way].push(...page.map(({ tie }) => tie));
+      met[way].push(...page.map(({ rowId }) => rowId));
       position = page.at(-1) ?? null;
       if (found.length <= 2) break;
     }

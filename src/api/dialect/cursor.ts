@@ -1,16 +1,16 @@
 /**
- * Cursors: base64 of `cursor:tain:` and a MessagePack array `[sort key, tie-break]`, as the service makes them with
+ * Cursors: base64 of `cursor:tain:` and a MessagePack array `[sort key, number or id]`, as the service makes them with
  * `cursor:v2:`. To callers they are opaque; the prefix tells us whose they are. REST uses the URL-safe alphabet.
  */
 type CursorKey = number | string | null;
-export type Cursor = readonly [key: CursorKey, tie: number];
+export type Cursor = readonly [key: CursorKey, rowId: number];
 
 const PREFIX = Buffer.from("cursor:tain:");
 /** The prefix of our former cursors. */
 const FORMER_PREFIX = Buffer.from("cursor:v2:");
 
-export function writeCursor([key, tie]: Cursor, alphabet: "base64" | "url-safe" = "base64"): string {
-  const text = Buffer.concat([PREFIX, Buffer.from([0x92]), pack(key), pack(tie)]).toString("base64");
+export function writeCursor([key, rowId]: Cursor, alphabet: "base64" | "url-safe" = "base64"): string {
+  const text = Buffer.concat([PREFIX, Buffer.from([0x92]), pack(key), pack(rowId)]).toString("base64");
   return alphabet === "base64" ? text : text.replaceAll("+", "-").replaceAll("/", "_");
 }
 
@@ -20,9 +20,9 @@ export function readCursor(text: string): Cursor | null {
   const prefix = [PREFIX, FORMER_PREFIX].find((one) => bytes.subarray(0, one.length).equals(one));
   if (!prefix || bytes[prefix.length] !== 0x92) return null;
   const key = unpack(bytes, prefix.length + 1);
-  const tie = key && unpack(bytes, key.end);
-  if (!key || !tie || tie.end !== bytes.length || typeof tie.value !== "number") return null;
-  return [key.value, tie.value];
+  const rowId = key && unpack(bytes, key.end);
+  if (!key || !rowId || rowId.end !== bytes.length || typeof rowId.value !== "number") return null;
+  return [key.value, rowId.value];
 }
 
 /** Whether this mirror, or another of its kind, made the cursor. */

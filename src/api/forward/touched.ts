@@ -58,7 +58,7 @@ async function thingsAt(ctx: ApiContext, at: Touched["repository"], rest: string
   return [commentThing(under === "issues" ? "issue_comment" : "review_comment", at.id, Number(comment))];
 }
 
-/** Issues that the body names by id, as a tie between two issues does: the other issue shows the tie too. */
+/** Issues that the body names by id, as a link between two issues does: the other issue shows the link too. */
 async function issuesNamedIn(
   ctx: ApiContext,
   at: Touched["repository"],

@@ -1,7 +1,7 @@
 import { Kept } from "../../mirror/unchanged/unchanged.ts";
 
 /**
- * The texts that were written of a list's resources, by each resource's tie in the list: an issue's tie is its number.
+ * The texts that were written of a list's resources, by each resource's number or id in the list: an issue's number.
  */
 export interface WrittenTexts extends Pick<IssueTexts, "get" | "add"> {
   isEmpty: boolean;

@@ -72,7 +72,7 @@ export function issues(args: IssuesArguments, above: Above = "repository"): Page
       conditions: [inLabelList(sql`x.r`), ...listedConditions(sql`x.r`, list.filter)],
       key: sql`il.created_at`,
       keyType: TIMESTAMP,
-      tie: sql`il.number`,
+      rowId: sql`il.number`,
     };
   }
   return {
@@ -86,7 +86,7 @@ export function issues(args: IssuesArguments, above: Above = "repository"): Page
       ...milestoneId(filterBy?.milestone),
     ],
     ...issueKey(orderBy),
-    tie: sql`i.number`,
+    rowId: sql`i.number`,
   };
 }
 
@@ -152,7 +152,7 @@ export function issueComments(orderBy: Order | null | undefined): PageSource {
     body: sql`c.body`,
     conditions: [sql`c.repository_id = x.r and c.issue_number = x.n and c.deleted_at is null`],
     ...(orderBy ? { key: sql`c.updated_at`, keyType: TIMESTAMP } : { key: sql`c.id`, keyType: BIGINT }),
-    tie: sql`c.id`,
+    rowId: sql`c.id`,
     direction: direction(orderBy),
   };
 }
@@ -173,7 +173,7 @@ export function reviews({ author, states }: { author?: string | null; states?: s
     ],
     key: sql`c.id`,
     keyType: BIGINT,
-    tie: sql`c.id`,
+    rowId: sql`c.id`,
     direction: "asc",
   };
 }
@@ -204,7 +204,7 @@ export const reviewComments: PageSource = {
   ],
   key: sql`c.id`,
   keyType: BIGINT,
-  tie: sql`c.id`,
+  rowId: sql`c.id`,
   direction: "asc",
 };
 
@@ -219,7 +219,7 @@ export function labels({ orderBy, query }: { orderBy?: Order | null; query?: str
     ],
     // Upstream does not send when a label was made, but later labels have larger ids.
     ...(orderBy?.field === "NAME" ? { key: sql`lower(l.name)`, keyType: TEXT } : { key: sql`l.id`, keyType: BIGINT }),
-    tie: sql`l.id`,
+    rowId: sql`l.id`,
     direction: direction(orderBy),
   };
 }
@@ -253,7 +253,7 @@ export function milestones({
       ...contains([sql`m.title`], query),
     ],
     ...(MILESTONE_KEYS[orderBy?.field ?? ""] ?? BY_NUMBER),
-    tie: sql`m.number`,
+    rowId: sql`m.number`,
     direction: direction(orderBy),
   };
 }
@@ -270,7 +270,7 @@ export function assignableUsers({ query }: { query?: string | null }): PageSourc
     ],
     key: sql`lower(u.login)`,
     keyType: TEXT,
-    tie: sql`u.id`,
+    rowId: sql`u.id`,
     direction: "asc",
   };
 }
@@ -307,7 +307,7 @@ export function pulls(
       ...anyLabel(sql`p`, labels),
     ],
     ...pullKey(orderBy),
-    tie: sql`p.number`,
+    rowId: sql`p.number`,
     direction: direction(orderBy),
   };
 }

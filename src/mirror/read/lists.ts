@@ -50,7 +50,7 @@ export function listedSource(list: ListName): PageSource {
     conditions: [sql`t.repository_id = x.r`, sql`t.number = x.n`],
     key: sql`t.position`,
     keyType: sql`integer`,
-    tie: sql`t.position`,
+    rowId: sql`t.position`,
     direction: "asc",
   };
 }
@@ -77,7 +77,7 @@ export const threadComments: PageSource = {
   conditions: [sql`t.repository_id = x.r`, sql`t.root_id = x.n`],
   key: sql`c.id`,
   keyType: sql`bigint`,
-  tie: sql`c.id`,
+  rowId: sql`c.id`,
   direction: "asc",
 };
 

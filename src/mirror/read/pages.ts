@@ -21,7 +21,8 @@ export interface PageSource {
   key: Sql;
   /** The type of `key`. */
   keyType: Sql;
-  tie: Sql;
+  /** The row's number or id in the list. It orders rows with equal keys. */
+  rowId: Sql;
   direction: "asc" | "desc";
 }
 
@@ -31,7 +32,7 @@ export interface Parent {
   n: number;
 }
 
-/** Which page, in the source's order. `after` and `before` are positions: sort key and tie-break. */
+/** Which page, in the source's order. `after` and `before` are positions: sort key and the row's number or id. */
 export interface PageRequest {
   after: ListPosition | null;
   before: ListPosition | null;
@@ -46,7 +47,7 @@ export interface PageRequest {
 
 export interface ListPosition {
   key: string;
-  tie: number;
+  rowId: number;
 }
 
 export type PageRow = ListPosition & { stored: StoredDocument };
@@ -66,7 +67,7 @@ export async function findPages(
   parents: Parent[],
   request: PageRequest,
 ): Promise<PageRow[][]> {
-  const { key, tie } = source;
+  const { key, rowId } = source;
   const lists = source.lists ? sql`cross join ${source.lists}` : sql``;
   const conditions = [...source.conditions];
   const ascending = source.direction === "asc";
@@ -75,8 +76,8 @@ export async function findPages(
     [request.before, false],
   ] as const) {
     if (!position) continue;
-    const at = sql`(${position.key}::${source.keyType}, ${position.tie}::bigint)`;
-    conditions.push(sql`(${key}, ${tie}) ${ascending === isLater ? sql`>` : sql`<`} ${at}`);
+    const at = sql`(${position.key}::${source.keyType}, ${position.rowId}::bigint)`;
+    conditions.push(sql`(${key}, ${rowId}) ${ascending === isLater ? sql`>` : sql`<`} ${at}`);
   }
   const way = DIRECTIONS[ascending === request.fromEnd ? "desc" : "asc"];
   const document = request.withoutDocuments ? sql`''` : sql`${source.document}::text`;
@@ -84,20 +85,20 @@ export async function findPages(
   const rows = await run(
     db,
     sql`
-      select x.at::integer, p.repository_id::float8, p.document, p.detail, p.body, p.sort_text, p.tie::float8
+      select x.at::integer, p.repository_id::float8, p.document, p.detail, p.body, p.sort_text, p.row_id::float8
         from ${parentsTable(parents)} ${lists} cross join lateral (
           select ${source.repositoryId} as repository_id, ${document} as document, ${source.detail ?? NULL}::text as detail,
-              ${body ?? NULL} as body, ${key} as sort_key, (${key})::text as sort_text, ${tie} as tie
-            from ${source.from} where ${sql.and(conditions)} order by ${key} ${way}, ${tie} ${way}
+              ${body ?? NULL} as body, ${key} as sort_key, (${key})::text as sort_text, ${rowId} as row_id
+            from ${source.from} where ${sql.and(conditions)} order by ${key} ${way}, ${rowId} ${way}
             limit ${request.limit + 1}) p
-        order by x.at, p.sort_key ${way}, p.tie ${way}`,
+        order by x.at, p.sort_key ${way}, p.row_id ${way}`,
   );
   const pages: PageRow[][] = parents.map(() => []);
   for (const row of rows) {
     const page = pages[row.at - 1];
-    if (!page || page.length > request.limit || page.at(-1)?.tie === row.tie) continue;
+    if (!page || page.length > request.limit || page.at(-1)?.rowId === row.row_id) continue;
     const { repository_id: repositoryId, document, detail, body } = row;
-    page.push({ key: row.sort_text, tie: row.tie, stored: { repositoryId, document, detail, body } });
+    page.push({ key: row.sort_text, rowId: row.row_id, stored: { repositoryId, document, detail, body } });
   }
   return request.fromEnd ? pages.map((page) => page.reverse()) : pages;
 }
@@ -127,12 +128,12 @@ export async function findIssueDocuments(
 /** How many rows each parent has, and the sum of `measure` over them where one is given. */
 export async function countPages(
   db: Database,
-  source: Pick<PageSource, "from" | "counted" | "lists" | "conditions" | "tie">,
+  source: Pick<PageSource, "from" | "counted" | "lists" | "conditions" | "rowId">,
   parents: Parent[],
   measure = sql`0`,
 ): Promise<{ count: number; sum: number }[]> {
   const lists = source.lists ? sql`${source.lists} cross join` : sql``;
-  const count = source.lists ? sql`count(distinct ${source.tie})` : sql`count(*)`;
+  const count = source.lists ? sql`count(distinct ${source.rowId})` : sql`count(*)`;
   const rows = await db.prepared<{ count: string; sum: string | null }>(sql`
     select p.* from ${parentsTable(parents)} cross join lateral (
       select ${count} as count, sum(${measure}) as sum from ${lists} ${source.counted ?? source.from}
@@ -143,7 +144,7 @@ export async function countPages(
 interface RawRow {
   at: number;
   sort_text: string;
-  tie: number;
+  row_id: number;
   repository_id: number;
   document: string;
   detail: string | null;
@@ -160,7 +161,7 @@ async function run(db: Database, statement: Sql): Promise<RawRow[]> {
   }
 }
 
-/** The sort key of a list, and its type. Rows that tie come by their number or id. */
+/** The sort key of a list, and its type. Rows with equal keys come by their number or id. */
 export type SortKey = Pick<PageSource, "key" | "keyType">;
 
 export const TIMESTAMP = sql`timestamptz`;

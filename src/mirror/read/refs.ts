@@ -93,8 +93,8 @@ export function refSource(kind: RefKind, direction: "asc" | "desc"): PageSource 
     conditions: [sql`f.repository_id = x.r and f.deleted_at is null`],
     key: sql`f.name`,
     keyType: sql`text`,
-    // A hash breaks ties, since a ref has no number. It fits into a number of JavaScript.
-    tie: sql`(hashtextextended(f.name, 0) & ${String(Number.MAX_SAFE_INTEGER)}::bigint)`,
+    // A ref has no number, so a hash takes its place. It fits into a number of JavaScript.
+    rowId: sql`(hashtextextended(f.name, 0) & ${String(Number.MAX_SAFE_INTEGER)}::bigint)`,
     direction,
   };
 }

@@ -100,7 +100,7 @@ export function releaseSource({
     conditions: [sql`t.repository_id = x.r and t.deleted_at is null`],
     key: sql`t.created_at`,
     keyType: sql`timestamptz`,
-    tie: sql`t.id`,
+    rowId: sql`t.id`,
     direction,
   };
 }

@@ -141,7 +141,7 @@ export function repositories(viewerId: number, sight: Sight, args: RepositoriesA
     detail: sql`r.detail`,
     conditions,
     ...(REPOSITORY_KEYS[orderBy?.field ?? ""] ?? BY_CREATION),
-    tie: sql`r.id`,
+    rowId: sql`r.id`,
     direction: direction(orderBy),
   };
 }

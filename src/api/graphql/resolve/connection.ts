@@ -59,7 +59,8 @@ interface PageInfo {
 }
 
 /**
- * A connection over a list that a resource holds itself. `keyOf` gives the order; the node's database id breaks ties.
+ * A connection over a list that a resource holds itself. `keyOf` gives the order; nodes with equal keys come by
+ * database id.
  */
 export function heldConnection(
   info: FieldInfo,
@@ -68,9 +69,9 @@ export function heldConnection(
   { keyOf, direction = "asc" }: { keyOf: (node: Node, at: number) => string; direction?: "asc" | "desc" },
 ): Connection {
   const request = pageRequest(info, args, position);
-  const rows = held.map((node, at) => ({ node, key: keyOf(node, at), tie: Number(node.rest.id) }));
+  const rows = held.map((node, at) => ({ node, key: keyOf(node, at), rowId: Number(node.rest.id) }));
   const order = (a: ListPosition, b: ListPosition) =>
-    (a.key < b.key ? -1 : a.key > b.key ? 1 : a.tie - b.tie) * (direction === "asc" ? 1 : -1);
+    (a.key < b.key ? -1 : a.key > b.key ? 1 : a.rowId - b.rowId) * (direction === "asc" ? 1 : -1);
   rows.sort(order);
   const load = (wanted: PageRequest): ConnectionPage => {
     const { after, before } = wanted;
@@ -95,7 +96,7 @@ function connection<Loaded extends ConnectionPage | Promise<ConnectionPage>>(
     loading ??= load(request, shownBy);
     return loading instanceof Promise ? loading.then(show) : show(loading);
   };
-  const cursor = ({ key, tie }: ListPosition) => writeCursor([key, tie]);
+  const cursor = ({ key, rowId }: ListPosition) => writeCursor([key, rowId]);
   return {
     totalCount,
     nodes: (_args, _call, info) => ofPage(({ nodes }) => nodes(info), info),
@@ -184,8 +185,8 @@ export function pageRequest<Place>(
 
 /** The position that a cursor names. Null: the text is no cursor of a list. */
 function position(text: string): ListPosition | null {
-  const [key, tie] = readCursor(text) ?? [];
-  return typeof key === "string" && tie !== undefined ? { key, tie } : null;
+  const [key, rowId] = readCursor(text) ?? [];
+  return typeof key === "string" && rowId !== undefined ? { key, rowId } : null;
 }
 
 function invalidCursor(text: string): Error {
@@ -203,11 +204,11 @@ function selectsPage(info: FieldInfo): boolean {
   return selects(info, ({ name }) => PAGE_FIELDS.has(name.value), { isDeep: false });
 }
 
-/** Rows whose texts may be kept, so that their documents need not be read. A row is named by its `tie`. */
+/** Rows whose texts may be kept, so that their documents need not be read. A row is named by its `rowId`. */
 export interface KeptRows {
   /** The texts that were written in this view; null: there are none to use. */
   textsIn: (view: string) => Promise<WrittenTexts | null>;
-  documents: (ties: readonly number[], request: PageRequest) => Promise<ReadonlyMap<number, StoredDocument>>;
+  documents: (rowIds: readonly number[], request: PageRequest) => Promise<ReadonlyMap<number, StoredDocument>>;
 }
 
 interface StoredParts {
@@ -325,11 +326,11 @@ class StoredList {
 
   /** The nodes of rows that were found without their documents. */
   async #readNodes(rows: readonly PageRow[], wanted: PageRequest): Promise<(Node | null)[]> {
-    const ties = rows.map(({ tie }) => tie);
-    const documents = (await this.#stored.kept?.documents(ties, wanted)) ?? new Map<number, StoredDocument>();
+    const rowIds = rows.map(({ rowId }) => rowId);
+    const documents = (await this.#stored.kept?.documents(rowIds, wanted)) ?? new Map<number, StoredDocument>();
     const nodes = await this.#nodesOf([...documents.values()]);
-    const byTie = new Map([...documents.keys()].map((tie, at) => [tie, nodes[at] ?? null]));
-    return ties.map((tie) => byTie.get(tie) ?? null);
+    const byRowId = new Map([...documents.keys()].map((rowId, at) => [rowId, nodes[at] ?? null]));
+    return rowIds.map((rowId) => byRowId.get(rowId) ?? null);
   }
 }
 
@@ -339,16 +340,16 @@ async function writtenOr(
   rows: readonly PageRow[],
   load: (rows: readonly PageRow[]) => Promise<(Node | null)[]>,
 ): Promise<ShownNode[]> {
-  const shown = rows.map(({ tie }) => {
-    const text = written.get(tie);
+  const shown = rows.map(({ rowId }) => {
+    const text = written.get(rowId);
     return text === undefined ? null : new WrittenResource(text);
   });
   const missing = rows.filter((_, at) => shown[at] === null);
   if (missing.length === 0) return shown;
   const loaded = (await load(missing)).values();
-  return rows.map(({ tie }, at) => {
+  return rows.map(({ rowId }, at) => {
     if (shown[at]) return shown[at];
     const node = loaded.next().value;
-    return node ? { ...node, keep: (text: string) => written.add(tie, text) } : null;
+    return node ? { ...node, keep: (text: string) => written.add(rowId, text) } : null;
   });
 }
