@@ -3,7 +3,7 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { LISTS, type ListName, longestOf, type RestListName, tableOf } from "../../mirror/store/lists.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
-import { object, type Read, text, whole } from "../../upstream/client/shapes.ts";
+import { object, type Read, text, whole } from "../../upstream/client/field-readers.ts";
 import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
 import { toldNothingSince } from "../deliveries/told-nothing.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";

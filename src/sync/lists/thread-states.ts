@@ -6,7 +6,7 @@ import { leaveThreads } from "../../mirror/store/lists.ts";
 import { repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
-import { list, nullable, object, type Read, text, truth, whole } from "../../upstream/client/shapes.ts";
+import { list, nullable, object, type Read, text, truth, whole } from "../../upstream/client/field-readers.ts";
 import type { Drift } from "../audit/report.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { PullsNotShownError, readSinglePulls } from "../reads/graphql-pulls.ts";

@@ -18,7 +18,7 @@ import {
   text,
   truth,
   whole,
-} from "../../upstream/client/shapes.ts";
+} from "../../upstream/client/field-readers.ts";
 import type { GraphqlError, Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { AbsentError } from "../problems/causes.ts";

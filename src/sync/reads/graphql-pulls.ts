@@ -1,7 +1,6 @@
 import type { Context } from "../../context.ts";
 import { isObject } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import {
   asSent,
   digits,
@@ -15,7 +14,8 @@ import {
   text,
   truth,
   whole,
-} from "../../upstream/client/shapes.ts";
+} from "../../upstream/client/field-readers.ts";
+import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { GraphqlError, Priority } from "../../upstream/client/upstream.ts";
 
 /** What GraphQL shows of pull requests, and the same in REST's words. */

@@ -1,8 +1,8 @@
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import type { FieldReader, Read } from "../../upstream/client/field-readers.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
-import type { FieldReader, Read } from "../../upstream/client/shapes.ts";
 import { PullsNotShownError, readPullsPage } from "./graphql-pulls.ts";
 
 type PullsPage = Read<typeof readPullsPage>["pullRequests"];

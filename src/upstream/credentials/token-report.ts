@@ -8,8 +8,8 @@ import {
   QuotaSpentError,
   UpstreamRefusedError,
 } from "../client/errors.ts";
+import { asSent, list } from "../client/field-readers.ts";
 import { RATE_LIMIT } from "../client/graphql.ts";
-import { asSent, list } from "../client/shapes.ts";
 import { ONE_REQUEST, OWN_HEADERS, type Received, Transport } from "../client/transport.ts";
 import { fingerprint } from "./credentials.ts";
 
