@@ -1,9 +1,9 @@
 import { wholeReasonOf } from "../../failure.ts";
 import { isUnanswered } from "../../upstream/client/errors.ts";
-import { checkTarget } from "../hooks/check.ts";
+import { checkNamedHook } from "../hooks/check.ts";
 import type { HookFinding } from "../hooks/diagnosis.ts";
+import { findHookNames } from "../hooks/hook-names.ts";
 import { reachableAddress } from "../hooks/repository-hooks.ts";
-import { hookTargets } from "../hooks/targets.ts";
 import type { OpenedInstance } from "../open-instance.ts";
 import { type Finding, named, ok, problem, warning } from "./finding.ts";
 
@@ -22,14 +22,14 @@ export async function examineHooks(opened: OpenedInstance): Promise<Finding[]> {
         "Set PUBLIC_URL and WEBHOOK_SECRET, then `tain hooks register`",
       ),
     ];
-  const names = await hookTargets(ctx, []);
+  const names = await findHookNames(ctx, []);
   const checked = names.slice(0, CHECKED_HOOKS);
   const byKind = new Map<string, { level: "warning" | "problem"; says: string; names: string[] }>();
   let well = 0;
   for (const name of checked) {
     let findings: HookFinding[];
     try {
-      ({ findings } = await checkTarget(ctx, name, address));
+      ({ findings } = await checkNamedHook(ctx, name, address));
     } catch (error) {
       if (!isUnanswered(error)) throw error;
       return [warning("hook", `The hooks cannot be checked: ${wholeReasonOf(error)}`, "Ask again later")];

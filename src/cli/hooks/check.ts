@@ -8,8 +8,8 @@ import { openInstance } from "../open-instance.ts";
 import { type Output, styled } from "../output.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { diagnose, type HookFinding, permissionFinding } from "./diagnosis.ts";
+import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
 import { needAddress, orRefusal } from "./repository-hooks.ts";
-import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const check: Command = {
   name: "hooks check",
@@ -24,12 +24,12 @@ something is wrong.`,
 };
 
 async function runCheck({ words, env, resources, within }: Given, output: Output): Promise<number> {
-  const names = readTargets(words);
+  const names = readHookNames(words);
   const opened = await openInstance(env, resources, within);
   const address = await needAddress(opened);
   const checked: Checked[] = [];
-  for (const repository of await hookTargets(opened.ctx, names)) {
-    const one = await checkTarget(opened.ctx, repository, address);
+  for (const repository of await findHookNames(opened.ctx, names)) {
+    const one = await checkNamedHook(opened.ctx, repository, address);
     checked.push(one);
     output.line(`${repository}: ${one.findings.length === 0 ? styled("green", "well") : ""}`.trim());
     for (const { level, says, todo } of one.findings)
@@ -49,13 +49,13 @@ interface Checked {
 /**
  * Checks a hook by what upstream shows and what the inbox has. @throws the client's error if upstream cannot be asked
  */
-export async function checkTarget(ctx: Context, target: string, address: string): Promise<Checked> {
-  return target === APP_TARGET ? await checkAppHook(ctx, address) : await checkHook(ctx, target, address);
+export async function checkNamedHook(ctx: Context, name: string, address: string): Promise<Checked> {
+  return name === APP_WORD ? await checkAppHook(ctx, address) : await checkHook(ctx, name, address);
 }
 
 async function checkAppHook(ctx: Context, address: string): Promise<Checked> {
   const asked = await orRefusal(() => examineApp(ctx));
-  if ("refusal" in asked) return { repository: APP_TARGET, hookId: null, findings: [appRefusal(asked.error)] };
+  if ("refusal" in asked) return { repository: APP_WORD, hookId: null, findings: [appRefusal(asked.error)] };
   const sent = await recentDeliveries(ctx.upstream, APP_DELIVERIES);
   const taken = (sent ?? []).filter(({ status }) => status === "OK").map(({ guid }) => guid);
   const findings = diagnoseApp({
@@ -65,7 +65,7 @@ async function checkAppHook(ctx: Context, address: string): Promise<Checked> {
     sent,
     arrived: await arrivedFrom(ctx, null, taken),
   });
-  return { repository: APP_TARGET, hookId: null, findings };
+  return { repository: APP_WORD, hookId: null, findings };
 }
 
 async function checkHook(ctx: Context, repository: string, address: string): Promise<Checked> {

@@ -5,12 +5,12 @@ import { findMatches, readNames } from "../repositories/patterns.ts";
 import { findMirroredNames } from "./repository-hooks.ts";
 
 /** The word that names the App's own webhook in place of a repository. */
-export const APP_TARGET = "app";
+export const APP_WORD = "app";
 
 /** Reads the arguments: names of repositories, and `app`. @throws UsageError */
-export function readTargets(words: readonly string[]): string[] {
-  const names = readNames(words.filter((word) => word !== APP_TARGET));
-  return words.includes(APP_TARGET) ? [APP_TARGET, ...names] : names;
+export function readHookNames(words: readonly string[]): string[] {
+  const names = readNames(words.filter((word) => word !== APP_WORD));
+  return words.includes(APP_WORD) ? [APP_WORD, ...names] : names;
 }
 
 /**
@@ -19,21 +19,20 @@ export function readTargets(words: readonly string[]): string[] {
  * @param settle turns a written word into a name, or throws
  * @throws CommandError when `app` is written and there is none
  */
-export async function hookTargets(
+export async function findHookNames(
   ctx: Context,
-  targets: readonly string[],
+  named: readonly string[],
   settle: (ctx: Context, word: string) => Promise<string> = todaysName,
 ): Promise<string[]> {
   const hasApp = ctx.config.appId !== null;
-  if (targets.includes(APP_TARGET) && !hasApp)
+  if (named.includes(APP_WORD) && !hasApp)
     throw new CommandError("There is no App: set APP_ID and APP_PRIVATE_KEY, or name repositories");
-  if (targets.length > 0)
-    return await Promise.all(targets.map((target) => (target === APP_TARGET ? target : settle(ctx, target))));
+  if (named.length > 0) return await Promise.all(named.map((name) => (name === APP_WORD ? name : settle(ctx, name))));
   const mirrored = await findMirroredNames(ctx);
   const ids = mirrored.map(({ id }) => id);
   const covering = hasApp ? await findInstallations(ctx.db, ids) : new Map<number, number>();
   const uncovered = mirrored.filter(({ id }) => !covering.get(id)).map(({ owner, name }) => `${owner}/${name}`);
-  return hasApp ? [APP_TARGET, ...uncovered] : uncovered;
+  return hasApp ? [APP_WORD, ...uncovered] : uncovered;
 }
 
 /** The repository's present name. Under an older name, upstream would only redirect. */

@@ -5,8 +5,8 @@ import type { Command, Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import { type Output, styled, tableLines } from "../output.ts";
 import { examineApp } from "./app-diagnosis.ts";
+import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
 import { orRefusal, reachableAddress } from "./repository-hooks.ts";
-import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const list: Command = {
   name: "hooks list",
@@ -20,14 +20,14 @@ Of a GitHub App it is the App's own webhook (\`app\`), and those of what it does
 };
 
 async function runList({ words, env, resources, within }: Given, output: Output): Promise<number> {
-  const names = readTargets(words);
+  const names = readHookNames(words);
   const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
   const address = await reachableAddress(opened);
   const listed: { repository: string; hooks: (HookAtUpstream & { isOurs: boolean })[]; problem: string | null }[] = [];
-  for (const repository of await hookTargets(ctx, names)) {
+  for (const repository of await findHookNames(ctx, names)) {
     const asked = await orRefusal(() =>
-      repository === APP_TARGET ? listAppHook(ctx) : listRepositoryHooks(ctx.upstream, repository),
+      repository === APP_WORD ? listAppHook(ctx) : listRepositoryHooks(ctx.upstream, repository),
     );
     const found = "found" in asked ? asked.found.map((hook) => ({ ...hook, isOurs: hook.url === address })) : [];
     listed.push({ repository, hooks: found, problem: "refusal" in asked ? asked.refusal : null });
@@ -38,7 +38,7 @@ async function runList({ words, env, resources, within }: Given, output: Output)
       ? [[repository, "-", "-", problem === null ? "no hook" : styled("red", problem)]]
       : found.map((hook) => [
           repository,
-          repository === APP_TARGET ? "-" : String(hook.id),
+          repository === APP_WORD ? "-" : String(hook.id),
           hook.isOurs ? "ours" : "another's",
           hook.url,
           hook.isActive ? "on" : styled("red", "off"),

@@ -4,7 +4,7 @@ import { readApp } from "../../upstream/hooks/app-hook.ts";
 import { findId } from "../../upstream/hooks/hooks.ts";
 import { CommandError } from "../command.ts";
 import { findMatches } from "../repositories/patterns.ts";
-import { APP_TARGET } from "./targets.ts";
+import { APP_WORD } from "./hook-names.ts";
 
 type SecretContext = Pick<Context, "config" | "db" | "upstream">;
 
@@ -22,7 +22,7 @@ export async function ownSecret(
 }
 
 async function targetOf(ctx: SecretContext, word: string): Promise<HookTarget> {
-  if (word === APP_TARGET) {
+  if (word === APP_WORD) {
     if (ctx.config.appId === null)
       throw new CommandError("There is no App: set APP_ID and APP_PRIVATE_KEY, or name a repository");
     return { type: "integration", id: (await readApp(ctx.upstream)).id };

@@ -6,7 +6,7 @@ import { pingRepositoryHook, recentDeliveries, resendDelivery, type SentDelivery
 import { spanOf } from "../output.ts";
 import { UNPROVEN_APP } from "./app-diagnosis.ts";
 import { failureFinding, type HookFinding, problem } from "./diagnosis.ts";
-import { APP_TARGET } from "./targets.ts";
+import { APP_WORD } from "./hook-names.ts";
 
 /** Upstream gives up a delivery after ten seconds, and shows the failure a moment later. */
 export const PING_WAIT_MS = 15_000;
@@ -66,13 +66,13 @@ export async function proveAppHook(ctx: Context, address: string): Promise<HookP
     failed: async () => (last?.status === "OK" ? undefined : last),
   });
   if (proof === "arrived") return { ping: "arrived", finding: null };
-  if (proof !== "not seen") return { ping: "failed", finding: failureFinding(proof, address, APP_TARGET) };
-  return { ping: "not seen", finding: notSeen(address, APP_TARGET) };
+  if (proof !== "not seen") return { ping: "failed", finding: failureFinding(proof, address, APP_WORD) };
+  return { ping: "not seen", finding: notSeen(address, APP_WORD) };
 }
 
-function notSeen(address: string, target: string): HookFinding {
+function notSeen(address: string, name: string): HookFinding {
   const says = `no ping has come into the inbox of this database within ${spanOf(PING_WAIT_MS)}`;
-  const todo = `See that ${address} leads to receivers that use this DATABASE_URL; \`tain hooks check ${target}\` says what upstream knows by then`;
+  const todo = `See that ${address} leads to receivers that use this DATABASE_URL; \`tain hooks check ${name}\` says what upstream knows by then`;
   return problem("elsewhere", says, todo);
 }
 

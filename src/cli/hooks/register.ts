@@ -8,10 +8,10 @@ import { type Output, spanOf, styled } from "../output.ts";
 import { findMatches } from "../repositories/patterns.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { type HookFinding, permissionFinding, problem } from "./diagnosis.ts";
+import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
 import { ownSecret } from "./own-secret.ts";
 import { type HookProof, PING_WAIT_MS, proveAppHook, provePing } from "./proof.ts";
 import { needAddress } from "./repository-hooks.ts";
-import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const register: Command = {
   name: "hooks register",
@@ -32,15 +32,14 @@ export interface Registered extends HookProof {
 }
 
 async function runRegister({ words, env, resources, within }: Given, output: Output): Promise<number> {
-  const names = readTargets(words);
+  const names = readHookNames(words);
   const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
   const address = await needAddress(opened);
   const registered: Registered[] = [];
-  const targets = await hookTargets(ctx, names, mirrored);
-  for (const repository of targets) {
-    const one =
-      repository === APP_TARGET ? await registerApp(ctx, address) : await registerOne(ctx, repository, address);
+  const hooks = await findHookNames(ctx, names, mirrored);
+  for (const repository of hooks) {
+    const one = repository === APP_WORD ? await registerApp(ctx, address) : await registerOne(ctx, repository, address);
     registered.push(one);
     output.line(
       one.finding === null
@@ -62,9 +61,9 @@ async function mirrored(ctx: Context, word: string): Promise<string> {
 
 /** The App's webhook. Upstream has no ping for it, so its newest delivery is sent again instead. */
 async function registerApp(ctx: Context, address: string): Promise<Registered> {
-  const result = { repository: APP_TARGET, hookId: null };
+  const result = { repository: APP_WORD, hookId: null };
   try {
-    await writeAppHook(ctx.upstream, { url: address, secret: await ownSecret(ctx, APP_TARGET) });
+    await writeAppHook(ctx.upstream, { url: address, secret: await ownSecret(ctx, APP_WORD) });
     const [finding] = diagnoseApp({
       ...(await examineApp(ctx)),
       address,

@@ -4,8 +4,8 @@ import { type Command, type Given, UsageError } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import type { Output } from "../output.ts";
 import { findMatches, readNames } from "../repositories/patterns.ts";
+import { APP_WORD, findHookNames } from "./hook-names.ts";
 import { needAddress, orRefusal } from "./repository-hooks.ts";
-import { APP_TARGET, hookTargets } from "./targets.ts";
 
 export const remove: Command = {
   name: "hooks remove",
@@ -18,7 +18,7 @@ or not. While it is mirrored, the next \`npm start\` registers its hook again.`,
 };
 
 async function runRemove({ words, env, resources, within }: Given, output: Output): Promise<number> {
-  if (words.includes(APP_TARGET))
+  if (words.includes(APP_WORD))
     throw new UsageError(
       "Upstream lets nobody remove an App's webhook by its API: switch it off on the App's page, under Webhook",
     );
@@ -28,7 +28,7 @@ async function runRemove({ words, env, resources, within }: Given, output: Outpu
   const { ctx } = opened;
   const address = await needAddress(opened);
   const removed: { repository: string; hookIds: number[]; problem: string | null }[] = [];
-  for (const repository of await hookTargets(ctx, names)) {
+  for (const repository of await findHookNames(ctx, names)) {
     const asked = await orRefusal(async () => {
       const ours = (await listRepositoryHooks(ctx.upstream, repository)).filter(({ url }) => url === address);
       const [match] = await findMatches(ctx, repository);

@@ -13,11 +13,11 @@ import { newSecret } from "../instance.ts";
 import { openInstance } from "../open-instance.ts";
 import { type Output, styled } from "../output.ts";
 import { type HookFinding, problem } from "./diagnosis.ts";
+import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
 import { ownSecret } from "./own-secret.ts";
 import { proveAppHook, provePing } from "./proof.ts";
 import type { Registered } from "./register.ts";
 import { needAddress } from "./repository-hooks.ts";
-import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const rotate: Command = {
   name: "hooks rotate",
@@ -37,7 +37,7 @@ are given secrets made of the first. Run it three times:
 const PROBE_MS = 10_000;
 
 async function runRotate({ words, env, resources, within }: Given, output: Output): Promise<number> {
-  const names = readTargets(words);
+  const names = readHookNames(words);
   const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
   const address = await needAddress(opened);
@@ -55,13 +55,13 @@ Restart, and run \`tain hooks rotate\` again with the same setting. Until then n
   await seeAccepted(address, fresh);
 
   const rotated: Registered[] = [];
-  for (const target of await hookTargets(ctx, names)) {
-    const one = await rotateOne(ctx, target, { address, fresh, old });
+  for (const name of await findHookNames(ctx, names)) {
+    const one = await rotateOne(ctx, name, { address, fresh, old });
     rotated.push(one);
     output.line(
       one.finding === null
-        ? `${target}: has the new secret, and its ${styled("green", "ping arrived")}`
-        : `${target}: ${styled(one.finding.level === "problem" ? "red" : "yellow", one.finding.says)}\n    ${one.finding.todo}`,
+        ? `${name}: has the new secret, and its ${styled("green", "ping arrived")}`
+        : `${name}: ${styled(one.finding.level === "problem" ? "red" : "yellow", one.finding.says)}\n    ${one.finding.todo}`,
     );
     // Stops at the first failed ping: the others would most likely fail too, and each further hook would lose
     // deliveries.
@@ -124,40 +124,40 @@ async function seeAccepted(address: string, secret: string): Promise<void> {
 
 async function rotateOne(
   ctx: Context,
-  target: string,
+  name: string,
   { address, fresh, old }: { address: string; fresh: string; old: string },
 ): Promise<Registered> {
   let hookId: number | null = null;
   const give = async (webhookSecret: string) => {
-    const secret = await ownSecret(ctx, target, webhookSecret);
-    if (target === APP_TARGET) {
+    const secret = await ownSecret(ctx, name, webhookSecret);
+    if (name === APP_WORD) {
       await writeAppHook(ctx.upstream, { url: address, secret });
       return () => proveAppHook(ctx, address);
     }
-    const events = await wantedEvents(ctx, target);
-    const hook = await placeSubscribed(ctx, { fullName: target, url: address, secret, events });
+    const events = await wantedEvents(ctx, name);
+    const hook = await placeSubscribed(ctx, { fullName: name, url: address, secret, events });
     hookId = hook.id;
-    return () => provePing(ctx, hook, { repository: target, address });
+    return () => provePing(ctx, hook, { repository: name, address });
   };
   try {
-    if (target !== APP_TARGET && !(await listRepositoryHooks(ctx.upstream, target)).some(({ url }) => url === address))
-      return { repository: target, hookId, ping: null, finding: hookless(target, address) };
+    if (name !== APP_WORD && !(await listRepositoryHooks(ctx.upstream, name)).some(({ url }) => url === address))
+      return { repository: name, hookId, ping: null, finding: hookless(name, address) };
     const prove = await give(fresh);
     const proof = await prove();
     if (proof.ping === "failed") await give(old);
-    return { repository: target, hookId, ...proof };
+    return { repository: name, hookId, ...proof };
   } catch (error) {
     if (!(error instanceof UpstreamRefusedError)) throw error;
     const todo = "See that a credential may manage this hook; `tain hooks check` says more";
-    return { repository: target, hookId, ping: null, finding: problem("refused", error.message, todo) };
+    return { repository: name, hookId, ping: null, finding: problem("refused", error.message, todo) };
   }
 }
 
-function hookless(target: string, address: string): HookFinding {
+function hookless(name: string, address: string): HookFinding {
   return {
     level: "warning",
     kind: "missing",
     says: `no hook of the repository sends to ${address}, so there is no secret to change`,
-    todo: `\`tain hooks register ${target}\` makes one`,
+    todo: `\`tain hooks register ${name}\` makes one`,
   };
 }

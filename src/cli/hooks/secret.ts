@@ -2,9 +2,9 @@ import { type Command, CommandError, type Given, UsageError } from "../command.t
 import { openInstance } from "../open-instance.ts";
 import type { Output } from "../output.ts";
 import { readPatterns } from "../repositories/patterns.ts";
+import { APP_WORD } from "./hook-names.ts";
 import { ownSecret } from "./own-secret.ts";
 import { NO_SECRET } from "./repository-hooks.ts";
-import { APP_TARGET } from "./targets.ts";
 
 export const secret: Command = {
   name: "hooks secret",
@@ -21,11 +21,11 @@ async function runSecret({ words, env, resources, within }: Given, output: Outpu
   const [word, ...others] = words;
   if (word === undefined || others.length > 0)
     throw new UsageError("tain hooks secret needs to know whose: app, owner/name, or owner/* in quotes");
-  const [target = word] = word === APP_TARGET ? [word] : readPatterns("hooks secret", [word]);
+  const [name = word] = word === APP_WORD ? [word] : readPatterns("hooks secret", [word]);
   const { ctx, hasWebhookSecret } = await openInstance(env, resources, within);
   if (!hasWebhookSecret) throw new CommandError(NO_SECRET);
-  const made = await ownSecret(ctx, target);
-  output.document({ target, secret: made });
+  const made = await ownSecret(ctx, name);
+  output.document({ target: name, secret: made });
   output.line(made);
   return 0;
 }
