@@ -14,7 +14,7 @@ export interface Context extends Local {
 /** The context without upstream. */
 export interface Local extends Stores {
   queues: Queues;
-  reads: JobReads;
+  jobReads: JobReads;
 }
 
 /** As `openContext`, but for processes that send upstream no requests. */
@@ -26,7 +26,7 @@ export async function openLocal(
   const stores = await openStores(config, resources, options);
   const queues = openQueues(stores);
   resources.defer(() => closeQueues(queues));
-  return { ...stores, queues, reads: new JobReads(stores.db) };
+  return { ...stores, queues, jobReads: new JobReads(stores.db) };
 }
 
 /**

@@ -27,7 +27,7 @@ export interface ApiContext
   /**
    * The database for callers' reads. It has connections of its own, so the receiver and writes never wait for reads.
    */
-  reads: Context["db"];
+  readDb: Context["db"];
 }
 
 /** One request, checked, authenticated and paid for. */

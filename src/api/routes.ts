@@ -72,23 +72,23 @@ export interface ApiLimits {
 const UNSHOWN_MS = 10 * 60_000;
 
 export function openApi(
-  given: Omit<ApiContext, "mirror" | "reads" | "unshownAccounts" | "upstream" | "forwarded"> &
+  given: Omit<ApiContext, "mirror" | "readDb" | "unshownAccounts" | "upstream" | "forwarded"> &
     Pick<Context, "upstream">,
   { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = UNREAD_MS }: ApiLimits = {},
 ): Api {
-  const { standings, replicas, primaryReads, reads, mirror } = openReads(given);
+  const { standings, replicas, primaryReads, readDb, mirror } = openReads(given);
   const unshownAccounts = new LRUCache<string, true>({ ...mostEntries(10_000), ttl: UNSHOWN_MS });
   const quota = new CallerQuota(given);
   const upstream = new UpstreamForCallers(given, quota);
   const { edgeOf } = given.config;
   const forwarded = given.config.forwardCacheBytes > 0 && edgeOf === null ? new ForwardCache(given) : null;
-  const ctx: ApiContext = { ...given, upstream, mirror, reads, unshownAccounts, forwarded };
+  const ctx: ApiContext = { ...given, upstream, mirror, readDb, unshownAccounts, forwarded };
   const requestIds = new RequestIds();
   const callers = new Callers(ctx, quota);
   const announcements = new Announcements(ctx);
   // Locks and a sequence say where the log ends. Replicas have neither.
   const end = new LogEnd(primaryReads);
-  const changes = new ChangeStreams({ reads: primaryReads, end }, announcements);
+  const changes = new ChangeStreams({ readDb: primaryReads, end }, announcements);
   const places = new StreamPlaces(ctx.config);
   const pages = openPages(ctx.config.pageCacheBytes);
   const meter = new ApiMeter(ctx);
@@ -101,7 +101,7 @@ export function openApi(
   const answerRest: RestDoor = (exchange, matched) =>
     again.answer(exchange, (learnt, signature) => rest.handle(exchange, matched, { learnt, signature }));
   const graphql = new Graphql({ ctx, meter, callers, quota, changes, places, requestIds, timeoutMs, unreadMs });
-  const ofPrimary = { ...ctx, reads: primaryReads };
+  const ofPrimary = { ...ctx, readDb: primaryReads };
   const feed = new Feed({ ctx: ofPrimary, meter, callers, quota, announcements, end, places, requestIds, unreadMs });
   const count = answersOfEdge(given);
   const edge = edgeOf === null ? null : new Edge({ ...ctx, requestIds, count }, edgeOf);
@@ -156,9 +156,9 @@ function openReads(given: Pick<Context, "config" | "db" | "log" | "metrics" | "r
     cancelBy: given.db,
     tracing: given.tracing,
   });
-  const reads = primaryReads.readingFrom(replicas);
+  const readDb = primaryReads.readingFrom(replicas);
   const mirror = openMirrorReader({ db: given.db, reads: primaryReads, standings, replicas });
-  return { standings, replicas, primaryReads, reads, mirror };
+  return { standings, replicas, primaryReads, readDb, mirror };
 }
 
 /** Each operation at `/` and at `/api/v3`; below a repository by its name and by its id. */

@@ -260,7 +260,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const schema = apiSchema();
   const { ctx, userId } = world;
   await using announcements = new Announcements(ctx);
-  const changes = new ChangeStreams({ reads: ctx.db, end: new LogEnd(ctx.db) }, announcements);
+  const changes = new ChangeStreams({ readDb: ctx.db, end: new LogEnd(ctx.db) }, announcements);
   const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "", scopes: null };
   const sight = wholeSight("all");
   const token = { id: "t", userId, kinds: kindsOf(null, true), repositories: "all" as const, sight, payer };
@@ -279,7 +279,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const texts = openIssueTexts(1_000_000);
   const newContext = (mayRemember: boolean) =>
     new GraphqlCall({
-      ctx: { ...ctx, upstream, mirror, reads: ctx.db, forwarded: null, unshownAccounts: new LRUCache({ max: 10 }) },
+      ctx: { ...ctx, upstream, mirror, readDb: ctx.db, forwarded: null, unshownAccounts: new LRUCache({ max: 10 }) },
       db: ctx.db,
       caller,
       sight,

@@ -295,7 +295,7 @@ test("what is read while a repository is renamed shows its next name as well", a
   const [issue] = [...simulator.world.issues.values()];
   if (!issue) throw new Error("There is no issue");
   const { repository } = issue;
-  const known = await ctx.reads.repository(repository.id);
+  const known = await ctx.jobReads.repository(repository.id);
   if (!known) throw new Error("The repository is not mirrored");
   simulator.setFaults({ webhooks: { drop: 1 } });
   pass(60_000);
@@ -327,7 +327,7 @@ test("what is read of pull requests that no list has shown yet holds nothing up,
   const repository = [...simulator.world.repositories.values()].find(
     (one) => simulator.world.fullName(one) === world.first,
   );
-  const known = repository && (await ctx.reads.repository(repository.id));
+  const known = repository && (await ctx.jobReads.repository(repository.id));
   if (!known) throw new Error("The repository is not mirrored");
   simulator.setFaults({ webhooks: { drop: 1 } });
   pass(60_000);

@@ -80,7 +80,7 @@ test("a comment is counted if its webhook comes after the details of its pull re
   const before = (await counted()) as number;
   const ids = await received(() => void comment());
   pass(60_000);
-  const repository = await world.ctx.reads.repository(pull.repository.id);
+  const repository = await world.ctx.jobReads.repository(pull.repository.id);
   if (!repository) throw new Error("The repository is not mirrored");
   await fetchAndStorePullDetails(world.ctx, repository, [pull.number], "catch-up");
   pass(60_000);

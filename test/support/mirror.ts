@@ -69,7 +69,7 @@ export async function openMirror({
     const config = { ...ctx.config, databaseUrl: asRole(database, role) };
     const db = openDatabase(config.databaseUrl, { maxConnections: config.databaseConnections, applicationName: role });
     resources.defer(() => db.close());
-    return { ...ctx, config, db, reads: new JobReads(db) };
+    return { ...ctx, config, db, jobReads: new JobReads(db) };
   };
 
   const stopping = new AbortController();

@@ -41,12 +41,12 @@ const MOST_DOUBTS = 300;
  * anything is read: a doubt may be settled before its resource is shown.
  */
 export async function doubtHeaders(
-  { reads }: { reads: Context["db"] },
+  { readDb }: { readDb: Context["db"] },
   sight: Sight,
   request: RequestHeaders,
 ): Promise<Record<string, string>> {
   if (!prefers(request, "settled")) return {};
-  const doubts = await reads.query<{ name: string }>(sql`
+  const doubts = await readDb.query<{ name: string }>(sql`
     select m.repository_id || '/' || m.kind || '/' || m.key as name from refresh_marks m
       where m.kind <> all(${[...WHOLE_KINDS]}::text[]) and (m.kind = 'user' or exists (select from repositories r
         where r.id = case m.kind when 'repository' then m.key else m.repository_id end and ${visible(sql`r`, sight, "metadata")}))

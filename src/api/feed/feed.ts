@@ -187,7 +187,7 @@ export class Feed {
     const { place: end, isCertain } = await this.#parts.end.now();
     if (!isCertain) throw new ApiFault(503, END_UNKNOWN, { headers: { "Retry-After": "5" } });
     if (since === null) return end;
-    const kept = await keptAfter(this.#parts.ctx.reads);
+    const kept = await keptAfter(this.#parts.ctx.readDb);
     if (since < kept) throw new PrunedFault(kept);
     if (since > end)
       throw new ApiFault(400, `No event has the id ${since}: the last one has ${end}. Is it another mirror's?`);

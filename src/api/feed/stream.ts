@@ -77,7 +77,7 @@ export class FeedStream {
     const { ctx, quota } = this.#parts;
     const { caller, identify, filter } = this.#reading;
     const from = this.place;
-    const page = await readEvents(ctx.reads, { after: from, upTo: end, limit: PAGE }, filter);
+    const page = await readEvents(ctx.readDb, { after: from, upTo: end, limit: PAGE }, filter);
     if (page.length > 0) {
       const now = await identify().catch((error: unknown) => {
         if (error instanceof ApiFault) return error;
@@ -113,7 +113,7 @@ export class FeedStream {
     const heard = page.filter((one) => reader.mayHear(one, repositories.get(one.repositoryId) ?? null));
     for (let at = 0; at < heard.length; ) {
       const ids = heard.slice(at).map(({ id }) => id);
-      const payloads = await readPayloads(ctx.reads, ids, MOST_BYTES);
+      const payloads = await readPayloads(ctx.readDb, ids, MOST_BYTES);
       // Events that were pruned meanwhile must not be passed over in silence.
       if (payloads.size === 0 || (await this.#isPruned(from))) return await this.#pruned(line);
       const last = Math.max(...payloads.keys());
@@ -164,11 +164,11 @@ export class FeedStream {
   }
 
   async #isPruned(from: number): Promise<boolean> {
-    return (await keptAfter(this.#parts.ctx.reads)) > from;
+    return (await keptAfter(this.#parts.ctx.readDb)) > from;
   }
 
   async #pruned(line: StreamWriter): Promise<FeedEnd> {
-    const kept = await keptAfter(this.#parts.ctx.reads);
+    const kept = await keptAfter(this.#parts.ctx.readDb);
     return await this.#end(line, "pruned", `Events up to ${kept} are no longer kept: read on with since=${kept}.`);
   }
 

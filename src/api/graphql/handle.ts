@@ -226,7 +226,7 @@ export class Graphql {
     return (caller, figures) =>
       new GraphqlCall({
         ctx,
-        db: isQuery ? ctx.reads.until(signal) : ctx.reads,
+        db: isQuery ? ctx.readDb.until(signal) : ctx.readDb,
         caller,
         sight: sightOf(caller),
         api,

@@ -144,7 +144,7 @@ export async function confirmedBefore(
 ): Promise<Confirmation | null> {
   const isFound = (one: SelectionNode) => one.kind === "Field" && FINDS.has(one.name.value);
   if (ctx.config.edgeOf === null || selectionSet.selections.every(isFound)) return null;
-  return await findOldestConfirmation(ctx.reads, sight);
+  return await findOldestConfirmation(ctx.readDb, sight);
 }
 
 /** Fields that find a repository before the rows in it, or that show no repository. */

@@ -185,7 +185,7 @@ export class Rest {
     const query = served ? knownQuery(asked, this.#parts.parameters.get(served.route) ?? NONE) : asked;
     const onlyReads = isRead(method) && !isFresh;
     const call: Call = {
-      ctx: onlyReads ? { ...ctx, db: ctx.reads.until(exchange.gone) } : ctx,
+      ctx: onlyReads ? { ...ctx, db: ctx.readDb.until(exchange.gone) } : ctx,
       quota,
       caller,
       sight: sightOf(caller),

@@ -77,7 +77,7 @@ export class AuditUnderWayError extends Error {
  * @throws RemovedError when it is removed meanwhile
  */
 export async function audit(ctx: Context, input: AuditInput): Promise<AuditReport | null> {
-  const repository = await ctx.reads.repository(input.repositoryId);
+  const repository = await ctx.jobReads.repository(input.repositoryId);
   if (!repository || repository.state === "gone" || repository.state === "backfilling") return null;
   const report = await alone(
     ctx,

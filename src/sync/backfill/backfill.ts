@@ -69,7 +69,7 @@ async function backfillNow(
   signal: AbortSignal,
   { isAnew = false }: { isAnew?: boolean } = {},
 ): Promise<void> {
-  const known = await ctx.reads.repository(repositoryId);
+  const known = await ctx.jobReads.repository(repositoryId);
   if (!known || known.state === "gone") return;
   try {
     const { repository, upstreamNow, asOf } = await fetchAndStoreRepository(ctx, known, "backfill");

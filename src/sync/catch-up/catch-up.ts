@@ -83,7 +83,7 @@ export async function catchUp(
 }
 
 async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSignal): Promise<void> {
-  const known = await ctx.reads.repository(repositoryId);
+  const known = await ctx.jobReads.repository(repositoryId);
   if (!known || known.state === "gone" || known.state === "backfilling") return;
   try {
     const startedAt = ctx.clock.now();

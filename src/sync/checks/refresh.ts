@@ -29,9 +29,9 @@ export async function refreshChecks(
 ): Promise<"merged" | "kept" | "unknown"> {
   const now = ctx.clock.now();
   const mark =
-    (await ctx.reads.mark({ kind: "checks", repositoryId, key: repositoryId })) ??
+    (await ctx.jobReads.mark({ kind: "checks", repositoryId, key: repositoryId })) ??
     repositoryMark("checks", repositoryId, now);
-  const repository = await ctx.reads.repository(repositoryId);
+  const repository = await ctx.jobReads.repository(repositoryId);
   if (!repository || repository.state === "gone" || !repository.mirrors.includes("checks")) {
     await settleMarks(ctx.db, [mark]);
     return "unknown";

@@ -24,9 +24,9 @@ const TOGETHER = 4;
 export async function refreshLists(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
   const now = ctx.clock.now();
   const mark =
-    (await ctx.reads.mark({ kind: "lists", repositoryId, key: repositoryId })) ??
+    (await ctx.jobReads.mark({ kind: "lists", repositoryId, key: repositoryId })) ??
     repositoryMark("lists", repositoryId, now);
-  const repository = await ctx.reads.repository(repositoryId);
+  const repository = await ctx.jobReads.repository(repositoryId);
   if (!repository || repository.state === "gone" || listsOf(repository.mirrors).length === 0) {
     await settleMarks(ctx.db, [mark]);
     return "unknown";

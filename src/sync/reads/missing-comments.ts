@@ -21,7 +21,7 @@ export async function fetchAndStoreMissingComments(
       : [],
   );
   if (counts.length === 0) return;
-  const lacking = await ctx.reads.lackingComments(counts);
+  const lacking = await ctx.jobReads.lackingComments(counts);
   // A purge takes the comments first, and all of them would seem to be lacking.
   if (lacking.length > 0) await refuseRemoved(ctx, repository);
   for (const number of lacking) {

@@ -40,7 +40,7 @@ export async function fetchAndStoreRepository(
         );
         if (answer.validator) await saveValidator(tx, answer.validator);
       });
-      const repository = await ctx.reads.repository(known.id);
+      const repository = await ctx.jobReads.repository(known.id);
       if (!repository) throw new RepositoryUnavailableError(`Upstream answers for repository ${known.id} with another`);
       return { repository, upstreamNow: answer.upstreamNow, asOf: answer.asOf };
     }

@@ -85,7 +85,7 @@ async function prepare(ctx: Context, repositoryId: number, now: Date) {
   const open: MirroredRepository[] = [];
   await Promise.all(
     taken.map(async (one) => {
-      const repository = await ctx.reads.repository(one.repositoryId);
+      const repository = await ctx.jobReads.repository(one.repositoryId);
       if (repository && repository.state !== "gone") open.push(repository);
       else gone.push(one);
     }),

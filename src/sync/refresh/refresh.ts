@@ -79,7 +79,7 @@ export class Refreshes {
   async refresh(wanted: MarkKey): Promise<RefreshOutcome> {
     const ctx = this.#ctx;
     // The mark is read before the resource, so that a reason to ask that comes meanwhile is seen to be newer.
-    const [{ own, whole }, mark] = await Promise.all([this.#problems.ask(wanted), ctx.reads.mark(wanted)]);
+    const [{ own, whole }, mark] = await Promise.all([this.#problems.ask(wanted), ctx.jobReads.mark(wanted)]);
     // A new reason to ask brings the mark's time forward, and no failure of an earlier read puts it off again.
     const isPutOff = mark !== null && mark.notBefore > ctx.clock.now();
     if (whole.problem?.isResting || (own.problem && isPutOff)) return "kept";
@@ -123,7 +123,7 @@ export class Refreshes {
     const ctx = this.#ctx;
     const repositoryId = wanted.kind === "repository" ? wanted.key : wanted.repositoryId;
     const { known, path, question } = await this.#nodes.prepare(async () => {
-      const known = repositoryId === 0 ? null : await ctx.reads.repository(repositoryId);
+      const known = repositoryId === 0 ? null : await ctx.jobReads.repository(repositoryId);
       const path = known?.state === "gone" ? null : await upstreamPathOf(ctx, wanted);
       return { known, path, question: path === null ? null : await questionOf(ctx, wanted, mark) };
     });

@@ -11,9 +11,9 @@ import { fetchAndStoreRefs } from "./read.ts";
 export async function refreshRefs(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
   const now = ctx.clock.now();
   const mark =
-    (await ctx.reads.mark({ kind: "refs", repositoryId, key: repositoryId })) ??
+    (await ctx.jobReads.mark({ kind: "refs", repositoryId, key: repositoryId })) ??
     repositoryMark("refs", repositoryId, now);
-  const repository = await ctx.reads.repository(repositoryId);
+  const repository = await ctx.jobReads.repository(repositoryId);
   if (!repository || repository.state === "gone" || !repository.mirrors.includes("refs")) {
     await settleMarks(ctx.db, [mark]);
     return "unknown";

@@ -21,9 +21,9 @@ import { isReleaseListDue } from "./due.ts";
 export async function refreshReleases(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
   const now = ctx.clock.now();
   const mark =
-    (await ctx.reads.mark({ kind: "releases", repositoryId, key: repositoryId })) ??
+    (await ctx.jobReads.mark({ kind: "releases", repositoryId, key: repositoryId })) ??
     repositoryMark("releases", repositoryId, now);
-  const repository = await ctx.reads.repository(repositoryId);
+  const repository = await ctx.jobReads.repository(repositoryId);
   if (!repository || repository.state === "gone" || !repository.mirrors.includes("releases")) {
     await settleMarks(ctx.db, [mark]);
     return "unknown";

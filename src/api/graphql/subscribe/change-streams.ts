@@ -10,7 +10,7 @@ const PAGE = 1_000;
 
 /** The changes that the log of events reports to one subscriber. What changed while nobody read is reported once. */
 class Stream implements AsyncIterableIterator<Change> {
-  readonly #reads: ApiContext["reads"];
+  readonly #readDb: ApiContext["readDb"];
   readonly #end: LogEnd;
   readonly #wanted: ChangesOf;
   readonly #bell = new Bell();
@@ -19,8 +19,8 @@ class Stream implements AsyncIterableIterator<Change> {
   /** The place in the log up to which all was reported. Null: the stream has not begun. */
   #place: number | null = null;
 
-  constructor({ reads, end }: { reads: ApiContext["reads"]; end: LogEnd }, wanted: ChangesOf) {
-    this.#reads = reads;
+  constructor({ readDb, end }: { readDb: ApiContext["readDb"]; end: LogEnd }, wanted: ChangesOf) {
+    this.#readDb = readDb;
     this.#end = end;
     this.#wanted = wanted;
   }
@@ -70,7 +70,7 @@ class Stream implements AsyncIterableIterator<Change> {
   async #read(): Promise<void> {
     const { place: end, isCertain } = await this.#end.now();
     const after = this.#place ?? end;
-    const page = await readChanges(this.#reads, { after, upTo: end, limit: PAGE }, this.#wanted);
+    const page = await readChanges(this.#readDb, { after, upTo: end, limit: PAGE }, this.#wanted);
     this.#waiting = [...new Map(page.map((one) => [one.number, one])).values()];
     this.#place = page.length < PAGE ? Math.max(end, after) : (page.at(-1)?.id ?? end);
     // There may be more events by now, and nothing else would announce them.
@@ -80,10 +80,10 @@ class Stream implements AsyncIterableIterator<Change> {
 
 /** The changes that subscribers of this process wait for. They read the same log as the feed. */
 export class ChangeStreams {
-  readonly #log: { reads: ApiContext["reads"]; end: LogEnd };
+  readonly #log: { readDb: ApiContext["readDb"]; end: LogEnd };
   readonly #announcements: Announcements;
 
-  constructor(log: { reads: ApiContext["reads"]; end: LogEnd }, announcements: Announcements) {
+  constructor(log: { readDb: ApiContext["readDb"]; end: LogEnd }, announcements: Announcements) {
     this.#log = log;
     this.#announcements = announcements;
   }
