@@ -151,7 +151,7 @@ export const CALLER_SETTINGS = {
     read: (text) => (text === "0" ? 0 : size(text)),
     default: "64MB",
     about:
-      "How much memory each web process may use for REST answers that it has given more than once, and as much again for GraphQL (half of that for the texts of single issues). What is known of the requests for them takes an eighth more, counts and shared rows up to 64 MB, whatever this is. A process gives an answer again while nothing in it has changed; 0 keeps no answers.",
+      "How much memory each web process may use for REST answers that it has given more than once, and as much again for GraphQL (half of that for the texts of single issues). The index of requests takes an eighth more. Counts and shared rows take up to 64 MB, whatever this setting is. A process gives an answer again while nothing in it has changed; 0 keeps no answers.",
   },
   staleAfterMs: {
     name: "STALE_AFTER",

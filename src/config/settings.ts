@@ -196,7 +196,7 @@ export const SETTINGS = {
     read: bodiesSize,
     default: "128MB",
     about:
-      "How much memory the bodies of webhooks under way may take in each web process, at least `32MB`, as one may have 25 MB. Beyond it the bodies that have been arriving for longest are answered 503 with `Retry-After`.",
+      "How much memory the bodies of webhooks under way may take in each web process. It is at least `32MB`, since one body may have 25 MB. Beyond it the bodies that have been arriving for longest are answered 503 with `Retry-After`.",
   },
   webhookBodyTimeoutMs: {
     name: "WEBHOOK_BODY_TIMEOUT",
@@ -230,7 +230,7 @@ export const SETTINGS = {
     read: span,
     default: "3d",
     about:
-      "How long an event is tried again that its target does not accept. Then it is given up; a target that accepted nothing in that time is disabled instead.",
+      "How long an event that its target does not accept is sent again. Then the event is given up. If the target accepted nothing in that time, the target is disabled instead.",
   },
   writeRetentionMs: {
     name: "WRITE_RETENTION",
@@ -263,7 +263,7 @@ export const SETTINGS = {
     read: span,
     default: "24h",
     about:
-      "Within how long each repository is compared with upstream in full, once, and repaired. The work is spread over the period.",
+      "Each repository is compared with upstream in full, and repaired, once in this time. The work is spread over the period.",
   },
   ...CALLER_SETTINGS,
   operatorToken: {
