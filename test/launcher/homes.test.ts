@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { projectRoot } from "../docs/markdown.ts";
 
-const changes = (table: string) => new RegExp(`(insert into|update|delete from) ${table}\\b`);
+const changes = (table: string) => new RegExp(`(insert into|merge into|update|delete from) ${table}\\b`);
 
 /** What is written in these places alone. Code elsewhere has to call the functions that stand there. */
 const homes: [what: string, text: RegExp, places: string[]][] = [
@@ -24,6 +24,13 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
     changes("mirrored_lists"),
     ["src/mirror/store/lists.ts", "src/sync/lists/", "src/sync/following/parts.ts"],
   ],
+  ["changes of branches and tags", changes("refs"), ["src/mirror/store/refs.ts"]],
+  [
+    "changes of lists of branches and tags",
+    changes("ref_lists"),
+    ["src/mirror/store/refs.ts", "src/sync/refs/read.ts", "src/sync/following/parts.ts"],
+  ],
+  ["changes of lists of releases", changes("release_lists"), ["src/sync/releases/", "src/sync/following/parts.ts"]],
   // Each part of the sync notes in its own transaction how far it has come.
   [
     "changes of how far a repository is followed",

@@ -1,6 +1,8 @@
 import type { Transaction } from "../../../db/database.ts";
-import { sql } from "../../../db/sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
+import type { Fields } from "../../json.ts";
 import { afterLag, repositoryMark, storeMarks } from "./marks.ts";
+import { REPLICA_LAG_MS } from "./merge-rule.ts";
 
 /** Branches and tags. Others, such as those of pull requests, are not mirrored. */
 const REF_KINDS = ["heads", "tags"] as const;
@@ -112,6 +114,76 @@ export async function storeTold(
       when not matched then insert (repository_id, kind, name, sha, commit_sha, doubt, told_at, deleted_at)
         values (${repositoryId}, x.k, x.n, x.s, case when x.k = 'heads' then x.s end, x.d, ${toldAt},
           case when x.g then ${toldAt}::timestamptz end)`);
+}
+
+/** A branch or tag as a read of all refs shows it. */
+export interface ReadRef {
+  name: string;
+  sha: string;
+  document: Fields;
+}
+
+/**
+ * Whether a read that began at `startedAt` may overwrite the row `f` of `refs`. It may not if an event or a write told
+ * of the ref so lately that the replica that answered may not have known it.
+ */
+function mayOverwrite(startedAt: Date): Sql {
+  return sql`(f.told_at is null or f.told_at < ${new Date(startedAt.getTime() - REPLICA_LAG_MS)}::timestamptz)`;
+}
+
+/** Stores where a read shows all branches, or all tags. Those that it lacks are deleted. Call `lockRefs` first. */
+export async function storeReadRefs(
+  tx: Transaction,
+  repositoryId: number,
+  { kind, refs, startedAt }: { kind: RefKind; refs: readonly ReadRef[]; startedAt: Date },
+): Promise<void> {
+  const rows = refs.map(({ name, sha, document }) => ({ n: name, s: sha, d: JSON.stringify(document) }));
+  const x = sql`json_to_recordset(${JSON.stringify(rows)}::json) as x(n text, s text, d text)`;
+  await tx.query(sql`
+    delete from refs f where f.repository_id = ${repositoryId} and f.kind = ${kind} and ${mayOverwrite(startedAt)}
+      and not exists (select from ${x} where x.n = f.name)`);
+  await tx.query(sql`
+    insert into refs as f (repository_id, kind, name, sha, commit_sha, document)
+      select ${repositoryId}, ${kind}, x.n, x.s, case when ${kind} = 'heads' then x.s end, x.d::json from ${x} order by x.n
+      on conflict (repository_id, kind, name) do update set sha = excluded.sha, document = excluded.document, doubt = null,
+        deleted_at = null, commit_sha = coalesce(excluded.commit_sha, case when f.sha = excluded.sha then f.commit_sha end),
+        protected = case when f.deleted_at is null then f.protected end,
+        listed = case when f.sha = excluded.sha then f.listed end
+        where ${mayOverwrite(startedAt)}`);
+  // A recent webhook's word about a ref is certain once a read shows the same.
+  await tx.query(sql`
+    update refs f set document = x.d::json from ${x} where f.repository_id = ${repositoryId} and f.kind = ${kind}
+      and f.name = x.n and f.sha = x.s and f.document is null and f.deleted_at is null`);
+}
+
+/** Stores what the list of branches alone shows: whether a branch is protected. */
+export async function storeListedBranches(
+  tx: Transaction,
+  repositoryId: number,
+  branches: readonly { name: string; isProtected: boolean }[],
+): Promise<void> {
+  const rows = branches.map(({ name, isProtected }) => ({ n: name, p: isProtected }));
+  await tx.query(sql`
+    update refs f set protected = x.p from json_to_recordset(${JSON.stringify(rows)}::json) as x(n text, p boolean)
+      where f.repository_id = ${repositoryId} and f.kind = 'heads' and f.name = x.n`);
+}
+
+/** Stores what the list of tags alone shows: the commit and the place of a tag. */
+export async function storeListedTags(
+  tx: Transaction,
+  repositoryId: number,
+  {
+    tags,
+    startedAt,
+  }: { tags: readonly { name: string; commitSha: string; position: number; listed: Fields }[]; startedAt: Date },
+): Promise<void> {
+  const rows = tags.map(({ name, commitSha, position, listed }) => ({
+    ...{ n: name, c: commitSha, i: position, d: JSON.stringify(listed) },
+  }));
+  await tx.query(sql`
+    update refs f set commit_sha = x.c, position = x.i, listed = x.d::json
+      from json_to_recordset(${JSON.stringify(rows)}::json) as x(n text, c text, i integer, d text)
+      where f.repository_id = ${repositoryId} and f.kind = 'tags' and f.name = x.n and ${mayOverwrite(startedAt)}`);
 }
 
 /**
