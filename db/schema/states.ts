@@ -12,6 +12,8 @@ export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 /** What the states mean, and who moves a repository: `src/sync/following/state.ts`. */
 export type SyncState = "backfilling" | "live" | "paused" | "gone";
+/** The states of a mirrored repository. */
+export type FollowedState = Exclude<SyncState, "gone">;
 
 /**
  * Whether a repository is mirrored, by its row `s` of `repository_syncs`. One that is gone keeps its rows, which are

@@ -1,20 +1,23 @@
 import type { Database } from "../../../db/database.ts";
-import type { SyncState } from "../../../db/schema/states.ts";
+import type { FollowedState } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { Gather } from "../../work/gather.ts";
 import { MARK_COLUMNS, type Mark, type MarkKey } from "../store/marks.ts";
 
-/** A repository, as every job about it needs it. */
+/** A mirrored repository, as every job about it needs it. */
 export interface MirroredRepository {
   id: number;
   nodeId: string | null;
   fullName: string;
   htmlUrl: string | null;
-  state: SyncState;
+  state: FollowedState;
   /** The parts that are mirrored beside issues and pull requests. */
   mirrors: readonly MirrorPart[];
 }
+
+/** A repository that was mirrored. Its rows are kept, and no job works on it. */
+export type GoneRepository = Omit<MirroredRepository, "state"> & { state: "gone" };
 
 /** The number of comments on an issue, by upstream's own count. */
 export interface CommentCount {
@@ -25,7 +28,7 @@ export interface CommentCount {
 
 /** Short reads that many jobs make. Jobs that make the same one at the same time share a statement. */
 export class JobReads {
-  readonly #repositories: Gather<number, MirroredRepository | null>;
+  readonly #repositories: Gather<number, MirroredRepository | GoneRepository | null>;
   readonly #marks: Gather<MarkKey, Mark | null>;
   readonly #lacking: Gather<readonly CommentCount[], number[]>;
 
@@ -35,8 +38,14 @@ export class JobReads {
     this.#lacking = new Gather((counts) => findLacking(db, counts));
   }
 
+  /** A repository that is mirrored, live or not; null for any other, also for one that is gone. */
+  async repository(id: number): Promise<MirroredRepository | null> {
+    const known = await this.knownRepository(id);
+    return known?.state === "gone" ? null : known;
+  }
+
   /** A repository that is mirrored, or was; null for any other. */
-  repository(id: number): Promise<MirroredRepository | null> {
+  knownRepository(id: number): Promise<MirroredRepository | GoneRepository | null> {
     return this.#repositories.ask(id);
   }
 
@@ -50,8 +59,11 @@ export class JobReads {
   }
 }
 
-async function findRepositories(db: Database, ids: readonly number[]): Promise<(MirroredRepository | null)[]> {
-  const repositories = await db.prepared<MirroredRepository>(sql`
+async function findRepositories(
+  db: Database,
+  ids: readonly number[],
+): Promise<(MirroredRepository | GoneRepository | null)[]> {
+  const repositories = await db.prepared<MirroredRepository | GoneRepository>(sql`
     select r.id::float8 as id, r.node_id as "nodeId", r.full_name as "fullName", r.html_url as "htmlUrl", s.state, s.mirrors
       from repositories r join repository_syncs s on s.repository_id = r.id
       where r.id = any(${sql.array([...new Set(ids)], "bigint")}::bigint[])`);

@@ -78,7 +78,7 @@ export class AuditUnderWayError extends Error {
  */
 export async function audit(ctx: Context, input: AuditInput): Promise<AuditReport | null> {
   const repository = await ctx.jobReads.repository(input.repositoryId);
-  if (!repository || repository.state === "gone" || repository.state === "backfilling") return null;
+  if (!repository || repository.state === "backfilling") return null;
   const report = await alone(
     ctx,
     `audit ${repository.id}`,

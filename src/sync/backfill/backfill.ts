@@ -70,7 +70,7 @@ async function backfillNow(
   { isAnew = false }: { isAnew?: boolean } = {},
 ): Promise<void> {
   const known = await ctx.jobReads.repository(repositoryId);
-  if (!known || known.state === "gone") return;
+  if (!known) return;
   try {
     const { repository, upstreamNow, asOf } = await fetchAndStoreRepository(ctx, known, "backfill");
     await beginBackfill(ctx, repository, knownUpTo(upstreamNow, asOf), signal);

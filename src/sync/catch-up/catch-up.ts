@@ -1,4 +1,4 @@
-import { MIRRORED } from "../../../db/schema/states.ts";
+import { type FollowedState, MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
@@ -8,7 +8,7 @@ import { CredentialUnusableError } from "../../upstream/client/errors.ts";
 import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
 import { restartReviews } from "../backfill/progress.ts";
 import { endOrPause, pause } from "../following/pause.ts";
-import { type FollowedState, move } from "../following/state.ts";
+import { move } from "../following/state.ts";
 import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWayToDeliveries } from "../give-way.ts";
 import { tryAlone } from "../problems/isolated.ts";
@@ -84,7 +84,7 @@ export async function catchUp(
 
 async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSignal): Promise<void> {
   const known = await ctx.jobReads.repository(repositoryId);
-  if (!known || known.state === "gone" || known.state === "backfilling") return;
+  if (!known || known.state === "backfilling") return;
   try {
     const startedAt = ctx.clock.now();
     const { repository, asOf } = await fetchAndStoreRepository(ctx, known, "catch-up");

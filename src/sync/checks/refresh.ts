@@ -32,7 +32,7 @@ export async function refreshChecks(
     (await ctx.jobReads.mark({ kind: "checks", repositoryId, key: repositoryId })) ??
     repositoryMark("checks", repositoryId, now);
   const repository = await ctx.jobReads.repository(repositoryId);
-  if (!repository || repository.state === "gone" || !repository.mirrors.includes("checks")) {
+  if (!repository?.mirrors.includes("checks")) {
     await settleMarks(ctx.db, [mark]);
     return "unknown";
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { alone } from "../../../db/alone.ts";
 import type { Transaction } from "../../../db/database.ts";
-import { MIRRORED } from "../../../db/schema/states.ts";
+import { type FollowedState, MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, numberOf, objectOf } from "../../json.ts";
@@ -20,7 +20,7 @@ import { eachAlone } from "../problems/isolated.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { installedBy } from "./installation.ts";
 import { pause, pauseWithin } from "./pause.ts";
-import { type FollowedState, moveAll } from "./state.ts";
+import { moveAll } from "./state.ts";
 
 /** Webhooks report changes of an installation at once; this read finds those that they missed. */
 const LIST_MS = 5 * 60_000;

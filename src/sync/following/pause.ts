@@ -1,8 +1,9 @@
 import type { Transaction } from "../../../db/database.ts";
+import type { FollowedState } from "../../../db/schema/states.ts";
 import type { Context } from "../../context.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
-import { confirmDeletion, type FollowedState, moveAll } from "./state.ts";
+import { confirmDeletion, moveAll } from "./state.ts";
 
 /** `problem`: the reason, in words. */
 interface Pause {

@@ -1,5 +1,5 @@
 import type { Queries } from "../../../db/database.ts";
-import { MIRRORED, type SyncState } from "../../../db/schema/states.ts";
+import { type FollowedState, MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { forgetProblems } from "../problems/problems.ts";
 
@@ -17,8 +17,6 @@ import { forgetProblems } from "../problems/problems.ts";
  * of `gone`: see `begin`. Jobs run for minutes beside removals, so each of their moves names the states that it may
  * start from. Postgres refuses every other way out of `gone` (0014).
  */
-export type FollowedState = Exclude<SyncState, "gone">;
-
 export const FOLLOWED: readonly FollowedState[] = ["backfilling", "live", "paused"];
 
 /** The reason of a pause after a webhook said that the repository was deleted. Only a read can confirm that. */

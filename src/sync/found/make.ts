@@ -9,6 +9,7 @@ import { aspectOf, BELIEVED_WITHIN, sameAspect, shownAtFirst } from "../../mirro
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { aboutOf, ownerOf } from "../deliveries/payload.ts";
+import { findMirrored } from "../following/state.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests } from "../problems/problems.ts";
 import { type MadeOf, type MakingOf, payloadText, storedByName, withPayloads } from "./documents.ts";
@@ -96,11 +97,8 @@ async function makeDespiteConflicts(ctx: MakingContext, repositoryId: number, un
 
 async function makeSome(ctx: MakingContext, tx: Transaction, repositoryId: number, until: Date): Promise<MadeEvents> {
   const nothing = { resources: 0, events: [], targets: [] };
-  const [sync] = await tx.query<{ state: string }>(
-    sql`select state from repository_syncs where repository_id = ${repositoryId}`,
-  );
   // A repository that nobody is shown has no events.
-  if (!sync || sync.state === "gone") {
+  if (!(await findMirrored(tx, [repositoryId])).has(repositoryId)) {
     await tx.query(sql`delete from found_changes where repository_id = ${repositoryId} and found_at is not null`);
     return nothing;
   }

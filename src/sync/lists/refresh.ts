@@ -27,7 +27,7 @@ export async function refreshLists(ctx: Context, repositoryId: number): Promise<
     (await ctx.jobReads.mark({ kind: "lists", repositoryId, key: repositoryId })) ??
     repositoryMark("lists", repositoryId, now);
   const repository = await ctx.jobReads.repository(repositoryId);
-  if (!repository || repository.state === "gone" || listsOf(repository.mirrors).length === 0) {
+  if (!repository || listsOf(repository.mirrors).length === 0) {
     await settleMarks(ctx.db, [mark]);
     return "unknown";
   }

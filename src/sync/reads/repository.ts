@@ -5,7 +5,7 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
-import { whileMirrored } from "../following/while-mirrored.ts";
+import { RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { RepositoryUnavailableError, requireCopied } from "./pages.ts";
 import { PUSHED_SINCE_CONFIRMED } from "./pushed.ts";
 
@@ -14,6 +14,7 @@ import { PUSHED_SINCE_CONFIRMED } from "./pushed.ts";
  * `upstreamNow` is upstream's clock at the answer, from which watermarks are taken; `asOf` as in `ReadAnswer`.
  * @throws RepositoryUnavailableError when upstream does not show it
  * @throws UpstreamUnavailableError when upstream is a mirror that is still copying it
+ * @throws RemovedError when the repository is removed meanwhile
  */
 export async function fetchAndStoreRepository(
   ctx: Context,
@@ -41,7 +42,7 @@ export async function fetchAndStoreRepository(
         if (answer.validator) await saveValidator(tx, answer.validator);
       });
       const repository = await ctx.jobReads.repository(known.id);
-      if (!repository) throw new RepositoryUnavailableError(`Upstream answers for repository ${known.id} with another`);
+      if (!repository) throw new RemovedError(`${known.fullName} was removed`);
       return { repository, upstreamNow: answer.upstreamNow, asOf: answer.asOf };
     }
     case "missing":

@@ -86,7 +86,7 @@ async function prepare(ctx: Context, repositoryId: number, now: Date) {
   await Promise.all(
     taken.map(async (one) => {
       const repository = await ctx.jobReads.repository(one.repositoryId);
-      if (repository && repository.state !== "gone") open.push(repository);
+      if (repository) open.push(repository);
       else gone.push(one);
     }),
   );

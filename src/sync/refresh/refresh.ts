@@ -122,16 +122,19 @@ export class Refreshes {
   async #refreshResource(wanted: ResourceKey, mark: Mark | null): Promise<RefreshOutcome> {
     const ctx = this.#ctx;
     const repositoryId = wanted.kind === "repository" ? wanted.key : wanted.repositoryId;
-    const { known, path, question } = await this.#nodes.prepare(async () => {
-      const known = repositoryId === 0 ? null : await ctx.jobReads.repository(repositoryId);
-      const path = known?.state === "gone" ? null : await upstreamPathOf(ctx, wanted);
-      return { known, path, question: path === null ? null : await questionOf(ctx, wanted, mark) };
+    const asked = await this.#nodes.prepare(async () => {
+      // Resources that belong to no mirrored repository are read, too.
+      const known = repositoryId === 0 ? null : await ctx.jobReads.knownRepository(repositoryId);
+      if (known?.state === "gone") return null;
+      const path = await upstreamPathOf(ctx, wanted);
+      return path === null ? null : { known, path, question: await questionOf(ctx, wanted, mark) };
     });
-    const repository = wanted.kind === "repository" ? null : known;
-    if (path === null) {
+    if (!asked) {
       if (mark) await settleMarks(ctx.db, [mark]);
       return "unknown";
     }
+    const { known, path, question } = asked;
+    const repository = wanted.kind === "repository" ? null : known;
     const startedAt = ctx.clock.now();
     const answer = question ? await this.#nodes.ask(question) : "unclear";
     if (answer === "doubtful") return await this.#waitForMirror(mark);

@@ -14,7 +14,7 @@ export async function refreshRefs(ctx: Context, repositoryId: number): Promise<"
     (await ctx.jobReads.mark({ kind: "refs", repositoryId, key: repositoryId })) ??
     repositoryMark("refs", repositoryId, now);
   const repository = await ctx.jobReads.repository(repositoryId);
-  if (!repository || repository.state === "gone" || !repository.mirrors.includes("refs")) {
+  if (!repository?.mirrors.includes("refs")) {
     await settleMarks(ctx.db, [mark]);
     return "unknown";
   }

@@ -24,7 +24,7 @@ export async function refreshReleases(ctx: Context, repositoryId: number): Promi
     (await ctx.jobReads.mark({ kind: "releases", repositoryId, key: repositoryId })) ??
     repositoryMark("releases", repositoryId, now);
   const repository = await ctx.jobReads.repository(repositoryId);
-  if (!repository || repository.state === "gone" || !repository.mirrors.includes("releases")) {
+  if (!repository?.mirrors.includes("releases")) {
     await settleMarks(ctx.db, [mark]);
     return "unknown";
   }
