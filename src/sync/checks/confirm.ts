@@ -3,7 +3,7 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
-import { toldNothingSince } from "../deliveries/told-nothing.ts";
+import { isDueSince } from "../deliveries/told-nothing.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { HEAD, readHead, type Sums } from "../reads/head-sums.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
@@ -14,10 +14,6 @@ import { headsOf } from "./heads.ts";
  * get lost.
  */
 const WAITING_MS = 5 * 60_000;
-/** How often to ask about all other heads. */
-const QUIET_MS = 60 * 60_000;
-/** How often if no delivery about the repository has arrived since, and none was lost. */
-const SILENT_MS = 24 * 3_600_000;
 /** Rows of commits that are nobody's head are kept so long after they were last seen. */
 const KEPT_MS = 24 * 3_600_000;
 const PRUNED_AT_ONCE = 1_000;
@@ -26,16 +22,14 @@ const PRUNED_AT_ONCE = 1_000;
  * Of a repository `r` with its row `s` of `repository_syncs`: upstream has to be asked again about all of its heads.
  */
 export function confirmationDue(ctx: Pick<Context, "clock" | "config">): Sql {
-  const before = (ms: number) => new Date(ctx.clock.now().getTime() - ms);
   const waiting = sql`exists (select from ${headsOf(sql`r.id`)} where
     exists (select from check_runs t where t.repository_id = r.id and t.head_sha = h.sha and t.status <> 'completed'
       and t.deleted_at is null)
     or exists (select from commit_statuses t where t.repository_id = r.id and t.sha = h.sha and t.state = 'pending'
       and t.deleted_at is null and not exists (select from commit_statuses n where n.repository_id = t.repository_id and n.sha = t.sha
         and lower(n.context) = lower(t.context) and n.deleted_at is null and n.id > t.id)))`;
-  return sql`(s.checks_confirmed_at is null or s.checks_confirmed_at <= ${before(SILENT_MS)}
-    or (s.checks_confirmed_at <= ${before(QUIET_MS)} and not ${toldNothingSince(ctx, sql`s.checks_confirmed_at`, ["checks"])})
-    or (s.checks_confirmed_at <= ${before(WAITING_MS)} and ${waiting}))`;
+  return sql`(${isDueSince(ctx, sql`s.checks_confirmed_at`, ["checks"])}
+    or (s.checks_confirmed_at <= ${new Date(ctx.clock.now().getTime() - WAITING_MS)} and ${waiting}))`;
 }
 
 export async function areChecksDue(

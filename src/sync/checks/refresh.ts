@@ -3,11 +3,11 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, textOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { nextRound, repositoryMark } from "../../mirror/store/marks.ts";
+import { nextRound } from "../../mirror/store/marks.ts";
 import { NotYetError, UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { settleMarks, settleOrWait } from "../refresh/marks.ts";
+import { beginWhole, settleOrWait } from "../refresh/marks.ts";
 import type { NodeQuestions } from "../refresh/node-questions.ts";
 import { askAboutHeads } from "./ask-heads.ts";
 import { areChecksDue, confirmHeads } from "./confirm.ts";
@@ -27,15 +27,9 @@ export async function refreshChecks(
   nodes: NodeQuestions,
   repositoryId: number,
 ): Promise<"merged" | "kept" | "unknown"> {
-  const now = ctx.clock.now();
-  const mark =
-    (await ctx.jobReads.mark({ kind: "checks", repositoryId, key: repositoryId })) ??
-    repositoryMark("checks", repositoryId, now);
-  const repository = await ctx.jobReads.repository(repositoryId);
-  if (!repository?.mirrors.includes("checks")) {
-    await settleMarks(ctx.db, [mark]);
-    return "unknown";
-  }
+  const begun = await beginWhole(ctx, "checks", repositoryId);
+  if (!begun) return "unknown";
+  const { mark, repository, now } = begun;
   const isDue =
     (await areChecksDue(ctx, repositoryId)) || (await findDueHeads(ctx.db, repositoryId, now)).length > MANY;
   const defaultHead = await fetchAndStoreDefaultHead(ctx, repository, { again: isDue });

@@ -10,13 +10,32 @@ const CHECKS = 3;
 /** A delivery that arrived this shortly before may not have been applied. */
 const APPLIED_WITHIN_MS = 60_000;
 
+/** How often upstream is asked whether a webhook was lost. */
+const QUIET_MS = 60 * 60_000;
+/** How often if no delivery about the repository has arrived since, and none was lost. */
+const SILENT_MS = 24 * 3_600_000;
+
+/**
+ * Whether upstream has to be asked again to confirm what webhooks tell of these parts. `confirmedAt`: when it did so
+ * last, a column of the row `s` of `repository_syncs`.
+ */
+export function isDueSince(
+  ctx: Pick<Context, "clock" | "config">,
+  confirmedAt: Sql,
+  parts: readonly MirrorPart[],
+): Sql {
+  const before = (ms: number) => new Date(ctx.clock.now().getTime() - ms);
+  return sql`(${confirmedAt} is null or ${confirmedAt} <= ${before(SILENT_MS)}
+    or (${confirmedAt} <= ${before(QUIET_MS)} and not ${toldNothingSince(ctx, confirmedAt, parts)}))`;
+}
+
 /**
  * Whether upstream has told nothing about the repository since `at`, and its own list of deliveries proves that there
  * was nothing to tell. The repository is a row `s` of `repository_syncs`. It takes a hook that we registered, that
  * sends everything these parts need, and whose deliveries are regularly compared with the inbox. A delivery that
  * upstream lost before it listed it stays unknown.
  */
-export function toldNothingSince(
+function toldNothingSince(
   { clock, config }: Pick<Context, "clock" | "config">,
   at: Sql,
   parts: readonly MirrorPart[],

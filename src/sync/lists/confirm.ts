@@ -5,14 +5,11 @@ import { LISTS, type ListName, longestOf, type RestListName, tableOf } from "../
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { object, type Read, text, whole } from "../../upstream/client/field-readers.ts";
 import { forgetValidatorsLike } from "../../upstream/conditional/validators.ts";
-import { toldNothingSince } from "../deliveries/told-nothing.ts";
+import { isDueSince } from "../deliveries/told-nothing.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { readOpenPulls } from "../reads/open-pulls.ts";
 import { doubtThreads, THREAD_STATES } from "./thread-states.ts";
 
-const QUIET_MS = 60 * 60_000;
-/** How often upstream is asked about a repository for which no delivery has arrived since. */
-const SILENT_MS = 24 * 3_600_000;
 /**
  * How long after a push to a base branch pull requests are asked about. The push may have taken commits out of some
  * pull requests, and upstream does not name these.
@@ -21,11 +18,9 @@ const PUSHED_MS = 5 * 60_000;
 
 /** Whether upstream has to be asked again how long the lists of the row `s` of `repository_syncs` are. */
 export function areListsDue(ctx: Pick<Context, "clock" | "config">): Sql {
-  const before = (ms: number) => new Date(ctx.clock.now().getTime() - ms);
-  return sql`(s.lists_confirmed_at is null or s.lists_confirmed_at <= ${before(SILENT_MS)}
-    or (s.lists_confirmed_at <= ${before(QUIET_MS)}
-      and not ${toldNothingSince(ctx, sql`s.lists_confirmed_at`, ["commits", "threads"])})
-    or (s.base_pushed_at >= s.lists_confirmed_at and s.lists_confirmed_at <= ${before(PUSHED_MS)}))`;
+  const pushed = new Date(ctx.clock.now().getTime() - PUSHED_MS);
+  return sql`(${isDueSince(ctx, sql`s.lists_confirmed_at`, ["commits", "threads"])}
+    or (s.base_pushed_at >= s.lists_confirmed_at and s.lists_confirmed_at <= ${pushed}))`;
 }
 
 const readLengths = object({

@@ -1,11 +1,10 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { HAS_LISTS, type ListName, listsOf, THREADS_HAVE_ALL, VERSION } from "../../mirror/store/lists.ts";
-import { repositoryMark } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests, type Subject } from "../problems/problems.ts";
-import { settleMarks, settleOrWait } from "../refresh/marks.ts";
+import { beginWhole, settleOrWait } from "../refresh/marks.ts";
 import { areListsDue, confirmLists } from "./confirm.ts";
 import { fetchAndStoreList, type UnreadList } from "./read.ts";
 import { threadReader } from "./threads.ts";
@@ -22,15 +21,9 @@ const TOGETHER = 4;
  * ones belong to the first copy, and get the low priority of a copy.
  */
 export async function refreshLists(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
-  const now = ctx.clock.now();
-  const mark =
-    (await ctx.jobReads.mark({ kind: "lists", repositoryId, key: repositoryId })) ??
-    repositoryMark("lists", repositoryId, now);
-  const repository = await ctx.jobReads.repository(repositoryId);
-  if (!repository || listsOf(repository.mirrors).length === 0) {
-    await settleMarks(ctx.db, [mark]);
-    return "unknown";
-  }
+  const begun = await beginWhole(ctx, "lists", repositoryId);
+  if (!begun) return "unknown";
+  const { mark, repository, now } = begun;
   const isDue = sql`select from repository_syncs s where s.repository_id = ${repositoryId} and ${areListsDue(ctx)}`;
   if ((await ctx.db.count(isDue)) > 0) await confirmLists(ctx, repository);
   const lists = listsOf(repository.mirrors);

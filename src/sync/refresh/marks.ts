@@ -1,7 +1,16 @@
 import type { Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { afterLag, MARK_COLUMNS, type Mark, withMarks } from "../../mirror/store/marks.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { listsOf } from "../../mirror/store/lists.ts";
+import {
+  afterLag,
+  MARK_COLUMNS,
+  type Mark,
+  type RepositoryMarkKind,
+  repositoryMark,
+  withMarks,
+} from "../../mirror/store/marks.ts";
 import { refreshesWithoutJob } from "../../queues/open-jobs.ts";
 import { enqueueRefreshes, QueueUnavailableError } from "../../queues/queues.ts";
 import { rests } from "../problems/problems.ts";
@@ -104,6 +113,26 @@ const LONGEST_WAIT_MS = 15 * 60_000;
  */
 export function nextAsk({ askedAt }: Mark, now: Date, leastMs: number): Date {
   return new Date(now.getTime() + Math.max(leastMs, Math.min(now.getTime() - askedAt.getTime(), LONGEST_WAIT_MS)));
+}
+
+/**
+ * Begins the refresh of all of a kind in a repository. `now`: when it began. Null: the repository or that kind is not
+ * mirrored, so the mark is settled.
+ */
+export async function beginWhole(
+  ctx: Pick<Context, "db" | "clock" | "jobReads">,
+  kind: RepositoryMarkKind,
+  repositoryId: number,
+): Promise<{ mark: Mark; repository: MirroredRepository; now: Date } | null> {
+  const now = ctx.clock.now();
+  const mark =
+    (await ctx.jobReads.mark({ kind, repositoryId, key: repositoryId })) ?? repositoryMark(kind, repositoryId, now);
+  const repository = await ctx.jobReads.repository(repositoryId);
+  const parts = repository?.mirrors ?? [];
+  if (repository && (kind === "lists" ? listsOf(parts).length > 0 : parts.includes(kind)))
+    return { mark, repository, now };
+  await settleMarks(ctx.db, [mark]);
+  return null;
 }
 
 /** After this long a missing resource is asked for again only when the whole repository is confirmed. */

@@ -1,23 +1,16 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { IS_UNSURE } from "../../mirror/read/refs.ts";
-import { repositoryMark } from "../../mirror/store/marks.ts";
 import { lockRefs, type RefKind } from "../../mirror/store/refs.ts";
-import { settleMarks, settleOrWait } from "../refresh/marks.ts";
+import { beginWhole, settleOrWait } from "../refresh/marks.ts";
 import { isRefListDue } from "./due.ts";
 import { fetchAndStoreRefs } from "./read.ts";
 
 /** Reads the branches and tags of a repository where they are due, or not all known. */
 export async function refreshRefs(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
-  const now = ctx.clock.now();
-  const mark =
-    (await ctx.jobReads.mark({ kind: "refs", repositoryId, key: repositoryId })) ??
-    repositoryMark("refs", repositoryId, now);
-  const repository = await ctx.jobReads.repository(repositoryId);
-  if (!repository?.mirrors.includes("refs")) {
-    await settleMarks(ctx.db, [mark]);
-    return "unknown";
-  }
+  const begun = await beginWhole(ctx, "refs", repositoryId);
+  if (!begun) return "unknown";
+  const { mark, repository, now } = begun;
   await ctx.db.transaction((tx) => lockRefs(tx, [repositoryId]));
   const due = await ctx.db.query<{ kind: RefKind }>(sql`
     select l.kind from ref_lists l where l.repository_id = ${repositoryId} and (${isRefListDue(now)}

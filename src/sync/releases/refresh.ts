@@ -5,29 +5,23 @@ import { type Fields, isObject, parseStored } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { findHeldReleases } from "../../mirror/read/releases.ts";
 import { findRepositoryDocument } from "../../mirror/read/shown-repository.ts";
-import { marksForTies, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
+import { marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { keyIn, observe } from "../../mirror/store/observation.ts";
 import { forgetValidators, saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { fetchAndStorePage, PAGE_SIZE, sightingOf } from "../reads/pages.ts";
-import { enqueueMarks, settleMarks, settleOrWait } from "../refresh/marks.ts";
+import { beginWhole, enqueueMarks, settleOrWait } from "../refresh/marks.ts";
 import { isReleaseListDue } from "./due.ts";
 
 /**
  * Reads the list of a repository's releases where it is due, and which of them is the latest where that is not known.
  */
 export async function refreshReleases(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
-  const now = ctx.clock.now();
-  const mark =
-    (await ctx.jobReads.mark({ kind: "releases", repositoryId, key: repositoryId })) ??
-    repositoryMark("releases", repositoryId, now);
-  const repository = await ctx.jobReads.repository(repositoryId);
-  if (!repository?.mirrors.includes("releases")) {
-    await settleMarks(ctx.db, [mark]);
-    return "unknown";
-  }
+  const begun = await beginWhole(ctx, "releases", repositoryId);
+  if (!begun) return "unknown";
+  const { mark, repository, now } = begun;
   await ctx.db.query(sql`insert into release_lists (repository_id) values (${repositoryId}) on conflict do nothing`);
   const [row] = await ctx.db.query<{ isDue: boolean; isHalfStored: boolean }>(sql`
     select ${isReleaseListDue(now)} as "isDue", l.is_half_stored as "isHalfStored" from release_lists l
