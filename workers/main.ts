@@ -5,7 +5,7 @@ import { runProcess } from "../src/operations/entry.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
 import { guardSchema } from "../src/operations/schema-guard.ts";
 import { aborted, openShutdown } from "../src/operations/shutdown.ts";
-import { enqueueTask, QueueUnavailableError } from "../src/queues/queues.ts";
+import { enqueueTask, orLater } from "../src/queues/queues.ts";
 import { openCommandsWorker } from "./commands.ts";
 import { DeliveryBatches, openBurstsWorker, openDeliveriesWorker } from "./deliveries.ts";
 import { openInboxWorker } from "./inbox.ts";
@@ -53,11 +53,6 @@ async function run(): Promise<void> {
   openWorkers({ ...ctx, jobs, stopping: shutdown.signal }, resources);
   ctx.log.info("Working");
   // These two tasks run at the start, because REPOSITORIES or the inbox may have changed while no worker ran.
-  for (const task of ["dispatch", "select"] as const) {
-    await enqueueTask(ctx, task).catch((error: unknown) => {
-      if (!(error instanceof QueueUnavailableError)) throw error;
-      ctx.log.debug({ task, err: error }, "A task waits for its schedule");
-    });
-  }
+  for (const task of ["dispatch", "select"] as const) await orLater(ctx, { task }, () => enqueueTask(ctx, task));
   await aborted(shutdown.signal);
 }

@@ -2,8 +2,7 @@ import { announce } from "../../db/announcement.ts";
 import { type Transaction, together } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import { reasonOf } from "../failure.ts";
-import { enqueueTargets, enqueueTask, QueueUnavailableError } from "../queues/queues.ts";
+import { enqueueTargets, enqueueTask, orLater } from "../queues/queues.ts";
 import { dueTargets } from "./cursors.ts";
 
 /** A delivery that is settled in the same transaction, with the repository, owner and issue that it concerns. */
@@ -141,12 +140,7 @@ export async function wake(
   targetIds: readonly number[],
 ): Promise<void> {
   if (targetIds.length === 0) return;
-  try {
-    await enqueueTargets(ctx, targetIds);
-  } catch (error) {
-    if (!(error instanceof QueueUnavailableError)) throw error;
-    ctx.log.debug({ targetIds, reason: reasonOf(error) }, "Targets could not be woken; they will be found");
-  }
+  await orLater(ctx, { targetIds }, () => enqueueTargets(ctx, targetIds));
 }
 
 /** Wakes every target that has something to send now, unless `signal` is aborted. Answers how many. */
@@ -165,10 +159,6 @@ export async function wakeDue(
  * Targets want other events now, so our hooks at upstream may have to send others. The scheduler asks within a minute
  * anyway.
  */
-export async function wantsChanged(ctx: Pick<Context, "queues" | "redis">): Promise<void> {
-  try {
-    await enqueueTask(ctx, "subscribe");
-  } catch (error) {
-    if (!(error instanceof QueueUnavailableError)) throw error;
-  }
+export async function wantsChanged(ctx: Pick<Context, "queues" | "redis" | "log">): Promise<void> {
+  await orLater(ctx, { task: "subscribe" }, () => enqueueTask(ctx, "subscribe"));
 }

@@ -154,6 +154,25 @@ export async function askQueues<T>({ redis }: Pick<QueueAccess, "redis">, ask: (
   }
 }
 
+/**
+ * Asks the queues for work that Postgres knows of, too. With Redis away nothing is lost: the scheduler finds the work
+ * later.
+ * @param what the work, for the log
+ */
+export async function orLater(
+  { log }: Pick<Stores, "log">,
+  what: Record<string, unknown>,
+  enqueue: () => Promise<void>,
+): Promise<void> {
+  try {
+    await enqueue();
+  } catch (error) {
+    if (!(error instanceof QueueUnavailableError)) throw error;
+    // The connection reports its own outages.
+    log.debug({ ...what, reason: error.message }, "Redis takes no jobs; the scheduler will find the work");
+  }
+}
+
 // Each of these throws QueueUnavailableError when Redis takes no job.
 
 /** Adds a whole delivery. Asked twice while the first waits, it is one job. */

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { askQueues, QueueUnavailableError } from "../../src/queues/queues.ts";
+import type { Logger } from "../../src/operations/log.ts";
+import { askQueues, orLater, QueueUnavailableError } from "../../src/queues/queues.ts";
 
 const ready = { redis: { status: "ready" as const } };
 
@@ -19,4 +20,14 @@ test("a Redis that is away is not asked: BullMQ would wait for it without end", 
   };
   await expect(askQueues({ redis: { status: "reconnecting" } }, ask)).rejects.toThrow("Redis cannot be reached");
   expect(asked).toBe(0);
+});
+
+test("work that Postgres knows of waits for a Redis that is away, and a mistake of ours stays loud", async () => {
+  const said: unknown[] = [];
+  const log = { debug: (...words: unknown[]) => said.push(words) } as unknown as Logger;
+  const away = () => askQueues({ redis: { status: "reconnecting" } }, () => Promise.resolve());
+  await orLater({ log }, { task: "select" }, away);
+  expect(said).toEqual([[expect.objectContaining({ task: "select" }), expect.stringContaining("scheduler")]]);
+  const mistake = new TypeError("x is not a function");
+  await expect(orLater({ log }, { task: "select" }, () => Promise.reject(mistake))).rejects.toBe(mistake);
 });

@@ -17,7 +17,7 @@ import { type Merged, mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Seen } from "../../mirror/store/observation.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
-import { enqueueTask, QueueUnavailableError } from "../../queues/queues.ts";
+import { enqueueTask, orLater } from "../../queues/queues.ts";
 import { hearChecks } from "../checks/heard.ts";
 import { noteInstallation } from "../following/installation.ts";
 import { findParts } from "../following/parts.ts";
@@ -98,7 +98,8 @@ export async function applyDeliveries(
   });
   meterSettled(ctx, open, outcomes);
   traceSettled(ctx, open, outcomes, startedAt);
-  if (selects) await select(ctx);
+  // The scheduler would have the selections resolved within a minute.
+  if (selects) await orLater(ctx, { task: "select" }, () => enqueueTask(ctx, "select"));
   await enqueueMarks(ctx, marks);
   await wake(ctx, targets);
   return outcomes;
@@ -281,13 +282,4 @@ function deletionMark(id: number, askedAt: Date): Mark {
 
 function askedSince(askedAt: Date, { kind, repositoryId, key, keys }: MarkKey & Pick<Mark, "keys">): Mark {
   return { kind, repositoryId, key, keys: keys ?? null, askedAt, notBefore: nextRound(askedAt, REPLICA_LAG_MS) };
-}
-
-/** Has the selections resolved at once. The scheduler would do it within a minute. */
-async function select(ctx: Context): Promise<void> {
-  try {
-    await enqueueTask(ctx, "select");
-  } catch (error) {
-    if (!(error instanceof QueueUnavailableError)) throw error;
-  }
 }

@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import type { Json } from "../../json.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe, requireRepository } from "../../mirror/store/observation.ts";
-import { enqueueBackfill, QueueUnavailableError } from "../../queues/queues.ts";
+import { enqueueBackfill, orLater } from "../../queues/queues.ts";
 import { forgetProgress } from "../backfill/progress.ts";
 import { begin } from "./state.ts";
 
@@ -27,11 +27,8 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
     return isNew;
   });
   if (!isNew) return;
-  try {
-    await enqueueBackfill(ctx, { repositoryId }, { rank: await countCopies(ctx, fullName) });
-  } catch (error) {
-    if (!(error instanceof QueueUnavailableError)) throw error; // The scheduler queues every backfill that has no job.
-  }
+  const rank = await countCopies(ctx, fullName);
+  await orLater(ctx, { backfill: repositoryId }, () => enqueueBackfill(ctx, { repositoryId }, { rank }));
 }
 
 /** Whether the selection still exists. The lock on its row makes a removal wait for the end of the transaction. */

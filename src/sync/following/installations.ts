@@ -6,7 +6,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, numberOf, objectOf } from "../../json.ts";
 import { requireList, requireRepository } from "../../mirror/store/observation.ts";
-import { enqueueCatchUp, QueueUnavailableError } from "../../queues/queues.ts";
+import { enqueueCatchUp, orLater } from "../../queues/queues.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
@@ -301,9 +301,5 @@ async function wakePaused(ctx: Context, id: number, only: number[] | null = null
 
 async function wake(ctx: Context, repositoryId: number): Promise<void> {
   await tryAgain(ctx.db, { repositoryIds: [repositoryId] });
-  try {
-    await enqueueCatchUp(ctx, { repositoryId }, { atOnce: true });
-  } catch (error) {
-    if (!(error instanceof QueueUnavailableError)) throw error; // The next interval asks.
-  }
+  await orLater(ctx, { catchUp: repositoryId }, () => enqueueCatchUp(ctx, { repositoryId }, { atOnce: true }));
 }

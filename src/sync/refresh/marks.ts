@@ -12,7 +12,7 @@ import {
   withMarks,
 } from "../../mirror/store/marks.ts";
 import { refreshesWithoutJob } from "../../queues/open-jobs.ts";
-import { enqueueRefreshes, QueueUnavailableError } from "../../queues/queues.ts";
+import { enqueueRefreshes, orLater } from "../../queues/queues.ts";
 import { rests } from "../problems/problems.ts";
 
 /**
@@ -21,25 +21,19 @@ import { rests } from "../problems/problems.ts";
  */
 const LONGEST_DELAY_MS = 60_000;
 
-/** Queues the refresh of marks that are stored already. With Redis down the scheduler finds them later. */
+/** Queues the refresh of marks that are stored already. With Redis away the scheduler finds them later. */
 export async function enqueueMarks(
   ctx: Pick<Context, "queues" | "redis" | "clock" | "log">,
   marks: Mark[],
 ): Promise<void> {
-  try {
-    const now = ctx.clock.now().getTime();
-    const asks = marks.map(({ kind, repositoryId, key, notBefore }) => ({
+  const now = ctx.clock.now().getTime();
+  const asks = marks
+    .map(({ kind, repositoryId, key, notBefore }) => ({
       job: { kind, repositoryId, key },
       delayMs: Math.max(0, notBefore.getTime() - now),
-    }));
-    await enqueueRefreshes(
-      ctx,
-      asks.filter(({ delayMs }) => delayMs <= LONGEST_DELAY_MS),
-    );
-  } catch (error) {
-    if (!(error instanceof QueueUnavailableError)) throw error;
-    ctx.log.warn({ marks: marks.length }, "Refreshes wait for Redis");
-  }
+    }))
+    .filter(({ delayMs }) => delayMs <= LONGEST_DELAY_MS);
+  await orLater(ctx, { refreshes: asks.length }, () => enqueueRefreshes(ctx, asks));
 }
 
 const OVERDUE_MS = 15_000;
