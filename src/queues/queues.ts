@@ -283,35 +283,46 @@ const MAX_PRIORITY = 2_097_152;
  */
 export async function enqueueCatchUp(
   ctx: QueueAccess,
-  job: RepositoryJob,
-  { atOnce = false }: { atOnce?: boolean } = {},
+  { repositoryId }: RepositoryJob,
+  options: { atOnce?: boolean } = {},
 ): Promise<void> {
-  const { name, data, opts } = catchUpJob(job);
-  await askQueues(ctx, async () => {
-    await ctx.queues.catchUp.add(name, data, opts);
-    if (!atOnce) return;
-    const waiting = await ctx.queues.catchUp.getDeduplicationJobId(String(job.repositoryId));
-    const known = waiting ? await ctx.queues.catchUp.getJob(waiting) : undefined;
-    if (await known?.isDelayed()) await known?.promote();
-  });
+  await enqueueCatchUps(ctx, [repositoryId], options);
 }
 
 /** Asks for the catch-ups of many repositories, in one go. */
-export async function enqueueCatchUps(ctx: QueueAccess, repositoryIds: readonly number[]): Promise<void> {
-  await addAll(
-    ctx,
-    ctx.queues.catchUp,
-    repositoryIds.map((repositoryId) => catchUpJob({ repositoryId })),
-  );
-}
-
-function catchUpJob(data: RepositoryJob): NewJob<RepositoryJob> {
-  return { name: "catch-up", data, opts: { deduplication: { id: String(data.repositoryId), keepLastIfActive: true } } };
+export async function enqueueCatchUps(
+  ctx: QueueAccess,
+  repositoryIds: readonly number[],
+  { atOnce = false }: { atOnce?: boolean } = {},
+): Promise<void> {
+  const jobs = repositoryIds.map((repositoryId) => ({
+    name: "catch-up",
+    data: { repositoryId },
+    opts: { deduplication: { id: String(repositoryId), keepLastIfActive: true } },
+  }));
+  await addAll(ctx, ctx.queues.catchUp, jobs);
+  if (!atOnce) return;
+  for (const repositoryId of repositoryIds)
+    await askQueues(ctx, async () => {
+      const waiting = await ctx.queues.catchUp.getDeduplicationJobId(String(repositoryId));
+      const known = waiting ? await ctx.queues.catchUp.getJob(waiting) : undefined;
+      if (await known?.isDelayed()) await known?.promote();
+    });
 }
 
 /** Asks for the next part of an audit. A part that waits or runs already gets no second job. */
-export async function enqueueAudit(ctx: QueueAccess, job: RepositoryJob): Promise<void> {
-  await askQueues(ctx, () => ctx.queues.audit.add("audit", job, { deduplication: { id: String(job.repositoryId) } }));
+export async function enqueueAudit(ctx: QueueAccess, { repositoryId }: RepositoryJob): Promise<void> {
+  await enqueueAudits(ctx, [repositoryId]);
+}
+
+/** Asks for the next parts of many audits, in one go. */
+export async function enqueueAudits(ctx: QueueAccess, repositoryIds: readonly number[]): Promise<void> {
+  const jobs = repositoryIds.map((repositoryId) => ({
+    name: "audit",
+    data: { repositoryId },
+    opts: { deduplication: { id: String(repositoryId) } },
+  }));
+  await addAll(ctx, ctx.queues.audit, jobs);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { enqueueAudit } from "../../queues/queues.ts";
+import { enqueueAudits } from "../../queues/queues.ts";
 import { endOrPause } from "../following/pause.ts";
 import { RemovedError } from "../following/while-mirrored.ts";
 import { tryAlone } from "../problems/isolated.ts";
@@ -27,12 +27,15 @@ export async function scheduleAudits(ctx: Context): Promise<void> {
   const parts = Math.max(1, Math.ceil(((sizes[0]?.parts ?? 0) * AUDIT_TICK_MS) / ctx.config.auditPeriodMs));
   const key = sql`s.repository_id::text`;
   const hasFailed = sql`exists (select from problems p where p.task = 'audit' and p.key = ${key})`;
-  const rows = await ctx.db.query<{ repository_id: string }>(sql`
-    select s.repository_id from repository_syncs s left join audits a using (repository_id)
+  const rows = await ctx.db.query<{ id: number }>(sql`
+    select s.repository_id::float8 as id from repository_syncs s left join audits a using (repository_id)
       where s.state = 'live' and (a.repository_id is null and s.backfilled_at < ${due} or a.finished_at < ${due}
         or (a.finished_at is null and a.started_at is not null)) and not ${rests(ctx, "audit", key)}
       order by ${hasFailed}, (a.started_at is not null and a.finished_at is null) desc, a.finished_at nulls first limit ${parts}`);
-  for (const { repository_id } of rows) await enqueueAudit(ctx, { repositoryId: Number(repository_id) });
+  await enqueueAudits(
+    ctx,
+    rows.map(({ id }) => id),
+  );
 }
 
 /** One part of a repository's audit, with repair. An audit that fails is left alone for a while. */

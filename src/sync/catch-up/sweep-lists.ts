@@ -2,7 +2,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
 import type { Shard } from "../../queues/jobs.ts";
-import { enqueueAudit } from "../../queues/queues.ts";
+import { enqueueAudits } from "../../queues/queues.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import type { CredentialWait } from "../problems/causes.ts";
 import { groupsOf } from "../problems/groups.ts";
@@ -118,8 +118,11 @@ async function storeLooks(
     const sinces = moved.flatMap(({ due }) => (due.sweptAt ? [{ id: due.repositoryId, since: due.sweptAt }] : []));
     await noteUntold(tx, sinces, seenAt);
   });
-  for (const { due, probed } of looks)
-    if (probed?.needsAudit) await enqueueAudit(ctx, { repositoryId: due.repositoryId });
+  const amiss = looks.filter(({ probed }) => probed?.needsAudit);
+  await enqueueAudits(
+    ctx,
+    amiss.map(({ due }) => due.repositoryId),
+  );
 }
 
 async function lookAt(ctx: Context, due: DueLists): Promise<Omit<ListsLook, "due">> {

@@ -3,7 +3,7 @@ import type { Context } from "../../context.ts";
 import { type Json, objectOf, parseStored, wholeOf } from "../../json.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Shard } from "../../queues/jobs.ts";
-import { enqueueAudit } from "../../queues/queues.ts";
+import { enqueueAudits } from "../../queues/queues.ts";
 import { GraphqlTooHeavyError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { asSent, list, nullable, object, optional, text, truth, whole } from "../../upstream/client/field-readers.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
@@ -109,7 +109,7 @@ async function storeShown(
     const sinces = moved.flatMap(({ one }) => (one.shownAt ? [{ id: one.id, since: one.shownAt }] : []));
     await noteUntold(tx, sinces, seenAt);
   });
-  for (const repositoryId of amiss) await enqueueAudit(ctx, { repositoryId });
+  await enqueueAudits(ctx, amiss);
   return moved.map(({ one }) => one.id);
 }
 

@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/delivery.ts";
 import { requireList } from "../../mirror/store/observation.ts";
 import type { Shard } from "../../queues/jobs.ts";
-import { enqueueCatchUp } from "../../queues/queues.ts";
+import { enqueueCatchUps } from "../../queues/queues.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
@@ -176,8 +176,7 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries | 
   const hopeless = attempts.filter((tries) => !asked.has(tries));
   const named = new Set([...namedIn(hopeless), ...beyond.named]);
   const isLost = hopeless.length + beyond.count > 0;
-  for (const repositoryId of await concerned(ctx, hook, isTooOld ? "all" : named, isLost))
-    await enqueueCatchUp(ctx, { repositoryId });
+  await enqueueCatchUps(ctx, await concerned(ctx, hook, isTooOld ? "all" : named, isLost));
 
   const missed = attempts.length + beyond.count;
   const until = new Date(upstreamNow.getTime() - SETTLED_MS);

@@ -6,7 +6,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, numberOf, objectOf } from "../../json.ts";
 import { requireList, requireRepository } from "../../mirror/store/observation.ts";
-import { enqueueCatchUp, orLater } from "../../queues/queues.ts";
+import { enqueueCatchUps, orLater } from "../../queues/queues.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
@@ -280,7 +280,7 @@ async function pauseUnreadable(ctx: Context): Promise<void> {
 /** Tokens take over what an installation may no longer read. The catch-up pauses what no token sees. */
 async function handOver(ctx: Context, repositoryIds: readonly number[]): Promise<void> {
   if (ctx.config.upstreamTokens.length === 0) return;
-  for (const repositoryId of repositoryIds) await wake(ctx, repositoryId);
+  await wake(ctx, repositoryIds);
 }
 
 async function findCovered({ db }: Pick<Context, "db">, id: number): Promise<number[]> {
@@ -293,13 +293,17 @@ async function findCovered({ db }: Pick<Context, "db">, id: number): Promise<num
 /** A repository that an installation covers again is read at once, not only at the next interval. */
 async function wakePaused(ctx: Context, id: number, only: number[] | null = null): Promise<void> {
   const isWanted = only === null ? sql`true` : sql`c.repository_id = any(${only}::bigint[])`;
-  const rows = await ctx.db.query<{ repository_id: string }>(sql`
-    select c.repository_id from installation_repositories c join repository_syncs s using (repository_id)
+  const rows = await ctx.db.query<{ id: number }>(sql`
+    select c.repository_id::float8 as id from installation_repositories c join repository_syncs s using (repository_id)
       where c.installation_id = ${id} and c.page > 0 and s.state = 'paused' and ${isWanted}`);
-  for (const { repository_id } of rows) await wake(ctx, Number(repository_id));
+  await wake(
+    ctx,
+    rows.map(({ id: repositoryId }) => repositoryId),
+  );
 }
 
-async function wake(ctx: Context, repositoryId: number): Promise<void> {
-  await tryAgain(ctx.db, { repositoryIds: [repositoryId] });
-  await orLater(ctx, { catchUp: repositoryId }, () => enqueueCatchUp(ctx, { repositoryId }, { atOnce: true }));
+async function wake(ctx: Context, repositoryIds: readonly number[]): Promise<void> {
+  if (repositoryIds.length === 0) return;
+  await tryAgain(ctx.db, { repositoryIds });
+  await orLater(ctx, { catchUps: repositoryIds.length }, () => enqueueCatchUps(ctx, repositoryIds, { atOnce: true }));
 }

@@ -1,7 +1,7 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { repositoriesWithoutJob } from "../../queues/open-jobs.ts";
-import { enqueueBackfill, enqueueCatchUp } from "../../queues/queues.ts";
+import { enqueueBackfills, enqueueCatchUps } from "../../queues/queues.ts";
 import { rests } from "./problems.ts";
 
 const BATCH = 100;
@@ -23,8 +23,8 @@ export async function wakeRested(
   const idsOf = (isCopy: boolean) => [
     ...new Set(rows.filter((row) => (row.task === "backfill") === isCopy).map(({ id }) => id)),
   ];
-  for (const repositoryId of await repositoriesWithoutJob(ctx, "backfill", idsOf(true)))
-    if (!signal?.aborted) await enqueueBackfill(ctx, { repositoryId });
-  for (const repositoryId of await repositoriesWithoutJob(ctx, "catchUp", idsOf(false)))
-    if (!signal?.aborted) await enqueueCatchUp(ctx, { repositoryId });
+  const copies = await repositoriesWithoutJob(ctx, "backfill", idsOf(true));
+  if (!signal?.aborted) await enqueueBackfills(ctx, copies);
+  const catchUps = await repositoriesWithoutJob(ctx, "catchUp", idsOf(false));
+  if (!signal?.aborted) await enqueueCatchUps(ctx, catchUps);
 }
