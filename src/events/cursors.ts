@@ -1,6 +1,7 @@
 import type { Queries } from "../../db/database.ts";
 import { type Sql, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { deleteInBatches } from "../work/deletion.ts";
 
 /** An event that a target is to hear of. */
 export interface NextEvent {
@@ -151,18 +152,15 @@ export async function forgetCursors(tx: Queries, targetId: number): Promise<void
     delete from target_cursors where target_id = ${targetId} and repository_id in (select repository_id from locked)`);
 }
 
-const PRUNED_AT_ONCE = 1_000;
-
 /** Drops cursors of removed targets. One is left where an event was written while its target was removed. */
 export async function pruneCursors({ db }: Pick<Context, "db">, signal?: AbortSignal): Promise<void> {
-  while (!signal?.aborted) {
-    const dropped = await db.count(sql`
+  await deleteInBatches(signal, (most) =>
+    db.count(sql`
       delete from target_cursors where (target_id, repository_id) in (
         select target_id, repository_id from target_cursors c
           where not exists (select from targets t where t.id = c.target_id)
-          limit ${PRUNED_AT_ONCE} for update skip locked)`);
-    if (dropped < PRUNED_AT_ONCE) return;
-  }
+          limit ${most} for update skip locked)`),
+  );
 }
 
 /** The targets that have something to send now and are held by no turn. */

@@ -1,5 +1,6 @@
 import { type Sql, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { deleteInBatches } from "../work/deletion.ts";
 import type { SendOutcome } from "./post.ts";
 import type { TargetRequest } from "./request.ts";
 import type { Target } from "./target.ts";
@@ -144,22 +145,16 @@ export async function findSent({ db }: Pick<Context, "db">, targetId: number, id
   return row ?? null;
 }
 
-const BATCH_SIZE = 1_000;
-
 /** Forgets requests that were made before `DELIVERY_RETENTION`. Answers how many went. */
 export async function pruneSent(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
   signal?: AbortSignal,
 ): Promise<number> {
   const before = new Date(clock.now().getTime() - config.deliveryRetentionMs);
-  let pruned = 0;
-  while (!signal?.aborted) {
-    const count = await db.count(sql`with doomed as (
+  return await deleteInBatches(signal, (most) =>
+    db.count(sql`with doomed as (
         select target_id, id from target_deliveries where delivered_at < ${before}
-          order by delivered_at limit ${BATCH_SIZE} for update skip locked
-      ) delete from target_deliveries s using doomed where s.target_id = doomed.target_id and s.id = doomed.id`);
-    pruned += count;
-    if (count < BATCH_SIZE) break;
-  }
-  return pruned;
+          order by delivered_at limit ${most} for update skip locked
+      ) delete from target_deliveries s using doomed where s.target_id = doomed.target_id and s.id = doomed.id`),
+  );
 }

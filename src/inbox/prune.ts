@@ -1,7 +1,6 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-
-const BATCH_SIZE = 1_000;
+import { deleteInBatches } from "../work/deletion.ts";
 
 /**
  * Deletes settled deliveries older than `DELIVERY_RETENTION`, with their places in the ordered log. It keeps pending
@@ -15,22 +14,18 @@ export async function pruneDeliveries(
   signal?: AbortSignal,
 ): Promise<number> {
   const before = new Date(clock.now().getTime() - config.deliveryRetentionMs);
-  let pruned = 0;
-  while (!signal?.aborted) {
-    const count = await db.count(sql`with doomed as (
+  return await deleteInBatches(signal, (most) =>
+    db.count(sql`with doomed as (
         select id from deliveries d where received_at < ${before} and status <> 'pending' and not exists (
             select from events e join target_cursors c on c.repository_id = e.repository_id
               and e.id > c.done_id and e.id <= c.wanted_id join targets t on t.id = c.target_id and t.active
             where e.delivery_id = d.id and (t.disabled_at is null or t.disabled_at >= ${before}))
-          order by received_at limit ${BATCH_SIZE} for update skip locked
+          order by received_at limit ${most} for update skip locked
       ), forgotten as (
         delete from events using doomed where events.delivery_id = doomed.id returning events.id
       ), noted as (
         insert into event_log (pruned_id) select max(id) from forgotten having max(id) is not null
           on conflict (is_one) do update set pruned_id = greatest(event_log.pruned_id, excluded.pruned_id)
-      ) delete from deliveries using doomed where deliveries.id = doomed.id`);
-    pruned += count;
-    if (count < BATCH_SIZE) break;
-  }
-  return pruned;
+      ) delete from deliveries using doomed where deliveries.id = doomed.id`),
+  );
 }

@@ -1,6 +1,7 @@
 import { escapeLike, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { fingerprint } from "../../upstream/credentials/credentials.ts";
+import { deleteInBatches } from "../../work/deletion.ts";
 import { apiTokenId } from "../callers/tokens.ts";
 
 /** One write, as far as it may be shown. */
@@ -66,21 +67,15 @@ function namesOf(token: string): string[] {
   return [token.toLowerCase(), apiTokenId(token), fingerprint(token)];
 }
 
-const BATCH_SIZE = 1_000;
-
 /** Deletes rows older than `WRITE_RETENTION`. Answers how many went. Short statements; two at once do no harm. */
 export async function pruneWrites(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
   signal?: AbortSignal,
 ): Promise<number> {
   const before = new Date(clock.now().getTime() - config.writeRetentionMs);
-  let pruned = 0;
-  while (!signal?.aborted) {
-    const count = await db.count(sql`with doomed as (
-        select id from writes where begun_at < ${before} order by begun_at limit ${BATCH_SIZE}
-      ) delete from writes using doomed where writes.id = doomed.id`);
-    pruned += count;
-    if (count < BATCH_SIZE) break;
-  }
-  return pruned;
+  return await deleteInBatches(signal, (most) =>
+    db.count(sql`with doomed as (
+        select id from writes where begun_at < ${before} order by begun_at limit ${most}
+      ) delete from writes using doomed where writes.id = doomed.id`),
+  );
 }

@@ -8,6 +8,7 @@ import { type Json, textOf } from "../../json.ts";
 import { aspectOf, BELIEVED_WITHIN, sameAspect, shownAtFirst } from "../../mirror/store/found.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
+import { deleteInBatches } from "../../work/deletion.ts";
 import { aboutOf, ownerOf } from "../deliveries/payload.ts";
 import { findMirrored } from "../following/state.ts";
 import { eachAlone } from "../problems/isolated.ts";
@@ -249,18 +250,16 @@ async function note(
         overtaken = false`);
 }
 
-const BATCH_SIZE = 1_000;
-
 /** Forgets made events that are too old for a webhook to follow, and aspects that were only heard of a while ago. */
 export async function pruneFound(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
   signal?: AbortSignal,
 ): Promise<void> {
   const before = new Date(clock.now().getTime() - config.deliveryRetentionMs);
-  for (let count = BATCH_SIZE; count === BATCH_SIZE && !signal?.aborted; ) {
-    count = await db.count(sql`delete from found_changes where (repository_id, kind, key, aspect) in (
+  await deleteInBatches(signal, (most) =>
+    db.count(sql`delete from found_changes where (repository_id, kind, key, aspect) in (
       select repository_id, kind, key, aspect from found_changes
         where found_at is null and (greatest(heard_at, made_at) < ${before}
-          or (made_at is null and heard_at < ${clock.now()}::timestamptz - ${BELIEVED_WITHIN})) limit ${BATCH_SIZE} for update skip locked)`);
-  }
+          or (made_at is null and heard_at < ${clock.now()}::timestamptz - ${BELIEVED_WITHIN})) limit ${most} for update skip locked)`),
+  );
 }

@@ -1,6 +1,7 @@
 import { type Database, type Queries, type Transaction, together } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Stores } from "../../stores.ts";
+import { deleteInBatches } from "../../work/deletion.ts";
 
 /** What makes a repeated request free: an ETag or a date, for one page and one credential. */
 export interface Validator {
@@ -26,7 +27,6 @@ export type KnownValidator = Omit<Validator, "body">;
 const KEPT_DAYS = 30;
 /** `used_at` is written at most this often. */
 const NOTED_AGAIN_AFTER_MS = 24 * 3_600_000;
-const PRUNED_AT_ONCE = 1_000;
 const BODIES_AT_ONCE = 10_000;
 
 /**
@@ -131,19 +131,15 @@ export async function pruneValidators(
   signal?: AbortSignal,
 ): Promise<number> {
   const before = new Date(clock.now().getTime() - KEPT_DAYS * 86_400_000);
-  let pruned = 0;
-  while (!signal?.aborted) {
-    const dropped = await db.count(sql`
+  return await deleteInBatches(signal, (most) =>
+    db.count(sql`
       with doomed as (
         select credential, path from validators v
           where used_at < ${before} and (body is null
             or not exists (select from validators used where used.path = v.path and used.used_at >= ${before}))
-          limit ${PRUNED_AT_ONCE} for update skip locked
-      ) delete from validators v using doomed where v.credential = doomed.credential and v.path = doomed.path`);
-    pruned += dropped;
-    if (dropped < PRUNED_AT_ONCE) break;
-  }
-  return pruned;
+          limit ${most} for update skip locked
+      ) delete from validators v using doomed where v.credential = doomed.credential and v.path = doomed.path`),
+  );
 }
 
 /**
