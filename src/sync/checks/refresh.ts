@@ -4,9 +4,10 @@ import type { Context } from "../../context.ts";
 import { objectOf, textOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { nextRound } from "../../mirror/store/marks.ts";
-import { NotYetError, UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { NotYetError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { isEmptyRepository } from "../reads/repository.ts";
 import { beginWhole, settleOrWait } from "../refresh/marks.ts";
 import type { NodeQuestions } from "../refresh/node-questions.ts";
 import { askAboutHeads } from "./ask-heads.ts";
@@ -124,8 +125,7 @@ async function fetchAndStoreDefaultHead(
     return sha;
   } catch (error) {
     if (error instanceof NotYetError) return row.known;
-    // An empty repository answers 409.
-    if (!(error instanceof UpstreamRefusedError && error.status === 409)) throw error;
+    if (!isEmptyRepository(error)) throw error;
     return null;
   }
 }

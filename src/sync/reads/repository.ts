@@ -3,6 +3,7 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
+import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { RemovedError, whileMirrored } from "../following/while-mirrored.ts";
@@ -56,6 +57,11 @@ export async function fetchAndStoreRepository(
     default:
       return answer satisfies never;
   }
+}
+
+/** Whether upstream refused because the repository is empty: it answers 409 for the refs of such a repository. */
+export function isEmptyRepository(error: unknown): boolean {
+  return error instanceof UpstreamRefusedError && error.status === 409;
 }
 
 async function wasPushed({ db }: Pick<Context, "db">, id: number): Promise<boolean> {

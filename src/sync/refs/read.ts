@@ -14,12 +14,12 @@ import {
   storeListedTags,
   storeReadRefs,
 } from "../../mirror/store/refs.ts";
-import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { type Page, pages } from "../../upstream/client/pagination.ts";
 import { replaceValidators, type Validator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { AbsentError } from "../problems/causes.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
+import { isEmptyRepository } from "../reads/repository.ts";
 
 /**
  * Reads all branches, or all tags. One answer shows where all of them point to; their list then shows the rest. If a
@@ -85,8 +85,7 @@ async function fetchAndStoreObjects(ctx: Context, repository: MirroredRepository
     });
     await storeObjects(ctx, repository, { kind, startedAt, refs, validator: answer.validator });
   } catch (error) {
-    // Upstream answers 409 for an empty repository, which has no refs.
-    if (!(error instanceof UpstreamRefusedError && error.status === 409)) throw error;
+    if (!isEmptyRepository(error)) throw error;
     await storeObjects(ctx, repository, { kind, startedAt, refs: [], validator: null });
   }
 }
