@@ -10,7 +10,7 @@ import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { InterruptedError } from "../../src/sync/following/while-mirrored.ts";
-import { afterAnswer, afterRefusal, type Learnt } from "../../src/sync/reads/graphql-sizes.ts";
+import { afterAnswer, afterRefusal, inHalves, type Learnt } from "../../src/sync/reads/graphql-sizes.ts";
 import { GraphqlTooHeavyError } from "../../src/upstream/client/errors.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { compare } from "../support/comparison.ts";
@@ -253,6 +253,20 @@ test("single heavy pull requests among many cost little, and what upstream can b
   // From the middle on upstream can bear a fifth; later all again.
   const slow = costOf(60_000, (from) => (from > 20_000 && from < 40_000 ? 20 : 100));
   expect(slow).toBeLessThanOrEqual(1.5 * (200 + 1_000 + 200));
+});
+
+test("a question that is too heavy is asked in halves, in order, and a single item that is too heavy is told", async () => {
+  const asked: number[] = [];
+  const bearing = (most: number) => async (some: readonly string[]) => {
+    asked.push(some.length);
+    if (some.length > most) throw new GraphqlTooHeavyError("too heavy");
+    return some.join("");
+  };
+  expect(await inHalves(["a", "b", "c", "d", "e"], bearing(2))).toEqual(["ab", "c", "de"]);
+  expect(asked).toEqual([5, 3, 2, 1, 2]);
+  await expect(inHalves(["a", "b"], bearing(0))).rejects.toThrow(GraphqlTooHeavyError);
+  const mistake = new TypeError("x is not a function");
+  await expect(inHalves(["a", "b"], () => Promise.reject(mistake))).rejects.toBe(mistake);
 });
 
 /** A quarter of an hour of waiting, so it has to be asked for. */

@@ -4,11 +4,12 @@ import { type Json, objectOf, parseStored, wholeOf } from "../../json.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { enqueueAudits } from "../../queues/queues.ts";
-import { GraphqlTooHeavyError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
+import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { asSent, list, nullable, object, optional, text, truth, whole } from "../../upstream/client/field-readers.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
+import { inHalves } from "../reads/graphql-sizes.ts";
 import { isIn } from "../shards.ts";
 import { digestOf, type End, judge } from "./list-ends.ts";
 import { keptCounts } from "./our-counts.ts";
@@ -118,7 +119,7 @@ function signOf(shown: RepositoryFigures | null): string {
   return JSON.stringify(shown && { ...shown, milestones: shown.milestones?.digest });
 }
 
-function batches(due: DueRepository[], size: number): DueRepository[][] {
+function batches(due: readonly DueRepository[], size: number): DueRepository[][] {
   return Array.from({ length: Math.ceil(due.length / size) }, (_, at) => due.slice(at * size, (at + 1) * size));
 }
 
@@ -156,26 +157,17 @@ interface ShownRepositories {
 }
 
 async function readShown(ctx: Context, some: DueRepository[], withMilestones: boolean): Promise<ShownRepositories> {
-  try {
-    return await readShownAtOnce(ctx, some, withMilestones);
-  } catch (error) {
-    if (!(error instanceof GraphqlTooHeavyError) || some.length === 1) throw error;
-    const middle = Math.ceil(some.length / 2);
-    const halves = [
-      await readShown(ctx, some.slice(0, middle), withMilestones),
-      await readShown(ctx, some.slice(middle), withMilestones),
-    ];
-    return {
-      shown: new Map(halves.flatMap(({ shown }) => [...shown])),
-      faults: new Map(halves.flatMap(({ faults }) => [...faults])),
-      unclear: halves.some(({ unclear }) => unclear),
-    };
-  }
+  const answers = await inHalves(some, (part) => readShownAtOnce(ctx, part, withMilestones));
+  return {
+    shown: new Map(answers.flatMap(({ shown }) => [...shown])),
+    faults: new Map(answers.flatMap(({ faults }) => [...faults])),
+    unclear: answers.some(({ unclear }) => unclear),
+  };
 }
 
 async function readShownAtOnce(
   ctx: Context,
-  some: DueRepository[],
+  some: readonly DueRepository[],
   withMilestones: boolean,
 ): Promise<ShownRepositories> {
   const groups = batches(some, IDS_A_FIELD);

@@ -23,6 +23,7 @@ import type { GraphqlError, Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { AbsentError } from "../problems/causes.ts";
 import { readActor, readSinglePulls } from "../reads/graphql-pulls.ts";
+import { inHalves } from "../reads/graphql-sizes.ts";
 import { sightingOf } from "../reads/pages.ts";
 import { userView } from "../reads/pull-observations.ts";
 import type { UnreadList } from "./read.ts";
@@ -163,6 +164,16 @@ async function ask(
   numbers: readonly number[],
   asking: Asking,
 ): Promise<Map<number, Shown | Error>> {
+  const answers = await inHalves(numbers, (some) => askAtOnce(ctx, repository, some, asking));
+  return new Map(answers.flatMap((answer) => [...answer]));
+}
+
+async function askAtOnce(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: readonly number[],
+  asking: Asking,
+): Promise<Map<number, Shown | Error>> {
   const startedAt = ctx.clock.now();
   const first = Math.min(asking.most, PAGE);
   try {
@@ -175,12 +186,9 @@ async function ask(
     }
     return all;
   } catch (error) {
-    if (!(error instanceof GraphqlTooHeavyError)) throw error;
-    const [only] = numbers;
-    if (numbers.length === 1 && only !== undefined) return new Map([[only, error]]);
-    const half = Math.ceil(numbers.length / 2);
-    const one = await ask(ctx, repository, numbers.slice(0, half), asking);
-    return new Map([...one, ...(await ask(ctx, repository, numbers.slice(half), asking))]);
+    const [only, ...others] = numbers;
+    if (!(error instanceof GraphqlTooHeavyError) || only === undefined || others.length > 0) throw error;
+    return new Map([[only, error]]);
   }
 }
 

@@ -98,6 +98,25 @@ export async function inBearableSize<Value>(
   }
 }
 
+/**
+ * Asks about all items in one query. If that is too heavy, it asks about each half by itself. Nothing is learnt from
+ * it. Answers what the queries answered, in order.
+ * @throws GraphqlTooHeavyError when a single item is too much
+ */
+export async function inHalves<Item, Answer>(
+  items: readonly Item[],
+  ask: (some: readonly Item[]) => Promise<Answer>,
+): Promise<Answer[]> {
+  try {
+    return [await ask(items)];
+  } catch (error) {
+    if (!(error instanceof GraphqlTooHeavyError) || items.length <= 1) throw error;
+    const middle = Math.ceil(items.length / 2);
+    const first = await inHalves(items.slice(0, middle), ask);
+    return [...first, ...(await inHalves(items.slice(middle), ask))];
+  }
+}
+
 async function findLearnt(ctx: Pick<Context, "db">, repositoryId: number, query: SizedQuery): Promise<Learnt | null> {
   const [row] = await ctx.db.query<Learnt>(sql`
     select size, proved, is_retreating as "isRetreating", answered, wait from graphql_sizes
