@@ -58,8 +58,8 @@ export function holdFrom(now: Date): Date {
 }
 
 /**
- * Whether an attempt that begins now ends while the cursor, or the ask, is held. A later attempt could arrive after
- * newer events that another turn has sent. Pure.
+ * Whether an attempt that begins now will end while the cursor, or the ask, is still held. After that, another turn may
+ * send newer events, and the attempt would arrive behind them. Pure.
  */
 export function isHeldForAnAttempt({ heldUntil }: Pick<HeldCursor, "heldUntil">, now: Date): boolean {
   return heldUntil.getTime() - now.getTime() > HELD_MS / 2;

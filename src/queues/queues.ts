@@ -112,8 +112,8 @@ export function openQueues({ config, redis, log }: Pick<Stores, "config" | "redi
     });
     // The connection reports its own outages; what arrives here concerns one queue, such as a script that Redis refuses.
     queue.on("error", (error) => log.debug({ queue: QUEUE_NAMES[key], err: error }, "A queue reports an error"));
-    // A queue whose first words with Redis were cut off stays broken for good (BullMQ keeps the rejected promise), so
-    // another takes its place. One listener serves all queues: they share the connection, and break together.
+    // A queue that loses its connection while it opens stays broken, since BullMQ keeps the rejected promise. So a new
+    // queue takes its place. All queues share the connection and break together, so one listener replaces them all.
     queue.waitUntilReady().catch(() => {
       if (queue.closing) return;
       if (broken.size === 0) redis.once("ready", replaceBroken);

@@ -27,8 +27,8 @@ export function isIn(id: Sql, { from, until }: Shard): Sql {
  * @param size how many repositories a shard has at least
  */
 export async function shardsOf({ db }: Pick<Context, "db">, size = REPOSITORIES_A_SHARD): Promise<Shard[]> {
-  // One scan, since this runs every minute. A row is the first of its shard where the integer part of at * of / live
-  // grows.
+  // One scan, since this runs every minute. The row at place `at` belongs to shard at * of / live, rounded down. It is
+  // the first of its shard if the row before it belongs to another.
   const firsts = await db.query<{ id: number }>(sql`
     select repository_id::float8 as id from (
         select repository_id, row_number() over (order by repository_id) - 1 as at, live, greatest(live / ${size}::int, 1) as of from (

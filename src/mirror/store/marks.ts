@@ -30,7 +30,10 @@ export function afterLag(moment: Date): Date {
   return new Date(moment.getTime() + REPLICA_LAG_MS + 1_000);
 }
 
-/** The marks for ties of the merge: asked at once, and once more when no replica can lag behind. */
+/**
+ * The marks for ties of the merge, due at once. A read within the replicas' lag is repeated after it. Deliveries and
+ * refreshes put the marks off: to a common moment (`apply.ts`), or to the end of the lag (`refresh.ts`).
+ */
 export function marksForTies(merged: readonly Merged[], askedAt: Date): Mark[] {
   return merged
     .filter(({ outcome }) => outcome === "tied")

@@ -35,8 +35,8 @@ type FailureClass =
   | { kind: "ended" };
 
 /**
- * What an error says of the work that threw it. Pure. All that is decided about failed work follows from this: whether
- * a job is tried again (`workers/retry-policy.ts`), and whether one thing of several is left alone (`isolated.ts`).
+ * Says what an error means for the work that threw it. Pure. `workers/retry-policy.ts` decides by it whether a job is
+ * tried again, and `isolated.ts` whether one thing of several is left alone.
  */
 export function classifyFailure(error: unknown): FailureClass {
   if (error instanceof QuotaSpentError || error instanceof CredentialRejectedError) return { kind: "waits", error };

@@ -214,7 +214,7 @@ function afterChanges(
   return { resources, next: next === null || !newest || !isNewer(newest) ? next : pathSince(path, newest) };
 }
 
-/** As upstream writes moments, and so the same address for the same moment. */
+/** Writes a moment as upstream does, so that one moment gives one address. */
 function toSeconds(moment: Date): string {
   return moment.toISOString().replace(/\.\d+Z$/, "Z");
 }
