@@ -9,11 +9,17 @@ const MINUTE = 60_000;
 /** `SEEDS=20 npm test -- test/scenario/lost-webhooks` tries more. */
 const seeds = Array.from({ length: Number(process.env.SEEDS ?? 1) }, (_, index) => index + 1);
 
+/**
+ * Lists show these changes only if they move `updated_at`, which GitHub's documentation leaves open. If they do not, only
+ * an audit finds those that no webhook told of: `missed-audit.test.ts`.
+ */
+const SHOWN_BY_LISTS = { lock: true, pin: true, typeChange: true };
+
 test.each(seeds.flatMap((seed) => [0.3, 1].map((drop) => ({ seed, drop }))))(
   "of a stream of changes (seed $seed) the share $drop of all webhooks is lost without a trace: one sweep interval later the mirror is equal to upstream",
   async ({ seed, drop }) => {
     await using world = await openWorld({
-      simulator: { worldOptions: { mergeableDelayMs: 0 } },
+      simulator: { worldOptions: { mergeableDelayMs: 0, bumps: SHOWN_BY_LISTS } },
       fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 60, pulls: 30 }),
     });
     const { clock } = world.simulator.world;
