@@ -11,8 +11,8 @@ const LOCK_MS = 400;
 /** All tries together take about two minutes. */
 const TRIES = 60;
 /**
- * Each pause is longer by this. `src/work/backoff.ts` has another rule, which `db` may not import. Its chance is not
- * needed here, since one process migrates at a time.
+ * Each pause is longer by this. The backoff of `src/work/backoff.ts` leaves a part of each wait to chance, so that many
+ * processes do not come back together. Here one process migrates at a time, and `db` may not import that file.
  */
 const PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 2_000;

@@ -19,7 +19,10 @@ export async function tablesWithRows(databaseUrl: string): Promise<string[]> {
   });
 }
 
-/** Writes each table that has rows to a file of the server's. @param without tables that an empty mirror has rows in, too */
+/**
+ * Writes each table that has rows to a file of the server's.
+ * @param without tables in which an empty mirror has rows, too
+ */
 export async function dumpRows(databaseUrl: string, { without }: { without: readonly string[] }): Promise<Dump> {
   return await connected(databaseUrl, async (client) => {
     const { rows: tables } = await client.query<{ table: string; columns: string; folder: string }>(

@@ -7,7 +7,10 @@ import { DeliveryFault } from "./fault.ts";
 import type { LargeBodyCheck } from "./signature-thread.ts";
 import { signedBy } from "./signed-by.ts";
 
-/** A smaller body is checked within a few milliseconds. The largest would hold the loop for some hundred milliseconds. */
+/**
+ * A smaller body is checked within a few milliseconds. The largest would hold the event loop for some hundred
+ * milliseconds.
+ */
 const LARGE_BYTES = 512 * 1024;
 
 /** Checks who signed a delivery. */

@@ -43,8 +43,8 @@ test.each([
   expect(await readNow(reader, { kind: "issue", key: 1, path: "/repositories/1/issues/1" })).toMatchObject({
     body: null,
   });
-  const tracing = { ctx, caller, requestId: "r" } as unknown as ConstructorParameters<typeof WriteRecord>[0];
-  await new WriteRecord(tracing, "1").end();
+  const context = { ctx, caller, requestId: "r" } as unknown as ConstructorParameters<typeof WriteRecord>[0];
+  await new WriteRecord(context, "1").end();
 
   const away = new UpstreamUnavailableError("away", "unreachable");
   const forwarded = {

@@ -12,7 +12,8 @@ test("work that ends in time gives its value or its failure, and leaves no timer
   const before = timers();
   expect(await within(LONG_MS, Promise.resolve("done"), tooLate)).toBe("done");
   await expect(within(LONG_MS, Promise.reject(new Error("refused")), tooLate)).rejects.toThrow("refused");
-  expect(timers()).toBe(before);
+  // Timers of earlier files may end meanwhile.
+  expect(timers()).toBeLessThanOrEqual(before);
 });
 
 test("what stands for work that does not end is a value or a failure", async () => {

@@ -209,7 +209,9 @@ export class Rest {
     return { call, served, asked };
   }
 
-  /** The caller. The refusal of an invalid credential shows the quota of anonymous callers, and takes nothing from it. */
+  /**
+   * The caller. The refusal of an invalid credential shows the quota of anonymous callers, and takes nothing from it.
+   */
   async #identify({ headers: { authorization }, address }: Exchange, progress: RestProgress): Promise<Caller> {
     const { callers, quota } = this.#parts;
     try {

@@ -124,7 +124,7 @@ class SearchConditions {
     this.#places = places;
   }
 
-  /** All clauses must hold; but one of several repositories and owners side by side is enough. */
+  /** All clauses must hold. One of several repositories and owners side by side is enough. */
   all(clauses: readonly Clause[], isTop = true): Sql[] {
     const scopes = clauses.filter((clause) => clause.kind === "qualifier" && isScope(clause.name));
     const conditions: Sql[] = [];

@@ -8,7 +8,7 @@ import { NotYetError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { isEmptyRepository } from "../reads/repository.ts";
-import { beginWhole, settleOrWait } from "../refresh/marks.ts";
+import { beginWholeRefresh, settleOrWait } from "../refresh/marks.ts";
 import type { NodeQuestions } from "../refresh/node-questions.ts";
 import { askAboutHeads } from "./ask-heads.ts";
 import { areChecksDue, confirmHeads } from "./confirm.ts";
@@ -28,7 +28,7 @@ export async function refreshChecks(
   nodes: NodeQuestions,
   repositoryId: number,
 ): Promise<"merged" | "kept" | "unknown"> {
-  const begun = await beginWhole(ctx, "checks", repositoryId);
+  const begun = await beginWholeRefresh(ctx, "checks", repositoryId);
   if (!begun) return "unknown";
   const { mark, repository, now } = begun;
   const isDue =

@@ -4,7 +4,7 @@ import { HAS_LISTS, type ListName, listsOf, THREADS_HAVE_ALL, VERSION } from "..
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests, type Subject } from "../problems/problems.ts";
-import { beginWhole, settleOrWait } from "../refresh/marks.ts";
+import { beginWholeRefresh, settleOrWait } from "../refresh/marks.ts";
 import { areListsDue, confirmLists } from "./confirm.ts";
 import { fetchAndStoreList, type UnreadList } from "./read.ts";
 import { threadReader } from "./threads.ts";
@@ -21,7 +21,7 @@ const TOGETHER = 4;
  * ones belong to the first copy, and get the low priority of a copy.
  */
 export async function refreshLists(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
-  const begun = await beginWhole(ctx, "lists", repositoryId);
+  const begun = await beginWholeRefresh(ctx, "lists", repositoryId);
   if (!begun) return "unknown";
   const { mark, repository, now } = begun;
   const isDue = sql`select from repository_syncs s where s.repository_id = ${repositoryId} and ${areListsDue(ctx)}`;

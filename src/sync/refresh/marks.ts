@@ -113,7 +113,7 @@ export function nextAsk({ askedAt }: Mark, now: Date, leastMs: number): Date {
  * Begins the refresh of all of a kind in a repository. `now`: when it began. Null: the repository or that kind is not
  * mirrored, so the mark is settled.
  */
-export async function beginWhole(
+export async function beginWholeRefresh(
   ctx: Pick<Context, "db" | "clock" | "jobReads">,
   kind: RepositoryMarkKind,
   repositoryId: number,

@@ -2,13 +2,13 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { IS_UNSURE } from "../../mirror/read/refs.ts";
 import { lockRefs, type RefKind } from "../../mirror/store/refs.ts";
-import { beginWhole, settleOrWait } from "../refresh/marks.ts";
+import { beginWholeRefresh, settleOrWait } from "../refresh/marks.ts";
 import { isRefListDue } from "./due.ts";
 import { fetchAndStoreRefs } from "./read.ts";
 
 /** Reads the branches and tags of a repository where they are due, or not all known. */
 export async function refreshRefs(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
-  const begun = await beginWhole(ctx, "refs", repositoryId);
+  const begun = await beginWholeRefresh(ctx, "refs", repositoryId);
   if (!begun) return "unknown";
   const { mark, repository, now } = begun;
   await ctx.db.transaction((tx) => lockRefs(tx, [repositoryId]));

@@ -12,14 +12,14 @@ import { keyIn, observe } from "../../mirror/store/observation.ts";
 import { forgetValidators, saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { fetchAndStorePage, PAGE_SIZE, sightingOf } from "../reads/pages.ts";
-import { beginWhole, enqueueMarks, settleOrWait } from "../refresh/marks.ts";
+import { beginWholeRefresh, enqueueMarks, settleOrWait } from "../refresh/marks.ts";
 import { isReleaseListDue } from "./due.ts";
 
 /**
  * Reads the list of a repository's releases where it is due, and which of them is the latest where that is not known.
  */
 export async function refreshReleases(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
-  const begun = await beginWhole(ctx, "releases", repositoryId);
+  const begun = await beginWholeRefresh(ctx, "releases", repositoryId);
   if (!begun) return "unknown";
   const { mark, repository, now } = begun;
   await ctx.db.query(sql`insert into release_lists (repository_id) values (${repositoryId}) on conflict do nothing`);

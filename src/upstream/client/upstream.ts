@@ -90,7 +90,7 @@ export type GraphqlError = {
 
 export interface GraphqlAnswer {
   /**
-   * The part that could be resolved, as it came: see `field-readers.ts` for reading it. A null whose path stands in `errors` is
+   * The part that could be resolved, as it came: `field-readers.ts` reads it. A null whose path stands in `errors` is
    * unknown, and not a fact.
    */
   data: Fields;

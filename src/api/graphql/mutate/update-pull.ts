@@ -76,7 +76,9 @@ async function updateBoth(
   return { ...done, answer: null };
 }
 
-/** What the update changes. The input names the changed fields. The payload adds the times and the new base's commit. */
+/**
+ * What the update changes. The input names the changed fields. The payload adds the times and the new base's commit.
+ */
 async function saysUpdate(
   api: string,
   input: PullSets,
