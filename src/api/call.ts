@@ -5,13 +5,12 @@ import type { Encoding, Reply } from "../http/reply.ts";
 import type { ShownRepository } from "../mirror/read/shown-repository.ts";
 import type { Right, Sight } from "../mirror/read/sight.ts";
 import type { MirrorReader } from "../mirror/reader.ts";
-import type { Reading } from "../mirror/unchanged/reading.ts";
-import type { Standings } from "../mirror/unchanged/unchanged.ts";
+import type { Reading, Standings } from "../mirror/unchanged/unchanged.ts";
 import type { Caller, User } from "./callers/caller.ts";
 import type { CallerQuota } from "./callers/quota.ts";
 import type { RepositoryPermission } from "./callers/upstream-rights.ts";
 import { ApiFault } from "./dialect/fault.ts";
-import type { ApiVersion, MediaType } from "./dialect/media-type.ts";
+import type { ApiVersion, MediaType } from "./dialect/request.ts";
 import type { ForwardCache } from "./forward/cache/cache.ts";
 import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 

@@ -1,8 +1,8 @@
-import type { ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { DirectResponse } from "./direct-response.ts";
-import type { Exchange } from "./exchange.ts";
+import type { Exchange, RequestHeaders } from "./exchange.ts";
 import { HeaderLines } from "./header-lines.ts";
 
 /** By their names, or as lines, where they were sent before. */
@@ -228,4 +228,24 @@ export async function compressed(
 export function namesTag(tags: string, tag: string): boolean {
   const strong = (one: string) => one.trim().replace(/^W\//, "");
   return tags.trim() === "*" || tags.split(",").some((one) => strong(one) === strong(tag));
+}
+
+/** Whether the caller has this very answer. With both validators sent, the ETag decides. */
+export function isUnchanged(headers: Record<string, string>, request: RequestHeaders): boolean {
+  const [tags, since] = [request["if-none-match"], request["if-modified-since"]];
+  if (tags !== undefined)
+    return headers.ETag !== undefined && (tags === headers.ETag || namesTag(String(tags), headers.ETag));
+  if (since === undefined || headers["Last-Modified"] === undefined) return false;
+  const known = Date.parse(String(since));
+  return !Number.isNaN(known) && Date.parse(headers["Last-Modified"]) <= known;
+}
+
+/**
+ * Whether a read is not to be answered with what was kept. `fetch` adds this header by itself to each request with a
+ * validator: there it means nothing.
+ */
+export function wantsNoCache(headers: IncomingHttpHeaders): boolean {
+  if (headers["cache-control"] === undefined) return false;
+  if (headers["if-none-match"] !== undefined || headers["if-modified-since"] !== undefined) return false;
+  return headers["cache-control"].split(",").some((part) => part.trim().toLowerCase() === "no-cache");
 }

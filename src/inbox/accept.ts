@@ -4,13 +4,41 @@ import { Pieces, sql } from "../../db/sql.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
 import { reasonOf } from "../failure.ts";
+import { type Fields, objectOf, wholeOf } from "../json.ts";
 import type { InboxJob } from "../queues/jobs.ts";
 import { enqueueInbox } from "../queues/queues.ts";
 import { Batches } from "../work/batches.ts";
 import { within } from "../work/within.ts";
-import { type Delivery, keysOf } from "./delivery.ts";
 import type { openDispatch } from "./dispatch.ts";
 import type { RedisDisk } from "./redis-disk.ts";
+
+/** The value of `deliveries.hook_id` for deliveries that we made ourselves, of changes that no webhook reported. */
+export const MADE_HOOK = -1;
+
+/** A delivery as the receiver knows it, without its payload's meaning. */
+export interface Delivery {
+  /** Upstream's hook; 0 when the request names none. */
+  hookId: number;
+  guid: string;
+  event: string;
+  action: string | null;
+  repositoryId: number | null;
+  /** The JSON document as received, without its form encoding. */
+  payload: Buffer;
+  receivedAt: Date;
+  /** The trace in which the delivery arrived; null: unknown. */
+  traceparent: string | null;
+  /** Whether upstream is a mirror that made the delivery itself, of a change that no webhook reported. */
+  isMade: boolean;
+}
+
+/** The keys by which the inbox is searched. A value of another type is left out, not refused. */
+export function keysOf({ action, repository }: Fields): { action: string | null; repositoryId: number | null } {
+  return {
+    action: typeof action === "string" && /^[\w.-]{1,100}$/.test(action) ? action : null,
+    repositoryId: wholeOf(objectOf(repository).id),
+  };
+}
 
 /** No store can keep the delivery at the moment. It must not be acknowledged, or has to stay in Redis. */
 export class InboxUnavailableError extends Error {

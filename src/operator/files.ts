@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { namesTag, type Reply } from "../http/reply.ts";
+import { isUnchanged, type Reply } from "../http/reply.ts";
 import type { Route } from "../http/server.ts";
 import { GUARDS, STYLES } from "./pages.ts";
 
@@ -77,6 +77,6 @@ export function withTag(
   reply: Omit<Reply, "headers"> & { headers: Record<string, string> },
 ): Reply {
   const headers = { ...reply.headers, ETag: tag };
-  if (known === undefined || !namesTag(known, tag)) return { ...reply, headers };
+  if (!isUnchanged({ ETag: tag }, { "if-none-match": known })) return { ...reply, headers };
   return { status: 304, headers, body: null };
 }

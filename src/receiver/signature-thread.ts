@@ -1,10 +1,6 @@
 /** Checks the signatures of large bodies on a thread of its own. */
 import { serveThread } from "../work/threads.ts";
-import { type SignatureCheck, signedBy } from "./signed-by.ts";
-
-export interface LargeBodyCheck extends SignatureCheck {
-  body: Uint8Array;
-}
+import { type LargeBodyCheck, signedBy } from "./verify.ts";
 
 serveThread(({ body, ...check }: LargeBodyCheck): Promise<number> => {
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8");

@@ -1,17 +1,39 @@
 import { isUtf8 } from "node:buffer";
+import { verify } from "@octokit/webhooks-methods";
 import { type HookTarget, hookSecret } from "../config/hook-secrets.ts";
 import type { Logger } from "../operations/log.ts";
 import { Threads, ThreadsBusyError, TooMuchWorkError } from "../work/threads.ts";
 import { type Envelope, emptyBody } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
-import type { LargeBodyCheck } from "./signature-thread.ts";
-import { signedBy } from "./signed-by.ts";
 
 /**
  * A smaller body is checked within a few milliseconds. The largest would hold the event loop for some hundred
  * milliseconds.
  */
 const LARGE_BYTES = 512 * 1024;
+
+export interface SignatureCheck {
+  /** `sha256=` and 64 hexadecimal digits. */
+  signature: string;
+  /** Tried in this order. */
+  groups: readonly (readonly string[])[];
+}
+
+/**
+ * The group whose secret signed exactly this text; -1: none.
+ * @param text is not empty, and was well-formed UTF-8: encoded again, it gives exactly the bytes that came
+ */
+export async function signedBy(text: string, { signature, groups }: SignatureCheck): Promise<number> {
+  for (const [at, secrets] of groups.entries()) {
+    for (const secret of secrets) if (await verify(secret, text, signature)) return at;
+  }
+  return -1;
+}
+
+/** A check on a thread of its own. */
+export interface LargeBodyCheck extends SignatureCheck {
+  body: Uint8Array;
+}
 
 /** Checks who signed a delivery. */
 export class Signatures {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { mayBeUpstreams } from "../../src/api/callers/shown-token.ts";
-import { ApiTokens, hashOf } from "../../src/api/callers/tokens.ts";
+import { ApiTokens } from "../../src/api/callers/caller.ts";
+import { hashOf, mayBeUpstreams } from "../../src/api/callers/shown-token.ts";
 import { UpstreamCallers } from "../../src/api/callers/upstream-callers.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { testRedis } from "../support/database.ts";

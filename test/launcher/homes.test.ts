@@ -47,7 +47,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["which repositories are mirrored", /<> 'gone'/, ["db/schema/states.ts"]],
   ["how secrets are compared", /timingSafeEqual/, ["src/config/same-secret.ts"]],
   ["the address of the pages about REST", /"https:\/\/docs\.github\.com\/rest"/, ["src/api/dialect/fault.ts"]],
-  ["the repository that a path names", /\(\?:repos\\\//, ["src/api/dialect/address.ts"]],
+  ["the repository that a path names", /\(\?:repos\\\//, ["src/api/dialect/request.ts"]],
   ["requests to Redis for many jobs", /\.addBulk\(/, ["src/queues/queues.ts"]],
   ["why something failed", /function (reasonOf|codeOf)\b/, ["src/failure.ts"]],
 ];

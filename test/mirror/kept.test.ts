@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { Reading } from "../../src/mirror/unchanged/reading.ts";
-import { Kept, type Standing } from "../../src/mirror/unchanged/unchanged.ts";
+import { Kept, Reading, type Standing } from "../../src/mirror/unchanged/unchanged.ts";
 
 /** Repositories whose revisions a test moves by hand. */
 function openStandings() {

@@ -3,8 +3,13 @@ import { expect, test } from "vitest";
 import { openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import type { Fields } from "../../src/json.ts";
-import * as sources from "../../src/mirror/read/connections.ts";
-import { findIssues, type IssueFilter, type IssuePosition } from "../../src/mirror/read/issues.ts";
+import {
+  findIssues,
+  type IssueFilter,
+  type IssuePosition,
+  type IssuesArguments,
+  issueSource,
+} from "../../src/mirror/read/issues.ts";
 import { countPages, findPages } from "../../src/mirror/read/pages.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../../src/mirror/store/observation.ts";
@@ -146,8 +151,8 @@ async function byOffset(db: Db, filter: IssueFilter): Promise<number[]> {
 }
 
 /** By pages from either end, which must meet the same ones, and as many as are counted. */
-async function connected(db: Db, args: sources.IssuesArguments): Promise<number[]> {
-  const source = sources.issues(args);
+async function connected(db: Db, args: IssuesArguments): Promise<number[]> {
+  const source = issueSource(args);
   const parent = { r: REPOSITORY, n: 0 };
   const met = { forward: [] as number[], backward: [] as number[] };
   for (const [way, fromEnd] of [

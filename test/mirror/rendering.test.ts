@@ -6,13 +6,11 @@ import type { Fields } from "../../src/json.ts";
 import { IssueLookups } from "../../src/mirror/read/issue-lookups.ts";
 import { renderDocuments, renderList, type StoredDocument } from "../../src/mirror/render/rendering.ts";
 import { type SharedKey, sharedName } from "../../src/mirror/render/shared-keys.ts";
-import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
-import { ShownRows } from "../../src/mirror/render/shown-rows.ts";
+import { SharedRows, ShownRows } from "../../src/mirror/render/shared-rows.ts";
 import { Unfolding } from "../../src/mirror/render/unfolding.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { type Observed, observe, type Sighting } from "../../src/mirror/store/observation.ts";
-import { Reading } from "../../src/mirror/unchanged/reading.ts";
-import { StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
+import { Reading, StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { Pace } from "../../src/work/pace.ts";
 import { openTestDatabase } from "../support/database.ts";
 

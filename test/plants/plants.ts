@@ -335,7 +335,7 @@ export const plants: readonly Plant[] = [
     name: "revoked-goes-on",
     property: 8,
     does: "A revoked token is still answered.",
-    file: "src/api/callers/tokens.ts",
+    file: "src/api/callers/caller.ts",
     replaces: [[" and t.revoked_at is null\n", "\n"]],
     tests: ["test/api/visibility.test.ts"],
   },

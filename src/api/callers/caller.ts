@@ -1,18 +1,29 @@
+import { LRUCache } from "lru-cache";
+import { sql } from "../../../db/sql.ts";
 import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import type { Fields } from "../../json.ts";
-import { type Sight, wholeSight } from "../../mirror/read/sight.ts";
+import { type Sight, sightIn, wholeSight } from "../../mirror/read/sight.ts";
 import type { Forward } from "../../upstream/client/on-behalf.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import type { ReadAnswer, Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
 import { fingerprint } from "../../upstream/credentials/credentials.ts";
+import { mostEntries } from "../../work/bounded.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import { isAppsQuestion, judged } from "./apps-questions.ts";
-import { Logins } from "./logins.ts";
-import type { CallerQuota, Recognised, Stranger } from "./quota.ts";
-import { beginsAsOurs, type Credential, isOfOurForm, mayBeUpstreams, shownToken } from "./shown-token.ts";
-import { type ApiToken, ApiTokens, hashOf } from "./tokens.ts";
+import { type Kinds, kindsOf } from "./kinds.ts";
+import { type AsStranger, Logins } from "./logins.ts";
+import { type CallerQuota, classOfRights, type Recognised, type Stranger } from "./quota.ts";
+import {
+  beginsAsOurs,
+  type Credential,
+  hashOf,
+  idOfHash,
+  isOfOurForm,
+  mayBeUpstreams,
+  shownToken,
+} from "./shown-token.ts";
 import { type UpstreamCaller, UpstreamCallers } from "./upstream-callers.ts";
 import type { AskedRepository, RepositoryPermission } from "./upstream-rights.ts";
 
@@ -45,6 +56,18 @@ export interface User extends Recognised {
 export type ForwardOwn = (request: Omit<Parameters<Forward>[0], "token">) => Promise<Opened>;
 
 export type Caller = User | Stranger;
+
+/** What one of our own tokens allows. */
+export interface ApiToken {
+  /** Names the token without revealing it. */
+  id: string;
+  userId: number;
+  kinds: Kinds;
+  /** The mirrored repositories that it is for; it sees the public ones beside them. */
+  repositories: "all" | readonly number[];
+  sight: Sight;
+  payer: Recognised;
+}
 
 /** Knows callers by our own tokens and by upstream's, as `AUTH_MODE` allows. */
 export class Callers {
@@ -172,4 +195,122 @@ export function mayForwardAs(caller: Caller): boolean {
  */
 export function mayBeForwarded({ config }: { config: Pick<Config, "passThrough"> }, caller: User): boolean {
   return config.passThrough !== false && mayForwardAs(caller);
+}
+
+/** A token that is revoked, or has expired, is refused within this time in every process. */
+const REMEMBERED_MS = 10_000;
+const REMEMBERED_TOKENS = 10_000;
+const LAST_USE_PRECISION_MS = 60_000;
+
+interface TokenRow {
+  user_id: string;
+  can_write: boolean;
+  permissions: string[] | null;
+  last_used_at: Date | null;
+  hourly_limit: number | null;
+  repositories: number[] | null;
+}
+
+function tokenOf(id: string, row: TokenRow): ApiToken {
+  const { user_id, hourly_limit: hourlyLimit } = row;
+  const kinds = kindsOf(row.permissions, row.can_write);
+  const userId = Number(user_id);
+  const repositories = row.repositories ?? "all";
+  // A token with a limit of its own is counted by itself, the others by their user.
+  const quotaName = hourlyLimit === null ? `u${userId}` : `t${id}`;
+  const rights = classOfRights("own", [kinds, repositories]);
+  const payer: Recognised = { kind: "user", quotaName, hourlyLimit, class: rights, scopes: null };
+  const { checks, statuses, contents } = kinds;
+  const given = { issues: kinds.issues !== null, pulls: kinds.pulls !== null, checks, statuses, contents };
+  const sight = sightIn(repositories, given);
+  return { id, userId, kinds, repositories, sight, payer };
+}
+
+interface RememberedToken {
+  token: ApiToken;
+  /** When the token's use was last noted, as far as this process knows. */
+  usedAt: number;
+  /**
+   * Until when this is believed, by the monotonic clock: a clock that is set back must not keep a revoked token alive.
+   */
+  until: number;
+}
+
+/** Our tokens, each asked of Postgres once in a while. */
+export class ApiTokens {
+  readonly #ctx: Pick<Context, "config" | "db" | "clock" | "log">;
+  readonly #known = new LRUCache<string, RememberedToken>(mostEntries(REMEMBERED_TOKENS));
+  /** Hashes that belong to no token, and until when each is believed, by the same clock. They push no token out. */
+  readonly #refused = new LRUCache<string, number>(mostEntries(REMEMBERED_TOKENS));
+  readonly #lastUses = new LRUCache<string, number>(mostEntries(REMEMBERED_TOKENS));
+  readonly #writes = new Set<Promise<void>>();
+
+  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log">) {
+    this.#ctx = ctx;
+  }
+
+  /** The token with this hash. Null: Postgres would have to be asked. */
+  recall(hash: string): ApiToken | null {
+    const known = this.#known.get(hash);
+    if (!known || known.until <= performance.now()) return null;
+    this.#noteUse(hash, known);
+    return known.token;
+  }
+
+  /**
+   * The token. Null: it does not exist, is revoked or has expired.
+   * @param asStranger asks about a token that is not known yet, or throws
+   */
+  async find(text: string, asStranger: AsStranger = (ask) => ask()): Promise<ApiToken | null> {
+    const hash = hashOf(text);
+    const recalled = this.recall(hash);
+    if (recalled) return recalled;
+    if ((this.#refused.get(hash) ?? 0) > performance.now()) return null;
+    const ask = () => this.#ask(hash);
+    const found = await (this.#known.has(hash) ? ask() : asStranger(ask));
+    if (found) {
+      this.#known.set(hash, found);
+      this.#noteUse(hash, found);
+      return found.token;
+    }
+    this.#known.delete(hash);
+    this.#refused.set(hash, performance.now() + REMEMBERED_MS);
+    return null;
+  }
+
+  async #ask(hash: string): Promise<RememberedToken | null> {
+    const until = performance.now() + REMEMBERED_MS;
+    const [row] = await this.#ctx.db.prepared<TokenRow>(sql`
+        select t.user_id, t.can_write, t.permissions, t.last_used_at, t.hourly_limit,
+            case when t.repository_ids is not null or t.owner_ids is not null then
+              array(select r.id::float8 from repositories r
+                where r.id = any(t.repository_ids) or r.owner_id = any(t.owner_ids)) end as repositories
+          from api_tokens t where t.hash = ${hash} and t.revoked_at is null
+            and (t.expires_at is null or t.expires_at > ${this.#ctx.clock.now()})`);
+    if (!row) return null;
+    const usedAt = Math.max(row.last_used_at?.getTime() ?? 0, this.#lastUses.get(hash) ?? 0);
+    return { token: tokenOf(idOfHash(hash), row), usedAt, until };
+  }
+
+  /** Waits for the notes of last use that are under way. */
+  async close(): Promise<void> {
+    await Promise.all(this.#writes);
+  }
+
+  /** Notes the token's use. No answer waits for this, and none fails with it. An edge has nowhere to note it. */
+  #noteUse(hash: string, known: RememberedToken): void {
+    if (this.#ctx.config.edgeOf !== null) return;
+    const now = this.#ctx.clock.now();
+    if (now.getTime() - known.usedAt < LAST_USE_PRECISION_MS) return;
+    known.usedAt = now.getTime();
+    this.#lastUses.set(hash, now.getTime());
+    const write: Promise<void> = this.#ctx.db
+      .query(sql`update api_tokens set last_used_at = ${now} where hash = ${hash}`)
+      .then(
+        () => {},
+        (error: unknown) => this.#ctx.log.warn({ err: error }, "The last use of a token could not be noted"),
+      )
+      .finally(() => this.#writes.delete(write));
+    this.#writes.add(write);
+  }
 }

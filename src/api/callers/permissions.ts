@@ -4,9 +4,8 @@ import { type Right, type Sight, sees } from "../../mirror/read/sight.ts";
 import type { Closeness } from "../../mirror/render/public-keys.ts";
 import { type RepositoryCall, requireUser } from "../call.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import type { Caller, User } from "./caller.ts";
+import type { ApiToken, Caller, User } from "./caller.ts";
 import { mayWriteKind, writesAll } from "./kinds.ts";
-import type { ApiToken } from "./tokens.ts";
 import { PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-rights.ts";
 
 /**

@@ -1,9 +1,23 @@
+import { hash as digestOf } from "node:crypto";
+
 // Tokens as callers show them. Pure.
 
 /** Names a token that was shown, without telling it: one of ours, or one of upstream's. */
 export interface Credential {
   of: "own" | "upstream";
   hash: string;
+}
+
+/** The hash of a token, which is all that is kept of it. */
+export function hashOf(token: string): string {
+  return digestOf("sha256", token);
+}
+
+const ID_LENGTH = 12;
+
+/** The id of one of our tokens, by its hash. */
+export function idOfHash(hash: string): string {
+  return hash.slice(0, ID_LENGTH);
 }
 
 /** The token that the header holds; null for a form that holds none. */

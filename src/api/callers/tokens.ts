@@ -1,20 +1,11 @@
-import { hash as digestOf, randomInt } from "node:crypto";
-import { LRUCache } from "lru-cache";
+import { randomInt } from "node:crypto";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { type Sight, sightIn } from "../../mirror/read/sight.ts";
-import { mostEntries } from "../../work/bounded.ts";
-import { type Kinds, kindsOf, type Permission } from "./kinds.ts";
-import type { AsStranger } from "./logins.ts";
-import { classOfRights, type Recognised } from "./quota.ts";
+import type { Permission } from "./kinds.ts";
+import { hashOf, idOfHash } from "./shown-token.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARACTERS = 40;
-
-/** A token that is revoked, or has expired, is refused within this time in every process. */
-const REMEMBERED_MS = 10_000;
-const REMEMBERED_TOKENS = 10_000;
-const LAST_USE_PRECISION_MS = 60_000;
 
 /**
  * The scope of a token, by upstream's ids: these repositories, and all of these accounts. Null: everything that is
@@ -23,18 +14,6 @@ const LAST_USE_PRECISION_MS = 60_000;
 export interface TokenScope {
   repositoryIds: readonly number[];
   ownerIds: readonly number[];
-}
-
-/** What one of our own tokens allows. */
-export interface ApiToken {
-  /** Names the token without revealing it. */
-  id: string;
-  userId: number;
-  kinds: Kinds;
-  /** The mirrored repositories that it is for; it sees the public ones beside them. */
-  repositories: "all" | readonly number[];
-  sight: Sight;
-  payer: Recognised;
 }
 
 /**
@@ -94,11 +73,9 @@ export interface ListedToken {
   revokedAt: Date | null;
 }
 
-const ID_LENGTH = 12;
-
 /** The id that `listApiTokens` shows for a token. Pure. */
 export function apiTokenId(token: string): string {
-  return hashOf(token).slice(0, ID_LENGTH);
+  return idOfHash(hashOf(token));
 }
 
 const LISTED = sql`t.id, t.user_id::float8 as "userId", u.login,
@@ -129,122 +106,4 @@ export async function revokeApiTokens(
         where id = any(${ids}) returning id, user_id, can_write, permissions, created_at, last_used_at, repository_ids,
           owner_ids, hourly_limit, expires_at, revoked_at
     ) select ${LISTED} from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.id`);
-}
-
-interface TokenRow {
-  user_id: string;
-  can_write: boolean;
-  permissions: string[] | null;
-  last_used_at: Date | null;
-  hourly_limit: number | null;
-  repositories: number[] | null;
-}
-
-function tokenOf(id: string, row: TokenRow): ApiToken {
-  const { user_id, hourly_limit: hourlyLimit } = row;
-  const kinds = kindsOf(row.permissions, row.can_write);
-  const userId = Number(user_id);
-  const repositories = row.repositories ?? "all";
-  // A token with a limit of its own is counted by itself, the others by their user.
-  const quotaName = hourlyLimit === null ? `u${userId}` : `t${id}`;
-  const rights = classOfRights("own", [kinds, repositories]);
-  const payer: Recognised = { kind: "user", quotaName, hourlyLimit, class: rights, scopes: null };
-  const { checks, statuses, contents } = kinds;
-  const given = { issues: kinds.issues !== null, pulls: kinds.pulls !== null, checks, statuses, contents };
-  const sight = sightIn(repositories, given);
-  return { id, userId, kinds, repositories, sight, payer };
-}
-
-interface RememberedToken {
-  token: ApiToken;
-  /** When the token's use was last noted, as far as this process knows. */
-  usedAt: number;
-  /**
-   * Until when this is believed, by the monotonic clock: a clock that is set back must not keep a revoked token alive.
-   */
-  until: number;
-}
-
-/** Our tokens, each asked of Postgres once in a while. */
-export class ApiTokens {
-  readonly #ctx: Pick<Context, "config" | "db" | "clock" | "log">;
-  readonly #known = new LRUCache<string, RememberedToken>(mostEntries(REMEMBERED_TOKENS));
-  /** Hashes that belong to no token, and until when each is believed, by the same clock. They push no token out. */
-  readonly #refused = new LRUCache<string, number>(mostEntries(REMEMBERED_TOKENS));
-  readonly #lastUses = new LRUCache<string, number>(mostEntries(REMEMBERED_TOKENS));
-  readonly #writes = new Set<Promise<void>>();
-
-  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log">) {
-    this.#ctx = ctx;
-  }
-
-  /** The token with this hash. Null: Postgres would have to be asked. */
-  recall(hash: string): ApiToken | null {
-    const known = this.#known.get(hash);
-    if (!known || known.until <= performance.now()) return null;
-    this.#noteUse(hash, known);
-    return known.token;
-  }
-
-  /**
-   * The token. Null: it does not exist, is revoked or has expired.
-   * @param asStranger asks about a token that is not known yet, or throws
-   */
-  async find(text: string, asStranger: AsStranger = (ask) => ask()): Promise<ApiToken | null> {
-    const hash = hashOf(text);
-    const recalled = this.recall(hash);
-    if (recalled) return recalled;
-    if ((this.#refused.get(hash) ?? 0) > performance.now()) return null;
-    const ask = () => this.#ask(hash);
-    const found = await (this.#known.has(hash) ? ask() : asStranger(ask));
-    if (found) {
-      this.#known.set(hash, found);
-      this.#noteUse(hash, found);
-      return found.token;
-    }
-    this.#known.delete(hash);
-    this.#refused.set(hash, performance.now() + REMEMBERED_MS);
-    return null;
-  }
-
-  async #ask(hash: string): Promise<RememberedToken | null> {
-    const until = performance.now() + REMEMBERED_MS;
-    const [row] = await this.#ctx.db.prepared<TokenRow>(sql`
-        select t.user_id, t.can_write, t.permissions, t.last_used_at, t.hourly_limit,
-            case when t.repository_ids is not null or t.owner_ids is not null then
-              array(select r.id::float8 from repositories r
-                where r.id = any(t.repository_ids) or r.owner_id = any(t.owner_ids)) end as repositories
-          from api_tokens t where t.hash = ${hash} and t.revoked_at is null
-            and (t.expires_at is null or t.expires_at > ${this.#ctx.clock.now()})`);
-    if (!row) return null;
-    const usedAt = Math.max(row.last_used_at?.getTime() ?? 0, this.#lastUses.get(hash) ?? 0);
-    return { token: tokenOf(hash.slice(0, ID_LENGTH), row), usedAt, until };
-  }
-
-  /** Waits for the notes of last use that are under way. */
-  async close(): Promise<void> {
-    await Promise.all(this.#writes);
-  }
-
-  /** Notes the token's use. No answer waits for this, and none fails with it. An edge has nowhere to note it. */
-  #noteUse(hash: string, known: RememberedToken): void {
-    if (this.#ctx.config.edgeOf !== null) return;
-    const now = this.#ctx.clock.now();
-    if (now.getTime() - known.usedAt < LAST_USE_PRECISION_MS) return;
-    known.usedAt = now.getTime();
-    this.#lastUses.set(hash, now.getTime());
-    const write: Promise<void> = this.#ctx.db
-      .query(sql`update api_tokens set last_used_at = ${now} where hash = ${hash}`)
-      .then(
-        () => {},
-        (error: unknown) => this.#ctx.log.warn({ err: error }, "The last use of a token could not be noted"),
-      )
-      .finally(() => this.#writes.delete(write));
-    this.#writes.add(write);
-  }
-}
-
-/** The hash of a token, which is all that is kept of it. */
-export function hashOf(token: string): string {
-  return digestOf("sha256", token);
 }

@@ -1,6 +1,6 @@
 import type { Config } from "../../config.ts";
 import { VERSION } from "../../version.ts";
-import { API_VERSIONS } from "../dialect/media-type.ts";
+import { API_VERSIONS } from "../dialect/request.ts";
 import type { ServedOperation } from "../operation.ts";
 import { type Parameter, type Published, type PublishedOperation, resolved, wholePath } from "./published.ts";
 

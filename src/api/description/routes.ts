@@ -1,15 +1,14 @@
 import type { Config } from "../../config.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { escapedHtml } from "../../http/html.ts";
-import type { Reply } from "../../http/reply.ts";
+import { isUnchanged, type Reply } from "../../http/reply.ts";
 import type { Route } from "../../http/server.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { ApiContext } from "../call.ts";
-import { apiAddress } from "../dialect/address.ts";
 import { faultReply } from "../dialect/failure.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { cacheHeaders, dialectReply, isUnchanged, JSON_TYPE } from "../dialect/reply.ts";
-import type { RequestIds } from "../dialect/request.ts";
+import { cacheHeaders, dialectReply, JSON_TYPE } from "../dialect/reply.ts";
+import { apiAddress, type RequestIds } from "../dialect/request.ts";
 import { apiSchema } from "../graphql/schema.ts";
 import type { ServedOperation } from "../operation.ts";
 import { describeApi } from "./document.ts";

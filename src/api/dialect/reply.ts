@@ -1,14 +1,14 @@
 import { createHash, hash } from "node:crypto";
 import type { Config } from "../../config.ts";
 import type { RequestHeaders } from "../../http/exchange.ts";
-import { encodingOf, isShort, namesTag, type Reply } from "../../http/reply.ts";
+import { encodingOf, isShort, type Reply } from "../../http/reply.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { Answer } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
 import type { Bucket, QuotaFigures } from "../callers/quota.ts";
 import type { Operation } from "../operation.ts";
 import { asBytes, indented } from "./elements.ts";
-import { type ApiVersion, type MediaType, mediaTypeHeader } from "./media-type.ts";
+import { type ApiVersion, type MediaType, mediaTypeHeader } from "./request.ts";
 
 /** Headers from GitHub's docs and recordings. HSTS is left to the proxy that ends TLS for this host. */
 const COMMON_HEADERS = {
@@ -145,16 +145,6 @@ async function entityTag(
     page.tags.set(key, tag);
   }
   return tag;
-}
-
-/** Whether the caller has this very answer. With both validators sent, the ETag decides. */
-export function isUnchanged(headers: Record<string, string>, request: RequestHeaders): boolean {
-  const [tags, since] = [request["if-none-match"], request["if-modified-since"]];
-  if (tags !== undefined)
-    return headers.ETag !== undefined && (tags === headers.ETag || namesTag(String(tags), headers.ETag));
-  if (since === undefined || headers["Last-Modified"] === undefined) return false;
-  const known = Date.parse(String(since));
-  return !Number.isNaN(known) && Date.parse(headers["Last-Modified"]) <= known;
 }
 
 /** Headers that say which server this is. Clients take it for an enterprise server. */

@@ -1,12 +1,12 @@
 import { isRead, type RequestHeaders } from "../../http/exchange.ts";
-import type { Reply } from "../../http/reply.ts";
+import { isUnchanged, type Reply } from "../../http/reply.ts";
 import type { Logger } from "../../operations/log.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional, Opened } from "../../upstream/client/opened.ts";
 import type { Answer, Call } from "../call.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { dialectReply, isUnchanged } from "../dialect/reply.ts";
+import { dialectReply } from "../dialect/reply.ts";
 import { collected, forwardedBody, rebased, rebasedBytes } from "./body.ts";
 import type { CacheRequest, ForwardCache } from "./cache/cache.ts";
 import type { WholeAnswer } from "./cache/keeping.ts";

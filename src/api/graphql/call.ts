@@ -15,18 +15,53 @@ import { findRenamedRepository, type ShownRepository } from "../../mirror/read/s
 import type { Sight } from "../../mirror/read/sight.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { Unfolding } from "../../mirror/render/unfolding.ts";
-import type { Reading } from "../../mirror/unchanged/reading.ts";
-import type { Kept } from "../../mirror/unchanged/unchanged.ts";
+import type { Kept, Reading } from "../../mirror/unchanged/unchanged.ts";
+import { Gather } from "../../work/gather.ts";
 import type { ApiContext } from "../call.ts";
 import { classOf, type User } from "../callers/caller.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
 import { BeyondMirrorError } from "./errors.ts";
-import type { Count } from "./kept-counts.ts";
-import { IssueTexts, type WrittenTexts } from "./kept-texts.ts";
-import { Loader, openLevel } from "./loader.ts";
+import { type Count, IssueTexts, type WrittenTexts } from "./kept.ts";
 import { asActor, type Node, type NodeKind } from "./node.ts";
 import type { Cost } from "./run/cost.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
+
+/** All fields of a level ask before the event loop turns. No level waits for another. */
+const OF_A_LEVEL = { atOnce: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY, patienceMs: null };
+
+/** Gathers the questions of one level's fields and answers them together. */
+function openLevel<Key, Value>(answer: (keys: Key[]) => Promise<readonly Value[]>): Gather<Key, Value> {
+  return new Gather(answer, OF_A_LEVEL);
+}
+
+/**
+ * Loads what the fields of one level ask for together, so the number of statements does not grow with the number of
+ * rows. A key that is asked for twice is loaded once.
+ */
+class Loader<Key, Value> {
+  readonly #level: Gather<Key, Value>;
+  readonly #known = new Map<string, Promise<Value>>();
+
+  /** @param load answers one value for each key, in the keys' order */
+  constructor(load: (keys: Key[]) => Promise<readonly Value[]>) {
+    this.#level = openLevel(load);
+  }
+
+  load(key: Key): Promise<Value> {
+    const name = JSON.stringify(key);
+    let value = this.#known.get(name);
+    if (!value) {
+      value = this.#level.ask(key);
+      this.#known.set(name, value);
+    }
+    return value;
+  }
+
+  /** Takes a value that is known by other means. */
+  settle(key: Key, value: Value): void {
+    this.#known.set(JSON.stringify(key), Promise.resolve(value));
+  }
+}
 
 /** One GraphQL request: its caller, its cost, and all that its fields load, gathered level by level. */
 export class GraphqlCall {

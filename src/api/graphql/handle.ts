@@ -3,15 +3,13 @@ import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { encodingOf, type Reply } from "../../http/reply.ts";
-import { Reading } from "../../mirror/unchanged/reading.ts";
-import type { Kept, Standings } from "../../mirror/unchanged/unchanged.ts";
+import { type Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
 import { sendable } from "../../work/pace.ts";
 import { eitherOf } from "../../work/signals.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, mayBeForwarded, sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
-import { apiAddress } from "../dialect/address.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
 import { doubtHeaders, prefers } from "../dialect/preferences.ts";
 import {
@@ -22,7 +20,7 @@ import {
   quotaHeaders,
   serverHeaders,
 } from "../dialect/reply.ts";
-import { graphqlText, type RequestIds } from "../dialect/request.ts";
+import { apiAddress, graphqlText, type RequestIds } from "../dialect/request.ts";
 import { forwardedReply } from "../forward/forwarding.ts";
 import { encoded, ownBytes } from "../kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
@@ -31,8 +29,15 @@ import { GraphqlCall } from "./call.ts";
 import { forwardWhole } from "./forward/forward.ts";
 import { type Side, sideOf } from "./forward/side.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeOf } from "./forward/unknown.ts";
-import { openCounts } from "./kept-counts.ts";
-import { type IssueTexts, openIssueTexts } from "./kept-texts.ts";
+import {
+  confirmationOfKept,
+  type IssueTexts,
+  type KeptResult,
+  openCounts,
+  openIssueTexts,
+  openResults,
+  resultKey,
+} from "./kept.ts";
 import { Documents, openValidation, parseQuery, type Query } from "./parse.ts";
 import {
   bugIn,
@@ -49,7 +54,6 @@ import {
   wentWrongText,
 } from "./result.ts";
 import { executePlan } from "./run/execution.ts";
-import { confirmationOfKept, type KeptResult, openResults, resultKey } from "./run/kept-results.ts";
 import { Plans } from "./run/plan.ts";
 import { apiSchema } from "./schema.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";

@@ -1,7 +1,6 @@
 import { type Exchange, isRead } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
-import { Reading } from "../../mirror/unchanged/reading.ts";
-import type { Kept, Standings } from "../../mirror/unchanged/unchanged.ts";
+import { type Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
 import { isSafePath } from "../../upstream/client/paths.ts";
 import type { Again } from "../again.ts";
@@ -9,16 +8,24 @@ import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
 import { type Caller, type Callers, mayForwardAs, sightOf } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";
 import type { Source } from "../callers/spared.ts";
-import { apiAddress, pathInApi } from "../dialect/address.ts";
 import { inForm } from "../dialect/body-form.ts";
 import { asBytes } from "../dialect/elements.ts";
 import { ApiFault, NotHeldFault, REST_DOCS, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
-import { API_VERSIONS, apiVersion, mediaType, readAccept } from "../dialect/media-type.ts";
 import { doubtHeaders, notYet, prefers } from "../dialect/preferences.ts";
 import { knownQuery } from "../dialect/query.ts";
 import { agentMissing, dialectReply, hasAgent, scopeHeaders, serverHeaders } from "../dialect/reply.ts";
-import { asksFresh, bodyText, type RequestIds } from "../dialect/request.ts";
+import {
+  API_VERSIONS,
+  apiAddress,
+  apiVersion,
+  asksFresh,
+  bodyText,
+  mediaType,
+  pathInApi,
+  type RequestIds,
+  readAccept,
+} from "../dialect/request.ts";
 import { forwardAsCaller } from "../forward/as-caller.ts";
 import { forward, forwardedReply } from "../forward/forwarding.ts";
 import { readByMirror } from "../forward/mirror-reads.ts";

@@ -1,23 +1,22 @@
 import { type Exchange, isRead } from "../../http/exchange.ts";
-import { type Encoding, encodingOf, type Reply } from "../../http/reply.ts";
+import { type Encoding, encodingOf, isUnchanged, type Reply } from "../../http/reply.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { Again } from "../again.ts";
 import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
 import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";
 import { type ApiFault, faultBody } from "../dialect/fault.ts";
-import type { ApiVersion, MediaType } from "../dialect/media-type.ts";
 import {
   cacheHeaders,
   commonHeaders,
   dialectReply,
   freshnessHeaders,
   isLaidOut,
-  isUnchanged,
   JSON_TYPE,
   laidOut,
   quotaHeaders,
   versionHeaders,
 } from "../dialect/reply.ts";
+import type { ApiVersion, MediaType } from "../dialect/request.ts";
 import { forwardedReply } from "../forward/forwarding.ts";
 import { encoded } from "../kept-bodies.ts";
 import type { RequestFigures } from "../metering.ts";

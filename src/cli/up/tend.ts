@@ -1,5 +1,6 @@
+import { ApiTokens } from "../../api/callers/caller.ts";
 import { writesAll } from "../../api/callers/kinds.ts";
-import { ApiTokens, createApiToken } from "../../api/callers/tokens.ts";
+import { createApiToken } from "../../api/callers/tokens.ts";
 import { instanceFile } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import { rootReasonOf, wholeReasonOf } from "../../failure.ts";

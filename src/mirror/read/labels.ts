@@ -1,5 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
+import { BIGINT, contains, direction, type Order, type PageSource, TEXT } from "./pages.ts";
 
 export interface LabelRow {
   id: number;
@@ -37,4 +38,20 @@ export async function findLabel(db: Database, repositoryId: number, name: string
       where l.repository_id = ${repositoryId} and l.deleted_at is null and lower(l.name) = lower(${name}::text)
       order by l.id desc limit 1`);
   return label ?? null;
+}
+
+export function labelSource({ orderBy, query }: { orderBy?: Order | null; query?: string | null }): PageSource {
+  return {
+    from: sql`labels l`,
+    repositoryId: sql`l.repository_id`,
+    document: sql`l.document`,
+    conditions: [
+      sql`l.repository_id = x.r and l.deleted_at is null`,
+      ...contains([sql`l.name`, sql`l.description`], query),
+    ],
+    // Upstream does not send when a label was made, but later labels have larger ids.
+    ...(orderBy?.field === "NAME" ? { key: sql`lower(l.name)`, keyType: TEXT } : { key: sql`l.id`, keyType: BIGINT }),
+    rowId: sql`l.id`,
+    direction: direction(orderBy),
+  };
 }

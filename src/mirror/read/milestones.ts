@@ -1,5 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, sql } from "../../../db/sql.ts";
+import { contains, direction, INTEGER, type Order, type PageSource, type SortKey, TIMESTAMP, time } from "./pages.ts";
 
 export interface MilestoneRow {
   id: number;
@@ -48,3 +49,37 @@ export async function findMilestone(db: Database, repositoryId: number, number: 
 
 const COLUMNS = sql`m.id::float8 as id, m.number, m.document::text as document, m.updated_at as "updatedAt"`;
 const IN_STATE = { all: sql`true`, open: sql`m.state = 'open'`, closed: sql`m.state = 'closed'` };
+
+const BY_NUMBER: SortKey = { key: sql`m.number`, keyType: INTEGER };
+const MILESTONE_KEYS: Record<string, SortKey> = {
+  DUE_DATE: { key: sql`coalesce(m.due_on, 'infinity')`, keyType: TIMESTAMP },
+  CREATED_AT: time(sql`m.created_at`),
+  UPDATED_AT: time(sql`m.updated_at`),
+  NUMBER: BY_NUMBER,
+};
+
+export function milestoneSource({
+  orderBy,
+  query,
+  states,
+}: {
+  orderBy?: Order | null;
+  query?: string | null;
+  states?: string[] | null;
+}): PageSource {
+  return {
+    from: sql`milestones m`,
+    repositoryId: sql`m.repository_id`,
+    document: sql`m.document`,
+    conditions: [
+      sql`m.repository_id = x.r and m.deleted_at is null`,
+      ...(states && states.length > 0
+        ? [sql`m.state = any(${states.map((state) => state.toLowerCase())}::text[])`]
+        : []),
+      ...contains([sql`m.title`], query),
+    ],
+    ...(MILESTONE_KEYS[orderBy?.field ?? ""] ?? BY_NUMBER),
+    rowId: sql`m.number`,
+    direction: direction(orderBy),
+  };
+}

@@ -1,5 +1,7 @@
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
+import { type Above, anyLabel, under } from "./issues.ts";
+import { direction, INTEGER, type Order, type PageSource, type SortKey, TIMESTAMP } from "./pages.ts";
 
 export interface PullRow {
   number: number;
@@ -102,4 +104,53 @@ export async function findPullKeys(
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) x(r, n)
       join pull_requests p on p.repository_id = x.r and p.number = x.n`);
   return new Set(rows.map(({ key }) => key));
+}
+
+export interface PullsArguments {
+  orderBy?: Order | null;
+  states?: ("OPEN" | "CLOSED" | "MERGED")[] | null;
+  labels?: string[] | null;
+  headRefName?: string | null;
+  baseRefName?: string | null;
+}
+
+const PULL_STATES = {
+  OPEN: sql`p.state = 'open'`,
+  CLOSED: sql`(p.state = 'closed' and p.merged_at is null)`,
+  MERGED: sql`p.merged_at is not null`,
+};
+
+export function pullSource(
+  { orderBy, states, labels, headRefName, baseRefName }: PullsArguments,
+  above: Above = "repository",
+): PageSource {
+  return {
+    from: sql`pull_requests p`,
+    repositoryId: sql`p.repository_id`,
+    document: sql`p.document`,
+    detail: sql`p.detail`,
+    body: sql`p.body`,
+    conditions: [
+      sql`${under(sql`p`, above)} and p.id is not null and p.deleted_at is null`,
+      ...(states && states.length > 0 ? [sql.or(states.map((state) => PULL_STATES[state]))] : []),
+      ...(headRefName == null ? [] : [sql`p.head_ref = ${headRefName}`]),
+      ...(baseRefName == null ? [] : [sql`p.base_ref = ${baseRefName}`]),
+      ...anyLabel(sql`p`, labels),
+    ],
+    ...pullKey(orderBy),
+    rowId: sql`p.number`,
+    direction: direction(orderBy),
+  };
+}
+
+function pullKey(orderBy: Order | null | undefined): SortKey {
+  switch (orderBy?.field) {
+    case "UPDATED_AT":
+      return { key: sql`p.updated_at`, keyType: TIMESTAMP };
+    case "COMMENTS":
+      // Only the read of a single pull request shows the count.
+      return { key: sql`coalesce(p.comments, 0)`, keyType: INTEGER };
+    default:
+      return { key: sql`p.created_at`, keyType: TIMESTAMP };
+  }
 }

@@ -3,8 +3,7 @@ import { COMPARED_REVISION, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { Gather } from "../../work/gather.ts";
-import type { Reading } from "../unchanged/reading.ts";
-import { Kept, type Recalled, type Standing, type Standings } from "../unchanged/unchanged.ts";
+import { Kept, type Reading, type Recalled, type Standing, type Standings } from "../unchanged/unchanged.ts";
 import { mirroredWhere, SHOWN_COLUMNS, type ShownRepository } from "./shown-repository.ts";
 import { type Sight, sees, visible } from "./sight.ts";
 

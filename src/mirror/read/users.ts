@@ -1,5 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
+import { contains, type PageSource, TEXT } from "./pages.ts";
 
 export interface UserRow {
   id: number;
@@ -34,7 +35,7 @@ export async function findUserByLogin(db: Database, login: string): Promise<User
  * People who can be assigned, as far as the mirror knows: the owner, present assignees, and authors who wrote as owner,
  * member or collaborator. Upstream's own list is not mirrored and may hold more. `repository` is its id.
  */
-export function assignable(repository: Sql): Sql {
+function assignable(repository: Sql): Sql {
   return sql`select r.owner_id as id from repositories r where r.id = ${repository}
     union select a.user_id from issue_assignees a where a.repository_id = ${repository}
     union select i.user_id from issues i where i.repository_id = ${repository} and i.deleted_at is null and ${isInsider(sql`i`)}
@@ -67,4 +68,21 @@ export async function findAssignees(
     ...(login === undefined ? {} : { login }),
   });
   return { rows: [], total };
+}
+
+/** By login, like REST's list; only people are of the type `User`. */
+export function assignableUserSource({ query }: { query?: string | null }): PageSource {
+  return {
+    from: sql`users u`,
+    repositoryId: sql`0`,
+    document: sql`u.document`,
+    conditions: [
+      sql`u.id in (${assignable(sql`x.r`)}) and u.deleted_at is null and coalesce(u.type, 'User') = 'User'`,
+      ...contains([sql`u.login`, sql`u.name`], query),
+    ],
+    key: sql`lower(u.login)`,
+    keyType: TEXT,
+    rowId: sql`u.id`,
+    direction: "asc",
+  };
 }

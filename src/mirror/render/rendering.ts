@@ -1,11 +1,10 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import { joinedBytes, type Pace } from "../../work/pace.ts";
 import { type Cut, type Piece, PLACEHOLDER, reference, takeApart } from "../store/template.ts";
-import type { Reading } from "../unchanged/reading.ts";
+import type { Reading } from "../unchanged/unchanged.ts";
 import { type Closeness, ONES_OWN, shownOf, withShown } from "./public-keys.ts";
 import { keyOf, type Mentioned, type References, type Referred, sharedName, wholeRepository } from "./shared-keys.ts";
-import { joinObjects, type SharedRows } from "./shared-rows.ts";
-import { ShownRows } from "./shown-rows.ts";
+import { joinObjects, type SharedRows, ShownRows } from "./shared-rows.ts";
 
 /** A stored document, as the reads of the mirror answer it. */
 export interface StoredDocument {

@@ -3,8 +3,7 @@ import type { Pace } from "../../work/pace.ts";
 import { literalOf, PLACEHOLDER } from "../store/template.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
 import { labelsHomeOf, type Mentioned, type Referred, wholeRepository, wholeUser } from "./shared-keys.ts";
-import type { SharedRow, SharedRows } from "./shared-rows.ts";
-import { ShownRows } from "./shown-rows.ts";
+import { type SharedRow, type SharedRows, ShownRows } from "./shared-rows.ts";
 
 /**
  * The resolved references of one repository's documents, by their placeholders. Repository 0 stands for documents outside

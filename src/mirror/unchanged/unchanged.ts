@@ -171,6 +171,77 @@ function standingOf([id, revision, isMirrored, confirmedMs, missing]: StandingRo
   return [Number(id), { revision, isMirrored: isMirrored === "t", confirmedAt, missing }];
 }
 
+/**
+ * What one request has learnt of how repositories stand, each at some moment since the request began. The request need
+ * not show later changes, so nothing is asked twice.
+ */
+export class Reading {
+  readonly #standings: Pick<StandingsReader, "now">;
+  readonly #isLasting: boolean;
+  readonly #learnt = new Map<number, Standing>();
+  readonly #asked = new Map<number, Promise<void>>();
+
+  /**
+   * @param options.learnt standings that were asked for earlier in the same request
+   * @param options.isLasting false for a request that changes the mirror meanwhile: it must see the change, so it asks
+   *   each time
+   */
+  constructor(
+    standings: Pick<StandingsReader, "now">,
+    { learnt, isLasting = true }: { learnt?: Standings | undefined; isLasting?: boolean } = {},
+  ) {
+    this.#standings = standings;
+    this.#isLasting = isLasting;
+    if (learnt) this.learn(learnt);
+  }
+
+  /** Whether all of these have been asked for. */
+  knows(repositoryIds: Iterable<number>): boolean {
+    for (const id of repositoryIds) if (!this.#asked.has(id)) return false;
+    return true;
+  }
+
+  /** How each of these stands. @throws whatever Postgres refuses */
+  async now(repositoryIds: Iterable<number>): Promise<Standings> {
+    const ids = [...repositoryIds];
+    if (!this.#isLasting) return this.#standings.now(ids);
+    const unknown = ids.filter((id) => !this.#asked.has(id));
+    if (unknown.length > 0) {
+      const asking = this.#standings.now(unknown).then((answered) => {
+        for (const [id, standing] of only(unknown, answered)) this.#learnt.set(id, standing);
+      });
+      for (const id of unknown) this.#asked.set(id, asking);
+    }
+    if (!ids.every((id) => this.#learnt.has(id))) await Promise.all(new Set(ids.map((id) => this.#asked.get(id))));
+    return only(ids, this.#learnt);
+  }
+
+  /** Rows that are read from now on are at least as new as these standings, and may be kept with them. */
+  soFar(): Standings {
+    return new Map(this.#learnt);
+  }
+
+  /** Takes what was read along with something else. */
+  learn(standings: Standings): void {
+    if (!this.#isLasting) return;
+    for (const [id, standing] of standings) {
+      if (this.#asked.has(id)) continue;
+      this.#asked.set(id, Promise.resolve());
+      this.#learnt.set(id, standing);
+    }
+  }
+}
+
+/** A copy: what is learnt later may be newer than what is read now. */
+function only(ids: readonly number[], standings: Standings): Map<number, Standing> {
+  const found = new Map<number, Standing>();
+  for (const id of ids) {
+    const standing = standings.get(id);
+    if (standing) found.set(id, standing);
+  }
+  return found;
+}
+
 interface Entry<Value> {
   /** Null: some standings were unknown when the value was read. */
   value: Value | null;
@@ -247,7 +318,7 @@ export class Kept<Value extends object> {
     const entry = this.#entries?.get(key);
     if (!entry || (learnsLater && !isWhole(entry))) return undefined;
     const now = await reading.now(entry.basis.shown);
-    return isWhole(entry) && stands(entry, now) ? entry.value : undefined;
+    return isWhole(entry) && this.stands(entry, now) ? entry.value : undefined;
   }
 
   /** Whether a value was asked for before. */
@@ -262,8 +333,9 @@ export class Kept<Value extends object> {
   }
 
   /** Whether the value is unchanged, by standings that are known already. */
-  stands(recalled: Recalled<Value>, now: Standings): boolean {
-    return stands(recalled, now);
+  stands({ basis: { shown, stood } }: Entry<Value>, now: Standings): boolean {
+    for (let at = 0; at < shown.length; at++) if (!isSame(stood[at], now.get(shown[at] ?? Number.NaN))) return false;
+    return true;
   }
 
   /**
@@ -318,13 +390,6 @@ export class Kept<Value extends object> {
 
 function isWhole<Value>(entry: Entry<Value>): entry is Recalled<Value> {
   return entry.value !== null;
-}
-
-function stands<Value>({ basis: { shown, stood } }: Recalled<Value>, now: Standings): boolean {
-  for (let at = 0; at < shown.length; at++) {
-    if (!isSame(stood[at], now.get(shown[at] ?? Number.NaN))) return false;
-  }
-  return true;
 }
 
 function isSame(before: Standing | undefined, now: Standing | undefined): boolean {

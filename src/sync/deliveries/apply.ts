@@ -1,6 +1,6 @@
 import { type Transaction, together } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
-import { sql } from "../../../db/sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { recordEvents, wake } from "../../events/log.ts";
@@ -20,7 +20,6 @@ import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueTask, orLater } from "../../queues/queues.ts";
 import { hearChecks } from "../checks/heard.ts";
 import { noteInstallation } from "../following/installation.ts";
-import { findParts } from "../following/parts.ts";
 import { pauseWithin } from "../following/pause.ts";
 import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
 import { type HeardDelivery, heardAnew, lastSaid, tellingsOf } from "../found/tellings.ts";
@@ -251,14 +250,23 @@ async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<
   const ids = parsed.flatMap(({ taken, repository }) =>
     repository && taken.repositoryId === null ? [repository.id] : [],
   );
-  return ids.length === 0 ? new Map() : await findParts(tx, ids);
+  return ids.length === 0
+    ? new Map()
+    : await findParts(tx, sql`repository_id = any(${sql.array(ids, "bigint")}::bigint[])`);
 }
 
 /** The mirrored repositories among those that the receiver read in the payloads. */
 async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promise<MirroredParts> {
+  return await findParts(
+    tx,
+    sql`repository_id in (select repository_id from deliveries where id = any(${sql.array(deliveryIds, "uuid")}::uuid[]))`,
+  );
+}
+
+/** The parts of the repositories that are mirrored among these. */
+async function findParts(tx: Transaction, areAsked: Sql): Promise<MirroredParts> {
   const rows = await tx.prepared<{ id: number; mirrors: MirrorPart[] }>(sql`
-    select repository_id::float8 as id, mirrors from repository_syncs s where ${MIRRORED}
-      and repository_id in (select repository_id from deliveries where id = any(${sql.array(deliveryIds, "uuid")}::uuid[]))`);
+    select repository_id::float8 as id, mirrors from repository_syncs s where ${MIRRORED} and ${areAsked}`);
   return new Map(rows.map(({ id, mirrors }) => [id, mirrors]));
 }
 

@@ -1,7 +1,7 @@
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Config } from "../../config.ts";
 import type { Taken } from "../../inbox/settle.ts";
-import { isObject, type Json, objectOf, wholeOf } from "../../json.ts";
+import { isObject, type Json, objectOf, textOf, wholeOf } from "../../json.ts";
 import { FRESH_MS } from "../../mirror/store/merge-rule.ts";
 import {
   InvalidRepresentationError,
@@ -16,13 +16,7 @@ import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
 import { FOLLOWED_EVENTS, mismatch } from "./events.ts";
 import type { BornHead, Counting, RefreshAsk } from "./followed-event.ts";
-import {
-  InvalidPayloadError,
-  type Payload,
-  type PayloadRepository,
-  parsePayload,
-  repositoryInPayload,
-} from "./payload.ts";
+import { InvalidPayloadError, type Payload, type PayloadRepository } from "./payload.ts";
 
 /** A delivery's content: what it shows, and what it leaves open. */
 export interface DeliveryContent {
@@ -72,6 +66,26 @@ export function parse(taken: Taken): Parsed {
   if (repository && taken.repositoryId !== null && repository.id !== taken.repositoryId)
     throw new InvalidPayloadError("The payload names two repositories, and was received as of another one");
   return { taken, payload, repository };
+}
+
+/** @throws InvalidPayloadError when it is no JSON object */
+function parsePayload(text: string): Payload {
+  let payload: Json;
+  try {
+    payload = JSON.parse(text);
+  } catch (error) {
+    throw new InvalidPayloadError("The payload is not JSON", { cause: error });
+  }
+  if (!isObject(payload)) throw new InvalidPayloadError("The payload is not a JSON object");
+  const { action, ...fields } = payload;
+  return typeof action === "string" ? { ...fields, action } : fields;
+}
+
+/** Null for an event that concerns no repository, or names it by what is no id or no name. */
+function repositoryInPayload({ repository }: Payload): PayloadRepository | null {
+  const { id: shownId, full_name: fullName, html_url: htmlUrl } = objectOf(repository);
+  const id = wholeOf(shownId);
+  return id !== null && typeof fullName === "string" ? { id, fullName, htmlUrl: textOf(htmlUrl) } : null;
 }
 
 /**

@@ -1,5 +1,3 @@
-import type { Queries } from "../../../db/database.ts";
-import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
@@ -55,15 +53,4 @@ export async function settleParts({ db, config, clock }: Pick<Context, "db" | "c
           and not 'refs' = any(s.mirrors)`);
     tx.touch(ids);
   });
-}
-
-/** The parts of these repositories, by id. Repositories that are not mirrored are left out. */
-export async function findParts(
-  queries: Queries,
-  repositoryIds: readonly number[],
-): Promise<Map<number, readonly MirrorPart[]>> {
-  const rows = await queries.prepared<{ id: number; mirrors: MirrorPart[] }>(sql`
-    select repository_id::float8 as id, mirrors from repository_syncs s
-      where repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[]) and ${MIRRORED}`);
-  return new Map(rows.map(({ id, mirrors }) => [id, mirrors]));
 }

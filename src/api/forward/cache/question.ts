@@ -1,7 +1,7 @@
 import { decoded, isRead } from "../../../http/exchange.ts";
 import type { Call } from "../../call.ts";
-import { repositoryIn } from "../../dialect/address.ts";
 import { isLaidOut } from "../../dialect/reply.ts";
+import { repositoryIn } from "../../dialect/request.ts";
 import { type CacheableRead, digest } from "./forwarded-answers.ts";
 
 /**

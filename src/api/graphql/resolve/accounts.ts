@@ -5,8 +5,7 @@ import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
-import { databaseId, path, type Resolver, rest, type TypeResolvers } from "./fields.ts";
-import { requireRepositoryNamed } from "./lookups.ts";
+import { databaseId, path, type Resolver, requireRepositoryNamed, rest, type TypeResolvers } from "./fields.ts";
 
 const actor: TypeResolvers = {
   id: rest("node_id"),

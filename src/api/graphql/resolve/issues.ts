@@ -1,5 +1,5 @@
 import { type Json, objectOf, rowsOf } from "../../../json.ts";
-import { issueComments, reviews } from "../../../mirror/read/connections.ts";
+import { issueCommentSource, reviewSource } from "../../../mirror/read/comments.ts";
 import type { Order } from "../../../mirror/read/pages.ts";
 import { pullMerging } from "../mutate/pull-merging.ts";
 import { actorOf, type Node } from "../node.ts";
@@ -44,7 +44,7 @@ const issueOrPull: TypeResolvers = {
   comments: ({ rest: { number }, repositoryId }, args: PageArguments & { orderBy?: Order | null }, call, info) =>
     storedConnection(call, info, args, {
       kind: "IssueComment",
-      source: issueComments(args.orderBy),
+      source: issueCommentSource(args.orderBy),
       parent: { r: repositoryId, n: Number(number) },
     }),
 };
@@ -119,7 +119,7 @@ export const pullRequest: TypeResolvers = {
   ) =>
     storedConnection(call, info, args, {
       kind: "PullRequestReview",
-      source: reviews(args),
+      source: reviewSource(args),
       parent: { r: repositoryId, n: Number(number) },
     }),
 };

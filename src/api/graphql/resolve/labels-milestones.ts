@@ -1,5 +1,7 @@
-import { type Above, issues, pulls } from "../../../mirror/read/connections.ts";
+import type { Above } from "../../../mirror/read/issues.ts";
+import { issueSource } from "../../../mirror/read/issues.ts";
 import type { PageSource } from "../../../mirror/read/pages.ts";
+import { pullSource } from "../../../mirror/read/pulls.ts";
 import type { Node } from "../node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
 import {
@@ -28,7 +30,7 @@ function listedUnder(above: "label" | "milestone"): TypeResolvers {
           parent: { r: node.repositoryId, n: Number(node.rest.id) },
         }),
       );
-  return { issues: list("Issue", issues), pullRequests: list("PullRequest", pulls) };
+  return { issues: list("Issue", issueSource), pullRequests: list("PullRequest", pullSource) };
 }
 
 export const label: TypeResolvers = {

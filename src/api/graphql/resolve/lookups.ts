@@ -4,19 +4,6 @@ import type { Node } from "../node.ts";
 import { given } from "./fields.ts";
 import { decodeId } from "./node-id.ts";
 
-/** The repository of this name. @throws GraphQLError NOT_FOUND, also for a repository that the caller may not see */
-export async function requireRepositoryNamed(
-  call: GraphqlCall,
-  owner: string,
-  name: string,
-  followRenames: boolean,
-): Promise<Node> {
-  const repository = await call.repositoryNamed(`${owner}/${name}`, followRenames);
-  if (repository) return repository;
-  call.lacks();
-  throw typedError("NOT_FOUND", `Could not resolve to a Repository with the name '${owner}/${name}'.`);
-}
-
 /** The resource of a global id of either generation. @throws GraphQLError NOT_FOUND, FORBIDDEN */
 export async function nodeOf(call: GraphqlCall, globalId: string): Promise<Node> {
   const decoded = decodeId(globalId);

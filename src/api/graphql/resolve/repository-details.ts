@@ -1,8 +1,8 @@
 /** Fields that only REST's single repository shows: permissions, merge settings, its origin, and its people. */
 
 import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
-import { assignableUsers } from "../../../mirror/read/connections.ts";
 import { sees } from "../../../mirror/read/sight.ts";
+import { assignableUserSource } from "../../../mirror/read/users.ts";
 import { learnPublicRights, type Permissions, permissionsOf } from "../../callers/permissions.ts";
 import type { RepositoryPermission } from "../../callers/upstream-rights.ts";
 import type { GraphqlCall } from "../call.ts";
@@ -83,7 +83,7 @@ export const repositoryDetails: TypeResolvers = {
     await requireShownRepository(call, node.repositoryId);
     const parent = { r: node.repositoryId, n: 0 };
     return withRight(call, { repositoryId: node.repositoryId, right: "issues or pulls" }, () =>
-      storedConnection(call, info, args, { kind: "User", source: assignableUsers(args), parent }),
+      storedConnection(call, info, args, { kind: "User", source: assignableUserSource(args), parent }),
     );
   },
 };

@@ -1,6 +1,9 @@
 import { objectOf } from "../../../json.ts";
-import { issues, labels, milestones, pulls } from "../../../mirror/read/connections.ts";
+import { issueSource } from "../../../mirror/read/issues.ts";
+import { labelSource } from "../../../mirror/read/labels.ts";
+import { milestoneSource } from "../../../mirror/read/milestones.ts";
 import { findIssueDocuments, type PageSource } from "../../../mirror/read/pages.ts";
+import { pullSource } from "../../../mirror/read/pulls.ts";
 import type { Right } from "../../../mirror/read/sight.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
@@ -95,11 +98,11 @@ export const repository: TypeResolvers = {
     withRight(call, { repositoryId, right: "issues or pulls" }, () => call.label(repositoryId, label)),
   milestone: ({ repositoryId }, { number }: { number: number }, call) =>
     withRight(call, { repositoryId, right: "issues or pulls" }, () => call.numbered("Milestone", repositoryId, number)),
-  issues: listed("Issue", "issues", issues),
-  pullRequests: listed("PullRequest", "pulls", pulls),
+  issues: listed("Issue", "issues", issueSource),
+  pullRequests: listed("PullRequest", "pulls", pullSource),
   // The service documents permissions for REST alone. There either of the two rights suffices.
-  labels: listed("Label", "issues or pulls", labels),
-  milestones: listed("Milestone", "issues or pulls", milestones),
+  labels: listed("Label", "issues or pulls", labelSource),
+  milestones: listed("Milestone", "issues or pulls", milestoneSource),
 };
 
 async function numbered(

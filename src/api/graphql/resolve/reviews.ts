@@ -1,7 +1,7 @@
 /** The fields of comments, reviews, comments on diffs and requests for reviews. */
 
 import { type Json, objectOf, rowsOf } from "../../../json.ts";
-import { latestReviews as latestReviewSource, reviewComments } from "../../../mirror/read/connections.ts";
+import { latestReviewSource, reviewCommentSource } from "../../../mirror/read/comments.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { actorOf, type Node } from "../node.ts";
@@ -100,7 +100,7 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
     comments: (node, args: PageArguments, call, info) =>
       storedConnection(call, info, args, {
         kind: "PullRequestReviewComment",
-        source: reviewComments,
+        source: reviewCommentSource,
         parent: { r: node.repositoryId, n: Number(node.rest.id) },
       }),
   },
