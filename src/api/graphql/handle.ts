@@ -26,6 +26,7 @@ import { encoded, ownBytes } from "../kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import type { StreamPlaces } from "../streams/places.ts";
 import { GraphqlCall } from "./call.ts";
+import { Documents, openValidation } from "./documents.ts";
 import { forwardWhole } from "./forward/forward.ts";
 import { type Side, sideOf } from "./forward/side.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeOf } from "./forward/unknown.ts";
@@ -38,7 +39,7 @@ import {
   openResults,
   resultKey,
 } from "./kept.ts";
-import { Documents, openValidation, parseQuery, type Query } from "./parse.ts";
+import { parseQuery, type Query } from "./parse.ts";
 import {
   bugIn,
   confirmedBefore,

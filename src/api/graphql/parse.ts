@@ -1,23 +1,27 @@
-import { createHash } from "node:crypto";
 import {
   type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLCompositeType,
   GraphQLError,
   type GraphQLSchema,
+  getNamedType,
   getOperationAST,
   getVariableValues,
+  isCompositeType,
+  isInterfaceType,
+  isObjectType,
   Kind,
   type OperationDefinitionNode,
+  type SelectionSetNode,
+  type ValueNode,
 } from "graphql";
-import { LRUCache } from "lru-cache";
 import { isObject, type Json, parseSent, TooManyValuesError } from "../../json.ts";
-import { mostEntries } from "../../work/bounded.ts";
 import type { Pace } from "../../work/pace.ts";
-import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../work/threads.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import type { Documents } from "./documents.ts";
 import { resourceLimit, typedError } from "./errors.ts";
-import { argument, type Cost, costOf, MAX_NODES } from "./run/cost.ts";
 import type { VariableValues } from "./run/plan.ts";
-import { parsed, readDocument } from "./run/validation.ts";
 
 /** How many values the variables may hold: each is coerced, and may be compared with each row of a list. */
 const MAX_ITEMS = 1_000;
@@ -143,89 +147,179 @@ function pricedOnly(
   return { ...document, definitions: document.definitions.map((one) => (one === operation ? reduced : one)) };
 }
 
+const MAX_NODES = 500_000;
+export const MAX_PAGE = 100;
+
+/** The most searches of one operation: each reads an index of all texts. `gh` asks for three at once. */
+const MAX_SEARCHES = 10;
+/** The most filters by text: each looks into all rows of a list. */
+const MAX_TEXT_FILTERS = 20;
+/** How many searches and filters together cost nothing extra. A filter counts once for each parent. */
+const FREE_SEARCHES = 5;
+
+/** The arguments of each field that filter by a part of a text. No index serves them. */
+const TEXT_FILTERS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["issues", ["filterBy", "mentioned"]],
+  ["labels", ["query"]],
+  ["milestones", ["query"]],
+  ["assignableUsers", ["query"]],
+]);
+
+export interface Cost {
+  points: number;
+  nodeCount: number;
+}
+
+type Variables = Readonly<Record<string, unknown>>;
+
 /**
- * The characters of all remembered documents together. A parsed document takes 100 to 400 times as much memory as its
- * text. The longest pause for collecting garbage grows with what stays in memory.
+ * The cost of an operation. GitHub docs: add up the requests that each connection needs, if every parent returns as
+ * many nodes as `first` or `last` asks for. Divide by 100, round, and charge at least 1. The same walk adds up the
+ * nodes and finds the searches. Null: it asks for more than it may. Pure.
+ * @param variables coerced, with defaults
  */
-const MAX_REMEMBERED_CHARACTERS = 256 * 1024;
-/** The longest document that is remembered: a few longer ones would push out all others. */
-const LONGEST_REMEMBERED = MAX_REMEMBERED_CHARACTERS / 8;
-/** The longest document that is validated on this thread, in up to 10 ms. One of 20,000 tokens may take a second. */
-const MAX_CHARACTERS_AT_ONCE = 4_000;
-
-/** A mistake in a document, as the thread reports it. */
-export interface Fault {
-  message: string;
-  locations: GraphQLError["locations"];
-  extensions: GraphQLError["extensions"];
-}
-
-type Threaded = Pick<Threads<string, Fault[]>, "run">;
-type ParsedDocument = DocumentNode | readonly GraphQLError[];
-
-/** The thread that validates long documents of the schema that is served. */
-export function openValidation(): Threads<string, Fault[]> {
-  return new Threads(new URL("./run/validation-thread.ts", import.meta.url), {
-    size: 1,
-    mostWaiting: 50,
-    budgetMs: 2_000,
-  });
-}
-
-/** Reads documents, and remembers those that are valid. */
-export class Documents {
-  readonly #schema: GraphQLSchema;
-  readonly #validation: Threaded | null;
-  readonly #known = new LRUCache<string, DocumentNode>({
-    maxSize: MAX_REMEMBERED_CHARACTERS,
-    maxEntrySize: LONGEST_REMEMBERED,
-    sizeCalculation: (_, text) => text.length,
-  });
-  /** The texts that were too much to validate, by their digests. */
-  readonly #tooMuch = new LRUCache<string, true>(mostEntries(10_000));
-  /** The documents that are being read: many callers may send the same text at once. */
-  readonly #underWay = new Map<string, Promise<ParsedDocument>>();
-
-  /** @param validation the threads that validate long documents; null: this thread validates them */
-  constructor(schema: GraphQLSchema, validation: Threaded | null = null) {
-    this.#schema = schema;
-    this.#validation = validation;
+function costOf(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  variables: Variables,
+): Cost | null {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
   }
-
-  /** The document, or what is wrong with it. */
-  async read(text: string): Promise<ParsedDocument> {
-    const known = this.#known.get(text);
-    if (known) return known;
-    const validation = text.length > MAX_CHARACTERS_AT_ONCE ? this.#validation : null;
-    const document = await (validation ? this.#readLong(text, validation) : readDocument(this.#schema, text));
-    if ("kind" in document) this.#known.set(text, document);
-    return document;
-  }
-
-  #readLong(text: string, validation: Threaded): Promise<ParsedDocument> {
-    const underWay = this.#underWay.get(text);
-    if (underWay) return underWay;
-    const reading = this.#validated(text, validation).finally(() => this.#underWay.delete(text));
-    this.#underWay.set(text, reading);
-    return reading;
-  }
-
-  async #validated(text: string, validation: Threaded): Promise<ParsedDocument> {
-    const document = parsed(text);
-    if (!("kind" in document)) return document;
-    const digest = createHash("sha256").update(text).digest("base64");
-    if (this.#tooMuch.has(digest)) return [resourceLimit()];
-    try {
-      const faults = await validation.run(text);
-      return faults.length > 0 ? faults.map(errorOf) : document;
-    } catch (error) {
-      if (error instanceof TooMuchWorkError) this.#tooMuch.set(digest, true);
-      else if (!(error instanceof ThreadsBusyError)) throw error;
-      return [resourceLimit()];
+  const root = schema.getRootType(operation.operation);
+  let requests = 0;
+  let nodeCount = 0;
+  let [searches, textFilters, searched] = [0, 0, 0];
+  const walk: Walk = { schema, fragments, variables, known: new Map() };
+  const visit = (type: GraphQLCompositeType, sets: SelectionSetNode[], parents: number): void => {
+    for (const { owner, fields } of mergedFields(walk, type, sets)) {
+      const [field] = fields;
+      const definition =
+        field && (isObjectType(owner) || isInterfaceType(owner)) ? owner.getFields()[field.name.value] : undefined;
+      const inner = fields.flatMap(({ selectionSet }) => selectionSet ?? []);
+      const target = definition && getNamedType(definition.type);
+      if (!field || !target || !isCompositeType(target)) continue;
+      let count = parents;
+      const isSearch = owner === root && field.name.value === "search";
+      const isFiltered = filtersTexts(field, variables);
+      if (isSearch) searches += 1;
+      if (isFiltered) textFilters += 1;
+      if (isSearch || isFiltered) searched += parents;
+      if (target.name.endsWith("Connection")) {
+        const size = pageSize(field, variables);
+        requests += parents;
+        nodeCount += parents * size;
+        count = parents * size;
+      } else if (field.name.value === "nodes" && owner === root) {
+        const ids = argument(field, "ids", variables);
+        count = Array.isArray(ids) ? ids.length : 1;
+      }
+      visit(target, inner, count);
     }
-  }
+  };
+  if (root) visit(root, [operation.selectionSet], 1);
+  if (searches > MAX_SEARCHES || textFilters > MAX_TEXT_FILTERS) return null;
+  const points = Math.max(1, Math.round(requests / 100)) + Math.max(0, searched - FREE_SEARCHES);
+  return { points, nodeCount };
 }
 
-function errorOf({ message, locations, extensions }: Fault): GraphQLError {
-  return Object.assign(new GraphQLError(message, { extensions }), { locations });
+function filtersTexts(field: FieldNode, variables: Variables): boolean {
+  const [name = "", inner] = TEXT_FILTERS.get(field.name.value) ?? [];
+  const given = field.arguments?.find((one) => one.name.value === name)?.value;
+  if (inner === undefined) return isGiven(given, variables);
+  if (given?.kind === Kind.OBJECT)
+    return isGiven(given.fields.find((one) => one.name.value === inner)?.value, variables);
+  const value = literal(given, variables);
+  return typeof value === "object" && value !== null && inner in value;
+}
+
+function isGiven(node: ValueNode | undefined, variables: Variables): boolean {
+  return (
+    node !== undefined && node.kind !== Kind.NULL && !(node.kind === Kind.VARIABLE && literal(node, variables) == null)
+  );
+}
+
+interface Walk {
+  schema: GraphQLSchema;
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  variables: Variables;
+  /** The fields that a selection selects of each type. A fragment's selection is met at each of its places. */
+  known: Map<SelectionSetNode, Map<GraphQLCompositeType, readonly MergedField[]>>;
+}
+
+interface MergedField {
+  owner: GraphQLCompositeType;
+  fields: FieldNode[];
+}
+
+/** A field that is selected twice under one name and type, directly and by a fragment, is one field. */
+function mergedFields(walk: Walk, type: GraphQLCompositeType, sets: SelectionSetNode[]): readonly MergedField[] {
+  const { schema, fragments, variables } = walk;
+  const [only] = sets;
+  const known = sets.length === 1 && only ? walk.known.getOrInsertComputed(only, () => new Map()) : null;
+  const before = known?.get(type);
+  if (before) return before;
+  const merged = new Map<string, MergedField>();
+  const spread = new Set<string>();
+  const collect = (owner: GraphQLCompositeType, set: SelectionSetNode): void => {
+    for (const selection of set.selections) {
+      if (isLeftOut(selection, variables)) continue;
+      if (selection.kind === Kind.FIELD) {
+        const name = `${owner.name}.${selection.alias?.value ?? selection.name.value}`;
+        const known = merged.get(name);
+        if (known) known.fields.push(selection);
+        else merged.set(name, { owner, fields: [selection] });
+        continue;
+      }
+      const fragment = selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
+      if (!fragment) continue;
+      if (selection.kind === Kind.FRAGMENT_SPREAD) {
+        const name = `${owner.name}.${selection.name.value}`;
+        if (spread.has(name)) continue;
+        spread.add(name);
+      }
+      const condition = fragment.typeCondition ? schema.getType(fragment.typeCondition.name.value) : owner;
+      if (isCompositeType(condition)) collect(condition, fragment.selectionSet);
+    }
+  };
+  for (const set of sets) collect(type, set);
+  const fields = [...merged.values()];
+  known?.set(type, fields);
+  return fields;
+}
+
+function isLeftOut({ directives }: Pick<FieldNode, "directives">, variables: Variables): boolean {
+  return (directives ?? []).some(({ name, arguments: args }) => {
+    const condition = literal(args?.find((one) => one.name.value === "if")?.value, variables);
+    return (name.value === "skip" && condition === true) || (name.value === "include" && condition === false);
+  });
+}
+
+function pageSize(field: FieldNode, variables: Variables): number {
+  for (const name of ["first", "last"]) {
+    const value = argument(field, name, variables);
+    if (typeof value === "number") return Math.min(Math.max(value, 0), MAX_PAGE);
+  }
+  return 0;
+}
+
+function argument(field: FieldNode, name: string, variables: Variables): unknown {
+  return literal(field.arguments?.find((one) => one.name.value === name)?.value, variables);
+}
+
+function literal(node: ValueNode | undefined, variables: Variables): unknown {
+  switch (node?.kind) {
+    case Kind.VARIABLE:
+      return variables[node.name.value];
+    case Kind.INT:
+      return Number(node.value);
+    case Kind.BOOLEAN:
+      return node.value;
+    case Kind.LIST:
+      return node.values;
+    default:
+      return undefined;
+  }
 }

@@ -5,9 +5,9 @@ import {
   getOperationAST,
   type OperationDefinitionNode,
 } from "graphql";
+import { isTooDeep, parsed } from "../documents.ts";
 import { typedError } from "../errors.ts";
 import { isWithinBounds, type Query, readRequest } from "../parse.ts";
-import { isTooDeep, parsed } from "../run/validation.ts";
 
 /** A document that either upstream answers as a whole, or nobody. */
 export interface WholeDocument {
