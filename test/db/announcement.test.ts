@@ -88,6 +88,8 @@ test("somebody listens: each writer tells, also beside others", async () => {
   for (const writer of writers) await writer.commit();
   await eventually(() => expect(listener.numbers).toEqual([1, 2]));
   await listener.stop();
+  // The eavesdropper may hear later than the listener.
+  await heard();
   overheard = [];
   await (await opened(3)).commit();
   expect(await heard()).toEqual([]);
