@@ -425,7 +425,7 @@ export const plants: readonly Plant[] = [
     name: "any-query-is-run",
     property: 13,
     does: "A query that asks for millions of nodes is run.",
-    file: "src/api/graphql/parse.ts",
+    file: "src/api/graphql/query.ts",
     replaces: [["if (cost.nodeCount > MAX_NODES)", "if (cost.nodeCount > MAX_NODES ** 2)"]],
     tests: ["test/api/graphql-refusals.test.ts"],
   },

@@ -23,7 +23,7 @@ import type { QuotaFigures } from "../callers/quota.ts";
 import { BeyondMirrorError } from "./errors.ts";
 import { type Count, IssueTexts, type WrittenTexts } from "./kept.ts";
 import { asActor, type Node, type NodeKind } from "./node.ts";
-import type { Cost } from "./parse.ts";
+import type { Cost } from "./query.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
 
 /** All fields of a level ask before the event loop turns. No level waits for another. */

@@ -39,7 +39,7 @@ import {
   openResults,
   resultKey,
 } from "./kept.ts";
-import { parseQuery, type Query } from "./parse.ts";
+import { parseQuery, type Query } from "./query.ts";
 import {
   bugIn,
   confirmedBefore,

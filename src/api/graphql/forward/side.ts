@@ -3,7 +3,7 @@ import { AtCentreError } from "../../../operations/at-centre.ts";
 import type { ApiContext } from "../../call.ts";
 import { mayBeForwarded, type User } from "../../callers/caller.ts";
 import { isOwnCursor } from "../../dialect/cursor.ts";
-import type { Query } from "../parse.ts";
+import type { Query } from "../query.ts";
 import { knowsAllNamed } from "./forward.ts";
 import { textsGiven } from "./given.ts";
 import { wholeOf } from "./unknown.ts";

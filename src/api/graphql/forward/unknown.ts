@@ -7,7 +7,7 @@ import {
 } from "graphql";
 import { isTooDeep, parsed } from "../documents.ts";
 import { typedError } from "../errors.ts";
-import { isWithinBounds, type Query, readRequest } from "../parse.ts";
+import { isWithinBounds, type Query, readRequest } from "../query.ts";
 
 /** A document that either upstream answers as a whole, or nobody. */
 export interface WholeDocument {

@@ -15,7 +15,7 @@ import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Count, WrittenTexts } from "../kept.ts";
 import type { Node, NodeKind } from "../node.ts";
-import { MAX_PAGE } from "../parse.ts";
+import { MAX_PAGE } from "../query.ts";
 import { WrittenResource } from "../run/execution.ts";
 import { type FieldInfo, selects } from "../run/plan.ts";
 

@@ -7,7 +7,7 @@ import { ApiFault } from "../../dialect/fault.ts";
 import type { StreamPlaces } from "../../streams/places.ts";
 import type { GraphqlCall } from "../call.ts";
 import { quotaSpent, typedError } from "../errors.ts";
-import type { Query } from "../parse.ts";
+import type { Query } from "../query.ts";
 import type { Plans } from "../run/plan.ts";
 import { eventStream, openEvents, type StreamParts } from "./events.ts";
 
