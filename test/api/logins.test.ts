@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ApiTokens } from "../../src/api/callers/caller.ts";
-import { hashOf, mayBeUpstreams } from "../../src/api/callers/shown-token.ts";
+import { ApiTokens, mayBeUpstreams } from "../../src/api/callers/caller.ts";
+import { hashOf } from "../../src/api/callers/tokens.ts";
 import { UpstreamCallers } from "../../src/api/callers/upstream-callers.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { testRedis } from "../support/database.ts";

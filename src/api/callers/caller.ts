@@ -15,15 +15,7 @@ import { isAppsQuestion, judged } from "./apps-questions.ts";
 import { type Kinds, kindsOf } from "./kinds.ts";
 import { type AsStranger, Logins } from "./logins.ts";
 import { type CallerQuota, classOfRights, type Recognised, type Stranger } from "./quota.ts";
-import {
-  beginsAsOurs,
-  type Credential,
-  hashOf,
-  idOfHash,
-  isOfOurForm,
-  mayBeUpstreams,
-  shownToken,
-} from "./shown-token.ts";
+import { beginsAsOurs, hashOf, idOfHash, isOfOurForm } from "./tokens.ts";
 import { type UpstreamCaller, UpstreamCallers } from "./upstream-callers.ts";
 import type { AskedRepository, RepositoryPermission } from "./upstream-rights.ts";
 
@@ -67,6 +59,12 @@ export interface ApiToken {
   repositories: "all" | readonly number[];
   sight: Sight;
   payer: Recognised;
+}
+
+/** Names a token that was shown, without telling it: one of ours, or one of upstream's. */
+export interface Credential {
+  of: "own" | "upstream";
+  hash: string;
 }
 
 /** Knows callers by our own tokens and by upstream's, as `AUTH_MODE` allows. */
@@ -195,6 +193,43 @@ export function mayForwardAs(caller: Caller): boolean {
  */
 export function mayBeForwarded({ config }: { config: Pick<Config, "passThrough"> }, caller: User): boolean {
   return config.passThrough !== false && mayForwardAs(caller);
+}
+
+/** The token that the header holds; null for a form that holds none. */
+function shownToken(authorization: string): string | null {
+  const match = /^(\w+) +(\S+) *$/.exec(authorization);
+  if (!match) return null;
+  const [, scheme = "", text = ""] = match;
+  switch (scheme.toLowerCase()) {
+    case "bearer":
+    case "token":
+      return text;
+    case "basic": {
+      const [user = "", password = ""] = Buffer.from(text, "base64").toString().split(/:(.*)/s);
+      // Scripts also put the token in the user's place, with `x-oauth-basic` or nothing as the password.
+      return (password === "" || password === "x-oauth-basic" ? user : password) || null;
+    }
+    default:
+      return null;
+  }
+}
+
+const GITHUB = "https://api.github.com";
+
+/**
+ * The forms of GitHub's tokens: those of the GitHub docs, "Token formats", and two older ones. The older ones are 40
+ * hexadecimal digits, with or without `v1.` before them. Tokens of installations may hold a JWT. An App's own JWT has
+ * no prefix.
+ */
+const GITHUBS =
+  /^(gh[a-z]_[\w.-]{36,2048}|github_pat_\w{22,255}|(v1\.)?[0-9a-f]{40}|eyJ[\w-]{1,1024}\.[\w-]{1,2048}\.[\w-]{1,1024})$/;
+
+/** What may stand behind `Bearer`, by RFC 6750. */
+const ANYONES = /^[\w.~+/-]{1,2048}={0,2}$/;
+
+/** Whether the text may be a token of upstream's. Enterprise servers and other upstreams have forms of their own. */
+export function mayBeUpstreams(text: string, upstreamUrl: string): boolean {
+  return (upstreamUrl === GITHUB ? GITHUBS : ANYONES).test(text);
 }
 
 /** A token that is revoked, or has expired, is refused within this time in every process. */

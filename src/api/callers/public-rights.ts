@@ -4,7 +4,7 @@ import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { OnBehalf } from "../../upstream/client/on-behalf.ts";
 import { jittered } from "../../work/backoff.ts";
 import { Gather } from "../../work/gather.ts";
-import { hashOf } from "./shown-token.ts";
+import { hashOf } from "./tokens.ts";
 import { ASKED_AT_ONCE, type AskedRepository, askPermissions, type RepositoryPermission } from "./upstream-rights.ts";
 
 /** How many repositories are remembered for all callers together: some 20 MB. */

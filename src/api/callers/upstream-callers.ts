@@ -18,7 +18,7 @@ import { ApiFault } from "../dialect/fault.ts";
 import type { AsStranger } from "./logins.ts";
 import { PublicRights } from "./public-rights.ts";
 import { classOfRights, type Recognised } from "./quota.ts";
-import { hashOf } from "./shown-token.ts";
+import { hashOf } from "./tokens.ts";
 import { askRights, type RepositoryRights, unusable } from "./upstream-rights.ts";
 
 const REMEMBERED = 10_000;
