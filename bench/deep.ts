@@ -1,4 +1,4 @@
-import { writeCursor } from "../src/api/dialect/cursor.ts";
+import { writeCursor } from "../src/api/dialect/paging.ts";
 import { createdAt, openCorpus } from "./corpus.ts";
 import { inTurn, startCorpusWeb } from "./corpus-web.ts";
 import { GROWN } from "./growth.ts";

@@ -1,4 +1,4 @@
-import { writeCursor } from "../src/api/dialect/cursor.ts";
+import { writeCursor } from "../src/api/dialect/paging.ts";
 import { type Corpus, createdAt } from "./corpus.ts";
 import { drawIssue, draws } from "./corpus-web.ts";
 

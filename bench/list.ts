@@ -1,4 +1,4 @@
-import { writeCursor } from "../src/api/dialect/cursor.ts";
+import { writeCursor } from "../src/api/dialect/paging.ts";
 import { type Corpus, createdAt, openCorpus } from "./corpus.ts";
 import { drawIssue, draws, prepareReadyIssues, type Question, sidesOf, startCorpusWeb } from "./corpus-web.ts";
 import type { Benchmark } from "./measure.ts";

@@ -1,7 +1,7 @@
 import type { Worker } from "bullmq";
 import { isPostgresOutage } from "../db/outage.ts";
 import type { Context } from "../src/context.ts";
-import { failDelivery } from "../src/inbox/settle.ts";
+import { failDelivery } from "../src/inbox/inbox.ts";
 import { BURST_SIZE, type BurstJob, type DeliveryJob } from "../src/queues/jobs.ts";
 import { enqueueDeliveries, QUEUE_NAMES } from "../src/queues/queues.ts";
 import { type Applied, applyDeliveries } from "../src/sync/deliveries/apply.ts";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Transaction } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
-import { MADE_HOOK } from "./accept.ts";
+import { MADE_HOOK } from "./inbox.ts";
 
 /** A webhook of our own, made of a change for which upstream sent none. */
 export interface MadeDelivery {

@@ -1,7 +1,7 @@
 import { MIRRORED } from "../../db/schema/states.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import { MADE_HOOK } from "../inbox/accept.ts";
+import { MADE_HOOK } from "../inbox/inbox.ts";
 
 /** The state of a repository's webhook, as far as it is known without asking upstream. */
 export interface HookState {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { HookTarget } from "../config/hook-secrets.ts";
 import { isContentType } from "../http/content-type.ts";
-import { type Delivery, keysOf } from "../inbox/accept.ts";
+import { type Delivery, keysOf } from "../inbox/inbox.ts";
 import { type Fields, isObject, type Json, objectOf } from "../json.ts";
 import { DeliveryFault } from "./fault.ts";
 

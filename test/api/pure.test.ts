@@ -1,8 +1,7 @@
 import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { readCursor, writeCursor } from "../../src/api/dialect/cursor.ts";
-import { cursorLink, numberedLink } from "../../src/api/dialect/query.ts";
+import { cursorLink, numberedLink, readCursor, writeCursor } from "../../src/api/dialect/paging.ts";
 import { decodeId } from "../../src/api/graphql/resolve/node-id.ts";
 import { ownBytes } from "../../src/api/kept-bodies.ts";
 import { compressed } from "../../src/http/reply.ts";

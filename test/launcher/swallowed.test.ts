@@ -27,7 +27,7 @@ const allowed: Record<string, string[]> = {
   "src/config/secrets.ts": ["the reader's own words may show the key: what is thrown says what to do"],
   "src/events/post.ts": ["an answer that breaks off counts by its status, and what came of it is kept"],
   "src/events/target.ts": ["another key's: the next is tried, and the last refusal is thrown"],
-  "src/inbox/accept.ts": ["the database does not say whether it fits: the delivery waits, and is not lost"],
+  "src/inbox/inbox.ts": ["the database does not say whether it fits: the delivery waits, and is not lost"],
   "src/operations/redis.ts": ["hosted servers forbid CONFIG; null says that it is not known"],
   "src/operations/redis-refusal.ts": ["it answers nothing, or is away: its client says so in words of its own"],
   "src/operations/schema-guard.ts": [STOPS],

@@ -6,7 +6,7 @@ export const plants: readonly Plant[] = [
     name: "acknowledged-before-stored",
     property: 1,
     does: "A delivery is acknowledged before a store has it.",
-    file: "src/inbox/accept.ts",
+    file: "src/inbox/inbox.ts",
     replaces: [
       [
         `    stored = await inTime("Postgres", inbox.add(delivery));`,
@@ -44,7 +44,7 @@ export const plants: readonly Plant[] = [
     name: "applied-again",
     property: 1,
     does: "A redelivery of what was applied is pending again.",
-    file: "src/inbox/accept.ts",
+    file: "src/inbox/inbox.ts",
     replaces: [["where deliveries.status in ('pending', 'failed')", "where deliveries.status <> 'failing'"]],
     tests: ["test/receiver/inbox.test.ts"],
   },
@@ -52,7 +52,7 @@ export const plants: readonly Plant[] = [
     name: "late-failure-settles",
     property: 1,
     does: "A job that fails late settles a delivery as failed that was applied meanwhile.",
-    file: "src/inbox/settle.ts",
+    file: "src/inbox/inbox.ts",
     replaces: [[" and status = 'pending'`", "`"]],
     tests: ["test/receiver/inbox.test.ts"],
   },
@@ -86,7 +86,7 @@ export const plants: readonly Plant[] = [
     name: "applied-holds-others",
     property: 12,
     does: "A known delivery waits for the worker that applies it in the place of all others.",
-    file: "src/inbox/accept.ts",
+    file: "src/inbox/inbox.ts",
     replaces: [
       [
         "    const ids = await storeNew(db, batch);",

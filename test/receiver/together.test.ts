@@ -1,7 +1,7 @@
 import examples from "@octokit/webhooks-examples" with { type: "json" };
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { keysOf } from "../../src/inbox/accept.ts";
+import { keysOf } from "../../src/inbox/inbox.ts";
 import type { Fields } from "../../src/json.ts";
 import { readPayload } from "../../src/receiver/envelope.ts";
 import { connectTo } from "../support/database.ts";

@@ -1,5 +1,5 @@
 import { sql } from "../../db/sql.ts";
-import { keysOf } from "../../src/inbox/accept.ts";
+import { keysOf } from "../../src/inbox/inbox.ts";
 import type { Fields } from "../../src/json.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";

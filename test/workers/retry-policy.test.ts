@@ -3,7 +3,7 @@ import { NotAloneError } from "../../db/alone.ts";
 import { openDatabase } from "../../db/database.ts";
 import { isPostgresOutage } from "../../db/outage.ts";
 import { sql } from "../../db/sql.ts";
-import { InboxUnavailableError, UnstorableDeliveryError } from "../../src/inbox/accept.ts";
+import { InboxUnavailableError, UnstorableDeliveryError } from "../../src/inbox/inbox.ts";
 import { InvalidRepresentationError } from "../../src/mirror/store/observation.ts";
 import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
 import { InterruptedError } from "../../src/sync/following/while-mirrored.ts";

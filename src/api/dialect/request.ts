@@ -6,7 +6,7 @@ import { HttpError } from "../../http/errors.ts";
 import { decoded, type Exchange, isRead } from "../../http/exchange.ts";
 import { wantsNoCache } from "../../http/reply.ts";
 import type { RepositoryName } from "../../mirror/read/repositories.ts";
-import { ApiFault } from "./fault.ts";
+import { ApiFault, type FieldFault, invalid } from "./fault.ts";
 
 /** The prefix under which enterprise-style clients reach the same API. */
 export const ENTERPRISE_PREFIX = "/api/v3";
@@ -121,6 +121,70 @@ export function apiVersion(header: string | string[] | undefined): ApiVersion {
     errors: `The version you specified in the "X-GitHub-API-Version" request header, "${asked}", is not a supported version. The following versions are currently supported: "${newest}" (most recent) and "${oldest}".`,
     documentationUrl: "https://docs.github.com/rest/about-the-rest-api/api-versions",
   });
+}
+
+const DEFAULT_PAGE_SIZE = 30;
+const MAX_PAGE_SIZE = 100;
+/** The last page. `offset` is a 64-bit number in Postgres, and pages beyond this one are just as empty. */
+const MAX_PAGE = 1_000_000_000;
+
+/**
+ * The parameters of these names, each as it stands first. A parameter that an operation does not know changes no
+ * answer, so it may not be part of the name of a page, a validator or a question to upstream.
+ */
+export function knownQuery(asked: URLSearchParams, known: ReadonlySet<string>): URLSearchParams {
+  const query = new URLSearchParams();
+  for (const [name, value] of asked) if (known.has(name) && !query.has(name)) query.append(name, value);
+  return query;
+}
+
+/** The page's size. Larger values are silently reduced; a value that is no number counts as absent. */
+export function pageSize(query: URLSearchParams): number {
+  return Math.min(wholeNumber(query.get("per_page")) ?? DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
+}
+
+export function pageNumber(query: URLSearchParams): number {
+  return Math.min(wholeNumber(query.get("page")) ?? 1, MAX_PAGE);
+}
+
+/** The number that a value begins with, as the service reads it: some clients ask for `page=4?state=all`. */
+function wholeNumber(text: string | null): number | null {
+  const [, digits = "0"] = /^\s*\+?(\d+)/.exec(text ?? "") ?? [];
+  const value = Number(digits);
+  return value > 0 ? value : null;
+}
+
+/**
+ * One word of a closed set, or the set's first word if the value is absent or empty. @throws ApiFault 422 for other
+ * words
+ */
+export function choice<T extends string>(
+  query: URLSearchParams,
+  name: string,
+  resource: string,
+  values: readonly [T, ...T[]],
+): T {
+  const text = query.get(name);
+  if (text === null || text === "") return values[0];
+  const value = values.find((candidate) => candidate === text);
+  if (value === undefined) throw invalid({ value: text, resource, field: name, code: "invalid" });
+  return value;
+}
+
+/** The direction, `asc` or `desc`. Null: it is absent. @throws ApiFault 422 for anything else */
+export function directionParameter(query: URLSearchParams, resource: string): "asc" | "desc" | null {
+  return query.get("direction") ? choice<"asc" | "desc">(query, "direction", resource, ["desc", "asc"]) : null;
+}
+
+/** A time. Null: it is absent or empty. @throws ApiFault 422 for what is no time */
+export function moment(query: URLSearchParams, name: string, resource: string): Date | null {
+  const text = query.get(name);
+  if (text === null || text === "") return null;
+  // The "+" of a time zone becomes a blank if it was not percent-encoded.
+  const at = new Date(text.replace(/ (\d\d:?\d\d)$/, "+$1"));
+  const fault: FieldFault = { value: text, resource, field: name, code: "invalid" };
+  if (Number.isNaN(at.getTime()) || Math.abs(at.getUTCFullYear()) > 9_999) throw invalid(fault);
+  return at;
 }
 
 /** The largest body of a request. GitHub takes bodies of 65,536 characters, and a review may hold several. */

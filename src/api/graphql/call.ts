@@ -20,7 +20,7 @@ import { Gather } from "../../work/gather.ts";
 import type { ApiContext } from "../call.ts";
 import { classOf, type User } from "../callers/caller.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
-import { BeyondMirrorError } from "./errors.ts";
+import { BeyondMirrorError, typedError } from "./errors.ts";
 import { type Count, IssueTexts, type WrittenTexts } from "./kept.ts";
 import { asActor, type Node, type NodeKind } from "./node.ts";
 import type { Cost } from "./query.ts";
@@ -236,6 +236,14 @@ export class GraphqlCall {
     // Another repository may get the former name, and the revision of this repository would not show that.
     if (found && String(found.rest.full_name).toLowerCase() !== name) this.#isOfNow = true;
     return found;
+  }
+
+  /** The repository of this name. @throws GraphQLError NOT_FOUND, also for a repository that the caller may not see */
+  async requireRepository(owner: string, name: string, followRenames: boolean): Promise<Node> {
+    const repository = await this.repositoryNamed(`${owner}/${name}`, followRenames);
+    if (repository) return repository;
+    this.lacks();
+    throw typedError("NOT_FOUND", `Could not resolve to a Repository with the name '${owner}/${name}'.`);
   }
 
   async #named(fullName: string, followRenames: boolean): Promise<ShownRepository | null> {

@@ -18,7 +18,7 @@ import type { Node } from "./node.ts";
 import { accountNamed, accountResolvers, ownsRepositories } from "./resolve/accounts.ts";
 import { checkResolvers } from "./resolve/checks.ts";
 import { commitResolvers } from "./resolve/commits.ts";
-import { requireRepositoryNamed, type TypeResolvers, withRight } from "./resolve/fields.ts";
+import { type TypeResolvers, withRight } from "./resolve/fields.ts";
 import { issue, pullRequest } from "./resolve/issues.ts";
 import { label, milestone } from "./resolve/labels-milestones.ts";
 import { nodeOf, resourceAt } from "./resolve/lookups.ts";
@@ -110,7 +110,7 @@ const queryResolvers: Record<string, RootResolver> = {
     _root,
     { owner, name: repo, followRenames }: { owner: string; name: string; followRenames?: boolean | null },
     call,
-  ) => requireRepositoryNamed(call, owner, repo, followRenames ?? true),
+  ) => call.requireRepository(owner, repo, followRenames ?? true),
   node: (_root, { id }: { id: string }, call) => nodeOf(call, id),
   nodes: (_root, { ids }: { ids: string[] }, call) => {
     if (ids.length > MAX_IDS) {

@@ -13,7 +13,8 @@ import { findRepositoryDocument } from "../../mirror/read/shown-repository.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { joined } from "../dialect/elements.ts";
 import { type NotHeldFault, notHeld, unread } from "../dialect/fault.ts";
-import { choice, numberedLink } from "../dialect/query.ts";
+import { numberedLink } from "../dialect/paging.ts";
+import { choice } from "../dialect/request.ts";
 import { showEach, showFields, showOne } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 

@@ -13,7 +13,6 @@ import { asBytes } from "../dialect/elements.ts";
 import { ApiFault, NotHeldFault, REST_DOCS, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { doubtHeaders, notYet, prefers } from "../dialect/preferences.ts";
-import { knownQuery } from "../dialect/query.ts";
 import { agentMissing, dialectReply, hasAgent, scopeHeaders, serverHeaders } from "../dialect/reply.ts";
 import {
   API_VERSIONS,
@@ -21,6 +20,7 @@ import {
   apiVersion,
   asksFresh,
   bodyText,
+  knownQuery,
   mediaType,
   pathInApi,
   type RequestIds,

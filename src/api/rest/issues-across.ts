@@ -3,7 +3,8 @@ import { type AcrossFilter, findIssuesAcross } from "../../mirror/read/issues-ac
 import { findUser } from "../../mirror/read/users.ts";
 import { type Answer, type Call, ok, requireUser } from "../call.ts";
 import { notFound, unmirrored } from "../dialect/fault.ts";
-import { choice, directionParameter, moment, numberedLink } from "../dialect/query.ts";
+import { numberedLink } from "../dialect/paging.ts";
+import { choice, directionParameter, moment } from "../dialect/request.ts";
 import { showEach } from "../view.ts";
 import { requireAccount } from "./accounts.ts";
 import { askedNames, askedType } from "./issues.ts";

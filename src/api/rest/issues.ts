@@ -12,17 +12,9 @@ import { sees } from "../../mirror/read/sight.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
 import { type Answer, moved, ok, type RepositoryCall } from "../call.ts";
 import { requireRight, seenIn } from "../callers/permissions.ts";
-import { readCursor, writeCursor } from "../dialect/cursor.ts";
 import { ApiFault, invalid, notFound, unmirrored } from "../dialect/fault.ts";
-import {
-  choice,
-  cursorLink,
-  directionParameter,
-  moment,
-  numberedLink,
-  pageNumber,
-  pageSize,
-} from "../dialect/query.ts";
+import { cursorLink, numberedLink, readCursor, writeCursor } from "../dialect/paging.ts";
+import { choice, directionParameter, moment, pageNumber, pageSize } from "../dialect/request.ts";
 import { showFields, showList, showOne } from "../view.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
 

@@ -2,7 +2,8 @@ import type { RepositoryDocument } from "../../mirror/read/shown-repository.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type Answer, type Call, ok } from "../call.ts";
 import { learnPublicRights } from "../callers/permissions.ts";
-import { numberedLink, pageNumber, pageSize } from "../dialect/query.ts";
+import { numberedLink } from "../dialect/paging.ts";
+import { pageNumber, pageSize } from "../dialect/request.ts";
 import { showList } from "../view.ts";
 
 /** The part of a list that a page number asks for. */

@@ -8,7 +8,7 @@ import { type Answer, type Call, ok } from "../call.ts";
 import { isCodeSightKnown, learnPublicRights } from "../callers/permissions.ts";
 import { joined } from "../dialect/elements.ts";
 import { ApiFault, type FieldFault, notFound, UnmirroredFault } from "../dialect/fault.ts";
-import { numberedLink } from "../dialect/query.ts";
+import { numberedLink } from "../dialect/paging.ts";
 import { showEach } from "../view.ts";
 import { askedPage, numberParam } from "./page.ts";
 

@@ -1,6 +1,6 @@
 import type { Context } from "../../context.ts";
-import { MADE_HOOK } from "../../inbox/accept.ts";
 import type { StoredDelivery } from "../../inbox/deliveries.ts";
+import { MADE_HOOK } from "../../inbox/inbox.ts";
 import { CommandError, listOf } from "../command.ts";
 import { grouped, plain, spanOf, styled, tableLines } from "../output.ts";
 

@@ -1,7 +1,7 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { MADE_HOOK } from "../../inbox/accept.ts";
+import { MADE_HOOK } from "../../inbox/inbox.ts";
 import type { End } from "./list-ends.ts";
 
 /** The values by which a sweep sees that a repository has changed. */

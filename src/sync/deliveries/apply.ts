@@ -4,7 +4,7 @@ import { type Sql, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { recordEvents, wake } from "../../events/log.ts";
-import { settleDeliveries, type Taken, takeDeliveries } from "../../inbox/settle.ts";
+import { settleDeliveries, type Taken, takeDeliveries } from "../../inbox/inbox.ts";
 import {
   type Mark,
   type MarkKey,

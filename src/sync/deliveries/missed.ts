@@ -1,7 +1,7 @@
 import { alone } from "../../../db/alone.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { MADE_HOOK } from "../../inbox/accept.ts";
+import { MADE_HOOK } from "../../inbox/inbox.ts";
 import { requireList } from "../../mirror/store/observation.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { enqueueCatchUps } from "../../queues/queues.ts";

@@ -1,6 +1,6 @@
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Config } from "../../config.ts";
-import type { Taken } from "../../inbox/settle.ts";
+import type { Taken } from "../../inbox/inbox.ts";
 import { isObject, type Json, objectOf, textOf, wholeOf } from "../../json.ts";
 import { FRESH_MS } from "../../mirror/store/merge-rule.ts";
 import {

@@ -1,7 +1,7 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
-import { MADE_HOOK } from "../../inbox/accept.ts";
+import { MADE_HOOK } from "../../inbox/inbox.ts";
 import { eventsOfPart } from "../following/hook-subscriptions.ts";
 import { NO_HOOK } from "./sent.ts";
 

@@ -1,5 +1,5 @@
 import { isPostgresDataException, isPostgresOutage } from "../../../db/outage.ts";
-import { InboxUnavailableError, UnstorableDeliveryError } from "../../inbox/accept.ts";
+import { InboxUnavailableError, UnstorableDeliveryError } from "../../inbox/inbox.ts";
 import { InvalidRepresentationError } from "../../mirror/store/observation.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import {

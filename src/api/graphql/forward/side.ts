@@ -2,7 +2,7 @@ import { type DocumentNode, type GraphQLSchema, TypeInfo, visit, visitWithTypeIn
 import { AtCentreError } from "../../../operations/at-centre.ts";
 import type { ApiContext } from "../../call.ts";
 import { mayBeForwarded, type User } from "../../callers/caller.ts";
-import { isOwnCursor } from "../../dialect/cursor.ts";
+import { isOwnCursor } from "../../dialect/paging.ts";
 import type { Query } from "../query.ts";
 import { knowsAllNamed } from "./forward.ts";
 import { textsGiven } from "./given.ts";

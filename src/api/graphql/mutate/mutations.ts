@@ -2,7 +2,7 @@
 import { type Fields, objectOf, textOf } from "../../../json.ts";
 import { findParentNumber } from "../../../mirror/read/comments.ts";
 import { referenceId } from "../../../mirror/store/template.ts";
-import { writeCursor } from "../../dialect/cursor.ts";
+import { writeCursor } from "../../dialect/paging.ts";
 import * as issues from "../../writes/issue-writes.ts";
 import * as pulls from "../../writes/pull-writes.ts";
 import type { GraphqlCall } from "../call.ts";

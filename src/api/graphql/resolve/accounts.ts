@@ -5,7 +5,7 @@ import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
-import { databaseId, path, type Resolver, requireRepositoryNamed, rest, type TypeResolvers } from "./fields.ts";
+import { databaseId, path, type Resolver, rest, type TypeResolvers } from "./fields.ts";
 
 const actor: TypeResolvers = {
   id: rest("node_id"),
@@ -48,7 +48,7 @@ const repositoryOwner: TypeResolvers = {
     return { ...connection, totalDiskUsage: () => connection.sum(sql`coalesce(r.size, 0)`) };
   },
   repository: (node, { name, followRenames }: { name: string; followRenames?: boolean | null }, call) =>
-    requireRepositoryNamed(call, String(node.rest.login), name, followRenames ?? true),
+    call.requireRepository(String(node.rest.login), name, followRenames ?? true),
 };
 
 export const accountResolvers: Record<string, TypeResolvers> = {

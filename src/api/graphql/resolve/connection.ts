@@ -10,7 +10,7 @@ import {
   type Parent,
 } from "../../../mirror/read/pages.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
-import { readCursor, writeCursor } from "../../dialect/cursor.ts";
+import { readCursor, writeCursor } from "../../dialect/paging.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Count, WrittenTexts } from "../kept.ts";

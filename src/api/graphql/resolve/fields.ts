@@ -73,19 +73,6 @@ export async function requireShownRepository(call: GraphqlCall, id: number): Pro
   throw typedError("NOT_FOUND", "Could not resolve to a Repository.");
 }
 
-/** The repository of this name. @throws GraphQLError NOT_FOUND, also for a repository that the caller may not see */
-export async function requireRepositoryNamed(
-  call: GraphqlCall,
-  owner: string,
-  name: string,
-  followRenames: boolean,
-): Promise<Node> {
-  const repository = await call.repositoryNamed(`${owner}/${name}`, followRenames);
-  if (repository) return repository;
-  call.lacks();
-  throw typedError("NOT_FOUND", `Could not resolve to a Repository with the name '${owner}/${name}'.`);
-}
-
 export const comment: TypeResolvers = {
   ...identity,
   ...ofRepository,

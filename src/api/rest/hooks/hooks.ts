@@ -13,7 +13,7 @@ import {
 } from "../../../events/target.ts";
 import { type Answer, type Call, ok } from "../../call.ts";
 import { notFound } from "../../dialect/fault.ts";
-import { numberedLink } from "../../dialect/query.ts";
+import { numberedLink } from "../../dialect/paging.ts";
 import { askedPage, numberParam } from "../page.ts";
 import { ZEN } from "../root.ts";
 import { invalidHook, readConfigBody, readHookBody } from "./hook-body.ts";
