@@ -12,7 +12,7 @@ import { DeliveryFault } from "./fault.ts";
  */
 const LARGE_BYTES = 512 * 1024;
 
-export interface SignatureCheck {
+interface SignatureCheck {
   /** `sha256=` and 64 hexadecimal digits. */
   signature: string;
   /** Tried in this order. */

@@ -89,7 +89,7 @@ function hasTooMany(variables: Record<string, unknown>): boolean {
   return false;
 }
 
-/** Whether the part of a document that we know stays within the bounds, whatever the rest asks for. Pure. */
+/** Whether the known part of a document stays within the bounds. The rest may ask for anything. Pure. */
 export function isWithinBounds(
   schema: GraphQLSchema,
   document: DocumentNode,

@@ -56,7 +56,7 @@ const NEVER_MIRRORED: Readonly<Record<string, readonly string[]>> = {
 
 const known = new WeakMap<DocumentNode, boolean>();
 
-/** Whether a valid document names a field that is never mirrored. Pure. */
+/** Whether a valid document names a field that is never mirrored. What was found stays known with the document. */
 function namesUnmirrored(schema: GraphQLSchema, document: DocumentNode): boolean {
   return known.getOrInsertComputed(document, () => {
     let isNamed = false;
