@@ -75,7 +75,7 @@ const ARROWS = {
     ...["base", "src/context.ts", "src/http", "src/upstream"],
     ...["src/api", "src/api/dialect", "src/api/forward", "src/api/graphql"],
   ],
-  "src/api/description": ["base", "src/http", "src/api", "src/api/dialect", "src/api/graphql"],
+  "src/api/description": ["base", "src/http", "src/api", "src/api/dialect", "src/api/rest", "src/api/graphql"],
   "src/health": ["base", "src/context.ts", "src/queues", "src/http", "src/upstream", "src/sync"],
   "src/operator": [
     ...["base", "src/context.ts", "src/queues", "src/http", "src/upstream"],

@@ -10,3 +10,27 @@ export function eitherOf(...signals: readonly AbortSignal[]): AbortSignal {
   }
   return either.signal;
 }
+
+/** Aborts the work on a request that takes too long, or whose caller has gone. */
+export class TimeLimit {
+  readonly signal: AbortSignal;
+  readonly #timer: NodeJS.Timeout;
+  /** Whether the request has taken too long. */
+  isOver = false;
+
+  /** @param gone null: the work goes on without its caller */
+  constructor(timeoutMs: number, gone: AbortSignal | null) {
+    const late = new AbortController();
+    this.#timer = setTimeout(() => {
+      this.isOver = true;
+      late.abort();
+    }, timeoutMs);
+    // The caller may have gone already.
+    this.signal = gone ? eitherOf(late.signal, gone) : late.signal;
+  }
+
+  /** Ends the limit, since the request is answered. */
+  lift(): void {
+    clearTimeout(this.#timer);
+  }
+}

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TimeLimit } from "../../src/api/graphql/result.ts";
+import { TimeLimit } from "../../src/work/signals.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 
 test("work for a caller who had gone before it began is aborted at once", () => {

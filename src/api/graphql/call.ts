@@ -1,3 +1,4 @@
+import type { OperationDefinitionNode, SelectionNode } from "graphql";
 import type { Database } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import type { Fields } from "../../json.ts";
@@ -10,21 +11,30 @@ import {
   findUsersByLogin,
   type RepositoryNodeKind,
 } from "../../mirror/read/nodes.ts";
-import type { Confirmation } from "../../mirror/read/repositories.ts";
+import {
+  type Confirmation,
+  findConfirmation,
+  findOldestConfirmation,
+  joinConfirmations,
+} from "../../mirror/read/repositories.ts";
 import { findRenamedRepository, type ShownRepository } from "../../mirror/read/shown-repository.ts";
-import type { Sight } from "../../mirror/read/sight.ts";
+import { hasWhereSeen, type Right, type Sight, sees } from "../../mirror/read/sight.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { Unfolding } from "../../mirror/render/unfolding.ts";
 import type { Kept, Reading } from "../../mirror/unchanged/unchanged.ts";
 import { Gather } from "../../work/gather.ts";
 import type { ApiContext } from "../call.ts";
 import { classOf, type User } from "../callers/caller.ts";
+import { notAccessible } from "../callers/permissions.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
-import { BeyondMirrorError, typedError } from "./errors.ts";
+import { BeyondMirrorError, notGiven, typedError } from "./errors.ts";
 import { type Count, IssueTexts, type WrittenTexts } from "./kept.ts";
 import { asActor, type Node, type NodeKind } from "./node.ts";
 import type { Cost } from "./query.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
+
+/** Fields that find a repository before the rows in it, or that show no repository. */
+const FINDS: ReadonlySet<string> = new Set(["__typename", "rateLimit", "repository"]);
 
 /** All fields of a level ask before the event loop turns. No level waits for another. */
 const OF_A_LEVEL = { atOnce: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY, patienceMs: null };
@@ -163,6 +173,26 @@ export class GraphqlCall {
     if (this.caller.by.of === "upstream") this.#isOfNow = true;
   }
 
+  /**
+   * The confirmation that an edge reads before the rows of a document, since a replica that was cut off replays minutes
+   * in a moment. Null: the document itself finds each repository before the rows in it, so its confirmation is early
+   * enough.
+   */
+  async confirmedBefore({ selectionSet }: OperationDefinitionNode): Promise<Confirmation | null> {
+    const isFound = (one: SelectionNode) => one.kind === "Field" && FINDS.has(one.name.value);
+    if (this.ctx.config.edgeOf === null || selectionSet.selections.every(isFound)) return null;
+    return await findOldestConfirmation(this.ctx.readDb, this.sight);
+  }
+
+  /** The confirmation of all that the answer shows: its least fresh repository decides. Undefined: it shows none. */
+  async confirmation(before: Confirmation | null): Promise<Confirmation | undefined> {
+    const ids = [...this.shownRepositories];
+    if (ids.length === 0) return undefined;
+    const known = ids.flatMap((id) => this.confirmations.get(id) ?? []);
+    const shown = known.length === ids.length ? known : [await findConfirmation(this.ctx.db, ids)];
+    return joinConfirmations([...shown, before].filter((one) => one != null));
+  }
+
   /** Counts with `read` in this repository, or answers the kept count if nothing has changed. */
   async counted(repositoryId: number, list: string, read: () => Promise<Count>): Promise<Count> {
     const key = `${repositoryId} ${list}`;
@@ -217,6 +247,31 @@ export class GraphqlCall {
 
   repository(id: number): Promise<Node | null> {
     return this.#repositories.load(id);
+  }
+
+  /** @throws GraphQLError NOT_FOUND for a repository that the caller does not see */
+  async requireRepositoryById(id: number): Promise<Node> {
+    const repository = await this.repository(id);
+    if (repository) return repository;
+    this.lacks();
+    throw typedError("NOT_FOUND", "Could not resolve to a Repository.");
+  }
+
+  /**
+   * Runs `show` for callers who have the right. Most callers have it in every repository that they see.
+   * @throws GraphQLError FORBIDDEN; NOT_FOUND for a repository that the caller does not see
+   */
+  withRight<Shown>(
+    { repositoryId, right }: { repositoryId: number; right: Right },
+    show: () => Shown | Promise<Shown>,
+  ): Shown | Promise<Shown> {
+    return hasWhereSeen(this.sight, right) ? show() : this.#requireRight(repositoryId, right).then(show);
+  }
+
+  async #requireRight(repositoryId: number, right: Right): Promise<void> {
+    const { rest } = await this.requireRepositoryById(repositoryId);
+    const isSeen = sees(this.sight, { id: repositoryId, isPrivate: rest.private === true }, right);
+    if (!isSeen) throw notGiven(notAccessible(this.caller));
   }
 
   get #repositories(): Loader<number, Node | null> {

@@ -3,20 +3,23 @@ import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { encodingOf, type Reply } from "../../http/reply.ts";
+import type { Confirmation } from "../../mirror/read/repositories.ts";
 import { type Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
 import { sendable } from "../../work/pace.ts";
-import { eitherOf } from "../../work/signals.ts";
+import { eitherOf, TimeLimit } from "../../work/signals.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, mayBeForwarded, sightOf, type User } from "../callers/caller.ts";
-import type { CallerQuota } from "../callers/quota.ts";
+import type { CallerQuota, QuotaFigures } from "../callers/quota.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
 import { doubtHeaders, prefers } from "../dialect/preferences.ts";
 import {
   agentMissing,
   commonHeaders,
+  dialectReply,
   freshnessHeaders,
   hasAgent,
+  JSON_TYPE,
   quotaHeaders,
   serverHeaders,
 } from "../dialect/reply.ts";
@@ -40,20 +43,7 @@ import {
   resultKey,
 } from "./kept.ts";
 import { parseQuery, type Query } from "./query.ts";
-import {
-  bugIn,
-  confirmedBefore,
-  freshnessOf,
-  type GraphqlProgress,
-  MissingValues,
-  quotaSpentText,
-  type Result,
-  reply,
-  resultOf,
-  resultText,
-  TimeLimit,
-  wentWrongText,
-} from "./result.ts";
+import { bugIn, MissingValues, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { executePlan } from "./run/execution.ts";
 import { Plans } from "./run/plan.ts";
 import { apiSchema } from "./schema.ts";
@@ -78,6 +68,18 @@ export interface GraphqlParts {
   changes: ChangeStreams;
   places: StreamPlaces;
   requestIds: RequestIds;
+}
+
+/** What is known of a request so far. */
+interface GraphqlProgress {
+  exchange: Exchange;
+  requestId: string;
+  metered: RequestFigures;
+  /** The headers that say which server this is. */
+  server: Record<string, string>;
+  figures: QuotaFigures | null;
+  freshness: Record<string, string>;
+  limit: TimeLimit | null;
 }
 
 /** What a caller asks, and the rights with which they ask. */
@@ -133,15 +135,8 @@ export class Graphql {
     const text = read ?? (await graphqlText(exchange));
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
     const server = serverHeaders(ctx.config, exchange.path.startsWith("/api/"));
-    const progress: GraphqlProgress = {
-      exchange,
-      requestId,
-      metered,
-      server,
-      figures: null,
-      freshness: {},
-      limit: null,
-    };
+    const nothing = { figures: null, freshness: {}, limit: null };
+    const progress: GraphqlProgress = { exchange, requestId, metered, server, ...nothing };
     try {
       return await this.#answer(progress, text);
     } catch (error) {
@@ -282,16 +277,20 @@ export class Graphql {
     progress: GraphqlProgress,
     { key, caller, reading }: { key: string; caller: User; reading: Reading },
   ): Promise<Reply | null> {
-    const { clock, config } = this.#parts.ctx;
     const kept = await this.#results.get(key, reading);
     const confirmation = kept && confirmationOfKept(kept, reading.soFar());
     if (!kept || !confirmation) return null;
     if (await this.#spend(progress, caller, kept.points)) return reply(progress, 200, quotaSpentText(caller.userId));
     Object.assign(progress.metered, { source: "kept", price: kept.points } satisfies Partial<RequestFigures>);
-    progress.freshness = freshnessHeaders(confirmation, { now: clock.now(), staleAfterMs: config.staleAfterMs });
+    progress.freshness = this.#freshness(confirmation);
     const encoding = encodingOf(kept.bytes, progress.exchange.headers["accept-encoding"]);
     if (encoding === null) return reply(progress, 200, kept.bytes);
     return reply(progress, 200, await encoded(kept, encoding), { "Content-Encoding": encoding });
+  }
+
+  #freshness(confirmed: Partial<Confirmation>): Record<string, string> {
+    const { clock, config } = this.#parts.ctx;
+    return freshnessHeaders(confirmed, { now: clock.now(), staleAfterMs: config.staleAfterMs });
   }
 
   /** Whether the points exceed the caller's quota. */
@@ -311,7 +310,7 @@ export class Graphql {
     const { pace } = ctx.mirror;
     const plan = priced ? null : this.#plans.of(document.definitions, operation, variables);
     if (pace.isOver()) await pace.turn();
-    const confirmed = await confirmedBefore(ctx, call, operation);
+    const confirmed = await call.confirmedBefore(operation);
     const result = plan
       ? await executePlan({ plan, variables, context: call, signal, pace })
       : resultOf(
@@ -327,7 +326,7 @@ export class Graphql {
         );
     if (call.beyond?.signal.aborted) return null;
     this.#missing.note(result.errors, progress.requestId);
-    progress.freshness = await freshnessOf(ctx, call, confirmed);
+    progress.freshness = this.#freshness((await call.confirmation(confirmed)) ?? {});
     const body = await sendable(resultText(result), pace);
     if (call.met && plan && result.errors.length === 0 && plan.isKeepable) {
       const shown = [...call.shownRepositories];
@@ -382,4 +381,15 @@ export class Graphql {
     ctx.log.error({ err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") }, "A GraphQL query failed");
     return reply(progress, 502, wentWrongText(requestId, ctx.clock.now()));
   }
+}
+
+function reply(
+  { requestId, server, figures, freshness }: GraphqlProgress,
+  status: number,
+  body: string | Buffer,
+  headers: Record<string, string> = {},
+): Reply {
+  const media = { "Content-Type": JSON_TYPE, "X-GitHub-Media-Type": "github.v4; format=json" };
+  const all = { ...server, ...media, ...freshness, ...headers, ...quotaHeaders(figures, "graphql") };
+  return dialectReply(requestId, { status, headers: all, body });
 }

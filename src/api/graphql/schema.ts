@@ -18,7 +18,7 @@ import type { Node } from "./node.ts";
 import { accountNamed, accountResolvers, ownsRepositories } from "./resolve/accounts.ts";
 import { checkResolvers } from "./resolve/checks.ts";
 import { commitResolvers } from "./resolve/commits.ts";
-import { type TypeResolvers, withRight } from "./resolve/fields.ts";
+import type { TypeResolvers } from "./resolve/fields.ts";
 import { issue, pullRequest } from "./resolve/issues.ts";
 import { label, milestone } from "./resolve/labels-milestones.ts";
 import { nodeOf, resourceAt } from "./resolve/lookups.ts";
@@ -145,12 +145,12 @@ function changed(kind: ChangesOf["kind"], key: "issue" | "pullRequest"): Subscri
   return {
     subscribe: async (_root, { repositoryId }, call) => {
       const { repositoryId: id } = await repositoryNode(call, repositoryId);
-      return withRight(call, { repositoryId: id, right }, () => call.changes.open({ repositoryId: id, kind }));
+      return call.withRight({ repositoryId: id, right }, () => call.changes.open({ repositoryId: id, kind }));
     },
     resolve: async ({ number }, { repositoryId }, call) => {
       // Rights are checked at each event: a caller who has lost sight of the repository hears no more of it.
       const { repositoryId: id } = await repositoryNode(call, repositoryId);
-      const node = await withRight(call, { repositoryId: id, right }, () =>
+      const node = await call.withRight({ repositoryId: id, right }, () =>
         call.numbered(kind === "issue" ? "Issue" : "PullRequest", id, number),
       );
       return { number, [key]: node };

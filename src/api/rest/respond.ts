@@ -1,12 +1,14 @@
-import { type Exchange, isRead } from "../../http/exchange.ts";
-import { type Encoding, encodingOf, isUnchanged, type Reply } from "../../http/reply.ts";
+import { createHash, hash } from "node:crypto";
+import { type Exchange, isRead, type RequestHeaders } from "../../http/exchange.ts";
+import { type Encoding, encodingOf, isShort, isUnchanged, type Reply } from "../../http/reply.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { Again } from "../again.ts";
 import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
+import type { Caller } from "../callers/caller.ts";
 import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";
+import { asBytes } from "../dialect/elements.ts";
 import { type ApiFault, faultBody } from "../dialect/fault.ts";
 import {
-  cacheHeaders,
   commonHeaders,
   dialectReply,
   freshnessHeaders,
@@ -14,12 +16,19 @@ import {
   JSON_TYPE,
   laidOut,
   quotaHeaders,
+  VARY,
   versionHeaders,
 } from "../dialect/reply.ts";
 import type { ApiVersion, MediaType } from "../dialect/request.ts";
 import { forwardedReply } from "../forward/forwarding.ts";
 import { encoded } from "../kept-bodies.ts";
 import type { RequestFigures } from "../metering.ts";
+
+/** How much is hashed at once: it takes a millisecond. */
+const HASHED_AT_ONCE = 512 * 1024;
+
+/** How many tags of one page are kept, each for another caller. */
+const MAX_TAGS = 100;
 
 /** What is known of a request so far. A fault is answered with as much of it as there is. */
 export interface RestProgress {
@@ -99,6 +108,64 @@ export async function replyTo(
   if (answer.body !== null) all["Content-Type"] = answer.contentType ?? JSON_TYPE;
   const body = isOurJson(answer) ? await laidOut(answer.body, agent, pace) : answer.body;
   return dialectReply(requestId, { status, headers: all, body });
+}
+
+/**
+ * The headers by which an answer may be kept and asked for again.
+ * @param agent the agent that the body is laid out for; undefined: it travels as it is
+ */
+export async function cacheHeaders(
+  answer: Answer,
+  caller: Caller,
+  { request, agent, pace }: { request: RequestHeaders; agent: string | undefined; pace: Pace },
+): Promise<Record<string, string>> {
+  if (answer.isUncached) return { "Cache-Control": "no-cache" };
+  const body = answer.page?.bytes ?? answer.body;
+  if (body === null || answer.status > 299) return {};
+  const isAnonymous = caller.kind === "anonymous";
+  const vary = isAnonymous ? ["Accept"] : ["Accept", "Authorization", "Cookie", "X-GitHub-OTP"];
+  const tag = `"${await entityTag(answer, body, { vary, request, pace })}"`;
+  // Indented, a short body may be long enough to travel compressed.
+  const travelling = isShort(body) && answer.contentType === undefined ? await laidOut(body, agent, pace) : body;
+  return {
+    // A body that travels compressed has a weak tag, made of the plain bytes. GitHub was recorded to do so, but for a
+    // 201.
+    ETag: answer.status !== 201 && encodingOf(travelling, request["accept-encoding"]) !== null ? `W/${tag}` : tag,
+    "Cache-Control": `${isAnonymous ? "public" : "private"}, max-age=60, s-maxage=60`,
+    Vary: `${vary.join(", ")}, ${VARY}`,
+    ...(answer.lastModified ? { "Last-Modified": answer.lastModified.toUTCString() } : {}),
+  };
+}
+
+/** SHA-256 of the request headers that the answer varies by and of the body, as GitHub was found to make it. */
+async function entityTag(
+  { page }: Answer,
+  body: string | Buffer,
+  { vary, request, pace }: { vary: string[]; request: RequestHeaders; pace: Pace },
+): Promise<string> {
+  let prefix = "";
+  for (const name of ["Accept", "Authorization", "Cookie"]) {
+    const value = vary.includes(name) ? request[name.toLowerCase()] : undefined;
+    if (value !== undefined) prefix += `${value}:`;
+  }
+  // One call takes half the time of a hash that is built in pieces.
+  if (!page && typeof body === "string" && body.length <= HASHED_AT_ONCE) return hash("sha256", prefix + body);
+  // Hashing a long body takes a while, and the same callers come again, so the page keeps their tags.
+  const key = page && hash("sha256", prefix, "base64");
+  const known = key && page.tags.get(key);
+  if (known) return known;
+  const bytes = asBytes(body);
+  const varied = createHash("sha256").update(prefix);
+  for (let at = 0; at < bytes.length; at += HASHED_AT_ONCE) {
+    if (at > 0 && pace.isOver()) await pace.turn();
+    varied.update(bytes.subarray(at, at + HASHED_AT_ONCE));
+  }
+  const tag = varied.digest("hex");
+  if (key) {
+    if (page.tags.size >= MAX_TAGS) page.tags.clear();
+    page.tags.set(key, tag);
+  }
+  return tag;
 }
 
 /** The reply to a request that is refused, with all that is known of the request. */

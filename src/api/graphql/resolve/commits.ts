@@ -17,7 +17,6 @@ import {
   onceRead,
   pathnameOf,
   type Resolver,
-  requireShownRepository,
   rest,
   type TypeResolvers,
 } from "./fields.ts";
@@ -89,7 +88,7 @@ export const pullFiles: Resolver = async (node, args: PageArguments, call: Graph
 async function whole(node: Node, call: GraphqlCall): Promise<Fields> {
   const { repositoryId, rest: known } = node;
   if (known.sha !== undefined) return known;
-  const { rest: repository } = await requireShownRepository(call, repositoryId);
+  const { rest: repository } = await call.requireRepositoryById(repositoryId);
   const maySee = sees(call.sight, { id: repositoryId, isPrivate: repository.private === true }, "pulls");
   type Place = { repositoryId: number; sha: string };
   const found = maySee
@@ -139,7 +138,7 @@ const gitActor =
   };
 
 const pageOf = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCall) =>
-  `${(await requireShownRepository(call, repositoryId)).rest.html_url}/commit/${oid}`;
+  `${(await call.requireRepositoryById(repositoryId)).rest.html_url}/commit/${oid}`;
 
 /** GraphQL's names of changes that differ from REST's. GraphQL has no name for what REST calls unchanged. */
 const CHANGES: Readonly<Record<string, string>> = { removed: "DELETED" };

@@ -1,5 +1,5 @@
 import type { Json } from "../../../json.ts";
-import { hasWhereSeen, type Right, sees } from "../../../mirror/read/sight.ts";
+import { hasWhereSeen, type Right } from "../../../mirror/read/sight.ts";
 import { associationFor } from "../../../mirror/render/public-keys.ts";
 import { type CodeRight, closenessOf, notAccessible, readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call.ts";
@@ -63,15 +63,8 @@ export function commitNode(repositoryId: number, oid: Json | undefined): Node | 
 }
 
 export const ofRepository: TypeResolvers = {
-  repository: (node, _args, call) => requireShownRepository(call, node.repositoryId),
+  repository: (node, _args, call) => call.requireRepositoryById(node.repositoryId),
 };
-
-export async function requireShownRepository(call: GraphqlCall, id: number): Promise<Node> {
-  const repository = await call.repository(id);
-  if (repository) return repository;
-  call.lacks();
-  throw typedError("NOT_FOUND", "Could not resolve to a Repository.");
-}
 
 export const comment: TypeResolvers = {
   ...identity,
@@ -92,13 +85,6 @@ export const comment: TypeResolvers = {
 
 // Checks the caller's rights to the contents of a repository.
 
-/** Requires this right. @throws GraphQLError FORBIDDEN; NOT_FOUND for a repository that the caller does not see */
-async function requireRight(call: GraphqlCall, repositoryId: number, right: Right): Promise<void> {
-  const { rest } = await requireShownRepository(call, repositoryId);
-  const isSeen = sees(call.sight, { id: repositoryId, isPrivate: rest.private === true }, right);
-  if (!isSeen) throw notGiven(notAccessible(call.caller));
-}
-
 /**
  * Whether the caller may read all these resources of commits. False: only upstream knows.
  * @throws GraphQLError FORBIDDEN to our own tokens that may not
@@ -108,7 +94,7 @@ export async function readsCodeOf(
   repositoryId: number,
   ...rights: readonly CodeRight[]
 ): Promise<boolean> {
-  const { rest } = await requireShownRepository(call, repositoryId);
+  const { rest } = await call.requireRepositoryById(repositoryId);
   const { caller, sight } = call;
   const repository = { id: repositoryId, isPrivate: rest.private === true };
   if (rights.every((right) => readsCode(caller, sight, repository, right))) return true;
@@ -116,21 +102,11 @@ export async function readsCodeOf(
   return false;
 }
 
-/** Runs `show` for callers who have the right. Most callers have it in every repository that they see. */
-export function withRight<Shown>(
-  call: GraphqlCall,
-  { repositoryId, right }: { repositoryId: number; right: Right },
-  show: () => Shown | Promise<Shown>,
-): Shown | Promise<Shown> {
-  return hasWhereSeen(call.sight, right) ? show() : requireRight(call, repositoryId, right).then(show);
-}
-
 /** The node, if the caller may read it. Its repository is one that they see. @throws GraphQLError FORBIDDEN */
 export async function given(call: GraphqlCall, node: Node): Promise<Node> {
   if (hasWhereSeen(call.sight, "issues") && hasWhereSeen(call.sight, "pulls")) return node;
   const right = await rightFor(call, node);
-  if (right !== "metadata") await requireRight(call, node.repositoryId, right);
-  return node;
+  return right === "metadata" ? node : call.withRight({ repositoryId: node.repositoryId, right }, () => node);
 }
 
 /** The right that a node takes besides sight of its repository, if the node lies in one. */

@@ -7,7 +7,7 @@ import { ownsRepositories } from "./accounts.ts";
 import { rollupOf } from "./checks.ts";
 import { pullCommits, pullFiles } from "./commits.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
-import { comment, enumValue, onceRead, requireShownRepository, rest, type TypeResolvers, upper } from "./fields.ts";
+import { comment, enumValue, onceRead, rest, type TypeResolvers, upper } from "./fields.ts";
 import { pullReactionGroups, reactionGroups } from "./reactions.ts";
 import { embeddedRepository } from "./repository-details.ts";
 import { latestReviews, reviewRequests } from "./reviews.ts";
@@ -99,7 +99,7 @@ export const pullRequest: TypeResolvers = {
   baseRefOid: ({ rest: { base } }) => objectOf(base).sha,
   headRefName: ({ rest: { head } }) => objectOf(head).ref,
   headRefOid: ({ rest: { head } }) => objectOf(head).sha,
-  baseRepository: (node, _args, call) => requireShownRepository(call, node.repositoryId),
+  baseRepository: (node, _args, call) => call.requireRepositoryById(node.repositoryId),
   headRepository: ({ rest: { head } }, _args, call) => embeddedRepository(call, objectOf(head).repo),
   headRepositoryOwner: ({ rest: { head } }) => {
     const owner = actorOf(objectOf(head).user);

@@ -11,11 +11,9 @@ import {
   path,
   pathnameOf,
   type Resolver,
-  requireShownRepository,
   rest,
   type TypeResolvers,
   upper,
-  withRight,
 } from "./fields.ts";
 
 /** The issues and pull requests that have a label or a milestone. */
@@ -23,7 +21,7 @@ function listedUnder(above: "label" | "milestone"): TypeResolvers {
   const list =
     <Args extends object>(kind: "Issue" | "PullRequest", source: (args: Args, above: Above) => PageSource): Resolver =>
     (node, args: Args & PageArguments, call, info) =>
-      withRight(call, { repositoryId: node.repositoryId, right: kind === "Issue" ? "issues" : "pulls" }, () =>
+      call.withRight({ repositoryId: node.repositoryId, right: kind === "Issue" ? "issues" : "pulls" }, () =>
         storedConnection(call, info, args, {
           kind,
           source: source(args, above),
@@ -43,9 +41,9 @@ export const label: TypeResolvers = {
   isDefault: rest("default"),
   createdAt: notMirrored,
   updatedAt: notMirrored,
-  url: async (node, _args, call) => labelPage(node, await requireShownRepository(call, node.repositoryId)),
+  url: async (node, _args, call) => labelPage(node, await call.requireRepositoryById(node.repositoryId)),
   resourcePath: async (node, _args, call) =>
-    pathnameOf(labelPage(node, await requireShownRepository(call, node.repositoryId))),
+    pathnameOf(labelPage(node, await call.requireRepositoryById(node.repositoryId))),
 };
 
 function labelPage(node: Node, { rest: { html_url } }: Node): string {

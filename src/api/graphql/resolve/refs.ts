@@ -8,15 +8,7 @@ import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
 import type { PageArguments } from "./connection.ts";
 import { storedConnection } from "./connection.ts";
-import {
-  commitNode,
-  notMirrored,
-  ofRepository,
-  type Resolver,
-  readsCodeOf,
-  requireShownRepository,
-  type TypeResolvers,
-} from "./fields.ts";
+import { commitNode, notMirrored, ofRepository, type Resolver, readsCodeOf, type TypeResolvers } from "./fields.ts";
 
 /** Hands the document to upstream. @throws GraphQLError if upstream may not answer it */
 function lacking(call: GraphqlCall): never {
@@ -91,7 +83,7 @@ export const refResolvers: Record<string, TypeResolvers> = {
     ...ofRepository,
     abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
     commitUrl: async ({ repositoryId, rest: { oid } }, _args, call) =>
-      `${(await requireShownRepository(call, repositoryId)).rest.html_url}/commit/${oid}`,
+      `${(await call.requireRepositoryById(repositoryId)).rest.html_url}/commit/${oid}`,
     id: (_node, _args, call) => lacking(call),
     name: ({ rest: { name } }) => name,
     oid: ({ rest: { oid } }) => oid,

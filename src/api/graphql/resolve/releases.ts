@@ -14,7 +14,6 @@ import {
   path,
   type Resolver,
   readsCodeOf,
-  requireShownRepository,
   rest,
   type TypeResolvers,
 } from "./fields.ts";
@@ -49,7 +48,7 @@ type ReleaseArguments = PageArguments & { orderBy?: Order | null };
 /** A repository's releases, by their time. How upstream sorts them by name is not known. */
 const releases: Resolver = async ({ repositoryId }, args: ReleaseArguments, call, info) => {
   const held = await heldOf(call, repositoryId);
-  const { rest: repository } = await requireShownRepository(call, repositoryId);
+  const { rest: repository } = await call.requireRepositoryById(repositoryId);
   const withDrafts = seesDrafts(call.caller, { id: repositoryId, isPrivate: repository.private === true }, held);
   const { orderBy } = args;
   if (withDrafts === null || (orderBy && orderBy.field !== "CREATED_AT")) return lacking(call);

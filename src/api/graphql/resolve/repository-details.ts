@@ -9,7 +9,7 @@ import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
 import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
-import { onceRead, type Resolver, requireShownRepository, type TypeResolvers, withRight } from "./fields.ts";
+import { onceRead, type Resolver, type TypeResolvers } from "./fields.ts";
 
 async function rightsOf({ repositoryId, rest }: Node, call: GraphqlCall): Promise<Rights | null> {
   const { caller } = call;
@@ -80,9 +80,9 @@ export const repositoryDetails: TypeResolvers = {
     return { totalCount, nodes: refused, edges: refused, pageInfo: refused };
   },
   assignableUsers: async (node, args: PageArguments & { query?: string | null }, call, info) => {
-    await requireShownRepository(call, node.repositoryId);
+    await call.requireRepositoryById(node.repositoryId);
     const parent = { r: node.repositoryId, n: 0 };
-    return withRight(call, { repositoryId: node.repositoryId, right: "issues or pulls" }, () =>
+    return call.withRight({ repositoryId: node.repositoryId, right: "issues or pulls" }, () =>
       storedConnection(call, info, args, { kind: "User", source: assignableUserSource(args), parent }),
     );
   },

@@ -9,18 +9,7 @@ import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
 import { type KeptRows, type PageArguments, storedConnection } from "./connection.ts";
-import {
-  account,
-  databaseId,
-  enumValue,
-  given,
-  path,
-  type Resolver,
-  requireShownRepository,
-  rest,
-  type TypeResolvers,
-  withRight,
-} from "./fields.ts";
+import { account, databaseId, enumValue, given, path, type Resolver, rest, type TypeResolvers } from "./fields.ts";
 import { repositoryRefs } from "./refs.ts";
 import { repositoryReleases } from "./releases.ts";
 import { repositoryDetails } from "./repository-details.ts";
@@ -30,9 +19,9 @@ import { repositoryDetails } from "./repository-details.ts";
  */
 function listed<Args extends object>(kind: Node["kind"], right: Right, source: (args: Args) => PageSource): Resolver {
   return async ({ repositoryId }, args: Args & PageArguments, call, info) => {
-    await requireShownRepository(call, repositoryId);
+    await call.requireRepositoryById(repositoryId);
     const parent = { r: repositoryId, n: 0 };
-    return withRight(call, { repositoryId, right }, () =>
+    return call.withRight({ repositoryId, right }, () =>
       storedConnection(call, info, args, {
         ...{ kind, source: source(args), parent },
         ...(kind === "Issue" && { kept: keptIssues(call, repositoryId) }),
@@ -89,15 +78,15 @@ export const repository: TypeResolvers = {
   hasWikiEnabled: ({ rest: { has_wiki } }) => has_wiki === true,
   hasDiscussionsEnabled: ({ rest: { has_discussions } }) => has_discussions === true,
   issue: ({ repositoryId }, { number }: { number: number }, call) =>
-    withRight(call, { repositoryId, right: "issues" }, () => numbered(call, "Issue", repositoryId, number)),
+    call.withRight({ repositoryId, right: "issues" }, () => numbered(call, "Issue", repositoryId, number)),
   pullRequest: ({ repositoryId }, { number }: { number: number }, call) =>
-    withRight(call, { repositoryId, right: "pulls" }, () => numbered(call, "PullRequest", repositoryId, number)),
+    call.withRight({ repositoryId, right: "pulls" }, () => numbered(call, "PullRequest", repositoryId, number)),
   issueOrPullRequest: ({ repositoryId }, { number }: { number: number }, call) =>
-    withRight(call, { repositoryId, right: "issues or pulls" }, () => issueOrPullRequest(call, repositoryId, number)),
+    call.withRight({ repositoryId, right: "issues or pulls" }, () => issueOrPullRequest(call, repositoryId, number)),
   label: ({ repositoryId }, { name: label }: { name: string }, call) =>
-    withRight(call, { repositoryId, right: "issues or pulls" }, () => call.label(repositoryId, label)),
+    call.withRight({ repositoryId, right: "issues or pulls" }, () => call.label(repositoryId, label)),
   milestone: ({ repositoryId }, { number }: { number: number }, call) =>
-    withRight(call, { repositoryId, right: "issues or pulls" }, () => call.numbered("Milestone", repositoryId, number)),
+    call.withRight({ repositoryId, right: "issues or pulls" }, () => call.numbered("Milestone", repositoryId, number)),
   issues: listed("Issue", "issues", issueSource),
   pullRequests: listed("PullRequest", "pulls", pullSource),
   // The service documents permissions for REST alone. There either of the two rights suffices.

@@ -14,7 +14,6 @@ import {
   notMirrored,
   path,
   type Resolver,
-  requireShownRepository,
   rest,
   type TypeResolvers,
 } from "./fields.ts";
@@ -135,7 +134,7 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
     slug: rest("slug"),
     // Only teams of the organization that owns a repository can be asked there.
     organization: async ({ repositoryId }, _args, call) =>
-      actorOf((await requireShownRepository(call, repositoryId)).rest.owner),
+      actorOf((await call.requireRepositoryById(repositoryId)).rest.owner),
     description: rest("description"),
     url: rest("html_url"),
     resourcePath: path,
