@@ -1,3 +1,5 @@
+import { globSync } from "node:fs";
+
 /**
  * The files of `npm run test:quick`, which takes less than a minute: pure parts, the API, the receiver, the merge rule,
  * the upstream client, and a few scenarios.
@@ -15,9 +17,9 @@ export const QUICK = [
 
 /**
  * The files that `npm test` leaves out, since it has six minutes. They take about three fifths of the time of all: most
- * of them open whole systems with processes of their own, kill them, or compare every kind of change. `npm run proofs
- * long` runs them, and `npm test -- FILE` any of them. Each property of docs/architecture.md keeps tests that run each
- * time.
+ * of them open whole systems with processes of their own, kill them, or compare every kind of change. CI runs a part of
+ * them with each commit, `npm run proofs long` all, and `npm test -- FILE` any. Each property of docs/architecture.md
+ * keeps tests that run each time.
  */
 export const LONG = [
   "test/api/{hostile-callers,stream-ends}.test.ts",
@@ -39,3 +41,16 @@ export const LONG = [
   "test/upstream/budget.test.ts",
   "test/workers/{many-workers,processes,schema-guard,stalled,stopped-worker}.test.ts",
 ];
+
+/** In how many parts CI runs the long files. The commit's hash says which part is run with it (`.ci/run`). */
+export const LONG_PARTS = 8;
+
+/** The long files that are not in this part. @param part from 1; undefined: none of them is in it */
+export function longFilesOutside(part: string | undefined): string[] {
+  const files = globSync(LONG).sort();
+  if (part === undefined) return files;
+  const number = Number(part);
+  if (!(Number.isInteger(number) && number >= 1 && number <= LONG_PARTS))
+    throw new Error(`TAIN_LONG_PART is a number from 1 to ${LONG_PARTS}, not ${part}`);
+  return files.filter((_, at) => at % LONG_PARTS !== number - 1);
+}

@@ -77,6 +77,7 @@ describe.each(pages)("%s", (page) => {
       "TAIN_DEBUG",
       "TAIN_COUNTS",
       "TAIN_LARGE",
+      "TAIN_LONG_PART",
       "TAIN_LISTEN",
       "TAIN_POSTGRES",
       "TAIN_REDIS_FROM",

@@ -1,8 +1,9 @@
-import { globSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { codeSpansOf, projectRoot, readPage } from "../docs/markdown.ts";
 import { LONGEST } from "../support/longest-first.ts";
-import { LONG, QUICK } from "../tiers.ts";
+import { LONG, LONG_PARTS, longFilesOutside, QUICK } from "../tiers.ts";
 
 test.each([...QUICK, ...LONG].flatMap(alternatives))("the tiers name %s, and there is such a file", (pattern) => {
   expect(globSync(pattern, { cwd: projectRoot })).not.toEqual([]);
@@ -10,6 +11,19 @@ test.each([...QUICK, ...LONG].flatMap(alternatives))("the tiers name %s, and the
 
 test.each(LONGEST)("%s begins early, and is there", (path) => {
   expect(globSync(path, { cwd: projectRoot })).not.toEqual([]);
+});
+
+test("each long file is in one of the parts that CI runs", () => {
+  const all = longFilesOutside(undefined);
+  const parts = Array.from({ length: LONG_PARTS }, (_, at) => {
+    const outside = new Set(longFilesOutside(String(at + 1)));
+    return all.filter((file) => !outside.has(file));
+  });
+  expect(parts.flat().sort()).toEqual(all);
+  for (const part of parts) expect(part.length).toBeGreaterThanOrEqual(Math.floor(all.length / LONG_PARTS));
+  for (const wrong of ["0", String(LONG_PARTS + 1), "x"])
+    expect(() => longFilesOutside(wrong)).toThrow("TAIN_LONG_PART");
+  expect(readFileSync(join(projectRoot, ".ci/run"), "utf8")).toContain(`% ${LONG_PARTS} + 1`);
 });
 
 const [, properties = ""] = readPage("docs/architecture.md").split("\n## Properties\n");

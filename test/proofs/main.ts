@@ -78,7 +78,8 @@ function say({ name, seconds, version, figures }: Result): void {
   console.log(`${styleText("bold", name)} on ${version}, ${seconds.toLocaleString("en")} s`);
   for (const figure of figures) {
     const verdict = isMet(figure) ? styleText("green", "met") : styleText("red", "not met");
-    console.log(`  ${figure.what}: ${shown(figure)}, bound ${wanted(figure.bound)}: ${verdict}`);
+    const judged = figure.bound === null && isMet(figure) ? "" : `, bound ${wanted(figure.bound)}: ${verdict}`;
+    console.log(`  ${figure.what}: ${shown(figure)}${judged}`);
   }
 }
 

@@ -50,7 +50,7 @@ function rowsOf({ name, version, date, seconds, attempts, figures }: Result): st
       figure.what.replaceAll("|", "\\|"),
       shown(figure),
       wanted(figure.bound),
-      isMet(figure) ? `yes${attempts > 1 ? `, after ${attempts} attempts` : ""}` : "**no**",
+      verdictOn(figure, attempts),
       `${version}, ${date.slice(0, 10)}`,
       seconds.toLocaleString("en"),
     ]),
@@ -61,7 +61,14 @@ export function shown({ measured }: Figure): string {
   return measured === null ? "nothing" : measured.toLocaleString("en", { maximumFractionDigits: 3 });
 }
 
-export function wanted(bound: Bound): string {
+function verdictOn(figure: Figure, attempts: number): string {
+  if (!isMet(figure)) return "**no**";
+  if (figure.bound === null) return "";
+  return `yes${attempts > 1 ? `, after ${attempts} attempts` : ""}`;
+}
+
+export function wanted(bound: Bound | null): string {
+  if (bound === null) return "none";
   return "atMost" in bound ? `≤ ${bound.atMost.toLocaleString("en")}` : `≥ ${bound.atLeast.toLocaleString("en")}`;
 }
 

@@ -104,6 +104,25 @@ test("a figure beyond its bound, or one that nothing printed, is not met, althou
   expect(ran).toEqual(["first", "second", "first", "second"]);
 });
 
+test("a figure of which nothing was promised is told without a verdict, and has to be printed", async () => {
+  const { running } = await openRunner();
+  const telling: Proof = {
+    ...proof,
+    figures: (lines) => [{ what: "what it cost", measured: numberAt(lines[0], "cost"), bound: null }],
+  };
+  const told = await runProof(telling, running);
+  expect(told.isMet).toBe(true);
+  const page = pageOf([telling], [told], "");
+  expect(page).toContain("| `cost` | what it cost | 5 | none |  | aaaaaaa,");
+  expect(pageOf([telling], [], page)).toBe(page);
+  const silent = { ...running, again: true, run: async () => ({ hasPassed: true, seconds: 1, lines: [] }) };
+  expect((await runProof(telling, silent)).isMet).toBe(false);
+});
+
+test.each(proofs.map((one) => [one.name, one] as const))("no bound of %s is met by everything", (_, { figures }) => {
+  expect(figures([]).filter(({ bound }) => bound !== null && "atLeast" in bound && bound.atLeast <= 0)).toEqual([]);
+});
+
 test("the page keeps what an earlier run has measured of other proofs", async () => {
   const { running } = await openRunner();
   const other = { ...proof, name: "other" };
