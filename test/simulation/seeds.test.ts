@@ -20,7 +20,11 @@ async function simulate(...args: string[]): Promise<{ code: number; stdout: stri
   });
 }
 
-/** `SEEDS=20 STEPS=20 npm test -- test/simulation` plays more and longer ones, `npm run simulate` the longest. */
+/**
+ * `SEEDS=20 STEPS=20 npm test -- test/simulation` plays more and longer ones, `npm run simulate` the longest. CI sets
+ * FIRST_SEED, so that each commit has another one.
+ */
+const first = Number(process.env.FIRST_SEED ?? 1);
 const seeds = Number(process.env.SEEDS ?? 1);
 const steps = process.env.STEPS ?? "8";
 
@@ -28,7 +32,8 @@ test(
   "whatever goes wrong on the way, the mirror becomes equal to a quiet upstream",
   async () => {
     const logs = await mkdtemp(join(tmpdir(), "tain-simulation-"));
-    const args = ["--seeds", `1..${seeds}`, "--steps", steps, "--workers", "2", "--json", "--logs", logs];
+    const range = `${first}..${first + seeds - 1}`;
+    const args = ["--seeds", range, "--steps", steps, "--workers", "2", "--json", "--logs", logs];
     const { code, stdout, stderr } = await simulate(...args);
     const outcomes = stdout
       .split("\n")
@@ -40,7 +45,7 @@ test(
     }));
     const equal = { drift: 0, missed: 0, crashes: [], hang: null, differences: [] };
     expect(problems, stderr).toEqual(outcomes.map(({ seed }) => ({ seed, ...equal })));
-    expect(outcomes.map(({ seed }) => seed)).toEqual(Array.from({ length: seeds }, (_, index) => index + 1));
+    expect(outcomes.map(({ seed }) => seed)).toEqual(Array.from({ length: seeds }, (_, index) => first + index));
     expect(outcomes.every(({ deliveries, faults }) => deliveries > 0 && Object.keys(faults).length > 0)).toBe(true);
     expect(code).toBe(0);
     await rm(logs, { recursive: true }); // Kept when the test fails: the logs of the seed are there.
