@@ -3,11 +3,23 @@ import { validateHeaderName, validateHeaderValue } from "node:http";
 const LINE_END = "\r\n";
 
 /** The headers that the server gives each answer, unless the answer brings them. */
-const SERVERS_OWN = new Set(["connection", "date", "keep-alive", "transfer-encoding"]);
+const SERVERS_OWN: ReadonlySet<string> = new Set(["connection", "date", "keep-alive", "transfer-encoding"]);
 
-/** Names that were found right, and whether they are the server's. Upstream may send names without number. */
-const checkedNames = new Map<string, boolean>();
-const MOST_NAMES = 500;
+/**
+ * The names that usual answers have, checked here once: checking a name takes longer than writing its line. None is the
+ * server's. Other names, such as upstream's, are checked each time.
+ */
+export const USUAL_NAMES: ReadonlySet<string> = new Set(
+  [
+    ...["Content-Type", "Content-Length", "Content-Encoding", "Cache-Control", "ETag", "Last-Modified", "Vary", "Link"],
+    ...["Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Content-Security-Policy", "Referrer-Policy"],
+    ...["X-Content-Type-Options", "X-Frame-Options", "X-XSS-Protection"],
+    ...["X-GitHub-Api-Version-Selected", "X-GitHub-Enterprise-Version", "X-GitHub-Media-Type", "X-GitHub-Request-Id"],
+    ...["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Resource", "X-RateLimit-Used"],
+    ...["X-OAuth-Scopes", "X-Accepted-OAuth-Scopes"],
+    ...["X-Tain-Confirmed-At", "X-Tain-Missing", "Age", "Warning", "Retry-After"],
+  ].map(checked),
+);
 
 /** Headers as they go over the wire. They are checked once, when they are made, and may be sent many times. */
 export class HeaderLines {
@@ -51,12 +63,12 @@ export class HeaderLines {
 }
 
 function isServersOwn(name: string): boolean {
-  const known = checkedNames.get(name);
-  if (known !== undefined) return known;
+  return !USUAL_NAMES.has(name) && SERVERS_OWN.has(checked(name).toLowerCase());
+}
+
+function checked(name: string): string {
   validateHeaderName(name);
-  const isOwn = SERVERS_OWN.has(name.toLowerCase());
-  if (checkedNames.size < MOST_NAMES) checkedNames.set(name, isOwn);
-  return isOwn;
+  return name;
 }
 
 function line(name: string, value: string): string {
