@@ -11,27 +11,33 @@ const KEPT_OPEN = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_TI
 
 /**
  * A response that can send a whole answer straight to its connection. `writeHead` checks and joins the headers of each
- * answer anew, which is an eighth of what a 304 costs. Here they are checked before. The event `finish` says, as for
- * every response, that the kernel has the whole answer. Then the server uses the connection for the next one.
+ * answer anew, which is an eighth of what a 304 costs. Here they are checked before. All else is as for a response of
+ * Node.js: `writableFinished` and the event `finish` say that the kernel has the whole answer, then the server uses the
+ * connection for the next one, and `close` follows.
+ *
+ * What this takes from Node.js beyond its documents, to be looked at when Node.js is upgraded
+ * (`test/http/direct-response.test.ts` fails if it is otherwise):
+ *
+ * - The server itself listens to `finish`, and to nothing else, to take a response for over.
+ * - A response whose turn has not come has no `socket`.
+ * - `writableFinished` is a getter on the prototype of `ServerResponse`.
+ *
+ * `HttpServer` takes Node.js' own `ServerResponse` in place of this class. Then each answer goes by `writeHead`.
  */
 export class DirectResponse extends ServerResponse {
   /** Declared, and no field: a field would be initialised for each answer (bench/NOTES.md, not-modified). */
   declare isSentAtOnce?: true;
 
-  /** The kernel has all of it. */
-  get isSent(): boolean {
-    return this.isSentAtOnce === true || this.writableFinished;
-  }
-
   /**
    * Sends the answer. False: nothing is sent, and Node.js has to send it. Then earlier answers still wait for the
    * connection, the connection closes after this one, or the headers include some that Node.js would add itself.
    * @param body null: there is none, and the headers say so
+   * @param last the server's, for all of its answers
    */
-  sendAtOnce(status: number, headers: HeaderLines, body: string | Buffer | null): boolean {
+  sendAtOnce(status: number, headers: HeaderLines, body: string | Buffer | null, last: LastLines): boolean {
     const { socket, req } = this;
     if (!socket || headers.hasServersOwn || req.httpVersion !== "1.1" || !isKeptOpen(req.headers)) return false;
-    const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${headers.text}${lastLines()}`;
+    const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n${headers.text}${last.now()}`;
     if (body === null) {
       socket.write(head, "latin1");
     } else {
@@ -47,6 +53,13 @@ export class DirectResponse extends ServerResponse {
   }
 }
 
+// A class may not override it by a getter: the types of Node.js declare a property, where it has a getter, too.
+Object.defineProperty(DirectResponse.prototype, "writableFinished", {
+  get(this: DirectResponse): boolean {
+    return this.isSentAtOnce === true || Reflect.get(ServerResponse.prototype, "writableFinished", this);
+  },
+});
+
 function endAtOnce(response: DirectResponse): void {
   response.isSentAtOnce = true;
   response.emit("finish");
@@ -56,15 +69,18 @@ function isKeptOpen({ connection }: IncomingHttpHeaders): boolean {
   return connection === undefined || connection.toLowerCase() === "keep-alive";
 }
 
-/** No server's own: Node.js makes the responses and hands them nothing of ours, and the second is the same for all. */
-let [second, lines] = [0, ""];
+/** The last lines of a head, which are the same for all answers of a second. */
+export class LastLines {
+  #second = 0;
+  #lines = "";
 
-/** The last lines of a head, in the present second. */
-function lastLines(): string {
-  const now = Math.floor(Date.now() / 1_000);
-  if (now !== second) {
-    second = now;
-    lines = `Date: ${new Date(now * 1_000).toUTCString()}\r\n${KEPT_OPEN}\r\n`;
+  /** Those of the present second. The date is that of the machine, as Node.js gives it. */
+  now(): string {
+    const now = Math.floor(Date.now() / 1_000);
+    if (now !== this.#second) {
+      this.#second = now;
+      this.#lines = `Date: ${new Date(now * 1_000).toUTCString()}\r\n${KEPT_OPEN}\r\n`;
+    }
+    return this.#lines;
   }
-  return lines;
 }

@@ -1,7 +1,6 @@
-import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { TracedSpan } from "../operations/tracing.ts";
 import { type BodyBudget, type HeldBody, RequestBody } from "./body.ts";
-import type { DirectResponse } from "./direct-response.ts";
 import type { TrustedProxies } from "./proxies.ts";
 
 /** RFC 9112: a client that believes us to be a proxy sends the whole address, and is to be answered, too. */
@@ -20,11 +19,11 @@ export class Exchange {
   /** Where its trace is told; null: it is not. */
   span: TracedSpan | null = null;
   readonly #request: IncomingMessage;
-  readonly #response: DirectResponse;
+  readonly #response: ServerResponse;
   readonly #proxies: TrustedProxies;
   #gone: AbortSignal | null = null;
 
-  constructor(request: IncomingMessage, response: DirectResponse, proxies: TrustedProxies) {
+  constructor(request: IncomingMessage, response: ServerResponse, proxies: TrustedProxies) {
     this.#request = request;
     this.#response = response;
     this.#proxies = proxies;
@@ -46,7 +45,7 @@ export class Exchange {
     if (this.#gone) return this.#gone;
     const controller = new AbortController();
     const abort = () => {
-      if (!this.#response.isSent) controller.abort();
+      if (!this.#response.writableFinished) controller.abort();
     };
     if (this.#response.closed) abort();
     else this.#response.once("close", abort);

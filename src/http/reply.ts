@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import type { DirectResponse } from "./direct-response.ts";
+import { DirectResponse, type LastLines } from "./direct-response.ts";
 import type { Exchange, RequestHeaders } from "./exchange.ts";
 import { HeaderLines } from "./header-lines.ts";
 
@@ -40,11 +40,12 @@ export function json(status: number, value: unknown, headers: Readonly<Record<st
   };
 }
 
-interface SendingLimits {
+interface SendingRules {
   /** The connection is closed behind it. */
   isLast: boolean;
   /** How long the caller may leave a part of it unread. A stream has its own bound. */
   unreadMs: number;
+  lastLines: LastLines;
 }
 
 /**
@@ -53,9 +54,9 @@ interface SendingLimits {
  */
 export function send(
   exchange: Exchange,
-  response: DirectResponse,
+  response: ServerResponse,
   reply: Reply,
-  how: SendingLimits,
+  how: SendingRules,
 ): Promise<void> | undefined {
   const { status, body } = reply;
   const headers = linesOf(reply.headers);
@@ -83,12 +84,13 @@ export function send(
 
 /** Sends an answer whose head and body are complete. */
 function sendWhole(
-  response: DirectResponse,
+  response: ServerResponse,
   { status, headers, body }: { status: number; headers: HeaderLines; body: string | Buffer | null },
-  { isLast, unreadMs }: SendingLimits,
+  { isLast, unreadMs, lastLines }: SendingRules,
 ): Promise<void> | undefined {
   const isLong = body !== null && body.length > WRITTEN_AT_ONCE;
-  if (!isLast && !isLong && response.sendAtOnce(status, headers, body)) {
+  const mayGoAtOnce = !isLast && !isLong && response instanceof DirectResponse;
+  if (mayGoAtOnce && response.sendAtOnce(status, headers, body, lastLines)) {
     boundUnread(response, unreadMs);
     return undefined;
   }

@@ -1,10 +1,10 @@
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, STATUS_CODES } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Logger } from "../operations/log.ts";
 import { type Tracing, UNTRACED } from "../operations/tracing.ts";
-import { DirectResponse, KEEP_ALIVE_TIMEOUT_MS } from "./direct-response.ts";
+import { DirectResponse, KEEP_ALIVE_TIMEOUT_MS, LastLines } from "./direct-response.ts";
 import { HttpError, parserError } from "./errors.ts";
 import { decoded, Exchange } from "./exchange.ts";
 import { TrustedProxies } from "./proxies.ts";
@@ -51,6 +51,8 @@ export interface ServerParts {
   log: Logger;
   /** How long a caller may leave a part of an answer unread. Absent: a minute. */
   unreadMs?: number;
+  /** The class of its responses. Absent: `DirectResponse`. */
+  responses?: typeof ServerResponse<IncomingMessage>;
 }
 
 /** Rethrows an error, unless it says that this machine has no such address: IPv6 may be switched off. */
@@ -64,6 +66,7 @@ export class HttpServer {
   readonly #proxies: TrustedProxies;
   readonly #tracing: Tracing;
   readonly #unreadMs: number;
+  readonly #lastLines = new LastLines();
   readonly #servers: Server[] = [];
   #isStopping = false;
 
@@ -102,7 +105,8 @@ export class HttpServer {
 
   async #open(at: { host: string; port: number } | { path: string }): Promise<Server> {
     const times = { requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS };
-    const options = { ...times, optimizeEmptyRequests: true, ServerResponse: DirectResponse };
+    const { responses: ServerResponse = DirectResponse } = this.#parts;
+    const options = { ...times, optimizeEmptyRequests: true, ServerResponse };
     const server = createServer(options, (request, response) => {
       void this.#serve(request, response);
     });
@@ -114,7 +118,7 @@ export class HttpServer {
     return server;
   }
 
-  async #serve(request: IncomingMessage, response: DirectResponse): Promise<void> {
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const exchange = new Exchange(request, response, this.#proxies);
     try {
       let reply: Reply;
@@ -125,7 +129,8 @@ export class HttpServer {
         reply = this.#parts.failure(error, exchange.path);
       }
       const adapted = this.#adapted(reply, exchange.headers.origin);
-      await send(exchange, response, adapted, { isLast: this.#isStopping, unreadMs: this.#unreadMs });
+      const how = { isLast: this.#isStopping, unreadMs: this.#unreadMs, lastLines: this.#lastLines };
+      await send(exchange, response, adapted, how);
     } catch (error) {
       this.#parts.log.error({ err: error, path: exchange.path }, "An answer could not be sent");
       response.destroy();
