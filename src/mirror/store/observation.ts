@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type Fields, isObject, type Json } from "../../json.ts";
 import type { Observation, Stamp } from "./merge-rule.ts";
 import { isPullRequest, type Kind, numberInAddress, type ResourceKey, resourceOf } from "./resource.ts";
-import { type DocumentHome, type SharedKind, type SharedResource, strip } from "./template.ts";
+import { type DocumentHome, type ShapeIds, type SharedKind, type SharedResource, strip } from "./template.ts";
 
 /** One observation of one resource, ready to be merged. */
 export interface Seen extends ResourceKey, Observation {}
@@ -21,6 +21,8 @@ export interface Sighting {
   isSingle?: boolean;
   /** Pushed long after its event. */
   isLate?: boolean;
+  /** Those of all that is read together. Absent: each document is read alone. */
+  shapeIds?: ShapeIds;
 }
 
 /** All observations in one representation: the resource itself, the resources embedded in it, and their shapes. */
@@ -41,7 +43,7 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
     kind === "repository"
       ? { api: at.api, fullName: requireString(kind, resource, "full_name") }
       : homeOf(resource, at);
-  const { fields, shared, shapes } = strip(resource, home);
+  const { fields, shared, shapes } = strip(resource, home, at.shapeIds);
   if (kind === "review") unifyReview(fields);
   // Webhooks show the whole suite of a check run, reads its id.
   if (kind === "check_run" && isObject(fields.check_suite)) fields.check_suite = { id: fields.check_suite.id ?? null };
@@ -64,7 +66,7 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
 
 /** A row of a list that is held whole, cut like a document, and the accounts embedded in it. */
 export function observeListed(row: Fields, at: Sighting): { fields: Fields; embedded: Observed } {
-  const { fields, shared, shapes } = strip(row, homeOf(row, at));
+  const { fields, shared, shapes } = strip(row, homeOf(row, at), at.shapeIds);
   return { fields, embedded: { seen: shared.map((found) => sharedSeen(found, at)), shapes } };
 }
 

@@ -36,10 +36,12 @@ interface Layout {
   types: Readonly<Record<string, PgType>>;
 }
 
-const LAYOUTS = new Map<Kind, Layout>();
+const LAYOUTS: ReadonlyMap<Kind, Layout> = new Map(resources.map((one) => [one.kind, layoutOf(one)]));
 
-export function layoutFor(resource: Resource): Layout {
-  return LAYOUTS.getOrInsertComputed(resource.kind, () => layoutOf(resource));
+export function layoutFor({ kind }: Resource): Layout {
+  const layout = LAYOUTS.get(kind);
+  if (!layout) throw new Error(`There is no resource ${kind}`);
+  return layout;
 }
 
 function layoutOf({ table: { name, columns }, keyColumn }: Resource): Layout {

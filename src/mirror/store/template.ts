@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto";
-import { LRUCache } from "lru-cache";
+import { hash } from "node:crypto";
 import { type Fields, isObject, type Json, textOf } from "../../json.ts";
 
 /** Kinds of shared resource: user, repository, label, milestone. */
@@ -27,6 +26,12 @@ export interface Stripped {
   shapes: Map<string, string>;
 }
 
+/**
+ * The ids of the shapes that were met in documents, by their keys. Documents that are read together share them: they
+ * repeat a few shapes, and to make an id takes longer than to find it.
+ */
+export type ShapeIds = Map<string, string>;
+
 /** The control characters that placeholders begin with: `strip` says what each stands for. */
 export const PLACEHOLDER = { repository: 1, api: 2, page: 3, body: 4, reference: 5, literal: 6 } as const;
 export const BODY_PLACEHOLDER = String.fromCharCode(PLACEHOLDER.body);
@@ -50,7 +55,7 @@ export const BODY_PLACEHOLDER = String.fromCharCode(PLACEHOLDER.body);
  *
  * So a rename shows everywhere at once, answers carry the caller's own address, and no user is stored twice.
  */
-export function strip(resource: Fields, home: DocumentHome): Stripped {
+export function strip(resource: Fields, home: DocumentHome, shapeIds: ShapeIds = new Map()): Stripped {
   const shared: SharedResource[] = [];
   const shapes = new Map<string, string>();
 
@@ -70,9 +75,10 @@ export function strip(resource: Fields, home: DocumentHome): Stripped {
     const kind = sharedKind(value, key);
     if (typeof id !== "number" || kind === null) return stripObject(value, at);
     shared.push({ kind, id, fields: stripObject(value, kind === "r" ? repositoryAddresses(value, at.api) : at) });
-    const shape = shapeOf(Object.keys(value));
-    shapes.set(shape.id, shape.keys);
-    return `\u0005${kind}${id}:${shape.id}`;
+    const keys = Object.keys(value).join(",");
+    const shape = shapeIds.getOrInsertComputed(keys, shapeIdOf);
+    shapes.set(shape, keys);
+    return `\u0005${kind}${id}:${shape}`;
   };
 
   const fields = stripObject(resource, addressesOf(home));
@@ -150,17 +156,8 @@ function sharedKind(value: Fields, key: string): SharedKind | null {
   return null;
 }
 
-/** The ids of shapes met lately; upstream has a few dozen. */
-const shapeIds = new LRUCache<string, string>({ max: 1_000 });
-
-function shapeOf(keyNames: string[]): { id: string; keys: string } {
-  const keys = keyNames.join(",");
-  let id = shapeIds.get(keys);
-  if (id === undefined) {
-    id = createHash("sha256").update(keys).digest("hex").slice(0, 8);
-    shapeIds.set(keys, id);
-  }
-  return { id, keys };
+function shapeIdOf(keys: string): string {
+  return hash("sha256", keys).slice(0, 8);
 }
 
 /** A placeholder that stands for a shared resource. */

@@ -284,9 +284,9 @@ const NOBODY = "ghost";
  * says who reopened it, so `closed_by` is left to the next catch-up. The same holds where the sender stands for nobody: another
  * Tain makes events of changes without knowing who made them.
  */
-function withCloser(observed: Observed[], { action, sender }: Payload, { api }: Sighting): Observed[] {
+function withCloser(observed: Observed[], { action, sender }: Payload, { api, shapeIds }: Sighting): Observed[] {
   if (action !== "closed" || !isObject(sender) || sender.login === NOBODY) return observed;
-  const { fields, shapes } = strip({ closed_by: sender }, { api });
+  const { fields, shapes } = strip({ closed_by: sender }, { api }, shapeIds);
   return observed.map((each) => ({
     seen: each.seen.map((one) =>
       one.kind === "issue" && one.fields.state === "closed" ? { ...one, fields: { ...one.fields, ...fields } } : one,

@@ -12,6 +12,7 @@ import {
   type Sighting,
 } from "../../mirror/store/observation.ts";
 import type { ToldRef } from "../../mirror/store/refs.ts";
+import type { ShapeIds } from "../../mirror/store/template.ts";
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
 import { FOLLOWED_EVENTS, mismatch } from "./events.ts";
@@ -88,21 +89,23 @@ function repositoryInPayload({ repository }: Payload): PayloadRepository | null 
   return id !== null && typeof fullName === "string" ? { id, fullName, htmlUrl: textOf(htmlUrl) } : null;
 }
 
+/** What deliveries that are read together share. */
+interface ReadTogether {
+  /** What is mirrored of repositories by their ids, among them the delivery's if it is mirrored. */
+  mirrored: ReadonlyMap<number, readonly MirrorPart[]>;
+  shapeIds: ShapeIds;
+}
+
 /**
- * Reads a delivery. A text says why nothing is done with it. Pure.
- * @param mirrored what is mirrored of repositories by their ids, among them the delivery's if it is mirrored
+ * Reads a delivery. A text says why nothing is done with it. Pure, but that shapes become known.
  * @throws InvalidPayloadError when the payload cannot be what its event says
  */
-export function read(
-  config: Config,
-  parsed: Parsed,
-  mirrored: ReadonlyMap<number, readonly MirrorPart[]>,
-): DeliveryContent | string {
+export function read(config: Config, parsed: Parsed, together: ReadTogether): DeliveryContent | string {
   const { event } = parsed.taken;
   try {
     return event === "installation" || event === "installation_repositories"
       ? readInstallation(config, parsed)
-      : readFollowed(config, parsed, mirrored);
+      : readFollowed(config, parsed, together);
   } catch (error) {
     if (!(error instanceof InvalidRepresentationError)) throw error;
     throw new InvalidPayloadError(`A ${event} event cannot be applied: ${error.message}`, { cause: error });
@@ -129,11 +132,7 @@ function readInstallation({ appId }: Config, { taken: { event }, payload }: Pars
   return installed === null ? "it names no installation" : { ...NOTHING, installed };
 }
 
-function readFollowed(
-  config: Config,
-  parsed: Parsed,
-  mirrored: ReadonlyMap<number, readonly MirrorPart[]>,
-): DeliveryContent | string {
+function readFollowed(config: Config, parsed: Parsed, { mirrored, shapeIds }: ReadTogether): DeliveryContent | string {
   const { taken, payload, repository } = parsed;
   const followed = FOLLOWED_EVENTS[taken.event];
   if (!followed) return `the mirror does not follow ${taken.event} events`;
@@ -156,6 +155,7 @@ function readFollowed(
     seenAt: taken.receivedAt,
     read: false,
     isLate: taken.receivedAt.getTime() - happenedAt(payload) > FRESH_MS,
+    shapeIds,
   };
   const around = followed.hasOtherRepository ? [] : observeAround(payload, at);
   const observed = [...around, ...followed.observe(payload, at)];

@@ -243,7 +243,13 @@ export function sightingOf(
   { id, fullName, htmlUrl }: MirroredRepository,
   seenAt: Date,
 ): Sighting {
-  return { api: ctx.config.upstreamUrl, repository: { id, fullName, htmlUrl }, seenAt, read: true };
+  return {
+    api: ctx.config.upstreamUrl,
+    repository: { id, fullName, htmlUrl },
+    seenAt,
+    read: true,
+    shapeIds: new Map(),
+  };
 }
 
 function keyAndTime({ seen }: Observed, kind: Kind): StoredPage["rows"][number] {
