@@ -73,6 +73,12 @@ class Loader<Key, Value> {
   }
 }
 
+/** What the pages and the counts of one field are loaded by. */
+export interface ListNames {
+  name: string;
+  countName: string;
+}
+
 /** One GraphQL request: its caller, its cost, and all that its fields load, gathered level by level. */
 export class GraphqlCall {
   readonly ctx: ApiContext;
@@ -104,6 +110,8 @@ export class GraphqlCall {
   readonly shownRepositories = new Set<number>();
   /** Upstream's confirmations of repositories that are shown, as far as they are known. */
   readonly confirmations = new Map<number, Confirmation>();
+  /** By the field's arguments: one object serves all parents, and to name the list for each would take long. */
+  readonly listNames = new WeakMap<object, ListNames>();
   readonly #loaders = new Map<string, object>();
   /** Whether the answer depends on more than the revisions of what it shows. */
   #isOfNow = false;

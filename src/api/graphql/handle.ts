@@ -31,7 +31,7 @@ import type { StreamPlaces } from "../streams/places.ts";
 import { GraphqlCall } from "./call.ts";
 import { Documents, openValidation } from "./documents.ts";
 import { forwardWhole } from "./forward/forward.ts";
-import { type Side, sideOf } from "./forward/side.ts";
+import { type Side, Sides } from "./forward/side.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeOf } from "./forward/unknown.ts";
 import {
   confirmationOfKept,
@@ -107,6 +107,7 @@ export class Graphql {
   readonly #counts = openCounts();
   readonly #missing: MissingValues;
   readonly #streams: Streams;
+  readonly #sides: Sides;
 
   constructor(parts: GraphqlParts) {
     this.#parts = parts;
@@ -114,6 +115,7 @@ export class Graphql {
     this.#results = openResults(keptBytes);
     this.#texts = openIssueTexts(keptBytes);
     this.#missing = new MissingValues(parts.ctx);
+    this.#sides = new Sides(parts.ctx, this.#schema);
     this.#streams = new Streams(parts.ctx, { ...parts, schema: this.#schema, plans: this.#plans });
   }
 
@@ -170,7 +172,7 @@ export class Graphql {
       pace: ctx.mirror.pace,
     });
     if (!("cost" in query)) return await this.#answerUnknown(progress, question, query);
-    const side = await sideOf(query, caller, { ctx, schema: this.#schema });
+    const side = await this.#sides.of(query, caller);
     if (side === "upstream's") return await this.#forward(progress, question, wholeOf(query), query.cost.points);
     return await this.#answerHere(progress, question, query, side);
   }

@@ -14,26 +14,35 @@ import { wholeOf } from "./unknown.ts";
  */
 export type Side = "ours" | "upstream's" | "either";
 
-/**
- * Which side answers, as far as the document and the caller tell.
- * @throws AtCentreError for what an edge does not answer
- */
-export async function sideOf(
-  query: Query,
-  caller: User,
-  { ctx, schema }: { ctx: ApiContext; schema: GraphQLSchema },
-): Promise<Side> {
-  const { operation, document, variables } = query;
-  if (ctx.config.edgeOf !== null && operation.operation !== "query")
-    throw new AtCentreError("An edge neither writes nor tells of changes");
-  if (operation.operation === "subscription" || !mayBeForwarded(ctx, caller)) return "ours";
-  // The side that began a list has to read it to its end.
-  const begun = cursorsOf(document, variables.coerced);
-  if (begun !== null) return begun;
-  if (namesUnmirrored(schema, document)) return "upstream's";
-  const isMutation = operation.operation === "mutation";
-  if (isMutation && !(await knowsAllNamed(ctx, caller, wholeOf(query)))) return "upstream's";
-  return "either";
+/** Says which side answers. */
+export class Sides {
+  readonly #ctx: ApiContext;
+  readonly #schema: GraphQLSchema;
+  /** Whether documents name what is never mirrored. It stays known for as long as the document. */
+  readonly #known = new WeakMap<DocumentNode, boolean>();
+
+  constructor(ctx: ApiContext, schema: GraphQLSchema) {
+    this.#ctx = ctx;
+    this.#schema = schema;
+  }
+
+  /**
+   * Which side answers, as far as the document and the caller tell.
+   * @throws AtCentreError for what an edge does not answer
+   */
+  async of(query: Query, caller: User): Promise<Side> {
+    const { operation, document, variables } = query;
+    if (this.#ctx.config.edgeOf !== null && operation.operation !== "query")
+      throw new AtCentreError("An edge neither writes nor tells of changes");
+    if (operation.operation === "subscription" || !mayBeForwarded(this.#ctx, caller)) return "ours";
+    // The side that began a list has to read it to its end.
+    const begun = cursorsOf(document, variables.coerced);
+    if (begun !== null) return begun;
+    if (this.#known.getOrInsertComputed(document, () => namesUnmirrored(this.#schema, document))) return "upstream's";
+    const isMutation = operation.operation === "mutation";
+    if (isMutation && !(await knowsAllNamed(this.#ctx, caller, wholeOf(query)))) return "upstream's";
+    return "either";
+  }
 }
 
 /**
@@ -54,23 +63,19 @@ const NEVER_MIRRORED: Readonly<Record<string, readonly string[]>> = {
   Query: ["__schema", "__type"],
 };
 
-const known = new WeakMap<DocumentNode, boolean>();
-
-/** Whether a valid document names a field that is never mirrored. What was found stays known with the document. */
+/** Whether a valid document names a field that is never mirrored. */
 function namesUnmirrored(schema: GraphQLSchema, document: DocumentNode): boolean {
-  return known.getOrInsertComputed(document, () => {
-    let isNamed = false;
-    const types = new TypeInfo(schema);
-    visit(
-      document,
-      visitWithTypeInfo(types, {
-        Field: ({ name }) => {
-          isNamed ||= NEVER_MIRRORED[types.getParentType()?.name ?? ""]?.includes(name.value) ?? false;
-        },
-      }),
-    );
-    return isNamed;
-  });
+  let isNamed = false;
+  const types = new TypeInfo(schema);
+  visit(
+    document,
+    visitWithTypeInfo(types, {
+      Field: ({ name }) => {
+        isNamed ||= NEVER_MIRRORED[types.getParentType()?.name ?? ""]?.includes(name.value) ?? false;
+      },
+    }),
+  );
+  return isNamed;
 }
 
 /** A cursor of a search counts results, so it means the same here and at upstream. */

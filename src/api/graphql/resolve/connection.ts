@@ -11,7 +11,7 @@ import {
 } from "../../../mirror/read/pages.ts";
 import type { StoredDocument } from "../../../mirror/render/rendering.ts";
 import { readCursor, writeCursor } from "../../dialect/paging.ts";
-import type { GraphqlCall } from "../call.ts";
+import type { GraphqlCall, ListNames } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Count, WrittenTexts } from "../kept.ts";
 import type { Node, NodeKind } from "../node.ts";
@@ -232,14 +232,8 @@ export function storedConnection(
   };
 }
 
-/**
- * The names of lists, by the field's arguments: one object serves all parents, and a naming of each would take long. No
- * call owns the names, since a kept plan holds constant arguments for many calls. They go with the arguments.
- */
-const names = new WeakMap<PageArguments, ReturnType<typeof namesOf>>();
-
 /** Names the pages and the counts of a field. */
-function namesOf({ parentType, fieldName }: FieldInfo, args: PageArguments, { from }: PageSource) {
+function namesOf({ parentType, fieldName }: FieldInfo, args: PageArguments, { from }: PageSource): ListNames {
   const field = [parentType.name, fieldName, from.pieces];
   const { first: _first, last: _last, after: _after, before: _before, ...filter } = args;
   return { name: JSON.stringify([...field, args]), countName: JSON.stringify([...field, filter]) };
@@ -250,14 +244,14 @@ class StoredList {
   readonly #call: GraphqlCall;
   readonly #args: PageArguments;
   readonly #stored: StoredParts;
-  readonly #names: ReturnType<typeof namesOf>;
+  readonly #names: ListNames;
   readonly #isOfRepository: boolean;
 
   constructor(call: GraphqlCall, info: FieldInfo, args: PageArguments, stored: StoredParts) {
     this.#call = call;
     this.#args = args;
     this.#stored = stored;
-    this.#names = names.getOrInsertComputed(args, () => namesOf(info, args, stored.source));
+    this.#names = call.listNames.getOrInsertComputed(args, () => namesOf(info, args, stored.source));
     // People are not rows of a repository, so their counts do not change with it.
     this.#isOfRepository = info.parentType.name === "Repository" && stored.kind !== "User";
   }
