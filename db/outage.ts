@@ -50,7 +50,7 @@ function isOutageCode(code: unknown): boolean {
   return typeof code === "string" && (CODES.has(code) || code.startsWith("08"));
 }
 
-const CODES = new Set([
+const CODES: ReadonlySet<string> = new Set([
   // https://www.postgresql.org/docs/18/errcodes-appendix.html; 08… are failures of the connection.
   "57P01", // admin_shutdown
   "57P02", // crash_shutdown

@@ -29,7 +29,7 @@ export interface PlannedMigration {
 const REWRITTEN_BYTES = 1_000_000;
 const INDEXED_BYTES = 100_000_000;
 /** The tables that migrations from before 0.3.0 rewrite. Later migrations leave such work to a worker, in batches. */
-const REWRITES: Record<string, string[]> = {
+const REWRITES: Readonly<Record<string, string[]>> = {
   "0007_search.sql": ["issues", "issue_comments"],
   "0012_label_lists.sql": ["issue_labels"],
 };

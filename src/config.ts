@@ -15,7 +15,9 @@ export class ConfigError extends Error {
   override name = "ConfigError";
 }
 
-const SECRET_NAMES = Object.values<Setting<unknown>>(SETTINGS).flatMap(({ name, secret: is }) => (is ? [name] : []));
+const SECRET_NAMES: readonly string[] = Object.values<Setting<unknown>>(SETTINGS).flatMap(({ name, secret: is }) =>
+  is ? [name] : [],
+);
 
 /**
  * The environment, with each secret's text in place of the file that holds it. For code that runs before `parseConfig`.

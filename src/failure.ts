@@ -1,5 +1,5 @@
 /** Postgres may put the rows themselves into these fields of an error: people's words, at worst secrets. */
-const CONTENTS = ["detail", "where", "internalQuery"];
+const CONTENTS: readonly string[] = ["detail", "where", "internalQuery"];
 
 /** What went wrong, in the error's own words. */
 export function reasonOf(error: unknown): string {

@@ -5,7 +5,7 @@ import { isWaiting } from "./retry-policy.ts";
 
 // Reports about running jobs: counts, log lines and traces.
 
-const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800];
+const SECONDS: readonly number[] = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800];
 
 /** Counts runs of jobs and their durations. A job that is delayed to wait for quota does not count as failed. */
 export function meterOf(

@@ -96,13 +96,17 @@ export function restrictRead(text: string, to: To, repositoryId: number): string
 type To = Pick<Call, "version" | "caller" | "sight"> & Partial<Pick<Call, "publicRights">>;
 
 // GitHub's OpenAPI, x-github-breaking-changes of 2026-03-10.
-const DROPPED_FROM_REPOSITORIES = ["has_downloads", "use_squash_pr_title_as_default", "master_branch"];
-const DROPPED_FROM_PULLS = ["assignee", "merge_commit_sha"];
+const DROPPED_FROM_REPOSITORIES: readonly string[] = [
+  "has_downloads",
+  "use_squash_pr_title_as_default",
+  "master_branch",
+];
+const DROPPED_FROM_PULLS: readonly string[] = ["assignee", "merge_commit_sha"];
 
 /** GitHub docs, "Get a repository": this takes admin permissions; who may push is shown the rest. */
 const SHOWN_TO_ADMINS = "security_and_analysis";
 
-const ORIGINS = ["parent", "source", "template_repository"];
+const ORIGINS: readonly string[] = ["parent", "source", "template_repository"];
 
 function restrictValue(value: Json, to: To, isWhole: boolean): Json {
   if (Array.isArray(value)) return value.map((element) => restrictValue(element, to, false));

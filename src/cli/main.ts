@@ -13,7 +13,7 @@ import {
 import { type OutputStreams, openOutput } from "./output.ts";
 
 /** The commands, in the order in which a new user needs them. Each is loaded only when it runs. */
-const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
+const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> = {
   init: async () => (await import("./init/init.ts")).init,
   up: async () => (await import("./up/up.ts")).up,
   add: async () => (await import("./repositories/add.ts")).add,

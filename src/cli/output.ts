@@ -87,7 +87,7 @@ const UNITS = [
   { size: 3_600, name: "h" },
   { size: 60, name: "m" },
   { size: 1, name: "s" },
-];
+] as const;
 
 /** `4s`, `3m 20s`, `2h 5m`, `3d 4h`. Pure. */
 export function spanOf(ms: number): string {

@@ -59,7 +59,7 @@ export function parts(text: string): MirrorPart[] {
   return [...new Set(named)];
 }
 
-const NETWORK_NAMES = ["loopback", "linklocal", "uniquelocal"];
+const NETWORK_NAMES: readonly string[] = ["loopback", "linklocal", "uniquelocal"];
 
 export function proxies(text: string): string[] {
   const parts = partsOf(text);

@@ -69,7 +69,7 @@ function standardOutput(): LineSink {
 
 type LogStyle = Parameters<typeof styleText>[0];
 /** By pino's number of the level. */
-const COLOURS: Record<number, LogStyle> = {
+const COLOURS: Readonly<Record<number, LogStyle>> = {
   10: "gray",
   20: "gray",
   30: "green",

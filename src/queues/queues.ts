@@ -48,7 +48,7 @@ export const QUEUE_NAMES = {
 } as const satisfies Record<keyof Queues, string>;
 
 // No type can say that an object has no other keys than its type's.
-export const QUEUE_KEYS = Object.keys(QUEUE_NAMES) as (keyof Queues)[];
+export const QUEUE_KEYS = Object.keys(QUEUE_NAMES) as readonly (keyof Queues)[];
 
 const DAY_S = 86_400;
 
@@ -61,7 +61,7 @@ const KEPT: JobsOptions = {
 /** How the wait grows is said in `workers/retry-policy.ts`. */
 const BACKOFF = { type: "capped" };
 
-const OPTIONS: Record<keyof Queues, JobsOptions> = {
+const OPTIONS: Readonly<Record<keyof Queues, JobsOptions>> = {
   // The delivery exists nowhere else until it is in Postgres. So one that cannot be stored is kept until a person acts.
   // The attempts are for failures that are not of Postgres: an absent Postgres costs none.
   inbox: { ...KEPT, attempts: 8, backoff: BACKOFF, removeOnComplete: true, removeOnFail: false },
@@ -185,7 +185,7 @@ export async function enqueueInbox(ctx: QueueAccess, job: InboxJob): Promise<voi
 /** The traces that deliveries arrived in, by their ids, as far as they are told. */
 type DeliveryTraces = ReadonlyMap<string, string>;
 
-const UNTOLD: DeliveryTraces = new Map();
+const UNTOLD: ReadonlyMap<string, string> = new Map();
 
 /** Asks for deliveries to be applied, each by a job of its own. A delivery whose own job waits or runs gets no second one. */
 export async function enqueueDeliveries(

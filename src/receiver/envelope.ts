@@ -82,7 +82,7 @@ export function tooLarge(): DeliveryFault {
   return new DeliveryFault(413, `The body is larger than ${MAX_BODY_BYTES} bytes, the most an event may have`);
 }
 
-const FORMS = new Map<string, Envelope["form"]>([
+const FORMS: ReadonlyMap<string, Envelope["form"]> = new Map([
   ["application/json", "json"],
   ["application/x-www-form-urlencoded", "form"],
 ]);

@@ -445,4 +445,12 @@ export const plants: readonly Plant[] = [
     replaces: [["|| allowed.includes(other)", "|| other !== null"]],
     tests: ["test/launcher/import-arrows.test.ts"],
   },
+  {
+    name: "modules-may-change",
+    property: 15,
+    does: "What a module has may be changed while the process runs.",
+    file: "src/http/header-lines.ts",
+    replaces: [["export const USUAL_NAMES: ReadonlySet<string> = new Set(", "export const USUAL_NAMES = new Set("]],
+    tests: ["test/launcher/module-state.test.ts"],
+  },
 ];

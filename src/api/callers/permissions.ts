@@ -147,7 +147,7 @@ function permissions(level: RepositoryPermission): Permissions {
  * The service's permissions for each right (GitHub docs, "Permissions required for fine-grained personal access
  * tokens"). One of them suffices.
  */
-const PERMISSIONS: Record<Right, readonly string[]> = {
+const PERMISSIONS: Readonly<Record<Right, readonly string[]>> = {
   metadata: ["metadata"],
   issues: ["issues"],
   pulls: ["pull_requests"],

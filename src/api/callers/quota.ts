@@ -63,7 +63,7 @@ export interface QuotaSpending {
 }
 
 /** GitHub docs: limits are counted by the hour, limits of searches by the minute. */
-const WINDOW_MS: Record<Purse, number> = {
+const WINDOW_MS: Readonly<Record<Purse, number>> = {
   core: 3_600_000,
   search: 60_000,
   graphql: 3_600_000,

@@ -34,7 +34,7 @@ const HEADERS = {
   ),
 };
 
-const PARAMETERS: Record<string, Parameter> = {
+const PARAMETERS: Readonly<Record<string, Parameter>> = {
   "x-github-api-version": {
     name: "X-GitHub-Api-Version",
     in: "header",
@@ -116,14 +116,14 @@ export function describeApi(
 }
 
 /** The tokens that callers may show, by the mode. */
-export const TOKENS: Record<Config["authMode"], string> = {
+export const TOKENS: Readonly<Record<Config["authMode"], string>> = {
   tokens: "A token that the mirror's operator makes with `tain token create`.",
   upstream: "A token of the mirrored service: you then see what the service shows you, and write as yourself.",
   both: "A token that the mirror's operator makes with `tain token create`, or one of the mirrored service: with that you see what the service shows you, and write as yourself.",
 };
 
 /** Published parameters that are refused here, since what they ask about is not mirrored. */
-const NOT_MIRRORED = new Set(["issue_field_values"]);
+const NOT_MIRRORED: ReadonlySet<string> = new Set(["issue_field_values"]);
 
 const FAULT = {
   description:
@@ -152,10 +152,10 @@ function introduction(authMode: Config["authMode"], passThrough: Config["passThr
   ].join("\n\n");
 }
 
-const OF_WRITES = ["x-github-api-version"];
-const OF_ANSWERS = [...OF_WRITES, "if-none-match"];
+const OF_WRITES: readonly string[] = ["x-github-api-version"];
+const OF_ANSWERS: readonly string[] = [...OF_WRITES, "if-none-match"];
 /** The parameters of a read below a repository. */
-const OF_READS = ["fresh", ...OF_ANSWERS];
+const OF_READS: readonly string[] = ["fresh", ...OF_ANSWERS];
 
 /**
  * @param options.names names of the path's parameters, if it is not the published path; null: as published

@@ -100,7 +100,7 @@ export function cursorLink(
   return links.length > 0 ? links.join(", ") : null;
 }
 
-const POSITIONS = new Set(["page", "after", "before"]);
+const POSITIONS: ReadonlySet<string> = new Set(["page", "after", "before"]);
 
 /** One link: the query's own parameters in their order, then the new position. */
 function link(address: string, query: URLSearchParams, position: Record<string, string>, rel: string): string {

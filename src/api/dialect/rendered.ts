@@ -27,7 +27,7 @@ export function escaped(text: string): string {
 }
 
 const BLOCK_END = /<br \/>\n?|<hr \/>|<\/(?:p|h[1-6]|li|tr|pre|blockquote|div|dt|dd|summary|figcaption|caption)>/g;
-const ENTITIES: Record<string, string> = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
+const ENTITIES: Readonly<Record<string, string>> = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
 
 /** The text that the HTML shows. Only for HTML that was rendered here: in it `<` and `>` stand for nothing but tags. */
 export function plainTextOf(html: string): string {

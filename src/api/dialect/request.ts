@@ -57,7 +57,7 @@ export interface MediaType {
 const OURS = /^application\/vnd\.github(?:-[a-z]+)?(?:\.v3)?(?:\.([\w-]+))?(?:\+json)?$/;
 const DOCS = "https://docs.github.com/rest/using-the-rest-api/getting-started-with-the-rest-api";
 const HELD_BY_SERVICE: ReadonlySet<string> = new Set(["diff", "patch", "sha", "star"]);
-const ANY = new Set(["*/*", "application/*", "application/json"]);
+const ANY: ReadonlySet<string> = new Set(["*/*", "application/*", "application/json"]);
 
 /** An `Accept` header as it was read. */
 export interface Accepted extends MediaType {
@@ -216,7 +216,9 @@ export function graphqlText(exchange: Exchange): Promise<string> {
 const SERIES_LENGTH = 0x10000;
 
 /** The digits of each byte. */
-const BYTES = Array.from({ length: 0x100 }, (_, byte) => byte.toString(16).toUpperCase().padStart(2, "0"));
+const BYTES: readonly string[] = Array.from({ length: 0x100 }, (_, byte) =>
+  byte.toString(16).toUpperCase().padStart(2, "0"),
+);
 
 /** Names requests, in the service's form. */
 export class RequestIds {

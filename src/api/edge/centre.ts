@@ -35,7 +35,7 @@ const PASSED_ON: TransportLimits = {
 };
 
 /** Headers that belong to one connection (RFC 9110, 7.6.1), or are made anew for the next. */
-const OF_CONNECTION = new Set([
+const OF_CONNECTION: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
   "expect",

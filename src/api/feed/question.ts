@@ -13,7 +13,7 @@ export interface FeedQuestion {
   actions: readonly string[] | null;
 }
 
-const KNOWN = ["since", "repository", "event", "action"];
+const KNOWN: readonly string[] = ["since", "repository", "event", "action"];
 
 /** The most names of each filter. A reader with a longer list does better without a filter. */
 const MOST_NAMED = 100;

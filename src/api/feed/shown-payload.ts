@@ -57,7 +57,7 @@ const TELLING: ReadonlySet<string> = new Set(
 );
 
 /** Keys that tell where an issue moved. The reader may not see the other repository. */
-const MOVED = ["new_issue", "new_repository", "old_issue", "old_repository"];
+const MOVED: readonly string[] = ["new_issue", "new_repository", "old_issue", "old_repository"];
 
 /** A reader of events, with the rights that they have now. */
 export class EventReader {

@@ -38,7 +38,7 @@ export function askedBy({ ctx, method, headers, body, api, gone }: Call, path: s
 }
 
 /** The request headers that upstream sees. None tells where the request came from. */
-const ASKED = [
+const ASKED: readonly string[] = [
   "accept",
   "content-type",
   "graphql-features",
@@ -56,7 +56,7 @@ const ASKED = [
 ];
 
 /** The response headers that the caller sees. Upstream's quota is among them, since the caller's token paid. */
-const ANSWERED = [
+const ANSWERED: readonly string[] = [
   "Accept-Ranges",
   "Cache-Control",
   "Content-Disposition",

@@ -6,7 +6,7 @@ import { storeShown } from "./store-shown.ts";
 import { ShareSpentFault } from "./upstream-for-callers.ts";
 
 /** The kind of resource that an address below a repository shows. */
-const SHOWN: [RegExp, Kind][] = [
+const SHOWN: readonly [RegExp, Kind][] = [
   [/^$/, "repository"],
   [/^\/issues(\/\d+)?$/, "issue"],
   [/^\/issues\/(\d+\/comments|comments(\/\d+)?)$/, "issue_comment"],

@@ -20,7 +20,7 @@ import { readFault } from "./upstream-for-callers.ts";
  * protection, alerts, traffic). Some tell about other repositories (timelines, forks, comparisons with a fork). Some
  * are settings, secrets or personal.
  */
-const READ_BY_MIRROR = [
+const READ_BY_MIRROR: readonly RegExp[] = [
   /^\/(contents|readme|tarball|zipball|commits|branches)(\/|$)/,
   /^\/git\/(blobs|commits|ref|refs|matching-refs|tags|trees)\//,
   /^\/(license|languages|contributors|tags|stats\/[a-z_]+|community\/profile|codeowners\/errors|comments)$/,

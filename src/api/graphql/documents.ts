@@ -16,6 +16,7 @@ import {
   specifiedRules,
   TypeInfo,
   type ValidationContext,
+  type ValidationRule,
   validate,
   visit,
   visitWithTypeInfo,
@@ -259,7 +260,7 @@ function fieldExists(context: ValidationContext) {
   };
 }
 
-const rules = [
+const rules: readonly ValidationRule[] = [
   ...specifiedRules.filter((rule) => rule !== OverlappingFieldsCanBeMergedRule && rule !== FieldsOnCorrectTypeRule),
   fieldExists,
 ];

@@ -29,7 +29,7 @@ export function resultKey(body: string, { api, caller }: { api: string; caller: 
 }
 
 /** Fields that show which repositories there are. No revision tells of that. */
-const UNBOUND = new Set(["repositories"]);
+const UNBOUND: ReadonlySet<string> = new Set(["repositories"]);
 
 /** Whether the operation can show only single repositories and their contents. */
 export function isKeepable(definitions: readonly DefinitionNode[], operation: OperationDefinitionNode): boolean {

@@ -68,7 +68,7 @@ function checkedTime(value: unknown): string {
   );
 }
 
-const typeResolvers: Record<string, TypeResolvers> = {
+const typeResolvers: Readonly<Record<string, TypeResolvers>> = {
   ...accountResolvers,
   Repository: repository,
   Issue: issue,
@@ -89,7 +89,7 @@ const MAX_IDS = 100;
 
 type RootResolver = (root: unknown, args: never, call: GraphqlCall, info: FieldInfo) => unknown;
 
-const queryResolvers: Record<string, RootResolver> = {
+const queryResolvers: Readonly<Record<string, RootResolver>> = {
   viewer: async (_root, _args, call) => {
     const viewer = await call.user(call.caller.userId);
     if (viewer) return viewer;
@@ -164,7 +164,7 @@ async function repositoryNode(call: GraphqlCall, globalId: string): Promise<Node
   throw typedError("NOT_FOUND", `Could not resolve to Repository node with the global id of '${globalId}'.`);
 }
 
-const subscriptionFields: Record<string, SubscriptionField> = {
+const subscriptionFields: Readonly<Record<string, SubscriptionField>> = {
   issueChanged: changed("issue", "issue"),
   pullRequestChanged: changed("pull_request", "pullRequest"),
 };

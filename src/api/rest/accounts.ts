@@ -11,7 +11,7 @@ import { showFields } from "../view.ts";
 import { askedPage, numberParam, repositoryPage } from "./page.ts";
 
 /** The keys that only an organisation's own page has. */
-const ORGANIZATION_KEYS = [
+const ORGANIZATION_KEYS: readonly string[] = [
   "hooks_url",
   "issues_url",
   "members_url",
@@ -24,7 +24,7 @@ const ORGANIZATION_KEYS = [
 ];
 
 /** An organisation as anyone sees it, in the service's order (GitHub's OpenAPI, organization-full). */
-const SHOWN_OF_ORGANIZATIONS = [
+const SHOWN_OF_ORGANIZATIONS: readonly string[] = [
   "login",
   "id",
   "node_id",
@@ -117,7 +117,7 @@ async function requireOrganization(call: Call): Promise<UserRow> {
 type AccountExtent = "user" | "organization";
 
 /** A key that upstream's whole answer has and nothing embedded elsewhere. */
-const WHOLE: Record<AccountExtent, string> = { user: "bio", organization: "members_url" };
+const WHOLE: Readonly<Record<AccountExtent, string>> = { user: "bio", organization: "members_url" };
 
 /**
  * The account with all that its own page shows. The mirror sees accounts inside repositories, where upstream shows

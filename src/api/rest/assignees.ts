@@ -20,7 +20,7 @@ export async function checkAssignee(call: RepositoryCall): Promise<Answer> {
 }
 
 /** An account as the service shows it inside other things (GitHub's OpenAPI, simple-user). */
-const EMBEDDED = new Set([
+const EMBEDDED: ReadonlySet<string> = new Set([
   "login",
   "id",
   "node_id",

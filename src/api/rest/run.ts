@@ -15,7 +15,7 @@ import { ownBytes } from "../kept-bodies.ts";
 import type { Match, Operation } from "../operation.ts";
 
 /** The paths whose answers say nothing of upstream. */
-const OWN = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);
+const OWN: ReadonlySet<string> = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);
 
 /** Runs the operation that was asked for, below a repository once it is known that the caller may see it. */
 export async function run(call: Call, { route, repository: named }: Match): Promise<Answer> {

@@ -7,7 +7,7 @@ import type { RepositoryAddress } from "./issue-writes.ts";
 import type { Write } from "./write.ts";
 
 type LabelKind = "label" | "milestone";
-const COLLECTIONS: Record<LabelKind, string> = { label: "labels", milestone: "milestones" };
+const COLLECTIONS: Readonly<Record<LabelKind, string>> = { label: "labels", milestone: "milestones" };
 
 /** Creates a label or milestone, or edits the one that `below` (`/name`, `/number`) names. */
 export function put(kind: LabelKind, { fullName }: RepositoryAddress, below: string, body: string): Write {

@@ -15,7 +15,7 @@ export interface Demonstration {
 /**
  * Four repositories, the third of them private; 3,000 issues and pull requests take a third of a second to generate.
  */
-const WORLD = ["--repositories", "4", "--issues", "2000", "--pulls", "1000", "--seed", "20"];
+const WORLD: readonly string[] = ["--repositories", "4", "--issues", "2000", "--pulls", "1000", "--seed", "20"];
 const CHANGES_PER_SECOND = 1;
 const PATIENCE_MS = 60_000;
 
@@ -23,7 +23,7 @@ const PATIENCE_MS = 60_000;
  * The kinds of change that happen in the demonstration. Renames are left out, because the addresses that we print
  * contain the names.
  */
-const HAPPENINGS = [
+const HAPPENINGS: readonly string[] = [
   "open edit label assign milestone comment editComment deleteComment close reopen lock",
   "openPull push draft requestReview review dismissReview reviewComment editReviewComment merge",
   "createLabel renameLabel deleteLabel createMilestone editMilestone deleteIssue transferIssue",

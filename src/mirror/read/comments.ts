@@ -20,7 +20,7 @@ const TABLES = {
 export type CommentKind = keyof typeof TABLES;
 
 /** Upstream shows a review that is not submitted only to its author. */
-const SHOWN: Record<CommentKind, Sql> = {
+const SHOWN: Readonly<Record<CommentKind, Sql>> = {
   issue_comment: sql`c.deleted_at is null`,
   review_comment: sql`c.deleted_at is null`,
   review: sql`c.deleted_at is null and c.state <> 'PENDING'`,

@@ -40,7 +40,7 @@ export interface IssueOrder {
 /** Where a page begins: behind (`after`) or before a row, given by its sort key (ms, or the count) and number. */
 export type IssuePosition = { offset: number } | { side: "after" | "before"; key: number; number: number };
 
-export const SORT_KEYS: Record<IssueSort, Sql> = {
+export const SORT_KEYS: Readonly<Record<IssueSort, Sql>> = {
   created: sql`i.created_at`,
   updated: sql`i.updated_at`,
   comments: sql`i.comments`,

@@ -51,7 +51,7 @@ const COLUMNS = sql`m.id::float8 as id, m.number, m.document::text as document, 
 const IN_STATE = { all: sql`true`, open: sql`m.state = 'open'`, closed: sql`m.state = 'closed'` };
 
 const BY_NUMBER: SortKey = { key: sql`m.number`, keyType: INTEGER };
-const MILESTONE_KEYS: Record<string, SortKey> = {
+const MILESTONE_KEYS: Readonly<Record<string, SortKey>> = {
   DUE_DATE: { key: sql`coalesce(m.due_on, 'infinity')`, keyType: TIMESTAMP },
   CREATED_AT: time(sql`m.created_at`),
   UPDATED_AT: time(sql`m.updated_at`),

@@ -15,7 +15,7 @@ export interface RepositoryFilter {
   updatedBefore: Date | null;
 }
 
-const SORT_KEYS: Record<RepositorySort, Sql> = {
+const SORT_KEYS: Readonly<Record<RepositorySort, Sql>> = {
   created: sql`r.created_at`,
   updated: sql`r.updated_at`,
   pushed: sql`coalesce(r.pushed_at, '-infinity')`,
@@ -107,7 +107,7 @@ export interface RepositoriesArguments {
 }
 
 const BY_CREATION = time(sql`r.created_at`);
-const REPOSITORY_KEYS: Record<string, SortKey> = {
+const REPOSITORY_KEYS: Readonly<Record<string, SortKey>> = {
   CREATED_AT: BY_CREATION,
   UPDATED_AT: time(sql`r.updated_at`),
   PUSHED_AT: time(sql`r.pushed_at`),

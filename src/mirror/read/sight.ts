@@ -25,7 +25,7 @@ export function wholeSight(ids: Ids): Sight {
   return sightIn(ids, { issues: true, pulls: true, checks: true, statuses: true, contents: true });
 }
 
-const NONE: Ids = [];
+const NONE: readonly number[] = [];
 
 /** The same rights in each of these repositories: to see the repository, and the given ones. */
 export function sightIn(ids: Ids, given: Readonly<Record<Givable, boolean>>): Sight {

@@ -10,7 +10,7 @@ import { visible } from "../read/sight.ts";
 import { isScope, loginOf, type Searcher, type SearchNames } from "./names.ts";
 import { type Clause, qualifiersIn, UnmirroredSearchError } from "./query.ts";
 
-const STATES = ["success", "failure", "pending"];
+const STATES: readonly string[] = ["success", "failure", "pending"];
 
 /**
  * Pull requests `t` with the states of their heads' checks: the last run of each suite and name, and the last status of

@@ -22,7 +22,7 @@ export interface TermContext {
 }
 
 /** Where words may be looked for. */
-export const TEXT_PLACES = new Set(["title", "body", "comments"]);
+export const TEXT_PLACES: ReadonlySet<string> = new Set(["title", "body", "comments"]);
 
 const issueSet = (where: Sql): KeySet => ({ from: sql`issues t`, number: sql`t.number`, where });
 const pullSet = (where: Sql): KeySet => ({
@@ -118,12 +118,12 @@ const labelled: KeySet = { from: sql`issue_labels t`, number: sql`t.number`, whe
 const assigned: KeySet = { from: sql`issue_assignees t`, number: sql`t.number`, where: sql`true` };
 const merged = pullSet(sql`t.merged_at is not null`);
 
-const KIND: Record<string, Sql> = {
+const KIND: Readonly<Record<string, Sql>> = {
   issue: sql`not i.is_pull_request`,
   pr: sql`i.is_pull_request`,
   "pull-request": sql`i.is_pull_request`,
 };
-const STATE: Record<string, Sql> = { open: sql`i.state = 'open'`, closed: sql`i.state = 'closed'` };
+const STATE: Readonly<Record<string, Sql>> = { open: sql`i.state = 'open'`, closed: sql`i.state = 'closed'` };
 
 const commenter: Qualifier<KeySet[]> = (values, context) => [commentSet(sql`t.user_id = ${people(values, context)}`)];
 const author: Qualifier = (values, context) => sql`i.user_id = ${people(values, context)}`;

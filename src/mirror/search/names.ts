@@ -23,8 +23,8 @@ export interface SearchNames {
 }
 
 /** Qualifiers that say in which repositories to search. Several of them widen the search. */
-const OWNERS = new Set(["user", "org", "owner"]);
-const PEOPLE = new Set([
+const OWNERS: ReadonlySet<string> = new Set(["user", "org", "owner"]);
+const PEOPLE: ReadonlySet<string> = new Set([
   "author",
   "assignee",
   "mentions",

@@ -34,7 +34,7 @@ function touchRows(tx: Transaction, { kind }: Resource, rows: RowWrite[]): void 
 }
 
 /** The kinds that belong to an issue or pull request, with the column that holds its number. */
-export const childNumberColumns: Partial<Record<Kind, string>> = {
+export const childNumberColumns: Readonly<Partial<Record<Kind, string>>> = {
   issue_comment: "issue_number",
   review: "pull_number",
   review_comment: "pull_number",

@@ -22,7 +22,7 @@ const ISSUE = {
   lists: { labels: "label", assignees: "assignee" },
 };
 
-const HEARD: Partial<Record<Kind, EventAspects>> = {
+const HEARD: Readonly<Partial<Record<Kind, EventAspects>>> = {
   label: { keys: ["name", "color", "description"] },
   milestone: { keys: ["title", "description", "due_on", "state"] },
   issue: ISSUE,

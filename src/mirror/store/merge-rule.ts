@@ -275,7 +275,7 @@ function mayLagBehind({ stamp, isOurs }: Observation, known: Stamp): boolean {
 }
 
 /** Ordered from the fewest people who may see a repository to the most. */
-const VISIBILITIES = ["private", "internal", "public"];
+const VISIBILITIES: readonly string[] = ["private", "internal", "public"];
 
 /**
  * Whether a value opens a repository to more people than the known value, or closes it to some; null: it does neither.

@@ -54,7 +54,7 @@ export async function mergeObserved(
   return [...merged.values()];
 }
 
-const NOTHING: LastSaid = new Map();
+const NOTHING: ReadonlyMap<string, never> = new Map<string, never>();
 
 /** The stored rows of these resources of one kind, by `repositoryId/key`; tombstones are among them. */
 export async function findStored(
@@ -234,7 +234,7 @@ async function lockRows(tx: Transaction, resource: Resource, rows: RowWrite[]): 
 }
 
 /** Columns that change seldom and are expensive to write: they may be long, and the search index covers them. */
-const TEXTS = ["title", "body"];
+const TEXTS: readonly string[] = ["title", "body"];
 
 /** Updates rows that existed before; they are locked. */
 async function updateRows(tx: Transaction, resource: Resource, rows: RowWrite[]): Promise<void> {

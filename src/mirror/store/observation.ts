@@ -31,7 +31,7 @@ export interface Observed {
   shapes: Map<string, string>;
 }
 
-const SHARED_KINDS: Record<SharedKind, Kind> = { u: "user", r: "repository", l: "label", m: "milestone" };
+const SHARED_KINDS: Readonly<Record<SharedKind, Kind>> = { u: "user", r: "repository", l: "label", m: "milestone" };
 
 /**
  * Takes apart a resource as upstream's REST or a webhook sent it.
@@ -109,7 +109,7 @@ function sharedSeen({ kind, id, fields }: SharedResource, at: Sighting): Seen {
  * read shows it. A change moves both sides to the same second (in a recorded history, 106 of 109). So the time that a
  * webhook gives one side is used for the other.
  */
-const COMMON_KEYS = [
+const COMMON_KEYS: readonly string[] = [
   "number",
   "title",
   "user",

@@ -178,7 +178,7 @@ function idOf(value: Json | undefined): number | null {
  * The steps of a check run. It never goes back: a rerun is a run of its own. Others (waiting, requested) come before
  * the last two.
  */
-const RUN_STEPS = ["in_progress", "completed"];
+const RUN_STEPS: readonly string[] = ["in_progress", "completed"];
 /** More than any time in milliseconds, so that a later step always outweighs a later time. */
 const STEP = 1e14;
 

@@ -27,7 +27,7 @@ export type AuditPhase = (typeof AUDIT_PHASES)[number];
 // Other jobs ask for the same lists with the parameters in another order, so their validators differ. Their validators
 // say that a page was merged; the audit's say that the page was equal.
 const PAGE = `?per_page=${PAGE_SIZE}`;
-const LISTS: Record<Exclude<AuditPhase, "reviews">, { kind: Kind; path: string }> = {
+const LISTS: Readonly<Record<Exclude<AuditPhase, "reviews">, { kind: Kind; path: string }>> = {
   // A repository has no parameters, so upstream overlooks this one.
   repository: { kind: "repository", path: "?page=1" },
   labels: { kind: "label", path: `/labels?page=1&per_page=${PAGE_SIZE}` },

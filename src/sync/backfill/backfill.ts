@@ -39,7 +39,7 @@ const PER_PAGE = `per_page=${PAGE_SIZE}`;
  * do no harm, since pages of issues begin at a cursor. Pages of comments have no cursor, so comments are read by
  * change. Their addresses differ from a catch-up's, since a copy goes through pages in windows: see `windows.ts`.
  */
-const LISTS: Record<Exclude<Phase, "reviews">, { kind: Kind; path: string }> = {
+const LISTS: Readonly<Record<Exclude<Phase, "reviews">, { kind: Kind; path: string }>> = {
   labels: { kind: "label", path: `labels?${PER_PAGE}` },
   milestones: { kind: "milestone", path: `milestones?state=all&${PER_PAGE}` },
   issues: { kind: "issue", path: `issues?state=all&sort=created&direction=asc&${PER_PAGE}` },

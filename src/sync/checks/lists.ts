@@ -35,9 +35,8 @@ interface ReadOfList {
 }
 
 const PER_PAGE = `per_page=${PAGE_SIZE}`;
-const LISTS: Record<
-  CheckList,
-  { path: (sha: string) => string; rows: (body: Json) => Json; column: string; table: string }
+const LISTS: Readonly<
+  Record<CheckList, { path: (sha: string) => string; rows: (body: Json) => Json; column: string; table: string }>
 > = {
   check_run: {
     path: (sha) => `commits/${sha}/check-runs?filter=all&${PER_PAGE}`,

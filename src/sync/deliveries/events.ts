@@ -296,7 +296,7 @@ function withCloser(observed: Observed[], { action, sender }: Payload, { api, sh
 }
 
 /** Without these nothing could ask for it again, and GraphQL could not show it. */
-const IDENTITIES: Partial<Record<Kind, { key: string; type: "number" | "string" }>> = {
+const IDENTITIES: Readonly<Partial<Record<Kind, { key: string; type: "number" | "string" }>>> = {
   issue: { key: "id", type: "number" },
   pull_request: { key: "id", type: "number" },
   label: { key: "node_id", type: "string" },

@@ -196,8 +196,8 @@ function placeOf(issue: Json | undefined, repository: Json | undefined): IssuePl
   return isObject(issue) && repositoryId !== null ? { repositoryId, number: keyIn("issue", issue) } : null;
 }
 
-const SUBJECTS = ["issue", "pull_request", "comment", "review", "milestone", "repository"];
-const MOMENTS = ["created_at", "submitted_at", "updated_at", "pushed_at", "closed_at"];
+const SUBJECTS: readonly string[] = ["issue", "pull_request", "comment", "review", "milestone", "repository"];
+const MOMENTS: readonly string[] = ["created_at", "submitted_at", "updated_at", "pushed_at", "closed_at"];
 
 /**
  * The newest moment in the payload, in ms. Most events happened then. Some events, such as a deleted comment, move no

@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import type { Taken } from "../../inbox/inbox.ts";
 
-const SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const SECONDS: readonly number[] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 /** Counts deliveries that were settled just now, and how long after their receipt a read of the mirror shows them. */
 export function meterSettled(

@@ -27,7 +27,7 @@ export const HOOK_EVENTS = [
 export const LATER_EVENTS: ReadonlySet<string> = new Set(["sub_issues", "issue_dependencies"]);
 
 /** Further events that the mirror reads if a part is mirrored. */
-const PART_EVENTS: Record<MirrorPart, readonly string[]> = {
+const PART_EVENTS: Readonly<Record<MirrorPart, readonly string[]>> = {
   checks: ["check_run", "check_suite", "push", "status", "workflow_job"],
   commits: ["push"],
   releases: ["release"],

@@ -45,10 +45,10 @@ export interface MadeOf extends MakingOf {
   payload: Fields;
 }
 
-const EVENTS = new Map<Kind, string>(Object.entries(SUBJECTS).map(([event, { kind }]) => [kind, event]));
+const EVENTS: ReadonlyMap<Kind, string> = new Map(Object.entries(SUBJECTS).map(([event, { kind }]) => [kind, event]));
 
 /** The kind that a comment or review stands under, and the key that holds the parent's address. */
-const PARENTS: Partial<Record<Kind, { kind: Kind; address: string; as: string }>> = {
+const PARENTS: Readonly<Partial<Record<Kind, { kind: Kind; address: string; as: string }>>> = {
   issue_comment: { kind: "issue", address: "issue_url", as: "issue" },
   review: { kind: "pull_request", address: "pull_request_url", as: "pull_request" },
   review_comment: { kind: "pull_request", address: "pull_request_url", as: "pull_request" },

@@ -59,7 +59,7 @@ export function makingsOf(kind: Kind, changed: readonly Changed[]): Making[] {
 /** For these kinds upstream sends an event for each of their first values. */
 const AT_BIRTH: ReadonlySet<Kind> = new Set<Kind>(["release", "check_suite", "check_run"]);
 
-const CLOSED = [{ aspect: "state", value: "closed" }];
+const CLOSED = [{ aspect: "state", value: "closed" }] as const;
 
 const isClosing = ({ aspect, now }: Changed) => aspect === "state" && now === "closed";
 

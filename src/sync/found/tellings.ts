@@ -64,7 +64,7 @@ export function tellingsOf(event: string, payload: Fields, repositoryId: number 
 
 type AspectValues = [aspect: string, value: Json][];
 
-const KEYS = ["title", "body", "state", "locked", "draft", "head", "base"];
+const KEYS: readonly string[] = ["title", "body", "state", "locked", "draft", "head", "base"];
 const LISTS = { labels: "label", assignees: "assignee", requested_reviewers: "requested_reviewer" };
 
 /** First values for which upstream sends change events too, such as the labels of a new issue. */

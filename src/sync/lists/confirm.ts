@@ -31,7 +31,7 @@ const readLengths = object({
 });
 
 /** How GraphQL says how long a list is. */
-const LENGTHS: Record<RestListName, (pull: Read<typeof readLengths>) => number> = {
+const LENGTHS: Readonly<Record<RestListName, (pull: Read<typeof readLengths>) => number>> = {
   commits: ({ commits }) => commits.totalCount,
   files: ({ changedFiles }) => changedFiles,
 };

@@ -54,7 +54,7 @@ const HOUR = 60 * MINUTE;
  * How long a failed thing is left alone. An absent thing seldom comes back, and a 404 is never free: twelve requests a
  * day at most.
  */
-const WAITS: Record<Cause, Backoff> = {
+const WAITS: Readonly<Record<Cause, Backoff>> = {
   absent: { firstMs: 5 * MINUTE, longestMs: 4 * HOUR },
   refused: { firstMs: MINUTE, longestMs: HOUR },
   // Upstream's outages are mostly over within seconds.

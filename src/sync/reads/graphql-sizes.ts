@@ -8,7 +8,7 @@ import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 export type SizedQuery = "pull pages" | "single pulls" | "mergeability";
 
 /** The most pull requests that each query asks for, even if upstream could answer more. */
-export const MOST: Record<SizedQuery, number> = {
+export const MOST: Readonly<Record<SizedQuery, number>> = {
   "pull pages": 100,
   // More in one query is answered slowly, and upstream cuts long answers off at ten seconds.
   "single pulls": 25,

@@ -36,7 +36,7 @@ export function requireCopied(
 }
 
 /** The names by which a mirror says which parts it lacks. An empty list of such a part says nothing. */
-const PART_OF: Partial<Record<Kind, string>> = {
+const PART_OF: Readonly<Partial<Record<Kind, string>>> = {
   label: "labels",
   milestone: "milestones",
   issue: "issues",

@@ -5,7 +5,13 @@ import { PRIORITIES, type Priority } from "./upstream.ts";
  * A request of a class begins only while fewer requests than this are under way in this process. As with the quota,
  * each class leaves room for the classes above it. So a caller never waits behind twenty slow pages of a backfill.
  */
-const ADMISSION: Record<Priority, number> = { caller: 20, refresh: 18, "catch-up": 16, audit: 14, backfill: 14 };
+const ADMISSION: Readonly<Record<Priority, number>> = {
+  caller: 20,
+  refresh: 18,
+  "catch-up": 16,
+  audit: 14,
+  backfill: 14,
+};
 
 /** The most requests under way at once in this process. GitHub docs: 100 for all processes of a user together. */
 export const CONCURRENT_PER_PROCESS = ADMISSION.caller;

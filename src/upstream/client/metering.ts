@@ -2,7 +2,7 @@ import { BoundedLabel, type Metrics } from "../../operations/metrics.ts";
 import type { Spending } from "../quota/spending.ts";
 import type { Priority } from "./upstream.ts";
 
-const SECONDS = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const SECONDS: readonly number[] = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const MOST_ROUTES = 200;
 
 /** A request to upstream, with the values that become labels of metrics. */

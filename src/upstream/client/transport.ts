@@ -196,7 +196,7 @@ async function openPool(origin: string, limits: TransportLimits): Promise<Pool> 
   });
 }
 
-const OUTAGE_TEXTS: Record<OutageKind, string> = {
+const OUTAGE_TEXTS: Readonly<Record<OutageKind, string>> = {
   unreachable: "upstream cannot be reached",
   interrupted: "the connection to upstream broke off",
   "timed-out": "upstream did not answer in time",

@@ -19,7 +19,13 @@ export function rawAnswer({ status, headers, text }: Received, seenAt: Date): Ra
   return { status, headers: endToEnd(headers), body: text, seenAt };
 }
 
-const HOP_BY_HOP = new Set(["connection", "keep-alive", "transfer-encoding", "content-encoding", "content-length"]);
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "transfer-encoding",
+  "content-encoding",
+  "content-length",
+]);
 
 function endToEnd(headers: UpstreamHeaders): Record<string, string | string[]> {
   return Object.fromEntries(

@@ -7,7 +7,7 @@ import type { UpstreamHeaders } from "../quota/headers.ts";
  * values, each followed by a colon, and then the body before compression. Only headers that the answer's Vary names
  * count. So we can compute a stored page's tag for a token that has never asked for the page.
  */
-const COVERED = ["accept", "authorization", "cookie"];
+const COVERED: readonly string[] = ["accept", "authorization", "cookie"];
 
 /** Which request headers an answer's ETag covers, in order, with a blank between them. Pure. */
 export function variesBy(answered: UpstreamHeaders, sent: Record<string, string>): string {

@@ -31,7 +31,7 @@ export interface TokenReport {
   unseenUnknown: string | null;
 }
 
-const BUCKETS = ["core", "graphql", "search"];
+const BUCKETS: readonly string[] = ["core", "graphql", "search"];
 const BATCH = 100;
 
 /**

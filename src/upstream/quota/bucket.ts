@@ -27,7 +27,7 @@ export function leftOf({ limit, remaining, spent }: SharedBucketState, floor: nu
 }
 
 /** The share of every limit that a class leaves untouched, for the classes above it. */
-export const FLOORS: Record<Priority, number> = {
+export const FLOORS: Readonly<Record<Priority, number>> = {
   caller: 0,
   refresh: 0.02,
   "catch-up": 0.05,

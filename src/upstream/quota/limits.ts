@@ -9,7 +9,7 @@ export type UpstreamApi = "rest" | "graphql";
 /** GitHub docs: no more than 100 at once, REST and GraphQL together. */
 export const CONCURRENT_PER_USER = 100;
 /** GitHub docs: points a minute. */
-export const POINTS_PER_MINUTE: Record<UpstreamApi, number> = { rest: 900, graphql: 2_000 };
+export const POINTS_PER_MINUTE: Readonly<Record<UpstreamApi, number>> = { rest: 900, graphql: 2_000 };
 /** GitHub docs: 1 for a request that reads, 5 for one that changes something. */
 export const READ_POINTS = 1;
 export const WRITE_POINTS = 5;

@@ -10,7 +10,7 @@ import { OwnBudget } from "./own-budget.ts";
 import { type Counted, type Lease, type LeaseRequest, SharedBudget } from "./shared-budget.ts";
 
 /** How many requests may be under way while the bucket is unknown. A caller need not wait for a slow page's answer. */
-const PROBES: Record<Priority, number> = { caller: 2, refresh: 1, "catch-up": 1, audit: 1, backfill: 1 };
+const PROBES: Readonly<Record<Priority, number>> = { caller: 2, refresh: 1, "catch-up": 1, audit: 1, backfill: 1 };
 
 /** A rejected token is tried once more after this time, since upstream's fault may have been a passing one. */
 const REJECTION_MS = 5 * 60_000;

@@ -14,7 +14,7 @@ export interface WholeAnswer extends Omit<Opened, "body"> {
 export const MOST_KEPT_BYTES = 1024 * 1024;
 
 /** Headers that belong to the body, and not to the caller. */
-const OF_THE_BODY = [
+const OF_THE_BODY: readonly string[] = [
   "cache-control",
   "content-disposition",
   "content-language",

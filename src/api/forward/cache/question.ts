@@ -8,7 +8,7 @@ import { type CacheableRead, digest } from "./forwarded-answers.ts";
  * Paths whose answers are never kept: settings, secrets and their keys, alerts about the code, and the caller's own
  * resources.
  */
-const NEVER = [
+const NEVER: readonly RegExp[] = [
   /^\/(hooks|keys|invitations|subscription|notifications|installation|traffic|codespaces|autolinks|environments|import)(\/|$)/,
   /^\/(dependabot|code-scanning|secret-scanning|security-advisories|private-vulnerability-reporting)(\/|$)/,
   /^\/(vulnerability-alerts|automated-security-fixes|interaction-limits|attestations)(\/|$)/,
@@ -17,7 +17,7 @@ const NEVER = [
 ];
 
 /** Rare headers that change an answer. */
-const OTHERWISE = [
+const OTHERWISE: readonly string[] = [
   "range",
   "if-range",
   "if-match",

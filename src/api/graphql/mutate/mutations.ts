@@ -29,7 +29,7 @@ function mutation<In extends Input>(run: (call: GraphqlCall, input: In) => Promi
   };
 }
 
-export const mutationResolvers: Record<string, Mutation> = {
+export const mutationResolvers: Readonly<Record<string, Mutation>> = {
   createIssue: mutation<Sets & { repositoryId: string }>(async (call, { repositoryId, ...input }) => {
     const repository = await nodeOfKind(call, repositoryId, "Repository");
     const writer = writerOf(call, repository, "issues");

@@ -13,7 +13,7 @@ interface PullSets extends Sets {
   maintainerCanModify?: boolean | null;
 }
 
-const ISSUES_OWN = ["labels", "assignees", "milestone"];
+const ISSUES_OWN: readonly string[] = ["labels", "assignees", "milestone"];
 
 /**
  * Updates a pull request. REST changes its own side or the issue's side, each by a request. A change of both sides is

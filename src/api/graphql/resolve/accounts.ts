@@ -51,7 +51,7 @@ const repositoryOwner: TypeResolvers = {
     call.requireRepository(String(node.rest.login), name, followRenames ?? true),
 };
 
-export const accountResolvers: Record<string, TypeResolvers> = {
+export const accountResolvers: Readonly<Record<string, TypeResolvers>> = {
   User: {
     ...actor,
     ...repositoryOwner,

@@ -151,7 +151,7 @@ function contexts(node: RollupNode, args: PageArguments, call: GraphqlCall, info
   };
 }
 
-export const checkResolvers: Record<string, TypeResolvers> = {
+export const checkResolvers: Readonly<Record<string, TypeResolvers>> = {
   StatusCheckRollup: {
     state: (node, _args, call) => {
       const state = stateOf(RollupNode.from(node).rollup);

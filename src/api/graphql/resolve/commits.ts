@@ -143,7 +143,7 @@ const pageOf = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCall) 
 /** GraphQL's names of changes that differ from REST's. GraphQL has no name for what REST calls unchanged. */
 const CHANGES: Readonly<Record<string, string>> = { removed: "DELETED" };
 
-export const commitResolvers: Record<string, TypeResolvers> = {
+export const commitResolvers: Readonly<Record<string, TypeResolvers>> = {
   Commit: {
     ...ofRepository,
     oid: rest("oid"),

@@ -197,7 +197,7 @@ function selectsBody(info: FieldInfo): boolean {
   return selects(info, ({ name }) => name.value === "body");
 }
 
-const PAGE_FIELDS = new Set(["nodes", "edges", "pageInfo"]);
+const PAGE_FIELDS: ReadonlySet<string> = new Set(["nodes", "edges", "pageInfo"]);
 
 function selectsPage(info: FieldInfo): boolean {
   return selects(info, ({ name }) => PAGE_FIELDS.has(name.value), { isDeep: false });

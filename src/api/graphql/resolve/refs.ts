@@ -71,7 +71,7 @@ async function targetOf(node: Node, call: GraphqlCall): Promise<Node | null> {
   return type === "tag" ? { kind: "Tag", repositoryId, rest } : lacking(call);
 }
 
-export const refResolvers: Record<string, TypeResolvers> = {
+export const refResolvers: Readonly<Record<string, TypeResolvers>> = {
   Ref: {
     ...ofRepository,
     branchProtectionRule: notMirrored,

@@ -85,7 +85,7 @@ const user =
     return actor?.kind === "User" ? actor : null;
   };
 
-export const releaseResolvers: Record<string, TypeResolvers> = {
+export const releaseResolvers: Readonly<Record<string, TypeResolvers>> = {
   Release: {
     ...ofRepository,
     id: rest("node_id"),

@@ -68,7 +68,7 @@ export const latestReviews: Resolver = (
     parent: { r: repositoryId, n: Number(number) },
   });
 
-export const reviewResolvers: Record<string, TypeResolvers> = {
+export const reviewResolvers: Readonly<Record<string, TypeResolvers>> = {
   IssueComment: {
     ...comment,
     reactionGroups,

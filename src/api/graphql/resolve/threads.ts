@@ -37,7 +37,7 @@ async function lacking(call: GraphqlCall, repositoryId: number): Promise<Error> 
     : typedError("UNPROCESSABLE", "The review threads of this pull request are not mirrored.");
 }
 
-export const threadResolvers: Record<string, TypeResolvers> = {
+export const threadResolvers: Readonly<Record<string, TypeResolvers>> = {
   PullRequestReviewThread: {
     ...ofRepository,
     id: rest("node_id"),

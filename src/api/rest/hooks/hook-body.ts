@@ -40,7 +40,7 @@ export function readConfigBody(call: Call): Partial<TargetConfig> {
 }
 
 /** The keys of a config. `rewrite_urls` is our own: "1" makes addresses of the API lead to the mirror. */
-const KEYS = ["url", "content_type", "secret", "insecure_ssl", "rewrite_urls"];
+const KEYS: readonly string[] = ["url", "content_type", "secret", "insecure_ssl", "rewrite_urls"];
 
 function readConfig({ ctx, api, headers }: Call, config: Fields): Partial<TargetConfig> {
   const odd = Object.keys(config).find((key) => !KEYS.includes(key));

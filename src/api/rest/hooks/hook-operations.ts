@@ -5,7 +5,7 @@ import { organizationPlace, repositoryPlace } from "./hook-place.ts";
 import * as hooks from "./hooks.ts";
 
 /** Operations below `/repos/{owner}/{repo}/hooks`. These hooks live in this mirror. */
-const OF_REPOSITORIES: [Operation["method"], string, hooks.HookOperation, string][] = [
+const OF_REPOSITORIES: readonly [Operation["method"], string, hooks.HookOperation, string][] = [
   ["GET", "", hooks.listHooks, "repos/webhooks#list-repository-webhooks"],
   ["POST", "", hooks.createHook, "repos/webhooks#create-a-repository-webhook"],
   ["GET", "/:id", hooks.getHook, "repos/webhooks#get-a-repository-webhook"],

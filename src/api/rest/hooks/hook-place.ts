@@ -46,7 +46,7 @@ async function repositoryIn(call: RepositoryCall): Promise<Json> {
 }
 
 /** The keys of an account that is embedded (GitHub's OpenAPI, simple-user). */
-const SENDER_KEYS = [
+const SENDER_KEYS: readonly string[] = [
   ...["login", "id", "node_id", "avatar_url", "gravatar_id", "url", "html_url", "followers_url", "following_url"],
   ...["gists_url", "starred_url", "subscriptions_url", "organizations_url", "repos_url", "events_url"],
   ...["received_events_url", "type", "site_admin"],

@@ -1,0 +1,87 @@
+/**
+ * A module holds no state: what changes belongs to an object that is passed. What a module works out at load is never
+ * written again, and its type says so. What browsers run is left out: there a module is as old as its one page.
+ */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { projectRoot } from "../docs/markdown.ts";
+
+/** Declarations of a module begin a line, since Biome formats it. */
+const DECLARED = /^(?:export )?(let|var|const) (\w+|[[{].*?[\]}])(?:: ([\s\S]+?))? =\s+([\s\S]*?;)$/gm;
+/** What makes a collection. */
+const COLLECTION = /^(\[|Array\b|Object\.(keys|values|entries|fromEntries)\b|new (Map|Set|Array)\b)/;
+const READONLY = /^(Readonly(Map|Set|Array)?<|readonly )/;
+/** Ends of what is no collection in the end, or says in its own words that it is fixed. */
+const FIXED = /( as const( satisfies [^;]+)?| as readonly [^;]+|\.join\("[^"]*"\));$/;
+/** What is made with `new` and does not change. */
+const UNCHANGING = /^new (RegExp|URL|Date)\(/;
+
+/** Other objects of a module, and why they hold no state. */
+const objects: Record<string, string> = {
+  "src/api/dialect/markdown-thread.ts markdown": "the module is a thread of its own",
+  "src/api/forward/service-routes.ts TREE": "filled when it is made",
+  "src/health/plain-text.ts LOOPBACK": "filled when it is made",
+  "src/health/plain-text.ts NEAR": "filled when it is made",
+  "src/operations/traces.ts propagator": "has no fields",
+};
+
+interface Declared {
+  keyword: string;
+  name: string;
+  type: string;
+  value: string;
+}
+
+const sources = globSync("{db,src,workers}/**/*.ts", { cwd: projectRoot })
+  .filter((path) => !path.startsWith("src/simulator/"))
+  .map((path) => ({ path, text: readFileSync(join(projectRoot, path), "utf8") }));
+
+function declaredIn(text: string): Declared[] {
+  return Array.from(text.matchAll(DECLARED), ([, keyword = "", name = "", type = "", value = ""]) => ({
+    keyword,
+    name,
+    type,
+    value,
+  }));
+}
+
+/** Whether a declaration may change, or be changed, after load. */
+function mayChange({ keyword, name, type, value }: Declared): boolean {
+  if (keyword !== "const") return true;
+  if (READONLY.test(type)) return false;
+  // A dictionary, whatever it is filled with.
+  if (/^(Partial<)?Record</.test(type)) return true;
+  // Names for the parts of a value, which are judged where the value is made.
+  if (/^[[{]/.test(name)) return false;
+  return COLLECTION.test(value) ? !FIXED.test(value) : value.startsWith("new ") && !UNCHANGING.test(value);
+}
+
+test("no module has a variable, or a collection that may be changed after load", () => {
+  const found = sources.flatMap(({ path, text }) =>
+    declaredIn(text).flatMap((one) => (mayChange(one) ? [`${path} ${one.name}`] : [])),
+  );
+  expect(found.toSorted()).toEqual(Object.keys(objects));
+});
+
+/** Writes to what a name of the module stands for. A local variable of the same name counts, too. */
+function writesTo(name: string): RegExp {
+  const free = `(?<![\\w.#"'])${name}`;
+  const part = "(?:\\.\\w+|\\[[^\\]\\n]+\\])";
+  const assigned = `${free}${part}+ [-+*/|&?]{0,2}=(?![=>])|${free}${part}*(?:\\+\\+|--)`;
+  const changed = `${free}\\.(?:set|add|delete|clear|push|pop|shift|unshift|splice|sort|reverse|fill|getOrInsert\\w*)\\(`;
+  return new RegExp(`${assigned}|${changed}|(?:Object\\.assign\\(|delete )${free}\\b`);
+}
+
+test("no function writes to what its module has or imports, and no class has a field that all instances share", () => {
+  const found = sources.flatMap(({ path, text }) => {
+    const imported = Array.from(text.matchAll(/^import \{([^}]*)\}/gm), ([, names = ""]) =>
+      names.replaceAll(/type \w+/g, ""),
+    );
+    const names = [...imported, ...declaredIn(text).map(({ name }) => name)].flatMap((one) => one.match(/\w+/g) ?? []);
+    const written = names.filter((name) => writesTo(name).test(text));
+    const shared = text.match(/^\s+(?:(?:private|protected|public) )?static (?!(?:async )?[*#]?\w+\().*/gm) ?? [];
+    return [...written, ...shared].map((one) => `${path} ${one.trim()}`);
+  });
+  expect(found).toEqual([]);
+});
