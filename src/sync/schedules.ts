@@ -37,6 +37,7 @@ export async function upsertSchedules(ctx: Pick<Local, "config" | "queues" | "re
   for (const task of MAINTENANCE_TASKS) {
     const every = everyMs[task];
     const known = await askQueues(ctx, () => maintenance.getJobScheduler(task));
+    // BullMQ plans by real time.
     if (known?.every === every && known.next !== undefined && known.next > Date.now() - every - OVERDUE_MS) continue;
     await askQueues(ctx, () => maintenance.upsertJobScheduler(task, { every }, { name: task, data: {} }));
     mended.push(task);

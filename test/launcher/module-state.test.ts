@@ -73,6 +73,28 @@ function writesTo(name: string): RegExp {
   return new RegExp(`${assigned}|${changed}|(?:Object\\.assign\\(|delete )${free}\\b`);
 }
 
+/** Real time and true chance, and why. All else takes them from the context, or measures how long something takes. */
+const real: Record<string, [text: string, why: string]> = {
+  "src/cli/follow/connection.ts": ["Date.now()", "the service names a moment, and the command has no context"],
+  "src/cli/follow/follow.ts": ["Math.random", "the command has no context"],
+  "src/cli/up/process-tree.ts": ["Math.random", "programs are started before there is a context"],
+  "src/http/direct-response.ts": ["Date.now()", "the date of a head is the machine's, as Node.js gives it"],
+  "src/stores.ts": ["new Date(), Math.random", "the context gets them here"],
+  "src/sync/deliveries/apply.ts": ["new Date()", "spans go by the machine's clock"],
+  "src/sync/schedules.ts": ["Date.now()", "BullMQ plans by real time"],
+  "workers/retry-policy.ts": ["Date.now(), Date.now()", "BullMQ counts delays by real time"],
+};
+
+test("time and chance come through the context, but where a reason is written", () => {
+  const found = sources.flatMap(({ path, text }): [string, string][] => {
+    const met = text.match(/\bDate\.now\(\)|\bnew Date\(\)|\bMath\.random\b|\bTemporal\.Now\b/g);
+    return met ? [[path, met.join(", ")]] : [];
+  });
+  expect(Object.fromEntries(found)).toEqual(
+    Object.fromEntries(Object.entries(real).map(([path, [text]]) => [path, text])),
+  );
+});
+
 test("no function writes to what its module has or imports, and no class has a field that all instances share", () => {
   const found = sources.flatMap(({ path, text }) => {
     const imported = Array.from(text.matchAll(/^import \{([^}]*)\}/gm), ([, names = ""]) =>

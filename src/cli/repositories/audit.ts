@@ -87,7 +87,7 @@ async function auditOne(
     const waitMs = Math.max(1_000, resetAt.getTime() - ctx.clock.now().getTime());
     await delay(waitMs, undefined, { signal });
   };
-  for (const waitUntil = Date.now() + OTHERS_MS; ; ) {
+  for (const waitUntil = performance.now() + OTHERS_MS; ; ) {
     try {
       const onProgress = view.show.bind(view);
       const report = await auditRepository(ctx, { repositoryId, repair, anew: true, signal, onProgress, untilQuota });
@@ -97,7 +97,7 @@ async function auditOne(
       if (error instanceof RepositoryUnavailableError || error instanceof RemovedError)
         throw new CommandError(`${error.message}. Nothing was changed`, { cause: error });
       if (!(error instanceof AuditUnderWayError)) throw error;
-      if (Date.now() > waitUntil)
+      if (performance.now() > waitUntil)
         throw new CommandError(`${error.message}: wait until it has ended, or stop it`, { cause: error });
       await delay(LOOK_MS, undefined, { signal });
     } finally {
@@ -114,7 +114,7 @@ class AuditProgress {
   readonly #output: Output;
   readonly #fullName: string;
   #isDrawn = false;
-  #saidAt = Date.now();
+  #saidAt = performance.now();
 
   constructor(output: Output, fullName: string) {
     this.#output = output;
@@ -130,8 +130,8 @@ class AuditProgress {
       this.#isDrawn = true;
       return;
     }
-    if (Date.now() - this.#saidAt < PLAIN_MS) return;
-    this.#saidAt = Date.now();
+    if (performance.now() - this.#saidAt < PLAIN_MS) return;
+    this.#saidAt = performance.now();
     const { repository, pages, unchangedPages, resources, counts } = report;
     output.document({ event: "progress", repository, phase, pages, unchangedPages, resources, counts });
     output.line(line);

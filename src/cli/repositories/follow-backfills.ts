@@ -27,10 +27,10 @@ export async function followBackfills(
 ): Promise<RepositoryStatus[]> {
   const view = new CopyProgress(output);
   let repositories: RepositoryStatus[] = [];
-  for (let lastRead = Date.now(); ; ) {
+  for (let lastRead = performance.now(); ; ) {
     try {
       const status = await loadStatus(ctx, () => quotaReport(ctx));
-      lastRead = Date.now();
+      lastRead = performance.now();
       repositories = status.repositories.filter(concerns);
       const pending = repositories.filter(isPending);
       view.show(repositories, {
@@ -41,7 +41,7 @@ export async function followBackfills(
       if (pending.length === 0) return repositories;
     } catch (error) {
       // While the database restarts, the copies only pause for a moment.
-      if (!isPostgresOutage(error) || Date.now() - lastRead > OUTAGE_MS) throw error;
+      if (!isPostgresOutage(error) || performance.now() - lastRead > OUTAGE_MS) throw error;
     }
     if (signal.aborted) return repositories;
     await delay(LOOK_MS, undefined, { signal }).catch(() => {});
@@ -60,7 +60,7 @@ class CopyProgress {
   readonly #output: Output;
   readonly #pacer = new Pacer();
   #rows = 0;
-  #saidAt = Date.now();
+  #saidAt = performance.now();
 
   constructor(output: Output) {
     this.#output = output;
@@ -79,8 +79,8 @@ class CopyProgress {
       this.#rows = lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(shownLength(line) / output.width)), 0);
       return;
     }
-    if (pending > 0 && Date.now() - this.#saidAt < PLAIN_MS) return;
-    this.#saidAt = Date.now();
+    if (pending > 0 && performance.now() - this.#saidAt < PLAIN_MS) return;
+    this.#saidAt = performance.now();
     output.document({ event: "progress", repositories, ...sample, pace, quota });
     output.line(`Copying: ${repositories.length - pending} of ${repositories.length} done; ${summary}`);
   }

@@ -52,9 +52,9 @@ export class Keeper {
     if (this.webhookUrl === null) return;
     for (const name of names) {
       if (this.#tending.signal.aborted) return;
-      if ((this.#hooks.get(name.id) ?? 0) > Date.now()) continue;
+      if ((this.#hooks.get(name.id) ?? 0) > performance.now()) continue;
       const refusal = await registerHook(this.#ctx, name, this.webhookUrl);
-      this.#hooks.set(name.id, refusal === null ? Number.POSITIVE_INFINITY : Date.now() + REFUSED_HOOK_MS);
+      this.#hooks.set(name.id, refusal === null ? Number.POSITIVE_INFINITY : performance.now() + REFUSED_HOOK_MS);
       if (refusal !== null) {
         this.#tending.output.note(
           `tain: no webhook for ${name.owner}/${name.name}: ${refusal}. Its changes are found by catch-up`,

@@ -106,7 +106,7 @@ export class ProcessTree {
     if (this.#stopping.signal.aborted) return;
     if (isFinal) return this.#fail(`The ${program.name} has ended (${how}); what it said of the reason stands above`);
     if (program.fatal) return this.#fail(`The ${program.name} has ended (${how}): ${program.fatal}`);
-    const now = Date.now();
+    const now = performance.now();
     const endings = [...before.filter((at) => at > now - ENDINGS_WITHIN_MS), now];
     if (endings.length >= MAX_ENDINGS) {
       return this.#fail(
