@@ -302,13 +302,17 @@ export async function enqueueCatchUps(
   }));
   await addAll(ctx, ctx.queues.catchUp, jobs);
   if (!atOnce) return;
-  for (const repositoryId of repositoryIds)
-    await askQueues(ctx, async () => {
-      const waiting = await ctx.queues.catchUp.getDeduplicationJobId(String(repositoryId));
-      const known = waiting ? await ctx.queues.catchUp.getJob(waiting) : undefined;
-      if (await known?.isDelayed()) await known?.promote();
-    });
+  const promote = async (repositoryId: number) => {
+    const waiting = await ctx.queues.catchUp.getDeduplicationJobId(String(repositoryId));
+    const known = waiting ? await ctx.queues.catchUp.getJob(waiting) : undefined;
+    if (await known?.isDelayed()) await known?.promote();
+  };
+  for (let start = 0; start < repositoryIds.length; start += PROMOTED_AT_ONCE)
+    await askQueues(ctx, () => Promise.all(repositoryIds.slice(start, start + PROMOTED_AT_ONCE).map(promote)));
 }
+
+/** BullMQ has no request for several jobs, so the requests for so many jobs travel together. */
+const PROMOTED_AT_ONCE = 100;
 
 /** Asks for the next part of an audit. A part that waits or runs already gets no second job. */
 export async function enqueueAudit(ctx: QueueAccess, { repositoryId }: RepositoryJob): Promise<void> {

@@ -3,7 +3,7 @@ import { levelOf } from "../../failure.ts";
 import type { Json } from "../../json.ts";
 import { leaveThreads } from "../../mirror/store/lists.ts";
 import { nextRound, repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
-import { findStored } from "../../mirror/store/merge.ts";
+import { findAllStored } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import { observe } from "../../mirror/store/observation.ts";
 import { endDoubt, type RefName, storeDoubt } from "../../mirror/store/refs.ts";
@@ -194,7 +194,7 @@ async function readBack(
   }: { before: Before; opened: Opened; sentAt: Date; record: WriteRecord; isPaid: IsPaid },
 ): Promise<void> {
   const { things, says } = touched;
-  const reads = things.flatMap((thing) => readOf(writer, thing, before.get(nameOf(thing))));
+  const reads = things.flatMap((thing) => readOf(writer, thing, before(thing)));
   const { date } = opened.headers;
   const headers = date === undefined ? {} : { date };
   await settle(writer, { reads: () => reads, says: says ?? (() => ({})) }, { headers, body: "", sentAt, record });
@@ -258,24 +258,12 @@ function isSame(fields: Stored["fields"], name: string, was: Stored["fields"][st
   return !(name in fields) || NO_SIGN.test(name) || sameValue(fields[name], was);
 }
 
-type Before = ReadonlyMap<string, Stored>;
+/** A touched resource as the mirror had it before the write. */
+type Before = (one: ResourceKey) => Stored | undefined;
 
-/** The touched resources as the mirror has them before the write, by name. */
 async function storedOf({ db }: Writer["ctx"], touched: readonly Touched[]): Promise<Before> {
   const read = touched.flatMap(({ things }) => things.filter(({ key, path }) => key !== 0 && path !== null));
-  if (read.length === 0) return new Map();
-  return db.transaction(async (tx) => {
-    const all = new Map<string, Stored>();
-    for (const thing of read) {
-      const stored = (await findStored(tx, thing.kind, [thing])).get(`${thing.repositoryId}/${thing.key}`);
-      if (stored) all.set(nameOf(thing), stored);
-    }
-    return all;
-  });
-}
-
-function nameOf({ kind, repositoryId, key }: ResourceKey): string {
-  return `${kind} ${repositoryId} ${key}`;
+  return read.length === 0 ? () => undefined : db.transaction((tx) => findAllStored(tx, read));
 }
 
 /** The longest answer to a write that is held, to see what the write changed. A longer one is forwarded unread. */

@@ -5,7 +5,7 @@ import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { referenceId } from "../../mirror/store/template.ts";
 import { counts, type IssueAddress, openCount, type RepositoryAddress, readOf, sides } from "./issue-writes.ts";
 import type { FollowUpRead } from "./read-back.ts";
-import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
+import type { Find, FindAll, Implied, Sayings, Write, Written } from "./write.ts";
 
 /** Opens a pull request. It is listed among the issues too, under an id that only its issue's side tells. */
 export function createPull({ id, fullName }: RepositoryAddress, body: string): Write {
@@ -97,12 +97,12 @@ function writesReview(
     // Only its author sees a pending review, so it changes nothing that others see.
     reads: (answer) =>
       isPending(answer) ? [] : [...pull.map(({ kind }) => readOf(kind, place)), ...reviewComments(place, answer, sent)],
-    says: async ({ answer, at, between, doneBy, readBacks }, find) => {
+    says: async ({ answer, at, between, doneBy, readBacks }, find, findAll) => {
       const shown = [observe("review", answer, at)];
       if (isPending(answer)) return { shown };
       const { submitted_at, user } = objectOf(answer);
       const movedAt = method === "POST" ? textOf(submitted_at) : doneBy;
-      const come = await unknownComments(find, readBacks);
+      const come = await unknownComments(findAll, readBacks);
       const implied = await counts(find, pull, "review_comments", { change: come, movedAt, between });
       return { shown, implied: await answered(find, place.number, implied, user) };
     },
@@ -110,9 +110,12 @@ function writesReview(
 }
 
 /** How many comments came with a review that the mirror has not heard of by a webhook already. */
-async function unknownComments(find: Find, readBacks: Written["readBacks"]): Promise<number> {
+async function unknownComments(findAll: FindAll, readBacks: Written["readBacks"]): Promise<number> {
   const comments = rowsOf(readBacks.find(({ kind }) => kind === "review_comment")?.body);
-  const known = await Promise.all(comments.map(({ id }) => find("review_comment", Number(id))));
+  const known = await findAll(
+    "review_comment",
+    comments.map(({ id }) => Number(id)),
+  );
   return known.filter((stored) => stored === undefined).length;
 }
 

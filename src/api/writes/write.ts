@@ -3,7 +3,7 @@ import { isPostgresConflict, isPostgresOutage } from "../../../db/outage.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Fields, Json } from "../../json.ts";
 import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
-import { findStored, mergeObserved } from "../../mirror/store/merge.ts";
+import { findAllStored, mergeObserved } from "../../mirror/store/merge.ts";
 import { type Stored, writtenAt } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Observed, observe, type Seen, type Sighting } from "../../mirror/store/observation.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
@@ -29,7 +29,7 @@ export interface Write extends WriteRequest {
   /** Reads that follow a success, if the answer shows too little of it. */
   reads?: (answer: Json) => FollowUpRead[];
   /** What a success tells of resources. `find` looks up what was stored before. */
-  says: (written: Written, find: Find) => Promise<Sayings> | Sayings;
+  says: (written: Written, find: Find, findAll: FindAll) => Promise<Sayings> | Sayings;
 }
 
 /** The success of a write. */
@@ -50,6 +50,8 @@ export interface Written {
 }
 
 export type Find = (kind: Kind, key: number) => Promise<Stored | undefined>;
+/** As many of one kind, in the order of their keys. */
+export type FindAll = (kind: Kind, keys: readonly number[]) => Promise<(Stored | undefined)[]>;
 
 export interface Sayings {
   /** Resources that the answer shows as they are now. */
@@ -127,9 +129,18 @@ export async function settle(
     await storeAtLast(ctx, async (tx) => {
       // Two writes under one issue at once would both count from the same number.
       await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${`tain write ${id}`}, 0))`);
-      const find: Find = (kind, key) => findOne(tx, id, kind, key);
-      const sayings = await write.says({ answer, at, between: [sentAt, answeredAt], doneBy, readBacks }, find);
-      const { observed, doubts } = await fold(sayings, readBacks, at, find);
+      const findAll: FindAll = async (kind, keys) => {
+        const wanted = keys.map((key) => keyOf(id, kind, key));
+        return wanted.map(await findAllStored(tx, wanted));
+      };
+      const find: Find = async (kind, key) => (await findAll(kind, [key]))[0];
+      const written: Written = { answer, at, between: [sentAt, answeredAt], doneBy, readBacks };
+      const sayings = await write.says(written, find, findAll);
+      const before = await findAllStored(
+        tx,
+        (sayings.implied ?? []).map(({ kind, key }) => keyOf(id, kind, key)),
+      );
+      const { observed, doubts } = fold(sayings, readBacks, at, before);
       const all = joinObserved([...observed, ...buried(sayings.gone ?? [], answeredAt)]);
       const merged = await mergeObserved(tx, all);
       const ties = merged.filter(({ outcome }) => outcome === "tied");
@@ -170,28 +181,27 @@ async function storeAtLast(
   });
 }
 
-async function findOne(tx: Transaction, repositoryId: number, kind: Kind, key: number): Promise<Stored | undefined> {
-  const owner = kind === "repository" || kind === "user" ? 0 : repositoryId;
-  return (await findStored(tx, kind, [{ kind, repositoryId: owner, key }])).get(`${owner}/${key}`);
+function keyOf(repositoryId: number, kind: Kind, key: number): ResourceKey {
+  return { kind, repositoryId: kind === "repository" || kind === "user" ? 0 : repositoryId, key };
 }
 
 /**
  * A read that shows the implied change also tells its exact time. A read without the change comes from a lagging
  * replica.
  */
-async function fold(
+function fold(
   { shown = [], implied = [] }: Sayings,
   readBacks: ReadBack[],
   at: Sighting,
-  find: Find,
-): Promise<{ observed: Observed[]; doubts: ResourceKey[] }> {
+  before: (one: ResourceKey) => Stored | undefined,
+): { observed: Observed[]; doubts: ResourceKey[] } {
   const repositoryId = at.repository?.id ?? 0;
   const observed = [...shown];
   const doubts: ResourceKey[] = [];
   const confirmed = new Set<ReadBack>();
   for (const one of implied) {
-    const key = { kind: one.kind, repositoryId: one.kind === "repository" ? 0 : repositoryId, key: one.key };
-    const stored = await find(one.kind, one.key);
+    const key = keyOf(repositoryId, one.kind, one.key);
+    const stored = before(key);
     const readBack = readBacks.find(({ kind, key: number }) => kind === one.kind && number === one.key);
     const read = readBack?.body ? mainOf(readBack, observeReadBack(readBack, at)) : {};
     const isConfirmed = shows(read, one, stored);

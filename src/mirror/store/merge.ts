@@ -66,6 +66,16 @@ export async function findStored(
   return new Map([...(known.get(kind) ?? [])].map(([key, { stored }]) => [key, stored]));
 }
 
+/** Looks up the stored rows of these resources, of whatever kinds; tombstones are among them. */
+export async function findAllStored(
+  tx: Transaction,
+  keys: readonly ResourceKey[],
+): Promise<(one: ResourceKey) => Stored | undefined> {
+  if (keys.length === 0) return () => undefined;
+  const known = await readKnown(tx, groupByKind(keys));
+  return ({ kind, repositoryId, key }) => known.get(kind)?.get(`${repositoryId}/${key}`)?.stored;
+}
+
 async function storeShapes(tx: Transaction, shapes: Map<string, string>): Promise<void> {
   if (shapes.size === 0) return;
   await tx.prepared(sql`

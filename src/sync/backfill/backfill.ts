@@ -133,12 +133,15 @@ async function beginBackfill(
   );
   await whileMirrored(ctx, repository, async (tx) => {
     const now = ctx.clock.now();
-    for (const phase of PHASES) {
-      const cursor = phase === "reviews" && followedSince ? placeOfChanges(followedSince) : null;
-      await tx.query(sql`
-        insert into backfill_phases (repository_id, phase, cursor, expected_pages, started_at)
-          values (${repository.id}, ${phase}, ${cursor}, ${expected[phase] ?? null}, ${now}) on conflict do nothing`);
-    }
+    const cursors = PHASES.map((phase) =>
+      phase === "reviews" && followedSince ? placeOfChanges(followedSince) : null,
+    );
+    const pages = PHASES.map((phase) => expected[phase] ?? null);
+    await tx.query(sql`
+      insert into backfill_phases (repository_id, phase, cursor, expected_pages, started_at)
+        select ${repository.id}, x.phase, x.cursor, x.pages, ${now}
+          from unnest(${PHASES}::text[], ${cursors}::text[], ${pages}::integer[]) as x(phase, cursor, pages)
+        on conflict do nothing`);
     await move(tx, repository.id, { from: FOLLOWED, to: "backfilling" });
     if (followedSince) return;
     await tx.query(sql`

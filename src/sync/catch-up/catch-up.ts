@@ -5,7 +5,7 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { enqueueBackfill, enqueueBackfills, enqueueCatchUps } from "../../queues/queues.ts";
 import { CredentialUnusableError } from "../../upstream/client/errors.ts";
-import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+import { saveValidators, type Validator } from "../../upstream/conditional/validators.ts";
 import { restartReviews } from "../backfill/progress.ts";
 import { endOrPause, pause } from "../following/pause.ts";
 import { move } from "../following/state.ts";
@@ -262,7 +262,7 @@ async function followPulls(
   if (withDetails) await fetchAndStorePullDetails(ctx, repository, [...changed.keys()], "catch-up", signal);
   const newest = knownUpTo(new Date(Math.max(watermark.getTime(), ...[...changed.values()].map(Number))), asOf ?? null);
   await whileMirrored(ctx, repository, async (tx) => {
-    for (const validator of validators) await saveValidator(tx, validator);
+    await saveValidators(tx, validators);
     await tx.query(sql`
       update repository_syncs set pulls_synced_at = greatest(pulls_synced_at, ${newest})
         where repository_id = ${repository.id}`);

@@ -3,7 +3,7 @@ import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { enqueueAudits } from "../../queues/queues.ts";
-import { saveValidator } from "../../upstream/conditional/validators.ts";
+import { saveValidators } from "../../upstream/conditional/validators.ts";
 import type { CredentialWait } from "../problems/causes.ts";
 import { groupsOf } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
@@ -97,8 +97,10 @@ async function storeLooks(
   const seenAt = ctx.clock.now();
   const moved = looks.filter((look) => look.hasMoved);
   await ctx.db.transaction(async (tx) => {
-    for (const { probed } of looks)
-      for (const validator of probed?.validators ?? []) await saveValidator(tx, validator);
+    await saveValidators(
+      tx,
+      looks.flatMap(({ probed }) => probed?.validators ?? []),
+    );
     const ids = looks.map(({ due }) => due.repositoryId);
     const lists = looks.map(({ due, probed, ends }) =>
       // An audit that is under way may be past the list, so the next sweep has to find the difference again.

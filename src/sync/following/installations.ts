@@ -9,7 +9,7 @@ import { requireList, requireRepository } from "../../mirror/store/observation.t
 import { enqueueCatchUps, orLater } from "../../queues/queues.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { pages } from "../../upstream/client/pagination.ts";
-import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+import { saveValidators, type Validator } from "../../upstream/conditional/validators.ts";
 import {
   type Installation,
   installationCredential,
@@ -109,7 +109,10 @@ async function fetchAndStoreInstallations(ctx: Context): Promise<void> {
     const seen = new Date(startedAt.getTime() - LAG_MS);
     // A read just after the webhook may have come from a lagging replica, so it is done once more.
     await tx.query(sql`update installations set told_at = null, listed_at = null where told_at <= ${seen}`);
-    for (const { validator } of read.pages) if (validator) await saveValidator(tx, validator);
+    await saveValidators(
+      tx,
+      read.pages.flatMap(({ validator }) => validator ?? []),
+    );
   });
   ctx.upstream.credentialsChanged();
   await handOver(ctx, lost);
@@ -181,7 +184,10 @@ async function fetchAndStoreCovered(ctx: Context, installation: Installation, be
         reason: `The GitHub App may no longer see it: it was taken out of the installation on ${account}. Add it there`,
       });
     await tx.query(sql`update installations set listed_at = ${startedAt} where id = ${id}`);
-    for (const { validator } of read.pages) if (validator) await saveValidator(tx, validator);
+    await saveValidators(
+      tx,
+      read.pages.flatMap(({ validator }) => validator ?? []),
+    );
   });
   if (!read.isUnchanged) ctx.upstream.credentialsChanged();
   // Only now: a read of a private repository has to know which installation to use.

@@ -11,7 +11,7 @@ import {
   marksForTies,
   storeMarks,
 } from "../../mirror/store/marks.ts";
-import { findStored, mergeObserved } from "../../mirror/store/merge.ts";
+import { findAllStored, mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Observed, type Seen } from "../../mirror/store/observation.ts";
 import { type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
@@ -272,15 +272,13 @@ function overruling({ seen, shapes }: Observed, { kind, key }: ResourceKey): Obs
 /** Whether an absent resource was seen so recently that the answering replica may lag behind. */
 async function wasSeenLately(ctx: Context, { seen }: Observed, startedAt: Date): Promise<boolean> {
   const absent = seen.filter(({ deleted }) => deleted);
-  return ctx.db.transaction(async (tx) => {
-    for (const one of absent) {
-      const stored = (await findStored(tx, one.kind, [one])).get(`${one.repositoryId}/${one.key}`);
-      if (!stored || stored.deletedAt !== null) continue;
-      const stamps = [stored.stamp, ...Object.values(stored.keyStamps)];
-      const seenAt = Math.max(...stamps.map((stamp) => stamp.seenAt));
-      if (startedAt.getTime() <= seenAt + REPLICA_LAG_MS) return true;
-    }
-    return false;
+  const storedOf = await ctx.db.transaction((tx) => findAllStored(tx, absent));
+  return absent.some((one) => {
+    const stored = storedOf(one);
+    if (!stored || stored.deletedAt !== null) return false;
+    const stamps = [stored.stamp, ...Object.values(stored.keyStamps)];
+    const seenAt = Math.max(...stamps.map((stamp) => stamp.seenAt));
+    return startedAt.getTime() <= seenAt + REPLICA_LAG_MS;
   });
 }
 

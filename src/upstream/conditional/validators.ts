@@ -42,16 +42,42 @@ export async function saveValidator(tx: Transaction, validator: Validator): Prom
   // The two statements concern different rows, and neither needs the other's answer.
   await together([
     tx.query(sql`
-      insert into validators
-          (credential, path, etag, last_modified, next, is_full, seen_at, body, varies_by, used_at, made_for)
+      insert into validators (${COLUMNS})
         values (${credential}, ${path}, ${etag}, ${lastModified}, ${next}, ${isFull}, ${seenAt}, ${body}, ${variesBy},
           ${usedAt}, ${madeFor})
-        on conflict (credential, path) do update set etag = excluded.etag, last_modified = excluded.last_modified,
-            next = excluded.next, is_full = excluded.is_full, seen_at = excluded.seen_at, body = excluded.body,
-            varies_by = excluded.varies_by, used_at = excluded.used_at, made_for = excluded.made_for
-          where validators.seen_at <= excluded.seen_at`),
+        ${UNLESS_OLDER}`),
     tx.query(sql`
       delete from validators where path = ${path} and credential <> ${credential} and seen_at <= ${seenAt}`),
+  ]);
+}
+
+const COLUMNS = sql.script(
+  "credential, path, etag, last_modified, next, is_full, seen_at, body, varies_by, used_at, made_for",
+);
+const UNLESS_OLDER = sql`
+  on conflict (credential, path) do update set etag = excluded.etag, last_modified = excluded.last_modified,
+      next = excluded.next, is_full = excluded.is_full, seen_at = excluded.seen_at, body = excluded.body,
+      varies_by = excluded.varies_by, used_at = excluded.used_at, made_for = excluded.made_for
+    where validators.seen_at <= excluded.seen_at`;
+
+/** Remembers that several pages are stored, each as `saveValidator` does. Of two for one page the later counts. */
+export async function saveValidators(tx: Transaction, validators: readonly Validator[]): Promise<void> {
+  const saved = [...new Map(validators.map((one) => [one.path, one])).values()];
+  if (saved.length === 0) return;
+  const of = <Name extends keyof Validator>(name: Name) => saved.map((one) => one[name]);
+  await together([
+    tx.query(sql`
+      insert into validators (${COLUMNS})
+        select ${COLUMNS} from unnest(${of("credential")}::text[], ${of("path")}::text[], ${of("etag")}::text[],
+            ${of("lastModified")}::text[], ${of("next")}::text[], ${of("isFull")}::boolean[],
+            ${of("seenAt")}::timestamptz[], ${of("body")}::bytea[], ${of("variesBy")}::text[],
+            ${of("usedAt")}::timestamptz[], ${of("madeFor")}::text[]) as x(${COLUMNS})
+        ${UNLESS_OLDER}`),
+    tx.query(sql`
+      delete from validators v
+        using unnest(${of("credential")}::text[], ${of("path")}::text[], ${of("seenAt")}::timestamptz[])
+          as x(credential, path, seen_at)
+        where v.path = x.path and v.credential <> x.credential and v.seen_at <= x.seen_at`),
   ]);
 }
 
