@@ -7,7 +7,12 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { pages } from "../../src/upstream/client/pagination.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
-import { findValidators, pruneBodies, pruneValidators } from "../../src/upstream/conditional/validators.ts";
+import {
+  findValidators,
+  pruneBodies,
+  pruneValidators,
+  saveValidators,
+} from "../../src/upstream/conditional/validators.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { at, json, keepValidator, openUpstreamWorld, type Play, type UpstreamWorld } from "./world.ts";
 
@@ -272,6 +277,41 @@ test("an older answer does not replace the validator of a newer one", async () =
   await keepValidator(db, { ...page, credential: "two", etag: '"older"', seenAt: at(0) });
   const [known = new Map()] = await findValidators(db, ["/labels"]);
   expect([...known.values()]).toMatchObject([{ credential: "one", etag: '"new"' }]);
+});
+
+test("validators of several pages are kept as if they were saved one after another", async () => {
+  await using world = await openUpstreamWorld((_, response) => json(response, 200, {}));
+  const { db } = world.ctx;
+  const page = { next: "/more", isFull: true, variesBy: "accept", usedAt: at(0), madeFor: "one" };
+  const saved = [
+    {
+      ...page,
+      path: "/a",
+      credential: "one",
+      etag: '"a"',
+      lastModified: null,
+      seenAt: at(1),
+      body: Buffer.from([0, 255]),
+    },
+    { ...page, path: "/b", credential: "one", etag: null, lastModified: "then", seenAt: at(1), body: null },
+    { ...page, path: "/a", credential: "two", etag: '"newer"', lastModified: null, seenAt: at(2), body: Buffer.of(92) },
+    { ...page, path: "/c", credential: "two", etag: '"old"', lastModified: null, seenAt: at(0), body: null },
+  ];
+  const keptAfter = async (save: () => Promise<void>) => {
+    await db.query(sql`delete from validators`);
+    for (const path of ["/a", "/b", "/c"]) {
+      const before = { path, credential: "two", etag: '"before"', lastModified: null, seenAt: at(1), body: null };
+      await keepValidator(db, { ...page, ...before });
+    }
+    await save();
+    return await db.query(sql`select * from validators order by path, credential`);
+  };
+  const inTurn = await keptAfter(async () => {
+    for (const one of saved) await keepValidator(db, one);
+  });
+  expect(inTurn).toHaveLength(3);
+  expect(await keptAfter(() => db.transaction((tx) => saveValidators(tx, saved)))).toEqual(inTurn);
+  expect(await keptAfter(() => db.transaction((tx) => saveValidators(tx, saved.toReversed())))).toEqual(inTurn);
 });
 
 test("validators that are of no use for a month are dropped, those in use stay, with the page's body", async () => {

@@ -18,7 +18,7 @@ import {
 import type { CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { tryAgain } from "../problems/problems.ts";
-import { installedBy } from "./installation.ts";
+import { type Installed, installedBy } from "./installation.ts";
 import { pause, pauseWithin } from "./pause.ts";
 import { moveAll } from "./state.ts";
 
@@ -94,13 +94,7 @@ async function fetchAndStoreInstallations(ctx: Context): Promise<void> {
   const lost: number[] = [];
   const gone = [...before.values()].filter(({ id }) => !shown.some((each) => each.id === id));
   await ctx.db.transaction(async (tx) => {
-    for (const { id, account, type, selection, permissions, events, suspendedAt } of shown) {
-      await tx.query(sql`insert into installations (id, account, account_type, repository_selection, permissions, events, suspended_at)
-        values (${id}, ${account}, ${type}, ${selection}, ${permissions}, ${events}, ${suspendedAt}::timestamptz)
-        on conflict (id) do update set account = excluded.account, account_type = excluded.account_type,
-          repository_selection = excluded.repository_selection, permissions = excluded.permissions, events = excluded.events,
-          suspended_at = excluded.suspended_at`);
-    }
+    await storeInstallations(tx, shown);
     for (const { id, account } of gone) {
       const reason = `The GitHub App is no longer installed on ${account}: install it again`;
       lost.push(...(await uncover(ctx, tx, id, { kept: [], reason })));
@@ -165,18 +159,10 @@ async function fetchAndStoreCovered(ctx: Context, installation: Installation, be
     read = await walk(ctx, REPOSITORIES, { credential, conditional: false });
   }
 
-  const found: number[] = [];
+  let found: number[] = [];
   let lost: number[] = [];
   await ctx.db.transaction(async (tx) => {
-    for (const { id: repositoryId, fullName, page } of covered(read)) {
-      const written =
-        await tx.count(sql`insert into installation_repositories (repository_id, installation_id, full_name, page)
-        values (${repositoryId}, ${id}, ${fullName}, ${page})
-        on conflict (repository_id) do update set installation_id = excluded.installation_id, full_name = excluded.full_name, page = excluded.page
-          where (installation_repositories.installation_id, installation_repositories.full_name, installation_repositories.page)
-            is distinct from (excluded.installation_id, excluded.full_name, excluded.page)`);
-      if (written > 0) found.push(repositoryId);
-    }
+    found = await storeCovered(tx, id, covered(read));
     if (!read.isUnchanged)
       lost = await uncover(ctx, tx, id, {
         kept: covered(read).map((one) => one.id),
@@ -196,6 +182,45 @@ async function fetchAndStoreCovered(ctx: Context, installation: Installation, be
   }
   await handOver(ctx, lost);
   await wakePaused(ctx, id, found);
+}
+
+/** One statement changes a row once, and a list that moves between two pages may show a row on both: the later counts. */
+function lastOfEach<Row extends { id: number }>(rows: readonly Row[]): Row[] {
+  return [...new Map(rows.map((row) => [row.id, row])).values()];
+}
+
+async function storeInstallations(tx: Transaction, shown: readonly Installed[]): Promise<void> {
+  const rows = lastOfEach(shown);
+  const of = <Name extends keyof Installed>(name: Name) => rows.map((row) => row[name]);
+  await tx.query(sql`
+    insert into installations (id, account, account_type, repository_selection, permissions, events, suspended_at)
+      select x.id, x.account, x.type, x.selection, x.permissions::json, x.events::json, x.suspended_at
+        from unnest(${of("id")}::bigint[], ${of("account")}::text[], ${of("type")}::text[], ${of("selection")}::text[],
+            ${of("permissions")}::text[], ${of("events")}::text[], ${of("suspendedAt")}::timestamptz[])
+          as x(id, account, type, selection, permissions, events, suspended_at)
+      on conflict (id) do update set account = excluded.account, account_type = excluded.account_type,
+        repository_selection = excluded.repository_selection, permissions = excluded.permissions, events = excluded.events,
+        suspended_at = excluded.suspended_at`);
+}
+
+/** Notes the repositories that an installation covers. Answers those of which something is new. */
+async function storeCovered(
+  tx: Transaction,
+  installationId: number,
+  covered: readonly { id: number; fullName: string; page: number }[],
+): Promise<number[]> {
+  const rows = lastOfEach(covered);
+  const written = await tx.query<{ id: number }>(sql`
+    insert into installation_repositories as c (repository_id, installation_id, full_name, page)
+      select x.id, ${installationId}, x.full_name, x.page
+        from unnest(${rows.map(({ id }) => id)}::bigint[], ${rows.map(({ fullName }) => fullName)}::text[],
+          ${rows.map(({ page }) => page)}::integer[]) as x(id, full_name, page)
+      on conflict (repository_id) do update
+        set installation_id = excluded.installation_id, full_name = excluded.full_name, page = excluded.page
+        where (c.installation_id, c.full_name, c.page)
+          is distinct from (excluded.installation_id, excluded.full_name, excluded.page)
+      returning c.repository_id::float8 as id`);
+  return written.map(({ id }) => id);
 }
 
 interface Walked {

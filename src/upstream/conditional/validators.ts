@@ -60,9 +60,10 @@ const UNLESS_OLDER = sql`
       varies_by = excluded.varies_by, used_at = excluded.used_at, made_for = excluded.made_for
     where validators.seen_at <= excluded.seen_at`;
 
-/** Remembers that several pages are stored, each as `saveValidator` does. Of two for one page the later counts. */
+/** Remembers that several pages are stored, each as `saveValidator` does. Of two for one page the newer counts. */
 export async function saveValidators(tx: Transaction, validators: readonly Validator[]): Promise<void> {
-  const saved = [...new Map(validators.map((one) => [one.path, one])).values()];
+  const oldestFirst = validators.toSorted((a, b) => a.seenAt.getTime() - b.seenAt.getTime());
+  const saved = [...new Map(oldestFirst.map((one) => [one.path, one])).values()];
   if (saved.length === 0) return;
   const of = <Name extends keyof Validator>(name: Name) => saved.map((one) => one[name]);
   await together([
