@@ -3,7 +3,7 @@ import type { Queries, Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { renderDocuments } from "../../mirror/render/rendering.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";
-import { findStored } from "../../mirror/store/merge.ts";
+import { findAllStored } from "../../mirror/store/merge.ts";
 import { fold, goneKeys, MERGEABILITY, VOLATILE } from "../../mirror/store/merge-rule.ts";
 import type { Observed, Seen } from "../../mirror/store/observation.ts";
 import { type Kind, resourceOf, resources } from "../../mirror/store/resource.ts";
@@ -41,13 +41,11 @@ export async function compareWithStored(
 ): Promise<Comparison> {
   const drift: Drift[] = [];
   let isEqual = true;
+  const compared = seen.filter((one) => withParts || one.extent !== "partial");
+  const storedOf = await findAllStored(tx, compared);
   for (const { kind } of resources) {
-    const ofKind = seen.filter((one) => one.kind === kind && (withParts || one.extent !== "partial"));
-    if (ofKind.length === 0) continue;
-    const stored = await findStored(tx, kind, ofKind);
-    for (const one of ofKind) {
-      const known = stored.get(`${one.repositoryId}/${one.key}`);
-      const { found, same } = compareOne(one, known);
+    for (const one of compared.filter((other) => other.kind === kind)) {
+      const { found, same } = compareOne(one, storedOf(one));
       isEqual &&= same;
       if (found && !drift.some((other) => other.kind === kind && other.key === one.key)) drift.push(found);
     }

@@ -95,7 +95,7 @@ async function storeCompared(
     // Rows that differ from the page get no validator: a later 304 would call them equal, here and in other jobs.
     if (answer.validator && fingerprint !== null) {
       // Another validator is from another moment, when the page may have differed from our rows.
-      await replaceValidators(tx, answer.validator);
+      await replaceValidators(tx, [answer.validator]);
     }
     const compared = { next: answer.links.next ?? null, keys, isUnchanged: false, drift: before.drift };
     await remember(tx, compared);

@@ -99,7 +99,7 @@ export async function fetchAndStoreCheckList(
     const gone = isWhole ? await findUnlisted(ctx, tx, repository.id, { list, sha, startedAt, met: met.seen }) : [];
     const merged = await mergeObserved(tx, joinObserved([met, ...gone]));
     await storeMarks(tx, marksForTies(merged, startedAt));
-    for (const validator of validators) await replaceValidators(tx, validator);
+    await replaceValidators(tx, validators);
     await remember(tx, startedAt);
     tx.touch([repository.id]);
   });

@@ -3,7 +3,7 @@ import { type Fields, isObject, type Json, numberOf, objectOf, textOf } from "..
 import { withShown } from "../../mirror/render/public-keys.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";
 import { Unfolding } from "../../mirror/render/unfolding.ts";
-import { findStored } from "../../mirror/store/merge.ts";
+import { findAllStored } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import { type Kind, numberInAddress, type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
 import { Pace } from "../../work/pace.ts";
@@ -22,14 +22,16 @@ export async function storedByName(
   repositoryId: number,
   some: readonly Pick<ResourceKey, "kind" | "key">[],
 ): Promise<StoredByName> {
-  const found = new Map<string, Stored>();
-  for (const [kind, ofKind] of Map.groupBy(some, (one) => one.kind)) {
-    const home = kind === "user" || kind === "repository" ? 0 : repositoryId;
-    const keys = [...new Set(ofKind.map(({ key }) => key))].map((key) => ({ kind, repositoryId: home, key }));
-    for (const [name, stored] of await findStored(tx, kind, keys))
-      found.set(nameOf({ kind, key: Number(name.split("/")[1]) }), stored);
-  }
-  return found;
+  const keys = some.map(({ kind, key }) => {
+    return { kind, key, repositoryId: kind === "user" || kind === "repository" ? 0 : repositoryId };
+  });
+  const storedOf = await findAllStored(tx, keys);
+  return new Map(
+    keys.flatMap((one): [string, Stored][] => {
+      const stored = storedOf(one);
+      return stored ? [[nameOf(one), stored]] : [];
+    }),
+  );
 }
 
 /** An event that is to be made of one resource. */

@@ -93,7 +93,7 @@ async function storePage(
       update mirrored_lists set read_at = null
         where repository_id = ${repositoryId} and list = ${list} and number = ${number}`);
     await storeListed(tx, key, { rows: rows.map(({ fields }) => fields), start, end });
-    if (page.validator) await replaceValidators(tx, { ...page.validator, next });
+    if (page.validator) await replaceValidators(tx, [{ ...page.validator, next }]);
     tx.touch([repositoryId]);
   });
 }

@@ -130,5 +130,5 @@ async function storePage(
 }
 
 async function keep(tx: Transaction, validator: Validator | null, next: string | null): Promise<void> {
-  if (validator) await replaceValidators(tx, { ...validator, next });
+  if (validator) await replaceValidators(tx, [{ ...validator, next }]);
 }

@@ -87,10 +87,11 @@ export async function forgetValidators(tx: Transaction, { path }: Pick<Validator
   await tx.query(sql`delete from validators where path = ${path}`);
 }
 
-/** Remembers this validator alone, even if it is not the newest: the stored rows are those of its answer. */
-export async function replaceValidators(tx: Transaction, validator: Validator): Promise<void> {
-  await forgetValidators(tx, validator);
-  await saveValidator(tx, validator);
+/** Remembers these validators alone, even if they are not the newest: the stored rows are those of their answers. */
+export async function replaceValidators(tx: Transaction, validators: readonly Validator[]): Promise<void> {
+  if (validators.length === 0) return;
+  await tx.query(sql`delete from validators where path = any(${validators.map(({ path }) => path)}::text[])`);
+  await saveValidators(tx, validators);
 }
 
 /** Forgets every page whose path matches, with the wildcards of `like`. */
