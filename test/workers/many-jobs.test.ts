@@ -60,3 +60,19 @@ test.each(ways)(
     expect(Object.values(counts).reduce((sum, count) => sum + count)).toBe(MANY);
   },
 );
+
+test("catch-ups that wait for a better time, however many, wait no more where they are asked for at once", async () => {
+  await using world = await openWorkerWorld();
+  const { catchUp } = world.ctx.queues;
+  const ids = upTo(250);
+  const later = (repositoryId: number) => ({
+    name: "catch-up",
+    data: { repositoryId },
+    opts: { delay: 60_000, deduplication: { id: String(repositoryId), keepLastIfActive: true } },
+  });
+  await catchUp.addBulk(ids.map(later));
+  await enqueueCatchUps(world.ctx, ids);
+  expect(await catchUp.getJobCounts("waiting", "delayed")).toEqual({ waiting: 0, delayed: 250 });
+  await enqueueCatchUps(world.ctx, ids, { atOnce: true });
+  expect(await catchUp.getJobCounts("waiting", "delayed")).toEqual({ waiting: 250, delayed: 0 });
+});
