@@ -1,6 +1,7 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import { codeOf } from "../src/failure.ts";
+import { repeated } from "../src/work/repeated.ts";
+import { RETRIES } from "../src/work/retries.ts";
 import type { ReadMigration } from "./migrations.ts";
 
 /**
@@ -8,14 +9,6 @@ import type { ReadMigration } from "./migrations.ts";
  * this long for each lock. Then it rolls back and tries again.
  */
 const LOCK_MS = 400;
-/** All tries together take about two minutes. */
-const TRIES = 60;
-/**
- * Each pause is longer by this. The backoff of `src/work/backoff.ts` leaves a part of each wait to chance, so that many
- * processes do not come back together. Here one process migrates at a time, and `db` may not import that file.
- */
-const PAUSE_MS = 200;
-const LONGEST_PAUSE_MS = 2_000;
 
 /** Another transaction held a table during all tries of a migration. The message names its process. */
 export class TableHeldError extends Error {
@@ -26,17 +19,18 @@ export class TableHeldError extends Error {
 export async function applyMigration(
   client: pg.Client,
   migration: ReadMigration,
-  tries: number = TRIES,
+  tries: number = RETRIES.migration.attempts,
 ): Promise<void> {
-  for (let tried = 1; ; tried++) {
-    try {
-      return await (migration.isStepwise ? applyStepwise : applyAtOnce)(client, migration);
-    } catch (error) {
-      if (!isLockTimeout(error))
-        throw new Error(`Migration ${migration.name} failed and was rolled back`, { cause: error });
-      if (tried >= tries) throw new TableHeldError(await heldBy(client, migration), { cause: error });
-    }
-    await delay(Math.min(PAUSE_MS * tried, LONGEST_PAUSE_MS));
+  const apply = migration.isStepwise ? applyStepwise : applyAtOnce;
+  try {
+    await repeated(() => apply(client, migration), {
+      policy: { ...RETRIES.migration, attempts: tries },
+      random: Math.random,
+      isPassing: isLockTimeout,
+    });
+  } catch (error) {
+    if (isLockTimeout(error)) throw new TableHeldError(await heldBy(client, migration), { cause: error });
+    throw new Error(`Migration ${migration.name} failed and was rolled back`, { cause: error });
   }
 }
 

@@ -1,8 +1,10 @@
 import { readFile } from "node:fs/promises";
-import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import { readSecretFiles } from "../src/config/secret-files.ts";
 import { isBug, wholeReasonOf } from "../src/failure.ts";
+import { waitAfterMs } from "../src/work/backoff.ts";
+import { wait } from "../src/work/repeated.ts";
+import { RETRIES } from "../src/work/retries.ts";
 import { applyMigration } from "./apply.ts";
 import { MIGRATIONS, readMigration } from "./migrations.ts";
 import { openMigrator } from "./migrator.ts";
@@ -12,11 +14,6 @@ import { postgresTooOld } from "./unfit.ts";
 
 /** The key of the advisory lock. Any constant will do that no other lock of the database uses. */
 export const MIGRATION_LOCK = 7_241_946;
-/**
- * `create index concurrently` waits for all earlier statements. A statement that waits for the migration lock would
- * block it for ever. So processes try for the lock, and try again after this time.
- */
-const LOCK_ASKED_MS = 200;
 
 /** Makes the table of applied migrations. If the table is from an early Tain, adds the column `oldest_tain`. */
 const RECORD = `
@@ -65,13 +62,18 @@ export async function migrate(databaseUrl: string, tell: (line: string) => void 
   }
 }
 
-/** Waits for as long as another migrates, which may be hours. If that process dies, its lock is gone. */
+/**
+ * Waits for as long as another migrates, which may be hours. If that process dies, its lock is gone.
+ *
+ * `create index concurrently` waits for all earlier statements. A statement that waits for the migration lock would
+ * block it for ever. So processes only try for the lock, and try again later.
+ */
 async function lock(client: pg.Client, tell: (line: string) => void): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const { rows } = await client.query<{ held: boolean }>("select pg_try_advisory_lock($1) as held", [MIGRATION_LOCK]);
     if (rows[0]?.held) return;
     if (attempt === 1) tell("Another process migrates this database. Waiting until it is done.");
-    await delay(LOCK_ASKED_MS);
+    await wait(waitAfterMs(attempt, RETRIES.othersMigration, Math.random));
   }
 }
 

@@ -1,7 +1,9 @@
 import type pg from "pg";
 import { reasonOf } from "../src/failure.ts";
+import { jittered, waitAfterMs } from "../src/work/backoff.ts";
+import { lookUntil } from "../src/work/repeated.ts";
+import { RETRIES } from "../src/work/retries.ts";
 import { type Client, clientOf, limitStatements, openPool, type Pool, type RunStatement, runAlone } from "./lending.ts";
-import { lookUntil } from "./look-again.ts";
 import { isPostgresConflict, isPostgresOutage } from "./outage.ts";
 import { type Sql, sql } from "./sql.ts";
 
@@ -38,8 +40,8 @@ export interface ReplicaOptions {
   statementTimeoutMs: number;
   /** How long a read waits for the replica to reach the primary's position. */
   waitMs: number;
-  /** Adds chance to a wait, so that many web processes do not try at once. */
-  jittered: (ms: number) => number;
+  /** Adds chance to waits, so that many web processes do not try at once. */
+  random: () => number;
   /** Where the primary is now. */
   position: () => Promise<LogPosition>;
   /** Called when the replica is left out, or read again. */
@@ -65,10 +67,6 @@ interface LookRow {
 const SILENT_MS = 1_000;
 /** The time for an answer's way, added to the time that a statement may take. */
 const LATE_MS = 1_000;
-/** The waits between two looks at how far the replica is. */
-const LOOKS = { firstWaitMs: 1, longestWaitMs: 8 };
-/** The first and the longest wait before a replica that was left out is tried again. */
-const [FIRST_TRIAL_MS, LATEST_TRIAL_MS] = [200, 10_000];
 /** After this long without a fault, the trials begin anew with the first wait. */
 const PROVED_MS = 30_000;
 
@@ -101,7 +99,8 @@ export class Replica {
   #looking: Promise<SeenReplica> | null = null;
   #leftOut: string | null = "not asked yet";
   #readSince = Number.NEGATIVE_INFINITY;
-  #trialMs = FIRST_TRIAL_MS;
+  /** The trials since the replica was last proved. */
+  #trials = 0;
   #timer: NodeJS.Timeout | undefined;
   #trying: Promise<void> | null = null;
   #isClosed = false;
@@ -156,7 +155,8 @@ export class Replica {
     this.#wanted = position;
     if (isThere(this.#seen, position)) return true;
     const look = async () => isThere(await this.#look(), position);
-    const isReached = await lookUntil(look, { ...LOOKS, withinMs: this.#options.waitMs });
+    const { waitMs: withinMs, random } = this.#options;
+    const isReached = await lookUntil(look, { policy: { ...RETRIES.replicaPosition, withinMs }, random });
     if (!isReached) this.leaveOut(this.#shortfall(position));
     return isReached;
   }
@@ -167,7 +167,7 @@ export class Replica {
     const wasRead = this.#leftOut === null;
     this.#leftOut = why;
     if (!wasRead) return;
-    if (performance.now() - this.#readSince > PROVED_MS) this.#trialMs = FIRST_TRIAL_MS;
+    if (performance.now() - this.#readSince > PROVED_MS) this.#trials = 0;
     this.#options.changed(this.state);
     this.#tryLater();
   }
@@ -241,15 +241,20 @@ export class Replica {
   #tryIn(ms: number): void {
     if (this.#isClosed) return;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#try(), this.#options.jittered(ms)).unref();
+    this.#timer = setTimeout(() => this.#try(), ms).unref();
   }
 
   #tryLater(): void {
-    this.#tryIn(this.#trialMs);
-    this.#trialMs = Math.min(2 * this.#trialMs, LATEST_TRIAL_MS);
+    this.#trials += 1;
+    this.#tryIn(waitAfterMs(this.#trials, RETRIES.replica, this.#options.random));
   }
 
-  /** Asks whether the replica has caught up. Replicas in use are asked too, since no read may come for a long time. */
+  /** A replica in use is asked, too, since no read may come for a long time. */
+  #tryAsUsual(): void {
+    this.#tryIn(jittered(RETRIES.replica.longestMs, this.#options.random));
+  }
+
+  /** Asks whether the replica has caught up. */
   async #trial(): Promise<void> {
     const wasRead = this.isRead;
     const position = await this.#primaryPosition();
@@ -262,7 +267,7 @@ export class Replica {
       }
     }
     if (!wasRead) this.#tryLater();
-    else if (this.isRead) this.#tryIn(LATEST_TRIAL_MS);
+    else if (this.isRead) this.#tryAsUsual();
   }
 
   /** Null: the primary is away, so no replica can be judged. */
@@ -276,7 +281,7 @@ export class Replica {
   }
 
   #passed(): void {
-    this.#tryIn(LATEST_TRIAL_MS);
+    this.#tryAsUsual();
     if (this.isRead) return;
     this.#leftOut = null;
     this.#readSince = performance.now();

@@ -6,7 +6,8 @@ import { CHECKOUT } from "./checkout.mjs";
 /** The rooms that "base" stands for. A row with "base" may import all of these, used or not. */
 const BASE = [
   ...["src/version.ts", "src/json.ts", "src/failure.ts"],
-  ...["src/config.ts", "src/config", "src/operations", "src/work", "src/work/within.ts", "db"],
+  ...["src/config.ts", "src/config", "src/operations", "src/work", "db"],
+  ...["src/work/within.ts", "src/work/backoff.ts", "src/work/repeated.ts", "src/work/retries.ts"],
 ];
 
 /** @typedef {Map<string, string[]>} Graph Each file's imports, by its path. */
@@ -25,11 +26,21 @@ const ARROWS = {
   // The release process reads its database's address without a configuration.
   "src/config/secret-files.ts": ["src/failure.ts"],
   "src/config.ts": ["src/failure.ts", "src/config", "src/config/secret-files.ts"],
-  "src/operations": ["src/version.ts", "src/failure.ts", "src/config.ts", "src/config", "src/work/within.ts", "db"],
+  "src/operations": [
+    ...["src/version.ts", "src/failure.ts", "src/config.ts", "src/config", "src/work/within.ts"],
+    ...["src/work/backoff.ts", "src/work/repeated.ts", "src/work/retries.ts", "db"],
+  ],
   "src/work": ["src/failure.ts", "src/operations", "db"],
   // What waits for a store or a collector is bounded, too.
   "src/work/within.ts": [],
-  db: ["src/version.ts", "src/failure.ts", "src/config/secret-files.ts"],
+  // The waits between attempts are counted in the same way everywhere.
+  "src/work/backoff.ts": [],
+  "src/work/repeated.ts": ["src/work/backoff.ts"],
+  "src/work/retries.ts": ["src/work/backoff.ts"],
+  db: [
+    ...["src/version.ts", "src/failure.ts", "src/config/secret-files.ts"],
+    ...["src/work/backoff.ts", "src/work/repeated.ts", "src/work/retries.ts"],
+  ],
   "src/stores.ts": ["src/config.ts", "src/operations", "src/work/within.ts", "db"],
   "src/queues": ["base", "src/stores.ts"],
   "src/http": ["src/operations"],

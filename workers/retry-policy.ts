@@ -3,7 +3,8 @@ import type { Context } from "../src/context.ts";
 import { reasonOf, withoutContents } from "../src/failure.ts";
 import { type CredentialWait, classifyFailure } from "../src/sync/problems/causes.ts";
 import { CredentialRejectedError } from "../src/upstream/client/errors.ts";
-import { type Backoff, jittered, waitAfterMs } from "../src/work/backoff.ts";
+import { afterAskedMs, waitAfterMs } from "../src/work/backoff.ts";
+import { RETRIES } from "../src/work/retries.ts";
 
 /** What BullMQ should do with a job after an error. */
 type Verdict =
@@ -13,12 +14,6 @@ type Verdict =
   | { kind: "give up" }
   /** Perhaps transient: BullMQ backs off and tries again, as often as the queue's `attempts` say. */
   | { kind: "retry" };
-
-const OUTAGE_DELAY_MS = 2_000;
-const REJECTED_DELAY_MS = 60_000;
-const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 60_000 };
-/** Shorter waits than other queues have, so that deliveries in Redis reach Postgres soon after it is back. */
-const INBOX_BACKOFF: Backoff = { firstMs: 1_000, longestMs: 16_000 };
 
 /** Translates our errors to BullMQ's. No other module knows both. */
 export async function withRetryPolicy<T>(
@@ -72,8 +67,9 @@ export function verdictOn(
       return { kind: "delay", delayMs: untilMayAsk(failure.error, random, nowMs) };
     case "away":
       // The delivery was acknowledged and stands in Redis alone, so no number of attempts ends this.
-      if (failure.what === "inbox") return { kind: "delay", delayMs: waitAfterMs(attempts, INBOX_BACKOFF, random) };
-      if (failure.what === "postgres") return { kind: "delay", delayMs: jittered(OUTAGE_DELAY_MS, random) };
+      if (failure.what === "inbox") return { kind: "delay", delayMs: waitAfterMs(attempts, RETRIES.inboxJob, random) };
+      if (failure.what === "postgres")
+        return { kind: "delay", delayMs: waitAfterMs(1, RETRIES.jobWithoutPostgres, random) };
       return { kind: "retry" };
     case "unusable":
       return { kind: "give up" };
@@ -88,12 +84,11 @@ export function verdictOn(
 
 function untilMayAsk(error: CredentialWait, random: () => number, nowMs: number): number {
   // Nothing is wrong with the job; the operator has to replace the token.
-  if (error instanceof CredentialRejectedError) return jittered(REJECTED_DELAY_MS, random);
-  // Never earlier than upstream asked, and a little later at random, so that waiting jobs do not all wake at once.
-  return Math.max(0, error.resetAt.getTime() - nowMs) + Math.round(random() * 1_000);
+  if (error instanceof CredentialRejectedError) return waitAfterMs(1, RETRIES.jobWithoutToken, random);
+  return afterAskedMs(error.resetAt.getTime() - nowMs, random);
 }
 
 /** How long a job waits after its nth failed attempt. */
 export function backoffMs(attemptsMade: number, random: () => number): number {
-  return waitAfterMs(attemptsMade, BACKOFF, random);
+  return waitAfterMs(attemptsMade, RETRIES.job, random);
 }

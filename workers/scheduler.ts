@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { parseConfig } from "../src/config.ts";
 import { type Local, openLocal } from "../src/context.ts";
 import { serveMetrics } from "../src/health/metrics.ts";
@@ -7,6 +6,7 @@ import { guardSchema } from "../src/operations/schema-guard.ts";
 import { openShutdown } from "../src/operations/shutdown.ts";
 import { QueueUnavailableError } from "../src/queues/queues.ts";
 import { upsertSchedules } from "../src/sync/schedules.ts";
+import { waitUnlessAborted } from "../src/work/repeated.ts";
 
 /** How often the schedules are looked after: a Redis that lost its memory has them back within this time. */
 const UPKEEP_MS = 2_000;
@@ -37,7 +37,6 @@ export async function schedule(ctx: Local, stopping: AbortSignal): Promise<void>
       if (!(error instanceof QueueUnavailableError)) throw error;
       ctx.log.debug({ err: error }, "The schedules could not be looked after");
     }
-    // It rejects only when the process stops.
-    await delay(UPKEEP_MS, undefined, { signal: stopping }).catch(() => {});
+    await waitUnlessAborted(UPKEEP_MS, stopping);
   }
 }

@@ -1,6 +1,7 @@
 import { type Job, Worker } from "bullmq";
 import type { Context } from "../src/context.ts";
 import type { RedisClient } from "../src/operations/redis.ts";
+import { MOST_TAKEOVERS } from "../src/work/retries.ts";
 import { logEvents, meterOf, traced } from "./reports.ts";
 import { backoffMs, withRetryPolicy } from "./retry-policy.ts";
 
@@ -22,8 +23,6 @@ const STALLED_INTERVAL_MS = 1_000;
 // first. Until then it renews no locks. With 256 places, and a Redis that takes 25 ms to answer, locks expired before
 // the first job began.
 const FETCHED_AHEAD = 16;
-/** A job that keeps killing its worker must not do so for ever. The schedule or mark behind the job asks again. */
-const MOST_TAKEOVERS = 3;
 /**
  * For jobs that stand for an acknowledged delivery. A worker that is stopped for some seconds is taken over as well.
  */

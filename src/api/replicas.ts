@@ -2,7 +2,6 @@ import type { ReplicaState } from "../../db/replica.ts";
 import { Replicas } from "../../db/replicas.ts";
 import type { Context } from "../context.ts";
 import { StandingsReader } from "../mirror/unchanged/unchanged.ts";
-import { jittered } from "../work/backoff.ts";
 
 /** The replicas that callers' reads go to; null: none is named. They are counted and logged as they come and go. */
 export function openReplicas(
@@ -27,7 +26,7 @@ export function openReplicas(
     applicationName: "tain reads",
     statementTimeoutMs: readTimeoutMs,
     waitMs: replicaWaitMs,
-    jittered: (ms) => jittered(ms, random),
+    random,
     position: () => standings.position(),
     changed: ({ name, leftOut }) => {
       if (leftOut === null) log.info({ replica: name }, "Callers' reads go to a replica");
@@ -54,7 +53,7 @@ export async function askReplicas({ config, random }: Pick<Context, "config" | "
     applicationName: "tain status",
     statementTimeoutMs: config.readTimeoutMs,
     waitMs: config.replicaWaitMs,
-    jittered: (ms) => jittered(ms, random),
+    random,
     position: () => standings.position(),
     changed: () => {},
     answered: () => {},

@@ -86,7 +86,7 @@ export function openApi(
   const callers = new Callers(ctx, quota);
   const announcements = new Announcements(ctx);
   // Locks and a sequence say where the log ends. Replicas have neither.
-  const end = new LogEnd(primaryReads);
+  const end = new LogEnd(primaryReads, ctx.random);
   const changes = new ChangeStreams({ readDb: primaryReads, end }, announcements);
   const places = new StreamPlaces(ctx.config);
   const pages = openPages(ctx.config.pageCacheBytes);

@@ -1,13 +1,8 @@
 import type { Queries } from "../../db/database.ts";
-import { lookUntil } from "../../db/look-again.ts";
 import { sql } from "../../db/sql.ts";
+import { lookUntil } from "../work/repeated.ts";
+import { RETRIES } from "../work/retries.ts";
 import { PLACING } from "./log.ts";
-
-/**
- * When to look again at transactions that give out places. They end within milliseconds. If not, the old end is
- * answered.
- */
-const LOOKS = { firstWaitMs: 2, longestWaitMs: 200, withinMs: 3_000 };
 
 /** At most this many events are counted. With more, the locks are asked instead. */
 const MOST_COUNTED = 1_000;
@@ -26,12 +21,14 @@ interface FoundEnd {
  */
 export class LogEnd {
   readonly #db: Queries;
+  readonly #random: () => number;
   #known: number | null = null;
   #asking: Promise<FoundEnd> | null = null;
   #next: Promise<FoundEnd> | null = null;
 
-  constructor(db: Queries) {
+  constructor(db: Queries, random: () => number) {
     this.#db = db;
+    this.#random = random;
   }
 
   /**
@@ -82,10 +79,13 @@ export class LogEnd {
     );
     // The locks are read after the number, so a transaction with an earlier place holds its lock or has ended.
     let holders: string[] | null = null;
-    const haveEnded = await lookUntil(async () => {
-      holders = await this.#holders(holders);
-      return holders.length === 0;
-    }, LOOKS);
+    const haveEnded = await lookUntil(
+      async () => {
+        holders = await this.#holders(holders);
+        return holders.length === 0;
+      },
+      { policy: RETRIES.logEnd, random: this.#random },
+    );
     return haveEnded ? (row?.given ?? 0) : null;
   }
 

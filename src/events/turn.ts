@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { traceHeaders } from "../operations/tracing.ts";
-import { type Backoff, waitAfterMs } from "../work/backoff.ts";
+import { waitAfterMs } from "../work/backoff.ts";
+import { RETRIES } from "../work/retries.ts";
 import { releaseAsk, takeAsk } from "./asks.ts";
 import {
   type HeldCursor,
@@ -320,9 +321,6 @@ function own(bytes: Buffer): HeldPayload {
   return { bytes, traceparent: null, [Symbol.dispose]: () => {} };
 }
 
-/** After some eleven failures an event is tried once an hour. */
-const BACKOFF: Backoff = { firstMs: 2_000, longestMs: 3_600_000 };
-
 /**
  * The step after a target has not accepted an event. The event is tried again for `retryForMs`. Then it is given up if
  * the target has accepted others meanwhile. If the target has accepted nothing, it is at fault and rests. Pure.
@@ -336,6 +334,6 @@ function afterFailure(
   if (firstTriedAt !== null && now.getTime() - firstTriedAt.getTime() >= retryForMs)
     return acceptedAt !== null && acceptedAt > firstTriedAt ? { to: "next", doneId: at.eventId } : { to: "rest" };
   const askedMs = Math.min(retryAfterMs ?? 0, retryForMs);
-  const waitMs = Math.max(waitAfterMs(attempts + 1, BACKOFF, at.random), askedMs);
+  const waitMs = Math.max(waitAfterMs(attempts + 1, RETRIES.event, at.random), askedMs);
   return { to: "again", retryAt: new Date(now.getTime() + waitMs) };
 }

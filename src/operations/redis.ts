@@ -2,6 +2,8 @@ import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { parseRedisAddress, type RedisAddress } from "../config/redis-address.ts";
 import type { Config } from "../config.ts";
 import { codeOf, isBug, reasonOf } from "../failure.ts";
+import { waitAfterMs } from "../work/backoff.ts";
+import { RETRIES } from "../work/retries.ts";
 import { within } from "../work/within.ts";
 import type { Logger } from "./log.ts";
 import { refusalOf } from "./redis-refusal.ts";
@@ -12,7 +14,6 @@ export type RedisClient = Redis | Cluster;
 // While code waits for Redis, a webhook or a request waits too. So it must soon learn that Redis is away.
 const CONNECT_TIMEOUT_MS = 2_000;
 const COMMAND_TIMEOUT_MS = 3_000;
-const RECONNECT_MS = 500;
 /** How long Redis may take before a process goes on by itself. */
 const PATIENCE_MS = 500;
 
@@ -54,7 +55,7 @@ function clientOf(
   address: RedisAddress,
   options: WantedConnection & Pick<RedisOptions, "connectTimeout">,
 ): RedisClient {
-  const retryStrategy = () => RECONNECT_MS;
+  const retryStrategy = () => waitAfterMs(1, RETRIES.redisConnection, Math.random);
   switch (address.of) {
     case "server":
       return new Redis(address.url, { ...options, retryStrategy });

@@ -1,7 +1,7 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Queries } from "../../db/database.ts";
 import { type SchemaFit, schemaFit } from "../../db/schema-fit.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
+import { waitUnlessAborted } from "../work/repeated.ts";
 import { within } from "../work/within.ts";
 import type { Logger } from "./log.ts";
 import { Outage } from "./outage.ts";
@@ -48,8 +48,7 @@ export async function guardSchema(
     let fit = await first;
     while (!signal.aborted) {
       if (fit instanceof UnfitStoreError) return shutdown.refuse(fit);
-      // An aborted delay means that the process stops.
-      await delay(ASK_MS, undefined, { signal }).catch(() => {});
+      await waitUnlessAborted(ASK_MS, signal);
       if (!signal.aborted) fit = await ask();
     }
   };

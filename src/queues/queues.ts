@@ -2,6 +2,7 @@ import { type JobsOptions, Queue } from "bullmq";
 import { isBug, reasonOf } from "../failure.ts";
 import type { RedisClient } from "../operations/redis.ts";
 import type { Stores } from "../stores.ts";
+import { JOB_ATTEMPTS } from "../work/retries.ts";
 import {
   BURST_SIZE,
   type BurstJob,
@@ -58,35 +59,30 @@ const KEPT: JobsOptions = {
   removeOnFail: { count: 10_000, age: 7 * DAY_S },
 };
 
-/** How the wait grows is said in `workers/retry-policy.ts`. */
-const BACKOFF = { type: "capped" };
+/** How often a job is tried is said in `src/work/retries.ts`, and how the waits grow. */
+const tried = (key: keyof Queues): JobsOptions => ({ attempts: JOB_ATTEMPTS[key], backoff: { type: "capped" } });
 
 const OPTIONS: Readonly<Record<keyof Queues, JobsOptions>> = {
   // The delivery exists nowhere else until it is in Postgres. So one that cannot be stored is kept until a person acts.
   // The attempts are for failures that are not of Postgres: an absent Postgres costs none.
-  inbox: { ...KEPT, attempts: 8, backoff: BACKOFF, removeOnComplete: true, removeOnFail: false },
-  deliveries: { ...KEPT, attempts: 8, backoff: BACKOFF, removeOnComplete: true },
-  // A delivery that could not be applied gets a job of its own. If the shared job broke, the dispatcher finds its
-  // deliveries.
-  bursts: { attempts: 1, removeOnComplete: true, removeOnFail: true },
-  // Long work continues at the last page. It rests after some twenty minutes of failures in a row, until it is asked
-  // for again.
-  backfill: { ...KEPT, attempts: 20, backoff: BACKOFF },
-  catchUp: { ...KEPT, attempts: 8, backoff: BACKOFF },
-  audit: { ...KEPT, attempts: 3, backoff: BACKOFF },
-  refresh: { ...KEPT, attempts: 8, backoff: BACKOFF },
-  // Events that wait for a target stand in Postgres, and are looked for there every two seconds.
-  targets: { ...KEPT, attempts: 1, removeOnComplete: true },
-  // A person waits for it, and is told how it ended by its own key.
-  commands: { ...KEPT, attempts: 1, removeOnComplete: true },
-  // Asked for again by the scheduler within seconds anyway.
+  inbox: { ...KEPT, ...tried("inbox"), removeOnComplete: true, removeOnFail: false },
+  deliveries: { ...KEPT, ...tried("deliveries"), removeOnComplete: true },
+  // If the shared job broke, the dispatcher finds its deliveries.
+  bursts: { ...tried("bursts"), removeOnComplete: true, removeOnFail: true },
+  // Long work continues at the last page. After its last attempt it rests until it is asked for again.
+  backfill: { ...KEPT, ...tried("backfill") },
+  catchUp: { ...KEPT, ...tried("catchUp") },
+  audit: { ...KEPT, ...tried("audit") },
+  refresh: { ...KEPT, ...tried("refresh") },
+  targets: { ...KEPT, ...tried("targets"), removeOnComplete: true },
+  // The person who waits for it is told how it ended by its own key.
+  commands: { ...KEPT, ...tried("commands"), removeOnComplete: true },
   maintenance: {
-    attempts: 1,
+    ...tried("maintenance"),
     removeOnComplete: { count: 20, age: DAY_S },
     removeOnFail: { count: 200, age: 7 * DAY_S },
   },
-  // The same.
-  shards: { attempts: 1, removeOnComplete: true, removeOnFail: { count: 200, age: 7 * DAY_S } },
+  shards: { ...tried("shards"), removeOnComplete: true, removeOnFail: { count: 200, age: 7 * DAY_S } },
 };
 
 /** The producers' side. `redis` comes from `openRedis`, so that with Redis down adding a job fails instead of waiting. */

@@ -1,17 +1,15 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../context.ts";
 import { countWaiting } from "../inbox/deliveries.ts";
 import { askQueues, QueueUnavailableError } from "../queues/queues.ts";
+import { Waits } from "../work/repeated.ts";
+import { RETRIES } from "../work/retries.ts";
 
 /** A delivery that has waited for longer than this is late. */
 const LATE_MS = 2_000;
 /** Fewer are no backlog: a single delivery that fails again and again is late for hours. */
 const BACKLOG = 100;
-const LOOK_AGAIN_MS = 250;
-/** A job that gives way continues after this long, so that a copy ends under any load. */
-const LONGEST_MS = 5_000;
 
-type Inbox = Pick<Context, "db" | "clock">;
+type Inbox = Pick<Context, "db" | "clock" | "random">;
 type Inboxes = Inbox & Pick<Context, "queues" | "redis">;
 
 /**
@@ -20,7 +18,7 @@ type Inboxes = Inbox & Pick<Context, "queues" | "redis">;
  * its next page, five seconds at most. Returns at once when `signal` aborts.
  */
 export async function giveWay(ctx: Inboxes, signal: AbortSignal): Promise<void> {
-  await waitWhile(signal, async () => {
+  await waitWhile(ctx, signal, async () => {
     const [deliveriesAreLate, refreshesAreBehind] = await Promise.all([
       areDeliveriesLate(ctx),
       areRefreshesBehind(ctx),
@@ -32,7 +30,7 @@ export async function giveWay(ctx: Inboxes, signal: AbortSignal): Promise<void> 
 
 /** The same for jobs that find what webhooks leave open or miss: they let deliveries alone go first. */
 export async function giveWayToDeliveries(ctx: Inbox, signal: AbortSignal): Promise<void> {
-  await waitWhile(signal, () => areDeliveriesLate(ctx));
+  await waitWhile(ctx, signal, () => areDeliveriesLate(ctx));
 }
 
 /**
@@ -55,11 +53,13 @@ export class DeliveriesFirst {
   }
 }
 
-async function waitWhile(signal: AbortSignal, isBehind: () => Promise<boolean>): Promise<void> {
-  for (let waitedMs = 0; !signal.aborted && waitedMs < LONGEST_MS && (await isBehind()); waitedMs += LOOK_AGAIN_MS) {
-    // The only error is the signal's abort.
-    await delay(LOOK_AGAIN_MS, undefined, { signal }).catch(() => {});
-  }
+async function waitWhile(
+  { random }: Pick<Context, "random">,
+  signal: AbortSignal,
+  isBehind: () => Promise<boolean>,
+): Promise<void> {
+  const waits = new Waits({ policy: RETRIES.givenWay, random, signal });
+  while (!signal.aborted && (await isBehind()) && (await waits.nextUnlessAborted()));
 }
 
 async function areDeliveriesLate(ctx: Inbox): Promise<boolean> {

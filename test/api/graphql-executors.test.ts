@@ -258,7 +258,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const schema = apiSchema();
   const { ctx, userId } = world;
   await using announcements = new Announcements(ctx);
-  const changes = new ChangeStreams({ readDb: ctx.db, end: new LogEnd(ctx.db) }, announcements);
+  const changes = new ChangeStreams({ readDb: ctx.db, end: new LogEnd(ctx.db, Math.random) }, announcements);
   const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "", scopes: null };
   const sight = wholeSight("all");
   const token = { id: "t", userId, kinds: kindsOf(null, true), repositories: "all" as const, sight, payer };

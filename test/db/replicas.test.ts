@@ -10,7 +10,6 @@ import { sql } from "../../db/sql.ts";
 import { createTarget } from "../../src/events/target.ts";
 import { StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { jittered } from "../../src/work/backoff.ts";
 import { FeedReader } from "../events/feed-reader.ts";
 import { openTargetServer } from "../events/target-server.ts";
 import { type ToldRepository, tell } from "../events/tell.ts";
@@ -60,7 +59,7 @@ function openProcess({
     applicationName: "reads",
     statementTimeoutMs: 5_000,
     waitMs,
-    jittered: (ms) => jittered(ms, Math.random),
+    random: Math.random,
     position: () => standings.position(),
     changed: () => {},
     answered: (by) => answers.set(by, (answers.get(by) ?? 0) + 1),

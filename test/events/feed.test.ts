@@ -290,7 +290,7 @@ test("when the database was away the stream ends, and the reader goes on where i
 
 test("places that are committed out of order are told in order, and one that is never taken holds up nothing", async () => {
   const { db } = world.ctx;
-  const end = new LogEnd(db);
+  const end = new LogEnd(db, Math.random);
   await using reader = await follow();
   const guid = await starred(open);
   await reader.next();

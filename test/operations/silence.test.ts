@@ -53,7 +53,7 @@ test("replicas are left out, and say why, when the primary answers but does not 
       applicationName: "test",
       statementTimeoutMs: 1_000,
       waitMs: 1_000,
-      jittered: (ms) => ms,
+      random: () => 0.5,
       position: () => Promise.reject(error),
       changed: () => {},
       answered: () => {},

@@ -2,8 +2,9 @@ import { LRUCache } from "lru-cache";
 import type { Context } from "../../context.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { OnBehalf } from "../../upstream/client/on-behalf.ts";
-import { jittered } from "../../work/backoff.ts";
+import { waitAfterMs } from "../../work/backoff.ts";
 import { Gather } from "../../work/gather.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { hashOf } from "./tokens.ts";
 import { ASKED_AT_ONCE, type AskedRepository, askPermissions, type RepositoryPermission } from "./upstream-rights.ts";
 
@@ -38,17 +39,15 @@ type PublicRightsParts = Pick<Context, "config" | "clock" | "random" | "log"> & 
 export class PublicRights {
   readonly #parts: PublicRightsParts;
   readonly #graceMs: number;
-  readonly #askAgainMs: number;
   readonly #known = new LRUCache<string, RememberedRights>({
     maxSize: REMEMBERED,
     sizeCalculation: ({ levels }) => levels.size + 1,
   });
 
   /** @param times how long a former answer counts while upstream cannot be asked, and when it is asked again */
-  constructor(parts: PublicRightsParts, { graceMs, askAgainMs }: { graceMs: number; askAgainMs: number }) {
+  constructor(parts: PublicRightsParts, { graceMs }: { graceMs: number }) {
     this.#parts = parts;
     this.#graceMs = graceMs;
-    this.#askAgainMs = askAgainMs;
   }
 
   /**
@@ -117,7 +116,7 @@ export class PublicRights {
         this.#known.set(hash, one);
       } catch (error) {
         if (!(error instanceof UpstreamUnavailableError)) throw error;
-        one.askAgainAt = now + jittered(this.#askAgainMs, this.#parts.random);
+        one.askAgainAt = now + waitAfterMs(1, RETRIES.callerAtUpstream, this.#parts.random);
         this.#parts.log.warn({ err: error }, "Upstream cannot be asked what a caller may do in public repositories");
       }
     }

@@ -4,6 +4,7 @@ import type { Context } from "../../context.ts";
 import { levelOf } from "../../failure.ts";
 import type { RedisClient } from "../../operations/redis.ts";
 import { mostEntries } from "../../work/bounded.ts";
+import { RETRIES } from "../../work/retries.ts";
 
 /** A caller with a token, as far as quota is concerned. */
 export interface Payer {
@@ -75,12 +76,6 @@ const MAX_CALLERS = 20_000;
 const LEASE_PART = 1 / 200;
 /** A lease that was not touched for this long is given back. */
 const IDLE_MS = 5_000;
-/** After Redis fails it is left alone for this long. Meanwhile requests are counted here and not delayed by Redis. */
-const REDIS_PAUSE_MS = 1_000;
-/** The pause at an edge. There a broken line swallows the question for seconds. */
-const EDGE_REDIS_PAUSE_MS = 30_000;
-/** How often a spent window is asked for again: another process may have given back what it did not use. */
-const ASK_AGAIN_MS = 1_000;
 
 /**
  * Leases quota. KEYS[1]: the window. ARGV: now, wanted (negative: given back), limit, window length (ms), used here
@@ -180,7 +175,12 @@ export class CallerQuota {
     // Each turn is a lease. Another request may take what this one has leased, hence the bound.
     for (let turn = 0; turn < 100; turn++) {
       if (this.#takeFrom(window, cost)) return { isSpent: false, figures: figuresOf(window) };
-      if (window.resetAt > 0 && window.used >= window.limit && window.touchedAt < window.askedAt + ASK_AGAIN_MS) break;
+      if (
+        window.resetAt > 0 &&
+        window.used >= window.limit &&
+        window.touchedAt < window.askedAt + RETRIES.spentQuota.firstMs
+      )
+        break;
       window.pending ??= this.#lease(window, cost - window.left).finally(() => {
         window.pending = null;
       });
@@ -273,7 +273,10 @@ export class CallerQuota {
         window.resetAt = resetAt;
         return;
       } catch (error) {
-        this.#redisAwayUntil = now + (this.#ctx.config.edgeOf === null ? REDIS_PAUSE_MS : EDGE_REDIS_PAUSE_MS);
+        // Meanwhile requests are counted here, and not delayed by Redis.
+        const { redisForCallers, redisForCallersAtEdge } = RETRIES;
+        this.#redisAwayUntil =
+          now + (this.#ctx.config.edgeOf === null ? redisForCallers : redisForCallersAtEdge).firstMs;
         this.#ctx.log[levelOf(error, "warn")](
           { err: error },
           "Redis cannot be asked about callers' quota; this process counts by itself",

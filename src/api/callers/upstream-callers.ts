@@ -12,8 +12,9 @@ import { parseGraphql } from "../../upstream/client/graphql.ts";
 import { OnBehalf } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import { limitOf } from "../../upstream/quota/headers.ts";
-import { jittered } from "../../work/backoff.ts";
+import { waitAfterMs } from "../../work/backoff.ts";
 import { mostEntries } from "../../work/bounded.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import type { AsStranger } from "./logins.ts";
 import { PublicRights } from "./public-rights.ts";
@@ -26,8 +27,6 @@ const REMEMBERED = 10_000;
 const REFUSED_MS = 60_000;
 /** While upstream cannot be asked, a caller whom it confirmed within this time is believed. */
 const GRACE_MS = 10 * 60_000;
-/** After a failure, upstream is not asked again about the same token for this long, plus or minus chance. */
-const ASK_AGAIN_MS = 5_000;
 /** The prefixes of an App's tokens: for an installation or Actions (`ghs_`), and for a user (`ghu_`). */
 const APPS = /^gh[su]_/;
 
@@ -91,7 +90,7 @@ export class UpstreamCallers {
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">) {
     this.#ctx = ctx;
     this.upstream = new OnBehalf(ctx);
-    const times = { graceMs: GRACE_MS, askAgainMs: ASK_AGAIN_MS };
+    const times = { graceMs: GRACE_MS };
     this.publicRights = new PublicRights({ ...ctx, upstream: this.upstream.identity }, times);
   }
 
@@ -137,7 +136,9 @@ export class UpstreamCallers {
   /** Remembers upstream's refusal for a moment, so that a repeated token gets the same answer without a question. */
   #remembered(hash: string, error: unknown, now: number): never {
     if (error instanceof ApiFault) {
-      const forMs = error.status === 403 ? Math.min(this.#ctx.config.upstreamCallerTtlMs, REFUSED_MS) : ASK_AGAIN_MS;
+      // Without chance: `Retry-After` tells the caller when to come again.
+      const askAgainMs = RETRIES.callerAtUpstream.firstMs;
+      const forMs = error.status === 403 ? Math.min(this.#ctx.config.upstreamCallerTtlMs, REFUSED_MS) : askAgainMs;
       this.#refused.set(hash, { until: now + forMs, fault: error });
     }
     throw error;
@@ -155,7 +156,7 @@ export class UpstreamCallers {
       if (!(error instanceof UpstreamUnavailableError)) throw error;
       if (known && now - known.confirmedAt < GRACE_MS) {
         this.#ctx.log.warn({ err: error }, "Upstream cannot be asked about a caller, who is believed a while longer");
-        return { ...known, askAgainAt: now + jittered(ASK_AGAIN_MS, this.#ctx.random) };
+        return { ...known, askAgainAt: now + waitAfterMs(1, RETRIES.callerAtUpstream, this.#ctx.random) };
       }
       throw new ApiFault(503, "Upstream cannot be asked whose token this is. Try again soon.", {
         headers: { "Retry-After": "5" },

@@ -6,6 +6,7 @@ import { Outage } from "../../operations/outage.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import { Transport, type TransportLimits } from "../../upstream/client/transport.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { forwardedBody } from "../forward/body.ts";
 
@@ -13,8 +14,6 @@ import { forwardedBody } from "../forward/body.ts";
 const FROM_EDGE = "x-tain-edge";
 /** How recent an answer must be to prove that the centre is there. */
 const HEARD_MS = 1_000;
-/** How long nobody waits for the centre after it could not be reached. */
-const AWAY_MS = 1_000;
 const PROBE: TransportLimits = {
   connections: 1,
   connectTimeoutMs: 2_000,
@@ -115,7 +114,8 @@ export class Centre {
   async reach(): Promise<void> {
     const now = performance.now();
     if (now - this.#heardAt < HEARD_MS) return;
-    if (this.#awaySince !== null && now - this.#awaySince < AWAY_MS) throw new CentreAwayError("It was away just now");
+    if (this.#awaySince !== null && now - this.#awaySince < RETRIES.centre.firstMs)
+      throw new CentreAwayError("It was away just now");
     this.#probing ??= this.#ask("/-/live").then(
       () => {
         this.#probing = null;

@@ -1,4 +1,3 @@
-import { lookUntil } from "../../../db/look-again.ts";
 import { isPostgresOutage } from "../../../db/outage.ts";
 import { hasReached, type LogPosition } from "../../../db/replica.ts";
 import type { Context } from "../../context.ts";
@@ -6,14 +5,13 @@ import { type Exchange, isRead } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
 import { isForCentre } from "../../operations/at-centre.ts";
 import { UnsafePathError } from "../../upstream/client/paths.ts";
+import { lookUntil } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { faultReply } from "../dialect/failure.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { asksFresh, MAX_BODY_BYTES, type RequestIds } from "../dialect/request.ts";
 import { Centre, CentreAwayError } from "./centre.ts";
 import { POSITION_PATH, positionOf } from "./position.ts";
-
-/** The waits between two looks at how far the replica is. */
-const LOOKS = { firstWaitMs: 2, longestWaitMs: 32 };
 
 export interface Here {
   /** Answers from the replica. */
@@ -39,7 +37,7 @@ export function answersOfEdge({ metrics }: Pick<Context, "metrics">): CountAnswe
  * the replica is late, the centre answers the read.
  */
 export class Edge {
-  readonly #ctx: Pick<Context, "config" | "db" | "log">;
+  readonly #ctx: Pick<Context, "config" | "db" | "random" | "log">;
   readonly #centre: Centre;
   readonly #requestIds: RequestIds;
   readonly #count: CountAnswer;
@@ -49,7 +47,7 @@ export class Edge {
   #awaited: LogPosition | "unknown" | null = null;
 
   constructor(
-    ctx: Pick<Context, "config" | "db" | "log" | "tracing"> & { requestIds: RequestIds; count: CountAnswer },
+    ctx: Pick<Context, "config" | "db" | "random" | "log" | "tracing"> & { requestIds: RequestIds; count: CountAnswer },
     address: string,
   ) {
     this.#ctx = ctx;
@@ -125,7 +123,9 @@ export class Edge {
   /** Waits until the replica shows what was written, for as long as a read waits for one. */
   async #follow(): Promise<void> {
     this.#awaited = "unknown";
-    await lookUntil(async () => !(await this.#isBehind()), { ...LOOKS, withinMs: this.#ctx.config.replicaWaitMs });
+    const { random, config } = this.#ctx;
+    const policy = { ...RETRIES.edgePosition, withinMs: config.replicaWaitMs };
+    await lookUntil(async () => !(await this.#isBehind()), { policy, random });
   }
 
   /** Whether the replica lacks what was written through this process. */

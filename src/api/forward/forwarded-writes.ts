@@ -43,11 +43,6 @@ type Learn = (answer: Json) => readonly Touched[] | Promise<readonly Touched[]>;
 
 /** How many resources are read while the caller waits. Further ones are asked about later. */
 const MOST_READ = 20;
-/**
- * How long to read until a change shows, since the answer does not tell whether there is one. A write that changes
- * nothing waits in vain.
- */
-const PATIENCE_MS = 3_000;
 
 /**
  * How a write is forwarded.
@@ -243,7 +238,7 @@ function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | und
     const fields = observe(kind, body, at).seen.find((one) => one.kind === kind && one.key === key)?.fields ?? {};
     return before === undefined || Object.entries(before.fields).some(([name, was]) => !isSame(fields, name, was));
   };
-  return [{ kind, key, path, awaits, patienceMs: PATIENCE_MS }];
+  return [{ kind, key, path, awaits, mayShowNothing: true }];
 }
 
 /**

@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { levelOf } from "../../failure.ts";
 import type { Json } from "../../json.ts";
-import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
-import { type Backoff, waitAfterMs } from "../../work/backoff.ts";
+import { Waits } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import type { Writer } from "./send-once.ts";
 
 /** A read of upstream after a write. */
@@ -14,8 +13,8 @@ export interface FollowUpRead {
   path: string;
   /** Whether the body shows the write. If given, the path is read until the body does, or until no replica can lag. */
   awaits?: (body: Json) => boolean;
-  /** How long to read at most, if not until no replica can lag. */
-  patienceMs?: number;
+  /** Whether the write may have changed nothing. Then it is read for a shorter time. */
+  mayShowNothing?: true;
 }
 
 /** What a read found. `body` is null if upstream shows nothing. */
@@ -35,20 +34,17 @@ export async function readNow(reader: Reader, read: FollowUpRead): Promise<ReadB
   return (await tryRead(reader, read)) ?? nothing(reader, read);
 }
 
-const UNTIL_SHOWN: Backoff = { firstMs: 200, longestMs: 4_000 };
-
-/** Reads until upstream shows what was just made there, or fails. The last read is when the patience ends. */
+/** Reads until upstream shows what was just made there, or fails, or its replicas cannot lag any more. */
 export async function awaitShown(reader: Reader, read: FollowUpRead): Promise<ReadBack> {
-  let leftMs = read.patienceMs ?? REPLICA_LAG_MS;
-  for (let attempt = 1; ; attempt++) {
+  const { random } = reader.ctx;
+  const policy = read.mayShowNothing ? RETRIES.forwardedWriteShown : RETRIES.writeShown;
+  const waits = new Waits({ policy, random });
+  for (;;) {
     const reading = await tryRead(reader, read);
     if (reading === null) return nothing(reader, read);
     const isShown = reading.body !== null && (read.awaits?.(reading.body) ?? true);
     if (isShown) return { ...reading, ...(read.awaits ? { showsWrite: true } : {}) };
-    if (leftMs <= 0) return reading;
-    const waitMs = Math.min(waitAfterMs(attempt, UNTIL_SHOWN, reader.ctx.random), leftMs);
-    leftMs -= waitMs;
-    await sleep(waitMs);
+    if (!(await waits.next())) return reading;
   }
 }
 

@@ -9,8 +9,8 @@ import { joinObserved, type Observed, observe, type Seen, type Sighting } from "
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import { sameValue } from "../../mirror/store/template.ts";
 import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
-import type { Backoff } from "../../work/backoff.ts";
 import { repeated } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { beginRecord, type WriteRecord } from "../record/write-record.ts";
 import { awaitShown, type FollowUpRead, type ReadBack, readNow } from "./read-back.ts";
 import { OutcomeUnknownFault, sendWrite, type Writer } from "./send-once.ts";
@@ -160,21 +160,16 @@ export async function settle(
   }
 }
 
-/** How long the answer waits for a store that falters. */
-const STORING_PATIENCE_MS = 10_000;
-const UNTIL_STORED: Backoff = { firstMs: 50, longestMs: 2_000 };
-
 /**
  * Runs a transaction again while Postgres is away or it loses against another's locks. The caller reads next, and would
- * otherwise find the state before the write.
+ * otherwise find the state before the write. A process that stops waits for this, too.
  */
 async function storeAtLast(
   { db, random, log }: Writer["ctx"],
   store: (tx: Transaction) => Promise<void>,
 ): Promise<void> {
   await repeated(() => db.transaction(store), {
-    patienceMs: STORING_PATIENCE_MS,
-    backoff: UNTIL_STORED,
+    policy: RETRIES.writeStored,
     random,
     isPassing: (error) => isPostgresOutage(error) || isPostgresConflict(error),
     onWait: (err, waitMs) => log.warn({ err, waitMs }, "The effects of a write could not be stored yet"),

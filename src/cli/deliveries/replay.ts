@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../../context.ts";
 import {
   countByStatus,
@@ -8,15 +7,14 @@ import {
   type StoredDelivery,
 } from "../../inbox/deliveries.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
+import { Waits } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import { counted, grouped, type Output, spanOf } from "../output.ts";
 import { START } from "../typed.ts";
 import { deliveriesTable, unknownDelivery } from "./text.ts";
 
-/** The wait ends when nothing was settled for this long. Within it, workers try a passing failure a few times. */
-const PATIENCE_MS = 30_000;
-const LOOK_MS = 200;
 const BATCH = 500;
 /** The most deliveries that are listed. More are only counted. */
 const LISTED = 50;
@@ -29,7 +27,7 @@ export const replay: Command = {
   about: `
 Makes deliveries pending again and queues them, whatever became of them before: to apply one
 twice changes nothing. Waits until each is settled and says how (0: all are applied or ignored;
-1: some failed again, or are still pending when nothing has moved for ${spanOf(PATIENCE_MS)}).`,
+1: some failed again, or are still pending when nothing has moved for ${spanOf(RETRIES.replay.withinMs)}).`,
   run: runReplay,
 };
 
@@ -64,7 +62,7 @@ async function runReplay({ words, flags, env, resources, within }: Given, output
   if (flags.has("no-wait") && isQueued) return 0;
   if (isWaiting && counts.pending > 0)
     output.note(
-      `tain: nothing has been settled for ${spanOf(PATIENCE_MS)}; what is pending is tried again meanwhile, and \`tain deliveries list --status pending\` shows it`,
+      `tain: nothing has been settled for ${spanOf(RETRIES.replay.withinMs)}; what is pending is tried again meanwhile, and \`tain deliveries list --status pending\` shows it`,
     );
   return counts.failed + counts.pending === 0 ? 0 : 1;
 }
@@ -103,11 +101,11 @@ async function hasWorkers({ queues }: Context, output: Output): Promise<boolean>
 /** Waits until none is pending, or nothing has moved for too long. */
 async function settled(ctx: Context, ids: readonly string[]): Promise<void> {
   let left = ids.length;
-  for (let deadline = performance.now() + PATIENCE_MS; left > 0 && performance.now() < deadline; ) {
-    // Workers show their progress only in the deliveries' rows, so these are read again and again.
-    await delay(LOOK_MS);
+  const waits = new Waits({ policy: RETRIES.replay, random: ctx.random });
+  // Workers show their progress only in the deliveries' rows, so these are read again and again.
+  while (left > 0 && (await waits.next())) {
     const { pending } = await countByStatus(ctx, ids);
-    if (pending < left) deadline = performance.now() + PATIENCE_MS;
+    if (pending < left) waits.reset();
     left = pending;
   }
 }

@@ -1,6 +1,6 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { codeOf } from "../../failure.ts";
-import { waitAfterMs } from "../../work/backoff.ts";
+import { Waits } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
 import { readInstance } from "../instance.ts";
 import { type Output, spanOf } from "../output.ts";
@@ -26,8 +26,6 @@ With --json each line is a CloudEvent, and its id is what --since takes.`,
   run,
 };
 
-const BACKOFF = { firstMs: 500, longestMs: 30_000 };
-
 async function run({ words, values, env, resources }: Given, output: Output): Promise<number> {
   const feed = await readFeed(words, values, env);
   let since = readSince(values);
@@ -45,22 +43,23 @@ async function run({ words, values, env, resources }: Given, output: Output): Pr
   process.stdout.on("error", broken);
   resources.defer(() => void process.stdout.off("error", broken));
 
-  for (let failures = 0; !leaving.signal.aborted; ) {
-    const lines = connect(feed, since, leaving.signal);
-    const interrupted = await read(lines, leaving.signal, (line) => {
-      failures = 0;
+  const { signal } = leaving;
+  const waits = new Waits({ policy: RETRIES.followedFeed, random: Math.random, signal });
+  for (;;) {
+    const lines = connect(feed, since, signal);
+    const interrupted = await read(lines, signal, (line) => {
+      waits.reset();
       if (line.kind === "event") tell(line, output);
       else if (line.kind === "end") output.note(`tain: ${endReason(line)}`);
       since = line.id;
     });
     if (interrupted === "left") break;
-    failures += 1;
-    const waitMs = interrupted.afterMs ?? waitAfterMs(failures, BACKOFF, Math.random);
-    if (failures > 1 || interrupted.afterMs !== null)
-      output.note(`tain: ${interrupted.reason}; trying again in ${spanOf(Math.max(1_000, waitMs))}`);
-    await delay(waitMs, undefined, { signal: leaving.signal }).catch((error: unknown) => {
-      if (!leaving.signal.aborted) throw error;
-    });
+    const { reason, afterMs: askedMs } = interrupted;
+    const onWait = (waitMs: number) => {
+      if (waits.failures > 1 || askedMs !== null)
+        output.note(`tain: ${reason}; trying again in ${spanOf(Math.max(1_000, waitMs))}`);
+    };
+    if (!(await waits.nextUnlessAborted({ askedMs, onWait }))) break;
   }
   if (since !== null && !output.json) output.note(`tain: --since ${since} goes on from here`);
   return 0;

@@ -1,16 +1,14 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../../context.ts";
 import { pingsFrom } from "../../inbox/arrivals.ts";
 import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
 import { pingRepositoryHook, recentDeliveries, resendDelivery, type SentDelivery } from "../../upstream/hooks/hooks.ts";
+import { Waits } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { spanOf } from "../output.ts";
 import { UNPROVEN_APP } from "./app-diagnosis.ts";
 import { failureFinding, type HookFinding, problem } from "./diagnosis.ts";
 import { APP_WORD } from "./hook-names.ts";
 
-/** Upstream gives up a delivery after ten seconds, and shows the failure a moment later. */
-export const PING_WAIT_MS = 15_000;
-const LOOK_MS = 200;
 /** How often upstream is asked for the outcome of a ping that has not arrived. Each time costs a request. */
 const ASK_MS = 3_000;
 /** When upstream is asked for the first time. It knows at once if the receiver refused the ping, or nobody listens. */
@@ -71,7 +69,7 @@ export async function proveAppHook(ctx: Context, address: string): Promise<HookP
 }
 
 function notSeen(address: string, name: string): HookFinding {
-  const says = `no ping has come into the inbox of this database within ${spanOf(PING_WAIT_MS)}`;
+  const says = `no ping has come into the inbox of this database within ${spanOf(RETRIES.ping.withinMs)}`;
   const todo = `See that ${address} leads to receivers that use this DATABASE_URL; \`tain hooks check ${name}\` says what upstream knows by then`;
   return problem("elsewhere", says, todo);
 }
@@ -84,16 +82,16 @@ async function waitForProof(watched: {
   arrived: () => Promise<boolean>;
   failed: () => Promise<SentDelivery | undefined>;
 }): Promise<"arrived" | "not seen" | SentDelivery> {
-  const end = performance.now() + PING_WAIT_MS;
-  for (let askAt = performance.now() + FIRST_ASK_MS; performance.now() < end; ) {
+  // The receiver is another process. Only the inbox shows whether a delivery has arrived.
+  const waits = new Waits({ policy: RETRIES.ping, random: Math.random });
+  let askAt = performance.now() + FIRST_ASK_MS;
+  do {
     if (await watched.arrived()) return "arrived";
     if (performance.now() >= askAt) {
       const failed = await watched.failed();
       if (failed) return failed;
       askAt = performance.now() + ASK_MS;
     }
-    // The receiver is another process. Only the inbox shows whether a delivery has arrived.
-    await delay(LOOK_MS);
-  }
+  } while (await waits.next());
   return "not seen";
 }

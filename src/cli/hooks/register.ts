@@ -2,6 +2,7 @@ import type { Context } from "../../context.ts";
 import { noteSubscription, placeSubscribed, wantedEvents } from "../../sync/following/hook-subscriptions.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { writeAppHook } from "../../upstream/hooks/app-hook.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import { type Output, spanOf, styled } from "../output.ts";
@@ -10,7 +11,7 @@ import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { type HookFinding, permissionFinding, problem } from "./diagnosis.ts";
 import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
 import { ownSecret } from "./own-secret.ts";
-import { type HookProof, PING_WAIT_MS, proveAppHook, provePing } from "./proof.ts";
+import { type HookProof, proveAppHook, provePing } from "./proof.ts";
 import { needAddress } from "./repository-hooks.ts";
 
 export const register: Command = {
@@ -20,7 +21,7 @@ export const register: Command = {
   about: `
 Makes the hook of each repository, or of all that are mirrored, be as it should: address, events,
 secret, switched on. Of a GitHub App it is the App's own webhook (\`app\`) that serves all it is
-installed on; the repositories' own are for what it does not cover. Then pings it and waits until the ping stands in the inbox, for ${spanOf(PING_WAIT_MS)} at
+installed on; the repositories' own are for what it does not cover. Then pings it and waits until the ping stands in the inbox, for ${spanOf(RETRIES.ping.withinMs)} at
 most; what keeps it away is said in words. Exit code 1 when a hook is refused or no ping arrives.`,
   run: runRegister,
 };

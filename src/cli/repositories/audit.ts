@@ -1,10 +1,11 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../../context.ts";
 import { type AuditPhase, AuditUnderWayError, audit as auditRepository } from "../../sync/audit/audit.ts";
 import { type AuditReport, driftCount } from "../../sync/audit/report.ts";
 import { RemovedError } from "../../sync/following/while-mirrored.ts";
 import { RepositoryUnavailableError } from "../../sync/reads/pages.ts";
 import type { QuotaSpentError } from "../../upstream/client/errors.ts";
+import { Waits, wait } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
 import { leavingSignal } from "../leaving.ts";
 import { openInstance } from "../open-instance.ts";
@@ -28,12 +29,6 @@ quota is spent it waits. Exit code 1 when something differs and was not repaired
   run: runAudit,
 };
 
-/**
- * How long to wait for another process that audits the repository. A worker's part takes seconds, another command may
- * take long.
- */
-const OTHERS_MS = 60_000;
-const LOOK_MS = 500;
 /** How often progress is printed if the output is no terminal, where each report adds a line. */
 const PLAIN_MS = 2_000;
 const MAX_SHOWN = 40;
@@ -85,9 +80,10 @@ async function auditOne(
     view.clear();
     output.note(`tain: ${message}; the audit goes on then`);
     const waitMs = Math.max(1_000, resetAt.getTime() - ctx.clock.now().getTime());
-    await delay(waitMs, undefined, { signal });
+    await wait(waitMs, signal);
   };
-  for (const waitUntil = performance.now() + OTHERS_MS; ; ) {
+  const waits = new Waits({ policy: RETRIES.othersAudit, random: ctx.random, signal });
+  for (;;) {
     try {
       const onProgress = view.show.bind(view);
       const report = await auditRepository(ctx, { repositoryId, repair, anew: true, signal, onProgress, untilQuota });
@@ -97,9 +93,8 @@ async function auditOne(
       if (error instanceof RepositoryUnavailableError || error instanceof RemovedError)
         throw new CommandError(`${error.message}. Nothing was changed`, { cause: error });
       if (!(error instanceof AuditUnderWayError)) throw error;
-      if (performance.now() > waitUntil)
+      if (!(await waits.next()))
         throw new CommandError(`${error.message}: wait until it has ended, or stop it`, { cause: error });
-      await delay(LOOK_MS, undefined, { signal });
     } finally {
       view.clear();
     }

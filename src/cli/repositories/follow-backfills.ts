@@ -1,15 +1,15 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { isPostgresOutage } from "../../../db/outage.ts";
 import type { Context } from "../../context.ts";
 import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { type QuotaReport, quotaReport } from "../../upstream/quota/report.ts";
+import { waitAfterMs } from "../../work/backoff.ts";
+import { waitUnlessAborted } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { type Output, shownLength } from "../output.ts";
 import { Pacer, paceLine, progressLine, sampleOf } from "./backfill-pace.ts";
 
-const LOOK_MS = 500;
 /** How often progress is printed if the output is no terminal, where each report adds a line. */
 const PLAIN_MS = 2_000;
-const OUTAGE_MS = 60_000;
 /** More repositories than this do not fit above the summary line. */
 const MAX_BARS = 20;
 const CLEAR_DOWN = "\x1b[J";
@@ -41,10 +41,10 @@ export async function followBackfills(
       if (pending.length === 0) return repositories;
     } catch (error) {
       // While the database restarts, the copies only pause for a moment.
-      if (!isPostgresOutage(error) || performance.now() - lastRead > OUTAGE_MS) throw error;
+      if (!isPostgresOutage(error) || performance.now() - lastRead > RETRIES.copies.withinMs) throw error;
     }
     if (signal.aborted) return repositories;
-    await delay(LOOK_MS, undefined, { signal }).catch(() => {});
+    await waitUnlessAborted(waitAfterMs(1, RETRIES.copies, Math.random), signal);
   }
 }
 

@@ -1,5 +1,6 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../../context.ts";
+import { waitUnlessAborted } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { findMirroredNames, registerHook } from "../hooks/repository-hooks.ts";
 import { type Instance, writeInstance } from "../instance.ts";
 import type { Output } from "../output.ts";
@@ -7,8 +8,6 @@ import type { Demonstration } from "./demonstration.ts";
 
 /** A repository found meanwhile, by `owner/*` or `tain add`, has its webhook within this time. */
 const UPKEEP_MS = 15_000;
-/** A refused webhook is tried again after this time: a person has to change a permission first. */
-const REFUSED_HOOK_MS = 10 * 60_000;
 
 export interface Tending {
   output: Output;
@@ -54,7 +53,10 @@ export class Keeper {
       if (this.#tending.signal.aborted) return;
       if ((this.#hooks.get(name.id) ?? 0) > performance.now()) continue;
       const refusal = await registerHook(this.#ctx, name, this.webhookUrl);
-      this.#hooks.set(name.id, refusal === null ? Number.POSITIVE_INFINITY : performance.now() + REFUSED_HOOK_MS);
+      this.#hooks.set(
+        name.id,
+        refusal === null ? Number.POSITIVE_INFINITY : performance.now() + RETRIES.refusedHook.firstMs,
+      );
       if (refusal !== null) {
         this.#tending.output.note(
           `tain: no webhook for ${name.owner}/${name.name}: ${refusal}. Its changes are found by catch-up`,
@@ -67,8 +69,7 @@ export class Keeper {
   async keep(): Promise<void> {
     const { signal } = this.#tending;
     while (!signal.aborted) {
-      // The delay rejects only if the signal aborts.
-      await delay(UPKEEP_MS, undefined, { signal }).catch(() => {});
+      await waitUnlessAborted(UPKEEP_MS, signal);
       if (signal.aborted) return;
       await this.look().catch((error: Error) =>
         this.#ctx.log.warn({ reason: error.message }, "Webhooks and instance.json could not be looked after"),

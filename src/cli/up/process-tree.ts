@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { REFUSED_STATUS } from "../../operations/shutdown.ts";
-import { type Backoff, waitAfterMs } from "../../work/backoff.ts";
+import { waitAfterMs } from "../../work/backoff.ts";
+import { waitUnlessAborted } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 
 /** One program of the tree. */
 export interface TreeProgram {
@@ -38,9 +39,8 @@ interface Ending {
 /** The share of SHUTDOWN_TIMEOUT that each program may take to stop. Together they are all of it. */
 export const STOP_SHARES = { scheduler: 0.1, worker: 0.6, web: 0.2, simulator: 0.1 };
 
-const MAX_ENDINGS = 5;
+/** After this long, an end counts no more. */
 const ENDINGS_WITHIN_MS = 60_000;
-const UNTIL_RESTARTED: Backoff = { firstMs: 200, longestMs: 1_600 };
 
 /**
  * The programs that make up an instance. A program that ends by itself is started again, a little later each time. When
@@ -108,19 +108,14 @@ export class ProcessTree {
     if (program.fatal) return this.#fail(`The ${program.name} has ended (${how}): ${program.fatal}`);
     const now = performance.now();
     const endings = [...before.filter((at) => at > now - ENDINGS_WITHIN_MS), now];
-    if (endings.length >= MAX_ENDINGS) {
+    if (endings.length >= RETRIES.program.attempts) {
       return this.#fail(
         `The ${program.name} has ended ${endings.length} times within a minute (last: ${how}); what it said of the reason stands above`,
       );
     }
     this.#say(`The ${program.name} has ended (${how}): starting it again`);
-    try {
-      await delay(waitAfterMs(endings.length, UNTIL_RESTARTED, Math.random), undefined, {
-        signal: this.#stopping.signal,
-      });
-    } catch {
-      return; // We are stopping.
-    }
-    this.#spawn(program, endings);
+    const { signal } = this.#stopping;
+    await waitUnlessAborted(waitAfterMs(endings.length, RETRIES.program, Math.random), signal);
+    if (!signal.aborted) this.#spawn(program, endings);
   }
 }

@@ -1,9 +1,10 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { migrate } from "../../../db/migrate.ts";
 import { openLogins } from "../../../db/roles.ts";
 import { type Config, parseConfig } from "../../config.ts";
 import { type Context, openContext } from "../../context.ts";
 import { claimOrigin, SIMULATOR } from "../../sync/following/origin.ts";
+import { Waits } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { CommandError } from "../command.ts";
 import { JsonObject } from "../json.ts";
 import { inSentences } from "../migrate.ts";
@@ -11,8 +12,6 @@ import type { Output } from "../output.ts";
 import type { Demonstration } from "./demonstration.ts";
 import { type ProcessTree, STOP_SHARES } from "./process-tree.ts";
 import { tend } from "./tend.ts";
-
-const WEB_PATIENCE_MS = 30_000;
 
 export interface Serving {
   /** The environment of every process, still without the demonstration's upstream. */
@@ -100,9 +99,9 @@ async function untilReady({
   signal,
 }: Pick<Config, "operatorToken"> & { apiUrl: string; signal: AbortSignal }): Promise<void> {
   const headers = { authorization: `Bearer ${operatorToken}` };
-  const deadline = performance.now() + WEB_PATIENCE_MS;
+  const waits = new Waits({ policy: RETRIES.apiReady, random: Math.random, signal });
   let last = "no answer";
-  while (performance.now() < deadline) {
+  do {
     signal.throwIfAborted();
     // Only a request shows whether the process listens.
     const answer = await fetch(`${apiUrl}/-/ready`, { headers, signal: AbortSignal.timeout(3_000) }).catch(
@@ -113,9 +112,8 @@ async function untilReady({
       const text = await answer.text();
       last = answer.status === 503 ? JsonObject.parse(text).strings("missing").join("; ") : `status ${answer.status}`;
     }
-    await delay(25, undefined, { signal });
-  }
-  throw new CommandError(`The API is not ready after ${WEB_PATIENCE_MS / 1_000} s: ${last}`);
+  } while (await waits.next());
+  throw new CommandError(`The API is not ready after ${RETRIES.apiReady.withinMs / 1_000} s: ${last}`);
 }
 
 /** The address for callers on this machine. */

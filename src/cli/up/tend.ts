@@ -8,16 +8,14 @@ import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { fetchAndStoreViewer } from "../../sync/following/viewer.ts";
 import { CredentialRejectedError, isUnanswered } from "../../upstream/client/errors.ts";
-import type { Backoff } from "../../work/backoff.ts";
 import { repeated } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { readInstance } from "../instance.ts";
 import { counted } from "../output.ts";
 import { followBackfills } from "../repositories/follow-backfills.ts";
 import { enliven } from "./demonstration.ts";
 import { greeting } from "./greeting.ts";
 import { Keeper, type Tending } from "./keeper.ts";
-
-const UNTIL_ANSWERED: Backoff = { firstMs: 2_000, longestMs: 60_000 };
 
 /**
  * Sees to what an instance needs beside its processes: a token, selections, webhooks, its file. Then prints the
@@ -113,8 +111,8 @@ async function askUntilAnswered<T>(
   ask: () => Promise<T>,
 ): Promise<T> {
   return await repeated(ask, {
+    policy: RETRIES.viewer,
     signal,
-    backoff: UNTIL_ANSWERED,
     random: ctx.random,
     // An operator has to mend the credential first.
     isPassing: (error) => isUnanswered(error) && !(error instanceof CredentialRejectedError),

@@ -2,6 +2,7 @@ import type { Queries } from "../../../db/database.ts";
 import type { MarkKind, WholeKind } from "../../../db/schema/states.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
+import { RETRIES } from "../../work/retries.ts";
 import type { Merged } from "./merge.ts";
 import { REPLICA_LAG_MS } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
@@ -41,7 +42,7 @@ export function marksForTies(merged: readonly Merged[], askedAt: Date): Mark[] {
 }
 
 /** How long upstream is given to work out whether a pull request can be merged before it is asked again. */
-const MERGEABILITY_WAIT_MS = 15_000;
+const MERGEABILITY_WAIT_MS = RETRIES.mergeability.firstMs;
 /**
  * Marks that share a question become due together, once in this time: 120 questions an hour cost a token 120 points.
  */

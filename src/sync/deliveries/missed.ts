@@ -9,18 +9,15 @@ import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
 import { hookAt, resendDelivery, type SentDelivery } from "../../upstream/hooks/hooks.ts";
+import { DELIVERY_ATTEMPTS, RETRIES } from "../../work/retries.ts";
 import { suspect } from "../catch-up/sweep-due.ts";
 import { groupsOf } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { isIn, WHOLE } from "../shards.ts";
 import { APP_HOOK, askOrNull, type Hook, LISTED_MS, NO_HOOK, readMissing, SETTLED_MS } from "./sent.ts";
 
-/** A delivery that failed this often will fail again; then upstream's state is read instead. */
-const MAX_ATTEMPTS = 3;
 /** A catch-up replaces further redeliveries, since it costs less: upstream takes one write a second. */
 const MAX_ASKED = 30;
-
-const LOOK_AGAIN_MS = 6 * 3_600_000;
 
 /**
  * A delivery may be committed this long after its receipt. One that waits longer, in Redis, may be overlooked; the next
@@ -112,7 +109,7 @@ async function findOpen(ctx: Context, shard: Shard): Promise<Open[]> {
       left join hook_checks c on c.repository_id = s.repository_id and ${isIn(sql`c.repository_id`, shard)}
       where ${isIn(sql`s.repository_id`, shard)} and s.state = 'live' and not (${ctx.config.appId !== null}::boolean and exists (select from installation_repositories i
         where i.repository_id = s.repository_id and i.page > 0)) order by c.asked_at nulls first, s.repository_id, c.hook_id`);
-  const lookAgainBefore = ctx.clock.now().getTime() - LOOK_AGAIN_MS;
+  const lookAgainBefore = ctx.clock.now().getTime() - RETRIES.unknownHook.firstMs;
   return [...Map.groupBy(rows, (row) => Number(row.repository_id))].flatMap(([repositoryId, known]): Open[] => {
     const looked = known.find(({ hook_id }) => hook_id !== null && Number(hook_id) === NO_HOOK)?.checked_until;
     if (looked && looked.getTime() > lookAgainBefore) return [];
@@ -171,7 +168,7 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries | 
   if (read === "hidden") return "hidden";
   if (read === "unchanged") return { missed: 0, asked: 0 };
   const { attempts, beyond, upstreamNow, isSettled, validator, isTooOld } = read;
-  const hopeful = attempts.filter((tries) => tries.length < MAX_ATTEMPTS).slice(0, MAX_ASKED);
+  const hopeful = attempts.filter((tries) => tries.length < DELIVERY_ATTEMPTS).slice(0, MAX_ASKED);
   const asked = await askForRedelivery(ctx, hook, hopeful);
   const hopeless = attempts.filter((tries) => !asked.has(tries));
   const named = new Set([...namedIn(hopeless), ...beyond.named]);

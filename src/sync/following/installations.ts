@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { alone } from "../../../db/alone.ts";
 import type { Transaction } from "../../../db/database.ts";
 import { type FollowedState, MIRRORED } from "../../../db/schema/states.ts";
@@ -15,6 +14,8 @@ import {
   installationCredential,
   loadInstallations,
 } from "../../upstream/credentials/installations.ts";
+import { Waits } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import type { CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { tryAgain } from "../problems/problems.ts";
@@ -26,12 +27,6 @@ import { moveAll } from "./state.ts";
 const LIST_MS = 5 * 60_000;
 /** Some replicas may not show a webhook's change yet. So upstream is asked again until this much later. */
 const LAG_MS = 10_000;
-/**
- * How often, and how many times, a process looks whether another has finished the same work. After that the scheduler's
- * next minute does it.
- */
-const LOOK_MS = 250;
-const MAX_LOOKS = 80;
 const LIST = "/app/installations?per_page=100";
 const REPOSITORIES = "/installation/repositories?per_page=100";
 
@@ -73,11 +68,11 @@ export async function followInstallations(
     await pauseUnreadable(ctx);
     return { waiting: list ?? covered ?? begun };
   };
-  for (let looks = 0; looks < MAX_LOOKS; looks++) {
+  const waits = new Waits({ policy: RETRIES.othersInstallations, random: ctx.random, signal: stopped });
+  do {
     const followed = await alone(ctx, "installations", follow, { signal: stopped });
     if (followed) return followed.waiting;
-    await sleep(LOOK_MS, undefined, { signal: stopped });
-  }
+  } while (await waits.next());
   return null;
 }
 

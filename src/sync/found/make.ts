@@ -9,6 +9,8 @@ import { aspectOf, BELIEVED_WITHIN, sameAspect, shownAtFirst } from "../../mirro
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { deleteInBatches } from "../../work/deletion.ts";
+import { repeated } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { aboutOf, ownerOf } from "../deliveries/payload.ts";
 import { findMirrored } from "../following/state.ts";
 import { eachAlone } from "../problems/isolated.ts";
@@ -18,8 +20,6 @@ import { makingsOf } from "./makings.ts";
 
 /** Resources of one transaction. */
 const MOST_RESOURCES = 50;
-/** How often a transaction is tried that conflicts again and again. */
-const MOST_TRIES = 3;
 /** Bounds one call; the scheduler asks again within seconds. */
 const MOST_REPOSITORIES = 100;
 
@@ -87,13 +87,11 @@ interface MadeEvents {
  * loses to a merge is tried again.
  */
 async function makeDespiteConflicts(ctx: MakingContext, repositoryId: number, until: Date): Promise<MadeEvents> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await ctx.db.transaction((tx) => makeSome(ctx, tx, repositoryId, until));
-    } catch (error) {
-      if (tries === MOST_TRIES || !isPostgresConflict(error)) throw error;
-    }
-  }
+  return await repeated(() => ctx.db.transaction((tx) => makeSome(ctx, tx, repositoryId, until)), {
+    policy: RETRIES.foundChanges,
+    random: ctx.random,
+    isPassing: isPostgresConflict,
+  });
 }
 
 async function makeSome(ctx: MakingContext, tx: Transaction, repositoryId: number, until: Date): Promise<MadeEvents> {

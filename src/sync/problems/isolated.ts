@@ -1,6 +1,7 @@
 import type { Context } from "../../context.ts";
 import { levelOf, reasonOf } from "../../failure.ts";
 import { QuotaSpentError } from "../../upstream/client/errors.ts";
+import { QUICK_ATTEMPTS } from "../../work/retries.ts";
 import { type CredentialWait, classifyFailure } from "./causes.ts";
 import { type Cause, endProblem, findProblems, nameOf, noteFailure, type Problem, type Subject } from "./problems.ts";
 
@@ -77,9 +78,6 @@ export async function eachAlone<Item, Value>(
   return soonest([...waiting.values()]);
 }
 
-/** The queue tries a failed job this often within seconds, before the job is left alone. */
-const QUICK_TRIES = 3;
-
 /**
  * As `eachAlone`, for a job with a single thing to work on. False: the thing is left alone for now, or it failed.
  * Errors that mostly pass within seconds are thrown the first few times, so that the queue tries again.
@@ -116,7 +114,7 @@ export async function failAlone(
 }
 
 function isQuick(cause: Cause, failures: number): boolean {
-  return (cause === "unavailable" || cause === "own") && failures <= QUICK_TRIES;
+  return (cause === "unavailable" || cause === "own") && failures <= QUICK_ATTEMPTS;
 }
 
 async function note(

@@ -4,6 +4,7 @@ import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { parseTokens } from "../../upstream/credentials/credentials.ts";
 import { type Backoff, waitAfterMs } from "../../work/backoff.ts";
+import { RETRIES } from "../../work/retries.ts";
 
 /**
  * Why one thing failed, while others may succeed:
@@ -49,24 +50,12 @@ export interface Problem {
 }
 
 const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
 /**
- * How long a failed thing is left alone. An absent thing seldom comes back, and a 404 is never free: twelve requests a
- * day at most.
+ * How long a failed thing is left alone. A single resource that upstream refuses for good is asked for as seldom as an
+ * absent one.
  */
-const WAITS: Readonly<Record<Cause, Backoff>> = {
-  absent: { firstMs: 5 * MINUTE, longestMs: 4 * HOUR },
-  refused: { firstMs: MINUTE, longestMs: HOUR },
-  // Upstream's outages are mostly over within seconds.
-  unavailable: { firstMs: 1_000, longestMs: HOUR },
-  // Mostly the other mirror is reading the thing just now. But its upstream may be away, or it may still make its first
-  // copy.
-  unread: { firstMs: 2_000, longestMs: 15 * MINUTE },
-  own: { firstMs: 1_000, longestMs: HOUR },
-};
-/** A single resource that upstream refuses for good is asked for as seldom as an absent one. */
 function waitsOf(task: Task, cause: Cause): Backoff {
-  return task === "refresh" && cause === "refused" ? WAITS.absent : WAITS[cause];
+  return task === "refresh" && cause === "refused" ? RETRIES.absent : RETRIES[cause];
 }
 
 /** Failures that began within this time of one another probably have one reason: upstream was down. */

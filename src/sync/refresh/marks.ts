@@ -13,6 +13,8 @@ import {
 } from "../../mirror/store/marks.ts";
 import { refreshesWithoutJob } from "../../queues/open-jobs.ts";
 import { enqueueRefreshes, orLater } from "../../queues/queues.ts";
+import { waitAtAgeMs } from "../../work/backoff.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { rests } from "../problems/problems.ts";
 
 /**
@@ -97,16 +99,13 @@ export async function postponeMarks(db: Queries, marks: readonly Mark[]): Promis
   );
 }
 
-/** A mirror that still has to read something is mostly reading it just now. */
-const UNREAD_MS = 2_000;
-const LONGEST_WAIT_MS = 15 * 60_000;
-
 /**
  * When to ask a mirror again that still has to read something: ever more seldom, since its own upstream may be away. A
  * mark counts no attempts. Here and in `settleOrWait` its age stands for them, and the waits grow with that.
  */
-export function nextAsk({ askedAt }: Mark, now: Date, leastMs: number): Date {
-  return new Date(now.getTime() + Math.max(leastMs, Math.min(now.getTime() - askedAt.getTime(), LONGEST_WAIT_MS)));
+export function nextAsk({ askedAt }: Mark, now: Date, leastMs = 0): Date {
+  const waitMs = waitAtAgeMs(now.getTime() - askedAt.getTime(), RETRIES.unread);
+  return new Date(now.getTime() + Math.max(leastMs, waitMs));
 }
 
 /**
@@ -129,12 +128,9 @@ export async function beginWholeRefresh(
   return null;
 }
 
-/** After this long a missing resource is asked for again only when the whole repository is confirmed. */
-const PATIENCE_MS = 5 * 60_000;
-
 /**
  * Settles the mark of a repository once everything is read. Otherwise the mark is postponed: to now if there is more to
- * read (`goesOn`), else for a while, which `notBefore` may choose. After `PATIENCE_MS` the mark is settled anyway,
+ * read (`goesOn`), else for a while, which `notBefore` may choose. After some minutes the mark is settled anyway,
  * unless upstream is a mirror that still has to read something (`isUnread`). A newer reason to ask keeps its own time.
  */
 export async function settleOrWait(
@@ -149,11 +145,11 @@ export async function settleOrWait(
   }: { now: Date; isDone: boolean; goesOn?: boolean; isUnread?: boolean; notBefore?: (waitMs: number) => Date },
 ): Promise<"merged" | "kept"> {
   const age = now.getTime() - mark.askedAt.getTime();
-  if ((isDone || (age >= PATIENCE_MS && !goesOn)) && !isUnread) {
+  if ((isDone || (age >= RETRIES.missing.withinMs && !goesOn)) && !isUnread) {
     await settleMarks(ctx.db, [mark]);
     return "merged";
   }
-  const notBefore = goesOn ? now : isUnread ? nextAsk(mark, now, UNREAD_MS) : chosen(2 * age);
+  const notBefore = goesOn ? now : isUnread ? nextAsk(mark, now) : chosen(waitAtAgeMs(age, RETRIES.missing, 2));
   await enqueueMarks(ctx, await postponeMarks(ctx.db, [{ ...mark, notBefore }]));
   return "kept";
 }

@@ -4,6 +4,8 @@ import { levelOf } from "../../failure.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { IS_MERGEABILITY_UNKNOWN, MARK_COLUMNS, type Mark, nextRound } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
+import { waitAtAgeMs } from "../../work/backoff.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { rests } from "../problems/problems.ts";
 import { PullsNotShownError, readMergeability } from "../reads/graphql-pulls.ts";
@@ -12,11 +14,6 @@ import { observeMergeability } from "../reads/pull-observations.ts";
 import { enqueueMarks, postponeMarks, settleMarks } from "./marks.ts";
 import { isOf, type NodeQuestions } from "./node-questions.ts";
 
-/**
- * Upstream never computes the mergeability of some pull requests. This long after the last reason to ask, asking stops
- * until the next reason.
- */
-const PATIENCE_MS = 5 * 60_000;
 /** If the process that asks ends meanwhile, another asks after this time. */
 const TAKEN_MS = 60_000;
 /** Clocks differ a little: a job that comes this early is not in vain. */
@@ -29,7 +26,7 @@ const MOST_OF_ONE = 100;
 /**
  * Asks about the open pull requests whose mergeability is unknown, of all repositories whose marks are due: for a
  * point, however many they are. Those that stay unknown are asked about again, each time after three times as long,
- * until `PATIENCE_MS` is over.
+ * for some minutes.
  *
  * Marks become due at common moments. The first job of such a moment takes up to MOST_TAKEN marks, and the jobs of
  * those marks find nothing to do. Jobs that start together may take each other's marks. The job that took a mark
@@ -63,13 +60,15 @@ export async function refreshMergeability(
   }
 
   const left = await findUnknown(ctx, open);
+  const ageOf = (askedAt: Date) => startedAt.getTime() - askedAt.getTime();
+  const waitMs = ({ askedAt }: Mark) => waitAtAgeMs(ageOf(askedAt), RETRIES.mergeability, 2);
   const isOver = ({ repositoryId: id, askedAt }: Mark) =>
-    (left.get(id)?.length ?? 0) === 0 || startedAt.getTime() - askedAt.getTime() >= PATIENCE_MS;
+    (left.get(id)?.length ?? 0) === 0 || ageOf(askedAt) >= RETRIES.mergeability.withinMs;
   const asked = marksOf(open.filter(({ id }) => !failed.has(id)));
   await settleMarks(ctx.db, asked.filter(isOver));
   const postponed = asked
     .filter((one) => !isOver(one))
-    .map((one) => ({ ...one, notBefore: nextRound(startedAt, 2 * (startedAt.getTime() - one.askedAt.getTime())) }));
+    .map((one) => ({ ...one, notBefore: nextRound(startedAt, waitMs(one)) }));
   await enqueueMarks(ctx, await postponeMarks(ctx.db, postponed));
   const own = byId.get(repositoryId);
   // Another job took the job's own mark.

@@ -1,13 +1,9 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Stores } from "../../stores.ts";
-import { waitAfterMs } from "../../work/backoff.ts";
+import { Waits } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { CredentialUnusableError, UpstreamUnavailableError } from "./errors.ts";
 import { type Attempt, type ExchangeContext, exchange, type UpstreamRequest } from "./exchange.ts";
 import type { Gate } from "./gate.ts";
-
-/** How often a request is repeated after a passing failure. */
-const MAX_REPEATS = 2;
-const LONGEST_WAIT_MS = 5_000;
 
 export interface AttemptContext extends ExchangeContext, Pick<Stores, "random"> {
   gate: Gate;
@@ -23,18 +19,17 @@ export async function askOnce(ctx: AttemptContext, ask: UpstreamRequest): Promis
 
 /** Sends a request that may be repeated, and repeats it after a passing failure, twice at most. */
 export async function askRepeatedly(ctx: AttemptContext, ask: UpstreamRequest): Promise<Attempt> {
-  const backoff = { firstMs: ctx.repeatAfterMs, longestMs: LONGEST_WAIT_MS };
+  const { random, repeatAfterMs } = ctx;
   const { bucket, signal } = ask.demand;
-  for (let attempts = 1; ; attempts++) {
-    const isLast = attempts > MAX_REPEATS;
+  const waits = new Waits({ policy: { ...RETRIES.upstreamRead, firstMs: repeatAfterMs }, random, signal });
+  for (;;) {
     try {
       const made = await askAny(ctx, ask);
-      if (isLast || !isPassing(made.received.status, bucket)) return made;
+      if (!isPassing(made.received.status, bucket) || !(await waits.next())) return made;
     } catch (error) {
       const isInterrupted = error instanceof UpstreamUnavailableError && error.outage === "interrupted";
-      if (isLast || !isInterrupted) throw error;
+      if (!isInterrupted || !(await waits.next())) throw error;
     }
-    await sleep(waitAfterMs(attempts, backoff, ctx.random), undefined, signal ? { signal } : {});
   }
 }
 

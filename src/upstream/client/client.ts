@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import { type Json, rowsOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { Conditions, emptyPage, type PageConditions } from "../conditional/conditions.ts";
 import { type KnownValidator, validatorPath } from "../conditional/validators.ts";
 import { APP } from "../credentials/credentials.ts";
@@ -48,7 +49,7 @@ const DEFAULT_LIMITS: ClientLimits = {
   bodyTimeoutMs: 30_000,
   totalTimeoutMs: 90_000,
   maxBodyBytes: 64 * 1024 * 1024,
-  repeatAfterMs: 500,
+  repeatAfterMs: RETRIES.upstreamRead.firstMs,
 };
 
 /** Opens the client. It connects when it first needs to. */

@@ -1,9 +1,11 @@
 import { createHash, randomBytes } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { seal, sealingKey, unseal } from "../../config/sealing.ts";
 import { parseStored } from "../../json.ts";
 import { RedisSilentError, withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
+import { waitAfterMs } from "../../work/backoff.ts";
+import { Waits } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 
 /** The token for an installation's requests, valid for an hour. GitHub docs: opaque, of any length. */
 export interface InstallationToken {
@@ -18,11 +20,8 @@ export interface InstallationToken {
 const RENEW_MS = 10 * 60_000;
 /** With less than this left a token is not used any more, even while another process is making a new one. */
 const LAST_USE_MS = 60_000;
-/** When a renewal that failed is tried again, as long as the old token serves. */
-const RETRY_MS = 60_000;
-/** How long processes wait for the one that makes a token. GitHub gives up after 10 s. */
-const MAKING_MS = 15_000;
-const LOOK_MS = 50;
+/** How long processes wait for the one that makes a token. */
+const MAKING_MS = RETRIES.othersToken.withinMs;
 
 /**
  * The tokens of the App's installations, made once for all processes. They are in Redis, encrypted with a key derived
@@ -30,21 +29,21 @@ const LOOK_MS = 50;
  * Redis is away, each process makes its own.
  */
 export class InstallationTokens {
-  readonly #ctx: Pick<Stores, "config" | "redis" | "log">;
+  readonly #ctx: Pick<Stores, "config" | "redis" | "random" | "log">;
   readonly #make: (installationId: number) => Promise<InstallationToken>;
   readonly #upstreamNow: () => number;
   readonly #key: Buffer;
   readonly #space: string;
   readonly #known = new Map<number, InstallationToken>();
   readonly #underWay = new Map<number, Promise<InstallationToken>>();
-  /** When making a token failed while the last one was still valid, so that not every request tries again. */
-  readonly #failedAt = new Map<number, number>();
+  /** When a token may be made again that could not be renewed, so that not every request tries. */
+  readonly #renewAgainAt = new Map<number, number>();
   /** Tokens that upstream refused before they expired. */
   readonly #refused = new Map<number, string>();
 
   /** @param make asks upstream for a new one */
   constructor(
-    ctx: Pick<Stores, "config" | "redis" | "log">,
+    ctx: Pick<Stores, "config" | "redis" | "random" | "log">,
     { make, upstreamNow }: { make: (installationId: number) => Promise<InstallationToken>; upstreamNow: () => number },
   ) {
     this.#ctx = ctx;
@@ -60,15 +59,15 @@ export class InstallationTokens {
     const known = this.#known.get(installationId);
     if (known && this.#leftMs(known) > RENEW_MS) return known.text;
     const isUsable = known !== undefined && this.#leftMs(known) > LAST_USE_MS;
-    const failedMs = this.#upstreamNow() - (this.#failedAt.get(installationId) ?? Number.NEGATIVE_INFINITY);
-    if (isUsable && failedMs < RETRY_MS) return known.text;
+    if (isUsable && this.#upstreamNow() < (this.#renewAgainAt.get(installationId) ?? 0)) return known.text;
     const underWay = this.#underWay.getOrInsertComputed(installationId, () =>
       this.#obtain(installationId).finally(() => this.#underWay.delete(installationId)),
     );
     if (isUsable) {
       // The old token is still valid. After it expires, the first request that needs a new one reports the error.
       underWay.catch((error: Error) => {
-        this.#failedAt.set(installationId, this.#upstreamNow());
+        const waitMs = waitAfterMs(1, RETRIES.tokenRenewal, this.#ctx.random);
+        this.#renewAgainAt.set(installationId, this.#upstreamNow() + waitMs);
         this.#ctx.log.warn({ installationId, reason: error.message }, "An installation's token cannot be renewed yet");
       });
       return known.text;
@@ -87,8 +86,8 @@ export class InstallationTokens {
   async #obtain(installationId: number): Promise<InstallationToken> {
     const place = randomBytes(8).toString("hex");
     const lock = `${this.#tokenKey(installationId)}:making`;
-    // By the monotonic clock, since this bounds how long the process really waits for another one.
-    const end = performance.now() + MAKING_MS;
+    // Without a signal: all requests of the process that need the token share this wait.
+    const waits = new Waits({ policy: RETRIES.othersToken, random: this.#ctx.random });
     for (;;) {
       const shared = await this.#read(installationId);
       if (shared && shared.text !== this.#refused.get(installationId) && this.#leftMs(shared) > RENEW_MS) {
@@ -97,8 +96,7 @@ export class InstallationTokens {
       }
       const isOurs = await this.#redis(() => this.#ctx.redis.set(lock, place, "PX", MAKING_MS, "NX"));
       // Redis is away, or the other process takes too long: better two tokens than none.
-      if (isOurs === null || isOurs.reply === "OK" || performance.now() > end) break;
-      await sleep(LOOK_MS);
+      if (isOurs === null || isOurs.reply === "OK" || !(await waits.next())) break;
     }
     try {
       const made = await this.#make(installationId);

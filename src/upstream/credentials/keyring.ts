@@ -26,7 +26,7 @@ export interface Candidates {
 
 /** All our credentials at upstream: which one may see a path, and each one's Authorization string. */
 export class Keyring {
-  readonly #ctx: Pick<Stores, "config" | "db" | "redis" | "clock" | "log">;
+  readonly #ctx: Pick<Stores, "config" | "db" | "redis" | "clock" | "random" | "log">;
   readonly #tokens: ReadonlyMap<string, string>;
   readonly #app: { signature: AppSignature; tokens: InstallationTokens } | null;
   #known: { credentials: readonly KnownCredential[]; loadedAt: number } | null = null;
@@ -41,7 +41,7 @@ export class Keyring {
 
   /** @param post sends a POST as the App, and answers whatever upstream says */
   constructor(
-    ctx: Pick<Stores, "config" | "db" | "redis" | "clock" | "log">,
+    ctx: Pick<Stores, "config" | "db" | "redis" | "clock" | "random" | "log">,
     post: (path: string) => Promise<Received>,
   ) {
     this.#ctx = ctx;

@@ -30,9 +30,6 @@ export const FULL_WAIT_MS = 250;
 
 /** Headers of one window may name its end a second apart. The shortest windows last a minute. */
 export const SAME_WINDOW_S = 5;
-/** GitHub docs: without a Retry-After wait at least a minute, then exponentially longer. */
-export const FIRST_BLOCK_MS = 60_000;
-export const LONGEST_BLOCK_MS = 15 * 60_000;
 /** A block that follows the last one within this time is a repetition. */
 export const REPETITION_MS = 15 * 60_000;
 /** How long the one request that tries a rejected token again may take before another may. */

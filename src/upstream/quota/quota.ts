@@ -1,23 +1,20 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Stores } from "../../stores.ts";
+import { wait } from "../../work/repeated.ts";
+import { RETRIES } from "../../work/retries.ts";
 import { CredentialRejectedError, QuotaSpentError, QuotaUnknownError } from "../client/errors.ts";
 import type { Priority } from "../client/upstream.ts";
 import { type BucketState, FLOORS, leftOf } from "./bucket.ts";
 import { bucketName, type Limit, least, readQuotaHeaders, readRetryAfter, type UpstreamHeaders } from "./headers.ts";
-import { FIRST_BLOCK_MS, READ_POINTS, SAME_WINDOW_S, type UpstreamApi, WRITE_POINTS } from "./limits.ts";
+import { READ_POINTS, SAME_WINDOW_S, type UpstreamApi, WRITE_POINTS } from "./limits.ts";
 import { OwnBudget } from "./own-budget.ts";
 import { type Counted, type Lease, type LeaseRequest, SharedBudget } from "./shared-budget.ts";
 
 /** How many requests may be under way while the bucket is unknown. A caller need not wait for a slow page's answer. */
 const PROBES: Readonly<Record<Priority, number>> = { caller: 2, refresh: 1, "catch-up": 1, audit: 1, backfill: 1 };
 
-/** A rejected token is tried once more after this time, since upstream's fault may have been a passing one. */
-const REJECTION_MS = 5 * 60_000;
 /** How long a lease waits for our own pace, in all. A longer wait is better spent in the queue. */
 const PACE_PATIENCE_MS = 2_000;
-/** When a job may ask again while Redis does not answer: without Redis its class has no budget. */
-const REDIS_WAIT_MS = 2_000;
 
 export interface Demand {
   bucket: string;
@@ -104,7 +101,7 @@ export class Quota {
       if (by === "limit" || performance.now() + waitMs > patientUntil)
         throw new QuotaSpentError(demand.bucket, new Date(retryAt));
       // The cause of the wait may end earlier, in another process; this process cannot see that.
-      await sleep(Math.max(1, waitMs), undefined, demand.signal ? { signal: demand.signal } : {});
+      await wait(Math.max(1, waitMs), demand.signal);
     }
   }
 
@@ -121,7 +118,9 @@ export class Quota {
     };
     const lease = await this.#shared.lease(request);
     if (lease) return "retryAt" in lease ? lease : await this.#remembering(request, lease);
-    if (priority !== "caller") throw new QuotaUnknownError(bucket, new Date(request.now + REDIS_WAIT_MS));
+    // Without Redis a job's class has no budget.
+    if (priority !== "caller")
+      throw new QuotaUnknownError(bucket, new Date(request.now + RETRIES.jobWithoutRedis.firstMs));
     const own = this.#own.lease(request);
     if ("retryAt" in own) return { ...own, by: "limit" };
     // The shared budget never leased this request, so only its answer's headers count there.
@@ -150,7 +149,7 @@ export class Quota {
     if (waitMs <= 0) return;
     const { credential, bucket } = lease;
     try {
-      await sleep(waitMs, undefined, signal ? { signal } : {});
+      await wait(waitMs, signal);
       const blockedUntil = (await this.#shared.blockedUntil(credential)) ?? this.#own.blockedUntil(credential);
       if (blockedUntil > this.#now()) throw new QuotaSpentError(bucket, new Date(blockedUntil));
     } catch (error) {
@@ -199,7 +198,7 @@ export class Quota {
     // Blocked before the lease is settled, so that as few requests as possible follow.
     const block = { until: retryAt, startedAt: startedAt.getTime(), now };
     const shared = await this.#shared.block(lease.credential, block);
-    const blockedUntil = this.#own.block(lease.credential, shared ?? retryAt ?? now + FIRST_BLOCK_MS);
+    const blockedUntil = this.#own.block(lease.credential, shared ?? retryAt ?? now + RETRIES.throttled.firstMs);
     // A refusal without figures may come from a proxy, so it does not prove that upstream does not meter.
     if (limit.kind !== "primary" || !seen) await this.settle(lease, { headers: seen && headers, alsoSeen });
     return new Date(shared ?? blockedUntil);
@@ -210,7 +209,7 @@ export class Quota {
     const { credential } = lease;
     await this.settle(lease, { headers: null });
     const now = this.#now();
-    const until = now + REJECTION_MS;
+    const until = now + RETRIES.rejectedToken.firstMs;
     this.#own.reject(credential, until);
     await this.#shared.reject(credential, { until, why, now });
   }

@@ -1,9 +1,8 @@
 import { hash } from "node:crypto";
+import { RETRIES } from "../../work/retries.ts";
 import {
   CONCURRENT_PER_USER,
-  FIRST_BLOCK_MS,
   FULL_WAIT_MS,
-  LONGEST_BLOCK_MS,
   LONGEST_LINE_MS,
   PLACE_MS,
   POINTS_WINDOW_MS,
@@ -17,6 +16,8 @@ import {
   WRITE_GAP_MS,
   WRITES_PER_HOUR,
 } from "./limits.ts";
+
+const { throttled } = RETRIES;
 
 /**
  * The rules of the budget of all processes. Each operation is one script, so it is atomic among processes and takes one
@@ -212,6 +213,9 @@ return bucketState()
 
 /**
  * KEYS: ledger. ARGV: now, startedAt, until or '' when upstream named no moment. Answers until when it is blocked now.
+ *
+ * All processes share the block, and Redis counts its repetitions. So the formula of `src/work/backoff.ts` stands here in
+ * Lua. It takes no chance: the waits of those that are blocked have their own.
  */
 export const BLOCK = script(`
 local now, startedAt = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -222,7 +226,7 @@ if not till then
   if startedAt >= blockedUntil then
     if startedAt < blockedUntil + ${REPETITION_MS} then strikes = strikes + 1 else strikes = 1 end
   end
-  till = now + math.min(${FIRST_BLOCK_MS} * 2 ^ (math.max(strikes, 1) - 1), ${LONGEST_BLOCK_MS})
+  till = now + math.min(${throttled.firstMs} * 2 ^ (math.max(strikes, 1) - 1), ${throttled.longestMs})
 end
 blockedUntil = math.max(blockedUntil, till)
 redis.call('HSET', KEYS[1], 'blockedUntil', string.format('%.0f', blockedUntil), 'strikes', strikes)

@@ -1,11 +1,9 @@
 import { RedisSilentError, withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
+import { RETRIES } from "../../work/retries.ts";
 import type { BucketState, SharedBucketState } from "./bucket.ts";
 import { POINTS_PER_MINUTE, type UpstreamApi } from "./limits.ts";
 import { BLOCK, LEASE, REJECT, type Script, SETTLE } from "./scripts.ts";
-
-/** How long Redis is not asked again after it did not answer. */
-const REDIS_ABSENCE_MS = 1_000;
 
 export interface LeaseRequest {
   /** Names the request among all processes. */
@@ -172,7 +170,7 @@ export class SharedBudget {
     } catch (error) {
       // An unknown shared budget stops no request. An error that no outage explains is logged as a bug of ours.
       const level = error instanceof RedisSilentError ? "warn" : "error";
-      this.#awayUntil = performance.now() + REDIS_ABSENCE_MS;
+      this.#awayUntil = performance.now() + RETRIES.redisForBudget.firstMs;
       this.#ctx.log[level]({ err: error }, "Redis does not answer: the quota is leased to callers alone meanwhile");
       return null;
     }
