@@ -34,3 +34,17 @@ export class TimeLimit {
     clearTimeout(this.#timer);
   }
 }
+
+/**
+ * The outcome of work that others may wait for, too.
+ * @throws what the work does; the signal's reason if it aborts first. The work goes on, and its outcome is dropped
+ */
+export function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
+  if (!signal) return work;
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(signal.reason);
+    if (signal.aborted) giveUp();
+    else signal.addEventListener("abort", giveUp, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", giveUp));
+  });
+}

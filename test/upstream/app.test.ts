@@ -43,6 +43,21 @@ test("two processes that need a token at once make one, and what lies in Redis s
   expect(await redis.pttl((stored[0] ?? "").split(" ")[0] ?? "")).toBeGreaterThan(0);
 });
 
+test("a request that is told to stop waits no longer for the token that another process makes, and others go on", async () => {
+  await using world = await openAppWorld();
+  const { redis, config } = world.ctx;
+  const lock = `${config.redisPrefix}:app:4711:installation:1:making`;
+  await redis.set(lock, "another process");
+  const stopping = new AbortController();
+  const stopped = world.upstream.get("/repositories/10", { ...caller, signal: stopping.signal });
+  const other = world.upstream.get("/repositories/10", caller);
+  setTimeout(() => stopping.abort(new Error("told to stop")), 200);
+  await expect(stopped).rejects.toThrow("told to stop");
+  await redis.del(lock);
+  expect(await other).toMatchObject({ kind: "ok" });
+  expect(world.service.made).toBe(1);
+});
+
 test("with Redis away, and when it has lost its memory, tokens are made nevertheless", async () => {
   await using away = await openAppWorld({ redis: "down" });
   expect(await away.upstream.get("/repositories/10", caller)).toMatchObject({ kind: "ok" });

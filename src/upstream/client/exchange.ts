@@ -72,7 +72,7 @@ async function send(ctx: ExchangeContext, ask: UpstreamRequest): Promise<Settled
   const lease = await ctx.quota.lease(credentials, demand, first);
   const sent = {
     ...OWN_HEADERS,
-    authorization: await authorizationFor(ctx, lease),
+    authorization: await authorizationFor(ctx, lease, demand.signal),
     ...request.headers,
   };
   let isCharged = false;
@@ -97,9 +97,13 @@ function meteredOf({ request, demand }: UpstreamRequest): MeteredRequest {
 }
 
 /** The credential's Authorization header; an installation may have to get its token first. */
-async function authorizationFor({ keyring, quota, log }: ExchangeContext, lease: GrantedLease): Promise<string> {
+async function authorizationFor(
+  { keyring, quota, log }: ExchangeContext,
+  lease: GrantedLease,
+  signal: AbortSignal | undefined,
+): Promise<string> {
   try {
-    return await keyring.authorization(lease.credential);
+    return await keyring.authorization(lease.credential, signal);
   } catch (error) {
     if (error instanceof CredentialUnusableError) {
       await quota.reject(lease, error.message);

@@ -6,6 +6,7 @@ import type { Stores } from "../../stores.ts";
 import { waitAfterMs } from "../../work/backoff.ts";
 import { Waits } from "../../work/repeated.ts";
 import { RETRIES } from "../../work/retries.ts";
+import { unlessAborted } from "../../work/signals.ts";
 
 /** The token for an installation's requests, valid for an hour. GitHub docs: opaque, of any length. */
 export interface InstallationToken {
@@ -54,8 +55,11 @@ export class InstallationTokens {
     this.#space = `${redisPrefix}:app:${appId}:installation`;
   }
 
-  /** A token that is valid for at least another minute. @throws what `make` throws */
-  async of(installationId: number): Promise<string> {
+  /**
+   * A token that is valid for at least another minute.
+   * @throws what `make` throws; the signal's reason if it aborts first. Other requests go on waiting
+   */
+  async of(installationId: number, signal?: AbortSignal): Promise<string> {
     const known = this.#known.get(installationId);
     if (known && this.#leftMs(known) > RENEW_MS) return known.text;
     const isUsable = known !== undefined && this.#leftMs(known) > LAST_USE_MS;
@@ -72,7 +76,7 @@ export class InstallationTokens {
       });
       return known.text;
     }
-    return (await underWay).text;
+    return (await unlessAborted(underWay, signal)).text;
   }
 
   /** Drops a token that upstream refused, since it expired or was revoked. It is never used again. */

@@ -108,15 +108,16 @@ export class Keyring {
   }
 
   /**
-   * The value of the Authorization header. @throws CredentialUnusableError; any error of asking upstream for a token
+   * The value of the Authorization header.
+   * @throws CredentialUnusableError; any error of asking upstream for a token; the signal's reason
    */
-  async authorization(credential: string): Promise<string> {
+  async authorization(credential: string, signal?: AbortSignal): Promise<string> {
     const token = this.#tokens.get(credential);
     if (token !== undefined) return `Bearer ${token}`;
     if (!this.#app) throw new CredentialUnusableError(credential, `There is no credential ${credential} any more`);
     const installationId = installationOf(credential);
     if (installationId === null) return await this.#app.signature.authorization();
-    return `Bearer ${await this.#app.tokens.of(installationId)}`;
+    return `Bearer ${await this.#app.tokens.of(installationId, signal)}`;
   }
 
   /** Whether the credential's string changes over time. Then a validator has to say which string it is for. */
