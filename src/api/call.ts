@@ -27,6 +27,8 @@ export interface ApiContext
    * The database for callers' reads. It has connections of its own, so the receiver and writes never wait for reads.
    */
   readDb: Context["db"];
+  /** Aborts when the process is to stop. Requests that run are finished, and wait for nothing any more. */
+  stopping: AbortSignal;
 }
 
 /** One request, checked, authenticated and paid for. */

@@ -52,7 +52,9 @@ export interface Api {
   logins: Pick<Logins, "own">;
   /** How the replicas stand that reads go to. */
   replicas: () => ReplicaState[];
-  /** Ends the streams. An open stream would keep the server from closing until its caller leaves. */
+  /**
+   * Ends the streams, and the waits of writes. An open stream would keep the server from closing until its caller leaves.
+   */
   stop(): Promise<void>;
   /** Gives callers' leased quota back, and closes connections. No request may be under way. */
   close(): Promise<void>;
@@ -71,7 +73,7 @@ export interface ApiLimits {
 const UNSHOWN_MS = 10 * 60_000;
 
 export function openApi(
-  given: Omit<ApiContext, "mirror" | "readDb" | "unshownAccounts" | "upstream" | "forwarded"> &
+  given: Omit<ApiContext, "mirror" | "readDb" | "unshownAccounts" | "upstream" | "forwarded" | "stopping"> &
     Pick<Context, "upstream">,
   { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = UNREAD_MS }: ApiLimits = {},
 ): Api {
@@ -81,7 +83,9 @@ export function openApi(
   const upstream = new UpstreamForCallers(given, quota);
   const { edgeOf } = given.config;
   const forwarded = given.config.forwardCacheBytes > 0 && edgeOf === null ? new ForwardCache(given) : null;
-  const ctx: ApiContext = { ...given, upstream, mirror, readDb, unshownAccounts, forwarded };
+  const stop = new AbortController();
+  const stopping = stop.signal;
+  const ctx: ApiContext = { ...given, upstream, mirror, readDb, unshownAccounts, forwarded, stopping };
   const requestIds = new RequestIds();
   const callers = new Callers(ctx, quota);
   const announcements = new Announcements(ctx);
@@ -126,7 +130,10 @@ export function openApi(
     adapt: corsRule(ctx.config.corsOrigins),
     logins: callers.logins,
     replicas: () => replicas?.states() ?? [],
-    stop: () => announcements[Symbol.asyncDispose](),
+    async stop() {
+      stop.abort();
+      await announcements[Symbol.asyncDispose]();
+    },
     async close() {
       await edge?.close();
       await rest.close();

@@ -277,7 +277,15 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const texts = openIssueTexts(1_000_000);
   const newContext = (mayRemember: boolean) =>
     new GraphqlCall({
-      ctx: { ...ctx, upstream, mirror, readDb: ctx.db, forwarded: null, unshownAccounts: new LRUCache({ max: 10 }) },
+      ctx: {
+        ...ctx,
+        upstream,
+        mirror,
+        readDb: ctx.db,
+        forwarded: null,
+        unshownAccounts: new LRUCache({ max: 10 }),
+        stopping: new AbortController().signal,
+      },
       db: ctx.db,
       caller,
       sight,

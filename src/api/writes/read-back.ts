@@ -34,17 +34,20 @@ export async function readNow(reader: Reader, read: FollowUpRead): Promise<ReadB
   return (await tryRead(reader, read)) ?? nothing(reader, read);
 }
 
-/** Reads until upstream shows what was just made there, or fails, or its replicas cannot lag any more. */
+/**
+ * Reads until upstream shows what was just made there, or fails, or its replicas cannot lag any more. A process that
+ * stops waits no longer. The caller may have gone: the write has to be stored all the same.
+ */
 export async function awaitShown(reader: Reader, read: FollowUpRead): Promise<ReadBack> {
-  const { random } = reader.ctx;
+  const { random, stopping } = reader.ctx;
   const policy = read.mayShowNothing ? RETRIES.forwardedWriteShown : RETRIES.writeShown;
-  const waits = new Waits({ policy, random });
+  const waits = new Waits({ policy, random, signal: stopping });
   for (;;) {
     const reading = await tryRead(reader, read);
     if (reading === null) return nothing(reader, read);
     const isShown = reading.body !== null && (read.awaits?.(reading.body) ?? true);
     if (isShown) return { ...reading, ...(read.awaits ? { showsWrite: true } : {}) };
-    if (!(await waits.next())) return reading;
+    if (!(await waits.nextUnlessAborted())) return reading;
   }
 }
 
