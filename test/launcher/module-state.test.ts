@@ -75,10 +75,13 @@ function writesTo(name: string): RegExp {
 
 /** Real time and true chance, and why. All else takes them from the context, or measures how long something takes. */
 const real: Record<string, [text: string, why: string]> = {
+  "db/apply.ts": ["Math.random", "migrations have no context"],
+  "db/migrate.ts": ["Math.random", "migrations have no context"],
   "src/cli/follow/connection.ts": ["Date.now()", "the service names a moment, and the command has no context"],
   "src/cli/follow/follow.ts": ["Math.random", "the command has no context"],
   "src/cli/up/process-tree.ts": ["Math.random", "programs are started before there is a context"],
   "src/http/direct-response.ts": ["Date.now()", "the date of a head is the machine's, as Node.js gives it"],
+  "src/operations/redis.ts": ["Math.random", "connections are opened before there is a context"],
   "src/stores.ts": ["new Date(), Math.random", "the context gets them here"],
   "src/sync/deliveries/apply.ts": ["new Date()", "spans go by the machine's clock"],
   "src/sync/schedules.ts": ["Date.now()", "BullMQ plans by real time"],

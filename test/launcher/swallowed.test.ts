@@ -7,7 +7,6 @@ import { projectRoot } from "../docs/markdown.ts";
 /** `catch` without a name for the error, or with one that it does not use. */
 const DROPS = /\bcatch \{|\bcatch \(_\w*\)|\.catch\(\s*(?:async )?\((?:_\w*)?\)(?:: [^=]+)? =>/g;
 
-const STOPS = "a wait that only the signal ends, and the next line looks at the signal";
 const TOLD_LATER = "told where the same promise is awaited";
 
 /** One reason for each place of a file, in their order. */
@@ -20,9 +19,6 @@ const allowed: Record<string, string[]> = {
   "db/replica.ts": ["the connection is closed because the replica is silent, and that is told"],
   "src/api/streams/announcements.ts": ["the listener that asked for the connection has got its error"],
   "src/cli/app/callback.ts": [TOLD_LATER],
-  "src/cli/repositories/follow-backfills.ts": [STOPS],
-  "src/cli/up/keeper.ts": [STOPS],
-  "src/cli/up/process-tree.ts": [STOPS],
   "src/cli/up/up.ts": [TOLD_LATER, TOLD_LATER],
   "src/config/secrets.ts": ["the reader's own words may show the key: what is thrown says what to do"],
   "src/events/post.ts": ["an answer that breaks off counts by its status, and what came of it is kept"],
@@ -30,7 +26,6 @@ const allowed: Record<string, string[]> = {
   "src/inbox/inbox.ts": ["the database does not say whether it fits: the delivery waits, and is not lost"],
   "src/operations/redis.ts": ["hosted servers forbid CONFIG; null says that it is not known"],
   "src/operations/redis-refusal.ts": ["it answers nothing, or is away: its client says so in words of its own"],
-  "src/operations/schema-guard.ts": [STOPS],
   "src/operations/traces.ts": ["what could not be sent was logged where it was tried"],
   "src/operator/browser/api.js": ["fetch says no more than that it failed", "not JSON: the status is told"],
   "src/queues/commands.ts": ["another key's: null says when none is left"],
@@ -39,10 +34,8 @@ const allowed: Record<string, string[]> = {
     "Redis is closed whether it answers or not",
     "hosted servers forbid INFO; nothing is claimed of it",
   ],
-  "src/sync/give-way.ts": [STOPS],
   "src/upstream/client/answer.ts": ["not JSON: undefined says so, and each caller decides"],
   "src/upstream/client/graphql.ts": ["not JSON: null says so, and the status decides"],
-  "workers/scheduler.ts": [STOPS],
 };
 
 test("no failure is dropped unseen but where a reason is written", () => {

@@ -31,7 +31,7 @@ export async function provePing(
   const here = await pingsFrom(ctx, hook.id);
   const there = (await recentDeliveries(ctx.upstream, `${hook.path}/deliveries`))?.map(({ guid }) => guid) ?? [];
   await pingRepositoryHook(ctx.upstream, hook);
-  const proof = await waitForProof({
+  const proof = await waitForProof(ctx, {
     arrived: async () => (await pingsFrom(ctx, hook.id)).some((guid) => !here.includes(guid)),
     failed: async () =>
       ((await recentDeliveries(ctx.upstream, `${hook.path}/deliveries`)) ?? []).find(
@@ -55,7 +55,7 @@ export async function proveAppHook(ctx: Context, address: string): Promise<HookP
     );
   await resendDelivery(ctx.upstream, APP_DELIVERIES, newest);
   let last: SentDelivery | undefined;
-  const proof = await waitForProof({
+  const proof = await waitForProof(ctx, {
     // The inbox may have had this delivery for long, so only upstream can say whether this attempt arrived.
     arrived: async () => {
       last = await attempt();
@@ -78,12 +78,12 @@ function notSeen(address: string, name: string): HookFinding {
  * Waits until the delivery has arrived here, or upstream says that it failed. "not seen": neither, within the time that
  * a delivery takes.
  */
-async function waitForProof(watched: {
-  arrived: () => Promise<boolean>;
-  failed: () => Promise<SentDelivery | undefined>;
-}): Promise<"arrived" | "not seen" | SentDelivery> {
+async function waitForProof(
+  { random }: Pick<Context, "random">,
+  watched: { arrived: () => Promise<boolean>; failed: () => Promise<SentDelivery | undefined> },
+): Promise<"arrived" | "not seen" | SentDelivery> {
   // The receiver is another process. Only the inbox shows whether a delivery has arrived.
-  const waits = new Waits({ policy: RETRIES.ping, random: Math.random });
+  const waits = new Waits({ policy: RETRIES.ping, random });
   let askAt = performance.now() + FIRST_ASK_MS;
   do {
     if (await watched.arrived()) return "arrived";

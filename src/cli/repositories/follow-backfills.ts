@@ -14,7 +14,7 @@ const PLAIN_MS = 2_000;
 const MAX_BARS = 20;
 const CLEAR_DOWN = "\x1b[J";
 
-type Followed = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">;
+type Followed = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "random" | "log">;
 
 /**
  * Shows the progress of the first copies of those repositories that `concerns` accepts, until all have ended or
@@ -44,7 +44,7 @@ export async function followBackfills(
       if (!isPostgresOutage(error) || performance.now() - lastRead > RETRIES.copies.withinMs) throw error;
     }
     if (signal.aborted) return repositories;
-    await waitUnlessAborted(waitAfterMs(1, RETRIES.copies, Math.random), signal);
+    await waitUnlessAborted(waitAfterMs(1, RETRIES.copies, ctx.random), signal);
   }
 }
 

@@ -58,7 +58,7 @@ export async function serve({ env: given, demonstrating, tree, output, signal }:
   };
   start("web", "../../web.ts");
   const apiUrl = localAddress(config);
-  await untilReady({ apiUrl, operatorToken: config.operatorToken, signal });
+  await untilReady(ctx, { apiUrl, operatorToken: config.operatorToken, signal });
   output.document({ event: "serving", apiUrl });
   start("worker", "../../../workers/main.ts");
   start("scheduler", "../../../workers/scheduler.ts");
@@ -93,13 +93,12 @@ async function emptyQueues({ queues, redis }: Context): Promise<void> {
 }
 
 /** @throws CommandError that says what is missing, if the process does not become ready in time */
-async function untilReady({
-  apiUrl,
-  operatorToken,
-  signal,
-}: Pick<Config, "operatorToken"> & { apiUrl: string; signal: AbortSignal }): Promise<void> {
+async function untilReady(
+  { random }: Pick<Context, "random">,
+  { apiUrl, operatorToken, signal }: Pick<Config, "operatorToken"> & { apiUrl: string; signal: AbortSignal },
+): Promise<void> {
   const headers = { authorization: `Bearer ${operatorToken}` };
-  const waits = new Waits({ policy: RETRIES.apiReady, random: Math.random, signal });
+  const waits = new Waits({ policy: RETRIES.apiReady, random, signal });
   let last = "no answer";
   do {
     signal.throwIfAborted();
