@@ -41,7 +41,7 @@ export async function migrate(databaseUrl: string, tell: (line: string) => void 
   const migrations = await Promise.all(MIGRATIONS.map(readMigration));
   const client = await openMigrator(databaseUrl);
   try {
-    await lock(client, tell);
+    await lockMigrations(client, tell);
     await prepareServer(client);
     await client.query(RECORD);
     const { rows: applied } = await client.query<AppliedMigration>(APPLIED.compiled().text);
@@ -68,7 +68,7 @@ export async function migrate(databaseUrl: string, tell: (line: string) => void 
  * `create index concurrently` waits for all earlier statements. A statement that waits for the migration lock would
  * block it for ever. So processes only try for the lock, and try again later.
  */
-async function lock(client: pg.Client, tell: (line: string) => void): Promise<void> {
+async function lockMigrations(client: pg.Client, tell: (line: string) => void): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const { rows } = await client.query<{ held: boolean }>("select pg_try_advisory_lock($1) as held", [MIGRATION_LOCK]);
     if (rows[0]?.held) return;

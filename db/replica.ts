@@ -153,8 +153,8 @@ export class Replica {
    */
   async reaches(position: LogPosition): Promise<boolean> {
     this.#wanted = position;
-    if (isThere(this.#seen, position)) return true;
-    const look = async () => isThere(await this.#look(), position);
+    if (hasReplayed(this.#seen, position)) return true;
+    const look = async () => hasReplayed(await this.#look(), position);
     const { waitMs: withinMs, random } = this.#options;
     const isReached = await lookUntil(look, { policy: { ...RETRIES.replicaPosition, withinMs }, random });
     if (!isReached) this.leaveOut(this.#shortfall(position));
@@ -203,7 +203,7 @@ export class Replica {
     answered.catch(() => {});
     const seen = this.#note(await looked);
     const position = this.#positions.get(config);
-    if (!position || isThere(seen, position)) return await answered;
+    if (!position || hasReplayed(seen, position)) return await answered;
     // The connection goes back to the pool only after both answers have arrived.
     await Promise.allSettled([answered]);
     throw new NotThereError(`${this.name} is not where it was`);
@@ -294,13 +294,13 @@ export function untold(error: unknown): string {
   return `the primary does not say where it is: ${reasonOf(error)}`;
 }
 
-function isThere(seen: SeenReplica | null, { era, lsn }: LogPosition): boolean {
+function hasReplayed(seen: SeenReplica | null, { era, lsn }: LogPosition): boolean {
   return seen?.isReplica === true && era !== "" && seen.era === era && seen.lsn >= lsn;
 }
 
 /** Whether the replica behind `run` has reached the position. */
 export async function hasReached(run: (look: Sql) => Promise<LookRow[]>, position: LogPosition): Promise<boolean> {
-  return isThere(seenIn(await run(LOOK)), position);
+  return hasReplayed(seenIn(await run(LOOK)), position);
 }
 
 async function look(client: Pick<pg.ClientBase, "query"> | pg.Pool): Promise<SeenReplica> {

@@ -46,9 +46,9 @@ export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
   };
 }
 
-if (import.meta.main) await runProcess(run);
+if (import.meta.main) await runProcess(runWeb);
 
-async function run(): Promise<void> {
+async function runWeb(): Promise<void> {
   const config = parseConfig(process.env);
   await using resources = new AsyncDisposableStack();
   const ctx = await openContext(config, resources, { name: "web", isTraced: true });

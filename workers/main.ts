@@ -38,9 +38,9 @@ export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack)
   });
 }
 
-if (import.meta.main) await runProcess(run);
+if (import.meta.main) await runProcess(runWorkers);
 
-async function run(): Promise<void> {
+async function runWorkers(): Promise<void> {
   const config = parseConfig(process.env);
   await using resources = new AsyncDisposableStack();
   const ctx = await openContext(config, resources, { name: "worker", isTraced: true, isCentral: true });

@@ -11,9 +11,9 @@ import { waitUnlessAborted } from "../src/work/repeated.ts";
 /** How often the schedules are looked after: a Redis that lost its memory has them back within this time. */
 const UPKEEP_MS = 2_000;
 
-if (import.meta.main) await runProcess(run);
+if (import.meta.main) await runProcess(runScheduler);
 
-async function run(): Promise<void> {
+async function runScheduler(): Promise<void> {
   const config = parseConfig(process.env);
   await using resources = new AsyncDisposableStack();
   const ctx = await openLocal(config, resources, { name: "scheduler", isCentral: true });

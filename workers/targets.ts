@@ -1,5 +1,5 @@
 import type { Worker } from "bullmq";
-import { wake } from "../src/events/log.ts";
+import { wakeTargets } from "../src/events/log.ts";
 import { TargetClient } from "../src/events/post.ts";
 import { sendTo } from "../src/events/turn.ts";
 import type { TargetJob } from "../src/queues/jobs.ts";
@@ -17,7 +17,7 @@ export function openTargetsWorker(ctx: WorkerContext): { close(): Promise<void> 
     QUEUE_NAMES.targets,
     { concurrency: TARGETS_AT_ONCE },
     async ({ data: { targetId } }, signal) => {
-      if (await sendTo(ctx, client, targetId, signal)) await wake(ctx, [targetId]);
+      if (await sendTo(ctx, client, targetId, signal)) await wakeTargets(ctx, [targetId]);
     },
   );
   return {

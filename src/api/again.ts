@@ -184,7 +184,7 @@ export class Again {
     remembered.counters[status]();
     const headers = this.#head(remembered, status, home)
       .and(HeaderLines.of({ "X-GitHub-Request-Id": this.#requestIds.next() }))
-      .and(HeaderLines.of(quotaHeaders(this.#quota.figuresOf(taken), remembered.bucket)));
+      .and(HeaderLines.of(quotaHeaders(this.#quota.windowFigures(taken), remembered.bucket)));
     return { status, headers, body: unchanged ? null : body };
   }
 

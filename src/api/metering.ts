@@ -116,7 +116,7 @@ export class ApiMeter {
 
   /** Notes what is known of the caller. */
   identified(metered: RequestFigures, caller: Caller): void {
-    metered.caller = kindOf(caller);
+    metered.caller = callerKind(caller);
     metered.payer = caller.kind === "anonymous" ? "strangers" : caller.quotaName;
   }
 
@@ -189,6 +189,6 @@ function servedAs({ route, payer, price, source }: RequestFigures, status: numbe
   return { caller: payer, bucket, source, spared: isSpared ? price : 0 };
 }
 
-export function kindOf(caller: Caller): RequestFigures["caller"] {
+export function callerKind(caller: Caller): RequestFigures["caller"] {
   return caller.kind === "anonymous" ? "anonymous" : caller.by.of;
 }

@@ -97,7 +97,7 @@ export function openApi(
   const meter = new ApiMeter(ctx);
   ctx.metrics.watchPool("reads", primaryReads);
   const again = new Again(ctx, { callers, quota, pages, requestIds, meter });
-  const forms = new Map(REST_OPERATIONS.map(({ path, route }) => [route, formOf(path, route)]));
+  const forms = new Map(REST_OPERATIONS.map(({ path, route }) => [route, operationForm(path, route)]));
   const parameters = knownParameters(REST_OPERATIONS, readPublished());
   const rest = new Rest({ ctx, meter, forms, callers, quota, pages, again, requestIds, parameters });
   // A request that comes again is answered as before, if that still holds. Only others pass through `rest`.
@@ -185,32 +185,32 @@ function restRoutes(handle: (exchange: Exchange, matched: () => Match) => Promis
     return route.run.of === "service"
       ? at(path, served, (_exchange, params) => ({ route, params, repository: null }))
       : [
-          ...at(`/repos/:owner/:repo${below(path)}`, served, (exchange, params) => ({
+          ...at(`/repos/:owner/:repo${pathBelowRepository(path)}`, served, (exchange, params) => ({
             route,
             params,
-            repository: { fullName: `${params.owner}/${params.repo}`, id: null, rest: pathBelow(exchange, 3) },
+            repository: { fullName: `${params.owner}/${params.repo}`, id: null, rest: pathAfter(exchange, 3) },
           })),
-          ...at(`/repositories/:repositoryId${below(path)}`, served, (exchange, params) => ({
+          ...at(`/repositories/:repositoryId${pathBelowRepository(path)}`, served, (exchange, params) => ({
             route,
             params,
-            repository: { fullName: null, id: numberParam(params.repositoryId), rest: pathBelow(exchange, 2) },
+            repository: { fullName: null, id: numberParam(params.repositoryId), rest: pathAfter(exchange, 2) },
           })),
         ];
   });
 }
 
 /** The operation's path by name, with a star for each value, as the forms of other routes have it. */
-function formOf(path: string, { run }: Operation): string {
-  return (run.of === "service" ? path : `/repos/:owner/:repo${below(path)}`).replace(/:\w+/g, "*");
+function operationForm(path: string, { run }: Operation): string {
+  return (run.of === "service" ? path : `/repos/:owner/:repo${pathBelowRepository(path)}`).replace(/:\w+/g, "*");
 }
 
 /** An operation on the repository itself has the path `/`. */
-function below(path: string): string {
+function pathBelowRepository(path: string): string {
   return path === "/" ? "" : path;
 }
 
 /** What follows so many segments of a path, as it was sent. */
-function pathBelow(exchange: Exchange, segments: number): string {
+function pathAfter(exchange: Exchange, segments: number): string {
   const { path } = pathInApi(exchange);
   let at = 0;
   for (let left = segments; left > 0 && at >= 0; left--) at = path.indexOf("/", at + 1);

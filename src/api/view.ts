@@ -158,7 +158,9 @@ type Mirror = Pick<Call["ctx"]["mirror"], "repositories">;
 async function withoutHiddenAddresses(call: Looking, documents: StoredDocument[]): Promise<StoredDocument[]> {
   if (hasMirrorsRights(call.caller) || !documents.some(namesAnother)) return documents;
   return await Promise.all(
-    documents.map(async (one) => (namesAnother(one) ? { ...one, document: await shown(call, one.document) } : one)),
+    documents.map(async (one) =>
+      namesAnother(one) ? { ...one, document: await withoutHiddenNames(call, one.document) } : one,
+    ),
   );
 }
 
@@ -166,7 +168,7 @@ function namesAnother({ document }: StoredDocument): boolean {
   return document.includes(ELSEWHERE);
 }
 
-async function shown(call: Looking, document: string): Promise<string> {
+async function withoutHiddenNames(call: Looking, document: string): Promise<string> {
   const fields = parseStored<Fields>(document);
   const kept: Fields = {};
   for (const [key, value] of Object.entries(fields)) {

@@ -110,16 +110,16 @@ export function chooseAction(group: CommandGroup, args: readonly string[]): { co
 
 /** The text of `tain COMMAND --help`. Pure. */
 export function helpOf(command: Command): string {
-  return `Usage: ${usageOf(command)}\n\n${command.about.trim()}\n\nOptions:\n${optionsOf(command, COMMON).join("\n")}\n`;
+  return `Usage: ${usageOf(command)}\n\n${command.about.trim()}\n\nOptions:\n${optionLines(command, COMMON).join("\n")}\n`;
 }
 
 /** The text of `tain GROUP --help`: what each action takes and does. Pure. */
 export function helpOfGroup({ name, about, actions }: CommandGroup): string {
   const parts = Object.values(actions).map((action) =>
-    [usageOf(action), `  ${action.summary}`, ...optionsOf(action, {})].join("\n"),
+    [usageOf(action), `  ${action.summary}`, ...optionLines(action, {})].join("\n"),
   );
   const words = Object.keys(actions).join("|");
-  const shared = optionsOf({}, COMMON).join("\n");
+  const shared = optionLines({}, COMMON).join("\n");
   return `Usage: tain ${name} ${words} [options]\n\n${about.trim()}\n\n${parts.join("\n\n")}\n\nOptions of all:\n${shared}\n`;
 }
 
@@ -127,7 +127,7 @@ function usageOf({ name, takes }: Command): string {
   return ["tain", name, takes, "[options]"].filter(Boolean).join(" ");
 }
 
-function optionsOf({ flags = {}, values = {} }: Pick<Command, "flags" | "values">, shared: object): string[] {
+function optionLines({ flags = {}, values = {} }: Pick<Command, "flags" | "values">, shared: object): string[] {
   const valued = Object.entries(values).map(([name, { takes, about }]) => [`${name} ${takes}`, about]);
   const all = [...valued, ...Object.entries({ ...flags, ...shared })];
   const width = Math.max(10, ...all.map(([name = ""]) => name.length));

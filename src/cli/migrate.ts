@@ -51,7 +51,7 @@ export function planLines(planned: readonly PlannedMigration[]): string[] {
   const seconds = planned.reduce((sum, one) => sum + one.seconds, 0);
   const waits = planned.flatMap(({ rewrites }) => rewrites);
   return [
-    ...planned.map((one) => `${one.name}: ${partsOf(one).join("; ")}`),
+    ...planned.map((one) => `${one.name}: ${plannedChanges(one).join("; ")}`),
     `Takes about ${seconds > 90 ? `${Math.ceil(seconds / 60)} minutes` : `${Math.max(seconds, 1)} s`}.`,
     waits.length > 0
       ? `Writes to ${listOf(waits)} wait meanwhile.`
@@ -60,7 +60,7 @@ export function planLines(planned: readonly PlannedMigration[]): string[] {
   ];
 }
 
-function partsOf({ makes, changes, indexes, rewrites }: PlannedMigration): string[] {
+function plannedChanges({ makes, changes, indexes, rewrites }: PlannedMigration): string[] {
   const parts = [
     ["makes", makes],
     ["changes", changes],

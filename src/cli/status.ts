@@ -34,7 +34,7 @@ async function runStatus({ env, resources, within }: Given, output: Output): Pro
     ...report,
     repositories: report.repositories.map((repository) => ({ ...repository, pace: paceOf(repository, paces) })),
   });
-  output.line(text(report, paces, ctx));
+  output.line(statusText(report, paces, ctx));
   return 0;
 }
 
@@ -46,7 +46,7 @@ function paceOf(
 }
 
 /** Pure but for colours. */
-function text(
+function statusText(
   report: Status<QuotaReport>,
   paces: ReadonlyMap<string, BackfillPace>,
   { clock }: Pick<Context, "clock">,

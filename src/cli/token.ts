@@ -79,7 +79,7 @@ export const token: CommandGroup = {
 async function runCreate({ flags, values, env, resources, within }: Given, output: Output): Promise<number> {
   const repos = values.get("repos");
   const patterns = repos === undefined ? null : readPatterns("token create --repos", repos.split(",").filter(Boolean));
-  const hourlyLimit = readLimit(values.get("limit"));
+  const hourlyLimit = readHourlyLimit(values.get("limit"));
   const permissions = readPermissions(values.get("permissions"));
   if (permissions && flags.has("write"))
     throw new UsageError("--permissions says what it may write: leave out --write, or --permissions");
@@ -87,7 +87,7 @@ async function runCreate({ flags, values, env, resources, within }: Given, outpu
   const expiresAt = readExpiry(values.get("expires"), ctx.clock.now());
   const { userId, login } = await userNamed(ctx, values.get("login"));
   const canWrite = flags.has("write") || (permissions?.some((each) => each.endsWith(":write")) ?? false);
-  const scope = patterns && (await scopeOf(ctx, patterns));
+  const scope = patterns && (await tokenScope(ctx, patterns));
   const text = await createApiToken(ctx, { userId, canWrite, permissions, scope, hourlyLimit, expiresAt });
   output.document({
     token: text,
@@ -109,7 +109,7 @@ async function runCreate({ flags, values, env, resources, within }: Given, outpu
 }
 
 /** @throws UsageError */
-function readLimit(text: string | undefined): number | null {
+function readHourlyLimit(text: string | undefined): number | null {
   if (text === undefined) return null;
   if (text === "off") return 0;
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
@@ -152,7 +152,7 @@ function readExpiry(text: string | undefined, now: Date): Date | null {
 }
 
 /** @throws CommandError for a repository or account that is not mirrored */
-async function scopeOf(ctx: Context, patterns: readonly string[]): Promise<TokenScope> {
+async function tokenScope(ctx: Context, patterns: readonly string[]): Promise<TokenScope> {
   const repositoryIds: number[] = [];
   const ownerIds: number[] = [];
   for (const pattern of patterns) {

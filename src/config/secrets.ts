@@ -1,10 +1,10 @@
 import { createPrivateKey } from "node:crypto";
-import { list } from "./values.ts";
+import { commaList } from "./values.ts";
 
 /** A token is sent in a header, so blanks and non-ASCII characters are refused. The message must not repeat a token. */
 export function tokens(text: string): string[] {
   if (text === "") return [];
-  const parts = list(text);
+  const parts = commaList(text);
   if (parts.some((part) => !/^[\x21-\x7e]+$/.test(part))) {
     throw new Error(
       "holds a character that no token has, such as a blank or a quotation mark: separate tokens by commas",
@@ -53,5 +53,5 @@ export function secret(text: string): string {
 }
 
 export function secrets(text: string): string[] {
-  return list(text).map(secret);
+  return commaList(text).map(secret);
 }

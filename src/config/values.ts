@@ -14,7 +14,7 @@ export function path(text: string): string {
   return resolve(text);
 }
 
-function partsOf(text: string): string[] {
+function separated(text: string): string[] {
   return text
     .split(",")
     .map((part) => part.trim())
@@ -22,15 +22,15 @@ function partsOf(text: string): string[] {
 }
 
 /** One part or several, separated by commas. */
-export function list(text: string): string[] {
-  const parts = partsOf(text);
+export function commaList(text: string): string[] {
+  const parts = separated(text);
   if (parts.length === 0) throw new Error("names nothing: give one value, or several separated by commas");
   return parts;
 }
 
 /** Logins of accounts, in lower case, because upstream ignores case. An unset list is empty. */
 export function logins(text: string): string[] {
-  return partsOf(text).map((part) => {
+  return separated(text).map((part) => {
     if (!/^[a-z\d](?:[a-z\d_-]*[a-z\d])?(?:\[bot\])?$/i.test(part))
       throw new Error(`holds what is no login: ${part} (write e.g. octocat, or renovate[bot])`);
     return part.toLowerCase();
@@ -41,7 +41,7 @@ export function logins(text: string): string[] {
 export function origins(text: string): "*" | string[] {
   if (text === "*") return text;
   if (text === "none") return [];
-  return list(text).map((part) => {
+  return commaList(text).map((part) => {
     const url = URL.parse(part);
     if (!url || !/^https?:$/.test(url.protocol) || url.href !== `${url.origin}/`)
       throw new Error(`holds what is no origin: ${part} (write *, none, or e.g. https://app.example)`);
@@ -51,7 +51,7 @@ export function origins(text: string): "*" | string[] {
 
 /** What to mirror beside issues and pull requests. If no part is named, the list is empty. */
 export function parts(text: string): MirrorPart[] {
-  const named = partsOf(text).map((part) => {
+  const named = separated(text).map((part) => {
     const known = MIRROR_PARTS.find((one) => one === part);
     if (!known) throw new Error(`names what cannot be mirrored: ${part} (there is ${MIRROR_PARTS.join(", ")})`);
     return known;
@@ -62,11 +62,11 @@ export function parts(text: string): MirrorPart[] {
 const NETWORK_NAMES: readonly string[] = ["loopback", "linklocal", "uniquelocal"];
 
 export function proxies(text: string): string[] {
-  const parts = partsOf(text);
+  const parts = separated(text);
   for (const part of parts) {
     const [address = "", bits, ...more] = part.split("/");
     const family = isIP(address);
-    const isNetwork = bits === undefined || (more.length === 0 && whole(bits) <= (family === 6 ? 128 : 32));
+    const isNetwork = bits === undefined || (more.length === 0 && fromDigits(bits) <= (family === 6 ? 128 : 32));
     if (NETWORK_NAMES.includes(part) || (family !== 0 && isNetwork)) continue;
     throw new Error(`holds what is neither an address, a network nor one of ${NETWORK_NAMES.join(", ")}: ${part}`);
   }
@@ -82,12 +82,12 @@ export interface AllowedTargets {
 export function allowedTargets(text: string): AllowedTargets {
   const names = new Set<string>();
   const networks: (readonly [string, number])[] = [];
-  for (const part of partsOf(text)) {
+  for (const part of separated(text)) {
     const [address = "", bits, ...more] = part.split("/");
     const family = isIP(address);
     const most = family === 6 ? 128 : 32;
-    if (family !== 0 && more.length === 0 && (bits === undefined || whole(bits) <= most))
-      networks.push([address, bits === undefined ? most : whole(bits)]);
+    if (family !== 0 && more.length === 0 && (bits === undefined || fromDigits(bits) <= most))
+      networks.push([address, bits === undefined ? most : fromDigits(bits)]);
     else if (bits === undefined && /^[a-z0-9_]([a-z0-9._-]*[a-z0-9])?$/i.test(part) && !/^[\d.]+$/.test(part))
       names.add(part.toLowerCase());
     else throw new Error(`holds what is neither a host's name, an address nor a network: ${part}`);
@@ -96,24 +96,24 @@ export function allowedTargets(text: string): AllowedTargets {
 }
 
 /** Digits only: `Number` would also take 0x50, 1e3 and 8080.0. */
-function whole(text: string): number {
+function fromDigits(text: string): number {
   return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
 }
 
 export function port(text: string): number {
-  const value = whole(text);
+  const value = fromDigits(text);
   if (!(value <= 65_535)) throw new Error(`is not a port: ${text} (write a number up to 65535)`);
   return value;
 }
 
 export function count(text: string): number {
-  const value = whole(text);
+  const value = fromDigits(text);
   if (!(value >= 1)) throw new Error(`is not a whole number above zero: ${text}`);
   return value;
 }
 
 export function allowance(text: string): number {
-  const value = whole(text);
+  const value = fromDigits(text);
   if (!(value >= 0)) throw new Error(`is not a number of requests an hour (0 is off): ${text}`);
   return value;
 }
@@ -212,7 +212,7 @@ export function percentDecoded(text: string): string {
 
 /** Addresses, comma separated. */
 export function urlsOf(...protocols: string[]): (text: string) => string[] {
-  return (text) => partsOf(text).map(urlOf(...protocols));
+  return (text) => separated(text).map(urlOf(...protocols));
 }
 
 export function prefix(text: string): string {
@@ -223,7 +223,7 @@ export function prefix(text: string): string {
 
 /** Patterns that choose repositories, in lower case, because upstream ignores case. */
 export function patterns(text: string): string[] {
-  const parts = partsOf(text);
+  const parts = separated(text);
   for (const part of parts)
     if (!isPattern(part)) throw new Error(`holds what is neither owner/name nor owner/*: ${part}`);
   return [...new Set(parts.map((part) => part.toLowerCase()))];

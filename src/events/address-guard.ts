@@ -40,7 +40,7 @@ export function hostOf({ hostname }: URL): string {
 }
 
 /** Whether an address may be registered, judged without looking up its name. Null: it may. Pure. */
-export function faultOf(allowed: AllowedTargets, text: string): "malformed" | "unreachable" | null {
+export function addressFault(allowed: AllowedTargets, text: string): "malformed" | "unreachable" | null {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") return "malformed";
   const host = hostOf(url);
@@ -85,7 +85,7 @@ export function guardedLookup(allowed: AllowedTargets, resolve: Resolve = resolv
       (addresses) => {
         const fit = addresses.filter(({ address }) => isPublic(address) || isAllowed(allowed, address));
         const [first] = fit;
-        if (!first) found(refusalOf(name), []);
+        if (!first) found(notReachable(name), []);
         else if (options.all) found(null, fit);
         else found(null, first.address, first.family);
       },
@@ -96,10 +96,10 @@ export function guardedLookup(allowed: AllowedTargets, resolve: Resolve = resolv
 
 /** Checks an address that is a bare IP: no connect looks it up. @throws TargetRefusedError when it is refused */
 export function requireAdmitted(allowed: AllowedTargets, url: string): void {
-  if (faultOf(allowed, url) !== null) throw refusalOf(URL.parse(url)?.host ?? "");
+  if (addressFault(allowed, url) !== null) throw notReachable(URL.parse(url)?.host ?? "");
 }
 
-function refusalOf(host: string): TargetRefusedError {
+function notReachable(host: string): TargetRefusedError {
   return new TargetRefusedError(
     `${host} is not reachable over the public Internet, and TARGETS_ALLOWED does not name it`,
   );

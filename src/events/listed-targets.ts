@@ -1,6 +1,6 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import { faultOf } from "./address-guard.ts";
+import { addressFault } from "./address-guard.ts";
 import { lastSent } from "./sent.ts";
 import { listTargets, SealedSecretError, secretOf, type Target } from "./target.ts";
 
@@ -27,7 +27,7 @@ export async function findListedTargets(ctx: Pick<Context, "db" | "config">): Pr
     found.map(({ id }) => id),
   );
   const waiting = await waitingFor(ctx);
-  const names = await namesOf(ctx, found);
+  const names = await scopeNames(ctx, found);
   const listed: ListedTarget[] = [];
   for (const target of found) {
     const { id, url, events, madeBy, active, disabledAt } = target;
@@ -43,7 +43,7 @@ export async function findListedTargets(ctx: Pick<Context, "db" | "config">): Pr
 
 function problemOf(ctx: Pick<Context, "config">, target: Target, lastStatus: string | null): string | null {
   if (target.problem !== null) return target.problem;
-  if (faultOf(ctx.config.targetsAllowed, target.url) !== null)
+  if (addressFault(ctx.config.targetsAllowed, target.url) !== null)
     return "Its address is not on the public Internet, and TARGETS_ALLOWED does not name it";
   try {
     secretOf(ctx, target);
@@ -55,7 +55,7 @@ function problemOf(ctx: Pick<Context, "config">, target: Target, lastStatus: str
 }
 
 /** The present name of what each target hears about. */
-async function namesOf({ db }: Pick<Context, "db">, found: readonly Target[]): Promise<Map<number, string>> {
+async function scopeNames({ db }: Pick<Context, "db">, found: readonly Target[]): Promise<Map<number, string>> {
   const ids = (kind: Target["scope"]["kind"]) => found.flatMap(({ scope }) => (scope.kind === kind ? [scope.id] : []));
   const rows = await db.query<{ kind: string; id: number; name: string }>(sql`
     select 'repository' as kind, id::float8 as id, full_name as name from repositories where id = any(${ids("repository")}::bigint[])

@@ -53,7 +53,7 @@ export async function recordEvents(tx: Transaction, told: readonly Told[]): Prom
           join deliveries d on d.id = x.id left join repositories r on r.id = x.repository_id
         on conflict (repository_id, guid) do nothing`);
   const [, , woken] = await together([
-    lock(tx, repositoryIds),
+    lockPlaces(tx, repositoryIds),
     written(),
     place(tx, repositoryIds),
     announce(tx, [EVENTS_TOLD]),
@@ -73,7 +73,7 @@ async function placeHeld({ db }: Pick<Context, "db">, signal?: AbortSignal): Pro
     const repositoryIds = rows.map(({ repositoryId }) => repositoryId);
     if (repositoryIds.length > 0)
       await db.transaction((tx) =>
-        together([lock(tx, repositoryIds), place(tx, repositoryIds), announce(tx, [EVENTS_TOLD])]),
+        together([lockPlaces(tx, repositoryIds), place(tx, repositoryIds), announce(tx, [EVENTS_TOLD])]),
       );
     if (repositoryIds.length < PLACED_AT_ONCE) return;
     last = repositoryIds.at(-1) ?? last;
@@ -90,7 +90,7 @@ const IS_READY = sql`e.id is null and not exists (
     and (p.received_at, p.id) < (e.received_at, e.delivery_id))`;
 
 /** Locks in one order, so that two transactions with the same repositories do not deadlock. */
-async function lock(tx: Transaction, repositoryIds: readonly number[]): Promise<void> {
+async function lockPlaces(tx: Transaction, repositoryIds: readonly number[]): Promise<void> {
   await tx.prepared(sql`select pg_advisory_xact_lock_shared(${PLACING}), pg_advisory_xact_lock(key) from (
     select distinct hashtextextended('tain events ' || id, 0) as key
       from unnest(${sql.array(repositoryIds, "bigint")}) as x(id) order by key) keys`);
@@ -135,7 +135,7 @@ async function place(tx: Transaction, repositoryIds: readonly number[]): Promise
 }
 
 /** Wakes targets. Without Redis nothing is lost: waiting events are in Postgres, and `wakeDue` finds them. */
-export async function wake(
+export async function wakeTargets(
   ctx: Pick<Context, "queues" | "redis" | "log">,
   targetIds: readonly number[],
 ): Promise<void> {

@@ -67,7 +67,7 @@ export class TargetClient {
       return await this.#heard(answer);
     } catch (error) {
       if (!(error instanceof Error) || isBug(error)) throw error;
-      return failureOf(error);
+      return failedOutcome(error);
     }
   }
 
@@ -131,7 +131,7 @@ export function waitOf(header: string | string[] | undefined, now: Date): number
   return Number.isNaN(at) ? null : Math.max(0, at - now.getTime());
 }
 
-function failureOf(error: Error): SendOutcome {
+function failedOutcome(error: Error): SendOutcome {
   const nothing = { headers: {}, body: null, retryAfterMs: null };
   const cause = error.cause instanceof Error ? error.cause : error;
   const reason = cause instanceof TargetRefusedError ? cause.message : `${cause.name}: ${cause.message}`;

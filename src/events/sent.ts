@@ -74,7 +74,7 @@ const IS_ACCEPTED = sql`(status_code between 200 and 299)`;
 /** GitHub's hooks API: 200 to 399. */
 const IS_SUCCESS = sql`(status_code between 200 and 399)`;
 
-function isMeant(answered: Answered | null): Sql {
+function isAnsweredSo(answered: Answered | null): Sql {
   switch (answered) {
     case null:
       return sql`true`;
@@ -104,7 +104,7 @@ export async function listSent(
 ): Promise<Sent[]> {
   return await db.query<Sent>(sql`select ${COLUMNS} from target_deliveries where target_id = ${targetId}
       and (${before}::bigint is null or id < ${before})
-      and ${isMeant(answered)}
+      and ${isAnsweredSo(answered)}
     order by id desc limit ${limit}`);
 }
 
@@ -120,7 +120,7 @@ export async function pageBefore(
   const newer = await db.query<{
     id: number;
   }>(sql`select id::float8 as id from target_deliveries where target_id = ${targetId}
-      and id > ${than} and ${isMeant(answered)}
+      and id > ${than} and ${isAnsweredSo(answered)}
     order by id limit ${limit + 1}`);
   return { exists: newer.length > 0, before: newer[limit]?.id ?? null };
 }

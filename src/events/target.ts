@@ -86,7 +86,7 @@ export async function createTarget(
     insert into targets (scope, scope_id, made_by, url, content_type, insecure_ssl, secret, events, active, rewrite_to,
         installation_id, created_at, updated_at)
       values (${scope.kind}, ${scope.id}, ${madeBy}, ${given.url}, ${given.contentType}, ${given.insecureSsl},
-        ${sealed(config, given.secret)}, ${given.events}, ${given.active}, ${given.rewriteTo},
+        ${sealSecret(config, given.secret)}, ${given.events}, ${given.active}, ${given.rewriteTo},
         ${installationId}, ${now}, ${now}) returning ${COLUMNS}`);
   if (!row) throw new Error("A target was not stored");
   return targetOf(row);
@@ -106,7 +106,7 @@ export async function changeTarget(
     // Cursors are locked before the target's row, as everywhere, so that no transactions deadlock.
     if (active === true && (await tx.count(sql`select from targets where id = ${id} and not active`)) > 0)
       await forgetCursors(tx, id);
-    const secret = change.secret === undefined ? sql`secret` : sql`${sealed(config, change.secret)}::bytea`;
+    const secret = change.secret === undefined ? sql`secret` : sql`${sealSecret(config, change.secret)}::bytea`;
     const rewriteTo = change.rewriteTo === undefined ? sql`rewrite_to` : sql`${change.rewriteTo}`;
     const enabled = active === true;
     const [row] = await tx.query<TargetRow>(sql`update targets set url = coalesce(${url}, url),
@@ -139,7 +139,7 @@ export class SealedSecretError extends Error {
 
 const PURPOSE = "tain targets";
 
-function sealed({ webhookSecrets }: Context["config"], secret: string | null): Buffer | null {
+function sealSecret({ webhookSecrets }: Context["config"], secret: string | null): Buffer | null {
   return secret === null ? null : seal(sealingKey(webhookSecrets[0] ?? "", PURPOSE), PURPOSE, secret);
 }
 
@@ -173,7 +173,7 @@ export async function sealAnew(
   { value }: TargetSecret,
 ): Promise<void> {
   await db.query(
-    sql`update targets set secret = ${sealed(config, value)} where id = ${id} and secret = ${sealedSecret}`,
+    sql`update targets set secret = ${sealSecret(config, value)} where id = ${id} and secret = ${sealedSecret}`,
   );
 }
 

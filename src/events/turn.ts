@@ -85,7 +85,7 @@ async function sendAsked(
     const ask = await takeAsk(ctx, targetId);
     const target = ask && (await findTarget(ctx, targetId));
     if (!ask || !target) return "done";
-    const opened = ask.payload ? own(ask.payload) : await openPayload(ctx, client.room, ask.deliveryId);
+    const opened = ask.payload ? ownPayload(ask.payload) : await openPayload(ctx, client.room, ask.deliveryId);
     if (opened === "crowded") {
       await releaseAsk(ctx, ask);
       return "crowded";
@@ -102,7 +102,7 @@ async function sendAsked(
     const tried = await tryOnce(ctx, client, target, { ...ask, ...contentOf(payload), eventId: null });
     if (tried === null) return "done";
     slot.answered();
-    await note(ctx, target, tried, { ...ask, ...timesOf(tried) }, drop);
+    await noteRequest(ctx, target, tried, { ...ask, ...timesOf(tried) }, drop);
   }
   return "done";
 }
@@ -206,19 +206,19 @@ async function sendOne(
         random: ctx.random,
       });
   // The target is disabled before its cursor is given back. Otherwise another lane would try once more.
-  if (step.to === "rest") await disable(ctx, target, problemOf(cursor, outcome));
+  if (step.to === "rest") await disable(ctx, target, silenceProblem(cursor, outcome));
   const sending = {
     ...event,
     repositoryId: cursor.repositoryId || null,
     payload: null,
     redelivery: cursor.attempts > 0,
   };
-  const moved = await note(ctx, target, tried, { ...sending, ...timesOf(tried) }, stepOf(cursor, step, now));
+  const moved = await noteRequest(ctx, target, tried, { ...sending, ...timesOf(tried) }, stepOf(cursor, step, now));
   if (isGood) turn.accepted += 1;
   else if (step.to === "again") turn.retryAt ??= step.retryAt;
   else if (step.to === "next")
     ctx.log.error({ targetId: target.id, guid: event.guid, status: outcome.status }, "An event is given up");
-  return follow(cursor, step, moved, now);
+  return followStep(cursor, step, moved, now);
 }
 
 interface Tried {
@@ -264,7 +264,7 @@ async function tryOnce(
 }
 
 /** Notes a request together with its consequence, so that a process that dies has done both or neither. */
-async function note(
+async function noteRequest(
   ctx: TurnContext,
   target: Target,
   { request, outcome, sentAt }: Tried,
@@ -295,11 +295,11 @@ interface MovedCursor {
 async function take(ctx: TurnContext, cursor: HeldCursor, step: Step): Promise<Step["to"] | "lost"> {
   const now = ctx.clock.now();
   const [moved] = await ctx.db.prepared<MovedCursor>(stepOf(cursor, step, now));
-  return follow(cursor, step, moved, now);
+  return followStep(cursor, step, moved, now);
 }
 
 /** "lost": another turn has the cursor, or the target is gone. */
-function follow(cursor: HeldCursor, step: Step, moved: MovedCursor | undefined, now: Date): Step["to"] | "lost" {
+function followStep(cursor: HeldCursor, step: Step, moved: MovedCursor | undefined, now: Date): Step["to"] | "lost" {
   if (!moved) return "lost";
   Object.assign(cursor, moved, { attempts: 0, firstTriedAt: null, heldUntil: holdFrom(now) });
   return step.to;
@@ -311,13 +311,13 @@ async function disable({ db, clock, log }: TurnContext, { id }: Target, problem:
   log.error({ targetId: id, problem }, "A target is disabled");
 }
 
-function problemOf({ firstTriedAt }: HeldCursor, { status, reason }: SendOutcome): string {
+function silenceProblem({ firstTriedAt }: HeldCursor, { status, reason }: SendOutcome): string {
   const since = firstTriedAt?.toISOString() ?? "it was made";
   return `It has accepted nothing since ${since}. At last: ${reason ?? status}`;
 }
 
 /** The payload of an ask itself was made here, and is small. */
-function own(bytes: Buffer): HeldPayload {
+function ownPayload(bytes: Buffer): HeldPayload {
   return { bytes, traceparent: null, [Symbol.dispose]: () => {} };
 }
 

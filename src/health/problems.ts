@@ -23,7 +23,7 @@ export async function loadRepositoryProblems(db: Queries): Promise<Map<string, s
       from (select *, case task when 'part' then key end as part from problems where repository_id is not null) p
       order by repository_id, task, part, failed_at desc`);
   const sentences = Map.groupBy(rows, (row) => row.repository_id ?? "");
-  return new Map([...sentences].map(([id, of]) => [id, of.map(sentenceOf).join("; ")]));
+  return new Map([...sentences].map(([id, of]) => [id, of.map(problemSentence).join("; ")]));
 }
 
 /** Failures that belong to no repository. Selections are left out, because they show their own problems. */
@@ -31,15 +31,15 @@ export async function loadCommonProblems({ db }: { db: Queries }): Promise<strin
   const rows = await db.query<ProblemRow>(sql`
     select task, key, repository_id, problem, 1 as things from problems
       where repository_id is null and task <> 'select' order by task, key`);
-  return rows.map(sentenceOf);
+  return rows.map(problemSentence);
 }
 
 /** Pure. */
-function sentenceOf({ task, key, problem, things }: ProblemRow): string {
-  return `${subjectOf(task, key, things)}: ${problem}`;
+function problemSentence({ task, key, problem, things }: ProblemRow): string {
+  return `${failingWork(task, key, things)}: ${problem}`;
 }
 
-function subjectOf(task: Task, key: string, things: number): string {
+function failingWork(task: Task, key: string, things: number): string {
   switch (task) {
     case "backfill":
       return "its copy fails";

@@ -47,7 +47,7 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
         if (found.length === 0 && leftOut.length > 0)
           return told(200, { ready: true, replicasLeftOut: leftOut.map(leftOutText) });
         if (found.length === 0) return told(200, { ready: true });
-        return told(503, { ready: false, missing: found.map(isTold ? inWords : ({ what }) => what) });
+        return told(503, { ready: false, missing: found.map(isTold ? lackingText : ({ what }) => what) });
       },
     },
     // An edge does not serve the status: it passes the request on to the centre.
@@ -60,7 +60,7 @@ export function health<Quota>(ctx: Watched, { quota, forecast, replicas, otherwi
 function teller({ log }: Pick<Watched, "log">): (found: readonly Lacking[]) => void {
   let last = "";
   return (found) => {
-    const missing = found.map(inWords);
+    const missing = found.map(lackingText);
     if (missing.join() !== last && missing.length > 0) log.warn({ missing }, "Not ready");
     last = missing.join();
   };
@@ -70,7 +70,7 @@ function leftOutText({ name, leftOut }: ReplicaState): string {
   return `${name}: ${leftOut}`;
 }
 
-function inWords({ what, reason }: Lacking): string {
+function lackingText({ what, reason }: Lacking): string {
   return `${what}: ${reason}`;
 }
 

@@ -61,7 +61,7 @@ export class Exchange {
   /** The caller's address. The word of trusted proxies counts, from the nearest to the farthest. */
   get address(): string {
     if (!this.#isFromProxy) return this.peer;
-    const senders = text(this.headers["x-forwarded-for"])
+    const senders = headerText(this.headers["x-forwarded-for"])
       .split(",")
       .map((one) => one.trim())
       .filter(Boolean);
@@ -96,13 +96,13 @@ export class Exchange {
 
   /** What the nearest proxy says, if it is trusted. */
   #forwarded(name: string): string | undefined {
-    const said = this.#isFromProxy ? text(this.headers[name]) : "";
+    const said = this.#isFromProxy ? headerText(this.headers[name]) : "";
     if (said === "") return undefined;
     return said.slice(said.lastIndexOf(",") + 1).trim();
   }
 }
 
-function text(header: string | readonly string[] | undefined): string {
+function headerText(header: string | readonly string[] | undefined): string {
   return typeof header === "string" ? header : (header ?? []).join(",");
 }
 

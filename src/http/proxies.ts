@@ -14,7 +14,7 @@ export class AddressList {
   constructor(names: readonly string[]) {
     for (const name of names.flatMap((one) => NETWORKS[one] ?? one)) {
       const [written = "", bits] = name.split("/");
-      const { address, family, isMapped } = read(written);
+      const { address, family, isMapped } = readAddress(written);
       if (bits === undefined) this.#list.addAddress(address, family);
       // An IPv4 network may be written as IPv6 (`::ffff:10.0.0.0/104`). Its prefix is then 96 bits longer.
       else this.#list.addSubnet(address, Number(bits) - (isMapped ? 96 : 0), family);
@@ -23,7 +23,7 @@ export class AddressList {
 
   /** False for what is no address. */
   includes(written: string): boolean {
-    const { address, family } = read(written);
+    const { address, family } = readAddress(written);
     return isIP(address) !== 0 && this.#list.check(address, family);
   }
 }
@@ -53,7 +53,7 @@ export class TrustedProxies {
 }
 
 /** An IPv4 address that is written as IPv6, as sockets of both families do, is the IPv4 address. */
-function read(written: string): { address: string; family: "ipv4" | "ipv6"; isMapped: boolean } {
+function readAddress(written: string): { address: string; family: "ipv4" | "ipv6"; isMapped: boolean } {
   const address = written.replace(/^::ffff:(?=\d+\.)/i, "");
   return { address, family: isIP(address) === 6 ? "ipv6" : "ipv4", isMapped: address !== written };
 }

@@ -52,7 +52,7 @@ interface SendingRules {
  * Writes a reply to the socket; a promise, where that takes time.
  * @throws TypeError for a header that HTTP does not allow
  */
-export function send(
+export function sendReply(
   exchange: Exchange,
   response: ServerResponse,
   reply: Reply,
@@ -61,7 +61,7 @@ export function send(
   const { status, body } = reply;
   const headers = linesOf(reply.headers);
   if (reply.stream) {
-    begin(response, status, headers, how.isLast);
+    sendHead(response, status, headers, how.isLast);
     return stream(response, reply.stream, how.unreadMs);
   }
   const isHead = exchange.method === "HEAD";
@@ -94,7 +94,7 @@ function sendWhole(
     boundUnread(response, unreadMs);
     return undefined;
   }
-  begin(response, status, headers, isLast);
+  sendHead(response, status, headers, isLast);
   if (isLong) return write(response, typeof body === "string" ? Buffer.from(body) : body, unreadMs);
   end(response, body, unreadMs);
   return undefined;
@@ -105,7 +105,7 @@ function lengthOf(body: string | Buffer): HeaderLines {
 }
 
 /** Sends the head of an answer that does not go at once. */
-function begin(response: ServerResponse, status: number, headers: HeaderLines, isLast: boolean): void {
+function sendHead(response: ServerResponse, status: number, headers: HeaderLines, isLast: boolean): void {
   const all = isLast ? headers.and(HeaderLines.of({ Connection: "close" })) : headers;
   response.writeHead(status, all.pairs.flat());
 }

@@ -8,7 +8,7 @@ import { DirectResponse, KEEP_ALIVE_TIMEOUT_MS, LastLines } from "./direct-respo
 import { HttpError, parserError } from "./errors.ts";
 import { decoded, Exchange } from "./exchange.ts";
 import { TrustedProxies } from "./proxies.ts";
-import { type Reply, rawText, send } from "./reply.ts";
+import { type Reply, rawText, sendReply } from "./reply.ts";
 
 /** Values of the path, decoded, by the names that the route gives them. */
 export type Params = Readonly<Record<string, string>>;
@@ -130,7 +130,7 @@ export class HttpServer {
       }
       const adapted = this.#adapted(reply, exchange.headers.origin);
       const how = { isLast: this.#isStopping, unreadMs: this.#unreadMs, lastLines: this.#lastLines };
-      await send(exchange, response, adapted, how);
+      await sendReply(exchange, response, adapted, how);
     } catch (error) {
       this.#parts.log.error({ err: error, path: exchange.path }, "An answer could not be sent");
       response.destroy();
@@ -228,7 +228,7 @@ interface RouteNode {
  * own.
  */
 export class Router {
-  readonly #root = newNode();
+  readonly #root = newRouteNode();
 
   constructor(routes: Iterable<Route>) {
     for (const { method, path, takesRest = false, handle } of routes) {
@@ -238,13 +238,13 @@ export class Router {
       for (const [at, segment] of segments.entries()) {
         if (segment.startsWith(":")) names.push(segment.slice(1));
         if (takesRest && at === segments.length - 1) {
-          node.rest ??= newNode();
+          node.rest ??= newRouteNode();
           node = node.rest;
         } else if (segment.startsWith(":")) {
-          node.any ??= newNode();
+          node.any ??= newRouteNode();
           node = node.any;
         } else {
-          const next = node.literal.get(segment) ?? newNode();
+          const next = node.literal.get(segment) ?? newRouteNode();
           node.literal.set(segment, next);
           node = next;
         }
@@ -287,6 +287,6 @@ function routeIn({ routes }: RouteNode, method: string, values: readonly string[
   return route ? new RouteMatch(route, values) : null;
 }
 
-function newNode(): RouteNode {
+function newRouteNode(): RouteNode {
   return { literal: new Map(), any: null, rest: null, routes: new Map() };
 }

@@ -50,7 +50,7 @@ const SELECT = sql`select ${COLUMNS}, length(d.payload) as "payloadBytes" ${FROM
 
 /** The newest first. */
 export async function listDeliveries({ db }: Pick<Context, "db">, filter: DeliveryFilter): Promise<StoredDelivery[]> {
-  return await db.query(sql`${SELECT} ${pageOf(filter)}`);
+  return await db.query(sql`${SELECT} ${filteredPage(filter)}`);
 }
 
 /** The same, for a process that may not read payloads. */
@@ -58,10 +58,10 @@ export async function listDeliveriesShown(
   { db }: Pick<Context, "db">,
   filter: DeliveryFilter,
 ): Promise<ListedDelivery[]> {
-  return await db.query(sql`select ${COLUMNS} ${FROM} ${pageOf(filter)}`);
+  return await db.query(sql`select ${COLUMNS} ${FROM} ${filteredPage(filter)}`);
 }
 
-function pageOf({ status, event, search, since, limit }: DeliveryFilter): Sql {
+function filteredPage({ status, event, search, since, limit }: DeliveryFilter): Sql {
   const conditions = [
     ...(status === undefined ? [] : [sql`d.status = ${status}`]),
     ...(event === undefined ? [] : [sql`d.event = ${event}`]),

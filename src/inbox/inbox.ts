@@ -192,7 +192,7 @@ export function openInboxWriter({ db, log, tracing }: Pick<Context, "db" | "log"
   return new Batches({ log, tracing }, limits, async (batch) => {
     const ids = await storeNew(db, batch);
     return batch.map((delivery) => {
-      const key = keyOf(delivery);
+      const key = deliveryKey(delivery);
       const id = ids.get(key);
       ids.delete(key);
       // A known delivery is stored by itself: a worker that applies it holds its row, and no other delivery should wait
@@ -251,10 +251,10 @@ async function storeNew(db: Context["db"], deliveries: readonly Delivery[]): Pro
         on conflict (hook_id, guid) do nothing returning id, hook_id, guid`,
     LIMITS,
   );
-  return new Map(rows.map(({ id, hook_id, guid }) => [keyOf({ hookId: hook_id, guid }), id]));
+  return new Map(rows.map(({ id, hook_id, guid }) => [deliveryKey({ hookId: hook_id, guid }), id]));
 }
 
-function keyOf({ hookId, guid }: { hookId: number | string; guid: string }): string {
+function deliveryKey({ hookId, guid }: { hookId: number | string; guid: string }): string {
   return `${hookId} ${guid}`;
 }
 

@@ -47,7 +47,7 @@ export class LastHour {
     this.#timer = null;
     if (this.#gathered.size === 0) return;
     const { redis, config, clock, log } = this.#ctx;
-    const key = keyOf(config, this.#name, slotOf(clock.now().getTime()));
+    const key = slotKey(config, this.#name, slotOf(clock.now().getTime()));
     const taken = [...this.#gathered];
     this.#gathered.clear();
     try {
@@ -67,7 +67,7 @@ export async function sumsOfLastHour(
   name: string,
 ): Promise<{ words: string[]; sum: number }[] | null> {
   const now = slotOf(clock.now().getTime());
-  const keys = Array.from({ length: SLOTS + 1 }, (_, back) => keyOf(config, name, now - back));
+  const keys = Array.from({ length: SLOTS + 1 }, (_, back) => slotKey(config, name, now - back));
   const slots = await withPatience(redis, () => Promise.all(keys.map((key) => redis.hgetall(key)))).catch(
     whileSilent(null),
   );
@@ -82,6 +82,6 @@ function slotOf(now: number): number {
   return Math.floor(now / SLOT_MS);
 }
 
-function keyOf({ redisPrefix }: Pick<Config, "redisPrefix">, name: string, slot: number): string {
+function slotKey({ redisPrefix }: Pick<Config, "redisPrefix">, name: string, slot: number): string {
   return `${redisPrefix}:${name}:${slot}`;
 }

@@ -46,12 +46,12 @@ type WantedConnection = Pick<RedisOptions, "connectionName" | "maxRetriesPerRequ
 
 function open({ config, log }: Opening, wanted: WantedConnection): RedisClient {
   const address = parseRedisAddress(config.redisUrl);
-  const redis = clientOf(address, { ...wanted, connectTimeout: CONNECT_TIMEOUT_MS });
+  const redis = redisClient(address, { ...wanted, connectTimeout: CONNECT_TIMEOUT_MS });
   reportOutages(redis, address, log);
   return redis;
 }
 
-function clientOf(
+function redisClient(
   address: RedisAddress,
   options: WantedConnection & Pick<RedisOptions, "connectTimeout">,
 ): RedisClient {

@@ -66,14 +66,14 @@ export class Traces implements Tracing, AsyncDisposable {
   }
 
   async begin<T>(name: string, traceparent: string | null | undefined, about: About, run: Run<T>): Promise<T> {
-    return await this.#told(name, traceparent ? named(traceparent) : ROOT_CONTEXT, about, run);
+    return await this.#told(name, traceparent ? traceContext(traceparent) : ROOT_CONTEXT, about, run);
   }
 
   async resume<T>(name: string, traceparent: string | null | undefined, about: About, run: Run<T>): Promise<T> {
     if (!traceparent) return await this.within(name, () => about, run);
     const present = this.here();
     const links = [...(about.links ?? []), ...(present === null ? [] : [present])];
-    return await this.#told(name, named(traceparent), { ...about, links }, run);
+    return await this.#told(name, traceContext(traceparent), { ...about, links }, run);
   }
 
   async within<T>(name: string, about: () => About, run: Run<T>): Promise<T> {
@@ -82,7 +82,7 @@ export class Traces implements Tracing, AsyncDisposable {
   }
 
   past(name: string, traceparent: string, { startedAt, ...about }: About & { startedAt: Date }): void {
-    this.#tracer.startSpan(name, { ...optionsOf(about), startTime: startedAt }, named(traceparent)).end();
+    this.#tracer.startSpan(name, { ...spanOptions(about), startTime: startedAt }, traceContext(traceparent)).end();
   }
 
   here(): string | null {
@@ -107,7 +107,7 @@ export class Traces implements Tracing, AsyncDisposable {
   }
 
   async #told<T>(name: string, parent: Context, about: About, run: Run<T>): Promise<T> {
-    const span = this.#tracer.startSpan(name, optionsOf(about), parent);
+    const span = this.#tracer.startSpan(name, spanOptions(about), parent);
     const failed = (type: string) => {
       span.setAttribute("error.type", type);
       span.setStatus({ code: SpanStatusCode.ERROR });
@@ -129,16 +129,16 @@ export class Traces implements Tracing, AsyncDisposable {
   }
 }
 
-function named(traceparent: string): Context {
+function traceContext(traceparent: string): Context {
   return propagator.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
 }
 
-function optionsOf({ kind = "internal", attributes = {}, links = [] }: About): SpanOptions {
+function spanOptions({ kind = "internal", attributes = {}, links = [] }: About): SpanOptions {
   return { kind: KINDS[kind], attributes, links: links.flatMap(linkTo) };
 }
 
 function linkTo(traceparent: string): Link[] {
-  const context = trace.getSpanContext(named(traceparent));
+  const context = trace.getSpanContext(traceContext(traceparent));
   return context ? [{ context }] : [];
 }
 

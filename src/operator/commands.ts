@@ -34,7 +34,7 @@ const MOST_WORDS = 100;
 const LONGEST = 2_000;
 
 /** Asks a worker for a command. @throws HttpError for one that is not offered, or while Redis is away */
-export async function ask(ctx: Context, body: Json): Promise<{ id: string }> {
+export async function askForCommand(ctx: Context, body: Json): Promise<{ id: string }> {
   const { command, words = [], flags = [], values = {} } = objectOf(body);
   const name = typeof command === "string" && Object.hasOwn(OFFERED, command) ? command : null;
   if (name === null) throw new HttpError(422, "The page does not offer this command");
@@ -54,7 +54,7 @@ export async function ask(ctx: Context, body: Json): Promise<{ id: string }> {
 }
 
 /** The progress of a command. `waitsFor`: why it has not begun, in words. @throws HttpError for an unknown command */
-export async function look(
+export async function commandProgress(
   ctx: Context,
   id: string,
 ): Promise<(CommandReport | { state: "waiting"; lines: string[] }) & { waitsFor: string | null }> {

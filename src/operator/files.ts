@@ -41,7 +41,7 @@ interface File {
 
 /** Serves the page's files to anybody, because they contain nothing about this instance. */
 export function files(): Route {
-  const known = new Map<string, File>(FILES.map((name) => [name, read(name)]));
+  const known = new Map<string, File>(FILES.map((name) => [name, loadFile(name)]));
   return {
     method: "GET",
     path: "/-/files/:name",
@@ -58,7 +58,7 @@ export function files(): Route {
   };
 }
 
-function read(name: (typeof FILES)[number]): File {
+function loadFile(name: (typeof FILES)[number]): File {
   const body = readFileSync(new URL(`browser/${name}`, import.meta.url));
   // Each name in `FILES` ends in one of these three extensions.
   const type = TYPES[name.slice(name.lastIndexOf(".") + 1) as keyof typeof TYPES];

@@ -9,7 +9,7 @@ import type { Exchange } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";
 import type { Handler, Route } from "../http/server.ts";
 import type { Json } from "../json.ts";
-import { ask, look } from "./commands.ts";
+import { askForCommand, commandProgress } from "./commands.ts";
 import { files, fileTagOf, withTag } from "./files.ts";
 import { GUARDS, refusedPage, shell, signInPage, unsetPage } from "./pages.ts";
 import { isFromHere, isSecure, type Session, Sessions } from "./session.ts";
@@ -50,19 +50,22 @@ export function operatorPage(ctx: Context, { logins }: Pick<Door, "logins">): Ro
     post("/-/session/end", async (exchange) => (door ? await signOut(door, exchange) : seeOther("/-/"))),
     get(
       "/-/operator/:view",
-      asOperator((exchange, _signed, { view = "" }) => show(ctx, exchange, view)),
+      asOperator((exchange, _signed, { view = "" }) => viewReply(ctx, exchange, view)),
     ),
     post(
       "/-/operator/commands",
       asOperator(async (exchange, signed) => {
         refuseStrangers(exchange, signed, ctx.config.publicUrl);
-        return json(202, await ask(ctx, await jsonOf(exchange)), { ...GUARDS, "Cache-Control": "no-store" });
+        return json(202, await askForCommand(ctx, await readJsonBody(exchange)), {
+          ...GUARDS,
+          "Cache-Control": "no-store",
+        });
       }),
     ),
     get(
       "/-/operator/commands/:id",
       asOperator(async (_exchange, _signed, { id = "" }) =>
-        json(200, await look(ctx, id), { ...GUARDS, "Cache-Control": "no-store" }),
+        json(200, await commandProgress(ctx, id), { ...GUARDS, "Cache-Control": "no-store" }),
       ),
     ),
   ];
@@ -88,7 +91,7 @@ async function home({ ctx, sessions }: Door, exchange: Exchange): Promise<Reply>
 
 async function signIn({ ctx, sessions, operatorToken, logins }: Door, exchange: Exchange): Promise<Reply> {
   if (!isFromHere(exchange, ctx.config.publicUrl)) return refusedPage(403, NOT_SENT_HERE);
-  const given = (await formOf(exchange)).get("token")?.trim() ?? "";
+  const given = (await readFormBody(exchange)).get("token")?.trim() ?? "";
   try {
     const isRight = async () => (isSameSecret(given, operatorToken) ? true : null);
     if (await logins.own(exchange.address, isRight))
@@ -106,7 +109,7 @@ async function signIn({ ctx, sessions, operatorToken, logins }: Door, exchange: 
 async function signOut({ ctx, sessions }: Door, exchange: Exchange): Promise<Reply> {
   const session = await sessions.find(exchange);
   if (!session) return seeOther("/-/");
-  const word = (await formOf(exchange)).get("word") ?? "";
+  const word = (await readFormBody(exchange)).get("word") ?? "";
   if (!isFromHere(exchange, ctx.config.publicUrl) || !sessions.isOurs(exchange, session, word))
     return refusedPage(403, NOT_SENT_HERE);
   try {
@@ -118,7 +121,7 @@ async function signOut({ ctx, sessions }: Door, exchange: Exchange): Promise<Rep
 }
 
 /** @throws HttpError when there is no such view */
-async function show(ctx: Context, { search, headers }: Exchange, view: string): Promise<Reply> {
+async function viewReply(ctx: Context, { search, headers }: Exchange, view: string): Promise<Reply> {
   const load = Object.hasOwn(VIEWS, view) ? VIEWS[view] : undefined;
   if (!load) throw new HttpError(404, "There is no such view");
   const body = JSON.stringify(await load(ctx, new URLSearchParams(search)));
@@ -147,20 +150,20 @@ const JSON_TYPE = "application/json; charset=utf-8";
 const VARIES = "Cookie, Accept-Encoding";
 
 function notSignedIn(): Reply {
-  return said(401, "You are not signed in, or the session is over: sign in again");
+  return messageReply(401, "You are not signed in, or the session is over: sign in again");
 }
 
-function said(status: number, message: string): Reply {
+function messageReply(status: number, message: string): Reply {
   return json(status, { message }, { ...GUARDS, "Cache-Control": "no-store" });
 }
 
 /** Answers a failed view or action with the reason, which the operator may see. */
 async function failed(ctx: Context, error: unknown): Promise<Reply> {
-  if (error instanceof HttpError) return said(error.status, error.message);
+  if (error instanceof HttpError) return messageReply(error.status, error.message);
   const missing = await findLacking(ctx);
   ctx.log.warn({ reason: reasonOf(error) }, "The operator's page cannot be answered");
-  if (missing.length === 0) return said(500, `That failed: ${reasonOf(error)}. The log of web says more`);
-  return said(503, missing.map(({ what, reason }) => `${what}: ${reason}`).join("; "));
+  if (missing.length === 0) return messageReply(500, `That failed: ${reasonOf(error)}. The log of web says more`);
+  return messageReply(503, missing.map(({ what, reason }) => `${what}: ${reason}`).join("; "));
 }
 
 function seeOther(location: string, headers: Record<string, string> = {}): Reply {
@@ -172,7 +175,7 @@ function seeOther(location: string, headers: Record<string, string> = {}): Reply
 }
 
 /** Reads a JSON body. Requiring its content type stops forms of other pages. @throws HttpError for any other body */
-async function jsonOf(exchange: Exchange): Promise<Json> {
+async function readJsonBody(exchange: Exchange): Promise<Json> {
   if (!/^application\/json *(;|$)/i.test(exchange.headers["content-type"] ?? ""))
     throw new HttpError(415, "JSON is expected here");
   const bytes = await exchange.body(COMMAND_BYTES);
@@ -184,7 +187,7 @@ async function jsonOf(exchange: Exchange): Promise<Json> {
 }
 
 /** @throws HttpError for a body that is not a form's */
-async function formOf(exchange: Exchange): Promise<URLSearchParams> {
+async function readFormBody(exchange: Exchange): Promise<URLSearchParams> {
   const type = exchange.headers["content-type"] ?? "";
   if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type)) throw new HttpError(415, "A form is expected here");
   return new URLSearchParams((await exchange.body(FORM_BYTES)).toString("utf8"));

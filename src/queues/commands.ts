@@ -46,7 +46,7 @@ export async function askCommand(
 ): Promise<string> {
   const id = randomUUID();
   const asked: AskedCommand = { name, args, askedAt: ctx.clock.now().getTime() };
-  const job: CommandJob = { id, sealed: sealed(ctx, `asked ${id}`, asked) };
+  const job: CommandJob = { id, sealed: sealedValue(ctx, `asked ${id}`, asked) };
   await askQueues(ctx, () => ctx.queues.commands.add("command", job, { jobId: id }));
   return id;
 }
@@ -63,13 +63,13 @@ export async function reportCommand(
   id: string,
   told: CommandReport,
 ): Promise<void> {
-  const text = sealed(ctx, `told ${id}`, told);
-  await withPatience(ctx.redis, () => ctx.redis.set(keyOf(ctx.config, id), text, "PX", TOLD_MS));
+  const text = sealedValue(ctx, `told ${id}`, told);
+  await withPatience(ctx.redis, () => ctx.redis.set(commandKey(ctx.config, id), text, "PX", TOLD_MS));
 }
 
 /** Null: it has not begun, or nobody asked for it lately. */
 export async function readCommand(ctx: Sealing & Pick<Stores, "redis">, id: string): Promise<CommandReport | null> {
-  const text = await withPatience(ctx.redis, () => ctx.redis.get(keyOf(ctx.config, id)));
+  const text = await withPatience(ctx.redis, () => ctx.redis.get(commandKey(ctx.config, id)));
   // Only `reportCommand` has the key.
   return text === null ? null : (unsealed(ctx, `told ${id}`, text) as CommandReport | null);
 }
@@ -84,7 +84,7 @@ export async function waitsFor(ctx: QueueAccess, id: string): Promise<string | n
 
 const PURPOSE = "tain commands";
 
-function sealed({ config }: Sealing, boundTo: string, value: unknown): string {
+function sealedValue({ config }: Sealing, boundTo: string, value: unknown): string {
   return seal(sealingKey(config.webhookSecrets[0] ?? "", PURPOSE), boundTo, JSON.stringify(value)).toString("base64");
 }
 
@@ -100,6 +100,6 @@ function unsealed({ config }: Sealing, boundTo: string, text: string): unknown {
   return null;
 }
 
-function keyOf({ redisPrefix }: Pick<Stores["config"], "redisPrefix">, id: string): string {
+function commandKey({ redisPrefix }: Pick<Stores["config"], "redisPrefix">, id: string): string {
   return `${redisPrefix}:command:${id}`;
 }

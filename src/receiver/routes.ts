@@ -68,7 +68,7 @@ export function openReceiver(ctx: Receiving): Receiver {
       ctx.log.debug({ guid, event, action, status, reason: postgresError?.message }, "A delivery arrived");
       return json(202, { delivery: guid, status });
     } catch (error) {
-      const reply = refusals.reply(faultOf(error), exchange);
+      const reply = refusals.reply(bodyFault(error), exchange);
       arrived.inc({ event: named, outcome: `refused with ${reply.status}` });
       return reply;
     }
@@ -86,7 +86,7 @@ export function openReceiver(ctx: Receiving): Receiver {
 }
 
 /** What a body that could not be read tells its sender. Any other error is answered as it is. */
-function faultOf(error: unknown): unknown {
+function bodyFault(error: unknown): unknown {
   if (!(error instanceof HttpError)) return error;
   switch (error.status) {
     case 413:

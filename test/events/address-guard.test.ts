@@ -1,6 +1,6 @@
 import type { LookupAddress } from "node:dns";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { faultOf, isPublic } from "../../src/events/address-guard.ts";
+import { addressFault, isPublic } from "../../src/events/address-guard.ts";
 import { isAccepted, TargetClient, waitOf } from "../../src/events/post.ts";
 import { NOWHERE, testConfig } from "../support/config.ts";
 import { openTargetServer, type TargetServer } from "./target-server.ts";
@@ -52,15 +52,15 @@ const NONE = { names: new Set<string>(), networks: [] };
 
 test.each(INWARD)("%s is nobody's on the public Internet", (address) => expect(isPublic(address)).toBe(false));
 test.each(PUBLIC)("%s may be anybody's", (address) => expect(isPublic(address)).toBe(true));
-test.each(DISGUISED)("%s may not be a target", (url) => expect(faultOf(NONE, url)).toBe("unreachable"));
-test.each(MALFORMED)("%s is no address of a target", (url) => expect(faultOf(NONE, url)).toBe("malformed"));
+test.each(DISGUISED)("%s may not be a target", (url) => expect(addressFault(NONE, url)).toBe("unreachable"));
+test.each(MALFORMED)("%s is no address of a target", (url) => expect(addressFault(NONE, url)).toBe("malformed"));
 
 test("what the operator allows by name, address or network may be a target, on any port, and nothing beside it", () => {
   const { targetsAllowed } = config({ TARGETS_ALLOWED: "ci.internal, 10.1.0.0/16,fd00::/8,127.0.0.1" });
   for (const url of ["http://ci.internal:81/", "http://10.1.2.3:9/", "http://[fd00::1]/", "http://127.0.0.1:1234/"])
-    expect(faultOf(targetsAllowed, url)).toBeNull();
+    expect(addressFault(targetsAllowed, url)).toBeNull();
   for (const url of ["http://cd.internal/", "http://10.2.0.1/", "http://[fc00::1]/", "http://127.0.0.2/"])
-    expect(faultOf(targetsAllowed, url)).toBe("unreachable");
+    expect(addressFault(targetsAllowed, url)).toBe("unreachable");
 });
 
 test.each(["10.0.0.0/33", "a b", "10.0.0", "ci.internal/8", "fd00::/129"])("TARGETS_ALLOWED refuses %s", (text) => {

@@ -91,7 +91,7 @@ export const plants: readonly Plant[] = [
       [
         "    const ids = await storeNew(db, batch);",
         `    const ids = await storeNew(db, batch);
-    await Promise.all(batch.filter((one) => !ids.has(keyOf(one))).map((one) => storeDelivery({ db }, one)));`,
+    await Promise.all(batch.filter((one) => !ids.has(deliveryKey(one))).map((one) => storeDelivery({ db }, one)));`,
       ],
     ],
     tests: ["test/receiver/together.test.ts"],
@@ -301,8 +301,8 @@ export const plants: readonly Plant[] = [
     file: "src/api/writes/write.ts",
     replaces: [
       [
-        "if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, { ...answer, sentAt, record }) };",
-        "if (isSuccess(answer)) {\n    void settle(writer, write, { ...answer, sentAt, record });\n    return { answer, isStored: true };\n  }",
+        "if (isSuccess(answer)) return { answer, isStored: await storeWrite(writer, write, { ...answer, sentAt, record }) };",
+        "if (isSuccess(answer)) {\n    void storeWrite(writer, write, { ...answer, sentAt, record });\n    return { answer, isStored: true };\n  }",
       ],
     ],
     tests: ["test/api/writes-operations.test.ts"],
@@ -376,7 +376,7 @@ export const plants: readonly Plant[] = [
     property: 8,
     does: "A token of ours writes where it may not.",
     file: "src/api/callers/permissions.ts",
-    replaces: [["mayWriteKind(token.kinds, right) && isFor(", "mayWriteKind(token.kinds, right) || isFor("]],
+    replaces: [["mayWriteKind(token.kinds, right) && isTokenFor(", "mayWriteKind(token.kinds, right) || isTokenFor("]],
     tests: ["test/api/visibility.test.ts"],
   },
   {
@@ -405,7 +405,7 @@ export const plants: readonly Plant[] = [
     property: 10,
     does: "A copy that is interrupted begins its list again.",
     file: "src/sync/backfill/backfill.ts",
-    replaces: [["for (let cursor: string | null = cursorOf(row),", "for (let cursor: string | null = null,"]],
+    replaces: [["for (let cursor: string | null = resumedCursor(row),", "for (let cursor: string | null = null,"]],
     tests: ["test/scenario/backfill.test.ts"],
   },
   {

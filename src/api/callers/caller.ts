@@ -246,7 +246,7 @@ interface TokenRow {
   repositories: number[] | null;
 }
 
-function tokenOf(id: string, row: TokenRow): ApiToken {
+function apiTokenOf(id: string, row: TokenRow): ApiToken {
   const { user_id, hourly_limit: hourlyLimit } = row;
   const kinds = kindsOf(row.permissions, row.can_write);
   const userId = Number(user_id);
@@ -324,7 +324,7 @@ export class ApiTokens {
             and (t.expires_at is null or t.expires_at > ${this.#ctx.clock.now()})`);
     if (!row) return null;
     const usedAt = Math.max(row.last_used_at?.getTime() ?? 0, this.#lastUses.get(hash) ?? 0);
-    return { token: tokenOf(idOfHash(hash), row), usedAt, until };
+    return { token: apiTokenOf(idOfHash(hash), row), usedAt, until };
   }
 
   /** Waits for the notes of last use that are under way. */

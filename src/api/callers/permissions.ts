@@ -15,15 +15,15 @@ import { PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-rights.
 export function mayWrite(caller: User, repositoryId: number, right: Right): boolean {
   if (caller.by.of === "upstream") return true;
   const { token } = caller.by;
-  return mayWriteKind(token.kinds, right) && isFor(token, repositoryId);
+  return mayWriteKind(token.kinds, right) && isTokenFor(token, repositoryId);
 }
 
 /** Whether one of our own tokens may register hooks of a repository; null: of a whole organization. */
 export function mayHook(token: ApiToken, repositoryId: number | null): boolean {
-  return token.kinds.hooks && (repositoryId === null ? token.repositories === "all" : isFor(token, repositoryId));
+  return token.kinds.hooks && (repositoryId === null ? token.repositories === "all" : isTokenFor(token, repositoryId));
 }
 
-function isFor({ repositories }: ApiToken, repositoryId: number): boolean {
+function isTokenFor({ repositories }: ApiToken, repositoryId: number): boolean {
   return repositories === "all" || repositories.includes(repositoryId);
 }
 
@@ -85,7 +85,7 @@ export function closenessOf(caller: Caller, repositoryId: number, learnt?: Publi
   if (caller.kind === "anonymous") return "stranger";
   if (caller.by.of === "own") {
     const { token } = caller.by;
-    if (repositoryId === 0 || !isFor(token, repositoryId)) return "stranger";
+    if (repositoryId === 0 || !isTokenFor(token, repositoryId)) return "stranger";
     return writesAll(token.kinds) ? "mirror" : "reader";
   }
   const known = caller.by.known.rights.get(repositoryId);
@@ -132,7 +132,7 @@ export function permissionsOf<Mirrors extends object>(
   if (caller.kind === "anonymous") return null;
   if (caller.by.of === "own") {
     const { token } = caller.by;
-    return writesAll(token.kinds) && isFor(token, repositoryId) ? mirrors : permissions("READ");
+    return writesAll(token.kinds) && isTokenFor(token, repositoryId) ? mirrors : permissions("READ");
   }
   const level = caller.by.known.rights.get(repositoryId)?.permission ?? learnt?.get(repositoryId);
   return level === undefined ? null : permissions(level);
@@ -159,10 +159,10 @@ const PERMISSIONS: Readonly<Record<Right, readonly string[]>> = {
 
 /** Requires the right. @throws ApiFault 403 that names the permissions that the operation takes */
 export function requireRight(call: RepositoryCall, right: Right): void {
-  if (!sees(call.sight, call.repository, right)) throw refusal(call);
+  if (!sees(call.sight, call.repository, right)) throw missingRight(call);
 }
 
-function refusal({ caller, takes, method }: RepositoryCall): ApiFault {
+function missingRight({ caller, takes, method }: RepositoryCall): ApiFault {
   const level = isRead(method) ? "read" : "write";
   const accepted = PERMISSIONS[takes].map((permission) => `${permission}=${level}`).join("; ");
   return new ApiFault(403, notAccessible(caller), { headers: { "X-Accepted-GitHub-Permissions": accepted } });
@@ -176,10 +176,10 @@ function refusal({ caller, takes, method }: RepositoryCall): ApiFault {
 export async function requireWriter(call: RepositoryCall, subject: () => Promise<Right | null>): Promise<User> {
   const user = requireUser(call);
   const may = (right: Right) => mayWrite(user, call.repository.id, right);
-  if (!may(call.takes)) throw refusal(call);
+  if (!may(call.takes)) throw missingRight(call);
   if (call.takes !== "issues or pulls" || (may("issues") && may("pulls"))) return user;
   const right = await subject();
-  if (right === null || !may(right)) throw refusal(call);
+  if (right === null || !may(right)) throw missingRight(call);
   return user;
 }
 
@@ -187,7 +187,7 @@ export async function requireWriter(call: RepositoryCall, subject: () => Promise
  * What the caller sees in lists that hold issues and pull requests. Upstream was seen to refuse a pull request to a token
  * that was given issues alone. Whether its lists show one to such a token is not known; ours leave it out.
  */
-export function seenIn({ sight, repository }: RepositoryCall): "issues" | "pulls" | "both" {
+export function seenInLists({ sight, repository }: RepositoryCall): "issues" | "pulls" | "both" {
   if (!sees(sight, repository, "pulls")) return "issues";
   return sees(sight, repository, "issues") ? "both" : "pulls";
 }

@@ -157,7 +157,7 @@ export class CallerQuota {
   }
 
   /** The figures of the window that it was taken from; null where there is no limit. */
-  figuresOf({ window }: TakenQuota): QuotaFigures | null {
+  windowFigures({ window }: TakenQuota): QuotaFigures | null {
     return window && figuresOf(window);
   }
 

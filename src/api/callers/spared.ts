@@ -1,6 +1,6 @@
 import type { Context } from "../../context.ts";
 import { LastHour, sumsOfLastHour } from "../../operations/last-hour.ts";
-import { namesOf } from "./spenders.ts";
+import { callerNames } from "./spenders.ts";
 
 const NAME = "callers-asked";
 
@@ -76,7 +76,7 @@ export async function askedLately(
     };
   });
   const most = all.sort((one, other) => weightOf(other) - weightOf(one)).slice(0, limit);
-  const names = await namesOf(
+  const names = await callerNames(
     ctx,
     most.map(({ caller }) => caller),
   );

@@ -15,7 +15,7 @@ export async function spenders(
 ): Promise<Spender[] | null> {
   const spent = (await spentLately(ctx))?.slice(0, limit);
   if (!spent) return null;
-  const names = await namesOf(
+  const names = await callerNames(
     ctx,
     spent.map(({ caller }) => caller),
   );
@@ -23,7 +23,10 @@ export async function spenders(
 }
 
 /** The callers' names, by the names of their quotas: `u` and a user's id, `t` and a token's id. */
-export async function namesOf({ db }: Pick<Context, "db">, callers: readonly string[]): Promise<Map<string, string>> {
+export async function callerNames(
+  { db }: Pick<Context, "db">,
+  callers: readonly string[],
+): Promise<Map<string, string>> {
   const users = callers.filter((name) => /^u\d+$/.test(name)).map((name) => name.slice(1));
   const tokens = callers.filter((name) => /^t[0-9a-f]+$/.test(name)).map((name) => name.slice(1));
   const rows = await db.query<{ caller: string; login: string | null }>(sql`

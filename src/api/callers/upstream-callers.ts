@@ -199,7 +199,7 @@ export class UpstreamCallers {
   }
 
   #person(text: string): Person {
-    const { id, login } = objectOf(parsed(text));
+    const { id, login } = objectOf(parsedAnswer(text));
     if (typeof id !== "number" || typeof login !== "string")
       throw new UpstreamUnavailableError("GET /user: upstream names no user", "unreadable");
     return { userId: id, login, profile: text };
@@ -220,7 +220,7 @@ export class UpstreamCallers {
     const { databaseId, login } = objectOf(parseGraphql(answer.text)?.data?.viewer);
     if (typeof databaseId === "number" && typeof login === "string")
       return { userId: databaseId, login: `${login.replace("[bot]", "")}[bot]`, profile: null };
-    throw new ApiFault(403, textOf(objectOf(parsed(refused.text)).message) ?? "Forbidden");
+    throw new ApiFault(403, textOf(objectOf(parsedAnswer(refused.text)).message) ?? "Forbidden");
   }
 
   /** Makes sure that the mirror can show the caller: it stores what upstream shows of them to everybody. */
@@ -228,7 +228,7 @@ export class UpstreamCallers {
     if (profile === null) return;
     const rows = await this.#ctx.db.query(sql`select from users where id = ${userId}`);
     if (rows.length > 0) return;
-    const all = parsed(profile);
+    const all = parsedAnswer(profile);
     const known = Object.fromEntries(Object.entries(all ?? {}).filter(([key]) => !ONES_OWN.test(key)));
     const sighting = { api: this.#ctx.config.upstreamUrl, seenAt: this.#ctx.clock.now(), read: true };
     await this.#ctx.db.transaction((tx) => mergeObserved(tx, observe("user", known, sighting)));
@@ -249,7 +249,7 @@ function codeSight(scopes: string | null): CodeSight {
   return scopes.split(/,\s*/).includes("repo") ? "all" : "public";
 }
 
-function parsed(text: string): Json {
+function parsedAnswer(text: string): Json {
   try {
     return JSON.parse(text);
   } catch (cause) {

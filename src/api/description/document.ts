@@ -2,7 +2,7 @@ import type { Config } from "../../config.ts";
 import { VERSION } from "../../version.ts";
 import { API_VERSIONS } from "../dialect/request.ts";
 import type { ServedOperation } from "../operation.ts";
-import { type Parameter, type Published, type PublishedOperation, resolved, wholePath } from "./published.ts";
+import { dereferenced, type Parameter, type Published, type PublishedOperation, wholePath } from "./published.ts";
 
 /** An OpenAPI 3.1 document, as far as we read it. */
 export interface Description {
@@ -20,16 +20,16 @@ const HEADERS = {
   "X-RateLimit-Limit": number("Requests an hour; searches a minute. Absent where there is no limit."),
   "X-RateLimit-Remaining": number("How many of them are left."),
   "X-RateLimit-Reset": number("When they are all there again: seconds since 1970, UTC."),
-  "X-GitHub-Request-Id": text("Names this request; the mirror's log has it where something failed."),
-  "X-Tain-Confirmed-At": text(
+  "X-GitHub-Request-Id": textHeader("Names this request; the mirror's log has it where something failed."),
+  "X-Tain-Confirmed-At": textHeader(
     "When upstream last confirmed what is shown. Absent where it never has, and where nothing of upstream's is shown.",
   ),
-  "X-Tain-Missing": text(
+  "X-Tain-Missing": textHeader(
     "The parts of a repository that the mirrored service did not show then, such as `pulls, review comments`. Absent where none is missing.",
   ),
   Age: number("Seconds since then."),
-  Warning: text("110: upstream has confirmed nothing for long, or not yet. 111: it could not be asked, and why."),
-  ETag: text(
+  Warning: textHeader("110: upstream has confirmed nothing for long, or not yet. 111: it could not be asked, and why."),
+  ETag: textHeader(
     "Send it as `If-None-Match`: a 304 costs a caller with a token nothing. Absent where the answer may not be kept.",
   ),
 };
@@ -73,7 +73,7 @@ export function describeApi(
     const ours = wholePath(served);
     const known = operations[`${served.route.method} ${ours}`];
     if (!known) throw new Error(`${served.route.method} ${ours} is not in published.json: run extract.ts`);
-    const isPublished = formOf(known.path) === formOf(ours);
+    const isPublished = pathForm(known.path) === pathForm(ours);
     const path = isPublished ? known.path : ours.replace(/:(\w+)/g, "{$1}");
     const operation = operationOf(known.operation, components, {
       names: isPublished ? null : namesIn(path),
@@ -86,7 +86,7 @@ export function describeApi(
     if (served.route.isFree) operation.description = "Costs nothing of the caller's quota.";
     paths[path] = { ...paths[path], [served.route.method.toLowerCase()]: operation };
   }
-  paths["/graphql"] = graphqlPath(api);
+  paths["/graphql"] = graphqlOperation(api);
   return {
     openapi: "3.1.0",
     info: {
@@ -167,7 +167,7 @@ function operationOf(
   { names, own: taken }: { names: string[] | null; own: readonly string[] },
 ): PublishedOperation {
   const parameters = (published.parameters ?? []).filter((parameter) => {
-    const { in: where, name } = resolved<Parameter>(parameter, components);
+    const { in: where, name } = dereferenced<Parameter>(parameter, components);
     return !NOT_MIRRORED.has(name) && (names === null || where !== "path");
   });
   const own = (names ?? []).map(
@@ -187,7 +187,7 @@ function operationOf(
   };
 }
 
-function graphqlPath(api: string): Record<string, object> {
+function graphqlOperation(api: string): Record<string, object> {
   const result = { type: "object", properties: { data: { type: ["object", "null"] }, errors: { type: "array" } } };
   return {
     servers: [{ url: api }],
@@ -230,7 +230,7 @@ function graphqlPath(api: string): Record<string, object> {
   };
 }
 
-function formOf(path: string): string {
+function pathForm(path: string): string {
   return path.replace(/\{\w+\}|:\w+/g, "{}");
 }
 
@@ -246,6 +246,6 @@ function number(description: string): object {
   return { description, schema: { type: "integer" } };
 }
 
-function text(description: string): object {
+function textHeader(description: string): object {
   return { description, schema: { type: "string" } };
 }

@@ -5,7 +5,7 @@ import type { Config } from "../../config.ts";
 import { escapedHtml } from "../../http/html.ts";
 import { type Description, elsewhere, TOKENS } from "./document.ts";
 import { inline } from "./prose.ts";
-import { type Parameter, type PublishedOperation, resolved, type Schema } from "./published.ts";
+import { dereferenced, type Parameter, type PublishedOperation, type Schema } from "./published.ts";
 
 const STYLE = readFileSync(new URL("./page.css", import.meta.url), "utf8");
 
@@ -39,7 +39,7 @@ export function* descriptionPage(
   { api, host, ...settings }: { api: string; host: string } & PageSettings,
 ): Iterable<string> {
   const { info } = description;
-  const groups = groupsOf(description);
+  const groups = tagGroups(description);
   const contents = [
     ["use", "Point a client at it"],
     ["callers", "Who is asking"],
@@ -155,7 +155,7 @@ interface Group {
   operations: { method: string; path: string; operation: PublishedOperation }[];
 }
 
-function groupsOf({ tags, paths }: Description): Group[] {
+function tagGroups({ tags, paths }: Description): Group[] {
   const all = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods)
       .filter((entry): entry is [string, PublishedOperation] => "operationId" in entry[1])
@@ -178,25 +178,25 @@ function* restGroup({ tag, operations }: Group, description: Description): Itera
 function restOperation({ method, path, operation }: Group["operations"][number], description: Description): string {
   const { components } = description;
   const parameters = (operation.parameters ?? [])
-    .map((parameter) => resolved<Parameter>(parameter, components))
+    .map((parameter) => dereferenced<Parameter>(parameter, components))
     .filter((parameter) => parameter.in !== "header");
   const body = operation.requestBody?.content?.["application/json"]?.schema;
   const successes = Object.entries(operation.responses).filter(([status]) => /^[23]/.test(status));
   const outcomes = successes.map(([status, response]) => {
-    const { content = {}, description: about } = resolved(response, components);
+    const { content = {}, description: about } = dereferenced(response, components);
     const [type, shown] = Object.entries(content)[0] ?? [];
     const what = shown?.schema && /json/.test(type ?? "") ? typeOf(shown.schema) : (type ?? "");
     return `<code>${escapedHtml(status)}</code> ${what || inline(about ?? "")}`;
   });
   const docs = operation.externalDocs?.url;
   return `<details id="${escapedHtml(anchorOf(operation.operationId))}">
-<summary><span class="method ${method.toLowerCase()}">${method}</span> <code class="path">${pathOf(path)}</code> <span class="about">${inline(operation.summary)}</span></summary>
+<summary><span class="method ${method.toLowerCase()}">${method}</span> <code class="path">${pathHtml(path)}</code> <span class="about">${inline(operation.summary)}</span></summary>
 ${operation.description ? `<p>${inline(operation.description)}</p>` : ""}
-${rowsOf(
+${tableHtml(
   "Parameters",
   parameters.map((one) => ({ ...one, where: one.in, isRequired: one.required === true })),
 )}
-${body ? rowsOf("Body", bodyRows(body)) : ""}
+${body ? tableHtml("Body", bodyRows(body)) : ""}
 <p class="outcomes">Answers ${outcomes.join(", ")}.${docs ? ` <a href="${escapedHtml(docs)}" rel="noreferrer">The service's page</a>` : ""}</p>
 </details>`;
 }
@@ -220,7 +220,7 @@ function bodyRows(schema: Schema): TableRow[] {
   }));
 }
 
-function rowsOf(caption: string, rows: TableRow[]): string {
+function tableHtml(caption: string, rows: TableRow[]): string {
   if (rows.length === 0) return "";
   const cells = rows.map(({ name, where, isRequired, description = "", schema }) => {
     const values = (schema.enum ?? schema.items?.enum ?? []).map(
@@ -251,7 +251,7 @@ function typeOf(schema: Schema): string {
 }
 
 /** A path that may be broken into lines behind each slash. */
-function pathOf(path: string): string {
+function pathHtml(path: string): string {
   return escapedHtml(path)
     .replaceAll("/", "/<wbr>")
     .replace(/\{\w+\}/g, "<var>$&</var>");

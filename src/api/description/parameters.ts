@@ -1,5 +1,5 @@
 import type { Operation, ServedOperation } from "../operation.ts";
-import { type Parameter, type Published, resolved, wholePath } from "./published.ts";
+import { dereferenced, type Parameter, type Published, wholePath } from "./published.ts";
 
 /** Parameters that upstream's own `Link` has and that upstream does not publish. */
 const UNPUBLISHED: Readonly<Record<string, readonly string[]>> = {
@@ -19,7 +19,7 @@ export function knownParameters(
       const name = `${one.route.method} ${wholePath(one)}`;
       const known = operations[name];
       if (!known) throw new Error(`${name} is not in published.json: run scripts/generate/published.ts`);
-      const parameters = (known.operation.parameters ?? []).map((each) => resolved<Parameter>(each, components));
+      const parameters = (known.operation.parameters ?? []).map((each) => dereferenced<Parameter>(each, components));
       const names = parameters.flatMap((each) => (each.in === "query" ? [each.name] : []));
       return [one.route, new Set([...names, ...(UNPUBLISHED[name] ?? [])])];
     }),

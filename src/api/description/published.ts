@@ -74,11 +74,11 @@ export function wholePath({ path, route }: ServedOperation): string {
 }
 
 /** The object that a reference refers to. A value that is no reference is answered as it is. */
-export function resolved<T extends object>(value: T | Reference, components: Published["components"]): T {
+export function dereferenced<T extends object>(value: T | Reference, components: Published["components"]): T {
   if (!("$ref" in value)) return value;
   const [, , kind = "", name = ""] = value.$ref.split("/");
   const found = new Map(Object.entries(components)).get(kind)?.[name];
   if (found === undefined) throw new Error(`Nothing is called ${value.$ref}`);
   // No type can say what a reference refers to: a place takes references to its own kind.
-  return resolved(found as T | Reference, components);
+  return dereferenced(found as T | Reference, components);
 }

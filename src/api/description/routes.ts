@@ -57,7 +57,7 @@ export function description(
       method: "GET",
       path: "/-/openapi.json",
       handle: (exchange) =>
-        show({ config, pace }, exchange, requestIds.next(), async (address) => ({
+        pageReply({ config, pace }, exchange, requestIds.next(), async (address) => ({
           body: (await json()).replaceAll(ADDRESS, () => JSON.stringify(address).slice(1, -1)),
           headers: { "Content-Type": JSON_TYPE },
         })),
@@ -66,7 +66,7 @@ export function description(
       method: "GET",
       path: "/-/docs",
       handle: (exchange) =>
-        show({ config, pace }, exchange, requestIds.next(), async (address) => ({
+        pageReply({ config, pace }, exchange, requestIds.next(), async (address) => ({
           body: (await page())
             .replaceAll(ADDRESS, () => escapedHtml(address))
             .replaceAll(HOST, () => escapedHtml(new URL(address).host)),
@@ -76,7 +76,7 @@ export function description(
   ];
 }
 
-async function show(
+async function pageReply(
   { config, pace }: { config: Config; pace: Pace },
   exchange: Exchange,
   requestId: string,

@@ -20,7 +20,7 @@ export async function inForm(
   let areFinal = true;
   const body = await mapElements(json, pace, async (one) => {
     if (!isWritten(one)) return JSON.stringify(one);
-    const { shown, isFinal } = await renderer.render([{ text: textIn(one), home: homeOf(one) }], left);
+    const { shown, isFinal } = await renderer.render([{ text: bodyIn(one), home: textHome(one) }], left);
     areFinal &&= isFinal;
     return JSON.stringify(withForms(one, form, shown[0]));
   });
@@ -46,11 +46,11 @@ function withForms(one: Fields, form: Exclude<BodyForm, "raw">, rendered: Render
   return shown;
 }
 
-function textIn({ body }: Fields): string {
+function bodyIn({ body }: Fields): string {
   return typeof body === "string" ? body : "";
 }
 
-function homeOf({ html_url: page }: Fields): TextHome | null {
+function textHome({ html_url: page }: Fields): TextHome | null {
   const [, pages, repository] = /^(https?:\/\/.+)\/([^/]+\/[^/]+)\/(?:issues|pull)\/\d+/.exec(String(page)) ?? [];
   return pages && repository ? { pages, repository } : null;
 }

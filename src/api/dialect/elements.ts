@@ -92,7 +92,7 @@ function endOfElement(json: Buffer, start: number): number {
   for (let at = start; at < json.length; at++) {
     switch (json[at]) {
       case QUOTE:
-        at = endOfText(json, at);
+        at = closingQuote(json, at);
         break;
       case OPEN_LIST:
       case OPEN:
@@ -112,7 +112,7 @@ function endOfElement(json: Buffer, start: number): number {
 }
 
 /** The place of the quote that ends the text. */
-function endOfText(json: Buffer, start: number): number {
+function closingQuote(json: Buffer, start: number): number {
   for (let at = start + 1; at < json.length; at++) {
     if (json[at] === QUOTE) return at;
     // A backslash escapes the next character, so that one cannot end the text.

@@ -95,7 +95,7 @@ export class MarkdownRenderer {
     if (this.#tooSlow.has(digest)) return unformatted(text);
     if (left.cpuMs <= 0 || performance.now() > left.until) return null;
     // The time that this text itself takes is the same, whatever stands before it in the answer.
-    const done = await this.#threads.run({ text, home, budgetMs: this.#budgetMs }).catch(refusal);
+    const done = await this.#threads.run({ text, home, budgetMs: this.#budgetMs }).catch(renderingFailure);
     if (done === "busy") return null;
     const rendered = done?.rendered ?? null;
     left.cpuMs -= done?.rendered ? done.cpuMs : this.#budgetMs;
@@ -106,7 +106,7 @@ export class MarkdownRenderer {
 }
 
 /** What a failure means for a text. Null: the text is too much. @throws the error, if it is a bug of ours */
-function refusal(error: unknown): "busy" | null {
+function renderingFailure(error: unknown): "busy" | null {
   if (error instanceof ThreadsBusyError) return "busy";
   if (error instanceof TooMuchWorkError) return null;
   throw error;

@@ -21,7 +21,7 @@ export function envelopeOf(
   { id, guid, event, action, receivedAt, isMade }: LoggedEvent,
   { source, payload, data }: { source: string; payload: Fields | null; data: string },
 ): string {
-  const subject = payload && subjectOf(payload);
+  const subject = payload && subjectPath(payload);
   const head = JSON.stringify({
     specversion: "1.0",
     id: String(id),
@@ -38,7 +38,7 @@ export function envelopeOf(
 }
 
 /** The path of an event's subject below its repository's address; null: the repository itself. Pure. */
-function subjectOf(payload: Fields): string | null {
+function subjectPath(payload: Fields): string | null {
   const numbered = (key: string) => numberOf(objectOf(payload[key]).number);
   const pull = numbered("pull_request");
   if (pull !== null) return `pulls/${pull}`;
@@ -75,15 +75,15 @@ export function eventText(form: FeedForm, id: number, envelope: string): string 
  */
 export function signText(form: FeedForm, id: number, source: string): string {
   // Readers remember an id without data, and take it for no event.
-  return form === "sse" ? `:\nid: ${id}\n\n` : `${note(id, source, "tain.bookmark")}\n`;
+  return form === "sse" ? `:\nid: ${id}\n\n` : `${cloudEvent(id, source, "tain.bookmark")}\n`;
 }
 
 /** The text that ends a stream: why it ends, and the place to continue from. Pure. */
 export function endText(form: FeedForm, id: number, source: string, message: string): string {
-  if (form === "ndjson") return `${note(id, source, "tain.end", { data: { message } })}\n`;
+  if (form === "ndjson") return `${cloudEvent(id, source, "tain.end", { data: { message } })}\n`;
   return `event: end\nid: ${id}\ndata: ${JSON.stringify({ message, since: String(id) })}\n\n`;
 }
 
-function note(id: number, source: string, type: string, more: object = {}): string {
+function cloudEvent(id: number, source: string, type: string, more: object = {}): string {
   return JSON.stringify({ specversion: "1.0", id: String(id), source, type, ...more });
 }

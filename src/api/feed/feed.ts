@@ -11,7 +11,7 @@ import { faultReply } from "../dialect/failure.ts";
 import { ApiFault, notFound, REST_DOCS } from "../dialect/fault.ts";
 import { commonHeaders, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import { apiAddress, type RequestIds } from "../dialect/request.ts";
-import { type ApiMeter, kindOf, type RequestFigures } from "../metering.ts";
+import { type ApiMeter, callerKind, type RequestFigures } from "../metering.ts";
 import type { Announcements } from "../streams/announcements.ts";
 import { Bell } from "../streams/bell.ts";
 import { lasting } from "../streams/lasting.ts";
@@ -72,7 +72,7 @@ export class Feed {
   async #answer(exchange: Exchange, requestId: string, metered: RequestFigures): Promise<Reply> {
     const { quota, places } = this.#parts;
     const caller = await this.#identify(exchange);
-    metered.caller = kindOf(caller);
+    metered.caller = callerKind(caller);
     const { figures, isSpent } = await quota.spend(caller, "core", 1);
     if (isSpent) {
       const message = `API rate limit exceeded for user ID ${caller.userId}.`;

@@ -41,14 +41,14 @@ export function readQuestion(headers: IncomingHttpHeaders, query: URLSearchParam
   const since = (typeof last === "string" && last !== "" ? last : null) ?? query.get("since");
   return {
     form,
-    since: since === null ? null : placeOf(since),
+    since: since === null ? null : eventIdOf(since),
     repositories: named("repository"),
     events: named("event"),
     actions: named("action"),
   };
 }
 
-function placeOf(text: string): number {
+function eventIdOf(text: string): number {
   if (!/^\d{1,15}$/.test(text)) throw new ApiFault(400, "since, or Last-Event-ID, is the id of an event: a number.");
   return Number(text);
 }

@@ -8,7 +8,7 @@ import type { SeenRepository } from "./cache/cache.ts";
 import type { CacheableRead } from "./cache/forwarded-answers.ts";
 import { questionOf } from "./cache/question.ts";
 import { writeForwarder } from "./forwarded-writes.ts";
-import { answerOf, askedBy, forward, forwardKept, opened, unanswered } from "./forwarding.ts";
+import { arrivingAnswer, askedBy, forward, forwardKept, opened, unanswered } from "./forwarding.ts";
 import { touchedAt } from "./touched.ts";
 import { readFault } from "./upstream-for-callers.ts";
 
@@ -22,7 +22,7 @@ export async function forwardAsCaller(call: Call): Promise<Answer | null> {
   const { caller } = call;
   if (caller.kind !== "user" || caller.by.of !== "upstream" || !isOfDialect(call.path)) return null;
   const path = `${call.path}${call.query.size > 0 ? `?${call.query}` : ""}`;
-  if (isRead(call.method)) return await read(call, caller.by, path);
+  if (isRead(call.method)) return await forwardRead(call, caller.by, path);
   const recorded = { method: call.method, route: null, path, repositoryId: null };
   const send = await writeForwarder({ ...call, caller }, recorded, caller.by.forward, {
     touched: await touchedAt(call),
@@ -31,7 +31,11 @@ export async function forwardAsCaller(call: Call): Promise<Answer | null> {
 }
 
 /** Forwards a read, through the cache if its answer may be kept. */
-async function read(call: Call, { forward: send, fingerprint, known }: OfUpstream, path: string): Promise<Answer> {
+async function forwardRead(
+  call: Call,
+  { forward: send, fingerprint, known }: OfUpstream,
+  path: string,
+): Promise<Answer> {
   const { ctx, isFresh } = call;
   const asked = askedBy(call, path);
   const question = ctx.forwarded && questionOf(call);
@@ -39,12 +43,12 @@ async function read(call: Call, { forward: send, fingerprint, known }: OfUpstrea
   const fault = (error: UpstreamUnavailableError) => unanswered(error, asked.method);
   const viewer = { name: fingerprint, known };
   const ask = (conditional: Conditional) => opened(asked, send, fault, conditional);
-  const asking = { question, viewer, home: () => homeOf(call, question), isFresh, send: ask };
+  const asking = { question, viewer, home: () => findHome(call, question), isFresh, send: ask };
   return await forwardKept(ctx.forwarded, asked, asking, fault);
 }
 
 /** The mirrored repository that the question leads to, if the caller sees it. */
-async function homeOf({ ctx, sight, reading }: Call, question: CacheableRead): Promise<SeenRepository | null> {
+async function findHome({ ctx, sight, reading }: Call, question: CacheableRead): Promise<SeenRepository | null> {
   try {
     return await ctx.mirror.repositories.at(question, sight, reading);
   } catch (error) {
@@ -76,7 +80,7 @@ export async function shownByUpstream(
   const { status } = received;
   const isShown = (status >= 200 && status <= 299) || status === 304;
   if (isShown) {
-    const answer = answerOf(asked, received);
+    const answer = arrivingAnswer(asked, received);
     // On mirrored routes callers see their quota at the mirror, not at upstream: some clients stop at the first 0 that
     // they see.
     const headers = Object.entries(answer.headers ?? {}).filter(([name]) => !name.startsWith("X-RateLimit-"));

@@ -15,7 +15,7 @@ import type { ForwardOwn } from "../callers/caller.ts";
 import { beginRecord, type RecordedWrite, type WriteRecord } from "../record/write-record.ts";
 import type { FollowUpRead } from "../writes/read-back.ts";
 import type { Writer } from "../writes/send-once.ts";
-import { isSuccess, markForRefresh, settle, type Write } from "../writes/write.ts";
+import { isSuccess, markForRefresh, storeWrite, type Write } from "../writes/write.ts";
 import { collected } from "./body.ts";
 
 /** Forwarded writes: sent once, recorded, and what they touched read again before the answer leaves. */
@@ -63,7 +63,7 @@ export async function writeForwarder(
     route: recorded.route ?? recorded.path,
     repository,
   });
-  const learn = told ?? (touched.some(({ shows }) => shows !== undefined) ? shownOf(touched) : null);
+  const learn = told ?? (touched.some(({ shows }) => shows !== undefined) ? learnShown(touched) : null);
   return async (request) => {
     const sentAt = ctx.clock.now();
     let isSent = false;
@@ -81,7 +81,9 @@ export async function writeForwarder(
       try {
         if (learn) all = await learn(answer);
         await Promise.all(
-          withFewReads(all).map((one) => readBack(writerAt(one), one, { before, opened, sentAt, record, isPaid })),
+          withFewReads(all).map((one) =>
+            fetchAndStoreTouched(writerAt(one), one, { before, opened, sentAt, record, isPaid }),
+          ),
         );
       } catch (error) {
         // Upstream has done the write. If the answer were a failure, the caller would write twice.
@@ -151,7 +153,7 @@ async function trustRefs(
 }
 
 /** Takes the written resource from the answer. */
-function shownOf(touched: readonly Touched[]): Learn {
+function learnShown(touched: readonly Touched[]): Learn {
   return (answer) => {
     const says =
       (kind: Kind): Write["says"] =>
@@ -177,7 +179,7 @@ function withFewReads(touched: readonly Touched[]): Touched[] {
  * Reads the touched resources with the caller's own token, as after a write of ours. Marks them for another read when
  * no replica can lag.
  */
-async function readBack(
+async function fetchAndStoreTouched(
   writer: Writer,
   touched: Touched,
   {
@@ -189,10 +191,10 @@ async function readBack(
   }: { before: Before; opened: Opened; sentAt: Date; record: WriteRecord; isPaid: IsPaid },
 ): Promise<void> {
   const { things, says } = touched;
-  const reads = things.flatMap((thing) => readOf(writer, thing, before(thing)));
+  const reads = things.flatMap((thing) => followUpReads(writer, thing, before(thing)));
   const { date } = opened.headers;
   const headers = date === undefined ? {} : { date };
-  await settle(writer, { reads: () => reads, says: says ?? (() => ({})) }, { headers, body: "", sentAt, record });
+  await storeWrite(writer, { reads: () => reads, says: says ?? (() => ({})) }, { headers, body: "", sentAt, record });
   await mark(writer, touched, isPaid);
 }
 
@@ -223,7 +225,7 @@ async function leaveToUpstream(
   }
 }
 
-function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | undefined): FollowUpRead[] {
+function followUpReads(writer: Writer, { kind, key, path }: Thing, before: Stored | undefined): FollowUpRead[] {
   if (path === null) return [];
   // In a list it is unknown which row should have changed.
   if (key === 0) return [{ kind, key, path }];
@@ -236,7 +238,9 @@ function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | und
   };
   const awaits: FollowUpRead["awaits"] = (body) => {
     const fields = observe(kind, body, at).seen.find((one) => one.kind === kind && one.key === key)?.fields ?? {};
-    return before === undefined || Object.entries(before.fields).some(([name, was]) => !isSame(fields, name, was));
+    return (
+      before === undefined || Object.entries(before.fields).some(([name, was]) => !isKeyUnchanged(fields, name, was))
+    );
   };
   return [{ kind, key, path, awaits, mayShowNothing: true }];
 }
@@ -249,7 +253,7 @@ const NO_SIGN =
   /^(mergeable|rebaseable|mergeable_state|merge_commit_sha|author_association|_links|pull_request|.*url)$/;
 
 /** Whether a key is unchanged. A key that the caller is not shown counts as unchanged. */
-function isSame(fields: Stored["fields"], name: string, was: Stored["fields"][string] | undefined): boolean {
+function isKeyUnchanged(fields: Stored["fields"], name: string, was: Stored["fields"][string] | undefined): boolean {
   return !(name in fields) || NO_SIGN.test(name) || sameValue(fields[name], was);
 }
 
@@ -272,10 +276,10 @@ async function hold(answered: Opened): Promise<{ opened: Opened; answer: Json }>
   const held = await collected(answered.body, MOST_HELD, { of: "A write" });
   const body = Readable.from("whole" in held ? [held.whole] : held.pieces);
   body.once("close", () => answered.body.destroy());
-  return { opened: { ...answered, body }, answer: "whole" in held ? jsonOf(held.whole) : null };
+  return { opened: { ...answered, body }, answer: "whole" in held ? jsonOrNull(held.whole) : null };
 }
 
-function jsonOf(bytes: Buffer): Json {
+function jsonOrNull(bytes: Buffer): Json {
   try {
     return JSON.parse(bytes.toString());
   } catch (error) {

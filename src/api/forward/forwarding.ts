@@ -97,7 +97,7 @@ const DOCUMENT = /^application\/(?!vnd\.github(\.v3)?\.(raw|html|diff|patch|sha)
  * @throws ApiFault 502 or 504 when no answer begins; the signal's reason
  */
 export async function forward(asked: CallersRequest, send: ForwardOwn): Promise<Answer> {
-  return answerOf(asked, await opened(asked, send, (error) => unanswered(error, asked.method)));
+  return arrivingAnswer(asked, await opened(asked, send, (error) => unanswered(error, asked.method)));
 }
 
 /** @throws what `fault` makes of an outage; the signal's reason */
@@ -126,7 +126,7 @@ export async function opened(
  * Upstream's answer as the caller gets it, while it arrives.
  * @param pieces the pieces of the body, if its beginning was read before
  */
-export function answerOf(
+export function arrivingAnswer(
   asked: CallersRequest,
   { status, headers, body }: Opened,
   pieces: AsyncIterable<Buffer> = body,
@@ -153,7 +153,7 @@ export async function restrictedAnswerOf(
 ): Promise<Answer> {
   const isEmpty = asked.method === "HEAD" || opened.status === 204 || opened.status === 304;
   if (!asked.restrict || isEmpty || !shownHeaders(asked, opened.headers).isDocument)
-    return answerOf(asked, opened, pieces);
+    return arrivingAnswer(asked, opened, pieces);
   const read = await collected(pieces, MOST_LOOKED_THROUGH, { of: asked.path, gone: asked.gone });
   if ("whole" in read) return wholeAnswer(asked, { ...opened, body: read.whole }, {});
   opened.body.destroy();

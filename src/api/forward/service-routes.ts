@@ -13,16 +13,16 @@ interface PathNode {
 
 /** Forms of paths, in which `*` stands for one segment and `**` for any number of them. */
 class PathTree {
-  readonly #root = newNode();
+  readonly #root = newPathNode();
 
   /** @param forms with the methods of each, separated by blanks */
   constructor(forms: Readonly<Record<string, string>>) {
     for (const [form, methods] of Object.entries(forms)) {
       let node = this.#root;
       for (const segment of form.split("/").slice(1)) {
-        if (segment === "**") node = node.many ??= newNode();
-        else if (segment === "*") node = node.any ??= newNode();
-        else node = node.fixed.getOrInsertComputed(segment, newNode);
+        if (segment === "**") node = node.many ??= newPathNode();
+        else if (segment === "*") node = node.any ??= newPathNode();
+        else node = node.fixed.getOrInsertComputed(segment, newPathNode);
       }
       node.methods = methods.split(" ");
       node.form = form;
@@ -33,8 +33,8 @@ class PathTree {
    * The form that a path has with this method; null: it has none. A HEAD is a GET. A trailing slash is a segment of its
    * own.
    */
-  formOf(method: string, path: string): string | null {
-    return formOf(this.#root, path.split("/").slice(1), 0, nameOf(method));
+  routeForm(method: string, path: string): string | null {
+    return formOf(this.#root, path.split("/").slice(1), 0, servedMethod(method));
   }
 
   /** Whether a form without `**` matches the path and ends in the path's last word. */
@@ -42,11 +42,11 @@ class PathTree {
     const segments = path.split("/").slice(1);
     const word = segments.pop() ?? "";
     const node = segments.reduce<PathNode | null>((at, one) => at && (at.fixed.get(one) ?? at.any), this.#root);
-    return node?.fixed.get(word)?.methods.includes(nameOf(method)) ?? false;
+    return node?.fixed.get(word)?.methods.includes(servedMethod(method)) ?? false;
   }
 }
 
-function nameOf(method: string): string {
+function servedMethod(method: string): string {
   return method === "HEAD" ? "GET" : method;
 }
 
@@ -67,7 +67,7 @@ function formOf(node: PathNode, segments: readonly string[], at: number, method:
   return null;
 }
 
-function newNode(): PathNode {
+function newPathNode(): PathNode {
   return { fixed: new Map(), any: null, many: null, methods: [], form: "" };
 }
 
@@ -84,7 +84,7 @@ function isServiceRoute(method: string, path: string): boolean {
 
 /** The route that the service publishes for such a path, with a star for each name in it; null: there is none. Pure. */
 export function serviceRoute(method: string, path: string): string | null {
-  return TREE.formOf(method, named(path));
+  return TREE.routeForm(method, pathByNames(path));
 }
 
 /**
@@ -92,11 +92,11 @@ export function serviceRoute(method: string, path: string): string | null {
  * Pure.
  */
 export function isServiceWord(method: string, path: string): boolean {
-  return !/\/\d+$/.test(path) && TREE.hasWord(method, named(path));
+  return !/\/\d+$/.test(path) && TREE.hasWord(method, pathByNames(path));
 }
 
 /** The path with names in place of the service's ids. */
-function named(path: string): string {
+function pathByNames(path: string): string {
   return path
     .replace(/^\/repositories\/\d+(?=\/|$)/, "/repos/owner/name")
     .replace(/^\/organizations\/\d+(?=\/|$)/, "/orgs/login")

@@ -64,7 +64,7 @@ async function issuesNamedIn(
   at: Touched["repository"],
   { body, sight }: Pick<Call, "body" | "sight">,
 ): Promise<Thing[]> {
-  const given = objectIn(body);
+  const given = sentFields(body);
   const ids = ["sub_issue_id", "issue_id"].flatMap((name) => (typeof given[name] === "number" ? [given[name]] : []));
   if (ids.length === 0) return [];
   const places = await findNodePlaces(ctx.db, "Issue", ids, sight);
@@ -90,7 +90,7 @@ async function refsMovedBy(
   { db }: Pick<ApiContext, "db">,
   { repositoryId, method, rest, body }: WriteBelow,
 ): Promise<RefName[]> {
-  const given = objectIn(body);
+  const given = sentFields(body);
   const named = (kind: RefName["kind"], name: unknown): RefName[] =>
     typeof name === "string" && name !== "" ? [{ kind, name }] : [];
   const [, first = "", of = ""] = /^\/([^/]+)(?:\/(.*))?$/s.exec(rest) ?? [];
@@ -173,7 +173,7 @@ async function releasesAt(
 }
 
 /** The caller's body, if it is an object that is small enough to read. */
-function objectIn(body: string): Fields {
+function sentFields(body: string): Fields {
   try {
     const value = parseSent(body);
     return isObject(value) ? value : {};

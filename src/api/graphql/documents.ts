@@ -94,7 +94,7 @@ export class Documents {
   }
 
   async #validated(text: string, validation: Threaded): Promise<ParsedDocument> {
-    const document = parsed(text);
+    const document = parsedDocument(text);
     if (!("kind" in document)) return document;
     const digest = createHash("sha256").update(text).digest("base64");
     if (this.#tooMuch.has(digest)) return [resourceLimit()];
@@ -130,19 +130,19 @@ const MAX_FIELDS = 20_000;
 
 /** The document, or its errors. A long text takes long. Pure. */
 export function readDocument(schema: GraphQLSchema, text: string): DocumentNode | readonly GraphQLError[] {
-  const document = parsed(text);
+  const document = parsedDocument(text);
   if (!("kind" in document)) return document;
   const faults = faultsIn(schema, document);
   return faults.length > 0 ? faults : document;
 }
 
 /** The parsed document, or the error that says why there is none. The document's size is bounded. */
-export function parsed(text: string): DocumentNode | readonly GraphQLError[] {
+export function parsedDocument(text: string): DocumentNode | readonly GraphQLError[] {
   try {
     const document = parse(text, { maxTokens: MAX_TOKENS });
     return sizeOf(document) > MAX_FIELDS ? [resourceLimit()] : document;
   } catch (error) {
-    return [refusal(error)];
+    return [parsingError(error)];
   }
 }
 
@@ -152,12 +152,12 @@ function faultsIn(schema: GraphQLSchema, document: DocumentNode): readonly Graph
     const errors = [...validate(schema, document, rules, { hideSuggestions: true }), ...conflictsIn(schema, document)];
     return errors.length === 0 && isTooDeep(document) ? [tooDeep()] : errors;
   } catch (error) {
-    return [refusal(error)];
+    return [parsingError(error)];
   }
 }
 
 /** Turns a parser's error into ours. @throws the error, if it is a bug of ours */
-function refusal(error: unknown): GraphQLError {
+function parsingError(error: unknown): GraphQLError {
   if (error instanceof GraphQLError) return error;
   // Thousands of nested brackets overflow the stack before anything can count them.
   if (error instanceof RangeError) return tooDeep();

@@ -38,7 +38,7 @@ export function notGiven(message: string): GraphQLError {
 }
 
 /** The service sends this type and another (`RATE_LIMIT`); octokit's plugin for limits knows this one. */
-export function quotaSpent(userId: number): GraphQLError {
+export function rateLimited(userId: number): GraphQLError {
   return typedError("RATE_LIMITED", `API rate limit exceeded for user ID ${userId}.`);
 }
 

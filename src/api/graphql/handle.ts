@@ -32,7 +32,7 @@ import { GraphqlCall } from "./call.ts";
 import { Documents, openValidation } from "./documents.ts";
 import { forwardWhole } from "./forward/forward.ts";
 import { type Side, Sides } from "./forward/side.ts";
-import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeOf } from "./forward/unknown.ts";
+import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeDocument } from "./forward/unknown.ts";
 import {
   confirmationOfKept,
   type IssueTexts,
@@ -173,7 +173,7 @@ export class Graphql {
     });
     if (!("cost" in query)) return await this.#answerUnknown(progress, question, query);
     const side = await this.#sides.of(query, caller);
-    if (side === "upstream's") return await this.#forward(progress, question, wholeOf(query), query.cost.points);
+    if (side === "upstream's") return await this.#forward(progress, question, wholeDocument(query), query.cost.points);
     return await this.#answerHere(progress, question, query, side);
   }
 
@@ -213,7 +213,7 @@ export class Graphql {
       if (beyond?.signal.aborted && !limit.signal.aborted) return null;
       throw error;
     });
-    return answer ?? (await this.#forward(progress, question, wholeOf(query), 0));
+    return answer ?? (await this.#forward(progress, question, wholeDocument(query), 0));
   }
 
   /** @param beyond aborted once the query turns out to be upstream's to answer; null: the mirror answers it */

@@ -43,16 +43,16 @@ export function actorOf(value: Json | undefined): Node | null {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
   return value.id === GHOST_ID && value.login === "ghost"
     ? null
-    : { kind: kindOf(value), repositoryId: 0, rest: value };
+    : { kind: actorKind(value), repositoryId: 0, rest: value };
 }
 
 const ACTORS: readonly ActorKind[] = ["User", "Organization", "Bot", "Mannequin"];
 
-function kindOf({ type }: Fields): ActorKind {
+function actorKind({ type }: Fields): ActorKind {
   return ACTORS.find((kind) => kind === type) ?? "User";
 }
 
 /** The account under its own kind: user, organization or bot. */
 export function asActor(node: Node | null): Node | null {
-  return node && { ...node, kind: kindOf(node.rest) };
+  return node && { ...node, kind: actorKind(node.rest) };
 }

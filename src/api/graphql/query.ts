@@ -208,7 +208,7 @@ function costOf(
       if (isFiltered) textFilters += 1;
       if (isSearch || isFiltered) searched += parents;
       if (target.name.endsWith("Connection")) {
-        const size = pageSize(field, variables);
+        const size = askedNodes(field, variables);
         requests += parents;
         nodeCount += parents * size;
         count = parents * size;
@@ -297,7 +297,7 @@ function isLeftOut({ directives }: Pick<FieldNode, "directives">, variables: Var
   });
 }
 
-function pageSize(field: FieldNode, variables: Variables): number {
+function askedNodes(field: FieldNode, variables: Variables): number {
   for (const name of ["first", "last"]) {
     const value = argument(field, name, variables);
     if (typeof value === "number") return Math.min(Math.max(value, 0), MAX_PAGE);

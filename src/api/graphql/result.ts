@@ -1,6 +1,6 @@
 import type { ExecutionResult, GraphQLError } from "graphql";
 import type { ApiContext } from "../call.ts";
-import { MissingValueError, quotaSpent, shownError } from "./errors.ts";
+import { MissingValueError, rateLimited, shownError } from "./errors.ts";
 import type { Executed } from "./run/execution.ts";
 
 /** The result of a query. It has no data if nothing was executed. */
@@ -22,7 +22,7 @@ export function bugIn(errors: readonly GraphQLError[] = []): GraphQLError | unde
 }
 
 export function quotaSpentText(userId: number): string {
-  return resultText({ errors: [quotaSpent(userId)] });
+  return resultText({ errors: [rateLimited(userId)] });
 }
 
 export function wentWrongText(requestId: string, now: Date, guess = ""): string {

@@ -140,7 +140,7 @@ interface SubscriptionField {
   resolve: (change: Change, args: { repositoryId: string }, call: GraphqlCall) => unknown;
 }
 
-function changed(kind: ChangesOf["kind"], key: "issue" | "pullRequest"): SubscriptionField {
+function changesField(kind: ChangesOf["kind"], key: "issue" | "pullRequest"): SubscriptionField {
   const right = kind === "issue" ? "issues" : "pulls";
   return {
     subscribe: async (_root, { repositoryId }, call) => {
@@ -165,6 +165,6 @@ async function repositoryNode(call: GraphqlCall, globalId: string): Promise<Node
 }
 
 const subscriptionFields: Readonly<Record<string, SubscriptionField>> = {
-  issueChanged: changed("issue", "issue"),
-  pullRequestChanged: changed("pull_request", "pullRequest"),
+  issueChanged: changesField("issue", "issue"),
+  pullRequestChanged: changesField("pull_request", "pullRequest"),
 };

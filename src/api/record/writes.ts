@@ -45,7 +45,7 @@ export async function listWrites(
 ): Promise<ListedWrite[]> {
   const conditions = [
     ...(since === undefined ? [] : [sql`w.begun_at >= ${since}`]),
-    ...(token === undefined ? [] : [sql`(w.token = any(${namesOf(token)}) or lower(u.login) = lower(${token}))`]),
+    ...(token === undefined ? [] : [sql`(w.token = any(${tokenNames(token)}) or lower(u.login) = lower(${token}))`]),
     ...(repository === undefined
       ? []
       : [
@@ -63,7 +63,7 @@ export async function listWrites(
 }
 
 /** A person may have the token at hand, and not its name. */
-function namesOf(token: string): string[] {
+function tokenNames(token: string): string[] {
   return [token.toLowerCase(), apiTokenId(token), fingerprint(token)];
 }
 

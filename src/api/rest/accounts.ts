@@ -62,7 +62,7 @@ export async function getUser(call: Call): Promise<Answer> {
   const known = await requireAccount(call);
   const theirs = await shownToCaller(call, known, "user");
   if (theirs) return theirs;
-  const account = await readWhole(call, known, "user");
+  const account = await fetchAndStoreWhole(call, known, "user");
   return ok(await showToAll(call, account), { lastModified: account.updatedAt, confirmedAt: account.seenAt });
 }
 
@@ -85,7 +85,7 @@ export async function getOrganization(call: Call): Promise<Answer> {
   const known = await requireOrganization(call);
   const theirs = await shownToCaller(call, known, "organization");
   if (theirs) return theirs;
-  const account = await readWhole(call, known, "organization");
+  const account = await fetchAndStoreWhole(call, known, "organization");
   const fields = await showFields(call, { repositoryId: 0, document: account.document });
   const url = `${call.api}/orgs/${account.login}`;
   Object.assign(fields, { url, repos_url: `${url}/repos`, events_url: `${url}/events` });
@@ -123,17 +123,17 @@ const WHOLE: Readonly<Record<AccountExtent, string>> = { user: "bio", organizati
  * The account with all that its own page shows. The mirror sees accounts inside repositories, where upstream shows
  * little of them. So upstream is asked for the rest on the first request for it.
  */
-export async function readWhole(call: Call, account: UserRow, extent: AccountExtent): Promise<UserRow> {
+export async function fetchAndStoreWhole(call: Call, account: UserRow, extent: AccountExtent): Promise<UserRow> {
   if (!isToBeAsked(call, account, extent)) return account;
   const { ctx } = call;
-  const path = pathOf(account, extent);
+  const path = accountPath(account, extent);
   if (ctx.unshownAccounts.has(path)) throw notFound();
   const answer = await ctx.upstream.get(call.caller, path);
   if (answer.kind !== "ok") {
     ctx.unshownAccounts.set(path, true);
     throw notFound();
   }
-  await store(ctx, extent, answer);
+  await storeAccount(ctx, extent, answer);
   return (await findUser(ctx.db, account.id)) ?? account;
 }
 
@@ -141,7 +141,7 @@ function isToBeAsked({ isFresh }: Call, { document }: UserRow, extent: AccountEx
   return isFresh || !(WHOLE[extent] in parseStored<Fields>(document));
 }
 
-function pathOf({ id }: UserRow, extent: AccountExtent): string {
+function accountPath({ id }: UserRow, extent: AccountExtent): string {
   return extent === "user" ? `/user/${id}` : `/organizations/${id}`;
 }
 
@@ -152,13 +152,17 @@ function pathOf({ id }: UserRow, extent: AccountExtent): string {
 async function shownToCaller(call: Call, account: UserRow, extent: AccountExtent): Promise<Answer | null> {
   const { caller } = call;
   if (caller.kind !== "user" || caller.by.of !== "upstream" || !isToBeAsked(call, account, extent)) return null;
-  const answer = await shownByUpstream(call, caller.by, pathOf(account, extent));
+  const answer = await shownByUpstream(call, caller.by, accountPath(account, extent));
   if ("shown" in answer) return answer.shown;
   if (answer.status < 500 && answer.status !== 429 && answer.status !== 403 && answer.status !== 401) throw notFound();
   throw new ApiFault(502, `Upstream had to be asked for this, and it refuses with ${answer.status}.`);
 }
 
-async function store(ctx: ApiContext, extent: AccountExtent, answer: Parameters<typeof storeShown>[2]): Promise<void> {
+async function storeAccount(
+  ctx: ApiContext,
+  extent: AccountExtent,
+  answer: Parameters<typeof storeShown>[2],
+): Promise<void> {
   if (extent === "user") return storeShown(ctx, "user", answer);
   // Under these keys an organisation's own page has other addresses than everything that embeds it.
   const { url: _url, repos_url: _repos, events_url: _events, ...body } = objectOf(answer.body);
@@ -173,7 +177,7 @@ export async function listUserRepositories(call: Call): Promise<Answer> {
   if (choice(query, "type", "Repository", ["owner", "all", "member"]) === "member") throw unmirrored(MEMBERSHIP);
   const account = await requireAccount(call);
   const sort: RepositorySort = choice(query, "sort", "Repository", SORTS);
-  return listed(call, `/user/${account.id}/repos`, account, "public", sort);
+  return repositoriesPage(call, `/user/${account.id}/repos`, account, "public", sort);
 }
 
 export async function listOrganizationRepositories(call: Call): Promise<Answer> {
@@ -182,7 +186,7 @@ export async function listOrganizationRepositories(call: Call): Promise<Answer> 
   if (type === "member") throw unmirrored(MEMBERSHIP);
   const account = await requireOrganization(call);
   const sort: RepositorySort = choice(query, "sort", "Repository", ["created", "updated", "pushed", "full_name"]);
-  return listed(call, `/organizations/${account.id}/repos`, account, type, sort);
+  return repositoriesPage(call, `/organizations/${account.id}/repos`, account, type, sort);
 }
 
 /**
@@ -197,7 +201,7 @@ const MEMBERSHIP: FieldFault = {
   message: "Who is a member of what is not mirrored",
 };
 
-async function listed(
+async function repositoriesPage(
   call: Call,
   path: string,
   account: UserRow,

@@ -34,8 +34,8 @@ export async function answerWrite(
 ): Promise<Answer> {
   const { route } = operation;
   const caller = await requireWriter(call, () => subjectsRight(call, route));
-  const write = await operation.write(call, checked(call.body, operation.takes ?? "object"));
-  const answer = await shown(call, operation, await perform({ ...call, caller, route }, write));
+  const write = await operation.write(call, checkedBody(call.body, operation.takes ?? "object"));
+  const answer = await writeAnswer(call, operation, await perform({ ...call, caller, route }, write));
   return operation.isDeprecated && call.version === "2022-11-28" && isSuccess(answer)
     ? { ...answer, headers: { ...answer.headers, ...DEPRECATION }, link: DEPRECATION_LINK }
     : answer;
@@ -56,7 +56,7 @@ async function subjectsRight({ ctx, repository, params }: RepositoryCall, route:
 }
 
 /** The body as it was sent. @throws ApiFault 400 */
-function checked(body: string, takes: NonNullable<WriteOperation["takes"]>): string {
+function checkedBody(body: string, takes: NonNullable<WriteOperation["takes"]>): string {
   if (takes === "nothing") return "";
   if (body === "" && takes === "object or nothing") return body;
   let value: Json;
@@ -73,7 +73,7 @@ function checked(body: string, takes: NonNullable<WriteOperation["takes"]>): str
 }
 
 /** Shows a success from the mirror, which then answers the next read alike. A refusal is shown as it is. */
-async function shown(
+async function writeAnswer(
   call: RepositoryCall,
   { shows }: WriteOperation,
   { answer, isStored }: Performed,
@@ -81,7 +81,7 @@ async function shown(
   if (!isSuccess(answer)) return { ...asItIs(call, answer), isUncached: true };
   const location = [answer.headers.location].flat()[0];
   const headers = location === undefined ? {} : { Location: rebase(location, call) };
-  const read = isStored && shows ? await readBack(call, shows, answer) : null;
+  const read = isStored && shows ? await shownAfterWrite(call, shows, answer) : null;
   if (read) return { status: answer.status, body: read.body, headers };
   const { contentType: _, ...plain } = asItIs(call, answer);
   return { ...plain, headers };
@@ -91,7 +91,7 @@ async function shown(
  * The written resource, read from the mirror. Null: the mirror does not show it to the caller, such as a pending
  * review, or cannot now. The write took effect all the same.
  */
-async function readBack(
+async function shownAfterWrite(
   call: RepositoryCall,
   { as, by }: NonNullable<WriteOperation["shows"]>,
   answer: RawAnswer,

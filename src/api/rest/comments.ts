@@ -8,7 +8,7 @@ import {
 } from "../../mirror/read/comments.ts";
 import { isMirroredPull } from "../../mirror/read/pulls.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
-import { requireRight, seenIn } from "../callers/permissions.ts";
+import { requireRight, seenInLists } from "../callers/permissions.ts";
 import { notFound } from "../dialect/fault.ts";
 import { choice, directionParameter, moment } from "../dialect/request.ts";
 import { showOne } from "../view.ts";
@@ -19,42 +19,42 @@ import { requirePull } from "./pulls.ts";
 export async function listIssueComments(call: RepositoryCall): Promise<Answer> {
   const { number } = await requireIssue(call);
   const since = moment(call.query, "since", "IssueComment");
-  return listed(call, "issue_comment", { parent: number, since, ...byAge });
+  return commentsPage(call, "issue_comment", { parent: number, since, ...byAge });
 }
 
 export async function listRepositoryComments(call: RepositoryCall): Promise<Answer> {
   const since = moment(call.query, "since", "IssueComment");
-  const seen = seenIn(call);
+  const seen = seenInLists(call);
   const under = seen === "both" ? {} : { under: seen };
-  return listed(call, "issue_comment", { since, ...under, ...asked(call, "IssueComment") });
+  return commentsPage(call, "issue_comment", { since, ...under, ...asked(call, "IssueComment") });
 }
 
 export async function listPullReviewComments(call: RepositoryCall): Promise<Answer> {
   const { number } = await requirePull(call);
   const since = moment(call.query, "since", "PullRequestReviewComment");
-  return listed(call, "review_comment", { parent: number, since, ...asked(call, "PullRequestReviewComment") });
+  return commentsPage(call, "review_comment", { parent: number, since, ...asked(call, "PullRequestReviewComment") });
 }
 
 export async function listRepositoryReviewComments(call: RepositoryCall): Promise<Answer> {
   const since = moment(call.query, "since", "PullRequestReviewComment");
-  return listed(call, "review_comment", { since, ...asked(call, "PullRequestReviewComment") });
+  return commentsPage(call, "review_comment", { since, ...asked(call, "PullRequestReviewComment") });
 }
 
 export async function listReviews(call: RepositoryCall): Promise<Answer> {
   const { number } = await requirePull(call);
-  return listed(call, "review", { parent: number, ...byAge });
+  return commentsPage(call, "review", { parent: number, ...byAge });
 }
 
 /** The comments on the diff that came with a review. */
 export async function listReviewComments(call: RepositoryCall): Promise<Answer> {
   const { number } = await requirePull(call);
   const review = await requireOne(call, "review", number);
-  return listed(call, "review_comment", { parent: number, review: review.id, ...byAge });
+  return commentsPage(call, "review_comment", { parent: number, review: review.id, ...byAge });
 }
 
 export async function getIssueComment(call: RepositoryCall): Promise<Answer> {
-  if (seenIn(call) !== "both") await requireParent(call);
-  return single(call, "issue_comment");
+  if (seenInLists(call) !== "both") await requireParent(call);
+  return commentAnswer(call, "issue_comment");
 }
 
 /** Requires sight of the issue or pull request that a comment stands under. @throws ApiFault 403 */
@@ -67,12 +67,12 @@ async function requireParent(call: RepositoryCall): Promise<void> {
 }
 
 export async function getReviewComment(call: RepositoryCall): Promise<Answer> {
-  return single(call, "review_comment");
+  return commentAnswer(call, "review_comment");
 }
 
 export async function getReview(call: RepositoryCall): Promise<Answer> {
   const { number } = await requirePull(call);
-  return single(call, "review", number);
+  return commentAnswer(call, "review", number);
 }
 
 type CommentOrder = Pick<CommentList, "sort" | "direction">;
@@ -85,7 +85,7 @@ function asked({ query }: RepositoryCall, resource: string): CommentOrder {
   return { sort, direction: query.get("sort") ? (directionParameter(query, resource) ?? "asc") : "asc" };
 }
 
-async function listed(
+async function commentsPage(
   call: RepositoryCall,
   kind: CommentKind,
   list: Omit<CommentList, "limit" | "offset">,
@@ -96,7 +96,7 @@ async function listed(
   return numberedPage(call, documents, total);
 }
 
-async function single(call: RepositoryCall, kind: CommentKind, parent?: number): Promise<Answer> {
+async function commentAnswer(call: RepositoryCall, kind: CommentKind, parent?: number): Promise<Answer> {
   const { document, body, updatedAt } = await requireOne(call, kind, parent);
   const text = await showOne(call, { repositoryId: call.repository.id, document, body });
   // Reviews have no date of their last change.

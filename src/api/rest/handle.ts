@@ -33,7 +33,7 @@ import { isServiceWord, notServed, serviceRoute } from "../forward/service-route
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import type { Match, Operation } from "../operation.ts";
 import { isOurJson, type RestProgress, refused, replyTo } from "./respond.ts";
-import { keptOrRendered, run } from "./run.ts";
+import { keptOrRendered, runOperation } from "./run.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -245,7 +245,7 @@ export class Rest {
     const { ctx, pages } = this.#parts;
     const { passThrough } = ctx.config;
     if (!match) return await this.#forwarded(call, null);
-    const render = async () => this.#formed(call, await run(call, match));
+    const render = async () => this.#formed(call, await runOperation(call, match));
     return await keptOrRendered(pages, call, match, render).catch(async (error: unknown) => {
       if (error instanceof UnmirroredFault) this.#leaveToCentre(call, match);
       if (error instanceof NotHeldFault) return await this.#forwarded({ ...call, query: asked }, match, error);

@@ -15,7 +15,7 @@ export async function listIssuesAcross(call: Call): Promise<Answer> {
   const { query } = call;
   const { userId } = requireUser(call);
   const is = (name: string) => query.get(name) === "true";
-  return listed(call, {
+  return issuesPage(call, {
     ...(is("owned")
       ? { ownedBy: { id: userId, is: true } }
       : is("collab")
@@ -31,14 +31,14 @@ export async function listIssuesAcross(call: Call): Promise<Answer> {
 /** GitHub docs: "across owned and member repositories", so none that an organisation owns. */
 export async function listOwnIssues(call: Call): Promise<Answer> {
   requireUser(call);
-  return listed(call, { isOrganizations: false, hasPulls: true });
+  return issuesPage(call, { isOrganizations: false, hasPulls: true });
 }
 
 export async function listOrganizationIssues(call: Call): Promise<Answer> {
   requireUser(call);
   const organization = await requireAccount(call);
   if (organization.type !== "Organization") throw notFound();
-  return listed(
+  return issuesPage(
     { ...call, path: `/organizations/${organization.id}/issues` },
     { ownerId: organization.id, hasPulls: true, type: askedType(call.query) },
   );
@@ -46,7 +46,7 @@ export async function listOrganizationIssues(call: Call): Promise<Answer> {
 
 type AcrossScope = Pick<AcrossFilter, "ownerId" | "ownedBy" | "isOrganizations" | "hasPulls" | "type">;
 
-async function listed(call: Call, part: AcrossScope): Promise<Answer> {
+async function issuesPage(call: Call, part: AcrossScope): Promise<Answer> {
   const { query, ctx } = call;
   const order: IssueOrder = {
     sort: choice(query, "sort", "Issue", ["created", "updated", "comments"]),

@@ -11,7 +11,7 @@ import { findMilestone } from "../../mirror/read/milestones.ts";
 import { sees } from "../../mirror/read/sight.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
 import { type Answer, moved, ok, type RepositoryCall } from "../call.ts";
-import { requireRight, seenIn } from "../callers/permissions.ts";
+import { requireRight, seenInLists } from "../callers/permissions.ts";
 import { ApiFault, invalid, notFound, unmirrored } from "../dialect/fault.ts";
 import { cursorLink, numberedLink, readCursor, writeCursor } from "../dialect/paging.ts";
 import { choice, directionParameter, moment, pageNumber, pageSize } from "../dialect/request.ts";
@@ -43,8 +43,8 @@ export async function listIssues(call: RepositoryCall): Promise<Answer> {
   const link = cursorLink(call.api + call.path, query, {
     page: pageNumber(query),
     // The row that a cursor names stands beyond the page, so there is another page on that side.
-    next: last && (hasMore || isBackward) ? cursorOf(last) : null,
-    previous: first && (isBackward ? hasMore : "side" in position || position.offset > 0) ? cursorOf(first) : null,
+    next: last && (hasMore || isBackward) ? issueCursor(last) : null,
+    previous: first && (isBackward ? hasMore : "side" in position || position.offset > 0) ? issueCursor(first) : null,
   });
   const documents = page.map(({ document, body }) => ({ repositoryId: repository.id, document, body }));
   return ok(await showList(call, documents, { areRepositories: false }), { link });
@@ -70,7 +70,7 @@ function issuePosition(query: URLSearchParams, limit: number): IssuePosition {
   return { offset: (page - 1) * limit };
 }
 
-function cursorOf({ key, number }: ListedIssue): string {
+function issueCursor({ key, number }: ListedIssue): string {
   return writeCursor([key, number], "url-safe");
 }
 
@@ -98,7 +98,7 @@ async function issueFilter(call: RepositoryCall): Promise<IssueFilter> {
     mentioned: text("mentioned"),
     labels: askedNames(query, "labels"),
     type: askedType(query),
-    ...(seenIn(call) === "issues" ? { hasPulls: false } : {}),
+    ...(seenInLists(call) === "issues" ? { hasPulls: false } : {}),
   };
 }
 

@@ -70,11 +70,11 @@ const REF_OPERATIONS: readonly PartOperation[] = [
 
 /** Every read of a part that is only mirrored on request. */
 export const PART_OPERATIONS: readonly ServedOperation[] = [
-  ...CHECK_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "checks" })),
-  ...COMMIT_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "commits" })),
-  ...RELEASE_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "releases" })),
+  ...CHECK_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "checks" })),
+  ...COMMIT_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "commits" })),
+  ...RELEASE_OPERATIONS.map(([path, takes, run, docs]) => readBelow(path, takes, run, docs, { part: "releases" })),
   ...REF_OPERATIONS.map(([path, takes, run, docs]) => ({
-    ...below(path, takes, run, docs, { part: "refs" }),
+    ...readBelow(path, takes, run, docs, { part: "refs" }),
     ...(path.includes(":") && { takesRest: true }),
   })),
 ];
@@ -119,71 +119,81 @@ export const MIRROR_OPERATIONS: readonly ServedOperation[] = [
   service("/issues", listIssuesAcross, "issues/issues#list-issues-assigned-to-the-authenticated-user"),
   service("/user/issues", listOwnIssues, "issues/issues#list-user-account-issues-assigned-to-the-authenticated-user"),
 
-  below("/", "metadata", getRepository, "repos/repos#get-a-repository", { showsRights: true }),
-  below("/issues", "issues", listIssues, "issues/issues#list-repository-issues"),
-  below(
+  readBelow("/", "metadata", getRepository, "repos/repos#get-a-repository", { showsRights: true }),
+  readBelow("/issues", "issues", listIssues, "issues/issues#list-repository-issues"),
+  readBelow(
     "/issues/comments",
     "issues or pulls",
     comments.listRepositoryComments,
     "issues/comments#list-issue-comments-for-a-repository",
   ),
-  below("/issues/comments/:id", "issues or pulls", comments.getIssueComment, "issues/comments#get-an-issue-comment"),
-  below("/issues/:number", "issues", getIssue, "issues/issues#get-an-issue", { learnsStanding: true }),
-  below(
+  readBelow(
+    "/issues/comments/:id",
+    "issues or pulls",
+    comments.getIssueComment,
+    "issues/comments#get-an-issue-comment",
+  ),
+  readBelow("/issues/:number", "issues", getIssue, "issues/issues#get-an-issue", { learnsStanding: true }),
+  readBelow(
     "/issues/:number/comments",
     "issues or pulls",
     comments.listIssueComments,
     "issues/comments#list-issue-comments",
   ),
-  below("/issues/:number/labels", "issues or pulls", listIssueLabels, "issues/labels#list-labels-for-an-issue"),
-  below("/pulls", "pulls", listPulls, "pulls/pulls#list-pull-requests"),
-  below(
+  readBelow("/issues/:number/labels", "issues or pulls", listIssueLabels, "issues/labels#list-labels-for-an-issue"),
+  readBelow("/pulls", "pulls", listPulls, "pulls/pulls#list-pull-requests"),
+  readBelow(
     "/pulls/comments",
     "pulls",
     comments.listRepositoryReviewComments,
     "pulls/comments#list-review-comments-in-a-repository",
   ),
-  below(
+  readBelow(
     "/pulls/comments/:id",
     "pulls",
     comments.getReviewComment,
     "pulls/comments#get-a-review-comment-for-a-pull-request",
   ),
-  below("/pulls/:number", "pulls", getPull, "pulls/pulls#get-a-pull-request"),
-  below(
+  readBelow("/pulls/:number", "pulls", getPull, "pulls/pulls#get-a-pull-request"),
+  readBelow(
     "/pulls/:number/comments",
     "pulls",
     comments.listPullReviewComments,
     "pulls/comments#list-review-comments-on-a-pull-request",
   ),
-  below("/pulls/:number/reviews", "pulls", comments.listReviews, "pulls/reviews#list-reviews-for-a-pull-request"),
-  below("/pulls/:number/reviews/:id", "pulls", comments.getReview, "pulls/reviews#get-a-review-for-a-pull-request"),
-  below(
+  readBelow("/pulls/:number/reviews", "pulls", comments.listReviews, "pulls/reviews#list-reviews-for-a-pull-request"),
+  readBelow("/pulls/:number/reviews/:id", "pulls", comments.getReview, "pulls/reviews#get-a-review-for-a-pull-request"),
+  readBelow(
     "/pulls/:number/reviews/:id/comments",
     "pulls",
     comments.listReviewComments,
     "pulls/reviews#list-comments-for-a-pull-request-review",
   ),
-  below("/pulls/:number/merge", "pulls", checkMerged, "pulls/pulls#check-if-a-pull-request-has-been-merged"),
-  below(
+  readBelow("/pulls/:number/merge", "pulls", checkMerged, "pulls/pulls#check-if-a-pull-request-has-been-merged"),
+  readBelow(
     "/pulls/:number/requested_reviewers",
     "pulls",
     getRequestedReviewers,
     "pulls/review-requests#get-all-requested-reviewers-for-a-pull-request",
   ),
-  below("/labels", "issues or pulls", listLabels, "issues/labels#list-labels-for-a-repository"),
-  below("/labels/:name", "issues or pulls", getLabel, "issues/labels#get-a-label"),
-  below("/milestones", "issues or pulls", listMilestones, "issues/milestones#list-milestones"),
-  below("/milestones/:number", "issues or pulls", getMilestone, "issues/milestones#get-a-milestone"),
-  below(
+  readBelow("/labels", "issues or pulls", listLabels, "issues/labels#list-labels-for-a-repository"),
+  readBelow("/labels/:name", "issues or pulls", getLabel, "issues/labels#get-a-label"),
+  readBelow("/milestones", "issues or pulls", listMilestones, "issues/milestones#list-milestones"),
+  readBelow("/milestones/:number", "issues or pulls", getMilestone, "issues/milestones#get-a-milestone"),
+  readBelow(
     "/milestones/:number/labels",
     "issues or pulls",
     listMilestoneLabels,
     "issues/labels#list-labels-for-issues-in-a-milestone",
   ),
-  below("/assignees", "issues or pulls", listAssignees, "issues/assignees#list-assignees"),
-  below("/assignees/:assignee", "issues or pulls", checkAssignee, "issues/assignees#check-if-a-user-can-be-assigned"),
-  below("/topics", "metadata", getTopics, "repos/repos#get-all-repository-topics"),
+  readBelow("/assignees", "issues or pulls", listAssignees, "issues/assignees#list-assignees"),
+  readBelow(
+    "/assignees/:assignee",
+    "issues or pulls",
+    checkAssignee,
+    "issues/assignees#check-if-a-user-can-be-assigned",
+  ),
+  readBelow("/topics", "metadata", getTopics, "repos/repos#get-all-repository-topics"),
   ...WRITE_OPERATIONS,
 ];
 
@@ -205,7 +215,7 @@ function service(
 }
 
 /** An operation below a repository. `takes` is the right in the repository that the service asks for. */
-function below(
+function readBelow(
   path: string,
   takes: Right,
   run: (call: RepositoryCall) => Promise<Answer>,

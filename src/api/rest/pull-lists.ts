@@ -5,15 +5,15 @@ import { notHeld, unread } from "../dialect/fault.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 
 export async function listPullCommits(call: RepositoryCall): Promise<Answer> {
-  return await listed(call, "commits");
+  return await pullListPage(call, "commits");
 }
 
 export async function listPullFiles(call: RepositoryCall): Promise<Answer> {
-  return await listed(call, "files");
+  return await pullListPage(call, "files");
 }
 
 /** A list of the pull request. @throws NotHeldFault if the list is incomplete, or there is no such pull request */
-async function listed(call: RepositoryCall, list: ListName): Promise<Answer> {
+async function pullListPage(call: RepositoryCall, list: ListName): Promise<Answer> {
   const { ctx, repository, params, query } = call;
   const number = smallNumberParam(params.number);
   if (number === null) throw notHeld();

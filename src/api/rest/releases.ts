@@ -19,14 +19,14 @@ export async function getRelease(call: RepositoryCall): Promise<Answer> {
   const id = numberParam(params.id);
   const found = id === null ? null : await findRelease(ctx.db, repository.id, { id });
   // A release that is missing here may be a draft that only upstream shows.
-  if (!found || found.isDraft) return await shown(call, showsDrafts(call, held) ? found : null);
-  return await shown(call, found);
+  if (!found || found.isDraft) return await releaseAnswer(call, showsDrafts(call, held) ? found : null);
+  return await releaseAnswer(call, found);
 }
 
 export async function getLatestRelease(call: RepositoryCall): Promise<Answer> {
   const { latestId } = await requireHeld(call);
   if (latestId === undefined) throw unread();
-  return await shown(
+  return await releaseAnswer(
     call,
     latestId === null ? null : await findRelease(call.ctx.db, call.repository.id, { id: latestId }),
   );
@@ -35,11 +35,11 @@ export async function getLatestRelease(call: RepositoryCall): Promise<Answer> {
 export async function getReleaseByTag(call: RepositoryCall): Promise<Answer> {
   const { ctx, repository, params } = call;
   await requireHeld(call);
-  return await shown(call, await findRelease(ctx.db, repository.id, { tag: params.tag ?? "" }));
+  return await releaseAnswer(call, await findRelease(ctx.db, repository.id, { tag: params.tag ?? "" }));
 }
 
 /** Shows the release. @throws ApiFault 404 if there is none */
-async function shown(call: RepositoryCall, found: StoredDocument | null): Promise<Answer> {
+async function releaseAnswer(call: RepositoryCall, found: StoredDocument | null): Promise<Answer> {
   if (!found) throw notFound();
   return ok(await showOne(call, found));
 }

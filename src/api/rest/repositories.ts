@@ -7,7 +7,7 @@ import { learnPublicRights } from "../callers/permissions.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { choice, directionParameter, moment } from "../dialect/request.ts";
 import { showOne } from "../view.ts";
-import { readWhole, showToAll } from "./accounts.ts";
+import { fetchAndStoreWhole, showToAll } from "./accounts.ts";
 import { askedPage, repositoryPage } from "./page.ts";
 
 export async function getViewer(call: Call): Promise<Answer> {
@@ -19,7 +19,7 @@ export async function getViewer(call: Call): Promise<Answer> {
   }
   const known = await findUser(call.ctx.db, userId);
   if (!known) throw notFound();
-  const { account, notFresh } = await readWhole(call, known, "user").then(
+  const { account, notFresh } = await fetchAndStoreWhole(call, known, "user").then(
     (account) => ({ account, notFresh: {} }),
     (error: unknown) => {
       // Their identity is known anyway, and most callers ask for no more.

@@ -78,14 +78,14 @@ export async function getRateLimit({ ctx, quota, caller, version }: Call): Promi
   if (!core) throw new ApiFault(404, "Rate limiting is not enabled.");
   const none = { limit: 0, used: 0, remaining: 0, reset: Math.ceil(ctx.clock.now().getTime() / 1_000) + 3_600 };
   const resources = {
-    core: shown(core),
-    ...(search ? { search: shown(search) } : {}),
-    ...(graphql ? { graphql: caller.kind === "user" ? shown(graphql) : none } : {}),
+    core: quotaView(core),
+    ...(search ? { search: quotaView(search) } : {}),
+    ...(graphql ? { graphql: caller.kind === "user" ? quotaView(graphql) : none } : {}),
   };
   const rate = version === "2022-11-28" ? { rate: resources.core } : {};
   return ok(JSON.stringify({ resources, ...rate }), { isUncached: true });
 }
 
-function shown({ limit, used, remaining, reset }: QuotaFigures) {
+function quotaView({ limit, used, remaining, reset }: QuotaFigures) {
   return { limit, used, remaining, reset };
 }

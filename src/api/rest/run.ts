@@ -18,7 +18,7 @@ import type { Match, Operation } from "../operation.ts";
 const OWN: ReadonlySet<string> = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);
 
 /** Runs the operation that was asked for, below a repository once it is known that the caller may see it. */
-export async function run(call: Call, { route, repository: named }: Match): Promise<Answer> {
+export async function runOperation(call: Call, { route, repository: named }: Match): Promise<Answer> {
   const { config, db } = call.ctx;
   if (route.run.of === "service") {
     // A replica that was cut off replays minutes in a moment. So the confirmation is read before the rows, and is never
@@ -33,7 +33,7 @@ export async function run(call: Call, { route, repository: named }: Match): Prom
   const { with: answerWith, takes } = route.run;
   const ahead = await runAhead(call, named, route);
   if (ahead) return ahead;
-  const found = await findNamed(call, named);
+  const found = await findNamedRepository(call, named);
   if (found === null) throw route.part ? notHeld() : notFound();
   call.met.add(found.repository.id);
   const path = `/repositories/${found.repository.id}${named.rest}`;
@@ -117,7 +117,7 @@ async function findUnchanged(
   return isDeepStrictEqual({ ...found, ...unconfirmed }, { ...known, ...unconfirmed }) ? found : null;
 }
 
-async function findNamed(
+async function findNamedRepository(
   { ctx: { db, mirror }, sight }: Call,
   named: RepositoryName,
 ): Promise<{ repository: ShownRepository; isMoved: boolean } | null> {
@@ -140,13 +140,13 @@ export async function keptOrRendered(
   if (!mayBeKept(call, match)) return render();
   const right = match.route.showsRights ? await publicRightOf(call, match) : null;
   if (right?.level === null) return render();
-  const key = keyOf(call, right);
+  const key = pageKey(call, right);
   const isAskedAgain = pages.knows(key);
   const learnsLater = match.route.learnsStanding === true && match.repository?.fullName != null;
   const known = await pages.get(key, call.reading, { learnsLater });
   const soFar = call.reading.soFar();
   const home = known && shownStanding(known, soFar);
-  if (known && home) return answerOf(known, home);
+  if (known && home) return pageAnswer(known, home);
   const { stood, ...answer } = await render();
   const before = (isAskedAgain ? stood : undefined) ?? soFar;
   const { body, link = null, lastModified = null } = answer;
@@ -168,7 +168,7 @@ export async function keptOrRendered(
 }
 
 /** The page's name: the question, the form of the answer, and the class of callers that see the same. */
-function keyOf(call: Call, right: PublicRight | null): string {
+function pageKey(call: Call, right: PublicRight | null): string {
   const rights = right === null ? "" : `\n${right.repositoryId} ${right.level}`;
   return `${call.path}?${call.query}\n${call.api}\n${call.version}\n${call.media.form}\n${classOf(call.caller)}${rights}`;
 }
@@ -204,7 +204,7 @@ function isPage({ status, contentType, headers, isUncached, notFresh }: Answer):
   return status === 200 && contentType === undefined && headers === undefined && !isUncached && !notFresh;
 }
 
-function answerOf(page: RenderedPage, { confirmedAt, missing }: Standing): Answer {
+function pageAnswer(page: RenderedPage, { confirmedAt, missing }: Standing): Answer {
   const { link, lastModified } = page;
   return { status: 200, body: null, page, link, lastModified, confirmedAt, missing, isKept: true };
 }

@@ -18,7 +18,7 @@ const DOCS = "https://docs.github.com/v3/search/";
 
 export async function getSearchedIssues(call: Call): Promise<Answer> {
   const { db } = call.ctx;
-  const { found, total } = await search(call, (text, page, order) =>
+  const { found, total } = await searchPage(call, (text, page, order) =>
     searchIssues(db, text, searcherOf(call), page, order),
   );
   const rows = await findByNumber(db, "Issue", found);
@@ -29,7 +29,7 @@ export async function getSearchedIssues(call: Call): Promise<Answer> {
 
 export async function getSearchedRepositories(call: Call): Promise<Answer> {
   const { db } = call.ctx;
-  const { found, total } = await search(call, (text, page, order) =>
+  const { found, total } = await searchPage(call, (text, page, order) =>
     searchRepositories(db, text, searcherOf(call), page, order),
   );
   const rows = await findRepositoriesById(db, found, call.sight);
@@ -47,7 +47,7 @@ export async function getSearchedLabels(call: Call): Promise<Answer> {
   const id = numberParam(call.query.get("repository_id") ?? undefined);
   const repository = id === null ? null : await call.ctx.mirror.repositories.byId(id, call.sight);
   if (!repository) throw notFound();
-  const { found, total } = await search(call, (text, page) =>
+  const { found, total } = await searchPage(call, (text, page) =>
     findLabelsByWords(call.ctx.db, repository.id, text.toWellFormed().replaceAll("\0", "\ufffd"), page),
   );
   return results(call, found, total);
@@ -60,12 +60,12 @@ function searcherOf({ sight, caller }: Call): Searcher {
 /**
  * One page of a search. @throws ApiFault 422 for an impossible search, and for pages beyond the results that are shown
  */
-async function search<Found>(
+async function searchPage<Found>(
   { query }: Call,
   run: (text: string, page: { limit: number; offset: number }, order: SearchOrder | null) => Promise<Found>,
 ): Promise<Found> {
   const text = query.get("q") ?? "";
-  if (text.trim() === "") throw refused({ code: "missing" });
+  if (text.trim() === "") throw impossibleSearch({ code: "missing" });
   const { page, limit, offset } = askedPage(query);
   if (page > Math.ceil(MAX_RESULTS / limit)) {
     throw new ApiFault(422, "Only the first 1000 search results are available", { documentationUrl: DOCS });
@@ -79,13 +79,13 @@ async function search<Found>(
   } catch (error) {
     if (!(error instanceof InvalidSearchError)) throw error;
     const fault: SearchFault = { code: "invalid", message: error.message };
-    throw error instanceof UnmirroredSearchError ? refused(fault, UnmirroredFault) : refused(fault);
+    throw error instanceof UnmirroredSearchError ? impossibleSearch(fault, UnmirroredFault) : impossibleSearch(fault);
   }
 }
 
 type SearchFault = Pick<FieldFault, "message"> & { code: "missing" | "invalid" };
 
-function refused(fault: SearchFault, Kind = ApiFault): ApiFault {
+function impossibleSearch(fault: SearchFault, Kind = ApiFault): ApiFault {
   const errors = [{ ...fault, resource: "Search", field: "q" }];
   return new Kind(422, "Validation Failed", { errors, documentationUrl: DOCS });
 }

@@ -45,160 +45,165 @@ export const WRITE_OPERATIONS: readonly ServedOperation[] = [
     isDeprecated: true,
   }),
   patch("/issues/:number", "issues or pulls", "issues/issues#update-an-issue", {
-    write: async (call, body) => issues.editIssue(await placeOf(call), body),
+    write: async (call, body) => issues.editIssue(await issueAddress(call), body),
     shows: issue,
     isDeprecated: true,
   }),
   put("/issues/:number/lock", "issues or pulls", "issues/issues#lock-an-issue", {
     takes: "object or nothing",
-    write: async (call, body) => issues.lock(await placeOf(call), "PUT", body || null),
+    write: async (call, body) => issues.lockIssue(await issueAddress(call), "PUT", body || null),
   }),
   remove("/issues/:number/lock", "issues or pulls", "issues/issues#unlock-an-issue", {
     takes: "nothing",
-    write: async (call) => issues.lock(await placeOf(call), "DELETE", null),
+    write: async (call) => issues.lockIssue(await issueAddress(call), "DELETE", null),
   }),
   post("/issues/:number/assignees", "issues or pulls", "issues/assignees#add-assignees-to-an-issue", {
-    write: async (call, body) => issues.changeAssignees(await placeOf(call), "POST", body),
+    write: async (call, body) => issues.changeAssignees(await issueAddress(call), "POST", body),
     shows: issue,
   }),
   remove("/issues/:number/assignees", "issues or pulls", "issues/assignees#remove-assignees-from-an-issue", {
-    write: async (call, body) => issues.changeAssignees(await placeOf(call), "DELETE", body),
+    write: async (call, body) => issues.changeAssignees(await issueAddress(call), "DELETE", body),
     shows: issue,
   }),
   post("/issues/:number/labels", "issues or pulls", "issues/labels#add-labels-to-an-issue", {
     takes: "object or list",
-    write: async (call, body) => issues.changeLabels(await placeOf(call), { method: "POST", body }),
+    write: async (call, body) => issues.changeLabels(await issueAddress(call), { method: "POST", body }),
   }),
   put("/issues/:number/labels", "issues or pulls", "issues/labels#set-labels-for-an-issue", {
     takes: "object or list",
-    write: async (call, body) => issues.changeLabels(await placeOf(call), { method: "PUT", body }),
+    write: async (call, body) => issues.changeLabels(await issueAddress(call), { method: "PUT", body }),
   }),
   remove("/issues/:number/labels", "issues or pulls", "issues/labels#remove-all-labels-from-an-issue", {
     takes: "nothing",
-    write: async (call) => issues.changeLabels(await placeOf(call), { method: "DELETE", body: null }),
+    write: async (call) => issues.changeLabels(await issueAddress(call), { method: "DELETE", body: null }),
   }),
   remove("/issues/:number/labels/:name", "issues or pulls", "issues/labels#remove-a-label-from-an-issue", {
     takes: "nothing",
     write: async (call) =>
-      issues.changeLabels(await placeOf(call), { method: "DELETE", below: below(call.params.name), body: null }),
+      issues.changeLabels(await issueAddress(call), {
+        method: "DELETE",
+        below: nameSegment(call.params.name),
+        body: null,
+      }),
   }),
   post("/issues/:number/comments", "issues or pulls", "issues/comments#create-an-issue-comment", {
-    write: async (call, body) => issues.createComment(await placeOf(call), body),
+    write: async (call, body) => issues.createComment(await issueAddress(call), body),
     shows: comment,
   }),
   patch("/issues/comments/:id", "issues or pulls", "issues/comments#update-an-issue-comment", {
-    write: (call, body) => issues.editComment(call.repository, idOf(call), body),
+    write: (call, body) => issues.editComment(call.repository, requiredId(call), body),
     shows: comment,
   }),
   remove("/issues/comments/:id", "issues or pulls", "issues/comments#delete-an-issue-comment", {
     takes: "nothing",
-    write: deleteComment,
+    write: commentDeletion,
   }),
   post("/pulls", "pulls", "pulls/pulls#create-a-pull-request", {
     write: ({ repository }, body) => pulls.createPull(repository, body),
     shows: pull,
   }),
   patch("/pulls/:number", "pulls", "pulls/pulls#update-a-pull-request", {
-    write: async (call, body) => pulls.editPull(await placeOf(call), body),
+    write: async (call, body) => pulls.editPull(await issueAddress(call), body),
     shows: pull,
   }),
   post("/pulls/:number/reviews", "pulls", "pulls/reviews#create-a-review-for-a-pull-request", {
-    write: async (call, body) => pulls.createReview(await placeOf(call), body),
+    write: async (call, body) => pulls.createReview(await issueAddress(call), body),
     shows: review,
   }),
   post("/pulls/:number/reviews/:id/events", "pulls", "pulls/reviews#submit-a-review-for-a-pull-request", {
-    write: async (call, body) => pulls.submitReview(await placeOf(call), idOf(call), body),
+    write: async (call, body) => pulls.submitReview(await issueAddress(call), requiredId(call), body),
     shows: review,
   }),
   put("/pulls/:number/reviews/:id", "pulls", "pulls/reviews#update-a-review-for-a-pull-request", {
-    write: async (call, body) => pulls.editReview(await placeOf(call), idOf(call), body),
+    write: async (call, body) => pulls.editReview(await issueAddress(call), requiredId(call), body),
     shows: review,
   }),
   put("/pulls/:number/reviews/:id/dismissals", "pulls", "pulls/reviews#dismiss-a-review-for-a-pull-request", {
-    write: async (call, body) => pulls.dismissReview(await placeOf(call), idOf(call), body),
+    write: async (call, body) => pulls.dismissReview(await issueAddress(call), requiredId(call), body),
     shows: review,
   }),
   remove("/pulls/:number/reviews/:id", "pulls", "pulls/reviews#delete-a-pending-review-for-a-pull-request", {
     takes: "nothing",
-    write: async (call) => pulls.deleteReview(await placeOf(call), idOf(call)),
+    write: async (call) => pulls.deleteReview(await issueAddress(call), requiredId(call)),
   }),
   post("/pulls/:number/comments", "pulls", "pulls/comments#create-a-review-comment-for-a-pull-request", {
-    write: async (call, body) => pulls.createReviewComment(await placeOf(call), "", body),
+    write: async (call, body) => pulls.createReviewComment(await issueAddress(call), "", body),
     shows: reviewComment,
   }),
   post("/pulls/:number/comments/:id/replies", "pulls", "pulls/comments#create-a-reply-for-a-review-comment", {
-    write: async (call, body) => pulls.createReviewComment(await placeOf(call), `/${idOf(call)}/replies`, body),
+    write: async (call, body) =>
+      pulls.createReviewComment(await issueAddress(call), `/${requiredId(call)}/replies`, body),
     shows: reviewComment,
   }),
   patch("/pulls/comments/:id", "pulls", "pulls/comments#update-a-review-comment-for-a-pull-request", {
-    write: (call, body) => pulls.editReviewComment(call.repository, idOf(call), body),
+    write: (call, body) => pulls.editReviewComment(call.repository, requiredId(call), body),
     shows: reviewComment,
   }),
   remove("/pulls/comments/:id", "pulls", "pulls/comments#delete-a-review-comment-for-a-pull-request", {
     takes: "nothing",
-    write: deleteReviewComment,
+    write: reviewCommentDeletion,
   }),
   post("/labels", "issues or pulls", "issues/labels#create-a-label", {
-    write: ({ repository }, body) => labels.put("label", repository, "", body),
+    write: ({ repository }, body) => labels.putLabel("label", repository, "", body),
     shows: label,
   }),
   patch("/labels/:name", "issues or pulls", "issues/labels#update-a-label", {
-    write: ({ repository, params }, body) => labels.put("label", repository, below(params.name), body),
+    write: ({ repository, params }, body) => labels.putLabel("label", repository, nameSegment(params.name), body),
     shows: label,
   }),
   remove("/labels/:name", "issues or pulls", "issues/labels#delete-a-label", {
     takes: "nothing",
     write: async ({ ctx, repository, params }) => {
       const known = await findLabel(ctx.db, repository.id, params.name ?? "");
-      return labels.removeLabel("label", repository, below(params.name), known?.id ?? null);
+      return labels.removeLabel("label", repository, nameSegment(params.name), known?.id ?? null);
     },
   }),
   post("/milestones", "issues or pulls", "issues/milestones#create-a-milestone", {
-    write: ({ repository }, body) => labels.put("milestone", repository, "", body),
+    write: ({ repository }, body) => labels.putLabel("milestone", repository, "", body),
     shows: milestone,
   }),
   patch("/milestones/:number", "issues or pulls", "issues/milestones#update-a-milestone", {
-    write: (call, body) => labels.put("milestone", call.repository, `/${numberOf(call)}`, body),
+    write: (call, body) => labels.putLabel("milestone", call.repository, `/${requiredNumber(call)}`, body),
     shows: milestone,
   }),
   remove("/milestones/:number", "issues or pulls", "issues/milestones#delete-a-milestone", {
     takes: "nothing",
     write: async (call) => {
-      const number = numberOf(call);
+      const number = requiredNumber(call);
       const known = await findMilestone(call.ctx.db, call.repository.id, number);
       return labels.removeLabel("milestone", call.repository, `/${number}`, known?.id ?? null);
     },
   }),
 ];
 
-async function deleteComment({ ctx, repository, params }: RepositoryCall): Promise<Write> {
-  const id = idOf({ params });
+async function commentDeletion({ ctx, repository, params }: RepositoryCall): Promise<Write> {
+  const id = requiredId({ params });
   const number = await findParentNumber(ctx.db, "issue_comment", repository.id, id);
   const place = number === null ? null : await issues.issuePlace(ctx, repository, number);
   return issues.deleteComment(repository, id, place);
 }
 
-async function deleteReviewComment({ ctx, repository, params }: RepositoryCall): Promise<Write> {
-  const id = idOf({ params });
+async function reviewCommentDeletion({ ctx, repository, params }: RepositoryCall): Promise<Write> {
+  const id = requiredId({ params });
   return pulls.deleteReviewComment(repository, id, await findParentNumber(ctx.db, "review_comment", repository.id, id));
 }
 
-async function placeOf(call: RepositoryCall): Promise<issues.IssueAddress> {
-  return issues.issuePlace(call.ctx, call.repository, numberOf(call));
+async function issueAddress(call: RepositoryCall): Promise<issues.IssueAddress> {
+  return issues.issuePlace(call.ctx, call.repository, requiredNumber(call));
 }
 
-function numberOf({ params }: Pick<RepositoryCall, "params">): number {
+function requiredNumber({ params }: Pick<RepositoryCall, "params">): number {
   const number = smallNumberParam(params.number);
   if (number === null) throw notFound();
   return number;
 }
 
-function idOf({ params }: Pick<RepositoryCall, "params">): number {
+function requiredId({ params }: Pick<RepositoryCall, "params">): number {
   const id = numberParam(params.id);
   if (id === null) throw notFound();
   return id;
 }
 
-function below(name: string | undefined): string {
+function nameSegment(name: string | undefined): string {
   return `/${encodeURIComponent(name ?? "")}`;
 }

@@ -146,7 +146,7 @@ function idsOf(labels: Json | undefined): (number | null)[] {
 }
 
 /** Locks (PUT) or unlocks (DELETE). Whether that moves `updated_at` is not documented. */
-export function lock(place: IssueAddress, method: "PUT" | "DELETE", body: string | null): Write {
+export function lockIssue(place: IssueAddress, method: "PUT" | "DELETE", body: string | null): Write {
   const reason = method === "PUT" && body !== null ? objectOf(JSON.parse(body)).lock_reason : null;
   const fields: Fields = { locked: method === "PUT", active_lock_reason: reason ?? null };
   return {

@@ -10,7 +10,7 @@ type LabelKind = "label" | "milestone";
 const COLLECTIONS: Readonly<Record<LabelKind, string>> = { label: "labels", milestone: "milestones" };
 
 /** Creates a label or milestone, or edits the one that `below` (`/name`, `/number`) names. */
-export function put(kind: LabelKind, { fullName }: RepositoryAddress, below: string, body: string): Write {
+export function putLabel(kind: LabelKind, { fullName }: RepositoryAddress, below: string, body: string): Write {
   return {
     method: below === "" ? "POST" : "PATCH",
     path: `/repos/${fullName}/${COLLECTIONS[kind]}${below}`,

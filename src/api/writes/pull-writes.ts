@@ -96,10 +96,12 @@ function writesReview(
     about: pull,
     // Only its author sees a pending review, so it changes nothing that others see.
     reads: (answer) =>
-      isPending(answer) ? [] : [...pull.map(({ kind }) => readOf(kind, place)), ...reviewComments(place, answer, sent)],
+      isPendingReview(answer)
+        ? []
+        : [...pull.map(({ kind }) => readOf(kind, place)), ...reviewComments(place, answer, sent)],
     says: async ({ answer, at, between, doneBy, readBacks }, find, findAll) => {
       const shown = [observe("review", answer, at)];
-      if (isPending(answer)) return { shown };
+      if (isPendingReview(answer)) return { shown };
       const { submitted_at, user } = objectOf(answer);
       const movedAt = method === "POST" ? textOf(submitted_at) : doneBy;
       const come = await unknownComments(findAll, readBacks);
@@ -131,7 +133,7 @@ async function answered(find: Find, number: number, implied: Implied[], user: Js
   );
 }
 
-function isPending(answer: Json): boolean {
+function isPendingReview(answer: Json): boolean {
   return objectOf(answer).state === "PENDING";
 }
 

@@ -31,7 +31,7 @@ type Reader = Pick<Writer, "ctx" | "caller">;
 
 /** Reads once. A failed read does not fail the write: what was implied stands, and upstream is asked again later. */
 export async function readNow(reader: Reader, read: FollowUpRead): Promise<ReadBack> {
-  return (await tryRead(reader, read)) ?? nothing(reader, read);
+  return (await tryRead(reader, read)) ?? nothingRead(reader, read);
 }
 
 /**
@@ -44,7 +44,7 @@ export async function awaitShown(reader: Reader, read: FollowUpRead): Promise<Re
   const waits = new Waits({ policy, random, signal: stopping });
   for (;;) {
     const reading = await tryRead(reader, read);
-    if (reading === null) return nothing(reader, read);
+    if (reading === null) return nothingRead(reader, read);
     const isShown = reading.body !== null && (read.awaits?.(reading.body) ?? true);
     if (isShown) return { ...reading, ...(read.awaits ? { showsWrite: true } : {}) };
     if (!(await waits.nextUnlessAborted())) return reading;
@@ -57,15 +57,15 @@ async function tryRead(reader: Reader, read: FollowUpRead): Promise<ReadBack | n
   try {
     const answer = await upstream.getWritten(reader.caller, read.path);
     return answer.kind === "ok"
-      ? { ...nothing(reader, read), body: answer.body, seenAt: answer.seenAt }
-      : nothing(reader, read);
+      ? { ...nothingRead(reader, read), body: answer.body, seenAt: answer.seenAt }
+      : nothingRead(reader, read);
   } catch (error) {
     log[levelOf(error, "warn")]({ err: error, path: read.path }, "The effects of a write could not be read");
     return null;
   }
 }
 
-function nothing({ ctx: { clock }, caller }: Reader, { kind, key }: FollowUpRead): ReadBack {
+function nothingRead({ ctx: { clock }, caller }: Reader, { kind, key }: FollowUpRead): ReadBack {
   const isCallers = caller.kind === "user" && caller.by.of === "upstream";
   return { kind, key, body: null, seenAt: clock.now(), isCallers };
 }

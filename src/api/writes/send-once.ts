@@ -39,7 +39,9 @@ export async function sendWrite(
   };
   return known(ctx, record, async () => {
     const answer = await send(path);
-    const to = [301, 307, 308].includes(answer.status) ? below(answer.headers.location, ctx.config.upstreamUrl) : null;
+    const to = [301, 307, 308].includes(answer.status)
+      ? locationBelow(answer.headers.location, ctx.config.upstreamUrl)
+      : null;
     // A transferred issue's answer points to another repository. The caller has to decide whether to write there.
     const final = to?.startsWith(`/repositories/${repository.id}/`) ? await send(to) : answer;
     return own ? final : rejected(final);
@@ -65,7 +67,7 @@ export async function known<T>(
   }
 }
 
-function below(location: string | string[] | undefined, base: string): string | null {
+function locationBelow(location: string | string[] | undefined, base: string): string | null {
   return typeof location === "string" && location.startsWith(`${base}/`) ? location.slice(base.length) : null;
 }
 

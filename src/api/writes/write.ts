@@ -100,7 +100,7 @@ export async function perform(writer: Writer, write: Write): Promise<Performed> 
     if (error instanceof OutcomeUnknownFault) await markForRefresh(writer, write.about);
     throw error;
   }
-  if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, { ...answer, sentAt, record }) };
+  if (isSuccess(answer)) return { answer, isStored: await storeWrite(writer, write, { ...answer, sentAt, record }) };
   await record.end();
   // The mirror may still show a resource that upstream calls missing or moved.
   const isInDoubt = [301, 307, 404, 410].includes(answer.status);
@@ -109,7 +109,7 @@ export async function perform(writer: Writer, write: Write): Promise<Performed> 
 }
 
 /** Stores what a write that took effect changed. False: that could not be done, which is logged. */
-export async function settle(
+export async function storeWrite(
   writer: Writer,
   write: Pick<Write, "reads" | "says">,
   { headers, body, sentAt, record }: Pick<RawAnswer, "headers" | "body"> & { sentAt: Date; record: WriteRecord },
@@ -140,7 +140,7 @@ export async function settle(
         tx,
         (sayings.implied ?? []).map(({ kind, key }) => keyOf(id, kind, key)),
       );
-      const { observed, doubts } = fold(sayings, readBacks, at, before);
+      const { observed, doubts } = foldSayings(sayings, readBacks, at, before);
       const all = joinObserved([...observed, ...buried(sayings.gone ?? [], answeredAt)]);
       const merged = await mergeObserved(tx, all);
       const ties = merged.filter(({ outcome }) => outcome === "tied");
@@ -184,7 +184,7 @@ function keyOf(repositoryId: number, kind: Kind, key: number): ResourceKey {
  * A read that shows the implied change also tells its exact time. A read without the change comes from a lagging
  * replica.
  */
-function fold(
+function foldSayings(
   { shown = [], implied = [] }: Sayings,
   readBacks: ReadBack[],
   at: Sighting,

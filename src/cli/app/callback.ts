@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { isSameSecret } from "../../config/same-secret.ts";
-import { page, pageOf } from "./manifest.ts";
+import { manifestPage, page } from "./manifest.ts";
 
 /** A server on this machine with two pages: one with the button, and one that upstream sends the browser back to. */
 export class CallbackServer implements AsyncDisposable {
@@ -64,7 +64,7 @@ export class CallbackServer implements AsyncDisposable {
     // name is accepted.
     if (request.headers.host !== new URL(this.url).host || request.method !== "GET")
       return { status: 400, body: page("Nothing is answered to that", "") };
-    if (url.pathname === "/" && this.#form) return { status: 200, body: pageOf(this.#form) };
+    if (url.pathname === "/" && this.#form) return { status: 200, body: manifestPage(this.#form) };
     const code = url.searchParams.get("code");
     if (url.pathname !== "/created" || code === null) return { status: 404, body: page("There is no such page", "") };
     if (!isSameSecret(url.searchParams.get("state") ?? "", this.#state)) {

@@ -44,8 +44,8 @@ async function runCreate({ env, flags, values, resources }: Given, output: Outpu
     throw new CommandError(
       `There is an App already (APP_ID): take APP_ID and APP_PRIVATE_KEY_FILE out of ${file} and the environment first`,
     );
-  const upstreamUrl = checked("UPSTREAM_URL", apiUrl, env.UPSTREAM_URL?.trim() || DEFAULT_UPSTREAM);
-  const publicUrl = env.PUBLIC_URL?.trim() ? checked("PUBLIC_URL", httpUrl, env.PUBLIC_URL.trim()) : null;
+  const upstreamUrl = checkedSetting("UPSTREAM_URL", apiUrl, env.UPSTREAM_URL?.trim() || DEFAULT_UPSTREAM);
+  const publicUrl = env.PUBLIC_URL?.trim() ? checkedSetting("PUBLIC_URL", httpUrl, env.PUBLIC_URL.trim()) : null;
   const owner = values.get("owner") ?? null;
   const home = resolve(env.TAIN_HOME?.trim() || ".tain");
   // Before the App is made: if its key could not be stored, the key would be lost.
@@ -142,7 +142,7 @@ async function openServer(text: string | undefined): Promise<CallbackServer> {
   }
 }
 
-function checked(name: string, read: (text: string) => string, text: string): string {
+function checkedSetting(name: string, read: (text: string) => string, text: string): string {
   try {
     return read(text);
   } catch (error) {

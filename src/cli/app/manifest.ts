@@ -41,7 +41,7 @@ export function manifestOf({
 }
 
 /** Our page: says what will happen, and has the one button that posts the manifest to upstream's page. Pure. */
-export function pageOf({ action, manifest }: { action: string; manifest: object }): string {
+export function manifestPage({ action, manifest }: { action: string; manifest: object }): string {
   return page(
     "Make a GitHub App for Tain",
     `<p>The button leads to ${escapedHtml(new URL(action).host)}, which shows what the App may do and asks you once more.</p>

@@ -40,7 +40,7 @@ async function runReplay({ words, flags, env, resources, within }: Given, output
       "tain deliveries replay needs to know which: GUIDs or ids (`tain deliveries list` has them), or --failed",
     );
   const { ctx } = await openInstance(env, resources, within);
-  const ids = isAll ? await failedDeliveryIds(ctx) : await named(ctx, words);
+  const ids = isAll ? await failedDeliveryIds(ctx) : await namedDeliveries(ctx, words);
   if (ids.length === 0) {
     output.document({ replayed: 0, pending: 0, applied: 0, ignored: 0, failed: 0, deliveries: [] });
     output.line("No delivery has failed: there is nothing to replay");
@@ -68,7 +68,7 @@ async function runReplay({ words, flags, env, resources, within }: Given, output
 }
 
 /** @throws CommandError when one of the names finds nothing; nothing was replayed then */
-async function named(ctx: Context, words: readonly string[]): Promise<string[]> {
+async function namedDeliveries(ctx: Context, words: readonly string[]): Promise<string[]> {
   const names = [...new Set(words)];
   const found = await findDeliveries(ctx, names);
   const missing = names.filter((name) => !found.some(({ id, guid }) => name === guid || name.toLowerCase() === id));

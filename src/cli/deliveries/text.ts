@@ -18,7 +18,7 @@ export function deliveriesTable(found: readonly StoredDelivery[], { clock }: Pic
   const now = clock.now().getTime();
   const rows = found.map((delivery) => [
     `${spanOf(now - delivery.receivedAt.getTime())} ago`,
-    subjectOf(delivery),
+    eventName(delivery),
     delivery.repository ?? (delivery.repositoryId === null ? "-" : String(delivery.repositoryId)),
     styled(COLOURS[delivery.status], delivery.status),
     delivery.guid,
@@ -27,7 +27,7 @@ export function deliveriesTable(found: readonly StoredDelivery[], { clock }: Pic
   return tableLines(["RECEIVED", "EVENT", "REPOSITORY", "STATUS", "GUID", "REASON"], rows);
 }
 
-function subjectOf({ event, action }: StoredDelivery): string {
+function eventName({ event, action }: StoredDelivery): string {
   return action === null ? event : `${event}.${action}`;
 }
 
@@ -39,7 +39,7 @@ export function detailsOf(delivery: StoredDelivery & { payload?: unknown }, { cl
     ["GUID", guid],
     ["id", id],
     ["hook", hookOf(hookId)],
-    ["event", subjectOf(delivery)],
+    ["event", eventName(delivery)],
     ["repository", [repository, repositoryId].filter((part) => part !== null).join(", id ") || "none"],
     ["status", styled(COLOURS[status], status)],
     ["reason", plain(reason ?? "-")],

@@ -6,10 +6,10 @@ import {
 } from "../../upstream/client/errors.ts";
 import type { ReadAnswer } from "../../upstream/client/upstream.ts";
 import { type Installation, loadInstallations } from "../../upstream/credentials/installations.ts";
-import { inWords, NEEDED_PERMISSIONS } from "../hooks/app-diagnosis.ts";
+import { NEEDED_PERMISSIONS, permissionName } from "../hooks/app-diagnosis.ts";
 import { JsonObject } from "../json.ts";
 import { counted } from "../output.ts";
-import { clockFinding, type Finding, Findings, named, ok, problem, upstreamAway } from "./finding.ts";
+import { clockFinding, type Finding, Findings, firstNames, okFinding, problem, upstreamAway } from "./finding.ts";
 
 /** The App that we mirror with: whether upstream accepts its key, whether the clocks agree, and its installations. */
 export async function examineAppCredentials(ctx: Context, hasMirror: boolean): Promise<Finding[]> {
@@ -32,7 +32,7 @@ export async function examineAppCredentials(ctx: Context, hasMirror: boolean): P
   if (answer.kind !== "ok")
     return [problem("app-key", "Upstream shows no such GitHub App", "See that APP_ID is the App's id or client id")];
   const name = new JsonObject(answer.body).string("name");
-  const findings = [ok("upstream", `${ctx.config.upstreamUrl} knows the GitHub App ${name}`)];
+  const findings = [okFinding("upstream", `${ctx.config.upstreamUrl} knows the GitHub App ${name}`)];
   const aheadMs = answer.upstreamNow.getTime() + 500 - (askedAt + ctx.clock.now().getTime()) / 2;
   // If there are tokens, answers to them have shown upstream's time already.
   if (ctx.config.upstreamTokens.length === 0) findings.push(clockFinding("upstream", aheadMs, 1_000));
@@ -52,11 +52,11 @@ export function installationFindings(installations: readonly Installation[]): Fi
   const suspended = installations.filter(({ suspendedAt }) => suspendedAt !== null);
   const usable = installations.filter((each) => !suspended.includes(each));
   if (usable.length > 0)
-    found.ok(`The App is installed on ${named(accountsOf(usable))} (${counted(usable.length, "account")})`);
+    found.ok(`The App is installed on ${firstNames(accountsOf(usable))} (${counted(usable.length, "account")})`);
   if (suspended.length > 0)
     found.problem(
       "app-suspended",
-      `The App's installation is suspended on ${named(accountsOf(suspended))}: what it covers is paused`,
+      `The App's installation is suspended on ${firstNames(accountsOf(suspended))}: what it covers is paused`,
       "An owner of the account can unsuspend it in its settings, under GitHub Apps",
     );
   for (const permission of NEEDED_PERMISSIONS) {
@@ -64,7 +64,7 @@ export function installationFindings(installations: readonly Installation[]): Fi
     if (without.length === 0) continue;
     found.problem(
       "app-permission",
-      `The App may not read ${inWords(permission)} on ${named(accountsOf(without))}`,
+      `The App may not read ${permissionName(permission)} on ${firstNames(accountsOf(without))}`,
       "Ask for it on the App's page, under Permissions & events; then an owner of the account has to accept it",
     );
   }

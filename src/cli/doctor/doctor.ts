@@ -6,7 +6,7 @@ import type { Command, Given } from "../command.ts";
 import { openUnchecked } from "../open-instance.ts";
 import { counted, type Output, styled } from "../output.ts";
 import { START } from "../typed.ts";
-import { type Finding, ok, problem, warning } from "./finding.ts";
+import { type Finding, okFinding, problem, warning } from "./finding.ts";
 import { examineMirror } from "./mirror.ts";
 import { examinePostgres } from "./postgres.ts";
 import { examineRedis } from "./redis.ts";
@@ -85,10 +85,10 @@ async function examineProcesses({ queues, config }: Context): Promise<Finding[]>
   const todo = `Start one: \`${START}\`, or the Procfile's`;
   return [
     length > 0
-      ? ok("processes", `${counted(length, "worker is", "workers are")} running`)
+      ? okFinding("processes", `${counted(length, "worker is", "workers are")} running`)
       : warning("worker", "No worker is running: nothing is copied or applied", `${todo} worker`),
     (await queues.maintenance.getJobSchedulersCount()) > 0
-      ? ok("processes", "The schedules stand in Redis")
+      ? okFinding("processes", "The schedules stand in Redis")
       : warning("scheduler", "No scheduler has run since Redis was empty: nothing is asked for", `${todo} scheduler`),
     ...(config.publicUrl === null ? [] : [await webFinding(config.publicUrl)]),
   ];
@@ -99,7 +99,7 @@ async function webFinding(publicUrl: string): Promise<Finding> {
   try {
     const answer = await fetch(`${publicUrl}/-/live`, { signal: AbortSignal.timeout(WEB_MS), redirect: "manual" });
     await answer.arrayBuffer();
-    if (answer.ok) return ok("processes", `${publicUrl} answers`);
+    if (answer.ok) return okFinding("processes", `${publicUrl} answers`);
     return warning("public-url", `${publicUrl}/-/live answers ${answer.status}: something else stands there`, todo);
   } catch (error) {
     return warning("public-url", `${publicUrl} cannot be reached from here: ${rootReasonOf(error)}`, todo);

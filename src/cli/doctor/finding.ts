@@ -61,7 +61,7 @@ export interface Finding {
   todo: string | null;
 }
 
-export function ok(part: Part, says: string): Finding {
+export function okFinding(part: Part, says: string): Finding {
   return { part, level: "ok", check: null, says, todo: null };
 }
 
@@ -98,7 +98,7 @@ export class Findings {
   }
 
   ok(says: string): void {
-    this.all.push(ok(this.#part, says));
+    this.all.push(okFinding(this.#part, says));
   }
 
   warning(check: Check, says: string, todo: string): void {
@@ -114,7 +114,7 @@ export class Findings {
 const NAMED = 5;
 
 /** The first few names, and how many more there are. Pure. */
-export function named(names: readonly string[]): string {
+export function firstNames(names: readonly string[]): string {
   const more = names.length - NAMED;
   return more > 0 ? `${names.slice(0, NAMED).join(", ")} and ${more} more` : listOf(names);
 }
@@ -127,7 +127,8 @@ const CLOCK_PROBLEM_MS = 30_000;
 export function clockFinding(whose: string, aheadMs: number, precisionMs = 100): Finding {
   const difference = Math.abs(aheadMs);
   const seconds = (difference / 1_000).toFixed(1);
-  if (difference <= CLOCK_WARNING_MS + precisionMs) return ok("clock", `${whose} has the same time as this machine`);
+  if (difference <= CLOCK_WARNING_MS + precisionMs)
+    return okFinding("clock", `${whose} has the same time as this machine`);
   const says = `The clock of ${whose} is ${seconds} s ${aheadMs > 0 ? "ahead of" : "behind"} this machine's`;
   const todo = "Synchronise the clocks (NTP): of two observations the newer wins, and clocks say which that is";
   return difference > CLOCK_PROBLEM_MS ? problem("clock", says, todo) : warning("clock", says, todo);

@@ -5,7 +5,7 @@ import { findListedTargets } from "../../events/listed-targets.ts";
 import { loadStatus, type RepositoryStatus, type Status } from "../../health/status.ts";
 import { countTroubled } from "../../inbox/deliveries.ts";
 import { counted, plain, spanOf } from "../output.ts";
-import { type Finding, Findings, named } from "./finding.ts";
+import { type Finding, Findings, firstNames } from "./finding.ts";
 
 /** How many selections get a finding of their own. */
 const SHOWN_SELECTIONS = 5;
@@ -64,7 +64,7 @@ function examineRepositories(
   const repositories = new Findings("repositories");
   const nameOf = ({ owner, name }: RepositoryStatus) => `${owner}/${name}`;
   const namedWith = (some: readonly RepositoryStatus[]) =>
-    named(some.map((one) => nameOf(one) + (one.problem === null ? "" : ` (${one.problem})`)));
+    firstNames(some.map((one) => nameOf(one) + (one.problem === null ? "" : ` (${one.problem})`)));
   const paused = all.filter(({ state }) => state === "paused");
   if (paused.length > 0)
     repositories.problem(
@@ -86,7 +86,7 @@ function examineRepositories(
   if (late.length > 0)
     repositories.warning(
       "repository-late",
-      `Upstream has confirmed nothing for more than ${spanOf(lateMs)} of ${named(late.map(nameOf))}`,
+      `Upstream has confirmed nothing for more than ${spanOf(lateMs)} of ${firstNames(late.map(nameOf))}`,
       "See that a worker and a scheduler run, that upstream answers, and that quota is left (`tain quota`)",
     );
   for (const { pattern, problem } of selections.slice(0, SHOWN_SELECTIONS))

@@ -4,7 +4,7 @@ import { postgresTooOld, UnfitStoreError } from "../../../db/unfit.ts";
 import type { Context } from "../../context.ts";
 import { rootReasonOf } from "../../failure.ts";
 import { VERSION } from "../../version.ts";
-import { clockFinding, type Finding, Findings, ok, problem, unfit } from "./finding.ts";
+import { clockFinding, type Finding, Findings, okFinding, problem, unfit } from "./finding.ts";
 
 const ANSWER_TIMEOUT_MS = 5_000;
 
@@ -80,9 +80,9 @@ function schemaFinding(fit: SchemaFit): Finding {
   if (fit instanceof UnfitStoreError) return unfit("schema-newer", fit);
   switch (fit) {
     case "same":
-      return ok("postgres", "The schema is this version's");
+      return okFinding("postgres", "The schema is this version's");
     case "newer":
-      return ok("postgres", `The schema is a newer version's; Tain ${VERSION} may work beside it`);
+      return okFinding("postgres", `The schema is a newer version's; Tain ${VERSION} may work beside it`);
     case "missing":
       return problem("schema-missing", "Migrations are missing", "Run `node db/migrate.ts`");
     default:

@@ -1,7 +1,7 @@
 import type { TokenReport } from "../../upstream/credentials/token-report.ts";
 import { listOf } from "../command.ts";
 import { grouped, spanOf } from "../output.ts";
-import { type Finding, Findings, named } from "./finding.ts";
+import { type Finding, Findings, firstNames } from "./finding.ts";
 
 /** Pure. @param now epoch milliseconds */
 export function tokenFindings(report: TokenReport, now: number): Finding[] {
@@ -43,7 +43,7 @@ export function tokenFindings(report: TokenReport, now: number): Finding[] {
   if (unseen !== null && unseen.length > 0)
     repositories.problem(
       "token-sight",
-      `${name} does not see ${named(unseen)}: requests that go by it are answered 404, and the repository is paused`,
+      `${name} does not see ${firstNames(unseen)}: requests that go by it are answered 404, and the repository is paused`,
       "Give it access, take it out of UPSTREAM_TOKEN, or `tain remove` what it cannot see",
     );
   if (unseen === null && unseenUnknown !== null)

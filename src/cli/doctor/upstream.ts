@@ -5,7 +5,7 @@ import { UpstreamRefusedError, UpstreamUnavailableError } from "../../upstream/c
 import { reportToken, type TokenReport } from "../../upstream/credentials/token-report.ts";
 import { counted } from "../output.ts";
 import { examineAppCredentials } from "./app.ts";
-import { clockFinding, type Finding, ok, upstreamAway, warning } from "./finding.ts";
+import { clockFinding, type Finding, okFinding, upstreamAway, warning } from "./finding.ts";
 import { tokenFindings } from "./token.ts";
 
 /** The most repositories that each token is asked about: ten points a token. */
@@ -26,7 +26,7 @@ export async function examineUpstream(ctx: Context, hasMirror: boolean): Promise
     }
   }
   const now = ctx.clock.now().getTime();
-  const findings: Finding[] = reports.length > 0 ? [ok("upstream", `${ctx.config.upstreamUrl} answers`)] : [];
+  const findings: Finding[] = reports.length > 0 ? [okFinding("upstream", `${ctx.config.upstreamUrl} answers`)] : [];
   if (ctx.config.appId !== null) findings.push(...(await examineAppCredentials(ctx, hasMirror)));
   findings.push(...reports.flatMap((report) => tokenFindings(report, now)));
   const aheadMs = reports.find((report) => report.aheadMs !== null)?.aheadMs;
@@ -41,7 +41,7 @@ function seenFinding(asked: number, mirrored: number, tokens: number): Finding {
   if (mirrored > asked)
     return warning("token-sight", `Only the first ${asked} of ${mirrored} repositories were asked for`, todo);
   const what = counted(asked, "mirrored repository is", "mirrored repositories are");
-  return ok("repositories", `${what} seen by ${tokens === 1 ? "the token" : "a token"}`);
+  return okFinding("repositories", `${what} seen by ${tokens === 1 ? "the token" : "a token"}`);
 }
 
 async function repositoriesToSee({ db }: Context): Promise<{ nodeId: string; fullName: string }[]> {

@@ -5,7 +5,7 @@ import type { HookFinding } from "../hooks/diagnosis.ts";
 import { findHookNames } from "../hooks/hook-names.ts";
 import { reachableAddress } from "../hooks/repository-hooks.ts";
 import type { OpenedInstance } from "../open-instance.ts";
-import { type Finding, named, ok, problem, warning } from "./finding.ts";
+import { type Finding, firstNames, okFinding, problem, warning } from "./finding.ts";
 
 /** How many hooks are checked, at two requests each. `tain hooks check` checks all. */
 export const CHECKED_HOOKS = 20;
@@ -42,10 +42,10 @@ export async function examineHooks(opened: OpenedInstance): Promise<Finding[]> {
     }
   }
   const found = [...byKind.values()].map(({ level, says, names: concerned }): Finding => {
-    const text = `${named(concerned)}: ${says}`;
+    const text = `${firstNames(concerned)}: ${says}`;
     const todo = "`tain hooks check` says what to do; `tain hooks register` mends most of it";
     return level === "problem" ? problem("hook", text, todo) : warning("hook", text, todo);
   });
   const of = names.length > checked.length ? `the first ${checked.length} of ${names.length}` : String(names.length);
-  return [...found, ...(well > 0 ? [ok("hooks", `Well: ${well} of ${of}`)] : [])];
+  return [...found, ...(well > 0 ? [okFinding("hooks", `Well: ${well} of ${of}`)] : [])];
 }

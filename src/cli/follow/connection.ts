@@ -40,7 +40,7 @@ export async function* connect(
       },
       signal: AbortSignal.any([leaving, silent.signal]),
     });
-    if (!answer.ok) return await refusal(answer);
+    if (!answer.ok) return await feedRefusal(answer);
     let text = "";
     for await (const part of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
       watch.refresh();
@@ -60,7 +60,7 @@ export async function* connect(
 }
 
 /** @throws CommandError */
-async function refusal(answer: Response): Promise<Interrupted> {
+async function feedRefusal(answer: Response): Promise<Interrupted> {
   const body = await answer.text();
   const reason = messageIn(body) ?? `the mirror answers ${answer.status}`;
   const { status, headers } = answer;

@@ -23,12 +23,12 @@ Follows the feed of events: a line for each, once the mirror shows it. It comes 
 the connection breaks, and goes on where it was. It ends on Ctrl-C, and says from where to go on.
 
 With --json each line is a CloudEvent, and its id is what --since takes.`,
-  run,
+  run: runFollow,
 };
 
-async function run({ words, values, env, resources }: Given, output: Output): Promise<number> {
+async function runFollow({ words, values, env, resources }: Given, output: Output): Promise<number> {
   const feed = await readFeed(words, values, env);
-  let since = readSince(values);
+  let since = readSinceId(values);
   const leaving = new AbortController();
   const leave = () => leaving.abort();
   for (const name of ["SIGINT", "SIGTERM"] as const) {
@@ -47,9 +47,9 @@ async function run({ words, values, env, resources }: Given, output: Output): Pr
   const waits = new Waits({ policy: RETRIES.followedFeed, random: Math.random, signal });
   for (;;) {
     const lines = connect(feed, since, signal);
-    const interrupted = await read(lines, signal, (line) => {
+    const interrupted = await readLines(lines, signal, (line) => {
       waits.reset();
-      if (line.kind === "event") tell(line, output);
+      if (line.kind === "event") printEvent(line, output);
       else if (line.kind === "end") output.note(`tain: ${endReason(line)}`);
       since = line.id;
     });
@@ -65,7 +65,7 @@ async function run({ words, values, env, resources }: Given, output: Output): Pr
   return 0;
 }
 
-async function read(
+async function readLines(
   lines: AsyncGenerator<FeedLine, Interrupted>,
   leaving: AbortSignal,
   heard: (line: FeedLine) => void,
@@ -83,7 +83,7 @@ async function read(
   }
 }
 
-function tell(line: FeedLine, output: Output): void {
+function printEvent(line: FeedLine, output: Output): void {
   output.jsonText(line.text);
   output.line(eventLine(line));
 }
@@ -110,7 +110,7 @@ async function readFeed(
   return { url: instance.apiUrl, token: env.TAIN_TOKEN || instance.token, query };
 }
 
-function readSince(values: Given["values"]): string | null {
+function readSinceId(values: Given["values"]): string | null {
   const since = values.get("since");
   if (since !== undefined && !/^\d{1,15}$/.test(since))
     throw new UsageError(`--since ${since} is no event's id: a number, as --json prints it`);

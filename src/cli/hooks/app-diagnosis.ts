@@ -65,7 +65,7 @@ export function diagnoseApp({
     findings.push({
       level: "problem",
       kind: "permission",
-      says: `The App does not ask for the permission to read ${listOf(unseen.map(inWords))}`,
+      says: `The App does not ask for the permission to read ${listOf(unseen.map(permissionName))}`,
       todo: `Add it ${PAGE}; then each account has to accept it`,
     });
   const missing = wantedEvents.filter((event) => !app.events.includes(event));
@@ -100,6 +100,6 @@ export function appRefusal({ message }: UpstreamRefusedError): HookFinding {
   };
 }
 
-export function inWords(permission: string): string {
+export function permissionName(permission: string): string {
   return permission.replaceAll("_", " ");
 }

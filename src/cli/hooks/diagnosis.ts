@@ -22,7 +22,7 @@ export interface HookFinding {
   todo: string;
 }
 
-export function problem(kind: HookFinding["kind"], says: string, todo: string): HookFinding {
+export function hookProblem(kind: HookFinding["kind"], says: string, todo: string): HookFinding {
   return { level: "problem", kind, says, todo };
 }
 
@@ -44,10 +44,10 @@ export function diagnose({ fullName, address, hook, wantedEvents, sent, arrived 
   const repair = `\`tain hooks register ${fullName}\` mends it`;
   if (!hook) {
     const says = `No hook of the repository sends to ${address}: changes are found by catch-up only`;
-    return [problem("missing", says, `\`tain hooks register ${fullName}\` makes one`)];
+    return [hookProblem("missing", says, `\`tain hooks register ${fullName}\` makes one`)];
   }
   const findings: HookFinding[] = [];
-  if (!hook.isActive) findings.push(problem("disabled", "The hook is switched off at upstream", repair));
+  if (!hook.isActive) findings.push(hookProblem("disabled", "The hook is switched off at upstream", repair));
   if (!hook.hasSecret)
     findings.push({
       level: "problem",
@@ -73,7 +73,7 @@ export function diagnose({ fullName, address, hook, wantedEvents, sent, arrived 
 
 function eventsFinding(missing: readonly string[], repair: string): HookFinding {
   const says = `The hook does not send ${listOf(missing)}`;
-  if (missing.some((event) => !LATER_EVENTS.has(event))) return problem("events", says, repair);
+  if (missing.some((event) => !LATER_EVENTS.has(event))) return hookProblem("events", says, repair);
   const todo = `${repair}, unless upstream is of a time before there were sub-issues: then it has no such events`;
   return { level: "warning", kind: "events", says, todo };
 }
@@ -109,20 +109,20 @@ export function failureFinding({ statusCode, status }: SentDelivery, address: st
   // Upstream uses these words if a server answered. Otherwise its words name the fault of the connection.
   const isAnswer = /^Invalid HTTP Response/i.test(status) || (statusCode < 500 && statusCode > 0);
   if (!isAnswer)
-    return problem(
+    return hookProblem(
       "unreachable",
       `Upstream cannot reach ${address}: ${status}`,
       "See that PUBLIC_URL is this instance's address, open to upstream through firewalls, with a certificate that holds, and that `web` runs; it has ten seconds to answer",
     );
   switch (statusCode) {
     case 401:
-      return problem(
+      return hookProblem(
         "wrong-secret",
         "Deliveries are refused with 401: the hook's secret is none that the receiver knows",
         `Give the receiver and the commands the same WEBHOOK_SECRET; then \`tain hooks register ${fullName}\` gives the hook its own`,
       );
     case 413:
-      return problem(
+      return hookProblem(
         "refused",
         "Deliveries are refused with 413: they are too large for what stands before the receiver",
         "Let the proxy pass bodies of 25 MB to /webhooks",
@@ -130,19 +130,19 @@ export function failureFinding({ statusCode, status }: SentDelivery, address: st
     case 502:
     case 503:
     case 504:
-      return problem(
+      return hookProblem(
         "failing",
         `Deliveries are answered ${statusCode}: a proxy finds no receiver, or neither store can keep them`,
         "See that `web` runs; `tain doctor` says how the stores are",
       );
     default:
       return statusCode >= 500
-        ? problem(
+        ? hookProblem(
             "failing",
             `Deliveries are answered ${statusCode}`,
             "The log of `web`, or of the proxy before it, says why",
           )
-        : problem(
+        : hookProblem(
             "refused",
             `Deliveries are answered ${statusCode}: what answers at ${address} is no receiver of Tain's`,
             "See that PUBLIC_URL leads to `web`, and that the proxy passes /webhooks as it is, without redirects",

@@ -18,10 +18,10 @@ export async function ownSecret(
   word: string,
   webhookSecret = ctx.config.webhookSecrets[0] ?? "",
 ): Promise<string> {
-  return hookSecret(webhookSecret, await targetOf(ctx, word));
+  return hookSecret(webhookSecret, await hookTarget(ctx, word));
 }
 
-async function targetOf(ctx: SecretContext, word: string): Promise<HookTarget> {
+async function hookTarget(ctx: SecretContext, word: string): Promise<HookTarget> {
   if (word === APP_WORD) {
     if (ctx.config.appId === null)
       throw new CommandError("There is no App: set APP_ID and APP_PRIVATE_KEY, or name a repository");

@@ -1,12 +1,12 @@
 import type { Context } from "../../context.ts";
 import { pingsFrom } from "../../inbox/arrivals.ts";
 import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
-import { pingRepositoryHook, recentDeliveries, resendDelivery, type SentDelivery } from "../../upstream/hooks/hooks.ts";
+import { askToResend, pingRepositoryHook, recentDeliveries, type SentDelivery } from "../../upstream/hooks/hooks.ts";
 import { Waits } from "../../work/repeated.ts";
 import { RETRIES } from "../../work/retries.ts";
 import { spanOf } from "../output.ts";
 import { UNPROVEN_APP } from "./app-diagnosis.ts";
-import { failureFinding, type HookFinding, problem } from "./diagnosis.ts";
+import { failureFinding, type HookFinding, hookProblem } from "./diagnosis.ts";
 import { APP_WORD } from "./hook-names.ts";
 
 /** How often upstream is asked for the outcome of a ping that has not arrived. Each time costs a request. */
@@ -53,7 +53,7 @@ export async function proveAppHook(ctx: Context, address: string): Promise<HookP
     ((await recentDeliveries(ctx.upstream, APP_DELIVERIES)) ?? []).find(
       ({ id, guid }) => guid === newest.guid && !known.has(id),
     );
-  await resendDelivery(ctx.upstream, APP_DELIVERIES, newest);
+  await askToResend(ctx.upstream, APP_DELIVERIES, newest);
   let last: SentDelivery | undefined;
   const proof = await waitForProof(ctx, {
     // The inbox may have had this delivery for long, so only upstream can say whether this attempt arrived.
@@ -71,7 +71,7 @@ export async function proveAppHook(ctx: Context, address: string): Promise<HookP
 function notSeen(address: string, name: string): HookFinding {
   const says = `no ping has come into the inbox of this database within ${spanOf(RETRIES.ping.withinMs)}`;
   const todo = `See that ${address} leads to receivers that use this DATABASE_URL; \`tain hooks check ${name}\` says what upstream knows by then`;
-  return problem("elsewhere", says, todo);
+  return hookProblem("elsewhere", says, todo);
 }
 
 /**

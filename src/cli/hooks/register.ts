@@ -8,7 +8,7 @@ import { openInstance } from "../open-instance.ts";
 import { type Output, spanOf, styled } from "../output.ts";
 import { findMatches } from "../repositories/patterns.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
-import { type HookFinding, permissionFinding, problem } from "./diagnosis.ts";
+import { type HookFinding, hookProblem, permissionFinding } from "./diagnosis.ts";
 import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
 import { ownSecret } from "./own-secret.ts";
 import { type HookProof, proveAppHook, provePing } from "./proof.ts";
@@ -96,5 +96,9 @@ async function registerOne(ctx: Context, repository: string, address: string): P
 
 function permissionOrRefusal({ status, message }: UpstreamRefusedError): HookFinding {
   if (status === 403 || status === 404) return permissionFinding(message);
-  return problem("refused", message, "See that PUBLIC_URL is an address that upstream takes: public, http or https");
+  return hookProblem(
+    "refused",
+    message,
+    "See that PUBLIC_URL is an address that upstream takes: public, http or https",
+  );
 }

@@ -12,7 +12,7 @@ import { type Command, CommandError, type Given } from "../command.ts";
 import { newSecret } from "../instance.ts";
 import { openInstance } from "../open-instance.ts";
 import { type Output, styled } from "../output.ts";
-import { type HookFinding, problem } from "./diagnosis.ts";
+import { type HookFinding, hookProblem } from "./diagnosis.ts";
 import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
 import { ownSecret } from "./own-secret.ts";
 import { proveAppHook, provePing } from "./proof.ts";
@@ -149,7 +149,7 @@ async function rotateOne(
   } catch (error) {
     if (!(error instanceof UpstreamRefusedError)) throw error;
     const todo = "See that a credential may manage this hook; `tain hooks check` says more";
-    return { repository: name, hookId, ping: null, finding: problem("refused", error.message, todo) };
+    return { repository: name, hookId, ping: null, finding: hookProblem("refused", error.message, todo) };
   }
 }
 

@@ -76,7 +76,7 @@ async function askUpstream(asking: Interview): Promise<void> {
     "The service's REST address:",
     async (answer) => {
       const url = readBy(apiUrl)(answer);
-      tell(output, [await upstreamAddressFinding(url)]);
+      printFindings(output, [await upstreamAddressFinding(url)]);
       return url;
     },
     { otherwise: "https://api.github.com" },
@@ -86,7 +86,7 @@ async function askUpstream(asking: Interview): Promise<void> {
     text,
     async (answer) => {
       if (answer === "app") return undefined;
-      tell(output, await examined(asking, { UPSTREAM_TOKEN: answer }, (ctx) => examineUpstream(ctx, false)));
+      printFindings(output, await examined(asking, { UPSTREAM_TOKEN: answer }, (ctx) => examineUpstream(ctx, false)));
       return answer;
     },
     { isSecret: true },
@@ -103,7 +103,10 @@ async function askUpstream(asking: Interview): Promise<void> {
     async (answer) => {
       if (answer === empty) return undefined;
       const names = patternsOf(answer);
-      tell(output, empty === undefined ? await examined(asking, {}, (ctx) => examinePatterns(ctx, names)) : [LATER]);
+      printFindings(
+        output,
+        empty === undefined ? await examined(asking, {}, (ctx) => examinePatterns(ctx, names)) : [LATER],
+      );
       return names.join(",");
     },
     empty === undefined ? {} : { otherwise: empty },
@@ -136,7 +139,7 @@ async function askApp(asking: Interview): Promise<void> {
       { otherwise: settings.APP_PRIVATE_KEY_FILE },
     );
     try {
-      return tell(output, found);
+      return printFindings(output, found);
     } catch (error) {
       if (!(error instanceof AnswerError)) throw error;
       questions.refuse(error);
@@ -156,7 +159,7 @@ async function askStores(asking: Interview): Promise<void> {
       const url = readBy(urlOf("postgres:", "postgresql:"))(answer);
       const found = await examined(asking, { DATABASE_URL: url }, examinePostgres);
       // A new database has no schema yet: the first start brings it.
-      tell(
+      printFindings(
         output,
         found.filter(({ says }) => says !== "Migrations are missing"),
       );
@@ -169,7 +172,7 @@ async function askStores(asking: Interview): Promise<void> {
     async (answer) => {
       if (answer === EMBEDDED) return undefined;
       const url = readBy(urlOf("redis:", "rediss:"))(answer);
-      tell(output, await examined(asking, { REDIS_URL: url }, examineRedis));
+      printFindings(output, await examined(asking, { REDIS_URL: url }, examineRedis));
       return url;
     },
     { otherwise: EMBEDDED, isSecret: true },
@@ -193,7 +196,7 @@ async function askPublicUrl({ questions, settings, output, env }: Interview): Pr
 }
 
 /** Prints the findings. @throws AnswerError if one of them is a problem, so that the question is asked again */
-function tell(output: Output, findings: readonly Finding[]): void {
+function printFindings(output: Output, findings: readonly Finding[]): void {
   for (const finding of findings.filter(({ level }) => level !== "problem")) output.line(lineOf(finding));
   const problems = findings.filter(({ level }) => level === "problem");
   if (problems.length > 0)

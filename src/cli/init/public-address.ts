@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { SETTINGS } from "../../config/settings.ts";
 import { codeOf, rootReasonOf } from "../../failure.ts";
-import { type Finding, ok, warning } from "../doctor/finding.ts";
+import { type Finding, okFinding, warning } from "../doctor/finding.ts";
 
 const PATIENCE_MS = 5_000;
 
@@ -19,14 +19,14 @@ export async function publicAddressFinding(publicUrl: string, env: NodeJS.Proces
     response.writeHead(200, { "Content-Type": "text/plain", Connection: "close" }).end(nonce);
   });
   try {
-    await listen(server, env.HOST?.trim() || SETTINGS.host.default, port);
+    await startListening(server, env.HOST?.trim() || SETTINGS.host.default, port);
   } catch (error) {
     if (codeOf(error) !== "EADDRINUSE") throw error;
     return warning("public-url", `Port ${port} is in use, so ${publicUrl} was not tried`, `${todo}, once Tain runs`);
   }
   try {
     const answer = await fetch(`${publicUrl}/-/live`, { signal: AbortSignal.timeout(PATIENCE_MS), redirect: "manual" });
-    if ((await answer.text()) === nonce) return ok("processes", `${publicUrl} leads to this machine`);
+    if ((await answer.text()) === nonce) return okFinding("processes", `${publicUrl} leads to this machine`);
     return warning("public-url", `Something else answers at ${publicUrl}, with ${answer.status}`, todo);
   } catch (error) {
     return warning("public-url", `${publicUrl} cannot be reached from here: ${rootReasonOf(error)}`, todo);
@@ -36,6 +36,6 @@ export async function publicAddressFinding(publicUrl: string, env: NodeJS.Proces
   }
 }
 
-async function listen(server: Server, host: string, port: number): Promise<void> {
+async function startListening(server: Server, host: string, port: number): Promise<void> {
   await once(server.listen(port, host), "listening");
 }

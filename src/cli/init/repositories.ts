@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import { wholeReasonOf } from "../../failure.ts";
 import { isUnanswered, UpstreamRefusedError } from "../../upstream/client/errors.ts";
-import { type Finding, named, ok, problem, warning } from "../doctor/finding.ts";
+import { type Finding, firstNames, okFinding, problem, warning } from "../doctor/finding.ts";
 
 /** Whether upstream shows us the repositories of each pattern. Costs a request for each pattern. */
 export async function examinePatterns(ctx: Pick<Context, "upstream">, patterns: readonly string[]): Promise<Finding[]> {
@@ -26,6 +26,8 @@ export async function examinePatterns(ctx: Pick<Context, "upstream">, patterns: 
     }
   }
   if (unseen.length > 0)
-    return [problem("token-sight", `Upstream does not show ${named(unseen)}`, "Mend the names, or the token's access")];
-  return [ok("repositories", `Upstream shows ${named(patterns)}`)];
+    return [
+      problem("token-sight", `Upstream does not show ${firstNames(unseen)}`, "Mend the names, or the token's access"),
+    ];
+  return [okFinding("repositories", `Upstream shows ${firstNames(patterns)}`)];
 }

@@ -24,10 +24,10 @@ export function withSettings(text: string, settings: Readonly<Record<string, str
     if (name === undefined || !(name in settings)) return [line];
     const value = left.get(name);
     left.delete(name);
-    return value === undefined ? [] : [`${name}=${quoted(value)}`];
+    return value === undefined ? [] : [`${name}=${quotedSetting(value)}`];
   });
   while (lines.at(-1)?.trim() === "") lines.pop();
-  const added = [...left].flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${quoted(value)}`]));
+  const added = [...left].flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${quotedSetting(value)}`]));
   return `${[...lines, ...added].join("\n")}\n`;
 }
 
@@ -44,7 +44,7 @@ export async function writePrivately(file: string, text: string): Promise<void> 
 }
 
 /** Quotes a value so that Node.js, a shell and systemd read it alike. */
-function quoted(value: string): string {
+function quotedSetting(value: string): string {
   if (/^[\w.:/@%+,{}=*?&~-]*$/.test(value)) return value;
   if (!value.includes("'")) return `'${value}'`;
   if (!/["\\$`\n]/.test(value)) return `"${value}"`;

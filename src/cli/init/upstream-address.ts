@@ -1,6 +1,6 @@
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { ONE_REQUEST, OWN_HEADERS, Transport } from "../../upstream/client/transport.ts";
-import { type Finding, ok, problem, upstreamAway } from "../doctor/finding.ts";
+import { type Finding, okFinding, problem, upstreamAway } from "../doctor/finding.ts";
 
 /** Whether an API answers at the address. It speaks JSON to strangers too, also where it only refuses them. */
 export async function upstreamAddressFinding(upstreamUrl: string): Promise<Finding> {
@@ -9,7 +9,7 @@ export async function upstreamAddressFinding(upstreamUrl: string): Promise<Findi
   try {
     // It costs no quota.
     const { status, text } = await transport.send({ method: "GET", path: "/rate_limit", headers: OWN_HEADERS });
-    if (isJson(text)) return ok("upstream", `An API answers at ${upstreamUrl}`);
+    if (isJson(text)) return okFinding("upstream", `An API answers at ${upstreamUrl}`);
     return problem("upstream-away", `${upstreamUrl} is no API's address: it answers ${status}, and not in JSON`, todo);
   } catch (error) {
     if (!(error instanceof UpstreamUnavailableError)) throw error;

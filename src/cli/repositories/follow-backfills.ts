@@ -32,7 +32,7 @@ export async function followBackfills(
       const status = await loadStatus(ctx, () => quotaReport(ctx));
       lastRead = performance.now();
       repositories = status.repositories.filter(concerns);
-      const pending = repositories.filter(isPending);
+      const pending = repositories.filter(isAwaited);
       view.show(repositories, {
         pending: pending.length,
         quota: status.quota,
@@ -87,7 +87,7 @@ class CopyProgress {
 }
 
 /** A repository with a problem is not waited for, since the scheduler tries it again at an unknown time. */
-function isPending({ state, problem }: RepositoryStatus): boolean {
+function isAwaited({ state, problem }: RepositoryStatus): boolean {
   return state === "backfilling" && problem === null;
 }
 

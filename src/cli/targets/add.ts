@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { faultOf } from "../../events/address-guard.ts";
+import { addressFault } from "../../events/address-guard.ts";
 import { wantsChanged } from "../../events/log.ts";
 import { createTarget, type Scope } from "../../events/target.ts";
 import { rootReasonOf } from "../../failure.ts";
@@ -49,7 +49,7 @@ async function runAdd({ words, flags, values, env, resources, within }: Given, o
   const opened = await openInstance(env, resources, within);
   const { ctx } = opened;
   requireSealing(opened);
-  const fault = faultOf(ctx.config.targetsAllowed, url);
+  const fault = addressFault(ctx.config.targetsAllowed, url);
   if (fault === "malformed")
     throw new UsageError(`${url} is no address of a web server, such as https://ci.example/hook`);
   if (fault === "unreachable")
@@ -57,7 +57,7 @@ async function runAdd({ words, flags, values, env, resources, within }: Given, o
       `${url} is not on the public Internet, or on another port than 80, 443, 8080 and 8443: name its host in TARGETS_ALLOWED, for this command and for the workers`,
     );
   const target = await createTarget(ctx, {
-    scope: await scopeOf(opened, pattern),
+    scope: await targetScope(opened, pattern),
     madeBy: "operator",
     ...{ url, contentType: flags.has("form") ? "form" : "json", insecureSsl: false, secret, events, active: true },
     rewriteTo: flags.has("rewrite-urls") ? apiOf(opened) : null,
@@ -104,7 +104,7 @@ async function readSecret(file: string): Promise<string> {
   throw new CommandError(`${file} is empty: write the secret into it`);
 }
 
-async function scopeOf({ ctx }: OpenedInstance, pattern: string | undefined): Promise<Scope> {
+async function targetScope({ ctx }: OpenedInstance, pattern: string | undefined): Promise<Scope> {
   if (pattern === undefined) return { kind: "everything", id: 0 };
   const [owner = "", name = ""] = pattern.split("/");
   if (name === "*") return { kind: "organization", id: await findId(ctx.upstream, `/users/${owner}`) };

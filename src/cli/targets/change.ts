@@ -1,5 +1,5 @@
 import { askForRedelivery } from "../../events/asks.ts";
-import { wake, wantsChanged } from "../../events/log.ts";
+import { wakeTargets, wantsChanged } from "../../events/log.ts";
 import { changeTarget, removeTarget } from "../../events/target.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
@@ -17,7 +17,7 @@ since, in order. Deliveries are kept for it for DELIVERY_RETENTION from when it 
     const [id = 0] = readIds("targets enable", words, 1);
     const { ctx } = await openInstance(env, resources, within);
     if (!(await changeTarget(ctx, id, { active: true }))) throw missing(id);
-    await wake(ctx, [id]);
+    await wakeTargets(ctx, [id]);
     output.document({ id });
     output.line(`Target ${id} is sent to again`);
     return 0;
@@ -52,7 +52,7 @@ DELIVERY is the id that \`tain targets deliveries ID\` lists, and the hooks API 
     const { ctx } = await openInstance(env, resources, within);
     if (!(await askForRedelivery(ctx, id, delivery)))
       throw new CommandError(`Target ${id} was sent no delivery ${delivery}, or its payload is no longer kept`);
-    await wake(ctx, [id]);
+    await wakeTargets(ctx, [id]);
     output.document({ id, delivery });
     output.line(`Delivery ${delivery} is sent to target ${id} again`);
     return 0;

@@ -29,7 +29,7 @@ export function greeting({ instance, file, repositories, hasSimulator, isReached
     ["Token", "in the file below, as `token`"],
     ["All this", file],
   ].map(([name = "", value = ""]) => `  ${styled("bold", name.padEnd(9))} ${value}`);
-  const lines = ["", ...statesOf(repositories), ""];
+  const lines = ["", ...copyLines(repositories), ""];
   if (!isReached)
     lines.push(
       "PUBLIC_URL is not set, so upstream sends no webhooks: changes are found by catch-up (CATCH_UP_INTERVAL).",
@@ -45,7 +45,7 @@ export function greeting({ instance, file, repositories, hasSimulator, isReached
   return lines.join("\n");
 }
 
-function statesOf(repositories: readonly RepositoryStatus[]): string[] {
+function copyLines(repositories: readonly RepositoryStatus[]): string[] {
   if (repositories.length === 0)
     return [
       `Tain is up, and mirrors nothing yet: name something in REPOSITORIES, or with \`${typed("add owner/name")}\`.`,
@@ -70,7 +70,7 @@ function examples({ apiUrl, repositories: [first] }: Instance, file: string, has
     "{ viewer { login repositories(first: 3, orderBy: {field: UPDATED_AT, direction: DESC}) { nodes { nameWithOwner } } } }";
   return [
     "Try:",
-    `  TOKEN=$(node -p ${quoted(`require(${JSON.stringify(file)}).token`)})`,
+    `  TOKEN=$(node -p ${shellWord(`require(${JSON.stringify(file)}).token`)})`,
     first ? `  ${curl} "${repository}/issues?state=open&per_page=3"` : `  ${curl} "${apiUrl}/user"`,
     first && hasSimulator
       ? `  ${curl} ${repository}/issues -d '{"title":"Hello from the mirror"}'`
@@ -80,6 +80,6 @@ function examples({ apiUrl, repositories: [first] }: Instance, file: string, has
 }
 
 /** Quotes a text as one word for a shell. */
-function quoted(text: string): string {
+function shellWord(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -26,16 +26,16 @@ export async function tend(ctx: Context, tending: Tending): Promise<void> {
   const { token, isAnswered } = await settleToken(ctx, tending);
   if (demonstration) await addSelections(ctx, demonstration.repositories);
   // If upstream is away, the scheduler resolves the selections later.
-  if (isAnswered) await askOnce(tending, () => resolveSelections(ctx));
+  if (isAnswered) await askOrNote(tending, () => resolveSelections(ctx));
 
   const keeper = new Keeper(ctx, tending, token);
-  await askOnce(tending, () => keeper.look());
+  await askOrNote(tending, () => keeper.look());
   // The world changes only from now on, since webhooks are registered by now.
   if (demonstration) await enliven(demonstration);
   const kept = keeper.keep();
 
   try {
-    await tell(ctx, keeper, tending);
+    await showCopies(ctx, keeper, tending);
   } catch (error) {
     // A greeting that fails must not end the instance: its processes live through an outage.
     ctx.log.warn({ reason: rootReasonOf(error) }, "The progress of the copies cannot be shown");
@@ -44,7 +44,11 @@ export async function tend(ctx: Context, tending: Tending): Promise<void> {
 }
 
 /** Shows the progress of the first copies, and at their end the greeting. */
-async function tell(ctx: Context, keeper: Keeper, { output, signal, apiUrl, demonstration }: Tending): Promise<void> {
+async function showCopies(
+  ctx: Context,
+  keeper: Keeper,
+  { output, signal, apiUrl, demonstration }: Tending,
+): Promise<void> {
   const before = await followed(ctx);
   if (before.some(({ state }) => state === "backfilling")) {
     output.line(
@@ -85,13 +89,13 @@ async function settleToken(ctx: Context, tending: Tending): Promise<{ token: str
     const userId = await askUntilAnswered(ctx, tending, () => fetchAndStoreViewer(ctx));
     return { token: await createApiToken(ctx, { userId, canWrite: true }), isAnswered: true };
   }
-  const userId = await askOnce(tending, () => fetchAndStoreViewer(ctx));
+  const userId = await askOrNote(tending, () => fetchAndStoreViewer(ctx));
   if (userId === null || userId === found.userId) return { token: last, isAnswered: userId !== null };
   return { token: await createApiToken(ctx, { userId, canWrite: true }), isAnswered: true };
 }
 
 /** Asks upstream once. If upstream does not answer the question, prints why and returns null. */
-async function askOnce<T>({ output }: Pick<Tending, "output">, ask: () => Promise<T>): Promise<T | null> {
+async function askOrNote<T>({ output }: Pick<Tending, "output">, ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();
   } catch (error) {

@@ -46,7 +46,7 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
     process.channel?.unref();
   }
 
-  const { env: settled, config } = await settle(env, isDemonstration);
+  const { env: settled, config } = await completeEnvironment(env, isDemonstration);
   const tree = new ProcessTree((line) => output.note(`tain: ${line}`));
   void tree.failed.then((reason) => {
     if (stopping.signal.aborted) return;
@@ -108,7 +108,7 @@ function wantsDemonstration(env: NodeJS.ProcessEnv): boolean {
 }
 
 /** The environment of every process, still without the demonstration's upstream: valid, with a port and secrets. */
-async function settle(
+async function completeEnvironment(
   env: NodeJS.ProcessEnv,
   isDemonstration: boolean,
 ): Promise<{ env: NodeJS.ProcessEnv; config: Config }> {

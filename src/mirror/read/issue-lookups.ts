@@ -50,7 +50,7 @@ export class IssueLookups {
   readonly #gathered: Gather<Key, IssueLookup>;
 
   constructor(db: Database) {
-    this.#gathered = new Gather((keys) => findIssues(db, keys));
+    this.#gathered = new Gather((keys) => lookUpIssues(db, keys));
   }
 
   find(repositoryId: number, number: number): Promise<IssueLookup> {
@@ -62,7 +62,7 @@ export class IssueLookups {
  * Each row also has the standings of its repository and of people. A second statement would double the cost of the
  * answer.
  */
-async function findIssues(db: Database, keys: readonly Key[]): Promise<IssueLookup[]> {
+async function lookUpIssues(db: Database, keys: readonly Key[]): Promise<IssueLookup[]> {
   // Written as text here, which is several times as quick as the driver's way.
   const repositories = `{${keys.map((key) => key.repositoryId).join(",")}}`;
   const numbers = `{${keys.map((key) => key.number).join(",")}}`;

@@ -236,11 +236,11 @@ export function issueSource(args: IssuesArguments, above: Above = "repository"):
   const filter: IssueFilter = {
     state: "all",
     since: filterBy?.since ? new Date(filterBy.since) : undefined,
-    assignee: choice(filterBy?.assignee, (login) => ({ login })),
+    assignee: noneOrAny(filterBy?.assignee, (login) => ({ login })),
     creator: filterBy?.createdBy ?? undefined,
     mentioned: filterBy?.mentioned ?? undefined,
     labels: filterBy?.labels ?? undefined,
-    milestone: choice(filterBy?.milestoneNumber, Number),
+    milestone: noneOrAny(filterBy?.milestoneNumber, Number),
   };
   const wanted = [states ?? [], filterBy?.states ?? []].filter(({ length }) => length > 0);
   const parts = {
@@ -253,7 +253,7 @@ export function issueSource(args: IssuesArguments, above: Above = "repository"):
   if (list) {
     return {
       ...parts,
-      lists: labelLists({ repository: sql`x.r`, label: list.label, states: statesOf(wanted), arePulls: false }),
+      lists: labelLists({ repository: sql`x.r`, label: list.label, states: wantedStates(wanted), arePulls: false }),
       from: sql`issue_labels il join issues i on i.repository_id = il.repository_id and i.number = il.number`,
       counted: sql`issue_labels il`,
       conditions: [inLabelList(sql`x.r`), ...listedConditions(sql`x.r`, list.filter)],
@@ -295,7 +295,7 @@ function labelList(
   return first === undefined ? null : { label: [first], filter: { ...filter, labels: others } };
 }
 
-function statesOf(wanted: readonly (readonly string[])[]): IssueState[] {
+function wantedStates(wanted: readonly (readonly string[])[]): IssueState[] {
   return (["open", "closed"] as const).filter((state) => wanted.every((some) => some.includes(state.toUpperCase())));
 }
 
@@ -305,7 +305,7 @@ function stateConditions(states: readonly string[]): Sql[] {
 }
 
 /** Null is "none", `*` is "any"; undefined does not filter. */
-function choice<T>(text: string | null | undefined, of: (text: string) => T): T | null | "*" | undefined {
+function noneOrAny<T>(text: string | null | undefined, of: (text: string) => T): T | null | "*" | undefined {
   return text === undefined || text === "*" || text === null ? text : of(text);
 }
 

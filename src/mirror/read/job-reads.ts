@@ -35,7 +35,7 @@ export class JobReads {
   constructor(db: Database) {
     this.#repositories = new Gather((ids) => findRepositories(db, ids));
     this.#marks = new Gather((keys) => findMarks(db, keys));
-    this.#lacking = new Gather((counts) => findLacking(db, counts));
+    this.#lacking = new Gather((counts) => findLackingComments(db, counts));
   }
 
   /** A repository that is mirrored, live or not; null for any other, also for one that is gone. */
@@ -84,7 +84,7 @@ async function findMarks(db: Database, keys: readonly MarkKey[]): Promise<(Mark 
   return keys.map((_, at) => found.get(at) ?? null);
 }
 
-async function findLacking(db: Database, asked: readonly (readonly CommentCount[])[]): Promise<number[][]> {
+async function findLackingComments(db: Database, asked: readonly (readonly CommentCount[])[]): Promise<number[][]> {
   const counts = asked.flatMap((some, at) => some.map((one) => ({ ...one, at })));
   const column = (of: keyof (typeof counts)[number], type: "bigint" | "integer") =>
     sql.array(

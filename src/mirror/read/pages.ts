@@ -82,7 +82,7 @@ export async function findPages(
   const way = DIRECTIONS[ascending === request.fromEnd ? "desc" : "asc"];
   const document = request.withoutDocuments ? sql`''` : sql`${source.document}::text`;
   const body = request.withBody && !request.withoutDocuments ? source.body : undefined;
-  const rows = await run(
+  const rows = await readRows(
     db,
     sql`
       select x.at::integer, p.repository_id::float8, p.document, p.detail, p.body, p.sort_text, p.row_id::float8
@@ -151,7 +151,7 @@ interface RawRow {
   body: string | null;
 }
 
-async function run(db: Database, statement: Sql): Promise<RawRow[]> {
+async function readRows(db: Database, statement: Sql): Promise<RawRow[]> {
   try {
     return await db.prepared<RawRow>(statement);
   } catch (error) {

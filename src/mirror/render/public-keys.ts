@@ -107,7 +107,7 @@ export function hasPublicKeysOnly(document: string): boolean {
 const MEMBER = '"author_association":"MEMBER"';
 
 /** A stored document as a caller of this closeness is shown it. The usual text is answered unparsed. */
-export function shownOf(document: string, closeness: Closeness): string {
+export function shownDocument(document: string, closeness: Closeness): string {
   if (closeness === "mirror") return document;
   if (closeness === "writer" && !OF_ASKER_IN_TEXT.test(document)) return document;
   const text = closeness === "stranger" && document.includes(MEMBER) ? document.replace(MEMBER, NO_TIE) : document;

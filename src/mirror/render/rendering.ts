@@ -2,8 +2,15 @@ import { type Fields, type Json, parseStored } from "../../json.ts";
 import { joinedBytes, type Pace } from "../../work/pace.ts";
 import { type Cut, type Piece, PLACEHOLDER, reference, takeApart } from "../store/template.ts";
 import type { Reading } from "../unchanged/unchanged.ts";
-import { type Closeness, ONES_OWN, shownOf, withShown } from "./public-keys.ts";
-import { keyOf, type Mentioned, type References, type Referred, sharedName, wholeRepository } from "./shared-keys.ts";
+import { type Closeness, ONES_OWN, shownDocument, withShown } from "./public-keys.ts";
+import {
+  type Mentioned,
+  type References,
+  type Referred,
+  sharedKey,
+  sharedName,
+  wholeRepository,
+} from "./shared-keys.ts";
 import { joinObjects, type SharedRows, ShownRows } from "./shared-rows.ts";
 
 /** A stored document, as the reads of the mirror answer it. */
@@ -49,7 +56,7 @@ export async function renderDocuments(
   documents: readonly StoredDocument[],
   audience: Audience,
 ): Promise<string[]> {
-  const answer = await answerOf(shared, await takenApart(shared, documents, "text", audience), audience);
+  const answer = await openRendering(shared, await takenApart(shared, documents, "text", audience), audience);
   const texts: string[] = [];
   for (const document of answer.documents) {
     if (audience.pace?.isOver()) await audience.pace.turn();
@@ -73,7 +80,7 @@ export async function renderList(
   const apart = await takenApart(shared, documents, "bytes", audience);
   for (const mentions of apart.mentions.values())
     for (const { of } of mentions.values()) if (of.key.kind === "r") return null;
-  const answer = await answerOf(shared, apart, audience);
+  const answer = await openRendering(shared, apart, audience);
   // A few documents at a time, so that large texts do not hold the event loop.
   const lists: Buffer[] = [];
   let parts: string[] = ["["];
@@ -126,8 +133,12 @@ async function takenApart(
     const ofRepository = mentions.get(repositoryId) ?? new Map();
     mentions.set(repositoryId, ofRepository);
     const closeness = closenesses.getOrInsertComputed(repositoryId, () => closenessIn(audience, repositoryId));
-    const whole = shownOf(detail ? joinObjects(document, detail) : document, closeness);
-    documents.push({ stored, whole, pieces: piecesOf(references, inForm(whole, form), repositoryId, ofRepository) });
+    const whole = shownDocument(detail ? joinObjects(document, detail) : document, closeness);
+    documents.push({
+      stored,
+      whole,
+      pieces: documentPieces(references, textInForm(whole, form), repositoryId, ofRepository),
+    });
   }
   return { form, documents, mentions };
 }
@@ -136,7 +147,7 @@ function closenessIn({ closeness }: Audience, repositoryId: number): Closeness {
   return closeness ? closeness(repositoryId) : "mirror";
 }
 
-async function answerOf(shared: SharedRows, apart: Apart, audience: Audience): Promise<Rendering> {
+async function openRendering(shared: SharedRows, apart: Apart, audience: Audience): Promise<Rendering> {
   const rows = new ShownRows(shared, audience);
   await rows.load(mentionedIn(apart));
   return { ...apart, shared, rows, audience, places: new Map(), userVariants: new Map() };
@@ -149,7 +160,7 @@ function* mentionedIn({ mentions }: Apart): Iterable<Mentioned> {
   }
 }
 
-function piecesOf(
+function documentPieces(
   references: References,
   document: string,
   repositoryId: number,
@@ -171,11 +182,13 @@ function append(
   answer: Rendering,
 ): void {
   const { form } = answer;
-  const place = placeOf(repositoryId, answer);
+  const place = repositoryRendering(repositoryId, answer);
   const left = withoutDeleted(whole, place);
   const shown =
-    left === whole ? pieces : piecesOf(answer.shared.references, inForm(left, form), repositoryId, place.mentions);
-  appendPieces(parts, shown, place, body == null ? null : inForm(body, form));
+    left === whole
+      ? pieces
+      : documentPieces(answer.shared.references, textInForm(left, form), repositoryId, place.mentions);
+  appendPieces(parts, shown, place, body == null ? null : textInForm(body, form));
 }
 
 function appendPieces(
@@ -196,7 +209,7 @@ function appendPieces(
 /** "bytes": each character of a string stands for one byte of it in UTF-8. */
 type TextForm = "text" | "bytes";
 
-function inForm(text: string, form: TextForm): string {
+function textInForm(text: string, form: TextForm): string {
   // For ASCII both forms are the same.
   return form === "text" || Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString("latin1");
 }
@@ -227,7 +240,7 @@ interface RepositoryRendering {
   hasDeletedLabels: boolean;
 }
 
-function placeOf(repositoryId: number, answer: Rendering): RepositoryRendering {
+function repositoryRendering(repositoryId: number, answer: Rendering): RepositoryRendering {
   const known = answer.places.get(repositoryId);
   if (known) return known;
   const { rows, audience, form } = answer;
@@ -240,9 +253,9 @@ function placeOf(repositoryId: number, answer: Rendering): RepositoryRendering {
     answer,
     mentions: answer.mentions.get(repositoryId) ?? new Map(),
     cuts: {
-      [PLACEHOLDER.repository]: escaped(`${api}/repos/${fullName}`, form),
-      [PLACEHOLDER.api]: escaped(api, form),
-      [PLACEHOLDER.page]: escaped(htmlUrl, form),
+      [PLACEHOLDER.repository]: escapedJson(`${api}/repos/${fullName}`, form),
+      [PLACEHOLDER.api]: escapedJson(api, form),
+      [PLACEHOLDER.page]: escapedJson(htmlUrl, form),
     },
     variant: `${form}\n${api}\n${fullName}\n${htmlUrl}`,
     variants: new Map(),
@@ -259,7 +272,7 @@ function renderShared({ of }: Mention, place: RepositoryRendering): string {
   const row = rows.row(name);
   // The row is deleted, or was never stored.
   if (!row || row.isGone) return "null";
-  const at = key.kind === "r" ? placeOf(key.id, place.answer) : place;
+  const at = key.kind === "r" ? repositoryRendering(key.id, place.answer) : place;
   const { closeness } = at;
   const variant = variantOf(of, place) + (row.isPublic ? "" : closeness);
   const known = row.texts.get(variant);
@@ -273,8 +286,8 @@ function renderShared({ of }: Mention, place: RepositoryRendering): string {
   if (key.kind === "u") withoutOnesOwn(picked, fields);
   const shown = row.isPublic ? picked : withShown(picked, closeness);
   const parts: string[] = [];
-  const json = inForm(JSON.stringify(shown), at.answer.form);
-  const pieces = piecesOf(shared.references, json, at.repositoryId, at.mentions);
+  const json = textInForm(JSON.stringify(shown), at.answer.form);
+  const pieces = documentPieces(shared.references, json, at.repositoryId, at.mentions);
   appendPieces(parts, pieces, at, null);
   const text = parts.join("");
   shared.keepText(name, row, variant, text);
@@ -306,13 +319,13 @@ function withoutDeleted(document: string, { hasDeletedLabels, repositoryId, answ
   if (!hasDeletedLabels) return document;
   const isDeleted = (value: Json) => {
     const found = reference(value);
-    return found?.kind === "l" && (answer.rows.row(sharedName(keyOf(found, repositoryId)))?.isGone ?? false);
+    return found?.kind === "l" && (answer.rows.row(sharedName(sharedKey(found, repositoryId)))?.isGone ?? false);
   };
   const fields = parseStored<Fields>(document);
   if (!Array.isArray(fields.labels) || !fields.labels.some(isDeleted)) return document;
   return JSON.stringify({ ...fields, labels: fields.labels.filter((value) => !isDeleted(value)) });
 }
 
-function escaped(text: string, form: TextForm): string {
-  return inForm(JSON.stringify(text).slice(1, -1), form);
+function escapedJson(text: string, form: TextForm): string {
+  return textInForm(JSON.stringify(text).slice(1, -1), form);
 }

@@ -22,7 +22,7 @@ export interface Referred extends Mentioned {
 }
 
 export function mentionedBy(reference: TemplateReference, repositoryId: number): Referred {
-  const key = keyOf(reference, repositoryId);
+  const key = sharedKey(reference, repositoryId);
   return { key, name: sharedName(key), shape: reference.shape };
 }
 
@@ -64,7 +64,7 @@ export function wholeUser(id: number): Mentioned {
 }
 
 /** Which row a reference in a document of this repository stands for. */
-export function keyOf({ kind, id }: TemplateReference, repositoryId: number): SharedKey {
+export function sharedKey({ kind, id }: TemplateReference, repositoryId: number): SharedKey {
   return { kind, repositoryId: kind === "l" || kind === "m" ? repositoryId : 0, id };
 }
 

@@ -144,7 +144,7 @@ const involves: Qualifier = (values, context) => [
   ...[assignee, mentions, commenter].flatMap((one) => one(values, context)),
 ];
 
-const named: Qualifier = (values) =>
+const inMilestone: Qualifier = (values) =>
   sql`i.milestone_id in (select m.id from milestones m where m.deleted_at is null
     and lower(m.title) = any(${values.map((value) => value.toLowerCase())}::text[]))`;
 
@@ -208,7 +208,10 @@ export const ISSUE_QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, 
       },
     ],
   ],
-  ["milestone", (values, context) => (values.includes("*") ? sql`i.milestone_id is not null` : named(values, context))],
+  [
+    "milestone",
+    (values, context) => (values.includes("*") ? sql`i.milestone_id is not null` : inMilestone(values, context)),
+  ],
   [
     "no",
     worded("no", {

@@ -143,7 +143,7 @@ class SearchConditions {
         return sql`(${sql.and(this.all(clause.of, false))})`;
       case "any":
         return clause.of.every((one) => one.kind === "text")
-          ? this.#met(textSets(clause.of.map(textOf), this.#places), isTop)
+          ? this.#met(textSets(clause.of.map(clauseText), this.#places), isTop)
           : sql.or(clause.of.map((one) => this.#one(one, false)));
       case "not":
         return sql`(${this.#one(clause.of, false)}) is not true`;
@@ -194,6 +194,6 @@ function isInSet({ from, number, where }: KeySet): Sql {
     where t.repository_id = i.repository_id and ${number} = i.number and ${where})`;
 }
 
-function textOf(clause: Clause): string {
+function clauseText(clause: Clause): string {
   return clause.kind === "text" ? clause.text : "";
 }

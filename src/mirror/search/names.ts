@@ -60,7 +60,7 @@ export async function findSearchNames(db: Database, clauses: Clause[], searcher:
   }
   const names: SearchNames = { repositories: new Map(), owners: new Map(), users: new Map(), login: null };
   if (people.size + owners.size > 0) await findPeople(db, [...people, ...owners], searcher, names);
-  if (repositories.size + owners.size > 0) await findRepositories(db, repositories, owners, searcher, names);
+  if (repositories.size + owners.size > 0) await findSeenRepositories(db, repositories, owners, searcher, names);
   for (const name of [...repositories, ...owners]) {
     if (!excluded.has(name) && !names.repositories.has(name) && !names.owners.has(name)) throw new UnknownScopeError();
   }
@@ -79,7 +79,7 @@ async function findPeople(db: Database, logins: string[], { userId }: Searcher, 
 }
 
 /** An owner counts only through visible repositories: the name alone would reveal that the owner has hidden ones. */
-async function findRepositories(
+async function findSeenRepositories(
   db: Database,
   fullNames: Set<string>,
   owners: Set<string>,

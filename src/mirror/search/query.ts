@@ -125,11 +125,11 @@ function termOf(part: string, isQualifier: (name: string) => boolean): Token {
   if (name === "" || !(isQualifier(name) || name === "sort" || name === "in")) {
     return { kind: "text", text: term.replaceAll('"', " ").trim(), isNegated };
   }
-  return { kind: "qualifier", name, values: valuesOf(values), isNegated };
+  return { kind: "qualifier", name, values: splitValues(values), isNegated };
 }
 
 /** Values are separated by commas; one in quotes may hold blanks and commas. */
-function valuesOf(text: string): string[] {
+function splitValues(text: string): string[] {
   const values = [...text.matchAll(/(?:"[^"]*(?:"|$)|[^",])+/g)].map(([value]) => value.replaceAll('"', "").trim());
   return values.filter(Boolean).length > 0 ? values.filter(Boolean) : [""];
 }
@@ -166,7 +166,7 @@ class Grammar {
     }
     // An OR with nothing on one side joins nothing.
     const some = alternatives.filter((clauses) => clauses.length > 0);
-    return some.length > 1 ? [{ kind: "any", of: some.map(together) }] : (some[0] ?? []);
+    return some.length > 1 ? [{ kind: "any", of: some.map(allClauses) }] : (some[0] ?? []);
   }
 
   #allOf(): Clause[] {
@@ -194,7 +194,7 @@ class Grammar {
         const inner = this.#anyOf();
         if (this.#peek()?.kind === "close") this.#at++;
         this.#depth--;
-        return inner.length === 0 ? null : negated(together(inner), token.isNegated);
+        return inner.length === 0 ? null : negated(allClauses(inner), token.isNegated);
       }
       case "close":
         return null;
@@ -212,7 +212,7 @@ class Grammar {
   }
 }
 
-function together(clauses: Clause[]): Clause {
+function allClauses(clauses: Clause[]): Clause {
   const [only, ...others] = clauses;
   return only && others.length === 0 ? only : { kind: "all", of: clauses };
 }

@@ -84,7 +84,7 @@ export async function searchRepositories(
     .filter(([name]) => within.length === 0 || within.includes(name))
     .map(([, column]) => column);
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
-  const conditions = [isMirrored, visible(sql`r`, searcher.sight, "metadata"), ...all(clauses, context, places)];
+  const conditions = [isMirrored, visible(sql`r`, searcher.sight, "metadata"), ...clausesSql(clauses, context, places)];
   if (![...qualifiersIn(clauses)].some(({ name }) => name === "fork")) conditions.push(sql`r.fork is not true`);
   const matching = sql`from ${tables} where ${sql.and(conditions)}`;
   const wanted = order ?? sort;
@@ -106,21 +106,23 @@ export async function searchRepositories(
 }
 
 /** All clauses must hold. One of several repositories and owners side by side is enough. */
-function all(clauses: readonly Clause[], context: TermContext, places: Sql[]): Sql[] {
+function clausesSql(clauses: readonly Clause[], context: TermContext, places: Sql[]): Sql[] {
   const scopes = clauses.filter((clause) => clause.kind === "qualifier" && isScope(clause.name));
-  const others = clauses.filter((clause) => !scopes.includes(clause)).map((clause) => one(clause, context, places));
-  return scopes.length === 0 ? others : [sql.or(scopes.map((clause) => one(clause, context, places))), ...others];
+  const others = clauses
+    .filter((clause) => !scopes.includes(clause))
+    .map((clause) => clauseSql(clause, context, places));
+  return scopes.length === 0 ? others : [sql.or(scopes.map((clause) => clauseSql(clause, context, places))), ...others];
 }
 
-function one(clause: Clause, context: TermContext, places: Sql[]): Sql {
+function clauseSql(clause: Clause, context: TermContext, places: Sql[]): Sql {
   const { names } = context;
   switch (clause.kind) {
     case "all":
-      return sql`(${sql.and(all(clause.of, context, places))})`;
+      return sql`(${sql.and(clausesSql(clause.of, context, places))})`;
     case "any":
-      return sql.or(clause.of.map((inner) => one(inner, context, places)));
+      return sql.or(clause.of.map((inner) => clauseSql(inner, context, places)));
     case "not":
-      return sql`(${one(clause.of, context, places)}) is not true`;
+      return sql`(${clauseSql(clause.of, context, places)}) is not true`;
     case "text": {
       const query = textQuery([clause.text]);
       return sql.or(places.map((column) => sql`search_words(${column}) @@ ${query}`));

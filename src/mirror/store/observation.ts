@@ -42,7 +42,7 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
   const home: DocumentHome =
     kind === "repository"
       ? { api: at.api, fullName: requireString(kind, resource, "full_name") }
-      : homeOf(resource, at);
+      : documentHome(resource, at);
   const { fields, shared, shapes } = strip(resource, home, at.shapeIds);
   if (kind === "review") unifyReview(fields);
   // Webhooks show the whole suite of a check run, reads its id.
@@ -66,7 +66,7 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
 
 /** A row of a list that is held whole, cut like a document, and the accounts embedded in it. */
 export function observeListed(row: Fields, at: Sighting): { fields: Fields; embedded: Observed } {
-  const { fields, shared, shapes } = strip(row, homeOf(row, at), at.shapeIds);
+  const { fields, shared, shapes } = strip(row, documentHome(row, at), at.shapeIds);
   return { fields, embedded: { seen: shared.map((found) => sharedSeen(found, at)), shapes } };
 }
 
@@ -74,7 +74,7 @@ export function observeListed(row: Fields, at: Sighting): { fields: Fields; embe
  * A webhook names its repository. A read may show it under another name than ours: it was renamed and we have not
  * heard, or the replica lags behind. So the name comes from the URL in the answer.
  */
-function homeOf({ url, pull_request_url: pullUrl }: Fields, { api, repository, read }: Sighting): DocumentHome {
+function documentHome({ url, pull_request_url: pullUrl }: Fields, { api, repository, read }: Sighting): DocumentHome {
   if (!repository) return { api };
   const { fullName } = repository;
   const htmlUrl = repository.htmlUrl ?? undefined;

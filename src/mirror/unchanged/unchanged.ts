@@ -316,9 +316,9 @@ export class Kept<Value extends object> {
     { learnsLater = false } = {},
   ): Promise<Value | undefined> {
     const entry = this.#entries?.get(key);
-    if (!entry || (learnsLater && !isWhole(entry))) return undefined;
+    if (!entry || (learnsLater && !hasValue(entry))) return undefined;
     const now = await reading.now(entry.basis.shown);
-    return isWhole(entry) && this.stands(entry, now) ? entry.value : undefined;
+    return hasValue(entry) && this.stands(entry, now) ? entry.value : undefined;
   }
 
   /** Whether a value was asked for before. */
@@ -329,12 +329,13 @@ export class Kept<Value extends object> {
   /** The value as it was kept, which may have changed since; see `stands`. */
   recall(key: string): Recalled<Value> | undefined {
     const entry = this.#entries?.get(key);
-    return entry && isWhole(entry) ? entry : undefined;
+    return entry && hasValue(entry) ? entry : undefined;
   }
 
   /** Whether the value is unchanged, by standings that are known already. */
   stands({ basis: { shown, stood } }: Entry<Value>, now: Standings): boolean {
-    for (let at = 0; at < shown.length; at++) if (!isSame(stood[at], now.get(shown[at] ?? Number.NaN))) return false;
+    for (let at = 0; at < shown.length; at++)
+      if (!isSameStanding(stood[at], now.get(shown[at] ?? Number.NaN))) return false;
     return true;
   }
 
@@ -371,7 +372,7 @@ export class Kept<Value extends object> {
     const [id] = basis.shown;
     if (id === undefined || basis.shown.length > 1) return basis;
     const last = this.#bases.get(id);
-    if (last && isSame(last.stood[0], basis.stood[0])) return last;
+    if (last && isSameStanding(last.stood[0], basis.stood[0])) return last;
     this.#bases.set(id, basis);
     return basis;
   }
@@ -388,11 +389,11 @@ export class Kept<Value extends object> {
   }
 }
 
-function isWhole<Value>(entry: Entry<Value>): entry is Recalled<Value> {
+function hasValue<Value>(entry: Entry<Value>): entry is Recalled<Value> {
   return entry.value !== null;
 }
 
-function isSame(before: Standing | undefined, now: Standing | undefined): boolean {
+function isSameStanding(before: Standing | undefined, now: Standing | undefined): boolean {
   // Without a revision the standing is not known.
   if (now === undefined || now.revision === null) return false;
   return now.revision === before?.revision && now.isMirrored === before.isMirrored;

@@ -149,14 +149,14 @@ async function step(ctx: Context, run: AuditRun, signal: AbortSignal): Promise<v
     await advance(ctx, tx, run, found.next === null ? { ...found, next: path } : found);
   });
   if (seen.next !== null) return;
-  const drift = kind === "repository" ? [] : await auditRest(ctx, run, kind, signal);
+  const drift = kind === "repository" ? [] : await auditUnmetRows(ctx, run, kind, signal);
   await whileMirrored(ctx, repository, (tx) =>
     advance(ctx, tx, run, { next: null, keys: [], isUnchanged: false, drift }, 0),
   );
 }
 
 /** The rows of a kind that were on no page. */
-async function auditRest(ctx: Context, run: AuditRun, kind: Kind, signal: AbortSignal): Promise<Drift[]> {
+async function auditUnmetRows(ctx: Context, run: AuditRun, kind: Kind, signal: AbortSignal): Promise<Drift[]> {
   const { repository, repair, startedAt } = run;
   await ctx.db.query(sql`
     delete from audit_pages where repository_id = ${repository.id} and kind = ${kind} and walked_at < ${startedAt}`);

@@ -31,7 +31,7 @@ export async function auditReviews(
   repository: MirroredRepository,
   { cursor, ...auditing }: Auditing & { cursor: string | null },
 ): Promise<AuditedPage> {
-  const place = placeOf(cursor);
+  const place = auditPlace(cursor);
   if ("byRest" in place) return await auditByRest(ctx, repository, place.byRest, auditing);
   return await graphqlOrRest(
     ctx,
@@ -81,7 +81,7 @@ async function auditByGraphql(
     if (found !== "off") drift.push(...found);
   }
   drift.push(...(await auditLists(ctx, repository, [...read.unfinished, ...page.left], met, auditing)));
-  drift.push(...(await auditRest(ctx, repository, numbers, met, auditing)));
+  drift.push(...(await auditUnmetReviews(ctx, repository, numbers, met, auditing)));
   drift.push(...(await auditThreads(ctx, repository, numbers, auditing)));
   return {
     next:
@@ -117,7 +117,7 @@ async function auditByRest(
     if (found.some((one) => one.drift === "gone")) continue;
     drift.push(...(await auditLists(ctx, repository, [number], met, auditing)));
   }
-  drift.push(...(await auditRest(ctx, repository, numbers, met, auditing)));
+  drift.push(...(await auditUnmetReviews(ctx, repository, numbers, met, auditing)));
   const last = numbers.at(-1);
   return {
     next: last === undefined ? null : JSON.stringify({ byRest: last } satisfies RestPlace),
@@ -149,7 +149,7 @@ async function auditLists(
 }
 
 /** Asks for the reviews of these pull requests that were met nowhere. */
-async function auditRest(
+async function auditUnmetReviews(
   ctx: Context,
   repository: MirroredRepository,
   numbers: readonly number[],
@@ -171,7 +171,7 @@ interface RestPlace {
 }
 
 /** Earlier versions stored GraphQL's cursor by itself, which is base64 and so never begins like an object. */
-function placeOf(cursor: string | null): PullsPlace | RestPlace {
+function auditPlace(cursor: string | null): PullsPlace | RestPlace {
   return cursor?.startsWith("{") ? parseStored<PullsPlace | RestPlace>(cursor) : { after: cursor, pageSize: PAGE_SIZE };
 }
 

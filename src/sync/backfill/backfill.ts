@@ -24,7 +24,7 @@ import { leavePhase, PHASES, type Phase, refuseNothing, tryPhase } from "../read
 import { fetchAndStoreRepository } from "../reads/repository.ts";
 import { forgetProgress } from "./progress.ts";
 import { copyReviews, placeOfChanges } from "./reviews.ts";
-import { addressOf, cursorOf, stepAfter, storedCursor } from "./windows.ts";
+import { addressOf, resumedCursor, stepAfter, storedCursor } from "./windows.ts";
 
 /**
  * The first full copy of a repository, phase by phase and page by page. Each page is stored in one transaction with the
@@ -229,7 +229,7 @@ async function runPhase(
     select cursor, window_place as place, finished_at from backfill_phases where repository_id = ${repository.id} and phase = ${phase}`);
   if (!row) throw begunAnew(repository);
   if (row.finished_at) return;
-  for (let cursor: string | null = cursorOf(row), isLast = false; !isLast; ) {
+  for (let cursor: string | null = resumedCursor(row), isLast = false; !isLast; ) {
     await giveWay(ctx, signal);
     await mayGoOn(ctx, repository, { job: JOB, signal });
     const next: string | null =

@@ -1,5 +1,5 @@
 import { parseStored } from "../../json.ts";
-import { pageNumber } from "../../upstream/client/pagination.ts";
+import { pageOfPath } from "../../upstream/client/pagination.ts";
 import { PAGES_A_WINDOW, type StoredPage } from "../reads/pages.ts";
 
 /**
@@ -22,7 +22,7 @@ interface WindowPlace {
 
 /** Where a list is copied next: an address, or a place in a window as text. */
 export function addressOf(cursor: string): string {
-  const place = placeOf(cursor);
+  const place = windowPlace(cursor);
   if (place === null) return cursor;
   return place.page === 1 ? place.first : `${place.first}&page=${place.page}`;
 }
@@ -32,11 +32,11 @@ export function stepAfter(
   cursor: string,
   { next, resources, pagesLeft }: Pick<StoredPage, "next" | "resources" | "pagesLeft">,
 ): Pick<StoredPage, "next" | "resources" | "pagesLeft"> & { pages: number } {
-  const place = placeOf(cursor);
+  const place = windowPlace(cursor);
   if (place === null) {
-    const isWindow = next !== null && pageNumber(next) === PAGES_A_WINDOW && pageNumber(cursor) === null;
+    const isWindow = next !== null && pageOfPath(next) === PAGES_A_WINDOW && pageOfPath(cursor) === null;
     return {
-      next: isWindow ? textOf({ first: cursor, page: PAGES_A_WINDOW, next: null }) : next,
+      next: isWindow ? windowCursor({ first: cursor, page: PAGES_A_WINDOW, next: null }) : next,
       resources,
       pagesLeft,
       pages: 1,
@@ -45,7 +45,7 @@ export function stepAfter(
   const { first, page } = place;
   if (page === 1) return { next: place.next, resources: 0, pagesLeft: null, pages: 0 };
   const behind = page === PAGES_A_WINDOW ? next : place.next;
-  return { next: textOf({ first, page: page - 1, next: behind }), resources, pagesLeft: null, pages: 1 };
+  return { next: windowCursor({ first, page: page - 1, next: behind }), resources, pagesLeft: null, pages: 1 };
 }
 
 /**
@@ -53,7 +53,7 @@ export function stepAfter(
  * windows goes on from the address. Pure.
  */
 export function storedCursor(cursor: string | null): { cursor: string | null; place: string | null } {
-  const place = cursor === null ? null : placeOf(cursor);
+  const place = cursor === null ? null : windowPlace(cursor);
   return place === null ? { cursor, place: null } : { cursor: place.first, place: cursor };
 }
 
@@ -61,15 +61,15 @@ export function storedCursor(cursor: string | null): { cursor: string | null; pl
  * Reads a stored cursor. A worker that knows no windows moves the address and leaves the place, so the place counts
  * only while the address is that of its window. Pure.
  */
-export function cursorOf(stored: { cursor: string | null; place: string | null }): string | null {
-  const place = stored.place === null ? null : placeOf(stored.place);
+export function resumedCursor(stored: { cursor: string | null; place: string | null }): string | null {
+  const place = stored.place === null ? null : windowPlace(stored.place);
   return place !== null && place.first === stored.cursor ? stored.place : stored.cursor;
 }
 
-function placeOf(cursor: string): WindowPlace | null {
+function windowPlace(cursor: string): WindowPlace | null {
   return cursor.startsWith("{") ? parseStored<WindowPlace>(cursor) : null;
 }
 
-function textOf(place: WindowPlace): string {
+function windowCursor(place: WindowPlace): string {
   return JSON.stringify(place);
 }

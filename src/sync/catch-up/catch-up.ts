@@ -106,9 +106,9 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
         const list = `milestones?state=all&${PER_PAGE}`;
         await followWhole(ctx, repository, { kind: "milestone", list, conditional }, signal);
       },
-      "issue comments": () => follow(ctx, repository, COMMENTS, signal),
-      "review comments": () => follow(ctx, repository, REVIEW_COMMENTS, signal),
-      issues: () => follow(ctx, repository, ISSUES, signal),
+      "issue comments": () => catchUpList(ctx, repository, COMMENTS, signal),
+      "review comments": () => catchUpList(ctx, repository, REVIEW_COMMENTS, signal),
+      issues: () => catchUpList(ctx, repository, ISSUES, signal),
       pulls: async () => {
         await followPulls(ctx, repository, { withDetails: !lacking.phases.has("reviews") }, signal);
         await fetchAndStoreMergeability(ctx, repository, { heardSince, priority: "catch-up", signal });
@@ -207,7 +207,7 @@ async function wereMilestonesPushed({ db }: Pick<Context, "db">, repositoryId: n
   return pushed > 0;
 }
 
-async function follow(
+async function catchUpList(
   ctx: Context,
   repository: MirroredRepository,
   { kind, watermark, path: list }: FollowedList,

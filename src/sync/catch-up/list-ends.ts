@@ -121,8 +121,8 @@ export type List = "milestones";
 /** Pure. The order of the parameters is ours alone: a list that is read to be merged has validators of its own. */
 export function probesFor(ours: OurCounts, except: readonly List[] = []): Probe[] {
   const ordered = "sort=updated&direction=asc";
-  const probes = whole("labels?", ours.labels);
-  if (!except.includes("milestones")) probes.push(...whole("milestones?state=all&", ours.milestones));
+  const probes = wholeList("labels?", ours.labels);
+  if (!except.includes("milestones")) probes.push(...wholeList("milestones?state=all&", ours.milestones));
   if (ours.issues <= MAX_NUMBERED_ISSUES) probes.push(lastPage(`issues?${ordered}&state=all&`, ours.issues));
   else
     probes.push({
@@ -136,7 +136,7 @@ export function probesFor(ours: OurCounts, except: readonly List[] = []): Probe[
   return probes;
 }
 
-function whole(list: string, ours: number): Probe[] {
+function wholeList(list: string, ours: number): Probe[] {
   const last = lastPage(list, ours);
   const size = sizeFor(ours);
   const earlier = Array.from({ length: Math.ceil(ours / size) - 1 }, (_, index) => ({

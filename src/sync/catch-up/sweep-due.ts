@@ -21,7 +21,11 @@ const SUSPECTED_MS = 3_600_000;
 const TOLD_WITHIN_MS = 60_000;
 
 /** Whether a row `w` of `sweeps`, last asked for at `askedAt`, is due. Under suspicion it is due sooner. */
-export function isDue({ clock, config }: Pick<Context, "clock" | "config">, askedAt: Sql, intervalMs: number): Sql {
+export function isSweepDue(
+  { clock, config }: Pick<Context, "clock" | "config">,
+  askedAt: Sql,
+  intervalMs: number,
+): Sql {
   const now = clock.now().getTime();
   // Half a tick of tolerance: a schedule is never on the moment.
   const slack = config.sweepIntervalMs / 8;

@@ -5,13 +5,13 @@ import type { Shard } from "../../queues/jobs.ts";
 import { enqueueAudits } from "../../queues/queues.ts";
 import { saveValidators } from "../../upstream/conditional/validators.ts";
 import type { CredentialWait } from "../problems/causes.ts";
-import { groupsOf } from "../problems/groups.ts";
+import { credentialGroups } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests } from "../problems/problems.ts";
-import { isIn } from "../shards.ts";
+import { isInShard } from "../shards.ts";
 import { type Ends, hasMoved, type List, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
 import { countAndStoreOurs, keptCounts } from "./our-counts.ts";
-import { isAuditUnderWay, isDue, noteUntold, type RepositoryFigures } from "./sweep-due.ts";
+import { isAuditUnderWay, isSweepDue, noteUntold, type RepositoryFigures } from "./sweep-due.ts";
 
 /** A repository whose lists are to be asked for. */
 export interface DueLists {
@@ -32,8 +32,8 @@ export async function findListsDue(ctx: Context, shard: Shard): Promise<DueLists
     select w.repository_id::float8 as "repositoryId", w.lists, w.swept_at as "sweptAt", w.shown,
         ${keptCounts} as ours, ${isAuditUnderWay} as "isAuditUnderWay"
       from sweeps w join repository_syncs s using (repository_id)
-      left join audits a on a.repository_id = w.repository_id and ${isIn(sql`a.repository_id`, shard)}
-      where ${isIn(sql`w.repository_id`, shard)} and ${isIn(sql`s.repository_id`, shard)} and s.state = 'live' and w.shown is not null and ${isDue(ctx, sql`w.swept_at`, ctx.config.sweepIntervalMs)}
+      left join audits a on a.repository_id = w.repository_id and ${isInShard(sql`a.repository_id`, shard)}
+      where ${isInShard(sql`w.repository_id`, shard)} and ${isInShard(sql`s.repository_id`, shard)} and s.state = 'live' and w.shown is not null and ${isSweepDue(ctx, sql`w.swept_at`, ctx.config.sweepIntervalMs)}
         and not ${rests(ctx, "sweep", sql`w.repository_id::text`)}
       order by w.swept_at nulls first, w.repository_id`);
   return rows.map(({ ours, lists, shown, ...row }) => ({
@@ -58,7 +58,7 @@ export async function sweepLists(
 ): Promise<{ swept: number; waiting: CredentialWait | null }> {
   let swept = 0;
   let askedAt = ctx.clock.now();
-  const groupOf = await groupsOf(
+  const groupOf = await credentialGroups(
     ctx,
     due.map(({ repositoryId }) => repositoryId),
   );

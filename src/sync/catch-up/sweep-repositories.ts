@@ -10,10 +10,10 @@ import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { inHalves } from "../reads/graphql-sizes.ts";
-import { isIn } from "../shards.ts";
+import { isInShard } from "../shards.ts";
 import { digestOf, type End, judge } from "./list-ends.ts";
 import { keptCounts } from "./our-counts.ts";
-import { isAuditUnderWay, isDue, noteUntold, type RepositoryFigures } from "./sweep-due.ts";
+import { isAuditUnderWay, isSweepDue, noteUntold, type RepositoryFigures } from "./sweep-due.ts";
 
 /** GitHub docs: `nodes` takes a hundred ids; without connections a query is a point, however many of them it has. */
 const IDS_A_FIELD = 100;
@@ -60,7 +60,7 @@ export async function sweepRepositories(
     work: async ({ some }) => {
       const askedAt = ctx.clock.now();
       const answer = await readShown(ctx, some, withMilestones);
-      for (const id of await storeShown(ctx, some, { ...answer, askedAt })) changed.add(id);
+      for (const id of await storeFigures(ctx, some, { ...answer, askedAt })) changed.add(id);
       for (const one of some) answered.push({ one, fault: answer.faults.get(one.id) ?? null });
     },
   });
@@ -74,7 +74,7 @@ export async function sweepRepositories(
 }
 
 /** Answers which have changed. */
-async function storeShown(
+async function storeFigures(
   ctx: Context,
   some: readonly DueRepository[],
   { shown, faults, unclear, askedAt }: ShownRepositories & { askedAt: Date },
@@ -128,14 +128,14 @@ async function findDue(ctx: Context, shard: Shard, withMilestones: boolean): Pro
   const counted = sql`coalesce((${keptCounts}::json->>'milestones')::int, (select count(*)::int from milestones t
     where t.repository_id = s.repository_id and t.deleted_at is null and t.seen_at < ${settledBefore}))`;
   // Unlike the lists, this question is never free, and repositories change less often than their lists.
-  const due = isDue(ctx, sql`w.shown_at`, ctx.config.sweepIntervalMs * 1.25);
+  const due = isSweepDue(ctx, sql`w.shown_at`, ctx.config.sweepIntervalMs * 1.25);
   const rows = await ctx.db.query<Omit<DueRepository, "shown"> & { shown: string | null }>(sql`
     select r.id::float8 as id, r.node_id as "nodeId", w.shown, w.shown_at as "shownAt",
         ${withMilestones ? counted : sql`0`} as milestones, ${isAuditUnderWay} as "isAuditUnderWay"
-      from repository_syncs s join repositories r on r.id = s.repository_id and ${isIn(sql`r.id`, shard)}
-      left join sweeps w on w.repository_id = s.repository_id and ${isIn(sql`w.repository_id`, shard)}
-      left join audits a on a.repository_id = s.repository_id and ${isIn(sql`a.repository_id`, shard)}
-      where ${isIn(sql`s.repository_id`, shard)} and s.state = 'live' and r.node_id is not null and ${due} order by r.id`);
+      from repository_syncs s join repositories r on r.id = s.repository_id and ${isInShard(sql`r.id`, shard)}
+      left join sweeps w on w.repository_id = s.repository_id and ${isInShard(sql`w.repository_id`, shard)}
+      left join audits a on a.repository_id = s.repository_id and ${isInShard(sql`a.repository_id`, shard)}
+      where ${isInShard(sql`s.repository_id`, shard)} and s.state = 'live' and r.node_id is not null and ${due} order by r.id`);
   return rows.map((row) => ({ ...row, shown: row.shown === null ? null : parseStored<RepositoryFigures>(row.shown) }));
 }
 
@@ -190,7 +190,7 @@ async function readShownAtOnce(
       // Upstream leaves out milestones when it runs out of time. Its schema lets it leave out the id as well.
       if (id === null || (withMilestones && (milestones ?? null) === null)) unclear = true;
       else {
-        const figures = figuresOf(one);
+        const figures = repositoryFigures(one);
         if (figures instanceof Error) faults.set(id, figures);
         else shown.set(id, figures);
       }
@@ -199,7 +199,7 @@ async function readShownAtOnce(
   return { shown, faults, unclear };
 }
 
-function figuresOf(repository: Json): RepositoryFigures | UpstreamUnavailableError {
+function repositoryFigures(repository: Json): RepositoryFigures | UpstreamUnavailableError {
   try {
     const milestones = readMilestones(objectOf(repository).milestones, "milestones");
     return { ...readFigures(repository, "nodes"), ...(milestones ? { milestones: endOf(milestones) } : {}) };

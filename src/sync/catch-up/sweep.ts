@@ -5,7 +5,7 @@ import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { enqueueCatchUps } from "../../queues/queues.ts";
 import { rests } from "../problems/problems.ts";
-import { isIn, REPOSITORIES_A_SHARD, WHOLE } from "../shards.ts";
+import { isInShard, REPOSITORIES_A_SHARD, WHOLE } from "../shards.ts";
 import { findListsDue, sweepLists } from "./sweep-lists.ts";
 import { sweepRepositories } from "./sweep-repositories.ts";
 
@@ -73,7 +73,7 @@ async function enqueueChanged(ctx: Context, shard: Shard): Promise<void> {
   const lag = `${REPLICA_LAG_MS} milliseconds`;
   const rows = await ctx.db.query<{ repository_id: string }>(sql`
     select w.repository_id from sweeps w join repository_syncs s using (repository_id)
-      where ${isIn(sql`w.repository_id`, shard)} and ${isIn(sql`s.repository_id`, shard)}
+      where ${isInShard(sql`w.repository_id`, shard)} and ${isInShard(sql`s.repository_id`, shard)}
         and s.state = 'live' and w.changed_at is not null and not ${rests(ctx, "catch-up", sql`w.repository_id::text`)}
         and (s.confirmed_at is null or s.confirmed_at <= w.changed_at + ${lag}::interval)`);
   await enqueueCatchUps(

@@ -57,7 +57,7 @@ async function learn(
   await whileMirrored(ctx, repository, async (tx) => {
     const of = { repositoryId: repository.id, sha, nodes };
     const statuses = await findIds(tx, of);
-    const [runs, suites] = await findBegun(tx, of);
+    const [runs, suites] = await findBegunChecks(tx, of);
     const url = `${ctx.config.upstreamUrl}/repos/${repository.fullName}/statuses/${sha}`;
     const at = sightingOf(ctx, repository, seenAt);
     const observed = [
@@ -97,7 +97,7 @@ async function findIds(tx: Transaction, { repositoryId, sha, nodes }: Of) {
 }
 
 /** The mirrored runs and suites that have begun since. */
-async function findBegun(tx: Transaction, { repositoryId, sha, nodes }: Of) {
+async function findBegunChecks(tx: Transaction, { repositoryId, sha, nodes }: Of) {
   const begun = nodes.filter((one) => one?.__typename === "CheckRun").filter(({ status }) => status === "IN_PROGRESS");
   if (begun.length === 0) return [[], []] as const;
   const ids = begun.flatMap(({ id, checkSuite }) => [id, checkSuite.id]);

@@ -33,7 +33,7 @@ const IS_UNREAD = sql`(c.read_at is null or c.read_at <= c.heard_at + ${LAG})`;
  * Whether a head is unread and a read would now be believed: a head that was read too early waits until every replica
  * knows it. Reads happen at the common moments of marks, so that one question serves all waiting heads.
  */
-function isDue(now: Date): Sql {
+function isHeadDue(now: Date): Sql {
   return sql`(c.read_at is null or (${IS_UNREAD} and ${roundAfter(sql`c.heard_at`)} <= ${now}))`;
 }
 /** Whether a status `t` lacks its global id, which webhooks do not show. `which` narrows the statuses. */
@@ -54,7 +54,7 @@ export const HAS_UNREAD_CHECKS = sql`(
 
 /** The heads with something to read now. */
 export async function findDueHeads(db: Queries, repositoryId: number, now: Date): Promise<UnreadHead[]> {
-  const due = isDue(now);
+  const due = isHeadDue(now);
   const waited = sql`${roundAfter(sql`t.seen_at`)} <= ${now}`;
   const [ids, suites] = [lacksIds(waited), lacksSuites(waited)];
   return await db.query<UnreadHead>(sql`

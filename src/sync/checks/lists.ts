@@ -96,7 +96,9 @@ export async function fetchAndStoreCheckList(
   }
   await whileMirrored(ctx, repository, async (tx) => {
     const met = joinObserved(observed);
-    const gone = isWhole ? await findUnlisted(ctx, tx, repository.id, { list, sha, startedAt, met: met.seen }) : [];
+    const gone = isWhole
+      ? await findUnlistedChecks(ctx, tx, repository.id, { list, sha, startedAt, met: met.seen })
+      : [];
     const merged = await mergeObserved(tx, joinObserved([met, ...gone]));
     await storeMarks(tx, marksForTies(merged, startedAt));
     await replaceValidators(tx, validators);
@@ -113,7 +115,7 @@ function overruling({ seen, shapes }: Observed, list: CheckList, key: number): O
 }
 
 /** Tombstones of the rows that the list lacks. Newer rows are left out, since a replica may not know them yet. */
-async function findUnlisted(
+async function findUnlistedChecks(
   ctx: Pick<Context, "clock">,
   tx: Transaction,
   repositoryId: number,

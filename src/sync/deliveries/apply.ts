@@ -3,7 +3,7 @@ import { MIRRORED } from "../../../db/schema/states.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
-import { recordEvents, wake } from "../../events/log.ts";
+import { recordEvents, wakeTargets } from "../../events/log.ts";
 import { settleDeliveries, type Taken, takeDeliveries } from "../../inbox/inbox.ts";
 import {
   type Mark,
@@ -32,7 +32,7 @@ import { marksForCounting, observeCounts } from "./counts.ts";
 import { FOLLOWED_EVENTS } from "./events.ts";
 import type { RefreshAsk } from "./followed-event.ts";
 import { aboutOf, InvalidPayloadError, ownerOf } from "./payload.ts";
-import { type DeliveryContent, type MergedDeliveries, type Parsed, parse, read } from "./read.ts";
+import { type DeliveryContent, type MergedDeliveries, type Parsed, parse, readDelivery } from "./read.ts";
 import { meterSettled, traceSettled } from "./settled.ts";
 
 /**
@@ -100,7 +100,7 @@ export async function applyDeliveries(
   // The scheduler would have the selections resolved within a minute.
   if (selects) await orLater(ctx, { task: "select" }, () => enqueueTask(ctx, "select"));
   await enqueueMarks(ctx, marks);
-  await wake(ctx, targets);
+  await wakeTargets(ctx, targets);
   return outcomes;
 }
 
@@ -223,7 +223,7 @@ async function readAll(
   const together = { mirrored, shapeIds: new Map<string, string>() };
   for (const one of parsed) {
     const { id } = one.taken;
-    const shown = collect(id, () => read(config, one, together));
+    const shown = collect(id, () => readDelivery(config, one, together));
     if (shown === undefined) continue;
     if (typeof shown === "string") sorted.ignored.push({ id, ignored: shown });
     else sorted.applied.push({ id, taken: one.taken, shown });

@@ -128,8 +128,8 @@ export async function countReviewComments(queries: Queries, pulls: readonly Pull
 export async function observeCounts(tx: Transaction, seen: readonly Seen[], now: Date): Promise<Seen[]> {
   const comments = seen.filter(({ kind }) => kind === "review_comment");
   if (comments.length === 0) return [];
-  const pulls = Map.groupBy(comments, (comment) => nameOf(pullOf(comment)));
-  const keys = [...pulls.values()].flatMap(([comment]) => (comment ? [pullOf(comment)] : []));
+  const pulls = Map.groupBy(comments, (comment) => pullName(parentPull(comment)));
+  const keys = [...pulls.values()].flatMap(([comment]) => (comment ? [parentPull(comment)] : []));
   await lockCounts(tx, [...pulls.keys()]);
   const [counts, storedPulls, storedComments] = await together([
     countReviewComments(tx, keys),
@@ -137,16 +137,16 @@ export async function observeCounts(tx: Transaction, seen: readonly Seen[], now:
     findStored(tx, "review_comment", comments),
   ]);
   return keys.flatMap((key) => {
-    const name = nameOf(key);
+    const name = pullName(key);
     const stored = storedPulls.get(name);
     const known = stored?.fields.review_comments;
     if (!stored || typeof known !== "number") return [];
-    const changes = [...Map.groupBy(pulls.get(name) ?? [], nameOf)].map(([comment, group]) =>
+    const changes = [...Map.groupBy(pulls.get(name) ?? [], pullName)].map(([comment, group]) =>
       changeBy(group, storedComments.get(comment)),
     );
     const count = changes.reduce<number>((sum, change) => sum + change, counts.get(name) ?? 0);
     const isNews = (changes.includes(1) && count > known) || (changes.includes(-1) && count < known);
-    const shown = seen.filter((one) => one.kind === "pull_request" && nameOf(one) === name);
+    const shown = seen.filter((one) => one.kind === "pull_request" && pullName(one) === name);
     return isNews ? [countedAs(key, count, stored, shown, now)] : [];
   });
 }
@@ -182,10 +182,10 @@ function countedAs(pull: ResourceKey, review_comments: number, stored: Stored, s
   return { ...pull, fields: { review_comments }, stamp, deleted: false, extent: "partial", isOurs: true };
 }
 
-function nameOf({ repositoryId, key }: PullKey): string {
+function pullName({ repositoryId, key }: PullKey): string {
   return `${repositoryId}/${key}`;
 }
 
-function pullOf({ kind, repositoryId, fields }: Seen): ResourceKey {
+function parentPull({ kind, repositoryId, fields }: Seen): ResourceKey {
   return { kind: "pull_request", repositoryId, key: requireNumberIn(kind, fields, "pull_request_url") };
 }

@@ -29,14 +29,14 @@ const PART_EVENTS = {
       const { check_suite: suite } = objectOf(run);
       return [
         observe("check_run", run ?? null, at),
-        ...(isObject(suite) && suite.head_sha !== undefined ? [partOf("check_suite", suite, at)] : []),
+        ...(isObject(suite) && suite.head_sha !== undefined ? [observePartial("check_suite", suite, at)] : []),
       ];
     },
   },
   check_suite: {
     own: ["check_suite"],
     parts: ["checks"],
-    observe: ({ check_suite: suite }, at) => [partOf("check_suite", suite, at)],
+    observe: ({ check_suite: suite }, at) => [observePartial("check_suite", suite, at)],
   },
   status: { own: ["sha", "commit", "name"], parts: ["checks"], observe: (payload, at) => [observeStatus(payload, at)] },
   // No event of a check run says that it has begun; of a job of Actions this one does.
@@ -110,7 +110,7 @@ function madeRef({ ref, ref_type: type }: Payload, told: Pick<ToldRef, "before" 
 }
 
 /** A partial observation, since webhooks leave out keys that every read has. */
-function partOf(kind: "check_run" | "check_suite", value: Payload[string] | undefined, at: Sighting): Observed {
+function observePartial(kind: "check_run" | "check_suite", value: Payload[string] | undefined, at: Sighting): Observed {
   const observed = observe(kind, value ?? null, at);
   const seen = observed.seen.map((one) => (one.kind === kind ? { ...one, extent: "partial" as const } : one));
   return { ...observed, seen };
@@ -157,7 +157,7 @@ function observeJob(value: Payload[string] | undefined, at: Sighting): Observed[
   const id = numberOf(Number(/\/check-runs\/(\d+)$/.exec(textOf(check_run_url) ?? "")?.[1]));
   if (status !== "in_progress" || !Number.isSafeInteger(id)) return [];
   const run = { id, head_sha: head_sha ?? null, name: name ?? null, status, started_at: started_at ?? null };
-  return [partOf("check_run", requireObject("check_run", run), at)];
+  return [observePartial("check_run", requireObject("check_run", run), at)];
 }
 
 /** The events that the mirror follows. Every payload also shows its repository and its people. */
@@ -168,9 +168,9 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
       // A transferred issue is gone here; its new repository hears of it as opened.
       const isGone = payload.action === "deleted" || payload.action === "transferred";
       return [
-        ...withCloser(one("issue", payload.issue, at, isGone), payload, at),
-        ...optional("label", payload.label, at),
-        ...optional("milestone", payload.milestone, at),
+        ...withCloser(observeRequired("issue", payload.issue, at, isGone), payload, at),
+        ...observeOptional("label", payload.label, at),
+        ...observeOptional("milestone", payload.milestone, at),
       ];
     },
     // Some payloads leave the state out. An issue that was transferred here brings comments along, and no event tells of those.
@@ -201,9 +201,9 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
   pull_request: {
     own: ["number", "pull_request", "label", "milestone"],
     observe: (payload, at) => [
-      ...withCloser(one("pull_request", payload.pull_request, at), payload, at),
-      ...optional("label", payload.label, at),
-      ...optional("milestone", payload.milestone, at),
+      ...withCloser(observeRequired("pull_request", payload.pull_request, at), payload, at),
+      ...observeOptional("label", payload.label, at),
+      ...observeOptional("milestone", payload.milestone, at),
     ],
     bornHead: ({ action, pull_request: pull }) => {
       const { head, updated_at: at } = objectOf(pull);
@@ -217,25 +217,31 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
   issue_comment: {
     own: ["issue", "comment"],
     observe: (payload, at) => [
-      ...one("issue", payload.issue, at),
-      ...one("issue_comment", payload.comment, at, payload.action === "deleted"),
+      ...observeRequired("issue", payload.issue, at),
+      ...observeRequired("issue_comment", payload.comment, at, payload.action === "deleted"),
     ],
   },
   pull_request_review: {
     own: ["pull_request", "review"],
-    observe: (payload, at) => [...one("pull_request", payload.pull_request, at), ...one("review", payload.review, at)],
+    observe: (payload, at) => [
+      ...observeRequired("pull_request", payload.pull_request, at),
+      ...observeRequired("review", payload.review, at),
+    ],
   },
   pull_request_review_comment: {
     own: ["pull_request", "comment"],
     observe: (payload, at) => [
-      ...one("pull_request", payload.pull_request, at),
-      ...one("review_comment", payload.comment, at, payload.action === "deleted"),
+      ...observeRequired("pull_request", payload.pull_request, at),
+      ...observeRequired("review_comment", payload.comment, at, payload.action === "deleted"),
     ],
   },
-  label: { own: ["label"], observe: (payload, at) => one("label", payload.label, at, payload.action === "deleted") },
+  label: {
+    own: ["label"],
+    observe: (payload, at) => observeRequired("label", payload.label, at, payload.action === "deleted"),
+  },
   milestone: {
     own: ["milestone"],
-    observe: (payload, at) => one("milestone", payload.milestone, at, payload.action === "deleted"),
+    observe: (payload, at) => observeRequired("milestone", payload.milestone, at, payload.action === "deleted"),
   },
   repository: {
     own: [],
@@ -312,11 +318,11 @@ function requireIdentity(kind: Kind, value: Json | undefined): void {
   if (typeof value[key] !== type) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
 }
 
-function one(kind: Kind, value: Json | undefined, at: Sighting, deleted = false): Observed[] {
+function observeRequired(kind: Kind, value: Json | undefined, at: Sighting, deleted = false): Observed[] {
   requireIdentity(kind, value);
   return [observe(kind, value ?? null, deleted ? { ...at, deleted } : at)];
 }
 
-function optional(kind: Kind, value: Json | undefined, at: Sighting): Observed[] {
-  return isObject(value) && typeof value.id === "number" ? one(kind, value, at) : [];
+function observeOptional(kind: Kind, value: Json | undefined, at: Sighting): Observed[] {
+  return isObject(value) && typeof value.id === "number" ? observeRequired(kind, value, at) : [];
 }

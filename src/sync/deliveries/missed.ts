@@ -8,12 +8,12 @@ import { enqueueCatchUps } from "../../queues/queues.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
-import { hookAt, resendDelivery, type SentDelivery } from "../../upstream/hooks/hooks.ts";
+import { askToResend, hookAt, type SentDelivery } from "../../upstream/hooks/hooks.ts";
 import { DELIVERY_ATTEMPTS, RETRIES } from "../../work/retries.ts";
 import { suspect } from "../catch-up/sweep-due.ts";
-import { groupsOf } from "../problems/groups.ts";
+import { credentialGroups } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
-import { isIn, WHOLE } from "../shards.ts";
+import { isInShard, WHOLE } from "../shards.ts";
 import { APP_HOOK, askOrNull, type Hook, LISTED_MS, NO_HOOK, readMissing, SETTLED_MS } from "./sent.ts";
 
 /** A catch-up replaces further redeliveries, since it costs less: upstream takes one write a second. */
@@ -64,7 +64,7 @@ async function checkHooks(ctx: Context, shard: Shard, signal: AbortSignal | unde
   const ofAll = shard.at === 0 ? await findAppHook(ctx) : [];
   if (shard.at === 0) await noteHooks(ctx);
   const open = [...ofAll, ...(await findOpen(ctx, shard))];
-  const groupOf = await groupsOf(
+  const groupOf = await credentialGroups(
     ctx,
     open.map(({ repositoryId }) => repositoryId).filter((id) => id !== APP_HOOK),
   );
@@ -106,8 +106,8 @@ async function findAppHook(ctx: Context): Promise<Open[]> {
 async function findOpen(ctx: Context, shard: Shard): Promise<Open[]> {
   const rows = await ctx.db.query<{ repository_id: string; hook_id: string | null; checked_until: Date | null }>(sql`
     select s.repository_id, c.hook_id, c.checked_until from repository_syncs s
-      left join hook_checks c on c.repository_id = s.repository_id and ${isIn(sql`c.repository_id`, shard)}
-      where ${isIn(sql`s.repository_id`, shard)} and s.state = 'live' and not (${ctx.config.appId !== null}::boolean and exists (select from installation_repositories i
+      left join hook_checks c on c.repository_id = s.repository_id and ${isInShard(sql`c.repository_id`, shard)}
+      where ${isInShard(sql`s.repository_id`, shard)} and s.state = 'live' and not (${ctx.config.appId !== null}::boolean and exists (select from installation_repositories i
         where i.repository_id = s.repository_id and i.page > 0)) order by c.asked_at nulls first, s.repository_id, c.hook_id`);
   const lookAgainBefore = ctx.clock.now().getTime() - RETRIES.unknownHook.firstMs;
   return [...Map.groupBy(rows, (row) => Number(row.repository_id))].flatMap(([repositoryId, known]): Open[] => {
@@ -157,19 +157,19 @@ async function findByAddress(ctx: Context, repositoryId: number): Promise<number
 async function checkOne(ctx: Context, { repositoryId, hookId, checkedUntil }: Open): Promise<CheckedDeliveries> {
   const id = hookId ?? (await findByAddress(ctx, repositoryId));
   const list = repositoryId === APP_HOOK ? APP_DELIVERIES : `/repositories/${repositoryId}/hooks/${id}/deliveries`;
-  const checked = id === null ? "hidden" : await checkHook(ctx, { repositoryId, hookId: id, list, checkedUntil });
+  const checked = id === null ? "hidden" : await checkSent(ctx, { repositoryId, hookId: id, list, checkedUntil });
   if (checked !== "hidden") return checked;
   if (repositoryId !== APP_HOOK) await rememberNoHook(ctx, repositoryId);
   return { missed: 0, asked: 0 };
 }
 
-async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries | "hidden"> {
+async function checkSent(ctx: Context, hook: Hook): Promise<CheckedDeliveries | "hidden"> {
   const read = await readMissing(ctx, hook);
   if (read === "hidden") return "hidden";
   if (read === "unchanged") return { missed: 0, asked: 0 };
   const { attempts, beyond, upstreamNow, isSettled, validator, isTooOld } = read;
   const hopeful = attempts.filter((tries) => tries.length < DELIVERY_ATTEMPTS).slice(0, MAX_ASKED);
-  const asked = await askForRedelivery(ctx, hook, hopeful);
+  const asked = await askForMissed(ctx, hook, hopeful);
   const hopeless = attempts.filter((tries) => !asked.has(tries));
   const named = new Set([...namedIn(hopeless), ...beyond.named]);
   const isLost = hopeless.length + beyond.count > 0;
@@ -203,12 +203,12 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries | 
 /**
  * Answers which deliveries upstream will send again. A token may be allowed to see deliveries and not to ask for them.
  */
-async function askForRedelivery(ctx: Context, { list }: Hook, missing: SentDelivery[][]): Promise<Set<SentDelivery[]>> {
+async function askForMissed(ctx: Context, { list }: Hook, missing: SentDelivery[][]): Promise<Set<SentDelivery[]>> {
   const asked = new Set<SentDelivery[]>();
   try {
     for (const tries of missing) {
       const [newest] = tries;
-      if (newest) await resendDelivery(ctx.upstream, list, newest);
+      if (newest) await askToResend(ctx.upstream, list, newest);
       asked.add(tries);
     }
   } catch (error) {

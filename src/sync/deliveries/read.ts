@@ -100,7 +100,7 @@ interface ReadTogether {
  * Reads a delivery. A text says why nothing is done with it. Pure, but that shapes become known.
  * @throws InvalidPayloadError when the payload cannot be what its event says
  */
-export function read(config: Config, parsed: Parsed, together: ReadTogether): DeliveryContent | string {
+export function readDelivery(config: Config, parsed: Parsed, together: ReadTogether): DeliveryContent | string {
   const { event } = parsed.taken;
   try {
     return event === "installation" || event === "installation_repositories"
@@ -185,13 +185,13 @@ function readFollowed(config: Config, parsed: Parsed, { mirrored, shapeIds }: Re
 function transferOf({ action, issue, changes }: Payload, repositoryId: number): DeliveryContent["transfer"] {
   if (!isObject(changes)) return null;
   const { new_issue, new_repository, old_issue, old_repository } = changes;
-  const to = action === "transferred" ? placeOf(new_issue, new_repository) : null;
+  const to = action === "transferred" ? issuePlaceOf(new_issue, new_repository) : null;
   if (to) return { from: { repositoryId, number: keyIn("issue", issue) }, to };
-  const from = action === "opened" ? placeOf(old_issue, old_repository) : null;
+  const from = action === "opened" ? issuePlaceOf(old_issue, old_repository) : null;
   return from && { from, to: { repositoryId, number: keyIn("issue", issue) } };
 }
 
-function placeOf(issue: Json | undefined, repository: Json | undefined): IssuePlace | null {
+function issuePlaceOf(issue: Json | undefined, repository: Json | undefined): IssuePlace | null {
   const repositoryId = wholeOf(objectOf(repository).id);
   return isObject(issue) && repositoryId !== null ? { repositoryId, number: keyIn("issue", issue) } : null;
 }

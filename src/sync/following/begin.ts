@@ -6,7 +6,7 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe, requireRepository } from "../../mirror/store/observation.ts";
 import { enqueueBackfill, orLater } from "../../queues/queues.ts";
 import { forgetProgress } from "../backfill/progress.ts";
-import { begin } from "./state.ts";
+import { moveToBackfill } from "./state.ts";
 
 /** Why a repository is to be mirrored: a selection, or an installation of the App on it. */
 export type Reason = { pattern: string } | "installed";
@@ -21,7 +21,7 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
     if (reason !== "installed" && !(await holdSelection(tx, reason.pattern))) return false;
     await mergeObserved(tx, observe("repository", representation, { api: ctx.config.upstreamUrl, seenAt, read: true }));
     const isNamed = reason !== "installed" && !reason.pattern.endsWith("/*");
-    const isNew = await begin(tx, repositoryId, { isNamed, selectedAt: ctx.clock.now() });
+    const isNew = await moveToBackfill(tx, repositoryId, { isNamed, selectedAt: ctx.clock.now() });
     tx.touch([repositoryId]);
     if (isNew) await forgetProgress(tx, repositoryId);
     return isNew;

@@ -306,7 +306,7 @@ async function pauseUnreadable(ctx: Context): Promise<void> {
 /** Tokens take over what an installation may no longer read. The catch-up pauses what no token sees. */
 async function handOver(ctx: Context, repositoryIds: readonly number[]): Promise<void> {
   if (ctx.config.upstreamTokens.length === 0) return;
-  await wake(ctx, repositoryIds);
+  await wakeRepositories(ctx, repositoryIds);
 }
 
 async function findCovered({ db }: Pick<Context, "db">, id: number): Promise<number[]> {
@@ -322,13 +322,13 @@ async function wakePaused(ctx: Context, id: number, only: number[] | null = null
   const rows = await ctx.db.query<{ id: number }>(sql`
     select c.repository_id::float8 as id from installation_repositories c join repository_syncs s using (repository_id)
       where c.installation_id = ${id} and c.page > 0 and s.state = 'paused' and ${isWanted}`);
-  await wake(
+  await wakeRepositories(
     ctx,
     rows.map(({ id: repositoryId }) => repositoryId),
   );
 }
 
-async function wake(ctx: Context, repositoryIds: readonly number[]): Promise<void> {
+async function wakeRepositories(ctx: Context, repositoryIds: readonly number[]): Promise<void> {
   if (repositoryIds.length === 0) return;
   await tryAgain(ctx.db, { repositoryIds });
   await orLater(ctx, { catchUps: repositoryIds.length }, () => enqueueCatchUps(ctx, repositoryIds, { atOnce: true }));

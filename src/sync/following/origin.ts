@@ -99,7 +99,8 @@ export async function claimOrigin(
     await tx.query(sql`lock table origin in exclusive mode`);
     const known = await findOrigin(tx);
     if (known === null) {
-      if (upstream === SIMULATOR && (await holdsAnything(tx))) throw new OriginMismatchError(mismatch(null, upstream));
+      if (upstream === SIMULATOR && (await holdsAnything(tx)))
+        throw new OriginMismatchError(originMismatch(null, upstream));
       await tx.query(sql`insert into origin (upstream, claimed_at) values (${upstream}, ${clock.now()})`);
       return "claimed";
     }
@@ -111,7 +112,7 @@ export async function claimOrigin(
       return "emptied";
     }
     if (known === upstream) return "continued";
-    if (!isOurs || (await holdsAnything(tx))) throw new OriginMismatchError(mismatch(known, upstream));
+    if (!isOurs || (await holdsAnything(tx))) throw new OriginMismatchError(originMismatch(known, upstream));
     await tx.query(sql`update origin set upstream = ${upstream}, claimed_at = ${clock.now()}`);
     return "claimed";
   });
@@ -131,7 +132,7 @@ async function holdsAnything(queries: Queries): Promise<boolean> {
   return row?.holds === true;
 }
 
-function mismatch(known: string | null, upstream: string): string {
+function originMismatch(known: string | null, upstream: string): string {
   const elsewhere = "or use another database (DATABASE_URL; TAIN_HOME where it is the embedded one)";
   if (upstream === SIMULATOR) {
     const holds = known === null ? "holds a mirror already" : `mirrors ${known}`;

@@ -5,7 +5,7 @@ import { objectOf } from "../../json.ts";
 import { requireList } from "../../mirror/store/observation.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
-import { learnOwner, tokenOf, tokensWithoutOwner } from "../../upstream/credentials/token-owners.ts";
+import { findTokenOf, learnOwner, tokensWithoutOwner } from "../../upstream/credentials/token-owners.ts";
 import { AbsentError, type CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { forgetProblems } from "../problems/problems.ts";
@@ -159,7 +159,7 @@ async function mirrorOwner(
 ): Promise<void> {
   const type = accountType ?? (await learnType(ctx, owner, pattern));
   if (accountType === null && type === "User") await learnOwners(ctx);
-  const own = type === "Organization" ? null : await tokenOf(ctx, owner);
+  const own = type === "Organization" ? null : await findTokenOf(ctx, owner);
   // A user's list shows public repositories alone, and their own list all of them.
   const list = own
     ? { path: "/user/repos?affiliation=owner&per_page=100", credential: own }

@@ -64,7 +64,7 @@ export async function confirmDeletion(queries: Queries, repositoryId: number): P
  * Begins to mirror a selected repository. A repository that upstream deleted and restored begins anew. A repository
  * that was removed here begins anew only if the selection names it. False: it is mirrored already, or stays removed.
  */
-export async function begin(
+export async function moveToBackfill(
   queries: Queries,
   repositoryId: number,
   { isNamed, selectedAt }: { isNamed: boolean; selectedAt: Date },

@@ -14,7 +14,7 @@ import { SUBJECTS } from "./tellings.ts";
 /** A resource as it is stored, by kind and key. */
 type StoredByName = ReadonlyMap<string, Stored>;
 
-const nameOf = ({ kind, key }: Pick<ResourceKey, "kind" | "key">) => `${kind} ${key}`;
+const subjectName = ({ kind, key }: Pick<ResourceKey, "kind" | "key">) => `${kind} ${key}`;
 
 /** What is stored of these resources of one repository; an account lies in none. */
 export async function storedByName(
@@ -29,7 +29,7 @@ export async function storedByName(
   return new Map(
     keys.flatMap((one): [string, Stored][] => {
       const stored = storedOf(one);
-      return stored ? [[nameOf(one), stored]] : [];
+      return stored ? [[subjectName(one), stored]] : [];
     }),
   );
 }
@@ -75,7 +75,7 @@ export async function withPayloads(
   const others = await storedByName(tx, repositoryId, beside);
   const known = new Map([
     ...others,
-    ...makings.map(({ subject, stored }): [string, Stored] => [nameOf(subject), stored]),
+    ...makings.map(({ subject, stored }): [string, Stored] => [subjectName(subject), stored]),
   ]);
   const unfolding = new Unfolding(new SharedRows(tx), { api }, new Pace());
   const names = [...known.keys()];
@@ -92,25 +92,27 @@ export async function withPayloads(
     const { subject, making } = one;
     const event = EVENTS.get(subject.kind);
     const about = event === undefined ? undefined : SUBJECTS[event];
-    const document = shown.get(nameOf(subject));
+    const document = shown.get(subjectName(subject));
     const parent = parentOf(one);
     const parts = [parent ?? [], making.beside ?? []].flat();
-    const isWhole = [...parts, ...suiteOf(one)].every((part) => isShown(others.get(nameOf(part)), part.kind));
+    const isWhole = [...parts, ...suiteOf(one)].every((part) => isShown(others.get(subjectName(part)), part.kind));
     if (event === undefined || !about || !document || (PARENTS[subject.kind] && !parent) || !isWhole) return [];
     const payload: Fields = {
       action: making.action,
       ...(subject.kind === "pull_request" ? { number: subject.key } : {}),
       [about.in]: {
         ...documentIn(subject.kind, document),
-        ...Object.fromEntries(suiteOf(one).map((suite) => ["check_suite", suiteIn(shown.get(nameOf(suite)) ?? {})])),
+        ...Object.fromEntries(
+          suiteOf(one).map((suite) => ["check_suite", suiteIn(shown.get(subjectName(suite)) ?? {})]),
+        ),
       },
       ...Object.fromEntries(
-        parts.map(({ kind, key, as }) => [as, besideIn(kind, shown.get(nameOf({ kind, key })) ?? {})]),
+        parts.map(({ kind, key, as }) => [as, besideIn(kind, shown.get(subjectName({ kind, key })) ?? {})]),
       ),
       ...making.more,
       repository: shownRepository,
       ...organizationOf(shownRepository),
-      sender: senderOf(one, document, { api, page: pageOf(repository) }),
+      sender: senderOf(one, document, { api, page: pagesOrigin(repository) }),
     };
     return [{ ...one, event, payload }];
   });
@@ -205,7 +207,7 @@ function senderOf({ subject, making }: MakingOf, document: Fields, at: { api: st
 }
 
 /** Where upstream's pages are, by the address of one. */
-function pageOf({ html_url: address }: Fields): string {
+function pagesOrigin({ html_url: address }: Fields): string {
   return URL.parse(textOf(address) ?? "")?.origin ?? "https://github.com";
 }
 

@@ -2,7 +2,7 @@ import type { Transaction } from "../../../db/database.ts";
 import { isPostgresConflict } from "../../../db/outage.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { recordEvents, wake } from "../../events/log.ts";
+import { recordEvents, wakeTargets } from "../../events/log.ts";
 import { keepMade } from "../../inbox/made.ts";
 import { type Json, textOf } from "../../json.ts";
 import { aspectOf, BELIEVED_WITHIN, sameAspect, shownAtFirst } from "../../mirror/store/found.ts";
@@ -68,7 +68,7 @@ async function makeOf(ctx: MakingContext, repositoryId: number, until: Date, sig
   while (!signal?.aborted) {
     const { resources, events, targets } = await makeDespiteConflicts(ctx, repositoryId, until);
     for (const { event } of events) counterOf(ctx).inc({ event });
-    await wake(ctx, targets);
+    await wakeTargets(ctx, targets);
     made += events.length;
     if (resources < MOST_RESOURCES) break;
   }
@@ -108,7 +108,7 @@ async function makeSome(ctx: MakingContext, tx: Transaction, repositoryId: numbe
   const makings = subjects.flatMap((some) => makingsFor(some, stored));
   const events = await withPayloads(tx, { repositoryId, api: ctx.config.upstreamUrl }, makings);
   const now = ctx.clock.now();
-  await settle(tx, repositoryId, found, events, now);
+  await storeReported(tx, repositoryId, found, events, now);
   const ids = await keepMade(
     tx,
     withTimes(events, found).map(({ event, making: { action }, payload, foundAt }) => ({
@@ -189,7 +189,7 @@ function makingsFor(found: readonly StoredChange[], all: ReadonlyMap<string, Sto
 }
 
 /** Stores which values the events reported, and ends the waiting of these changes. */
-async function settle(
+async function storeReported(
   tx: Transaction,
   repositoryId: number,
   found: readonly StoredChange[],
@@ -213,7 +213,7 @@ async function settle(
     ({ kind, key, aspect, isDue }) => !told.has(`${kind} ${key} ${aspect}`) && (isDue || whole.has(`${kind} ${key}`)),
   );
   await forget(tx, repositoryId, over);
-  await note(tx, repositoryId, [...told.values()], now);
+  await noteMade(tx, repositoryId, [...told.values()], now);
 }
 
 /** Ends the waiting of these changes. Values that an earlier event reported are kept. */
@@ -230,7 +230,7 @@ async function forget(tx: Transaction, repositoryId: number, over: readonly Stor
   await tx.query(sql`update found_changes set was = null, found_at = null where ${named}`);
 }
 
-async function note(
+async function noteMade(
   tx: Transaction,
   repositoryId: number,
   told: readonly { kind: Kind; key: number; aspect: string; values: Json[]; until: string | null }[],

@@ -57,7 +57,7 @@ export function tellingsOf(event: string, payload: Fields, repositoryId: number 
   });
   const isBorn = payload.action === "opened" && event !== "milestone";
   return [
-    ...said(payload, subject, event).map((one) => telling(one, false)),
+    ...toldValues(payload, subject, event).map((one) => telling(one, false)),
     ...(isBorn ? shownAtBirth(subject).map((one) => telling(one, true)) : []),
   ];
 }
@@ -80,7 +80,7 @@ function shownAtBirth(subject: Fields): AspectValues {
   return [...members, ["milestone", milestone], ...values];
 }
 
-function said(payload: Fields, subject: Fields, event: string): AspectValues {
+function toldValues(payload: Fields, subject: Fields, event: string): AspectValues {
   const now = (aspect: string): AspectValues => {
     const value = aspectValue(aspect, subject[aspect]);
     return value === undefined ? [] : [[aspect, value]];
@@ -249,7 +249,7 @@ function wasMade(row: FoundChangeRow | undefined, { aspect, value, updatedAt }: 
 
 /** Locks the found changes that these tellings are about. Mostly there are none. */
 async function lockFound(tx: Transaction, tellings: readonly Telling[]): Promise<Map<string, FoundChangeRow>> {
-  const x = table(tellings);
+  const x = tellingsTable(tellings);
   const rows = await tx.prepared<FoundChangeRow>(sql`
     select f.kind, f.repository_id::float8 as "repositoryId", f.key::float8 as key, f.aspect, f.made, f.found_at as "foundAt", f.heard_at as "heardAt", f.made_until as "madeUntil", f.overtaken
       from (select r, kind, k, aspect from ${x} union select r, kind, k, 'exists' from ${x}) x
@@ -266,12 +266,12 @@ async function noteSaid(tx: Transaction, said: readonly NotedTelling[], at: Date
   if (said.length === 0) return;
   await tx.prepared(sql`
     insert into found_changes (repository_id, kind, key, aspect, was, found_at, heard_at)
-      select r, kind, k, aspect, value::json, found_at, ${at} from ${table(said)} order by r, kind, k, aspect
+      select r, kind, k, aspect, value::json, found_at, ${at} from ${tellingsTable(said)} order by r, kind, k, aspect
       on conflict (repository_id, kind, key, aspect) do update set was = excluded.was, heard_at = excluded.heard_at,
         overtaken = found_changes.made is not null`);
 }
 
-function table(tellings: readonly (Telling & { foundAt?: Date | null })[]) {
+function tellingsTable(tellings: readonly (Telling & { foundAt?: Date | null })[]) {
   const of = <Key extends keyof Telling>(key: Key) => tellings.map((one) => one[key]);
   const foundAt = tellings.map((one) => one.foundAt ?? null);
   const values = of("value").map((value) => JSON.stringify(value));

@@ -39,7 +39,7 @@ export async function hearLists(tx: Transaction, { seen, shown, parts, askedAt }
   const commented = seen.flatMap(({ kind, repositoryId, key }) =>
     kind === "review_comment" && has(repositoryId, "threads") ? [{ r: repositoryId, id: key }] : [],
   );
-  const begun = commented.length === 0 ? [] : await findBegun(tx, commented);
+  const begun = commented.length === 0 ? [] : await findBegunThreads(tx, commented);
   // The read of threads waits for the next round: one query then serves several deliveries, and an earlier read would
   // not be believed.
   const notBefore = nextRound(askedAt, 0);
@@ -69,7 +69,7 @@ async function storeHeard(
 }
 
 /** The repositories in which a comment may begin an unknown thread. */
-async function findBegun(tx: Transaction, commented: readonly { r: number; id: number }[]): Promise<number[]> {
+async function findBegunThreads(tx: Transaction, commented: readonly { r: number; id: number }[]): Promise<number[]> {
   const rows = await tx.query<{ id: number }>(sql`
     select distinct p.repository_id::float8 as id from json_to_recordset(${JSON.stringify(commented)}::json) as x(r bigint, id bigint)
       join pull_request_review_comments k on k.repository_id = x.r and k.id = x.id

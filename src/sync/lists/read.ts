@@ -42,7 +42,7 @@ export async function fetchAndStoreList(
   for await (const page of pages(ctx.upstream, first, { priority, isBelieved: true })) {
     if (page.kind === "moved" || page.kind === "missing")
       throw new AbsentError(`Upstream does not show the ${list} of ${repository.fullName}#${number}`);
-    await storePage(ctx, repository, { key, version, start, page });
+    await storeListPage(ctx, repository, { key, version, start, page });
     start += PAGE_SIZE;
   }
   return await whileMirrored(ctx, repository, async (tx) => {
@@ -64,7 +64,7 @@ export async function fetchAndStoreList(
 }
 
 /** Stores one page. An unchanged page stores nothing; if it is the last page, rows after it are deleted. */
-async function storePage(
+async function storeListPage(
   ctx: Context,
   repository: MirroredRepository,
   {

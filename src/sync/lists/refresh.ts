@@ -34,7 +34,7 @@ export async function refreshLists(ctx: Context, repositoryId: number): Promise<
   const readThreads = await threadReader(ctx, repository, unreadThreads);
   let read = 0;
   const waiting = await eachAlone(ctx, [...unreadThreads, ...unread], {
-    subjectOf: (one) => subjectOf(repositoryId, one),
+    subjectOf: (one) => listSubject(repositoryId, one),
     groupOf: ({ list }) => (list === "threads" ? "GraphQL" : "REST"),
     atOnce: TOGETHER,
     work: async (one) => {
@@ -52,7 +52,7 @@ export async function refreshLists(ctx: Context, repositoryId: number): Promise<
   return await settleOrWait(ctx, mark, { now, isDone: left.length === 0, goesOn: read > 0, isUnread });
 }
 
-function subjectOf(repositoryId: number, { list, number }: Pick<UnreadList, "list" | "number">): Subject {
+function listSubject(repositoryId: number, { list, number }: Pick<UnreadList, "list" | "number">): Subject {
   return { task: "refresh", key: `list-${repositoryId}-${list}-${number}`, repositoryId };
 }
 
@@ -87,7 +87,7 @@ async function isAnyUnread(
 }
 
 /**
- * The unread lists as a table `w`. `key`: as in `subjectOf`. Threads are read again if a comment came after the last
+ * The unread lists as a table `w`. `key`: as in `listSubject`. Threads are read again if a comment came after the last
  * read, since it may begin a thread. For older comments another read would tell nothing new.
  */
 function unreadLists(repositoryId: number, lists: readonly ListName[]): Sql {

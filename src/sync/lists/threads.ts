@@ -105,10 +105,10 @@ export async function threadReader(
   const answers = new Map<number, () => Promise<Shown>>();
   for (const isOpen of [true, false])
     for (const { numbers, most } of forAPoint(asked.filter((one) => one.isOpen === isOpen))) {
-      let answer: ReturnType<typeof ask> | null = null;
+      let answer: ReturnType<typeof askThreads> | null = null;
       for (const number of numbers)
         answers.set(number, async () => {
-          answer ??= ask(ctx, repository, numbers, { most, priority: isOpen ? "refresh" : "backfill" });
+          answer ??= askThreads(ctx, repository, numbers, { most, priority: isOpen ? "refresh" : "backfill" });
           const shown = (await answer).get(number);
           if (shown instanceof Error) throw shown;
           if (!shown)
@@ -119,7 +119,7 @@ export async function threadReader(
   return async (list) => {
     const none: Shown = { head: null, threads: [], startedAt: ctx.clock.now() };
     const shown = await (answers.get(list.number)?.() ?? none);
-    return await store(ctx, repository, list, shown);
+    return await storeThreads(ctx, repository, list, shown);
   };
 }
 
@@ -158,7 +158,7 @@ interface Asking {
 }
 
 /** The threads by pull request number. An error concerns one pull request. Deleted pull requests are left out. */
-async function ask(
+async function askThreads(
   ctx: Context,
   repository: MirroredRepository,
   numbers: readonly number[],
@@ -177,12 +177,12 @@ async function askAtOnce(
   const startedAt = ctx.clock.now();
   const first = Math.min(asking.most, PAGE);
   try {
-    const { pulls, faults } = await read(ctx, repository, numbers, threadsFrom(first, null), asking);
-    const all = new Map<number, Shown | Error>([...faults].map(([number, fault]) => [number, failureOf(fault)]));
+    const { pulls, faults } = await readPullThreads(ctx, repository, numbers, threadsFrom(first, null), asking);
+    const all = new Map<number, Shown | Error>([...faults].map(([number, fault]) => [number, threadsError(fault)]));
     for (const pull of pulls) {
       const { number, headRefOid: head } = pull;
       const { threads, fault } = await readOn(ctx, repository, pull, asking);
-      all.set(number, fault ? failureOf(fault) : { head, threads, startedAt });
+      all.set(number, fault ? threadsError(fault) : { head, threads, startedAt });
     }
     return all;
   } catch (error) {
@@ -192,7 +192,13 @@ async function askAtOnce(
   }
 }
 
-function read(ctx: Context, repository: MirroredRepository, numbers: readonly number[], fields: string, at: Asking) {
+function readPullThreads(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: readonly number[],
+  fields: string,
+  at: Asking,
+) {
   const asked = { fields, readPull: readThreads };
   return readSinglePulls(ctx, repository, numbers, asked, { priority: at.priority, isBelieved: true });
 }
@@ -209,7 +215,7 @@ async function readOn(
     for (const thread of page.nodes) if (thread) threads.push(thread);
     if (!page.pageInfo.hasNextPage) return { threads, fault: null };
     const fields = threadsFrom(PAGE, page.pageInfo.endCursor);
-    const { pulls, faults } = await read(ctx, repository, [number], fields, asking);
+    const { pulls, faults } = await readPullThreads(ctx, repository, [number], fields, asking);
     const [next] = pulls;
     // A push between two pages has changed the list.
     if (!next || next.headRefOid !== headRefOid)
@@ -218,12 +224,12 @@ async function readOn(
   }
 }
 
-function failureOf({ type, message }: GraphqlError): Error {
+function threadsError({ type, message }: GraphqlError): Error {
   const text = `Upstream does not show the review threads of a pull request: ${message}`;
   return type === "NOT_YET" ? new NotYetError(text, "failed") : new AbsentError(text);
 }
 
-async function store(
+async function storeThreads(
   ctx: Context,
   repository: MirroredRepository,
   { number, version, heardAt }: UnreadList,

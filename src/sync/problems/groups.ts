@@ -3,7 +3,7 @@ import type { Context } from "../../context.ts";
 /**
  * Groups repositories by the credential that reads them. When the credential's quota is spent, the whole group waits.
  */
-export async function groupsOf(
+export async function credentialGroups(
   { upstream }: Pick<Context, "upstream">,
   repositoryIds: readonly number[],
 ): Promise<(repositoryId: number) => number | undefined> {

@@ -3,7 +3,15 @@ import { levelOf, reasonOf } from "../../failure.ts";
 import { QuotaSpentError } from "../../upstream/client/errors.ts";
 import { QUICK_ATTEMPTS } from "../../work/retries.ts";
 import { type CredentialWait, classifyFailure } from "./causes.ts";
-import { type Cause, endProblem, findProblems, nameOf, noteFailure, type Problem, type Subject } from "./problems.ts";
+import {
+  type Cause,
+  endProblem,
+  findProblems,
+  noteFailure,
+  type Problem,
+  problemName,
+  type Subject,
+} from "./problems.ts";
 
 type Isolating = Pick<Context, "db" | "clock" | "config" | "random" | "log">;
 
@@ -43,7 +51,7 @@ export async function eachAlone<Item, Value>(
   { subjectOf, groupOf = () => null, atOnce = 1, signal, work, store }: Each<Item, Value>,
 ): Promise<CredentialWait | null> {
   const problems = await findProblems(ctx, items.map(subjectOf));
-  const problemOf = (item: Item) => problems.get(nameOf(subjectOf(item)));
+  const problemOf = (item: Item) => problems.get(problemName(subjectOf(item)));
   const waiting = new Map<unknown, CredentialWait>();
   const open = items.filter((item) => !problemOf(item)?.isResting);
   for (let start = 0; start < open.length && !signal?.aborted; start += atOnce) {
@@ -65,7 +73,8 @@ export async function eachAlone<Item, Value>(
       done,
       failed.map(({ item }) => item),
     );
-    for (const { item, cause, error } of failed) await note(ctx, subjectOf(item), cause, error, problemOf(item));
+    for (const { item, cause, error } of failed)
+      await noteIsolated(ctx, subjectOf(item), cause, error, problemOf(item));
     for (const { item } of done) {
       const problem = problemOf(item);
       if (problem) await endProblem(ctx, subjectOf(item), problem);
@@ -83,7 +92,7 @@ export async function eachAlone<Item, Value>(
  * Errors that mostly pass within seconds are thrown the first few times, so that the queue tries again.
  */
 export async function tryAlone(ctx: Isolating, subject: Subject, work: () => Promise<unknown>): Promise<boolean> {
-  const problem = (await findProblems(ctx, [subject])).get(nameOf(subject)) ?? null;
+  const problem = (await findProblems(ctx, [subject])).get(problemName(subject)) ?? null;
   if (problem?.isResting && !isQuick(problem.cause, problem.failures)) return false;
   try {
     await work();
@@ -108,7 +117,7 @@ export async function failAlone(
 ): Promise<Date> {
   const failure = classifyFailure(error);
   if (failure.kind !== "failed") throw error;
-  const nextAt = await note(ctx, subject, failure.cause, error, problem);
+  const nextAt = await noteIsolated(ctx, subject, failure.cause, error, problem);
   if (isQuick(failure.cause, (problem?.failures ?? 0) + 1)) throw error;
   return nextAt;
 }
@@ -117,7 +126,7 @@ function isQuick(cause: Cause, failures: number): boolean {
   return (cause === "unavailable" || cause === "own") && failures <= QUICK_ATTEMPTS;
 }
 
-async function note(
+async function noteIsolated(
   ctx: Isolating,
   subject: Subject,
   cause: Cause,

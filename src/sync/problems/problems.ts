@@ -63,7 +63,7 @@ const TOGETHER = `${5 * MINUTE} milliseconds`;
 
 type ProblemContext = Pick<Context, "db" | "clock" | "config">;
 
-/** The subjects' problems, by `nameOf`. */
+/** The subjects' problems, by `problemName`. */
 export async function findProblems(ctx: ProblemContext, subjects: readonly Subject[]): Promise<Map<string, Problem>> {
   if (subjects.length === 0) return new Map();
   const tasks = sql.array([...new Set(subjects.map(({ task }) => task))], "text");
@@ -74,10 +74,10 @@ export async function findProblems(ctx: ProblemContext, subjects: readonly Subje
   const rows = await ctx.db.prepared<Subject & Problem>(sql`
     select p.task, p.key, p.cause, p.failures, p.since, p.next_at as "nextAt", ${isResting(ctx)} as "isResting" from problems p
       where p.task = any(${tasks}::text[]) and p.key = any(${keys}::text[])`);
-  return new Map(rows.map((row) => [nameOf(row), row]));
+  return new Map(rows.map((row) => [problemName(row), row]));
 }
 
-export function nameOf({ task, key }: Pick<Subject, "task" | "key">): string {
+export function problemName({ task, key }: Pick<Subject, "task" | "key">): string {
   return `${task} ${key}`;
 }
 
@@ -141,7 +141,7 @@ export async function endProblem(
 
 type Which = { repositoryIds: readonly number[] } | { task: Task; keys: readonly string[] };
 
-function isMeant(which: Which): Sql {
+function isAmong(which: Which): Sql {
   return "task" in which
     ? sql`task = ${which.task} and key = any(${which.keys}::text[])`
     : sql`repository_id = any(${which.repositoryIds}::bigint[])`;
@@ -149,7 +149,7 @@ function isMeant(which: Which): Sql {
 
 /** Forgets problems of things that are followed anew, or no longer. */
 export async function forgetProblems(queries: Queries, which: Which): Promise<void> {
-  await queries.query(sql`delete from problems where ${isMeant(which)}`);
+  await queries.query(sql`delete from problems where ${isAmong(which)}`);
 }
 
 /**
@@ -158,5 +158,5 @@ export async function forgetProblems(queries: Queries, which: Which): Promise<vo
  */
 export async function tryAgain(queries: Queries, which: Which): Promise<void> {
   await queries.query(sql`
-    update problems set next_at = least(failed_at, next_at - interval '1 millisecond') where ${isMeant(which)}`);
+    update problems set next_at = least(failed_at, next_at - interval '1 millisecond') where ${isAmong(which)}`);
 }

@@ -24,7 +24,7 @@ export async function readOpenPulls<Pull>(
   for (let after: string | null = null, most = MOST, isLast = false; !isLast; ) {
     let page: PullsPage;
     try {
-      page = await ask(ctx, repository, { fields, first: most, after });
+      page = await askOpenPulls(ctx, repository, { fields, first: most, after });
     } catch (error) {
       if (!(error instanceof GraphqlTooHeavyError) || most === 1) throw error;
       most = Math.floor(most / 2);
@@ -37,7 +37,7 @@ export async function readOpenPulls<Pull>(
   return found;
 }
 
-async function ask(
+async function askOpenPulls(
   ctx: Context,
   repository: MirroredRepository,
   { fields, first, after }: { fields: string; first: number; after: string | null },

@@ -7,7 +7,7 @@ import { joinObserved, type Observed, observe, requireList, type Sighting } from
 import type { Kind } from "../../mirror/store/resource.ts";
 import { NEVER } from "../../upstream/client/answer.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import { pageNumber, pagesLeft } from "../../upstream/client/pagination.ts";
+import { pageOfPath, pagesLeft } from "../../upstream/client/pagination.ts";
 import type { Priority, ReadAnswer } from "../../upstream/client/upstream.ts";
 import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -118,7 +118,7 @@ export async function fetchAndStorePage(
   { prepare, remember, isDone = true, conditional = true, inWindows = false }: Storing = {},
 ): Promise<StoredPage> {
   const answer = await ctx.upstream.get(path, { priority, conditional });
-  const page = await readPage(ctx, repository, { kind, path, inWindows }, answer);
+  const page = await observePage(ctx, repository, { kind, path, inWindows }, answer);
   await prepare?.(page.observed);
   let marks: Mark[] = [];
   await whileMirrored(ctx, repository, async (tx) => {
@@ -133,7 +133,7 @@ export async function fetchAndStorePage(
   return page;
 }
 
-async function readPage(
+async function observePage(
   ctx: Context,
   repository: MirroredRepository,
   { kind, path, inWindows }: { kind: Kind; path: string; inWindows: boolean },
@@ -207,7 +207,7 @@ function afterChanges(
   const asked = new URLSearchParams(path.slice(path.indexOf("?"))).get("since");
   const isNewer = (at: Date | null) => asked === null || at === null || at > new Date(asked);
   const resources = rows.filter(({ updatedAt }) => isNewer(updatedAt)).length;
-  if (inWindows && pageNumber(path) === null && pagesLeft !== null && pagesLeft > PAGES_A_WINDOW)
+  if (inWindows && pageOfPath(path) === null && pagesLeft !== null && pagesLeft > PAGES_A_WINDOW)
     return { resources, next: `${path}&page=${PAGES_A_WINDOW}` };
   const newest = newestOf({ rows });
   // More than a page within one second: there is no later moment to go on from.

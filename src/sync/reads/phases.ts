@@ -29,7 +29,7 @@ class NothingShownError extends AbsentError {
   override name = "NothingShownError";
 }
 
-function subjectOf({ id }: MirroredRepository, phase: Phase): Subject {
+function phaseSubject({ id }: MirroredRepository, phase: Phase): Subject {
   return { task: "part", key: `${id} ${phase}`, repositoryId: id };
 }
 
@@ -45,7 +45,7 @@ export async function tryPhase(
   work: () => Promise<unknown>,
 ): Promise<boolean> {
   const found: { gone?: RepositoryUnavailableError } = {};
-  const isShown = await tryAlone(ctx, subjectOf(repository, phase), async () => {
+  const isShown = await tryAlone(ctx, phaseSubject(repository, phase), async () => {
     try {
       await work();
     } catch (error) {
@@ -70,7 +70,7 @@ export async function leavePhase(
   repository: MirroredRepository,
   phase: Phase,
 ): Promise<void> {
-  await forgetProblems(ctx.db, { task: "part", keys: [subjectOf(repository, phase).key] });
+  await forgetProblems(ctx.db, { task: "part", keys: [phaseSubject(repository, phase).key] });
 }
 
 /** @throws NothingShownError, with upstream's words, when both issues and pull requests are missing */
@@ -81,7 +81,7 @@ export async function refuseNothing(
 ): Promise<void> {
   if (!missing.includes("issues") || !missing.includes("pulls")) return;
   const [row] = await ctx.db.query<{ problem: string }>(sql`
-    select problem from problems where task = 'part' and key = ${subjectOf(repository, "issues").key}`);
+    select problem from problems where task = 'part' and key = ${phaseSubject(repository, "issues").key}`);
   throw new NothingShownError(`Upstream shows neither issues nor pull requests: ${row?.problem ?? "it says no more"}`);
 }
 

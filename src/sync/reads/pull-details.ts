@@ -48,11 +48,11 @@ export interface PullDetails {
   unclear: number[];
 }
 
-const PAGE = { document: pageOf(PULL_FIELDS), readPull };
+const PAGE = { document: pullsPageQuery(PULL_FIELDS), readPull };
 /** A pull request's number and cursor: enough to go on past it, if the rest of it is too heavy. */
-const NUMBERS = { document: pageOf("number"), readPull: object({ number: whole }) };
+const NUMBERS = { document: pullsPageQuery("number"), readPull: object({ number: whole }) };
 
-function pageOf(fields: string): string {
+function pullsPageQuery(fields: string): string {
   return `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node(id: $id) {
   ... on Repository { pullRequests(first: $first, after: $after, orderBy: { field: CREATED_AT, direction: ASC }) {
     pageInfo { hasNextPage endCursor } nodes { ${fields} } } } } }`;
@@ -79,18 +79,18 @@ export async function readPullDetails(
   const sizes = { repositoryId: repository.id, query: "pull pages", atMost: pageSize } as const;
   try {
     return await inBearableSize(ctx, sizes, async (first) => {
-      const page = await readPage(ctx, repository, PAGE, { after, first }, read);
+      const page = await readDetailsPage(ctx, repository, PAGE, { after, first }, read);
       const isDear = page.cost !== null && page.cost > 1;
       return { ...page, pageSize: isDear ? Math.min(pageSize, PULLS_A_POINT) : pageSize };
     });
   } catch (error) {
     if (!(error instanceof GraphqlTooHeavyError)) throw error;
-    const page = await readPage(ctx, repository, NUMBERS, { after, first: 1 }, read);
+    const page = await readDetailsPage(ctx, repository, NUMBERS, { after, first: 1 }, read);
     return { ...page, pulls: [], left: page.pulls.map(({ number }) => number), pageSize };
   }
 }
 
-async function readPage<Node extends { number: number }>(
+async function readDetailsPage<Node extends { number: number }>(
   ctx: Pick<Context, "upstream">,
   repository: MirroredRepository,
   { document, readPull }: { document: string; readPull: FieldReader<Node> },

@@ -173,11 +173,11 @@ export async function upstreamPathOf(
       // Upstream shows statuses by their commit alone, and never changes one.
       return null;
     case "milestone": {
-      const number = await numberIn(ctx, "milestones", "number", repositoryId, key);
+      const number = await findNumber(ctx, "milestones", "number", repositoryId, key);
       return number === null ? null : `${below}/milestones/${number}`;
     }
     case "review": {
-      const number = await numberIn(ctx, "pull_request_reviews", "pull_number", repositoryId, key);
+      const number = await findNumber(ctx, "pull_request_reviews", "pull_number", repositoryId, key);
       return number === null ? null : `${below}/pulls/${number}/reviews/${key}`;
     }
     default:
@@ -185,7 +185,7 @@ export async function upstreamPathOf(
   }
 }
 
-async function numberIn(
+async function findNumber(
   ctx: Pick<Context, "db">,
   table: string,
   column: string,

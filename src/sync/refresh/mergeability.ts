@@ -38,7 +38,7 @@ export async function refreshMergeability(
   repositoryId: number,
 ): Promise<"merged" | "kept" | "unknown"> {
   const startedAt = ctx.clock.now();
-  const { taken, open, gone, unknown } = await nodes.prepare(() => prepare(ctx, repositoryId, startedAt));
+  const { taken, open, gone, unknown } = await nodes.prepare(() => takeDuePulls(ctx, repositoryId, startedAt));
   if (taken.length === 0) return "kept";
   const byId = new Map(taken.map((one) => [one.repositoryId, one]));
   const alone = open.filter(({ id }) => (unknown.get(id)?.length ?? 0) > MOST_OF_ONE);
@@ -59,7 +59,7 @@ export async function refreshMergeability(
     }
   }
 
-  const left = await findUnknown(ctx, open);
+  const left = await findUnknownOfAll(ctx, open);
   const ageOf = (askedAt: Date) => startedAt.getTime() - askedAt.getTime();
   const waitMs = ({ askedAt }: Mark) => waitAtAgeMs(ageOf(askedAt), RETRIES.mergeability, 2);
   const isOver = ({ repositoryId: id, askedAt }: Mark) =>
@@ -78,7 +78,7 @@ export async function refreshMergeability(
 }
 
 /** Takes due marks, and finds the pull requests to ask about. */
-async function prepare(ctx: Context, repositoryId: number, now: Date) {
+async function takeDuePulls(ctx: Context, repositoryId: number, now: Date) {
   const taken = await takeDue(ctx, repositoryId, now);
   const gone: Mark[] = [];
   const open: MirroredRepository[] = [];
@@ -90,7 +90,7 @@ async function prepare(ctx: Context, repositoryId: number, now: Date) {
     }),
   );
   await settleMarks(ctx.db, gone);
-  return { taken, open, gone, unknown: await findUnknown(ctx, open) };
+  return { taken, open, gone, unknown: await findUnknownOfAll(ctx, open) };
 }
 
 /**
@@ -119,7 +119,7 @@ interface Unknown {
  * The pull requests with unknown mergeability, by repository. `MOST_OF_ONE + 1` are enough to see that a repository has
  * too many.
  */
-async function findUnknown(
+async function findUnknownOfAll(
   { db }: Pick<Context, "db">,
   repositories: readonly MirroredRepository[],
 ): Promise<Map<number, Unknown[]>> {

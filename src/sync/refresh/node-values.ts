@@ -40,7 +40,7 @@ export function observeValues(
   { node, seenAt, inDoubt }: { node: Fields; seenAt: Date; inDoubt: readonly string[] },
 ): Observed | null {
   const at = sightingOf(ctx, repository, seenAt);
-  const values = valuesOf(kind, node, `${ctx.config.upstreamUrl}/repos/${repository.fullName}`);
+  const values = nodeValues(kind, node, `${ctx.config.upstreamUrl}/repos/${repository.fullName}`);
   if (!values || !inDoubt.every((one) => one in values)) return null;
   const { fullName, htmlUrl } = repository;
   const { fields } = strip(values, { api: at.api, fullName, htmlUrl: htmlUrl ?? undefined });
@@ -51,14 +51,14 @@ export function observeValues(
   return joinObserved([{ seen: [seen], shapes: new Map() }]);
 }
 
-function valuesOf(kind: ResourceKey["kind"], node: Fields, address: string): Fields | null {
+function nodeValues(kind: ResourceKey["kind"], node: Fields, address: string): Fields | null {
   switch (node.__typename) {
     case "Issue":
       return kind === "issue"
-        ? { ...discussed(node), state_reason: lower(node.stateReason), ...summaryOf(node.subIssuesSummary) }
+        ? { ...discussed(node), state_reason: lower(node.stateReason), ...subIssuesSummary(node.subIssuesSummary) }
         : null;
     case "PullRequest":
-      if (kind === "issue") return { ...discussed(node), draft: shown(node.isDraft) };
+      if (kind === "issue") return { ...discussed(node), draft: orNull(node.isDraft) };
       return kind === "pull_request" ? { ...discussed(node), ...pullValues(node) } : null;
     case "IssueComment":
       return kind === "issue_comment" ? written(node) : null;
@@ -66,7 +66,7 @@ function valuesOf(kind: ResourceKey["kind"], node: Fields, address: string): Fie
       return kind === "review_comment" ? written(node) : null;
     case "PullRequestReview":
       return kind === "review"
-        ? { ...written(node), state: shown(node.state), updated_at: shown(node.updatedAt) }
+        ? { ...written(node), state: orNull(node.state), updated_at: orNull(node.updatedAt) }
         : null;
     case "Label":
       return kind === "label" ? labelValues(node, address) : null;
@@ -78,34 +78,34 @@ function valuesOf(kind: ResourceKey["kind"], node: Fields, address: string): Fie
 function discussed(node: Fields): Fields {
   return {
     ...written(node),
-    title: shown(node.title),
+    title: orNull(node.title),
     state: node.state === "OPEN" ? "open" : "closed",
-    locked: shown(node.locked),
+    locked: orNull(node.locked),
     active_lock_reason: lockReason(node.activeLockReason),
-    closed_at: shown(node.closedAt),
-    comments: shown(objectOf(node.comments).totalCount),
+    closed_at: orNull(node.closedAt),
+    comments: orNull(objectOf(node.comments).totalCount),
   };
 }
 
-function summaryOf(summary: Json | undefined): Fields {
+function subIssuesSummary(summary: Json | undefined): Fields {
   if (!isObject(summary)) return {};
   const { total, completed, percentCompleted } = summary;
-  const percent_completed = shown(percentCompleted);
-  return { sub_issues_summary: { total: shown(total), completed: shown(completed), percent_completed } };
+  const percent_completed = orNull(percentCompleted);
+  return { sub_issues_summary: { total: orNull(total), completed: orNull(completed), percent_completed } };
 }
 
 /** GraphQL shows no text as "", which REST may spell null. */
 function written({ body, authorAssociation }: Fields): Fields {
-  return { author_association: shown(authorAssociation), ...(body ? { body } : {}) };
+  return { author_association: orNull(authorAssociation), ...(body ? { body } : {}) };
 }
 
 function pullValues(node: Fields): Fields {
   const merge = textOf(objectOf(node.mergeCommit).oid);
   const { number: _number, ...mergeability } = mergeabilityView(readMergeability(node, "node"));
   return {
-    draft: shown(node.isDraft),
-    merged: shown(node.merged),
-    merged_at: shown(node.mergedAt),
+    draft: orNull(node.isDraft),
+    merged: orNull(node.merged),
+    merged_at: orNull(node.mergedAt),
     ...(node.state === "OPEN" ? mergeability : {}),
     ...(node.state === "MERGED" && merge !== null ? { merge_commit_sha: merge } : {}),
   };
@@ -116,9 +116,9 @@ function labelValues({ name, color, description, url }: Fields, address: string)
   const [, ending] = /\/labels\/([^/]+)$/.exec(textOf(url) ?? "") ?? [];
   if (ending === undefined) return null;
   return {
-    name: shown(name),
-    color: shown(color),
-    description: shown(description),
+    name: orNull(name),
+    color: orNull(color),
+    description: orNull(description),
     url: `${address}/labels/${ending}`,
   };
 }
@@ -132,6 +132,6 @@ function lockReason(word: Json | undefined): Json {
   return word === "OFF_TOPIC" ? "off-topic" : (textOf(word)?.toLowerCase().replaceAll("_", " ") ?? null);
 }
 
-function shown(value: Json | undefined): Json {
+function orNull(value: Json | undefined): Json {
   return value ?? null;
 }

@@ -27,7 +27,7 @@ import { endOrPause } from "../following/pause.ts";
 import { RemovedError } from "../following/while-mirrored.ts";
 import { refreshLists } from "../lists/refresh.ts";
 import { failAlone } from "../problems/isolated.ts";
-import { endProblem, findProblems, nameOf, type Problem, type Subject, tryAgain } from "../problems/problems.ts";
+import { endProblem, findProblems, type Problem, problemName, type Subject, tryAgain } from "../problems/problems.ts";
 import { fetchAndStoreMissingComments } from "../reads/missing-comments.ts";
 import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { refreshRefs } from "../refs/refresh.ts";
@@ -69,7 +69,7 @@ export class Refreshes {
   constructor(ctx: Context) {
     this.#ctx = ctx;
     this.#stores = new Batches(ctx, { size: REFRESHES_AT_ONCE, atOnce: 1 }, async (batch) => {
-      await enqueueMarks(ctx, await store(ctx, batch));
+      await enqueueMarks(ctx, await storeReads(ctx, batch));
       return batch.map(() => "stored");
     });
     this.#nodes = new NodeQuestions(ctx);
@@ -85,7 +85,7 @@ export class Refreshes {
     if (whole.problem?.isResting || (own.problem && isPutOff)) return "kept";
     try {
       const { kind, repositoryId } = wanted;
-      const outcome = isWhole(kind)
+      const outcome = isWholeKind(kind)
         ? await this.#refreshWhole(kind, repositoryId)
         : await this.#refreshResource({ ...wanted, kind }, mark);
       for (const { subject, problem } of [own, whole]) if (problem) await endProblem(ctx, subject, problem);
@@ -127,7 +127,7 @@ export class Refreshes {
       const known = repositoryId === 0 ? null : await ctx.jobReads.knownRepository(repositoryId);
       if (known?.state === "gone") return null;
       const path = await upstreamPathOf(ctx, wanted);
-      return path === null ? null : { known, path, question: await questionOf(ctx, wanted, mark) };
+      return path === null ? null : { known, path, question: await nodeQuestion(ctx, wanted, mark) };
     });
     if (!asked) {
       if (mark) await settleMarks(ctx.db, [mark]);
@@ -230,7 +230,7 @@ async function findTroubles(ctx: Context, keys: readonly MarkKey[]): Promise<Tro
     ctx,
     subjects.flatMap(({ own, whole }) => [own, whole]),
   );
-  const troubleOf = (subject: Subject) => ({ subject, problem: problems.get(nameOf(subject)) ?? null });
+  const troubleOf = (subject: Subject) => ({ subject, problem: problems.get(problemName(subject)) ?? null });
   return subjects.map(({ own, whole }) => ({ own: troubleOf(own), whole: troubleOf(whole) }));
 }
 
@@ -238,7 +238,7 @@ async function findTroubles(ctx: Context, keys: readonly MarkKey[]): Promise<Tro
  * The question that GraphQL can answer together with all others: does the resource still exist, or what are the values
  * on which two observations disagree? Null: only REST can tell.
  */
-async function questionOf(
+async function nodeQuestion(
   { db }: Pick<Context, "db">,
   { kind, repositoryId, key }: ResourceKey,
   mark: Mark | null,
@@ -255,7 +255,7 @@ async function questionOf(
   return { ...node, about: mark.keys.includes("sub_issues_summary") ? "summaries" : "values" };
 }
 
-function isWhole(kind: MarkKind): kind is WholeKind {
+function isWholeKind(kind: MarkKind): kind is WholeKind {
   const wholes: readonly MarkKind[] = WHOLE_KINDS;
   return wholes.includes(kind);
 }
@@ -283,7 +283,7 @@ async function wasSeenLately(ctx: Context, { seen }: Observed, startedAt: Date):
 }
 
 /** Stores what was read, and settles or postpones its marks in the same transaction. Answers the marks to be queued. */
-async function store(ctx: Context, batch: readonly ReadForMark[]): Promise<Mark[]> {
+async function storeReads(ctx: Context, batch: readonly ReadForMark[]): Promise<Mark[]> {
   // The latest start counts for all. A mark with too late a time costs one more read; one with too early a time may be
   // settled wrongly.
   const startedAt = new Date(Math.max(...batch.map((one) => one.startedAt.getTime())));

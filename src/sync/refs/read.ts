@@ -42,7 +42,7 @@ export async function fetchAndStoreRefs(ctx: Context, repository: MirroredReposi
   const first = `/repositories/${id}/${kind === "heads" ? "branches" : "tags"}?per_page=${PAGE_SIZE}`;
   for await (const page of pages(ctx.upstream, first, { priority: "refresh", ...askingFor(isUnsure) })) {
     requireShown(repository, page);
-    if (page.kind === "ok") await storePage(ctx, repository, page, { kind, start, startedAt });
+    if (page.kind === "ok") await storeRefsPage(ctx, repository, page, { kind, start, startedAt });
     start += PAGE_SIZE;
   }
   await whileMirrored(ctx, repository, async (tx) => {
@@ -104,7 +104,7 @@ async function storeObjects(
   });
 }
 
-async function storePage(
+async function storeRefsPage(
   ctx: Context,
   repository: MirroredRepository,
   page: Extract<Page, { kind: "ok" }>,

@@ -26,7 +26,7 @@ export async function refreshReleases(ctx: Context, repositoryId: number): Promi
   const [row] = await ctx.db.query<{ isDue: boolean; isHalfStored: boolean }>(sql`
     select ${isReleaseListDue(now)} as "isDue", l.is_half_stored as "isHalfStored" from release_lists l
       where l.repository_id = ${repositoryId}`);
-  if (row?.isDue) await fetchAndStoreList(ctx, repository, { isHalfStored: row.isHalfStored });
+  if (row?.isDue) await fetchAndStoreReleases(ctx, repository, { isHalfStored: row.isHalfStored });
   const [before] = await findHeldReleases(ctx.db, [repositoryId]);
   if (row?.isDue || before?.latestId === undefined) await fetchAndStoreLatest(ctx, repository);
   const [held] = await findHeldReleases(ctx.db, [repositoryId]);
@@ -45,7 +45,7 @@ interface ListWalk {
  * Reads the list to its end. Releases that the list lacks are asked for one by one: rows move between pages during the
  * read, so the list alone proves nothing.
  */
-async function fetchAndStoreList(
+async function fetchAndStoreReleases(
   ctx: Context,
   repository: MirroredRepository,
   { isHalfStored }: { isHalfStored: boolean },
@@ -58,7 +58,7 @@ async function fetchAndStoreList(
   if (walk.changed > 0 && walk.unchanged > 0) walk = await walkList(ctx, repository, { conditional: false });
   const marks = await whileMirrored(ctx, repository, async (tx) => {
     const unlisted =
-      walk.changed === 0 ? [] : await findUnlisted(tx, repository.id, { ...walk, startedAt, showsDrafts });
+      walk.changed === 0 ? [] : await findUnlistedReleases(tx, repository.id, { ...walk, startedAt, showsDrafts });
     const doubts = unlisted.map((key) => ({
       ...{ kind: "release" as const, repositoryId: repository.id, key, askedAt: startedAt, notBefore: startedAt },
     }));
@@ -99,7 +99,7 @@ async function walkList(
  * Stored releases that the list lacks. Newer ones are left out, since a replica may not know them yet. So are drafts,
  * if upstream does not show them to the mirror.
  */
-async function findUnlisted(
+async function findUnlistedReleases(
   tx: Transaction,
   repositoryId: number,
   { listed, startedAt, showsDrafts }: { listed: ReadonlySet<number>; startedAt: Date; showsDrafts: boolean },

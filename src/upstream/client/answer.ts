@@ -38,13 +38,13 @@ function readStatus(asked: AskedPage, received: Received): ReadAnswer {
   switch (status) {
     case 304:
       if (!validator) throw unreadable(path, status, "it says that nothing has changed, which was not asked");
-      return { kind: "unchanged", seenAt, ...timesOf(headers, seenAt), next: validator.next };
+      return { kind: "unchanged", seenAt, ...answerTimes(headers, seenAt), next: validator.next };
     case 301:
     case 302:
     case 303:
     case 307:
     case 308:
-      return { kind: "moved", location: readLocation(base, one(headers.location)) };
+      return { kind: "moved", location: readLocation(base, headerValue(headers.location)) };
     case 404:
     case 410:
     case 451:
@@ -53,14 +53,17 @@ function readStatus(asked: AskedPage, received: Received): ReadAnswer {
       return { kind: "missing", status, message: messageOf(received) };
     default:
       if (status < 200 || status > 299) throw failureOf(path, received);
-      return readPage(asked, received);
+      return readPageAnswer(asked, received);
   }
 }
 
-function readPage({ base, path, key, accept, credential, madeFor, seenAt }: AskedPage, received: Received): ReadAnswer {
+function readPageAnswer(
+  { base, path, key, accept, credential, madeFor, seenAt }: AskedPage,
+  received: Received,
+): ReadAnswer {
   const { status, headers } = received;
   const body = readBody(path, accept, received);
-  const links = parseLinks(one(headers.link), (url) => {
+  const links = parseLinks(headerValue(headers.link), (url) => {
     try {
       return pathBelow(base, url);
     } catch (cause) {
@@ -68,8 +71,8 @@ function readPage({ base, path, key, accept, credential, madeFor, seenAt }: Aske
       throw unreadable(path, status, reasonOf(cause), { cause });
     }
   });
-  const etag = one(headers.etag) ?? null;
-  const lastModified = one(headers["last-modified"]) ?? null;
+  const etag = headerValue(headers.etag) ?? null;
+  const lastModified = headerValue(headers["last-modified"]) ?? null;
   const next = links.next ?? null;
   const isFull = isFullPage(path, body);
   const validator =
@@ -79,7 +82,7 @@ function readPage({ base, path, key, accept, credential, madeFor, seenAt }: Aske
           ...{ credential, path: key, etag, lastModified, next, isFull, seenAt },
           ...{ body: null, variesBy: null, usedAt: seenAt, madeFor },
         };
-  return { kind: "ok", body, seenAt, ...timesOf(headers, seenAt), links, lastModified, validator };
+  return { kind: "ok", body, seenAt, ...answerTimes(headers, seenAt), links, lastModified, validator };
 }
 
 function readBody(path: string, accept: string | undefined, { status, headers, text }: Received): Json {
@@ -89,7 +92,7 @@ function readBody(path: string, accept: string | undefined, { status, headers, t
   }
   const body = parseJson(text);
   if (body !== undefined) return body;
-  if (accept === undefined || /json/.test(one(headers["content-type"]) ?? "")) {
+  if (accept === undefined || /json/.test(headerValue(headers["content-type"]) ?? "")) {
     throw unreadable(path, status, "it is no whole JSON");
   }
   return text;
@@ -163,26 +166,26 @@ function parseJson(text: string): Json | undefined {
 export const NEVER = new Date(0);
 
 /** Upstream's clock by its `Date` header; without one, ours at the request. */
-function timesOf(
+function answerTimes(
   headers: UpstreamHeaders,
   seenAt: Date,
 ): Pick<Extract<ReadAnswer, { kind: "ok" }>, "upstreamNow" | "asOf"> {
-  const time = Date.parse(one(headers.date) ?? "");
+  const time = Date.parse(headerValue(headers.date) ?? "");
   return { upstreamNow: Number.isNaN(time) ? seenAt : new Date(time), asOf: asOfMirror(headers) };
 }
 
 /** As `freshnessHeaders` writes it. */
 function asOfMirror(headers: UpstreamHeaders): Date | null {
-  const time = Date.parse(one(headers["x-tain-confirmed-at"]) ?? "");
+  const time = Date.parse(headerValue(headers["x-tain-confirmed-at"]) ?? "");
   if (!Number.isNaN(time)) return new Date(time);
-  return one(headers.warning)?.startsWith("110 tain ") ? NEVER : null;
+  return headerValue(headers.warning)?.startsWith("110 tain ") ? NEVER : null;
 }
 
 /** As `freshnessHeaders` writes it. */
 function missingIn(headers: UpstreamHeaders): string[] | undefined {
-  return one(headers["x-tain-missing"])?.split(", ");
+  return headerValue(headers["x-tain-missing"])?.split(", ");
 }
 
-function one(value: string | string[] | undefined): string | undefined {
+function headerValue(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(", ") : value;
 }

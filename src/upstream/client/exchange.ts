@@ -60,13 +60,13 @@ export interface ExchangeContext extends Pick<Stores, "clock" | "log"> {
  * expired token or a wrong clock, a second request follows.
  */
 export async function exchange(ctx: ExchangeContext, ask: UpstreamRequest): Promise<Attempt> {
-  const first = await send(ctx, ask);
-  if (first.received.status !== 401 || !(await renew(ctx, first))) return await settle(ctx, ask, first);
+  const first = await sendLeased(ctx, ask);
+  if (first.received.status !== 401 || !(await renew(ctx, first))) return await settleLease(ctx, ask, first);
   // Upstream rejected the credential and so did nothing. Even a write may be sent again.
-  return await settle(ctx, ask, await send(ctx, { ...ask, credentials: [first.lease.credential] }));
+  return await settleLease(ctx, ask, await sendLeased(ctx, { ...ask, credentials: [first.lease.credential] }));
 }
 
-async function send(ctx: ExchangeContext, ask: UpstreamRequest): Promise<SettledExchange> {
+async function sendLeased(ctx: ExchangeContext, ask: UpstreamRequest): Promise<SettledExchange> {
   const { request, demand, credentials, preferred, conditions } = ask;
   const first = preferred && preferred.length > 0 ? preferred : conditions?.preferred;
   const lease = await ctx.quota.lease(credentials, demand, first);
@@ -124,7 +124,7 @@ async function renew({ keyring, quota }: ExchangeContext, answered: SettledExcha
 }
 
 /** Corrects the budget by the answer. */
-async function settle(
+async function settleLease(
   { keyring, quota, meter, clock, log }: ExchangeContext,
   ask: UpstreamRequest,
   { lease, ...answered }: SettledExchange,

@@ -62,7 +62,7 @@ class OwnClient {
   }
 
   async send({ token, headers, body = null, ...request }: OwnRequest): Promise<Received> {
-    const asked = { ...request, body, headers: { ...own(token), ...headers } };
+    const asked = { ...request, body, headers: { ...bearing(token), ...headers } };
     return await this.#metered(request.path, () => this.#transport.send(asked));
   }
 
@@ -81,7 +81,7 @@ class OwnClient {
 
   /** The answer, as soon as it begins. */
   async open({ token, headers, body = null, conditional, ...request }: ForwardedRequest): Promise<Opened> {
-    const sent: Record<string, string> = { ...own(token), ...headers };
+    const sent: Record<string, string> = { ...bearing(token), ...headers };
     const asked = { ...request, body, headers: { ...sent, ...conditional?.(sent) } };
     return await this.#metered(request.path, () => this.#transport.open(asked));
   }
@@ -99,7 +99,7 @@ class OwnClient {
   }
 }
 
-function own(token: string): Record<string, string> {
+function bearing(token: string): Record<string, string> {
   return { ...OWN_HEADERS, authorization: `Bearer ${token}` };
 }
 

@@ -24,12 +24,12 @@ function isPageRelation(relation: string): relation is keyof Links {
 
 /** How many pages are left from `path` on; null if no last page is named, as in lists paged by cursor. Pure. */
 export function pagesLeft(path: string, { last }: Links): number | null {
-  const lastPage = last === undefined ? null : pageNumber(last);
-  return lastPage === null ? null : lastPage - (pageNumber(path) ?? 1) + 1;
+  const lastPage = last === undefined ? null : pageOfPath(last);
+  return lastPage === null ? null : lastPage - (pageOfPath(path) ?? 1) + 1;
 }
 
 /** The `page` of a path, as a number, so that page 10 comes after page 9. */
-export function pageNumber(path: string): number | null {
+export function pageOfPath(path: string): number | null {
   const page = new URLSearchParams(path.slice(path.indexOf("?") + 1)).get("page");
   return page !== null && /^\d+$/.test(page) ? Number(page) : null;
 }

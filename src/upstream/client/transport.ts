@@ -88,7 +88,7 @@ export class Transport {
 
   #pool(): Promise<Pool> {
     if (this.#isClosed) throw new Error("The connections to upstream are closed");
-    this.#opened ??= openPool(this.#origin, this.#limits);
+    this.#opened ??= openHttpPool(this.#origin, this.#limits);
     return this.#opened;
   }
 
@@ -182,7 +182,7 @@ export class Transport {
 }
 
 /** Undici is a hundred modules. Many processes send nothing, and do not wait for them when they start. */
-async function openPool(origin: string, limits: TransportLimits): Promise<Pool> {
+async function openHttpPool(origin: string, limits: TransportLimits): Promise<Pool> {
   const { Pool } = await import("undici");
   return new Pool(origin, {
     connections: limits.connections,

@@ -77,7 +77,7 @@ export class Conditions {
     sent: Record<string, string>,
   ): Promise<Condition | null> {
     const own = known.get(credential);
-    if (own && isFor(own, sent)) {
+    if (own && isValidFor(own, sent)) {
       if (own.etag !== null) return { headers: { "if-none-match": own.etag }, kind: "own", validator: own };
       return own.lastModified === null
         ? null
@@ -176,7 +176,7 @@ export class Conditions {
 }
 
 /** Whether the ETag is valid for the credential's present token. An ETag that covers no token is valid for all. */
-function isFor({ etag, madeFor, variesBy: varies }: KnownValidator, sent: Record<string, string>): boolean {
+function isValidFor({ etag, madeFor, variesBy: varies }: KnownValidator, sent: Record<string, string>): boolean {
   if (etag === null || madeFor === null) return true;
   const isOfToken = varies === null || varies.split(" ").includes("authorization");
   return !isOfToken || madeFor === tokenDigest(sent.authorization ?? "");

@@ -33,7 +33,7 @@ export async function learnOwner(ctx: Pick<Stores, "db"> & { upstream: Upstream 
 }
 
 /** One of our tokens that is the user's own, by fingerprint; null: none is known to be. */
-export async function tokenOf({ config, db }: TokenStores, login: string): Promise<string | null> {
+export async function findTokenOf({ config, db }: TokenStores, login: string): Promise<string | null> {
   const ours = [...parseTokens(config.upstreamTokens).keys()];
   const [row] = await db.query<{ fingerprint: string }>(sql`
     select fingerprint from token_owners where lower(login) = ${login.toLowerCase()} and fingerprint = any(${ours}::text[])

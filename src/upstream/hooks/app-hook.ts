@@ -1,7 +1,7 @@
 import { type Fields, numberOf, objectOf, textOf, textsOf } from "../../json.ts";
 import { UpstreamRefusedError } from "../client/errors.ts";
 import type { Upstream } from "../client/upstream.ts";
-import { refusal } from "./hooks.ts";
+import { hookRefusal } from "./hooks.ts";
 
 /** The list of the App's deliveries, for all its installations. */
 export const APP_DELIVERIES = "/app/hook/deliveries";
@@ -55,7 +55,7 @@ export async function writeAppHook(
   const path = "/app/hook/config";
   const body = JSON.stringify({ url, secret, content_type: "json", insecure_ssl: "0" });
   const answer = await upstream.write({ method: "PATCH", path, body });
-  if (answer.status !== 200) throw refusal(answer, path, secret);
+  if (answer.status !== 200) throw hookRefusal(answer, path, secret);
 }
 
 async function readOwn(upstream: Pick<Upstream, "get">, path: string): Promise<Fields> {

@@ -47,13 +47,13 @@ export async function placeRepositoryHook(
     body: JSON.stringify({ name: "web", ...wanted(hook) }),
     prefer: OUR_ADDRESSES,
   });
-  if (created.status === 201) return placed(found.path, created);
+  if (created.status === 201) return createdHook(found.path, created);
   if (isDuplicateHook(created.status, created.body)) {
     // Another process was quicker, or upstream's list lagged: the hook is there now.
     const again = await findHook(upstream, hook);
     if (again.id !== null) return updateHook(upstream, hook, again.path, again.id);
   }
-  throw refusal(created, found.path, hook.secret);
+  throw hookRefusal(created, found.path, hook.secret);
 }
 
 /** A hook as upstream shows it: whether it has a secret, and never which. */
@@ -111,7 +111,7 @@ export async function findId(upstream: Pick<Upstream, "get">, path: string): Pro
 /** Asks upstream to send the hook a ping, which it does a moment later. @throws UpstreamRefusedError */
 export async function pingRepositoryHook(upstream: Pick<Upstream, "write">, { path }: { path: string }): Promise<void> {
   const answer = await upstream.write({ method: "POST", path: `${path}/pings`, body: null });
-  if (answer.status !== 204) throw refusal(answer, path, "");
+  if (answer.status !== 204) throw hookRefusal(answer, path, "");
 }
 
 /** Deletes the hook, if it is still there. @throws UpstreamRefusedError */
@@ -120,7 +120,7 @@ export async function deleteRepositoryHook(
   { path }: { path: string },
 ): Promise<void> {
   const answer = await upstream.write({ method: "DELETE", path, body: null });
-  if (answer.status !== 204 && answer.status !== 404) throw refusal(answer, path, "");
+  if (answer.status !== 204 && answer.status !== 404) throw hookRefusal(answer, path, "");
 }
 
 /** One attempt of upstream to send a delivery to a hook, with its outcome. */
@@ -151,14 +151,14 @@ export async function recentDeliveries(upstream: Pick<Upstream, "get">, list: st
  * Asks upstream to send a delivery again, which it does a moment later under the same GUID. @throws
  * UpstreamRefusedError
  */
-export async function resendDelivery(
+export async function askToResend(
   upstream: Pick<Upstream, "write">,
   list: string,
   { id }: Pick<SentDelivery, "id">,
 ): Promise<void> {
   const path = `${list}/${id}/attempts`;
   const answer = await upstream.write({ method: "POST", path, body: null });
-  if (answer.status !== 202) throw refusal(answer, path, "");
+  if (answer.status !== 202) throw hookRefusal(answer, path, "");
 }
 
 /** A page of deliveries. */
@@ -192,8 +192,8 @@ async function updateHook(
     body: JSON.stringify(wanted(hook)),
     prefer: OUR_ADDRESSES,
   });
-  if (updated.status !== 200) throw refusal(updated, path, hook.secret);
-  return placed(list, updated);
+  if (updated.status !== 200) throw hookRefusal(updated, path, hook.secret);
+  return createdHook(list, updated);
 }
 
 async function findHook(
@@ -234,7 +234,7 @@ async function readHooks(
   }
 }
 
-function placed(list: string, answer: RawAnswer): { id: number; path: string } {
+function createdHook(list: string, answer: RawAnswer): { id: number; path: string } {
   const id = numberOf(shownObject(list, { status: answer.status, text: answer.body }).id);
   if (id === null) throw new UpstreamRefusedError(answer.status, "the hook has no id", null);
   return { id, path: `${list}/${id}` };
@@ -248,7 +248,7 @@ function wanted({ url, secret, events }: RepositoryHook) {
  * The error of a refused write. Upstream may repeat the request, even as JSON inside JSON, so the secret is taken out
  * in each form.
  */
-export function refusal(answer: RawAnswer, path: string, secret: string): Error {
+export function hookRefusal(answer: RawAnswer, path: string, secret: string): Error {
   const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
   if (secret === "") return failureOf(path, { status: answer.status, headers: answer.headers, text: answer.body });
   const forms = [escaped(escaped(escaped(secret))), escaped(escaped(secret)), escaped(secret), secret];

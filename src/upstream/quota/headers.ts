@@ -20,17 +20,17 @@ export function readQuotaHeaders(headers: UpstreamHeaders, now: number): BucketS
     integer(headers[`x-ratelimit-${name}`]),
   );
   if (limit == null || remaining == null || reset == null) return null;
-  const date = Date.parse(single(headers.date) ?? "");
+  const date = Date.parse(firstValue(headers.date) ?? "");
   const ahead = Number.isNaN(date) ? 0 : now - date;
   return { limit, remaining, reset, resetAt: Math.min(reset * 1_000 + ahead, now + LONGEST_WAIT_MS) };
 }
 
 /** The moment that Retry-After names, in seconds or as a date, by our clock. Pure. */
 export function readRetryAfter(headers: UpstreamHeaders, now: number): number | null {
-  const text = single(headers["retry-after"])?.trim();
+  const text = firstValue(headers["retry-after"])?.trim();
   if (!text) return null;
   const seconds = integer(text);
-  const sentAt = Date.parse(single(headers.date) ?? "");
+  const sentAt = Date.parse(firstValue(headers.date) ?? "");
   const waitMs = seconds !== null ? seconds * 1_000 : Date.parse(text) - (Number.isNaN(sentAt) ? now : sentAt);
   return Number.isNaN(waitMs) ? null : now + Math.min(Math.max(waitMs, 1_000), LONGEST_WAIT_MS);
 }
@@ -53,16 +53,16 @@ export function least(a: BucketState | null, b: BucketState | undefined): Bucket
 }
 
 export function bucketName(headers: UpstreamHeaders): string | null {
-  const name = single(headers["x-ratelimit-resource"]);
+  const name = firstValue(headers["x-ratelimit-resource"]);
   return name && /^[a-z_]{1,40}$/.test(name) ? name : null;
 }
 
 function integer(value: string | string[] | undefined): number | null {
-  const text = single(value)?.trim();
+  const text = firstValue(value)?.trim();
   return text && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-function single(value: string | string[] | undefined): string | undefined {
+function firstValue(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 

@@ -26,7 +26,7 @@ export async function noteQuota(ctx: Pick<Stores, "config" | "db" | "redis" | "c
       : [{ credential, bucket, limit, remaining, resetAt: resetAt.getTime() }],
   );
   const sample: QuotaSample = { at: ctx.clock.now().getTime(), figures };
-  const key = keyOf(ctx.config);
+  const key = historyKey(ctx.config);
   await withPatience(ctx.redis, () =>
     ctx.redis
       .multi()
@@ -44,11 +44,11 @@ export async function quotaHistory({
   clock,
 }: Pick<Stores, "config" | "redis" | "clock">): Promise<QuotaSample[] | null> {
   const since = clock.now().getTime() - KEPT * SAMPLE_MS;
-  const lines = await withPatience(redis, () => redis.lrange(keyOf(config), 0, -1)).catch(whileSilent(null));
+  const lines = await withPatience(redis, () => redis.lrange(historyKey(config), 0, -1)).catch(whileSilent(null));
   // Only `noteQuota` writes this list.
   return lines?.map((line) => JSON.parse(line) as QuotaSample).filter(({ at }) => at >= since) ?? null;
 }
 
-function keyOf({ redisPrefix }: Pick<Stores["config"], "redisPrefix">): string {
+function historyKey({ redisPrefix }: Pick<Stores["config"], "redisPrefix">): string {
   return `${redisPrefix}:quota-history`;
 }

@@ -71,7 +71,7 @@ export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | 
         : reports
             .filter(({ problem }) => problem !== null)
             .slice(0, 1)
-            .map(alone);
+            .map(withoutShared);
     }),
   );
   return (await Promise.all(rows)).flat();
@@ -81,7 +81,7 @@ const REJECTED_TOKEN =
   "upstream rejects it: it is revoked, expired or wrong; put a valid one in its place in UPSTREAM_TOKEN and restart";
 
 /** Without the figures that are reported with another token of the same user. */
-function alone(report: QuotaReport): QuotaReport {
+function withoutShared(report: QuotaReport): QuotaReport {
   return { ...report, limit: null, remaining: null, resetAt: null, copying: null };
 }
 

@@ -42,7 +42,7 @@ export interface Script {
   sha1: string;
 }
 
-const script = (text: string): Script => ({ text, sha1: hash("sha1", text) });
+const redisScript = (text: string): Script => ({ text, sha1: hash("sha1", text) });
 
 /**
  * KEYS: for each credential its ledger's hash, its bucket's, its requests under way and its points, and its own hash.
@@ -51,7 +51,7 @@ const script = (text: string): Script => ({ text, sha1: hash("sha1", text) });
  * Answers the credential's index, how it is counted, the window and when to send. Denied: 0, when to come back, and 1
  * if only our own pace denies it.
  */
-export const LEASE = script(`
+export const LEASE = redisScript(`
 local now, cost, floor, share = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local probes, id, points, allowed = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 local writes = ARGV[9] == '1'
@@ -163,7 +163,7 @@ return {best, 'probe', field(b[1]), sendAt}
  * window, refund, 1 if upstream answered, then limit, remaining, reset, resetAt, or nothing when they were not seen.
  * Answers the bucket as it stands now: limit, remaining, reset, resetAt, spent; or nothing when it is not known.
  */
-export const SETTLE = script(`
+export const SETTLE = redisScript(`
 local now, counted, window, refund = tonumber(ARGV[1]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local function field(value) return tonumber(value or 0) end
 local function text(value) return string.format('%.0f', value) end
@@ -217,7 +217,7 @@ return bucketState()
  * All processes share the block, and Redis counts its repetitions. So the formula of `src/work/backoff.ts` stands here in
  * Lua. It takes no chance: the waits of those that are blocked have their own.
  */
-export const BLOCK = script(`
+export const BLOCK = redisScript(`
 local now, startedAt = tonumber(ARGV[1]), tonumber(ARGV[2])
 local c = redis.call('HMGET', KEYS[1], 'blockedUntil', 'strikes')
 local blockedUntil, strikes = tonumber(c[1] or 0), tonumber(c[2] or 0)
@@ -235,7 +235,7 @@ return blockedUntil
 `);
 
 /** KEYS: credential. ARGV: now, until, why in words or ''. */
-export const REJECT = script(`
+export const REJECT = redisScript(`
 redis.call('HSET', KEYS[1], 'rejectedUntil', ARGV[2], 'rejection', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], math.max(ARGV[2] - ARGV[1] + ${HOUR_MS}, redis.call('PTTL', KEYS[1])))
 return 0

@@ -4,7 +4,7 @@ import type { RequestHeaders } from "../../../http/exchange.ts";
 import { namesTag } from "../../../http/reply.ts";
 import type { Conditional, Opened } from "../../../upstream/client/opened.ts";
 import { collected } from "../body.ts";
-import { below, type CacheableRead, type ForwardedAnswer, ForwardedAnswers } from "./forwarded-answers.ts";
+import { type CacheableRead, type ForwardedAnswer, ForwardedAnswers, presentQuestion } from "./forwarded-answers.ts";
 import { keptOf, MOST_KEPT_BYTES, upstreamTagOf, type WholeAnswer } from "./keeping.ts";
 import { Proofs, type TokenViewer } from "./proofs.ts";
 
@@ -95,7 +95,7 @@ export class ForwardCache {
     const { viewer, isFresh } = asking;
     const home = await asking.home();
     // A rename or a new visibility changes a document under the same sha or ETag. So both are part of the question.
-    const question = home ? below(asking.question, home) : asking.question;
+    const question = home ? presentQuestion(asking.question, home) : asking.question;
     // Noted before the store is asked: a first request that ends meanwhile may be missing from the store's answer.
     const before = isPlain ? this.#firsts.get(question.key) : undefined;
     const known = await this.#kept.find(question, viewer.name);

@@ -20,7 +20,7 @@ export interface CacheableRead {
 }
 
 /** The question with the repository's present name and visibility. Pure. */
-export function below(
+export function presentQuestion(
   question: CacheableRead,
   { fullName, isPrivate }: { fullName: string; isPrivate: boolean },
 ): CacheableRead {
@@ -107,7 +107,7 @@ export class ForwardedAnswers {
    */
   async find({ key: question, isImmutable }: CacheableRead, token: string): Promise<ForwardedAnswer | null> {
     for (const shownTo of ["", token]) {
-      const name = nameOf({ question, shownTo });
+      const name = answerName({ question, shownTo });
       const known = this.#underWay.get(name) ?? this.#unchanging.get(name);
       if (known) return known;
     }
@@ -116,8 +116,8 @@ export class ForwardedAnswers {
         select id, shown_to, made_at, used_at, headers::text, body, varies_by, mirror_repository_id, mirror_shown_at
           from forwarded_answers where question = ${question} and shown_to in ('', ${token}) order by made_at desc limit 1`);
       if (!row) return null;
-      const found = answerOf(question, row);
-      if (isImmutable) this.#unchanging.set(nameOf(found), found);
+      const found = storedAnswer(question, row);
+      if (isImmutable) this.#unchanging.set(answerName(found), found);
       return found;
     } catch (error) {
       this.#ctx.log[levelOf(error, "warn")]({ err: error }, "The kept answers to forwarded reads cannot be looked up");
@@ -127,7 +127,7 @@ export class ForwardedAnswers {
 
   keep(answer: ForwardedAnswer, { isImmutable }: CacheableRead): void {
     const { id, question, shownTo, headers, body, variesBy, madeAt, usedAt, mirrors } = answer;
-    const name = nameOf(answer);
+    const name = answerName(answer);
     const bytes = body.length + ROW_BYTES;
     if (isImmutable) this.#unchanging.set(name, answer);
     const write = this.#write(bytes, async () => {
@@ -162,7 +162,7 @@ export class ForwardedAnswers {
     const now = this.#ctx.clock.now();
     if (mirrors === null && now.getTime() - answer.usedAt.getTime() < NOTED_AGAIN_AFTER_MS) return;
     const shown = mirrors === null ? {} : { mirrors: { repositoryId: mirrors, at: now } };
-    const name = nameOf(answer);
+    const name = answerName(answer);
     for (const known of [this.#underWay, this.#unchanging])
       if (known.get(name)?.id === id) known.set(name, { ...answer, usedAt: now, ...shown });
     const at = mirrors === null ? sql`` : sql`, mirror_repository_id = ${mirrors}, mirror_shown_at = ${now}`;
@@ -212,11 +212,11 @@ export class ForwardedAnswers {
   }
 }
 
-function nameOf({ question, shownTo }: Pick<ForwardedAnswer, "question" | "shownTo">): string {
+function answerName({ question, shownTo }: Pick<ForwardedAnswer, "question" | "shownTo">): string {
   return `${question} ${shownTo}`;
 }
 
-function answerOf(question: string, row: ForwardedAnswerRow): ForwardedAnswer {
+function storedAnswer(question: string, row: ForwardedAnswerRow): ForwardedAnswer {
   const { mirror_repository_id: repositoryId, mirror_shown_at: at } = row;
   return {
     id: row.id,

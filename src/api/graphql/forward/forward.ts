@@ -7,7 +7,7 @@ import type { Answer, ApiContext } from "../../call.ts";
 import { type ForwardOwn, sightOf, type User } from "../../callers/caller.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { writeForwarder } from "../../forward/forwarded-writes.ts";
-import { answerOf, type CallersRequest, opened } from "../../forward/forwarding.ts";
+import { arrivingAnswer, type CallersRequest, opened } from "../../forward/forwarding.ts";
 import { readFault } from "../../forward/upstream-for-callers.ts";
 import { decodeId } from "../resolve/node-id.ts";
 import { textsGiven } from "./given.ts";
@@ -48,10 +48,10 @@ export async function forwardWhole(
       learn: (answer) => touchedBy(ctx, { ...touching, answer }),
     });
   }
-  return answerOf(asked, await opened(asked, send, (error) => unanswered(error, ctx.clock.now(), isMutation)));
+  return arrivingAnswer(asked, await opened(asked, send, (error) => outageFault(error, ctx.clock.now(), isMutation)));
 }
 
-function unanswered(error: UpstreamUnavailableError, now: Date, isMutation: boolean): unknown {
+function outageFault(error: UpstreamUnavailableError, now: Date, isMutation: boolean): unknown {
   const fault = readFault(error, { now, isLate: false, whose: "your" });
   if (!isMutation || error.outage === "unreachable" || !(fault instanceof ApiFault)) return fault;
   const message = `${fault.message} Whether it did what was asked is not known; it is not sent again.`;

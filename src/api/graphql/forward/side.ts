@@ -6,7 +6,7 @@ import { isOwnCursor } from "../../dialect/paging.ts";
 import type { Query } from "../query.ts";
 import { knowsAllNamed } from "./forward.ts";
 import { textsGiven } from "./given.ts";
-import { wholeOf } from "./unknown.ts";
+import { wholeDocument } from "./unknown.ts";
 
 /**
  * Which side answers. A query that either side may answer begins here. It goes to upstream if the mirror lacks
@@ -40,7 +40,7 @@ export class Sides {
     if (begun !== null) return begun;
     if (this.#known.getOrInsertComputed(document, () => namesUnmirrored(this.#schema, document))) return "upstream's";
     const isMutation = operation.operation === "mutation";
-    if (isMutation && !(await knowsAllNamed(this.#ctx, caller, wholeOf(query)))) return "upstream's";
+    if (isMutation && !(await knowsAllNamed(this.#ctx, caller, wholeDocument(query)))) return "upstream's";
     return "either";
   }
 }

@@ -123,9 +123,9 @@ function newPlaces(
 ): Place[] {
   const [home, ...others] = new Set([...threads, ...known].map(({ repositoryId }) => repositoryId));
   if (home === undefined || others.length > 0) return [];
-  const isKnown = new Set(known.flatMap(({ resource }) => (resource ? nameOf(resource) : [])));
+  const isKnown = new Set(known.flatMap(({ resource }) => (resource ? nodeName(resource) : [])));
   return shown
-    .filter((one) => !isKnown.has(nameOf(one)))
+    .filter((one) => !isKnown.has(nodeName(one)))
     .map(({ type, id, number }) => ({
       repositoryId: home,
       number: type === "Issue" || type === "PullRequest" ? number : null,
@@ -164,7 +164,7 @@ function touchedIn(repository: ShownRepository, { isOfReview, threads, places, r
     const own = resource && thingOf(resource, { repositoryId: id, number: number ?? named });
     return [...(number === null ? [] : issueThings({ id, number, isPull })), ...(own ? [own] : [])];
   });
-  const lists = isOfReview ? [...pulls].flatMap((number) => reviewLists(id, number)) : [];
+  const lists = isOfReview ? [...pulls].flatMap((number) => newestReviews(id, number)) : [];
   const threadsOf = isOfReview ? new Set([...threads.filter(isHere).map(({ number }) => number), ...pulls]) : [];
   return {
     repository,
@@ -200,7 +200,7 @@ function thingOf(
 }
 
 /** Lists that show new reviews and their comments: the mutation's answer may show neither. */
-function reviewLists(repositoryId: number, number: number): Thing[] {
+function newestReviews(repositoryId: number, number: number): Thing[] {
   const at = `/repositories/${repositoryId}/pulls/${number}`;
   return [
     { kind: "review", repositoryId, key: 0, path: `${at}/reviews?${PAGE}` },
@@ -214,14 +214,14 @@ function shownIn(value: Json): ShownResource[] {
     if (Array.isArray(one)) for (const inner of one) look(inner);
     if (!isObject(one)) return;
     const decoded = typeof one.id === "string" ? decodeId(one.id) : null;
-    if (decoded) found.push({ ...decoded, number: numberOf(one) });
+    if (decoded) found.push({ ...decoded, number: issueNumberOf(one) });
     for (const inner of Object.values(one)) look(inner);
   };
   look(value);
   return found;
 }
 
-function numberOf({ number, url, permalink, resourcePath }: Fields): number | null {
+function issueNumberOf({ number, url, permalink, resourcePath }: Fields): number | null {
   if (typeof number === "number") return number;
   for (const address of [url, permalink, resourcePath]) {
     const match = typeof address === "string" ? /\/(?:issues|pull)\/(\d{1,9})$/.exec(address) : null;
@@ -231,10 +231,10 @@ function numberOf({ number, url, permalink, resourcePath }: Fields): number | nu
 }
 
 function distinct<One extends DecodedId>(all: readonly One[]): One[] {
-  return [...new Map(all.map((one) => [nameOf(one), one])).values()];
+  return [...new Map(all.map((one) => [nodeName(one), one])).values()];
 }
 
-function nameOf({ type, id }: DecodedId): string {
+function nodeName({ type, id }: DecodedId): string {
   return `${type} ${id}`;
 }
 

@@ -5,7 +5,7 @@ import {
   getOperationAST,
   type OperationDefinitionNode,
 } from "graphql";
-import { isTooDeep, parsed } from "../documents.ts";
+import { isTooDeep, parsedDocument } from "../documents.ts";
 import { typedError } from "../errors.ts";
 import { isWithinBounds, type Query, readRequest } from "../query.ts";
 
@@ -18,7 +18,7 @@ export interface WholeDocument {
 }
 
 /** The document of a query that our schema knows. */
-export function wholeOf({ document, operation, variables }: Query): WholeDocument {
+export function wholeDocument({ document, operation, variables }: Query): WholeDocument {
   return { document, operation, variables: variables.coerced };
 }
 
@@ -36,7 +36,7 @@ export function perhapsUpstreams(
   if (errors.some(({ extensions }) => extensions.type !== undefined)) return null;
   const asked = readRequest(text);
   if (!("query" in asked)) return null;
-  const document = parsed(asked.query);
+  const document = parsedDocument(asked.query);
   if (!("kind" in document) || isTooDeep(document)) return null;
   const operation = getOperationAST(document, asked.operationName);
   if (!operation || operation.operation === "subscription") return null;

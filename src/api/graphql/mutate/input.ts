@@ -64,12 +64,12 @@ export function setsOf({ title, body, state }: Sets, { labels, assignees, milest
   };
 }
 
-export async function placed(call: GraphqlCall, subject: Node) {
+export async function writePlace(call: GraphqlCall, subject: Node) {
   const writer = writerOf(call, await repositoryOfNode(call, subject), await rightFor(call, subject));
   const place = await issuePlace(call.ctx, writer.repository, Number(subject.rest.number));
   return { writer, place };
 }
-export type Placed = Awaited<ReturnType<typeof placed>>;
+export type Placed = Awaited<ReturnType<typeof writePlace>>;
 
 export async function nodeOfKind(call: GraphqlCall, id: string, ...kinds: Node["kind"][]): Promise<Node> {
   const node = await nodeOf(call, id);

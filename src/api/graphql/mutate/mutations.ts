@@ -11,7 +11,7 @@ import type { Node } from "../node.ts";
 import { rightFor } from "../resolve/fields.ts";
 import { decodeId } from "../resolve/node-id.ts";
 import type { FieldInfo } from "../run/plan.ts";
-import { type Input, nodeOfKind, placed, repositoryOfNode, resolved, type Sets, setsOf } from "./input.ts";
+import { type Input, nodeOfKind, repositoryOfNode, resolved, type Sets, setsOf, writePlace } from "./input.ts";
 import { type Done, inOurWords, mutated, performed, writerOf } from "./perform.ts";
 import { updatePull } from "./update-pull.ts";
 
@@ -36,28 +36,32 @@ export const mutationResolvers: Readonly<Record<string, Mutation>> = {
     const { milestone, ...wanted } = setsOf(input, await resolved(call, input));
     const body = JSON.stringify({ ...wanted, ...(milestone == null ? {} : { milestone }) });
     return {
-      issue: await shown(call, repository, await performed(call, writer, issues.createIssue(writer.repository, body))),
+      issue: await createdNode(
+        call,
+        repository,
+        await performed(call, writer, issues.createIssue(writer.repository, body)),
+      ),
     };
   }),
   updateIssue: mutation<Sets & { id: string }>(async (call, { id, ...input }) => {
     const issue = await nodeOfKind(call, id, "Issue");
     const wanted = setsOf(input, await resolved(call, input));
-    return { actor: await viewer(call), issue: await editIssue(call, issue, wanted) };
+    return { actor: await viewer(call), issue: await editedIssue(call, issue, wanted) };
   }),
   closeIssue: mutation<Input & { issueId: string; stateReason?: string | null }>(
     async (call, { issueId, stateReason }) => {
       const state_reason = (stateReason ?? "COMPLETED").toLowerCase();
       return {
-        issue: await editIssue(call, await nodeOfKind(call, issueId, "Issue"), { state: "closed", state_reason }),
+        issue: await editedIssue(call, await nodeOfKind(call, issueId, "Issue"), { state: "closed", state_reason }),
       };
     },
   ),
   reopenIssue: mutation<Input & { issueId: string }>(async (call, { issueId }) => ({
-    issue: await editIssue(call, await nodeOfKind(call, issueId, "Issue"), { state: "open" }),
+    issue: await editedIssue(call, await nodeOfKind(call, issueId, "Issue"), { state: "open" }),
   })),
   addComment: mutation<Input & { subjectId: string; body: string }>(async (call, { subjectId, body }) => {
     const subject = await nodeOfKind(call, subjectId, "Issue", "PullRequest");
-    const { writer, place } = await placed(call, subject);
+    const { writer, place } = await writePlace(call, subject);
     const done = await performed(call, writer, issues.createComment(place, JSON.stringify({ body })));
     const node = await shownComment(call, subject.repositoryId, done);
     const id = Number(objectOf(done.answer).id);
@@ -90,23 +94,23 @@ export const mutationResolvers: Readonly<Record<string, Mutation>> = {
       maintainer_can_modify: input.maintainerCanModify ?? true,
     };
     const done = await performed(call, writer, pulls.createPull(writer.repository, JSON.stringify(wanted)));
-    return { pullRequest: await shown(call, repository, done, "PullRequest") };
+    return { pullRequest: await createdNode(call, repository, done, "PullRequest") };
   }),
   updatePullRequest: mutation<Sets & { pullRequestId: string }>(async (call, input) => {
     const pull = await nodeOfKind(call, input.pullRequestId, "PullRequest");
-    const done = await updatePull(call, pull, input, await placed(call, pull), await resolved(call, input));
+    const done = await updatePull(call, pull, input, await writePlace(call, pull), await resolved(call, input));
     return { actor: await viewer(call), pullRequest: await again(call, pull, done) };
   }),
   closePullRequest: mutation<Input & { pullRequestId: string }>(async (call, { pullRequestId }) => ({
-    pullRequest: await editPull(call, await nodeOfKind(call, pullRequestId, "PullRequest"), { state: "closed" }),
+    pullRequest: await editedPull(call, await nodeOfKind(call, pullRequestId, "PullRequest"), { state: "closed" }),
   })),
   reopenPullRequest: mutation<Input & { pullRequestId: string }>(async (call, { pullRequestId }) => ({
-    pullRequest: await editPull(call, await nodeOfKind(call, pullRequestId, "PullRequest"), { state: "open" }),
+    pullRequest: await editedPull(call, await nodeOfKind(call, pullRequestId, "PullRequest"), { state: "open" }),
   })),
   addLabelsToLabelable: mutation<Input & { labelableId: string; labelIds: string[] }>(
     async (call, { labelableId, labelIds }) => {
       const labelable = await nodeOfKind(call, labelableId, "Issue", "PullRequest");
-      const { writer, place } = await placed(call, labelable);
+      const { writer, place } = await writePlace(call, labelable);
       const { labels } = setsOf({ labelIds }, await resolved(call, { labelIds }));
       const body = JSON.stringify({ labels });
       await performed(call, writer, issues.changeLabels(place, { method: "POST", body }));
@@ -117,7 +121,7 @@ export const mutationResolvers: Readonly<Record<string, Mutation>> = {
   addAssigneesToAssignable: mutation<Input & { assignableId: string; assigneeIds: string[] }>(
     async (call, { assignableId, assigneeIds }) => {
       const assignable = await nodeOfKind(call, assignableId, "Issue", "PullRequest");
-      const { writer, place } = await placed(call, assignable);
+      const { writer, place } = await writePlace(call, assignable);
       const { assignees } = setsOf({ assigneeIds }, await resolved(call, { assigneeIds }));
       await performed(call, writer, issues.changeAssignees(place, "POST", JSON.stringify({ assignees })));
       return { assignable: await again(call, assignable) };
@@ -142,7 +146,7 @@ async function removeLabels(
   { labelableId, labelIds }: { labelableId: string; labelIds: string[] },
 ): Promise<object> {
   const labelable = await nodeOfKind(call, labelableId, "Issue", "PullRequest");
-  const { writer, place } = await placed(call, labelable);
+  const { writer, place } = await writePlace(call, labelable);
   const { labels = [] } = await resolved(call, { labelIds });
   const gone = labels.map(({ rest: { id } }) => id);
   const document = `mutation($input: RemoveLabelsFromLabelableInput!) {
@@ -171,13 +175,13 @@ async function removeLabels(
   return { labelable: await again(call, labelable) };
 }
 
-async function editIssue(call: GraphqlCall, issue: Node, wanted: Fields): Promise<Node> {
-  const { writer, place } = await placed(call, issue);
+async function editedIssue(call: GraphqlCall, issue: Node, wanted: Fields): Promise<Node> {
+  const { writer, place } = await writePlace(call, issue);
   return again(call, issue, await performed(call, writer, issues.editIssue(place, JSON.stringify(wanted))));
 }
 
-async function editPull(call: GraphqlCall, pull: Node, wanted: Fields): Promise<Node> {
-  const { writer, place } = await placed(call, pull);
+async function editedPull(call: GraphqlCall, pull: Node, wanted: Fields): Promise<Node> {
+  const { writer, place } = await writePlace(call, pull);
   return again(call, pull, await performed(call, writer, pulls.editPull(place, JSON.stringify(wanted))));
 }
 
@@ -210,7 +214,7 @@ function viewer(call: GraphqlCall): Promise<Node | null> {
 }
 
 /** The new resource, from the mirror. A resource that could not be stored is shown as upstream answered it. */
-async function shown(
+async function createdNode(
   call: GraphqlCall,
   { repositoryId }: Node,
   { answer, isStored }: Done,

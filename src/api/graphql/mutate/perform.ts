@@ -9,7 +9,7 @@ import { ApiFault } from "../../dialect/fault.ts";
 import { ShareSpentFault } from "../../forward/upstream-for-callers.ts";
 import { beginRecord, type WriteRecord } from "../../record/write-record.ts";
 import { known, OutcomeUnknownFault, type Writer } from "../../writes/send-once.ts";
-import { isSuccess, markForRefresh, perform, settle, type Write } from "../../writes/write.ts";
+import { isSuccess, markForRefresh, perform, storeWrite, type Write } from "../../writes/write.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError, upstreamsError } from "../errors.ts";
 import type { Node } from "../node.ts";
@@ -35,7 +35,7 @@ export function writerOf(call: GraphqlCall, { repositoryId, rest }: Node, right:
 export async function performed(call: GraphqlCall, writer: Writer, write: Write): Promise<Done> {
   const { answer, isStored } = await inOurWords(() => perform(writer, write));
   call.forget();
-  if (!isSuccess(answer)) throw refusal(answer.status, answer.body);
+  if (!isSuccess(answer)) throw upstreamRefusal(answer.status, answer.body);
   const shown: Json = answer.body === "" ? null : JSON.parse(answer.body);
   return { answer: shown, isStored };
 }
@@ -55,7 +55,7 @@ export async function mutated(
   const { route, repository } = writer;
   const record = await beginRecord(writer, { method: "POST", route, path, repositoryId: repository.id });
   const sentAt = writer.ctx.clock.now();
-  const answer = await inOurWords(() => send(writer, mutation, write, record));
+  const answer = await inOurWords(() => sendMutation(writer, mutation, write, record));
   call.forget();
   const [error] = answer.errors;
   const payload = answer.data.done;
@@ -65,10 +65,10 @@ export async function mutated(
     throw upstreamsError(error?.type, error?.message || "Upstream refused");
   }
   const body = JSON.stringify(payload);
-  return { answer: payload, isStored: await settle(writer, write, { headers: {}, body, sentAt, record }) };
+  return { answer: payload, isStored: await storeWrite(writer, write, { headers: {}, body, sentAt, record }) };
 }
 
-async function send(
+async function sendMutation(
   writer: Writer,
   { document, input }: { document: string; input: Fields },
   { about }: Pick<Write, "about">,
@@ -105,8 +105,8 @@ export async function inOurWords<T>(run: () => Promise<T>): Promise<T> {
 }
 
 /** Upstream's refusal in GraphQL's form. */
-function refusal(status: number, body: string): Error {
-  const { message, errors } = parsed(body);
+function upstreamRefusal(status: number, body: string): Error {
+  const { message, errors } = parsedRefusal(body);
   const details = Array.isArray(errors) ? errors.flatMap((one) => detail(one)) : [];
   const text = [message, ...details].join(": ");
   if (status === 404 || status === 410) return typedError("NOT_FOUND", text);
@@ -120,7 +120,7 @@ function detail(one: Json): string[] {
   return [typeof one.message === "string" ? one.message : `${one.field} is ${String(one.code).replaceAll("_", " ")}`];
 }
 
-function parsed(body: string): { message: string; errors?: Json } {
+function parsedRefusal(body: string): { message: string; errors?: Json } {
   try {
     const { message, errors = null } = objectOf(JSON.parse(body));
     return { message: textOf(message) ?? "Upstream refused", errors };

@@ -55,7 +55,7 @@ async function updateBoth(
   const ids = (nodes: Node[]) => nodes.map(({ rest }) => String(rest.node_id));
   const { labels, assignees, milestone } = resolved;
   const { title, body, state, baseRefName, maintainerCanModify } = input;
-  const given = said({ title, body, state, baseRefName, maintainerCanModify });
+  const given = givenFields({ title, body, state, baseRefName, maintainerCanModify });
   const sent: Fields = {
     pullRequestId: String(pull.rest.node_id),
     ...given,
@@ -91,7 +91,7 @@ async function saysUpdate(
   const embedded = strip(embeddedOf(resolved), home);
   const { title, body, state } = setsOf(input, {});
   const common: Fields = {
-    ...strip(said({ title, body, state }), home).fields,
+    ...strip(givenFields({ title, body, state }), home).fields,
     ...(state === undefined ? {} : { closed_at: closedAt ?? null }),
     ...embedded.fields,
   };
@@ -113,7 +113,7 @@ async function saysUpdate(
 }
 
 /** The given fields, without those that are absent or null. */
-function said(given: Readonly<Record<string, Json | undefined>>): Fields {
+function givenFields(given: Readonly<Record<string, Json | undefined>>): Fields {
   const fields: Fields = {};
   for (const [key, value] of Object.entries(given)) if (value != null) fields[key] = value;
   return fields;

@@ -5,7 +5,7 @@ import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
-import { databaseId, path, type Resolver, rest, type TypeResolvers } from "./fields.ts";
+import { databaseId, type Resolver, resourcePath, rest, type TypeResolvers } from "./fields.ts";
 
 const actor: TypeResolvers = {
   id: rest("node_id"),
@@ -13,7 +13,7 @@ const actor: TypeResolvers = {
   // REST marks bots by their login.
   login: ({ kind, rest: { login } }) => (kind === "Bot" ? String(login).replace(/\[bot\]$/, "") : login),
   url: rest("html_url"),
-  resourcePath: path,
+  resourcePath,
   avatarUrl: (node, { size }: { size?: number | null }) => {
     const url = URL.parse(String(node.rest.avatar_url));
     if (!url) return node.rest.avatar_url;
@@ -26,12 +26,12 @@ const actor: TypeResolvers = {
 const name: Resolver = ({ rest }, _args, call) => {
   if ("name" in rest) return rest.name;
   const known = call.knownUser(Number(rest.id));
-  if (known !== undefined) return nameIn(known, call);
-  return call.user(Number(rest.id)).then((found) => nameIn(found?.rest, call));
+  if (known !== undefined) return accountName(known, call);
+  return call.user(Number(rest.id)).then((found) => accountName(found?.rest, call));
 };
 
 /** The account's name. The mirror knows most accounts only as others embed them, which is without a name. */
-function nameIn(account: Fields | null | undefined, call: GraphqlCall): Json {
+function accountName(account: Fields | null | undefined, call: GraphqlCall): Json {
   const name = account?.name;
   if (name === undefined) call.lacks();
   return name ?? null;

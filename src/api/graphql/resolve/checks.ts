@@ -65,7 +65,7 @@ export async function rollupOf(
   repositoryId: number,
   oid: Json | undefined,
 ): Promise<Node | null> {
-  if (!(await readsCodeOf(call, repositoryId, "checks", "statuses"))) return lacking(call, repositoryId);
+  if (!(await readsCodeOf(call, repositoryId, "checks", "statuses"))) return lackingChecks(call, repositoryId);
   const sha = String(oid);
   const place = { repositoryId, sha };
   const head = await call
@@ -73,7 +73,7 @@ export async function rollupOf(
       findCheckedHeads(call.db, places),
     )
     .load(place);
-  if (!head?.runs) return lacking(call, repositoryId);
+  if (!head?.runs) return lackingChecks(call, repositoryId);
   const withDocuments = selects(info, ({ name }) => name.value === "nodes" || name.value === "edges");
   const rollup = await call
     .loader<CommitKey, Rollup>(`rollups ${withDocuments}`, (places) => findRollups(call.db, places, { withDocuments }))
@@ -87,7 +87,7 @@ export async function rollupOf(
  * show that. Another mirror would store it as the truth.
  * @throws GraphQLError when another mirror asks
  */
-async function lacking(call: GraphqlCall, repositoryId: number): Promise<null> {
+async function lackingChecks(call: GraphqlCall, repositoryId: number): Promise<null> {
   call.lacks();
   if (!call.isForMirror) return null;
   const repository = await call.ctx.mirror.repositories.byId(repositoryId, call.sight);
@@ -103,7 +103,7 @@ const statusStates = ({ statuses }: Rollup): string[] => statuses.map(({ state }
 /**
  * The state of a rollup: failure beats pending beats success. How upstream ranks a status' error is not known. Pure.
  */
-function stateOf(rollup: Rollup): "FAILURE" | "PENDING" | "SUCCESS" | "ERROR" {
+function rollupState(rollup: Rollup): "FAILURE" | "PENDING" | "SUCCESS" | "ERROR" {
   const states = [...runStates(rollup), ...statusStates(rollup)];
   if (states.some((state) => FAILED_STATES.has(state))) return "FAILURE";
   if (states.includes("ERROR")) return "ERROR";
@@ -154,7 +154,7 @@ function contexts(node: RollupNode, args: PageArguments, call: GraphqlCall, info
 export const checkResolvers: Readonly<Record<string, TypeResolvers>> = {
   StatusCheckRollup: {
     state: (node, _args, call) => {
-      const state = stateOf(RollupNode.from(node).rollup);
+      const state = rollupState(RollupNode.from(node).rollup);
       // How upstream shows a status' error is not documented.
       if (state === "ERROR") call.lacks();
       return state;
@@ -188,7 +188,7 @@ export const checkResolvers: Readonly<Record<string, TypeResolvers>> = {
     workflowRun: ({ repositoryId, rest: { app } }, _args, call) => {
       const { slug } = objectOf(app);
       // REST's check runs do not tell their workflow.
-      return slug === undefined || slug === "github-actions" ? lacking(call, repositoryId) : null;
+      return slug === undefined || slug === "github-actions" ? lackingChecks(call, repositoryId) : null;
     },
   },
   App: { id: onceRead("node_id"), databaseId, name: rest("name"), slug: onceRead("slug") },

@@ -85,7 +85,7 @@ export const pullFiles: Resolver = async (node, args: PageArguments, call: Graph
 };
 
 /** The whole commit, if the list of some pull request has it. Otherwise upstream answers. */
-async function whole(node: Node, call: GraphqlCall): Promise<Fields> {
+async function wholeCommit(node: Node, call: GraphqlCall): Promise<Fields> {
   const { repositoryId, rest: known } = node;
   if (known.sha !== undefined) return known;
   const { rest: repository } = await call.requireRepositoryById(repositoryId);
@@ -107,7 +107,7 @@ async function whole(node: Node, call: GraphqlCall): Promise<Fields> {
 const ofWhole =
   (show: (commit: Fields, call: GraphqlCall) => unknown): Resolver =>
   async (node, _args, call) =>
-    show(await whole(node, call), call);
+    show(await wholeCommit(node, call), call);
 
 const git = ({ commit }: Fields): Fields => objectOf(commit);
 
@@ -126,7 +126,7 @@ function wordsOf(commit: Fields, call: GraphqlCall): { headline: string; body: s
 const gitActor =
   (key: "author" | "committer"): Resolver =>
   async (node, _args, call) => {
-    const commit = await whole(node, call);
+    const commit = await wholeCommit(node, call);
     const said = git(commit)[key] ?? null;
     return said === null
       ? null
@@ -137,7 +137,7 @@ const gitActor =
         };
   };
 
-const pageOf = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCall) =>
+const commitPage = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCall) =>
   `${(await call.requireRepositoryById(repositoryId)).rest.html_url}/commit/${oid}`;
 
 /** GraphQL's names of changes that differ from REST's. GraphQL has no name for what REST calls unchanged. */
@@ -150,9 +150,9 @@ export const commitResolvers: Readonly<Record<string, TypeResolvers>> = {
     id: ofWhole(({ node_id: id }) => id),
     statusCheckRollup: ({ repositoryId, rest: { oid } }, _args, call, info) => rollupOf(call, info, repositoryId, oid),
     abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
-    url: (node, _args, call) => pageOf(node, call),
-    commitUrl: (node, _args, call) => pageOf(node, call),
-    resourcePath: async (node, _args, call) => pathnameOf(await pageOf(node, call)),
+    url: (node, _args, call) => commitPage(node, call),
+    commitUrl: (node, _args, call) => commitPage(node, call),
+    resourcePath: async (node, _args, call) => pathnameOf(await commitPage(node, call)),
     message: ofWhole((commit) => git(commit).message),
     messageHeadline: ofWhole((commit, call) => wordsOf(commit, call).headline),
     messageBody: ofWhole((commit, call) => wordsOf(commit, call).body),

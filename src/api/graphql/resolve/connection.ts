@@ -233,7 +233,7 @@ export function storedConnection(
 }
 
 /** Names the pages and the counts of a field. */
-function namesOf({ parentType, fieldName }: FieldInfo, args: PageArguments, { from }: PageSource): ListNames {
+function connectionNames({ parentType, fieldName }: FieldInfo, args: PageArguments, { from }: PageSource): ListNames {
   const field = [parentType.name, fieldName, from.pieces];
   const { first: _first, last: _last, after: _after, before: _before, ...filter } = args;
   return { name: JSON.stringify([...field, args]), countName: JSON.stringify([...field, filter]) };
@@ -251,7 +251,7 @@ class StoredList {
     this.#call = call;
     this.#args = args;
     this.#stored = stored;
-    this.#names = call.listNames.getOrInsertComputed(args, () => namesOf(info, args, stored.source));
+    this.#names = call.listNames.getOrInsertComputed(args, () => connectionNames(info, args, stored.source));
     // People are not rows of a repository, so their counts do not change with it.
     this.#isOfRepository = info.parentType.name === "Repository" && stored.kind !== "User";
   }

@@ -24,7 +24,7 @@ export const account =
   (key: string): Resolver =>
   (node) =>
     actorOf(node.rest[key]);
-export const path: Resolver = (node) => pathnameOf(node.rest.html_url);
+export const resourcePath: Resolver = (node) => pathnameOf(node.rest.html_url);
 
 /** A field that only a read of the single resource shows. Without that read the mirror cannot answer. */
 export const onceRead =
@@ -80,7 +80,7 @@ export const comment: TypeResolvers = {
   createdAt: rest("created_at"),
   updatedAt: rest("updated_at"),
   url: rest("html_url"),
-  resourcePath: path,
+  resourcePath,
 };
 
 // Checks the caller's rights to the contents of a repository.

@@ -8,9 +8,9 @@ import {
   account,
   notMirrored,
   ofRepository,
-  path,
   pathnameOf,
   type Resolver,
+  resourcePath,
   rest,
   type TypeResolvers,
   upper,
@@ -69,5 +69,5 @@ export const milestone: TypeResolvers = {
   updatedAt: rest("updated_at"),
   creator: account("creator"),
   url: rest("html_url"),
-  resourcePath: path,
+  resourcePath,
 };

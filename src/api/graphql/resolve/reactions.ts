@@ -16,13 +16,13 @@ const CONTENTS = {
 } as const;
 
 /** The groups of reactions, empty ones included, as the service shows them. Null: upstream has not told the counts. */
-export const reactionGroups: Resolver = ({ rest }, _args, call) => groupsOf(rest, call);
+export const reactionGroups: Resolver = ({ rest }, _args, call) => groupsByContent(rest, call);
 
 /** REST tells a pull request's reactions on its issue side. */
 export const pullReactionGroups: Resolver = async ({ repositoryId, rest: { number } }, _args, call) =>
-  groupsOf((await call.numbered("Issue", repositoryId, Number(number)))?.rest ?? {}, call);
+  groupsByContent((await call.numbered("Issue", repositoryId, Number(number)))?.rest ?? {}, call);
 
-function groupsOf({ reactions }: Fields, call: GraphqlCall): object[] | null {
+function groupsByContent({ reactions }: Fields, call: GraphqlCall): object[] | null {
   if (!reactions) {
     call.lacks();
     return null;

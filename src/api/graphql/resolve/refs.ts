@@ -25,10 +25,11 @@ async function refOf(call: GraphqlCall, key: RefName & { repositoryId: number })
   return found === undefined ? lacking(call) : found;
 }
 
-const nodeOf = (repositoryId: number, ref: string): Node => ({ kind: "Ref", repositoryId, rest: { ref } });
+const refNode = (repositoryId: number, ref: string): Node => ({ kind: "Ref", repositoryId, rest: { ref } });
 
 /** The kind and name of a ref that a list shows. */
-const nameIn = ({ rest: { ref } }: Node): RefName => refNameOf(String(ref)) ?? { kind: "heads", name: String(ref) };
+const shownRefName = ({ rest: { ref } }: Node): RefName =>
+  refNameOf(String(ref)) ?? { kind: "heads", name: String(ref) };
 
 type RefArguments = PageArguments & { refPrefix: string; query?: string | null; orderBy?: Order | null };
 
@@ -50,24 +51,24 @@ const refs: Resolver = async ({ repositoryId }, args: RefArguments, call, info) 
 export const repositoryRefs: TypeResolvers = {
   // The name of the default branch is metadata. The commit that it points to is not.
   defaultBranchRef: ({ repositoryId, rest: { default_branch: name } }) =>
-    typeof name === "string" && name !== "" ? nodeOf(repositoryId, `refs/heads/${name}`) : null,
+    typeof name === "string" && name !== "" ? refNode(repositoryId, `refs/heads/${name}`) : null,
   ref: async ({ repositoryId }, { qualifiedName }: { qualifiedName: string }, call) => {
     const named = refNameOf(qualifiedName);
     // A short name may name a branch or a tag.
     if (!named) return lacking(call);
-    return (await refOf(call, { repositoryId, ...named })) && nodeOf(repositoryId, qualifiedName);
+    return (await refOf(call, { repositoryId, ...named })) && refNode(repositoryId, qualifiedName);
   },
   refs,
 };
 
-async function targetOf(node: Node, call: GraphqlCall): Promise<Node | null> {
+async function refTarget(node: Node, call: GraphqlCall): Promise<Node | null> {
   const { repositoryId } = node;
-  const found = await refOf(call, { repositoryId, ...nameIn(node) });
+  const found = await refOf(call, { repositoryId, ...shownRefName(node) });
   const [shown] = found ? await call.unfold("Ref", [found]) : [];
   const { type, sha } = objectOf(shown?.rest.object);
   if (!found || textOf(sha) === null) return lacking(call);
   if (type === "commit") return commitNode(repositoryId, sha);
-  const rest = { oid: sha ?? null, name: nameIn(node).name, commit: found.commitSha };
+  const rest = { oid: sha ?? null, name: shownRefName(node).name, commit: found.commitSha };
   return type === "tag" ? { kind: "Tag", repositoryId, rest } : lacking(call);
 }
 
@@ -75,9 +76,9 @@ export const refResolvers: Readonly<Record<string, TypeResolvers>> = {
   Ref: {
     ...ofRepository,
     branchProtectionRule: notMirrored,
-    name: (node) => nameIn(node).name,
-    prefix: (node) => `refs/${nameIn(node).kind}/`,
-    target: (node, _args, call) => targetOf(node, call),
+    name: (node) => shownRefName(node).name,
+    prefix: (node) => `refs/${shownRefName(node).kind}/`,
+    target: (node, _args, call) => refTarget(node, call),
   },
   Tag: {
     ...ofRepository,

@@ -11,9 +11,9 @@ import {
   databaseId,
   ofRepository,
   onceRead,
-  path,
   type Resolver,
   readsCodeOf,
+  resourcePath,
   rest,
   type TypeResolvers,
 } from "./fields.ts";
@@ -33,7 +33,7 @@ async function heldOf(call: GraphqlCall, repositoryId: number): Promise<HeldRele
   return held ?? lacking(call);
 }
 
-async function oneOf(
+async function releaseNode(
   call: GraphqlCall,
   repositoryId: number,
   by: { id: number } | { tag: string },
@@ -68,12 +68,12 @@ export const repositoryReleases: TypeResolvers = {
   releases,
   release: async ({ repositoryId }, { tagName }: { tagName: string }, call) => {
     await heldOf(call, repositoryId);
-    return oneOf(call, repositoryId, { tag: tagName });
+    return releaseNode(call, repositoryId, { tag: tagName });
   },
   latestRelease: async ({ repositoryId }, _args, call) => {
     const { latestId } = await heldOf(call, repositoryId);
     if (latestId === undefined) return lacking(call);
-    return latestId === null ? null : oneOf(call, repositoryId, { id: latestId });
+    return latestId === null ? null : releaseNode(call, repositoryId, { id: latestId });
   },
 };
 
@@ -110,7 +110,7 @@ export const releaseResolvers: Readonly<Record<string, TypeResolvers>> = {
       // Assets keep upstream's order.
       return heldConnection(info, args, nodes, { keyOf: (_, at) => String(at).padStart(6, "0") });
     },
-    resourcePath: path,
+    resourcePath,
     tagName: rest("tag_name"),
     updatedAt: onceRead("updated_at"),
     url: rest("html_url"),

@@ -9,7 +9,16 @@ import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
 import { type KeptRows, type PageArguments, storedConnection } from "./connection.ts";
-import { account, databaseId, enumValue, given, path, type Resolver, rest, type TypeResolvers } from "./fields.ts";
+import {
+  account,
+  databaseId,
+  enumValue,
+  given,
+  type Resolver,
+  resourcePath,
+  rest,
+  type TypeResolvers,
+} from "./fields.ts";
 import { repositoryRefs } from "./refs.ts";
 import { repositoryReleases } from "./releases.ts";
 import { repositoryDetails } from "./repository-details.ts";
@@ -17,7 +26,11 @@ import { repositoryDetails } from "./repository-details.ts";
 /**
  * A list of what belongs to a repository. A repository that is only known as a pull request's head has no such list.
  */
-function listed<Args extends object>(kind: Node["kind"], right: Right, source: (args: Args) => PageSource): Resolver {
+function repositoryList<Args extends object>(
+  kind: Node["kind"],
+  right: Right,
+  source: (args: Args) => PageSource,
+): Resolver {
   return async ({ repositoryId }, args: Args & PageArguments, call, info) => {
     await call.requireRepositoryById(repositoryId);
     const parent = { r: repositoryId, n: 0 };
@@ -50,7 +63,7 @@ export const repository: TypeResolvers = {
   description: rest("description"),
   homepageUrl: ({ rest: { homepage } }) => homepage || null,
   url: rest("html_url"),
-  resourcePath: path,
+  resourcePath,
   sshUrl: rest("ssh_url"),
   mirrorUrl: rest("mirror_url"),
   visibility: ({ rest: { visibility, private: isPrivate } }) =>
@@ -87,11 +100,11 @@ export const repository: TypeResolvers = {
     call.withRight({ repositoryId, right: "issues or pulls" }, () => call.label(repositoryId, label)),
   milestone: ({ repositoryId }, { number }: { number: number }, call) =>
     call.withRight({ repositoryId, right: "issues or pulls" }, () => call.numbered("Milestone", repositoryId, number)),
-  issues: listed("Issue", "issues", issueSource),
-  pullRequests: listed("PullRequest", "pulls", pullSource),
+  issues: repositoryList("Issue", "issues", issueSource),
+  pullRequests: repositoryList("PullRequest", "pulls", pullSource),
   // The service documents permissions for REST alone. There either of the two rights suffices.
-  labels: listed("Label", "issues or pulls", labelSource),
-  milestones: listed("Milestone", "issues or pulls", milestoneSource),
+  labels: repositoryList("Label", "issues or pulls", labelSource),
+  milestones: repositoryList("Milestone", "issues or pulls", milestoneSource),
 };
 
 async function numbered(
@@ -102,7 +115,7 @@ async function numbered(
 ): Promise<Node> {
   const found = await call.numbered(kind, repositoryId, number);
   // A pull request's number names no issue.
-  if (found && !(kind === "Issue" && isPullRequest(found))) return found;
+  if (found && !(kind === "Issue" && isPull(found))) return found;
   throw typedError(
     "NOT_FOUND",
     `Could not resolve to ${kind === "Issue" ? "an Issue" : "a PullRequest"} with the number of ${number}.`,
@@ -114,11 +127,11 @@ async function issueOrPullRequest(call: GraphqlCall, repositoryId: number, numbe
     call.numbered("PullRequest", repositoryId, number),
     call.numbered("Issue", repositoryId, number),
   ]);
-  const node = pull ?? (found && !isPullRequest(found) ? found : null);
+  const node = pull ?? (found && !isPull(found) ? found : null);
   if (node) return given(call, node);
   throw typedError("NOT_FOUND", `Could not resolve to an issue or pull request with the number of ${number}.`);
 }
 
-function isPullRequest({ rest: fields }: Node): boolean {
+function isPull({ rest: fields }: Node): boolean {
   return fields.pull_request != null;
 }

@@ -12,26 +12,29 @@ import {
   commitNode,
   databaseId,
   notMirrored,
-  path,
   type Resolver,
+  resourcePath,
   rest,
   type TypeResolvers,
 } from "./fields.ts";
 import { reactionGroups } from "./reactions.ts";
 
 /** The number at the end of the address of an issue or pull request. */
-function numberIn(address: Json | undefined): number {
+function numberAtEnd(address: Json | undefined): number {
   return Number(String(address).split("/").at(-1));
 }
 
-async function required(what: string, node: Promise<Node | null>): Promise<Node> {
+async function requireNode(what: string, node: Promise<Node | null>): Promise<Node> {
   const found = await node;
   if (!found) throw typedError("NOT_FOUND", `Could not resolve to ${what}.`);
   return found;
 }
 
 const pullOf: Resolver = (node, _args, call) =>
-  required("a PullRequest", call.numbered("PullRequest", node.repositoryId, numberIn(node.rest.pull_request_url)));
+  requireNode(
+    "a PullRequest",
+    call.numbered("PullRequest", node.repositoryId, numberAtEnd(node.rest.pull_request_url)),
+  );
 
 const commitIn =
   (key: string): Resolver =>
@@ -80,8 +83,9 @@ export const reviewResolvers: Readonly<Record<string, TypeResolvers>> = {
     includesCreatedEdit: ({ rest: { created_at, updated_at } }) => updated_at !== created_at,
     // A comment under a pull request also has an issue: the pull request's issue side.
     issue: (node, _args, call) =>
-      required("an Issue", call.numbered("Issue", node.repositoryId, numberIn(node.rest.issue_url))),
-    pullRequest: (node, _args, call) => call.numbered("PullRequest", node.repositoryId, numberIn(node.rest.issue_url)),
+      requireNode("an Issue", call.numbered("Issue", node.repositoryId, numberAtEnd(node.rest.issue_url))),
+    pullRequest: (node, _args, call) =>
+      call.numbered("PullRequest", node.repositoryId, numberAtEnd(node.rest.issue_url)),
   },
   PullRequestReview: {
     ...comment,
@@ -123,7 +127,7 @@ export const reviewResolvers: Readonly<Record<string, TypeResolvers>> = {
   },
   ReviewRequest: {
     pullRequest: ({ repositoryId, rest: { number } }, _args, call) =>
-      required("a PullRequest", call.numbered("PullRequest", repositoryId, Number(number))),
+      requireNode("a PullRequest", call.numbered("PullRequest", repositoryId, Number(number))),
     requestedReviewer: ({ repositoryId, rest: { kind, asked } }) =>
       kind === "Team" ? { kind: "Team", repositoryId, rest: objectOf(asked) } : actorOf(asked),
   },
@@ -137,6 +141,6 @@ export const reviewResolvers: Readonly<Record<string, TypeResolvers>> = {
       actorOf((await call.requireRepositoryById(repositoryId)).rest.owner),
     description: rest("description"),
     url: rest("html_url"),
-    resourcePath: path,
+    resourcePath,
   },
 };

@@ -23,7 +23,7 @@ export function search(
   call: GraphqlCall,
   info: FieldInfo,
 ) {
-  const request = pageRequest(info, args, placeOf);
+  const request = pageRequest(info, args, searchPlace);
   const find = finderOf(call, query, type);
   let loading: Promise<SearchPage> | null = null;
   const page = () => {
@@ -35,13 +35,13 @@ export function search(
     nodes: async () => (await page()).nodes,
     edges: async () => {
       const { nodes, from } = await page();
-      return nodes.map((node, at) => ({ node, cursor: cursorOf(from + at + 1) }));
+      return nodes.map((node, at) => ({ node, cursor: searchCursor(from + at + 1) }));
     },
     pageInfo: async () => {
       const { nodes, from, end } = await page();
       return {
-        startCursor: nodes.length > 0 ? cursorOf(from + 1) : null,
-        endCursor: nodes.length > 0 ? cursorOf(from + nodes.length) : null,
+        startCursor: nodes.length > 0 ? searchCursor(from + 1) : null,
+        endCursor: nodes.length > 0 ? searchCursor(from + nodes.length) : null,
         hasNextPage: from + nodes.length < end,
         hasPreviousPage: from > 0,
       };
@@ -57,7 +57,7 @@ export function search(
 
 /** What finds the results. @throws GraphQLError for a search of what is not mirrored */
 function finderOf(call: GraphqlCall, query: string, type: string): FindResults {
-  const wanted = type === "ISSUE" ? issues : type === "REPOSITORY" ? repositories : null;
+  const wanted = type === "ISSUE" ? foundIssues : type === "REPOSITORY" ? foundRepositories : null;
   if (!wanted) {
     call.lacks();
     throw typedError("UNPROCESSABLE", `Searches of the type ${type} are not mirrored.`);
@@ -117,7 +117,7 @@ const searcherOf = ({ sight, caller }: GraphqlCall): Searcher => ({
   readsCode: isCodeSightKnown(caller),
 });
 
-async function issues(
+async function foundIssues(
   call: GraphqlCall,
   query: string,
   page: { limit: number; offset: number },
@@ -131,7 +131,7 @@ async function issues(
   return { nodes, total };
 }
 
-async function repositories(
+async function foundRepositories(
   call: GraphqlCall,
   query: string,
   page: { limit: number; offset: number },
@@ -140,12 +140,12 @@ async function repositories(
   return { nodes: await Promise.all(found.map((id) => call.repository(id))), total };
 }
 
-function cursorOf(place: number): string {
+function searchCursor(place: number): string {
   return Buffer.from(`cursor:${place}`).toString("base64");
 }
 
 /** The place that a cursor names. Null: the text is no cursor of a search. */
-function placeOf(text: string): number | null {
+function searchPlace(text: string): number | null {
   const match = /^cursor:(\d{1,6})$/.exec(Buffer.from(text, "base64").toString("latin1"));
   return match ? Number(match[1]) : null;
 }

@@ -23,10 +23,10 @@ export const pullThreads: Resolver = async (
   if (held !== null)
     return storedConnection(call, info, args, { kind: "PullRequestReviewThread", source: threadSource, parent });
   pageRequest(info, args, (cursor) => cursor);
-  throw await lacking(call, repositoryId);
+  throw await lackingThreads(call, repositoryId);
 };
 
-async function lacking(call: GraphqlCall, repositoryId: number): Promise<Error> {
+async function lackingThreads(call: GraphqlCall, repositoryId: number): Promise<Error> {
   call.lacks();
   const repository = await call.ctx.mirror.repositories.byId(repositoryId, call.sight);
   return repository?.mirrors.includes("threads")

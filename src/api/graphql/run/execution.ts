@@ -22,9 +22,9 @@ import {
   isShared,
   leafText,
   PIECE_CHARACTERS,
-  pathOf,
   propertyOf,
   type ResponsePath,
+  responsePath,
 } from "./values.ts";
 
 /** The most values and text of one answer. A larger answer is refused as a whole, so that nobody waits for it. */
@@ -202,7 +202,7 @@ class Execution {
       const value = resolve
         ? resolve(source, args, this.#context, info)
         : propertyOf(source, info, args, this.#context);
-      if (value === null || value === undefined) return nothing(form, field);
+      if (value === null || value === undefined) return absentValue(form, field);
       if (form.of === "leaf" && typeof value !== "object") return leafText(form.type, value);
       const place = { above: at, key: field.key };
       if (isPromise(value)) return this.#later(form, field, value, place);
@@ -237,7 +237,7 @@ class Execution {
   }
 
   #value(form: Form, field: PlannedField, value: unknown, place: ResponsePath): Text {
-    if (value === null || value === undefined) return nothing(form, field);
+    if (value === null || value === undefined) return absentValue(form, field);
     if (value instanceof Error) throw value;
     if (value instanceof WrittenResource) return value.text;
     switch (form.of) {
@@ -376,7 +376,7 @@ class Execution {
   /** Writes null for a field that failed, if the field may be null. Otherwise its parent gets the error. */
   #failed(form: Form, field: PlannedField, error: unknown, place: ResponsePath): string {
     if (this.refusal) throw this.refusal;
-    const path = pathOf(place);
+    const path = responsePath(place);
     const located = locatedError(error, field.nodes, path);
     if (form.isRequired) throw located;
     this.faults.add(located, path);
@@ -385,7 +385,7 @@ class Execution {
 }
 
 /** Writes null for a value that is absent. @throws GraphQLError for a required one: its parent is shown as null then */
-function nothing({ isRequired }: Form, { info: { parentType, fieldName } }: PlannedField): string {
+function absentValue({ isRequired }: Form, { info: { parentType, fieldName } }: PlannedField): string {
   if (!isRequired) return "null";
   throw new MissingValueError(`${parentType}.${fieldName}`);
 }

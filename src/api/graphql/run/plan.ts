@@ -79,9 +79,9 @@ export type Form =
   | { of: "object"; isRequired: boolean; type: GraphQLObjectType }
   | { of: "abstract"; isRequired: boolean; type: GraphQLAbstractType };
 
-function formOf(type: GraphQLOutputType): Form {
-  if (isNonNullType(type)) return { ...formOf(type.ofType), isRequired: true };
-  if (isListType(type)) return { of: "list", isRequired: false, item: formOf(type.ofType) };
+function typeForm(type: GraphQLOutputType): Form {
+  if (isNonNullType(type)) return { ...typeForm(type.ofType), isRequired: true };
+  if (isListType(type)) return { of: "list", isRequired: false, item: typeForm(type.ofType) };
   if (isLeafType(type)) return { of: "leaf", isRequired: false, type };
   return isAbstractType(type) ? { of: "abstract", isRequired: false, type } : { of: "object", isRequired: false, type };
 }
@@ -207,7 +207,7 @@ export class Plan {
       label: `${JSON.stringify(key)}:`,
       nodes,
       definition,
-      form: formOf(definition?.type ?? GraphQLString),
+      form: typeForm(definition?.type ?? GraphQLString),
       // No type can say that our resolvers read no more of the info than a plan has.
       resolve: (definition?.resolve as ResolveField | undefined) ?? null,
       info: { fieldName, parentType, schema: this.schema, ...selected, view: hasView ? `${this.#name}/${slot}` : null },

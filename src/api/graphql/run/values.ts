@@ -13,10 +13,10 @@ export function propertyOf(source: unknown, info: FieldInfo, args: unknown, cont
 
 export function leafText(type: GraphQLLeafType, value: unknown): string {
   // A string type shows these values as they are.
-  if (typeof value === "string" && isText(type)) return quoted(value);
+  if (typeof value === "string" && isText(type)) return jsonString(value);
   const coerced: unknown = type.coerceOutputValue(value);
   if (coerced == null) throw new Error(`A value of the type ${type} cannot be shown: ${value}`);
-  return typeof coerced === "string" ? quoted(coerced) : JSON.stringify(coerced);
+  return typeof coerced === "string" ? jsonString(coerced) : JSON.stringify(coerced);
 }
 
 function isText(type: GraphQLLeafType): boolean {
@@ -27,7 +27,7 @@ function isText(type: GraphQLLeafType): boolean {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what JSON escapes
 const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/;
 
-function quoted(text: string): string {
+function jsonString(text: string): string {
   return text.length < 64 && !ESCAPED.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
@@ -74,7 +74,7 @@ export interface ResponsePath {
   key: string | number;
 }
 
-export function pathOf(place: ResponsePath): (string | number)[] {
+export function responsePath(place: ResponsePath): (string | number)[] {
   const path: (string | number)[] = [];
   for (let at: ResponsePath | undefined = place; at; at = at.above) path.push(at.key);
   return path.reverse();

@@ -6,7 +6,7 @@ import type { CallerQuota, QuotaFigures } from "../../callers/quota.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import type { StreamPlaces } from "../../streams/places.ts";
 import type { GraphqlCall } from "../call.ts";
-import { quotaSpent, typedError } from "../errors.ts";
+import { rateLimited, typedError } from "../errors.ts";
 import type { Query } from "../query.ts";
 import type { Plans } from "../run/plan.ts";
 import { eventStream, openEvents, type StreamParts } from "./events.ts";
@@ -101,6 +101,6 @@ export class Streams {
     if (now.userId !== caller.userId || classOf(now) !== classOf(caller))
       return typedError("FORBIDDEN", "What this token may see has changed. Subscribe again.");
     const { isSpent, figures } = await this.#quota.spend(now, "graphql", points);
-    return isSpent ? quotaSpent(now.userId) : callFor(now, figures);
+    return isSpent ? rateLimited(now.userId) : callFor(now, figures);
   }
 }

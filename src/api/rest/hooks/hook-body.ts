@@ -1,4 +1,4 @@
-import { faultOf, hostOf } from "../../../events/address-guard.ts";
+import { addressFault, hostOf } from "../../../events/address-guard.ts";
 import type { TargetConfig } from "../../../events/target.ts";
 import { type Fields, isObject, type Json } from "../../../json.ts";
 import type { Call } from "../../call.ts";
@@ -26,9 +26,9 @@ export function readHookBody(call: Call): HookBody {
   return {
     ...(name === undefined ? {} : { name: "web" }),
     ...(typeof active === "boolean" ? { active } : {}),
-    ...given("events", eventsIn("events", events)),
-    ...given("addEvents", eventsIn("add_events", add_events)),
-    ...given("removeEvents", eventsIn("remove_events", remove_events)),
+    ...ifGiven("events", eventsIn("events", events)),
+    ...ifGiven("addEvents", eventsIn("add_events", add_events)),
+    ...ifGiven("removeEvents", eventsIn("remove_events", remove_events)),
     ...(config === undefined ? {} : readConfig(call, config)),
     hasConfig: config !== undefined,
   };
@@ -69,8 +69,8 @@ function switchIn(field: string, value: Json | undefined): boolean | undefined {
   return text === undefined ? undefined : text === "1";
 }
 
-function requireUrl(allowed: Parameters<typeof faultOf>[0], url: Json): void {
-  const fault = typeof url === "string" ? faultOf(allowed, url) : "malformed";
+function requireUrl(allowed: Parameters<typeof addressFault>[0], url: Json): void {
+  const fault = typeof url === "string" ? addressFault(allowed, url) : "malformed";
   switch (fault) {
     case null:
       return;
@@ -114,11 +114,11 @@ function objectIn(text: string): Fields {
 
 /** A 422 as the service words it for hooks; some faults name no field. */
 export function invalidHook({ field, code, message }: Partial<FieldFault> & Pick<FieldFault, "code">): ApiFault {
-  const fault = { resource: "Hook", code, ...given("field", field), ...given("message", message) };
+  const fault = { resource: "Hook", code, ...ifGiven("field", field), ...ifGiven("message", message) };
   return new ApiFault(422, "Validation Failed", { errors: [fault] });
 }
 
-function given<Key extends string, Value>(key: Key, value: Value | undefined): { [K in Key]?: Value } {
+function ifGiven<Key extends string, Value>(key: Key, value: Value | undefined): { [K in Key]?: Value } {
   // No type can say that an object with a computed key has exactly that key.
   return (value === undefined ? {} : { [key]: value }) as { [K in Key]?: Value };
 }

@@ -1,5 +1,5 @@
 import { askForRedelivery } from "../../../events/asks.ts";
-import { wake } from "../../../events/log.ts";
+import { wakeTargets } from "../../../events/log.ts";
 import { rewritten } from "../../../events/request.ts";
 import { findSent, listSent, pageBefore } from "../../../events/sent.ts";
 import { ok } from "../../call.ts";
@@ -12,7 +12,7 @@ import { type HookOperation, requireTarget } from "./hooks.ts";
 /**
  * A hook's deliveries, the newest first. A cursor names the delivery before its page, so new deliveries move nothing.
  */
-export const listDeliveries: HookOperation = async (call, place) => {
+export const listHookDeliveries: HookOperation = async (call, place) => {
   const { id } = await requireTarget(call, place);
   const { query } = call;
   const status = choice(query, "status", "Hook", ["all", "success", "failure"]);
@@ -45,7 +45,7 @@ function cursorIn(text: string | null): number | null {
   return id;
 }
 
-export const getDelivery: HookOperation = async (call, place) => {
+export const getHookDelivery: HookOperation = async (call, place) => {
   const { id, rewriteTo } = await requireTarget(call, place);
   const sent = await findSent(call.ctx, id, deliveryIn(call.params.delivery));
   if (!sent) throw notFound();
@@ -54,10 +54,10 @@ export const getDelivery: HookOperation = async (call, place) => {
   return ok(sentInFullView(isMoved ? { ...sent, payload: rewritten(sent.payload ?? Buffer.of(), addresses) } : sent));
 };
 
-export const resendDelivery: HookOperation = async (call, place) => {
+export const resendHookDelivery: HookOperation = async (call, place) => {
   const { id } = await requireTarget(call, place);
   if (!(await askForRedelivery(call.ctx, id, deliveryIn(call.params.delivery)))) throw notFound();
-  await wake(call.ctx, [id]);
+  await wakeTargets(call.ctx, [id]);
   return { status: 202, body: "{}", isUncached: true };
 };
 

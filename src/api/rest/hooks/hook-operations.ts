@@ -15,17 +15,17 @@ const OF_REPOSITORIES: readonly [Operation["method"], string, hooks.HookOperatio
   ["PATCH", "/:id/config", hooks.changeConfig, "repos/webhooks#update-a-webhook-configuration-for-a-repository"],
   ["POST", "/:id/pings", hooks.pingHook, "repos/webhooks#ping-a-repository-webhook"],
   ["POST", "/:id/tests", hooks.testHook, "repos/webhooks#test-the-push-repository-webhook"],
-  ["GET", "/:id/deliveries", deliveries.listDeliveries, "repos/webhooks#list-deliveries-for-a-repository-webhook"],
+  ["GET", "/:id/deliveries", deliveries.listHookDeliveries, "repos/webhooks#list-deliveries-for-a-repository-webhook"],
   [
     "GET",
     "/:id/deliveries/:delivery",
-    deliveries.getDelivery,
+    deliveries.getHookDelivery,
     "repos/webhooks#get-a-delivery-for-a-repository-webhook",
   ],
   [
     "POST",
     "/:id/deliveries/:delivery/attempts",
-    deliveries.resendDelivery,
+    deliveries.resendHookDelivery,
     "repos/webhooks#redeliver-a-delivery-for-a-repository-webhook",
   ],
 ];

@@ -26,7 +26,7 @@ export interface HookPlace {
 export async function repositoryPlace(call: RepositoryCall): Promise<HookPlace> {
   const { id, fullName } = call.repository;
   await requireAdmin(call, `/repositories/${id}/hooks`, id);
-  const about = async () => ({ repository: await repositoryIn(call), ...(await senderOf(call)) });
+  const about = async () => ({ repository: await repositoryDocument(call), ...(await callerAsSender(call)) });
   return { scope: { kind: "repository", id }, address: `${call.api}/repos/${fullName}/hooks`, login: null, about };
 }
 
@@ -36,11 +36,11 @@ export async function organizationPlace(call: Call): Promise<HookPlace> {
   if (account?.type !== "Organization") throw notFound();
   await requireAdmin(call, `/orgs/${account.login}/hooks`, null);
   const { id, login } = account;
-  const about = async () => ({ organization: { login, id }, ...(await senderOf(call)) });
+  const about = async () => ({ organization: { login, id }, ...(await callerAsSender(call)) });
   return { scope: { kind: "organization", id }, address: `${call.api}/orgs/${login}/hooks`, login, about };
 }
 
-async function repositoryIn(call: RepositoryCall): Promise<Json> {
+async function repositoryDocument(call: RepositoryCall): Promise<Json> {
   const { body } = await getRepository(call);
   return JSON.parse(String(body));
 }
@@ -52,7 +52,7 @@ const SENDER_KEYS: readonly string[] = [
   ...["received_events_url", "type", "site_admin"],
 ];
 
-async function senderOf(call: Call): Promise<Fields> {
+async function callerAsSender(call: Call): Promise<Fields> {
   const user = call.caller.kind === "user" ? await findUser(call.ctx.db, call.caller.userId) : null;
   if (!user) return {};
   const all = objectOf(JSON.parse(await showToAll(call, user)));

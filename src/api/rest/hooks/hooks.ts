@@ -1,6 +1,6 @@
 import { askForSending } from "../../../events/asks.ts";
 import { latestDelivery } from "../../../events/latest.ts";
-import { wake, wantsChanged } from "../../../events/log.ts";
+import { wakeTargets, wantsChanged } from "../../../events/log.ts";
 import { lastSent } from "../../../events/sent.ts";
 import {
   changeTarget,
@@ -89,19 +89,28 @@ export const changeHook: HookOperation = async (call, place) => {
     : change.events;
   // GitHub docs: a config without the secret removes it.
   const secret = hasConfig ? { secret: change.secret ?? null } : {};
-  return shown(call, place, await changed(call, place, before, { ...change, ...secret, ...(events && { events }) }));
+  return hookAnswer(
+    call,
+    place,
+    await changedHook(call, place, before, { ...change, ...secret, ...(events && { events }) }),
+  );
 };
 
-async function changed(call: Call, place: HookPlace, before: Target, change: Partial<TargetConfig>): Promise<Target> {
+async function changedHook(
+  call: Call,
+  place: HookPlace,
+  before: Target,
+  change: Partial<TargetConfig>,
+): Promise<Target> {
   await requireNew(call, place, { ...before, ...change }, before.id);
   const target = await changeTarget(call.ctx, before.id, change);
   if (!target) throw notFound();
   if (change.events || change.active !== undefined) await wantsChanged(call.ctx);
-  if (change.active) await wake(call.ctx, [target.id]);
+  if (change.active) await wakeTargets(call.ctx, [target.id]);
   return target;
 }
 
-async function shown(call: Call, place: HookPlace, target: Target): Promise<Answer> {
+async function hookAnswer(call: Call, place: HookPlace, target: Target): Promise<Answer> {
   const last = (await lastSent(call.ctx, [target.id])).get(target.id);
   return ok(JSON.stringify(hookView(target, place, last)));
 }
@@ -119,7 +128,7 @@ export const getConfig: HookOperation = async (call, place) =>
 /** Changes a hook's config. Keys that the body leaves out keep their values, the secret included. */
 export const changeConfig: HookOperation = async (call, place) => {
   const before = await requireTarget(call, place);
-  return ok(JSON.stringify(configView(await changed(call, place, before, readConfigBody(call)))));
+  return ok(JSON.stringify(configView(await changedHook(call, place, before, readConfigBody(call)))));
 };
 
 export const pingHook: HookOperation = async (call, place) => {
@@ -135,7 +144,7 @@ export const testHook: HookOperation = async (call, place) => {
   if (push !== null) {
     const ask = { event: "push", deliveryId: push, payload: null, repositoryId: place.scope.id };
     if (!(await askForSending(call.ctx, target.id, ask))) throw notFound();
-    await wake(call.ctx, [target.id]);
+    await wakeTargets(call.ctx, [target.id]);
   }
   return NO_CONTENT;
 };
@@ -161,6 +170,6 @@ async function ping(call: Call, place: HookPlace, target: Target): Promise<boole
   const repositoryId = place.login === null ? place.scope.id : null;
   const ask = { event: "ping", payload: Buffer.from(payload), deliveryId: null, repositoryId };
   const isAsked = await askForSending(call.ctx, target.id, ask);
-  if (isAsked) await wake(call.ctx, [target.id]);
+  if (isAsked) await wakeTargets(call.ctx, [target.id]);
   return isAsked;
 }
