@@ -151,7 +151,7 @@ function percentOf(pages: number, expectedPages: number | null): number | null {
   return expectedPages === 0 ? 0 : Math.min(99, Math.floor((100 * pages) / expectedPages));
 }
 
-function sum(counts: number[]): number {
+export function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 

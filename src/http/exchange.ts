@@ -102,7 +102,8 @@ export class Exchange {
   }
 }
 
-function headerText(header: string | readonly string[] | undefined): string {
+/** The header as one line, if it came more than once. Empty: it did not come. */
+export function headerText(header: string | readonly string[] | undefined): string {
   return typeof header === "string" ? header : (header ?? []).join(",");
 }
 

@@ -2,6 +2,7 @@ import { isRead } from "../../http/exchange.ts";
 import type { HeldReleases } from "../../mirror/read/releases.ts";
 import { type Right, type Sight, sees } from "../../mirror/read/sight.ts";
 import type { Closeness } from "../../mirror/render/public-keys.ts";
+import type { Searcher } from "../../mirror/search/names.ts";
 import { type RepositoryCall, requireUser } from "../call.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import type { ApiToken, Caller, User } from "./caller.ts";
@@ -41,8 +42,13 @@ export function readsCode(
 }
 
 /** Whether it is known which resources of commits upstream shows the caller. */
-export function isCodeSightKnown(caller: Caller): boolean {
+function isCodeSightKnown(caller: Caller): boolean {
   return caller.kind === "anonymous" || caller.by.of === "own" || caller.by.known.code !== "unknown";
+}
+
+/** The caller as a search takes them. */
+export function searcherOf({ sight, caller }: { sight: Sight; caller: Caller }): Searcher {
+  return { sight, userId: caller.kind === "user" ? caller.userId : null, readsCode: isCodeSightKnown(caller) };
 }
 
 /** Upstream's message for a token that lacks a permission which the request needs. */

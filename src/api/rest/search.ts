@@ -1,11 +1,10 @@
 import { findByNumber, findLabelsByWords, findRepositoriesById } from "../../mirror/read/nodes.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type SearchOrder, searchIssues } from "../../mirror/search/issues.ts";
-import type { Searcher } from "../../mirror/search/names.ts";
 import { InvalidSearchError, UnmirroredSearchError } from "../../mirror/search/query.ts";
 import { searchRepositories } from "../../mirror/search/repositories.ts";
 import { type Answer, type Call, ok } from "../call.ts";
-import { isCodeSightKnown, learnPublicRights } from "../callers/permissions.ts";
+import { learnPublicRights, searcherOf } from "../callers/permissions.ts";
 import { joined } from "../dialect/elements.ts";
 import { ApiFault, type FieldFault, notFound, UnmirroredFault } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
@@ -51,10 +50,6 @@ export async function getSearchedLabels(call: Call): Promise<Answer> {
     findLabelsByWords(call.ctx.db, repository.id, text.toWellFormed().replaceAll("\0", "\ufffd"), page),
   );
   return results(call, found, total);
-}
-
-function searcherOf({ sight, caller }: Call): Searcher {
-  return { sight, userId: caller.kind === "user" ? caller.userId : null, readsCode: isCodeSightKnown(caller) };
 }
 
 /**

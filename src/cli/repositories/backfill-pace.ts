@@ -1,6 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import type { RepositoryStatus } from "../../health/status.ts";
+import { type RepositoryStatus, sum } from "../../health/status.ts";
 import { counted, grouped, spanOf, styled } from "../output.ts";
 
 /** How much of the first copies is done, at a moment. */
@@ -111,8 +111,4 @@ export function paceLine({ pages, expectedPages, resources }: Sample, pace: Back
   if (pace) parts.push(`${grouped(pace.resourcesPerSecond)}/s`);
   if (pace?.remainingMs != null) parts.push(`about ${spanOf(pace.remainingMs)} to go`);
   return parts.join(", ");
-}
-
-function sum(counts: readonly number[]): number {
-  return counts.reduce((total, count) => total + count, 0);
 }

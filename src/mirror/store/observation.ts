@@ -86,6 +86,11 @@ function documentHome({ url, pull_request_url: pullUrl }: Fields, { api, reposit
   return { api, fullName: shownName, htmlUrl: htmlUrl.slice(0, -fullName.length) + shownName };
 }
 
+/** Observations that overrule what is stored: see `Observation.overrules`. With `which`, those alone do. */
+export function overruling({ seen, shapes }: Observed, which: (one: Seen) => boolean = () => true): Observed {
+  return { seen: seen.map((one) => (which(one) ? { ...one, overrules: true } : one)), shapes };
+}
+
 export function joinObserved(parts: Observed[]): Observed {
   return { seen: parts.flatMap((part) => part.seen), shapes: new Map(parts.flatMap((part) => [...part.shapes])) };
 }

@@ -10,11 +10,6 @@ import { type Kind, resourceOf, resources } from "../../mirror/store/resource.ts
 import { sameValue } from "../../mirror/store/template.ts";
 import type { Drift } from "./report.ts";
 
-/** A read that was made to be compared: see `Observation.overrules`. */
-export function overruling({ seen, shapes }: Observed): Observed {
-  return { seen: seen.map((one) => ({ ...one, overrules: true })), shapes };
-}
-
 /** Upstream is still computing the mergeability, so a null says nothing. */
 export function withoutMergeability(seen: Seen): Seen {
   if (seen.kind !== "pull_request") return seen;

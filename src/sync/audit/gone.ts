@@ -3,14 +3,14 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
-import { keyIn, requireList, type Seen } from "../../mirror/store/observation.ts";
+import { keyIn, overruling, requireList, type Seen } from "../../mirror/store/observation.ts";
 import { type Kind, resourceOf } from "../../mirror/store/resource.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
-import { compareWithStored, overruling, withoutMergeability } from "./comparison.ts";
+import { compareWithStored, withoutMergeability } from "./comparison.ts";
 import type { Drift } from "./report.ts";
 
 /**

@@ -4,14 +4,14 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { joinObserved, observe, requireList } from "../../mirror/store/observation.ts";
+import { joinObserved, observe, overruling, requireList } from "../../mirror/store/observation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import type { ReadAnswer } from "../../upstream/client/upstream.ts";
 import { replaceValidators } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { RepositoryUnavailableError, requireCopied, sightingOf } from "../reads/pages.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
-import { compareWithStored, fingerprintOf, overruling } from "./comparison.ts";
+import { compareWithStored, fingerprintOf } from "./comparison.ts";
 import type { Drift } from "./report.ts";
 
 export interface AuditedPage {

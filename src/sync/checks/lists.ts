@@ -12,6 +12,7 @@ import {
   keyIn,
   type Observed,
   observe,
+  overruling,
   requireList,
   type Seen,
 } from "../../mirror/store/observation.ts";
@@ -85,7 +86,9 @@ export async function fetchAndStoreCheckList(
       for (const row of rows) {
         if (list !== "status" && objectOf(row).head_sha !== sha)
           throw new InvalidRepresentationError(`Upstream answers ${page.path} with what is of another commit`);
-        observed.push(overruling(observe(list, row, at), list, keyIn(list, row)));
+        // A list is read to be compared: see `merge-rule.ts`.
+        const key = keyIn(list, row);
+        observed.push(overruling(observe(list, row, at), (one) => one.kind === list && one.key === key));
       }
       if (page.validator) validators.push({ ...page.validator, next: page.links.next ?? null });
     }
@@ -106,12 +109,6 @@ export async function fetchAndStoreCheckList(
     tx.touch([repository.id]);
   });
   return "read";
-}
-
-/** A list is read to be compared: see `merge-rule.ts`. */
-function overruling({ seen, shapes }: Observed, list: CheckList, key: number): Observed {
-  const isOfList = (one: Seen) => one.kind === list && one.key === key;
-  return { seen: seen.map((one) => (isOfList(one) ? { ...one, overrules: true } : one)), shapes };
 }
 
 /** Tombstones of the rows that the list lacks. Newer rows are left out, since a replica may not know them yet. */

@@ -13,7 +13,7 @@ import {
 } from "../../mirror/store/marks.ts";
 import { findAllStored, mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
-import { joinObserved, type Observed, type Seen } from "../../mirror/store/observation.ts";
+import { joinObserved, type Observed, overruling } from "../../mirror/store/observation.ts";
 import { type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { refreshId } from "../../queues/jobs.ts";
@@ -166,7 +166,7 @@ export class Refreshes {
     }
     if (repository && wanted.kind === "issue") await fetchAndStoreMissingComments(ctx, repository, observed, "refresh");
     const blocked = repository ? await this.#readBlocked(repository, wanted, observed) : [];
-    await this.#stores.add({ observed: joinObserved([overruling(observed, wanted), ...blocked]), mark, startedAt });
+    await this.#stores.add({ observed: joinObserved([overrulingOn(wanted, observed), ...blocked]), mark, startedAt });
     // A repository that a webhook called deleted still exists, so it is followed again.
     const isCertain = mark && startedAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS;
     if (wanted.kind === "repository" && known?.state === "paused" && outcome === "merged" && isCertain) {
@@ -264,9 +264,8 @@ function isWholeKind(kind: MarkKind): kind is WholeKind {
  * A write's implied `updated_at` may be a second later than the true one. Once no replica's lag can explain the
  * difference, the read is right.
  */
-function overruling({ seen, shapes }: Observed, { kind, key }: ResourceKey): Observed {
-  const isWanted = (one: Seen) => one.kind === kind && one.key === key && one.extent !== "partial";
-  return { seen: seen.map((one) => (isWanted(one) ? { ...one, overrules: true } : one)), shapes };
+function overrulingOn({ kind, key }: ResourceKey, observed: Observed): Observed {
+  return overruling(observed, (one) => one.kind === kind && one.key === key && one.extent !== "partial");
 }
 
 /** Whether an absent resource was seen so recently that the answering replica may lag behind. */

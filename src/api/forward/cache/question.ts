@@ -1,4 +1,4 @@
-import { decoded, isRead } from "../../../http/exchange.ts";
+import { decoded, headerText, isRead } from "../../../http/exchange.ts";
 import type { Call } from "../../call.ts";
 import { isLaidOut } from "../../dialect/reply.ts";
 import { repositoryIn } from "../../dialect/request.ts";
@@ -46,7 +46,7 @@ export function questionOf(
   const plain = named && decoded(named.rest);
   if (!isRead(method) || !named || named.rest.length < 2 || plain === null || NEVER.some((form) => form.test(plain)))
     return null;
-  if (OTHERWISE.some((header) => headers[header] !== undefined) || isLaidOut(textOf(headers["user-agent"])))
+  if (OTHERWISE.some((header) => headers[header] !== undefined) || isLaidOut(headerText(headers["user-agent"])))
     return null;
   const { fullName, id, rest } = named;
   const sorted = new URLSearchParams(query);
@@ -67,14 +67,10 @@ export function questionOf(
 }
 
 function acceptedTypes(accept: string | string[] | undefined): string {
-  const types = textOf(accept)
+  const types = headerText(accept)
     .toLowerCase()
     .split(",")
     .map((type) => type.replace(/\s/g, ""))
     .filter(Boolean);
   return types.length === 0 ? "json" : types.map((type) => (JSON_TYPES.test(type) ? "json" : type)).join();
-}
-
-function textOf(header: string | string[] | undefined): string {
-  return [header ?? ""].flat().join();
 }

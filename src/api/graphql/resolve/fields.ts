@@ -39,6 +39,15 @@ export const onceRead =
 /** A field that may be null and that the mirror cannot know: `forward/side.ts` names these. */
 export const notMirrored: Resolver = () => null;
 
+/**
+ * Hands the document to upstream, since the mirror lacks what it asks of these things of a repository.
+ * @throws GraphQLError if upstream may not answer it
+ */
+export function lacking(call: GraphqlCall, things: "branches and tags" | "releases"): never {
+  call.lacks();
+  throw typedError("UNPROCESSABLE", `This of the ${things} of this repository is not mirrored.`);
+}
+
 /** A REST value as GraphQL's enum has it: `too heated` → `TOO_HEATED`, `off-topic` → `OFF_TOPIC`. */
 export function enumValue(value: Json | undefined): string | null {
   return typeof value === "string" ? value.toUpperCase().replaceAll(/[ -]/g, "_") : null;

@@ -1,3 +1,4 @@
+import { decoded } from "../../../http/exchange.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
@@ -6,8 +7,8 @@ import { decodeId } from "./node-id.ts";
 
 /** The resource of a global id of either generation. @throws GraphQLError NOT_FOUND, FORBIDDEN */
 export async function nodeOf(call: GraphqlCall, globalId: string): Promise<Node> {
-  const decoded = decodeId(globalId);
-  const node = decoded && (await load(call, decoded.type, decoded.id));
+  const named = decodeId(globalId);
+  const node = named && (await load(call, named.type, named.id));
   if (node) return given(call, node);
   call.lacks();
   throw typedError("NOT_FOUND", `Could not resolve to a node with the global id of '${globalId}'`);
@@ -43,7 +44,11 @@ export async function resourceAt(call: GraphqlCall, url: string): Promise<Node |
 
 async function findAt(call: GraphqlCall, url: string): Promise<Node | null> {
   const address = URL.parse(url);
-  const [owner, name, kind, number, ...more] = address?.pathname.split("/").filter(Boolean).map(decoded) ?? [];
+  const [owner, name, kind, number, ...more] =
+    address?.pathname
+      .split("/")
+      .filter(Boolean)
+      .map((one) => decoded(one) ?? one) ?? [];
   if (!address || !owner || more.length > 0) return null;
   if (name === undefined) return isPageOf(await call.userNamed(owner), address);
   const repository = isPageOf(await call.repositoryNamed(`${owner}/${name}`, true), address);
@@ -62,13 +67,4 @@ async function findAt(call: GraphqlCall, url: string): Promise<Node | null> {
 /** The node, if its page lies on the address's host. Pages lie at upstream: elsewhere a path means nothing. */
 function isPageOf(node: Node | null, address: URL): Node | null {
   return node && URL.parse(String(node.rest.html_url))?.host === address.host ? node : null;
-}
-
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch (error) {
-    if (error instanceof URIError) return segment;
-    throw error;
-  }
 }

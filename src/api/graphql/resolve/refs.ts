@@ -4,25 +4,26 @@ import type { Order } from "../../../mirror/read/pages.ts";
 import { areRefsHeld, type FoundRef, findRefs, IS_PLACE_UNSURE, refSource } from "../../../mirror/read/refs.ts";
 import { type RefName, refNameOf } from "../../../mirror/store/refs.ts";
 import type { GraphqlCall } from "../call.ts";
-import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
 import type { PageArguments } from "./connection.ts";
 import { storedConnection } from "./connection.ts";
-import { commitNode, notMirrored, ofRepository, type Resolver, readsCodeOf, type TypeResolvers } from "./fields.ts";
-
-/** Hands the document to upstream. @throws GraphQLError if upstream may not answer it */
-function lacking(call: GraphqlCall): never {
-  call.lacks();
-  throw typedError("UNPROCESSABLE", "This of the branches and tags of this repository is not mirrored.");
-}
+import {
+  commitNode,
+  lacking,
+  notMirrored,
+  ofRepository,
+  type Resolver,
+  readsCodeOf,
+  type TypeResolvers,
+} from "./fields.ts";
 
 /** The ref as the mirror has it. Null: there is no such ref. @throws GraphQLError as `lacking` */
 async function refOf(call: GraphqlCall, key: RefName & { repositoryId: number }): Promise<FoundRef | null> {
-  if (!(await readsCodeOf(call, key.repositoryId, "contents"))) return lacking(call);
+  if (!(await readsCodeOf(call, key.repositoryId, "contents"))) return lacking(call, "branches and tags");
   const found = await call
     .loader<typeof key, FoundRef | null | undefined>("refs", (keys) => findRefs(call.db, keys))
     .load(key);
-  return found === undefined ? lacking(call) : found;
+  return found === undefined ? lacking(call, "branches and tags") : found;
 }
 
 const refNode = (repositoryId: number, ref: string): Node => ({ kind: "Ref", repositoryId, rest: { ref } });
@@ -41,9 +42,10 @@ const refs: Resolver = async ({ repositoryId }, args: RefArguments, call, info) 
   const [, kind] = /^refs\/(heads|tags)\/$/.exec(args.refPrefix) ?? [];
   const { orderBy, query } = args;
   if ((kind !== "heads" && kind !== "tags") || query || (orderBy && orderBy.field !== "ALPHABETICAL"))
-    return lacking(call);
-  if (!(await readsCodeOf(call, repositoryId, "contents"))) return lacking(call);
-  if (!(await areRefsHeld(call.db, repositoryId, kind, { isUnsure: IS_PLACE_UNSURE }))) return lacking(call);
+    return lacking(call, "branches and tags");
+  if (!(await readsCodeOf(call, repositoryId, "contents"))) return lacking(call, "branches and tags");
+  if (!(await areRefsHeld(call.db, repositoryId, kind, { isUnsure: IS_PLACE_UNSURE })))
+    return lacking(call, "branches and tags");
   const source = refSource(kind, orderBy?.direction === "DESC" ? "desc" : "asc");
   return storedConnection(call, info, args, { kind: "Ref", source, parent: { r: repositoryId, n: 0 } });
 };
@@ -55,7 +57,7 @@ export const repositoryRefs: TypeResolvers = {
   ref: async ({ repositoryId }, { qualifiedName }: { qualifiedName: string }, call) => {
     const named = refNameOf(qualifiedName);
     // A short name may name a branch or a tag.
-    if (!named) return lacking(call);
+    if (!named) return lacking(call, "branches and tags");
     return (await refOf(call, { repositoryId, ...named })) && refNode(repositoryId, qualifiedName);
   },
   refs,
@@ -66,10 +68,10 @@ async function refTarget(node: Node, call: GraphqlCall): Promise<Node | null> {
   const found = await refOf(call, { repositoryId, ...shownRefName(node) });
   const [shown] = found ? await call.unfold("Ref", [found]) : [];
   const { type, sha } = objectOf(shown?.rest.object);
-  if (!found || textOf(sha) === null) return lacking(call);
+  if (!found || textOf(sha) === null) return lacking(call, "branches and tags");
   if (type === "commit") return commitNode(repositoryId, sha);
   const rest = { oid: sha ?? null, name: shownRefName(node).name, commit: found.commitSha };
-  return type === "tag" ? { kind: "Tag", repositoryId, rest } : lacking(call);
+  return type === "tag" ? { kind: "Tag", repositoryId, rest } : lacking(call, "branches and tags");
 }
 
 export const refResolvers: Readonly<Record<string, TypeResolvers>> = {
@@ -85,9 +87,10 @@ export const refResolvers: Readonly<Record<string, TypeResolvers>> = {
     abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
     commitUrl: async ({ repositoryId, rest: { oid } }, _args, call) =>
       `${(await call.requireRepositoryById(repositoryId)).rest.html_url}/commit/${oid}`,
-    id: (_node, _args, call) => lacking(call),
+    id: (_node, _args, call) => lacking(call, "branches and tags"),
     name: ({ rest: { name } }) => name,
     oid: ({ rest: { oid } }) => oid,
-    target: ({ repositoryId, rest: { commit } }, _args, call) => commitNode(repositoryId, commit) ?? lacking(call),
+    target: ({ repositoryId, rest: { commit } }, _args, call) =>
+      commitNode(repositoryId, commit) ?? lacking(call, "branches and tags"),
   },
 };

@@ -4,11 +4,11 @@ import type { Order } from "../../../mirror/read/pages.ts";
 import { findHeldReleases, findRelease, type HeldReleases, releaseSource } from "../../../mirror/read/releases.ts";
 import { seesDrafts } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call.ts";
-import { typedError } from "../errors.ts";
 import { actorOf, type Node } from "../node.ts";
 import { heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import {
   databaseId,
+  lacking,
   ofRepository,
   onceRead,
   type Resolver,
@@ -18,19 +18,13 @@ import {
   type TypeResolvers,
 } from "./fields.ts";
 
-/** Hands the document to upstream. @throws GraphQLError if upstream may not answer it */
-function lacking(call: GraphqlCall): never {
-  call.lacks();
-  throw typedError("UNPROCESSABLE", "This of the releases of this repository is not mirrored.");
-}
-
 /** What the mirror holds of a repository's releases. @throws GraphQLError as `lacking`, if the list is incomplete */
 async function heldOf(call: GraphqlCall, repositoryId: number): Promise<HeldReleases> {
-  if (!(await readsCodeOf(call, repositoryId, "contents"))) return lacking(call);
+  if (!(await readsCodeOf(call, repositoryId, "contents"))) return lacking(call, "releases");
   const held = await call
     .loader<number, HeldReleases | null>("held releases", (ids) => findHeldReleases(call.db, ids))
     .load(repositoryId);
-  return held ?? lacking(call);
+  return held ?? lacking(call, "releases");
 }
 
 async function releaseNode(
@@ -51,7 +45,7 @@ const releases: Resolver = async ({ repositoryId }, args: ReleaseArguments, call
   const { rest: repository } = await call.requireRepositoryById(repositoryId);
   const withDrafts = seesDrafts(call.caller, { id: repositoryId, isPrivate: repository.private === true }, held);
   const { orderBy } = args;
-  if (withDrafts === null || (orderBy && orderBy.field !== "CREATED_AT")) return lacking(call);
+  if (withDrafts === null || (orderBy && orderBy.field !== "CREATED_AT")) return lacking(call, "releases");
   // The newest release comes first unless the caller names an order.
   const direction = orderBy?.direction === "ASC" ? "asc" : "desc";
   const parent = { r: repositoryId, n: 0 };
@@ -72,7 +66,7 @@ export const repositoryReleases: TypeResolvers = {
   },
   latestRelease: async ({ repositoryId }, _args, call) => {
     const { latestId } = await heldOf(call, repositoryId);
-    if (latestId === undefined) return lacking(call);
+    if (latestId === undefined) return lacking(call, "releases");
     return latestId === null ? null : releaseNode(call, repositoryId, { id: latestId });
   },
 };
@@ -96,7 +90,7 @@ export const releaseResolvers: Readonly<Record<string, TypeResolvers>> = {
     isDraft: rest("draft"),
     isLatest: async ({ repositoryId, rest: { id } }, _args, call) => {
       const { latestId } = await heldOf(call, repositoryId);
-      return latestId === undefined ? lacking(call) : latestId === id;
+      return latestId === undefined ? lacking(call, "releases") : latestId === id;
     },
     isPrerelease: rest("prerelease"),
     name: rest("name"),

@@ -1,8 +1,7 @@
 import { namedScope, searchIssues } from "../../../mirror/search/issues.ts";
-import type { Searcher } from "../../../mirror/search/names.ts";
 import { InvalidSearchError, UnknownScopeError } from "../../../mirror/search/query.ts";
 import { searchRepositories } from "../../../mirror/search/repositories.ts";
-import { isCodeSightKnown } from "../../callers/permissions.ts";
+import { searcherOf } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
@@ -110,12 +109,6 @@ async function isOfMirrored(call: GraphqlCall, query: string, type: string): Pro
   const found = await Promise.all(names.map((name) => call.repositoryNamed(name, true)));
   return names.length > 0 && !found.includes(null);
 }
-
-const searcherOf = ({ sight, caller }: GraphqlCall): Searcher => ({
-  sight,
-  userId: caller.userId,
-  readsCode: isCodeSightKnown(caller),
-});
 
 async function foundIssues(
   call: GraphqlCall,
