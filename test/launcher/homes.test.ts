@@ -79,10 +79,26 @@ test.each(homes)("%s have one home", (_, text, places) => {
   expect(places.filter((place) => !found.some((path) => path.startsWith(place)))).toEqual([]);
 });
 
-test("no two types have the same name", () => {
+/** The files of each name that stands in more than one. */
+function sharedNames(declared: RegExp): [name: string, paths: string[]][] {
   const homesOf = new Map<string, string[]>();
   for (const { path, text } of sources)
-    for (const [, name = ""] of text.matchAll(/^(?:export )?(?:type|interface|class) (\w+)/gm))
-      homesOf.getOrInsert(name, []).push(path);
-  expect([...homesOf].filter(([, paths]) => paths.length > 1)).toEqual([]);
+    for (const [, name = ""] of text.matchAll(declared)) homesOf.getOrInsert(name, []).push(path);
+  return [...homesOf].filter(([, paths]) => paths.length > 1);
+}
+
+test("no two types have the same name", () => {
+  expect(sharedNames(/^(?:export )?(?:type|interface|class) (\w+)/gm)).toEqual([]);
+});
+
+const FUNCTIONS =
+  /^(?:export )?(?:(?:async )?function\*? |const (?=\w+(?:: [^=\n]+)? = (?:async )?(?:<.*>)?(?:\(|\w+ =>)))(\w+)/gm;
+
+// A command of the CLI is run by the function that has the command's last word: `tain hooks list` by `runList`.
+const COMMANDS = /^run(Add|Check|Create|List|Remove)$/;
+
+test("no two functions have the same name, except those that run commands", () => {
+  const shared = sharedNames(FUNCTIONS);
+  expect(shared.filter(([name]) => !COMMANDS.test(name))).toEqual([]);
+  expect(shared.flatMap(([, paths]) => paths).filter((path) => !path.startsWith("src/cli/"))).toEqual([]);
 });
