@@ -208,11 +208,11 @@ export class Again {
    * kept.
    */
   #signatureOf(exchange: Exchange): string | null {
-    const { method, target, headers } = exchange;
+    const { method, requestTarget, headers } = exchange;
     if (this.#remembered === null || method !== "GET" || wantsNoCache(headers) || headers.prefer !== undefined)
       return null;
     const from = this.#ctx.config.publicUrl === null ? `${exchange.protocol} ${exchange.host}` : "";
-    return `${target}\n${headers.authorization}\n${from}\n${headers.accept}\n${headers["accept-encoding"]}\n${headers["user-agent"]}\n${headers["x-github-api-version"]}\n${headers.cookie}`;
+    return `${requestTarget}\n${headers.authorization}\n${from}\n${headers.accept}\n${headers["accept-encoding"]}\n${headers["user-agent"]}\n${headers["x-github-api-version"]}\n${headers.cookie}`;
   }
 }
 

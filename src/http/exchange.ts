@@ -13,7 +13,7 @@ export type RequestHeaders = Readonly<Record<string, string | string[] | undefin
 export class Exchange {
   readonly method: string;
   /** Path and query, as they were sent. */
-  readonly target: string;
+  readonly requestTarget: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   /** Where its trace is told; null: it is not. */
@@ -29,15 +29,15 @@ export class Exchange {
     this.#proxies = proxies;
     this.method = request.method ?? "GET";
     const url = request.url ?? "/";
-    this.target = url.startsWith("/") ? url : url.replace(ORIGIN, "") || "/";
-    const at = this.target.indexOf("?");
-    this.path = at < 0 ? this.target : this.target.slice(0, at);
+    this.requestTarget = url.startsWith("/") ? url : url.replace(ORIGIN, "") || "/";
+    const at = this.requestTarget.indexOf("?");
+    this.path = at < 0 ? this.requestTarget : this.requestTarget.slice(0, at);
     this.headers = request.headers;
   }
 
   /** What follows the question mark. */
   get search(): string {
-    return this.target.slice(this.path.length + 1);
+    return this.requestTarget.slice(this.path.length + 1);
   }
 
   /** Fires once the caller has gone away before the whole answer was sent. */

@@ -165,7 +165,7 @@ export class HttpServer {
   #answer(exchange: Exchange, route: RouteMatch | null): Reply | Promise<Reply> {
     if (route) return route.handle(exchange, route);
     if (decoded(exchange.path) === null)
-      throw new HttpError(400, `Bad Request: '${exchange.target}' is not a valid url component`);
+      throw new HttpError(400, `Bad Request: '${exchange.requestTarget}' is not a valid url component`);
     return this.#parts.otherwise(exchange, NOWHERE);
   }
 

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { HookTarget } from "../config/hook-secrets.ts";
+import type { HookHolder } from "../config/hook-secrets.ts";
 import { isContentType } from "../http/content-type.ts";
 import { type Delivery, keysOf } from "../inbox/inbox.ts";
 import { type Fields, isObject, type Json, objectOf } from "../json.ts";
@@ -15,7 +15,7 @@ export interface Envelope {
   /** Upstream's hook; 0 when the request names none. */
   hookId: number;
   /** The owner of the hook: a repository, organisation or App. Null: the request names none of a known type. */
-  target: HookTarget | null;
+  holder: HookHolder | null;
   guid: string;
   event: string;
   /** Whether the sender is a mirror that made the delivery itself, of a change that no webhook reported. */
@@ -49,7 +49,7 @@ export function readEnvelope(headers: IncomingHttpHeaders): Envelope {
       "the delivery's GUID of 8 to 64 letters, digits and dashes",
     ),
     hookId: hookIdIn(headers),
-    target: targetIn(headers),
+    holder: holderIn(headers),
     isMade: headers["x-tain-made"] === "true",
   };
 }
@@ -133,11 +133,11 @@ function hookIdIn(headers: IncomingHttpHeaders): number {
   return id;
 }
 
-const TARGETS: readonly HookTarget["type"][] = ["repository", "organization", "integration"];
+const HOLDERS: readonly HookHolder["type"][] = ["repository", "organization", "integration"];
 
-/** The target only decides which secret is tried, so a malformed one counts as absent. */
-function targetIn(headers: IncomingHttpHeaders): HookTarget | null {
-  const type = TARGETS.find((one) => one === headers["x-github-hook-installation-target-type"]);
+/** The holder only decides which secret is tried, so a malformed one counts as absent. */
+function holderIn(headers: IncomingHttpHeaders): HookHolder | null {
+  const type = HOLDERS.find((one) => one === headers["x-github-hook-installation-target-type"]);
   const text = String(headers["x-github-hook-installation-target-id"]);
   return type && /^[0-9]{1,15}$/.test(text) ? { type, id: Number(text) } : null;
 }
@@ -215,18 +215,18 @@ function parsedObject(json: string): Fields {
 }
 
 /**
- * Makes sure that a delivery is only about the target whose secret signed it.
+ * Makes sure that a delivery is only about the holder whose secret signed it.
  * @throws DeliveryFault 400 if it is about anything else
  */
 export function requireOf(
-  target: HookTarget,
+  holder: HookHolder,
   { event, repositoryId, payload }: Pick<Delivery, "event" | "repositoryId" | "payload">,
 ): void {
-  const isOf = repositoryId === null ? mayConcernNone(target, event, payload) : concerns(target, repositoryId, payload);
+  const isOf = repositoryId === null ? mayConcernNone(holder, event, payload) : concerns(holder, repositoryId, payload);
   if (isOf) return;
   throw new DeliveryFault(
     400,
-    `The payload is not of the ${target.type} ${target.id}, whose secret signed it: each hook tells of its own`,
+    `The payload is not of the ${holder.type} ${holder.id}, whose secret signed it: each hook tells of its own`,
   );
 }
 
@@ -235,7 +235,7 @@ export function requireOf(
  * repository's hook gets only events about its repository and itself. An organization's events are sent on to targets,
  * so they must be about that organization.
  */
-function mayConcernNone({ type, id }: HookTarget, event: string, payload: Buffer): boolean {
+function mayConcernNone({ type, id }: HookHolder, event: string, payload: Buffer): boolean {
   switch (type) {
     case "integration":
       return true;
@@ -251,7 +251,7 @@ function mayConcernNone({ type, id }: HookTarget, event: string, payload: Buffer
   }
 }
 
-function concerns({ type, id }: HookTarget, repositoryId: number, payload: Buffer): boolean {
+function concerns({ type, id }: HookHolder, repositoryId: number, payload: Buffer): boolean {
   switch (type) {
     case "repository":
       return repositoryId === id;

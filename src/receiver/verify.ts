@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { verify } from "@octokit/webhooks-methods";
-import { type HookTarget, hookSecret } from "../config/hook-secrets.ts";
+import { type HookHolder, hookSecret } from "../config/hook-secrets.ts";
 import type { Logger } from "../operations/log.ts";
 import { Threads, ThreadsBusyError, TooMuchWorkError } from "../work/threads.ts";
 import { type Envelope, emptyBody } from "./envelope.ts";
@@ -48,25 +48,25 @@ export class Signatures {
   }
 
   /**
-   * Answers the target whose own secret signed exactly these bytes; null: one of WEBHOOK_SECRET itself did, as of hooks
-   * that were made before targets had secrets of their own.
-   * @param envelope.target whose hook it is, by headers that nobody signs: they only choose which secret is tried
+   * Answers the holder whose own secret signed exactly these bytes; null: one of WEBHOOK_SECRET itself did, as of hooks
+   * that were made before holders had secrets of their own.
+   * @param envelope.holder whose hook it is, by headers that nobody signs: they only choose which secret is tried
    * @throws DeliveryFault 400 for a body that is empty or not UTF-8, 401 for a wrong signature, 503 when too many large
    *   bodies are being checked
    */
   async require(
     body: Buffer,
-    { signature, target }: Pick<Envelope, "signature" | "target">,
-  ): Promise<HookTarget | null> {
+    { signature, holder }: Pick<Envelope, "signature" | "holder">,
+  ): Promise<HookHolder | null> {
     if (body.length === 0) throw emptyBody();
     if (!isUtf8(body)) throw new DeliveryFault(400, "The body is not UTF-8: JSON and forms are sent in UTF-8");
-    const own = target ? this.#secrets.map((secret) => hookSecret(secret, target)) : [];
+    const own = holder ? this.#secrets.map((secret) => hookSecret(secret, holder)) : [];
     const check = { signature, groups: [own, this.#secrets] };
     const group =
       body.length < LARGE_BYTES
         ? await signedBy(body.toString("utf8"), check)
         : await this.#threads.run({ body, ...check }).catch(later);
-    if (group === 0) return target;
+    if (group === 0) return holder;
     if (group === 1) return null;
     throw new DeliveryFault(
       401,
@@ -101,11 +101,11 @@ export class CommonSecret {
     this.#log = log;
   }
 
-  note({ hookId, target }: Pick<Envelope, "hookId" | "target">): void {
+  note({ hookId, holder }: Pick<Envelope, "hookId" | "holder">): void {
     if (this.#told.has(hookId) || this.#told.size === MOST_HOOKS) return;
     this.#told.add(hookId);
     this.#log.warn(
-      { hookId, [target?.type ?? "target"]: target?.id },
+      { hookId, [holder?.type ?? "target"]: holder?.id },
       "A hook signs with WEBHOOK_SECRET itself, which can sign for all: `tain hooks register` gives it its own",
     );
   }

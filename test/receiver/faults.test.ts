@@ -191,6 +191,6 @@ describe("what is legal is taken", () => {
     const signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
     const body = Buffer.from("Hello, World!");
     const signatures = new Signatures(["another", "It's a Secret to Everybody"]);
-    await expect(signatures.require(body, { signature, target: null })).resolves.toBeNull();
+    await expect(signatures.require(body, { signature, holder: null })).resolves.toBeNull();
   });
 });

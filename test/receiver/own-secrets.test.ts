@@ -1,8 +1,8 @@
-/** Each hook has a secret of its own: what it signs is taken for its own target alone. */
+/** Each hook has a secret of its own: what it signs is taken for its own holder alone. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { type HookTarget, hookSecret } from "../../src/config/hook-secrets.ts";
+import { type HookHolder, hookSecret } from "../../src/config/hook-secrets.ts";
 import { eventually } from "../support/patience.ts";
 import { startProgram } from "../support/program.ts";
 import { deliverTo, OLDER_SECRET, opened, openReceiverWorld, type ReceiverWorld, SECRET } from "./receiver-world.ts";
@@ -13,17 +13,17 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-const A: HookTarget = { type: "repository", id: 7 };
-const B: HookTarget = { type: "repository", id: 8 };
-const ORGANIZATION: HookTarget = { type: "organization", id: 70 };
-const APP: HookTarget = { type: "integration", id: 700 };
-const named = ({ type, id }: HookTarget) => ({
+const A: HookHolder = { type: "repository", id: 7 };
+const B: HookHolder = { type: "repository", id: 8 };
+const ORGANIZATION: HookHolder = { type: "organization", id: 70 };
+const APP: HookHolder = { type: "integration", id: 700 };
+const named = ({ type, id }: HookHolder) => ({
   "x-github-hook-installation-target-type": type,
   "x-github-hook-installation-target-id": String(id),
 });
-const sending = (target: HookTarget, payload: object, master = SECRET, says = target) => ({
+const sending = (holder: HookHolder, payload: object, master = SECRET, says = holder) => ({
   payload,
-  secret: hookSecret(master, target),
+  secret: hookSecret(master, holder),
   headers: named(says),
 });
 const of = (id: number, more: object = {}) => ({ ...opened, ...more, repository: { id, full_name: "octo/demo" } });
@@ -33,7 +33,7 @@ const owned = (id: number, owner: number, organization = owner) => ({
   organization: { id: organization },
 });
 
-describe("what a target's own secret signs is taken", () => {
+describe("what a holder's own secret signs is taken", () => {
   test.each([
     ["of its repository", sending(A, of(7))],
     ["of its repository, when it is large", sending(A, of(7, { filling: "x".repeat(5_000) }))],
@@ -68,7 +68,7 @@ describe("what it signs of anything else is refused in words", () => {
   });
 });
 
-describe("a secret is tried for the target that the headers name, and for no other", () => {
+describe("a secret is tried for the holder that the headers name, and for no other", () => {
   test.each([
     ["its own, as another's", sending(A, of(8), SECRET, B)],
     ["its own, as an organisation's", sending(A, of(7), SECRET, { type: "organization", id: 7 })],

@@ -1,13 +1,13 @@
 /** A large body is checked beside the event loop, by the same rule as a small one. */
 import { sign } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type HookTarget, hookSecret } from "../../src/config/hook-secrets.ts";
+import { type HookHolder, hookSecret } from "../../src/config/hook-secrets.ts";
 import { DeliveryFault } from "../../src/receiver/fault.ts";
 import { Signatures } from "../../src/receiver/verify.ts";
 
 const MB = 1024 * 1024;
 const SECRETS = ["the newer webhook secret", "the older webhook secret"];
-const target: HookTarget = { type: "repository", id: 7 };
+const holder: HookHolder = { type: "repository", id: 7 };
 
 let signatures: Signatures;
 beforeAll(() => {
@@ -16,7 +16,7 @@ beforeAll(() => {
 afterAll(() => signatures.close());
 
 const of = (bytes: number) => JSON.stringify({ text: "ä".repeat((bytes - 20) / 2) });
-const signedOf = async (text: string, secret: string) => ({ signature: await sign(secret, text), target });
+const signedOf = async (text: string, secret: string) => ({ signature: await sign(secret, text), holder });
 
 for (const [size, bytes] of [
   ["small", 1_000],
@@ -25,9 +25,9 @@ for (const [size, bytes] of [
   const text = of(bytes);
   const body = Buffer.from(text);
 
-  test(`a ${size} body: by its target's own secret, by the one before, by the master`, async () => {
+  test(`a ${size} body: by its holder's own secret, by the one before, by the master`, async () => {
     for (const [secret, by] of [
-      ...SECRETS.map((master) => [hookSecret(master, target), target] as const),
+      ...SECRETS.map((master) => [hookSecret(master, holder), holder] as const),
       ...SECRETS.map((master) => [master, null] as const),
     ]) {
       expect(await signatures.require(body, await signedOf(text, secret))).toEqual(by);
@@ -36,11 +36,11 @@ for (const [size, bytes] of [
 
   test(`a ${size} body: another's secret, or another byte, is refused`, async () => {
     const refused = expect.objectContaining({ status: 401 });
-    const another = hookSecret(SECRETS[0] ?? "", { ...target, id: 8 });
+    const another = hookSecret(SECRETS[0] ?? "", { ...holder, id: 8 });
     await expect(signatures.require(body, await signedOf(text, another))).rejects.toEqual(refused);
     const changed = Buffer.from(body);
     changed.write("b", 2);
-    const signed = await signedOf(text, hookSecret(SECRETS[0] ?? "", target));
+    const signed = await signedOf(text, hookSecret(SECRETS[0] ?? "", holder));
     await expect(signatures.require(changed, signed)).rejects.toEqual(refused);
   });
 }
@@ -50,7 +50,7 @@ test("the event loop turns while the largest body is checked against many secret
   const body = Buffer.from(of(25 * MB));
   let turns = 0;
   const count = setInterval(() => turns++, 1);
-  const signed = { signature: `sha256=${"0".repeat(64)}`, target };
+  const signed = { signature: `sha256=${"0".repeat(64)}`, holder };
   await expect(many.require(body, signed)).rejects.toBeInstanceOf(DeliveryFault);
   clearInterval(count);
   expect(turns).toBeGreaterThan(20);
@@ -60,7 +60,7 @@ test("the event loop turns while the largest body is checked against many secret
 test("more large bodies than can be checked soon are refused for now", async () => {
   const some = new Signatures(SECRETS);
   const body = Buffer.from(of(MB));
-  const signed = { signature: `sha256=${"0".repeat(64)}`, target };
+  const signed = { signature: `sha256=${"0".repeat(64)}`, holder };
   const outcomes = await Promise.all(
     Array.from({ length: 60 }, () => some.require(body, signed).catch((error: DeliveryFault) => error.status)),
   );

@@ -85,10 +85,10 @@ export class Centre {
     if (exchange.headers[FROM_EDGE] !== undefined)
       throw new ApiFault(508, "Loop Detected: EDGE_OF leads to an edge, and not to the centre");
     await this.reach();
-    const { method, target, gone } = exchange;
+    const { method, requestTarget, gone } = exchange;
     const headers = headersFor(exchange);
     try {
-      const asked = { method, path: target, headers, body, ...(isRead(method) && { signal: gone }) };
+      const asked = { method, path: requestTarget, headers, body, ...(isRead(method) && { signal: gone }) };
       const opened = await this.#requests.open(asked);
       this.#heard();
       return this.#reply(method, opened);

@@ -1,4 +1,4 @@
-import { type HookTarget, hookSecret } from "../../config/hook-secrets.ts";
+import { type HookHolder, hookSecret } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
 import { readApp } from "../../upstream/hooks/app-hook.ts";
 import { findId } from "../../upstream/hooks/hooks.ts";
@@ -18,10 +18,10 @@ export async function ownSecret(
   word: string,
   webhookSecret = ctx.config.webhookSecrets[0] ?? "",
 ): Promise<string> {
-  return hookSecret(webhookSecret, await hookTarget(ctx, word));
+  return hookSecret(webhookSecret, await findHolder(ctx, word));
 }
 
-async function hookTarget(ctx: SecretContext, word: string): Promise<HookTarget> {
+async function findHolder(ctx: SecretContext, word: string): Promise<HookHolder> {
   if (word === APP_WORD) {
     if (ctx.config.appId === null)
       throw new CommandError("There is no App: set APP_ID and APP_PRIVATE_KEY, or name a repository");

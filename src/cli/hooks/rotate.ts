@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { sign } from "@octokit/webhooks-methods";
 import { fetch } from "undici";
-import { type HookTarget, hookSecret } from "../../config/hook-secrets.ts";
+import { type HookHolder, hookSecret } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
 import { rootReasonOf } from "../../failure.ts";
 import { placeSubscribed, wantedEvents } from "../../sync/following/hook-subscriptions.ts";
@@ -86,7 +86,7 @@ Restart, and run \`tain hooks rotate\` again with the same setting. Until then n
  * @throws CommandError when they do not accept it
  */
 async function seeAccepted(address: string, secret: string): Promise<void> {
-  const target: HookTarget = { type: "repository", id: 0 };
+  const holder: HookHolder = { type: "repository", id: 0 };
   const body = JSON.stringify({ zen: "The first ping with a new secret is our own.", hook_id: 0 });
   let status: number;
   try {
@@ -97,9 +97,9 @@ async function seeAccepted(address: string, secret: string): Promise<void> {
         "user-agent": "tain",
         "x-github-event": "ping",
         "x-github-delivery": randomUUID(),
-        "x-github-hook-installation-target-type": target.type,
-        "x-github-hook-installation-target-id": String(target.id),
-        "x-hub-signature-256": await sign(hookSecret(secret, target), body),
+        "x-github-hook-installation-target-type": holder.type,
+        "x-github-hook-installation-target-id": String(holder.id),
+        "x-hub-signature-256": await sign(hookSecret(secret, holder), body),
       },
       body,
       signal: AbortSignal.timeout(PROBE_MS),
