@@ -100,7 +100,7 @@ export function openApi(
   const forms = new Map(REST_OPERATIONS.map(({ path, route }) => [route, operationForm(path, route)]));
   const parameters = knownParameters(REST_OPERATIONS, readPublished());
   const rest = new Rest({ ctx, meter, forms, callers, quota, pages, again, requestIds, parameters });
-  // A request that comes again is answered as before, if that still holds. Only others pass through `rest`.
+  // A request that comes again is answered as before, if that still holds. Only others go to `rest`.
   const answerRest: RestDoor = (exchange, matched) =>
     again.answer(exchange, (learnt, signature) => rest.handle(exchange, matched, { learnt, signature }));
   const graphql = new Graphql({ ctx, meter, callers, quota, changes, places, requestIds, timeoutMs, unreadMs });

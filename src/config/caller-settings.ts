@@ -122,7 +122,7 @@ export const CALLER_SETTINGS = {
     default: "1h",
     about: "How long a stream stays open. Then it ends, and its caller asks again.",
   },
-  passThrough: {
+  forwarding: {
     name: "PASS_THROUGH",
     read: (text) => {
       const value = oneOf("off", "on", "all")(text);

@@ -7,7 +7,7 @@ import { rebasedBytes } from "../../src/api/forward/body.ts";
 import { forward } from "../../src/api/forward/forwarding.ts";
 import { parseConfig } from "../../src/config.ts";
 import { openLog } from "../../src/operations/log.ts";
-import { OnBehalf } from "../../src/upstream/client/on-behalf.ts";
+import { UpstreamAsCaller } from "../../src/upstream/client/as-caller.ts";
 import { askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
@@ -100,7 +100,7 @@ test("the log says that an answer broke off, and nothing of the token", async ()
   const lines: string[] = [];
   const config = parseConfig({ ...world.env, LOG_LEVEL: "trace" });
   const log = openLog(config, { name: "web" }, { write: (line) => lines.push(line) });
-  const own = new OnBehalf(world.ctx);
+  const own = new UpstreamAsCaller(world.ctx);
   try {
     const gone = new AbortController().signal;
     const asked = { method: "GET", path: "/cut", headers, body: "", api: world.url, upstreamUrl: api, gone, log };

@@ -4,7 +4,7 @@ import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import type { Fields } from "../../json.ts";
 import { type Sight, sightIn, wholeSight } from "../../mirror/read/sight.ts";
-import type { Forward } from "../../upstream/client/on-behalf.ts";
+import type { Forward } from "../../upstream/client/as-caller.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import type { ReadAnswer, Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
@@ -183,7 +183,7 @@ export function classOf(caller: Caller): string {
   return caller.kind === "anonymous" ? "" : caller.class;
 }
 
-/** Whether upstream can be asked in the caller's own name. */
+/** Whether upstream can be asked as the caller, with their own token. */
 export function mayForwardAs(caller: Caller): boolean {
   return caller.kind === "user" && caller.by.of === "upstream";
 }
@@ -191,8 +191,8 @@ export function mayForwardAs(caller: Caller): boolean {
 /**
  * Whether this caller's documents may go to upstream. With one of Tain's tokens nobody could say what they may read.
  */
-export function mayBeForwarded({ config }: { config: Pick<Config, "passThrough"> }, caller: User): boolean {
-  return config.passThrough !== false && mayForwardAs(caller);
+export function mayBeForwarded({ config }: { config: Pick<Config, "forwarding"> }, caller: User): boolean {
+  return config.forwarding !== false && mayForwardAs(caller);
 }
 
 /** The token that the header holds; null for a form that holds none. */

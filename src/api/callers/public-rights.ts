@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Context } from "../../context.ts";
+import type { UpstreamAsCaller } from "../../upstream/client/as-caller.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import type { OnBehalf } from "../../upstream/client/on-behalf.ts";
 import { waitAfterMs } from "../../work/backoff.ts";
 import { Gather } from "../../work/gather.ts";
 import { RETRIES } from "../../work/retries.ts";
@@ -28,7 +28,7 @@ interface RememberedRights {
 }
 
 type PublicRightsParts = Pick<Context, "config" | "clock" | "random" | "log"> & {
-  upstream: Pick<OnBehalf["identity"], "graphql">;
+  upstream: Pick<UpstreamAsCaller["identity"], "graphql">;
 };
 
 /**

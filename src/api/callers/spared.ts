@@ -6,7 +6,7 @@ const NAME = "callers-asked";
 
 /**
  * Where an answer comes from. "mirror": rows of the mirror. "kept": an answer that was kept and still stands.
- * "forwarded": upstream, on the caller's behalf. "cache": an answer of upstream's that was kept.
+ * "forwarded": upstream, which was asked for the caller. "cache": an answer of upstream's that was kept.
  */
 export type Source = "mirror" | "kept" | "forwarded" | "cache";
 

@@ -7,9 +7,9 @@ import { type Sight, sightByKind } from "../../mirror/read/sight.ts";
 import { ONES_OWN } from "../../mirror/render/public-keys.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
+import { UpstreamAsCaller } from "../../upstream/client/as-caller.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { parseGraphql } from "../../upstream/client/graphql.ts";
-import { OnBehalf } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import { limitOf } from "../../upstream/quota/headers.ts";
 import { waitAfterMs } from "../../work/backoff.ts";
@@ -80,7 +80,7 @@ interface RememberedCaller {
 export class UpstreamCallers {
   readonly #ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">;
   /** Asks with a caller's own token. */
-  readonly upstream: OnBehalf;
+  readonly upstream: UpstreamAsCaller;
   readonly publicRights: PublicRights;
   readonly #known = new LRUCache<string, RememberedCaller>(mostEntries(REMEMBERED));
   /** Refused tokens, by their hash. They are kept apart, so that they push no caller out. */
@@ -89,7 +89,7 @@ export class UpstreamCallers {
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">) {
     this.#ctx = ctx;
-    this.upstream = new OnBehalf(ctx);
+    this.upstream = new UpstreamAsCaller(ctx);
     const times = { graceMs: GRACE_MS };
     this.publicRights = new PublicRights({ ...ctx, upstream: this.upstream.identity }, times);
   }
@@ -259,7 +259,7 @@ function parsedAnswer(text: string): Json {
 
 interface Rule {
   config: Pick<Config, "allowedUsers" | "allowedOrganizations">;
-  upstream: Pick<OnBehalf["identity"], "graphql">;
+  upstream: Pick<UpstreamAsCaller["identity"], "graphql">;
 }
 
 /**

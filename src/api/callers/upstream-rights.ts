@@ -2,9 +2,9 @@ import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf } from "../../json.ts";
+import type { UpstreamAsCaller } from "../../upstream/client/as-caller.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { parseGraphql } from "../../upstream/client/graphql.ts";
-import type { OnBehalf } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 
 /** How many ids one question of GraphQL takes. */
@@ -37,7 +37,7 @@ const QUERY = `query ($ids: [ID!]!) {
  * @throws UpstreamUnavailableError when the answer says nothing of the token
  */
 export async function askRights(
-  { db, upstream }: Pick<Context, "db"> & { upstream: Pick<OnBehalf["identity"], "graphql"> },
+  { db, upstream }: Pick<Context, "db"> & { upstream: Pick<UpstreamAsCaller["identity"], "graphql"> },
   token: string,
 ): Promise<Map<number, RepositoryRights>> {
   const rows = await db.query<{ id: string; node_id: string }>(sql`
@@ -76,7 +76,7 @@ export interface AskedRepository {
  * @throws UpstreamUnavailableError when the answer says nothing of the token
  */
 export async function askPermissions(
-  upstream: Pick<OnBehalf["identity"], "graphql">,
+  upstream: Pick<UpstreamAsCaller["identity"], "graphql">,
   token: string,
   repositories: readonly AskedRepository[],
 ): Promise<Map<number, RepositoryPermission>> {

@@ -65,7 +65,7 @@ const PARAMETERS: Readonly<Record<string, Parameter>> = {
 export function describeApi(
   routes: readonly ServedOperation[],
   { operations, components, source }: Published,
-  { api, authMode, passThrough }: { api: string } & Pick<Config, "authMode" | "passThrough">,
+  { api, authMode, forwarding }: { api: string } & Pick<Config, "authMode" | "forwarding">,
 ): Description {
   const paths: Description["paths"] = {};
   const taken = new Set<string>();
@@ -93,7 +93,7 @@ export function describeApi(
       title: "Tain",
       version: VERSION,
       summary: "A mirror of repositories, issues and pull requests, in the dialect of the service that is mirrored.",
-      description: `${introduction(authMode, passThrough)}\n\nParameters and schemas come from ${source}.`,
+      description: `${introduction(authMode, forwarding)}\n\nParameters and schemas come from ${source}.`,
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: api }, { url: `${api}/api/v3`, description: "The same, for clients of an enterprise server" }],
@@ -132,23 +132,23 @@ const FAULT = {
 };
 
 /** Says how a request is answered that no described route serves. */
-export function elsewhere(passThrough: Config["passThrough"]): string {
+export function elsewhere(forwarding: Config["forwarding"]): string {
   const reads =
-    passThrough === "all"
+    forwarding === "all"
       ? " Reads below a repository that they may see are asked for all others, too, with the mirror's own credential."
       : "";
-  return passThrough
+  return forwarding
     ? `What is not listed here is asked of the mirrored service, for callers who show a token of its own. To all others it answers 403 with a message that says so, and 404 if the service has no such route.${reads}`
     : "What is not listed here is not served: it answers 403 with a message that says so, and 404 if the mirrored service has no such route.";
 }
 
-function introduction(authMode: Config["authMode"], passThrough: Config["passThrough"]): string {
+function introduction(authMode: Config["authMode"], forwarding: Config["forwarding"]): string {
   return [
     "Answers come from the mirror; writes are sent to the mirrored service and are in the mirror when they are answered.",
     `Without a token only public repositories are seen. ${TOKENS[authMode]}`,
     "Whatever is below `/repos/{owner}/{repo}` is also below `/repositories/{repository_id}`, and each GET may be asked by HEAD. A request needs a `User-Agent`.",
     "Bodies that people wrote are shown raw, or as text, HTML or all of these by `Accept: application/vnd.github.text+json`, `html`, `full`.",
-    elsewhere(passThrough),
+    elsewhere(forwarding),
   ].join("\n\n");
 }
 

@@ -21,7 +21,7 @@ export const PAGE_POLICY = [
 type PageSettings = Pick<
   Config,
   | "authMode"
-  | "passThrough"
+  | "forwarding"
   | "rateLimitUser"
   | "rateLimitAnonymous"
   | "rateLimitGraphql"
@@ -119,7 +119,7 @@ ${inline(TOKENS[authMode])}</p>
 </section>`;
 }
 
-function answers({ passThrough }: PageSettings): string {
+function answers({ forwarding }: PageSettings): string {
   const rows: [string, string][] = [
     [
       "Lists",
@@ -140,7 +140,7 @@ function answers({ passThrough }: PageSettings): string {
     ],
     ["Renamed", "A former name answers 301 (a write: 307) to the repository's id."],
     ["Errors", "`message`, `documentation_url`, `status` and often `errors`, as the service has them."],
-    ["Not listed", elsewhere(passThrough)],
+    ["Not listed", elsewhere(forwarding)],
   ];
   return `<section id="answers">
 <h2>How it answers</h2>

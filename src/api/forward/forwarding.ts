@@ -208,7 +208,7 @@ function wholeAnswer(
   return { ...answer, headers: { ...all, "Content-Length": String(bytes.length) }, stream };
 }
 
-/** The reply that passes on upstream's own answer, as it arrives. */
+/** The reply that forwards upstream's own answer, as it arrives. */
 export function forwardedReply(requestId: string, { status, headers = {}, stream }: Answer): Reply {
   return { ...dialectReply(requestId, { status, headers, body: null }), ...(stream ? { stream } : {}) };
 }

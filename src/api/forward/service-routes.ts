@@ -118,7 +118,7 @@ export function notServed({ method, path, ctx }: Pick<Call, "method" | "path" | 
   const what = `this mirror does not serve ${method} on this route`;
   if (!isServiceRoute(method, path)) return new ApiFault(404, `Not Found: ${what}`, { documentationUrl: REST_DOCS });
   // The same with PASS_THROUGH=all, for paths that the mirror's own credential may not read.
-  const help = ctx.config.passThrough
+  const help = ctx.config.forwarding
     ? "It asks the service for those who show a token of the service's own."
     : "Ask the service itself, or have the mirror's operator set PASS_THROUGH=on.";
   const message = `Forbidden: ${what}, and so cannot say what is there. ${help}`;

@@ -187,7 +187,7 @@ export class Graphql {
     const whole = perhapsUpstreams(this.#schema, question.text, errors);
     if (!whole) return this.#reply(progress, { errors });
     if (mayBeForwarded(ctx, question.caller)) return await this.#forward(progress, question, whole, 1);
-    return this.#reply(progress, { errors: [...errors, notAskedOfUpstream(ctx.config.passThrough !== false)] });
+    return this.#reply(progress, { errors: [...errors, notAskedOfUpstream(ctx.config.forwarding !== false)] });
   }
 
   async #answerHere(progress: GraphqlProgress, question: CallersQuery, query: Query, side: Side): Promise<Reply> {

@@ -10,7 +10,7 @@ const upstreams =
   (what: string) =>
   async (call: Call): Promise<Answer> => {
     requireUser(call);
-    const forwarded = call.ctx.config.passThrough ? await forwardAsCaller(call) : null;
+    const forwarded = call.ctx.config.forwarding ? await forwardAsCaller(call) : null;
     if (forwarded) return forwarded;
     const headers = { Warning: `199 tain "${what} are not mirrored: this list says nothing of upstream's"` };
     return ok("[]", { headers, isUncached: true, confirmedAt: null });

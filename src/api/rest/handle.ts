@@ -144,7 +144,7 @@ export class Rest {
     const { ctx, callers } = this.#parts;
     const { method, headers, address, search } = exchange;
     const { path, isEnterprise } = pathInApi(exchange);
-    if (!ctx.config.passThrough || headers.authorization === undefined) return null;
+    if (!ctx.config.forwarding || headers.authorization === undefined) return null;
     const send = callers.asApp({ authorization: headers.authorization, address, path });
     if (!send || !isSafePath(path)) return null;
     const asked = { method, path: search === "" ? path : `${path}?${search}`, headers, body, gone: exchange.gone };
@@ -178,10 +178,10 @@ export class Rest {
     if (match) progress.docs = match.route.docs;
     await this.#pay(caller, match, progress);
     const accepted = readAccept(headers.accept);
-    const isForwarded = ctx.config.passThrough && isRead(method) && mayForwardAs(caller) && accepted.isServicesAlone;
+    const isForwarded = ctx.config.forwarding && isRead(method) && mayForwardAs(caller) && accepted.isServicesAlone;
     const served = isForwarded ? null : match;
     // Only upstream has to understand a request that is forwarded.
-    if (served || !ctx.config.passThrough) progress.media = mediaType(accepted, headers.accept);
+    if (served || !ctx.config.forwarding) progress.media = mediaType(accepted, headers.accept);
     const { path, isEnterprise } = pathInApi(exchange);
     if (!isSafePath(path)) throw new ApiFault(404, "Not Found");
     const asked = new URLSearchParams(exchange.search);
@@ -243,13 +243,13 @@ export class Rest {
   /** @param asked the whole query; a call holds only the parameters that its operation knows */
   async #run(call: Call, match: Match | null, asked: URLSearchParams): Promise<Answer> {
     const { ctx, pages } = this.#parts;
-    const { passThrough } = ctx.config;
+    const { forwarding } = ctx.config;
     if (!match) return await this.#forwarded(call, null);
     const render = async () => this.#formed(call, await runOperation(call, match));
     return await keptOrRendered(pages, call, match, render).catch(async (error: unknown) => {
       if (error instanceof UnmirroredFault) this.#leaveToCentre(call, match);
       if (error instanceof NotHeldFault) return await this.#forwarded({ ...call, query: asked }, match, error);
-      const mayAsk = error instanceof UnmirroredFault && passThrough && isRead(call.method);
+      const mayAsk = error instanceof UnmirroredFault && forwarding && isRead(call.method);
       const answer = mayAsk ? await forwardAsCaller(call) : null;
       if (!answer) throw error;
       return answer;
@@ -263,11 +263,11 @@ export class Rest {
    */
   async #forwarded(call: Call, match: Match | null, held?: NotHeldFault): Promise<Answer> {
     this.#leaveToCentre(call, match);
-    const { passThrough } = this.#parts.ctx.config;
-    const forwarded = passThrough ? await forwardAsCaller(call) : null;
+    const { forwarding } = this.#parts.ctx.config;
+    const forwarded = forwarding ? await forwardAsCaller(call) : null;
     if (forwarded) return forwarded;
     if (held instanceof UnreadFault && prefers(call.headers, "settled")) throw notYet();
-    const answer = passThrough === "all" ? await readByMirror(call) : null;
+    const answer = forwarding === "all" ? await readByMirror(call) : null;
     if (!answer) throw notServed(call);
     return answer;
   }

@@ -33,7 +33,7 @@ export async function listPulls(call: RepositoryCall): Promise<Answer> {
 
 export async function getPull(call: RepositoryCall): Promise<Answer> {
   if (call.media.patch) {
-    if (call.ctx.config.passThrough === "all")
+    if (call.ctx.config.forwarding === "all")
       return await shownToMirror(call, call.repository, `/pulls/${call.params.number}`);
     throw new ApiFault(406, `This mirror holds no commits, and so serves no ${call.media.patch} of a pull request`);
   }

@@ -45,8 +45,8 @@ export function perhapsUpstreams(
 }
 
 /** The error for callers whose documents are never forwarded. It stands beside a document's faults. */
-export function notAskedOfUpstream(isPassedThrough: boolean): GraphQLError {
-  const help = isPassedThrough
+export function notAskedOfUpstream(isForwarding: boolean): GraphQLError {
+  const help = isForwarding
     ? "It sends whole documents to the service for those who show a token of the service's own."
     : "Ask the service itself, or have the mirror's operator set PASS_THROUGH=on.";
   return typedError("FORBIDDEN", `This mirror does not have all that the document names. ${help}`);

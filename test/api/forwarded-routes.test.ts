@@ -162,7 +162,7 @@ test("what is no part of the dialect is not forwarded: upstream's own pages may 
   expect((await askAt(on, "POST", "/-/mutate", { token: TOKEN, body })).status).toBe(404);
 });
 
-test("passed-on requests never keep upstream from being asked who a caller is", async () => {
+test("forwarded requests never keep upstream from being asked who a caller is", async () => {
   let slow = 0;
   const hanging = createServer((request, response) => {
     if (request.url === "/user") response.end(JSON.stringify({ id: 5, login: "person", type: "User" }));

@@ -108,7 +108,7 @@ interface OwnContext extends Pick<Stores, "clock" | "metrics" | "tracing"> {
 }
 
 /** Asks upstream with callers' own tokens. They pay with their own quota, so none of the mirror's is leased. */
-export class OnBehalf {
+export class UpstreamAsCaller {
   /** Asks who a caller is and what they see, with connections of its own. Throws as `forward` does. */
   readonly identity: Pick<OwnClient, "send" | "graphql">;
   readonly #ctx: OwnContext;
