@@ -48,10 +48,6 @@ export function agentMissing(requestId: string): Reply {
   return dialectReply(requestId, { status: 403, headers, body: AGENT_MISSING });
 }
 
-export function hasAgent(headers: { "user-agent"?: string | undefined }): boolean {
-  return (headers["user-agent"] ?? "").trim() !== "";
-}
-
 /** Agents that people read the answers of. The service indents JSON for them, after the ETag was made. */
 const READ_BY_PEOPLE = /curl|Wget|Safari|Firefox/;
 

@@ -44,6 +44,11 @@ export function apiAddress(
   return `${protocol}://${host}${prefix}`;
 }
 
+/** Whether the request names its agent, as the service requires. */
+export function hasAgent(headers: { "user-agent"?: string | undefined }): boolean {
+  return (headers["user-agent"] ?? "").trim() !== "";
+}
+
 /** The forms in which bodies are shown that people wrote in Markdown. */
 export type BodyForm = "raw" | "text" | "html" | "full";
 

@@ -18,12 +18,11 @@ import {
   commonHeaders,
   dialectReply,
   freshnessHeaders,
-  hasAgent,
   JSON_TYPE,
   quotaHeaders,
   serverHeaders,
 } from "../dialect/reply.ts";
-import { apiAddress, graphqlText, type RequestIds } from "../dialect/request.ts";
+import { apiAddress, graphqlText, hasAgent, type RequestIds } from "../dialect/request.ts";
 import { forwardedReply } from "../forward/forwarding.ts";
 import { encoded, ownBytes } from "../kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";

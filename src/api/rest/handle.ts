@@ -13,13 +13,14 @@ import { asBytes } from "../dialect/elements.ts";
 import { ApiFault, NotHeldFault, REST_DOCS, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { doubtHeaders, notYet, prefers } from "../dialect/preferences.ts";
-import { agentMissing, dialectReply, hasAgent, scopeHeaders, serverHeaders } from "../dialect/reply.ts";
+import { agentMissing, dialectReply, scopeHeaders, serverHeaders } from "../dialect/reply.ts";
 import {
   API_VERSIONS,
   apiAddress,
   apiVersion,
   asksFresh,
   bodyText,
+  hasAgent,
   knownQuery,
   mediaType,
   pathInApi,
