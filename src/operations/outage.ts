@@ -18,7 +18,8 @@ export class Outage {
   /** The thing was needed and was missing, or a mistake of ours makes it seem so. */
   missed(reason: unknown): void {
     if (isBug(reason)) {
-      if (!this.#isBugTold) this.#log.error({ err: reason }, `A mistake of ours looks like this: ${this.#words.begins}`);
+      if (!this.#isBugTold)
+        this.#log.error({ err: reason }, `A mistake of ours looks like this: ${this.#words.begins}`);
       this.#isBugTold = true;
       return;
     }
