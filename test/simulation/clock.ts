@@ -1,22 +1,20 @@
 /**
- * One time for all processes of a simulation. The file can put it forward: it is real time plus what the file
- * says, in ms. Loaded before a program (`node --import`), it gives that program this time; the program knows nothing of
- * it.
- *
- * Only the date moves. Timers, time-outs and what Redis and Postgres measure by themselves stay real, as they must: the
- * machine does not become faster. All processes see a step at the same instant, so it is no drift between clocks. Each
- * may be wrong by a little of its own, which never changes.
+ * One time for all processes of a simulation: real time plus the ms that a file says. Loaded before a program (`node
+ * --import`), this module gives the program that time, and the program does not know it.
+ * Only the date moves. Timers, time-outs and what Redis and Postgres measure by themselves stay real, because the
+ * machine does not become faster. All processes see a step at the same instant, so clocks do not drift apart. Each
+ * process's clock may also be wrong by a small amount that never changes.
  */
 
 import { closeSync, openSync, readSync, writeFileSync, writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 
-/** Names the file to the programs of the mirror. */
+/** The setting that tells the mirror's programs where the file is. */
 export const CLOCK_FILE = "SIMULATION_CLOCK";
-/** By how many ms a program's clock is wrong all the time, as those of two machines differ. */
+/** The setting that says by how many ms a program's clock is wrong, as the clocks of two machines differ. */
 export const CLOCK_SKEW = "SIMULATION_CLOCK_SKEW_MS";
 
-/** Puts the file's time in the place of this process's `Date`. */
+/** Replaces this process's `Date` by one that follows the file. */
 function follow(path: string, skewMs = 0): void {
   const file = openSync(path, "r");
   const buffer = new Float64Array(1);
@@ -38,7 +36,7 @@ function follow(path: string, skewMs = 0): void {
 export interface SharedClock extends Disposable {
   readonly path: string;
   advance(ms: number): void;
-  /** Back to real time, for the next simulation; none may run. */
+  /** Goes back to real time for the next simulation. No program of the mirror may run then. */
   reset(): void;
   /** By how much it is ahead of real time, in ms. */
   readonly aheadMs: number;
@@ -51,7 +49,7 @@ export function openClock(path: string): SharedClock {
   return clock;
 }
 
-/** Makes the file at `path`, for programs alone: this process keeps real time. */
+/** Makes the file at `path`, for other programs alone: this process keeps real time. */
 export function makeClock(path: string): SharedClock {
   writeFileSync(path, new Float64Array(1));
   const file = openSync(path, "r+");
@@ -77,6 +75,7 @@ export function makeClock(path: string): SharedClock {
 const given = process.env[CLOCK_FILE];
 if (given !== undefined) {
   follow(given, Number(process.env[CLOCK_SKEW] ?? 0));
-  // What a program has compiled is otherwise stored when it ends by itself, and most of these are killed.
+  // Node.js stores what a program has compiled only when the program ends by itself, and most of these programs are
+  // killed.
   setTimeout(flushCompileCache, 3_000).unref();
 }

@@ -1,24 +1,27 @@
-/** Which ways of a network are cut when: derived from the seed alone, so that it can be played again. Pure. */
+/**
+ * Which ways of a network are cut, and when. The plan follows from the seed alone, so that it can be played again.
+ * Pure.
+ */
 import { seededRandom } from "../../src/simulator/random.ts";
 import type { Way } from "../support/network.ts";
 
-/** Where Tain's processes are. */
+/** The sites where Tain's processes run. */
 export const SITES = ["north", "east", "south", "west"] as const;
-/** What they need: a site each. Upstream is this process. */
+/** What the processes need, each at a site of its own. Upstream is this process. */
 export const NEEDS = ["postgres", "redis", "upstream"] as const;
 const ENDS: readonly string[] = [...SITES, ...NEEDS];
 
 export interface Cut {
   readonly atMs: number;
   readonly forMs: number;
-  /** As `north-postgres`, `north>postgres` for one direction, `north` or `redis` for all that a site has. */
+  /** `north-postgres` is both directions, `north>postgres` one, and `north` or `redis` all ways of that site. */
   readonly name: string;
   readonly ways: readonly Way[];
 }
 
-/** Between two beginnings of cuts. Most outlast this, so that two or three hold at once. */
+/** The time between the beginnings of two cuts. Most cuts last longer than this, so two or three hold at once. */
 const PAUSE_MS = { least: 2_000, most: 12_000 };
-/** Some end before anybody's patience does, others long after. */
+/** Short cuts end before any process's time-out, and long ones well after it. */
 const SHORT_MS = { least: 500, most: 6_000 };
 const LONG_MS = { least: 8_000, most: 40_000 };
 

@@ -11,25 +11,28 @@ import { isHeard, isTold } from "./told.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-/** Longer than any replica lags, and than the mirror takes for it. */
+/** Longer than any replica lags, and than the longest lag that the mirror reckons with. */
 const LONG_LAG_MS = 30 * SECOND;
-/** In this time upstream's list of deliveries has been looked at three times, which is as often as one is asked for. */
+/**
+ * In this time the mirror looks at upstream's list of deliveries three times. It asks for a lost delivery no more often
+ * than that.
+ */
 const LAST_WORDS_MS = 6 * MINUTE;
-/** Real time in which the mirror must have come to an end. */
+/** The real time within which the mirror must have finished its work. */
 export const PATIENCE_MS = 600_000;
 
-/** Thrown when the mirror does not come to an end; the message says with what. */
+/** Thrown when the mirror does not finish its work. The message says which work is left. */
 export class HangError extends Error {
   override name = "HangError";
 }
 
-/** What is left between a mirror and its upstream once that is quiet. */
+/** How a mirror differs from its upstream once upstream is quiet. */
 export interface Found {
   /** Differences that were left once upstream was quiet and one sweep and one audit had passed. */
   drift: number;
-  /** Differences before that audit in what webhooks and catch-ups tell. */
+  /** Differences before that audit in fields that webhooks and catch-ups tell. */
   missed: number;
-  /** Differences before that audit in what they do not tell, and so an audit has to find. */
+  /** Differences before that audit in fields that neither tells, so that an audit has to find them. */
   untold: number;
   differences: string[];
 }
@@ -38,14 +41,14 @@ interface EndingStage {
   ctx: Context;
   simulator: Pick<Simulator, "quiet" | "world"> & ComparedUpstream;
   clock: SharedClock;
-  /** Those that are mirrored. */
+  /** The repositories that are mirrored. */
   repositories: readonly Repository[];
   auditPeriodMs: number;
-  /** Is told which part has ended. */
+  /** Called with the name of each part of the ending once it is over. */
   ended: (part: string) => void;
 }
 
-/** How a simulation ends: upstream is quiet, the mirror comes to an end with its work, and the two are compared. */
+/** The end of a simulation: upstream is quiet, the mirror finishes its work, and the two are compared. */
 export class Ending {
   readonly #stage: EndingStage;
 
@@ -55,7 +58,7 @@ export class Ending {
 
   /**
    * Waits until the mirror must be equal to a quiet upstream, and notes in `found` where it is not.
-   * @param lastWords what upstream has sent again before the mirror is judged
+   * @param lastWords has upstream send what it still has to send before the mirror is judged
    */
   async judge(found: Found, lastWords: () => void): Promise<void> {
     const quietAt = Date.now();
@@ -72,7 +75,7 @@ export class Ending {
       found.differences,
       "before the audit",
     );
-    // A sweep may have asked for one earlier, before the last words arrived.
+    // An earlier audit does not count: a sweep may have asked for it before the last words arrived.
     const toldAt = Date.now();
     this.#stage.clock.advance(this.#stage.auditPeriodMs);
     await this.until("audit", () => this.#unauditedSince(toldAt), 10 * SECOND);
@@ -86,7 +89,7 @@ export class Ending {
     );
   }
 
-  /** The same of what webhooks and marks alone have brought, before anything is read on a schedule. */
+  /** Judges the mirror by what webhooks and marks alone have brought, before anything is read on a schedule. */
   async judgeAlone(found: Found): Promise<void> {
     await this.until("webhooks", () => this.#busy(), 3 * SECOND);
     await this.#compare(
@@ -101,8 +104,8 @@ export class Ending {
   }
 
   /**
-   * Lets time go by until nothing is left. `left` says what is; it is asked again and again, since what is waited for
-   * happens in other processes.
+   * Lets time go by until `left` says that nothing is left. It asks `left` again and again, because the work happens in
+   * other processes.
    */
   async until(what: string, left: () => Promise<string | null>, stepMs: number): Promise<void> {
     const { clock, simulator } = this.#stage;
@@ -119,7 +122,7 @@ export class Ending {
         continue;
       }
       clock.advance(advanceMs);
-      // What waits for the reset of a quota waits for an hour.
+      // The steps grow, because work that waits for a quota's reset may wait for an hour.
       advanceMs = Math.min(advanceMs * 1.1, 10 * MINUTE);
       await this.wake();
       await delay(100);
@@ -131,15 +134,16 @@ export class Ending {
   async #isWorking(): Promise<boolean> {
     const counts = await this.#queueCounts();
     if (counts === null) return true;
-    // Its tasks only ask for others; one that asks for lost webhooks waits a second of real time for each.
+    // The queue for maintenance does not count. Its tasks only ask for other jobs, and one of them, which asks for lost
+    // webhooks, waits a second of real time for each.
     return Object.entries(counts).some(
       ([name, { waiting, active }]) => name !== QUEUE_NAMES.maintenance && waiting + active > 0,
     );
   }
 
   /**
-   * Null: Redis did not answer in time, as on a machine that stood still for seconds. `#until` asks again, while it has
-   * patience.
+   * Null: Redis did not answer in time, as on a machine that stood still for seconds. `until` then asks again, within
+   * its patience.
    */
   async #queueCounts(): Promise<Record<string, QueueCounts> | null> {
     try {
@@ -150,7 +154,7 @@ export class Ending {
     }
   }
 
-  /** Wakes the workers: they sleep by real time until the next job, but simulated time has moved faster. */
+  /** Wakes the workers. They sleep by real time until their next job, but simulated time has moved faster. */
   async wake(): Promise<void> {
     const { redis, config } = this.#stage.ctx;
     if (redis.status !== "ready") return;
@@ -167,7 +171,7 @@ export class Ending {
     return waiting.length === 0 ? null : JSON.stringify(waiting);
   }
 
-  /** Which repositories no catch-up and no sweep has looked at since upstream was quiet; null: none. */
+  /** The repositories that no catch-up or no sweep has looked at since upstream was quiet; null: none. */
   async #unconfirmedSince(quietAt: number): Promise<string | null> {
     const since = new Date(quietAt + LONG_LAG_MS);
     const rows = await this.#stage.ctx.db.query(sql`
@@ -177,7 +181,7 @@ export class Ending {
     return rows.length > 0 ? `not confirmed: ${JSON.stringify(rows)}` : null;
   }
 
-  /** The open work before webhooks, catch-ups and one sweep have told everything; null: nothing. */
+  /** The work that is left before webhooks, catch-ups and one sweep have told everything; null: none. */
   async #untoldBy(quietAt: number): Promise<string | null> {
     const unconfirmed = await this.#unconfirmedSince(quietAt);
     if (unconfirmed !== null) return unconfirmed;
@@ -209,7 +213,7 @@ export class Ending {
     if (counts === null) return "Redis does not say what stands in the queues";
     const busy = Object.entries(counts).filter(
       ([name, { waiting, active, delayed }]) =>
-        // Its schedules always wait for their next turn.
+        // The schedules of the queue for maintenance always wait for their next turn.
         waiting + (name === QUEUE_NAMES.maintenance ? 0 : active + delayed) > 0,
     );
     return busy.length === 0 ? null : `queues: ${JSON.stringify(Object.fromEntries(busy))}`;

@@ -1,10 +1,10 @@
 /**
- * What upstream showed of each issue, and from when on: by it an answer of the mirror can be held to what it says of
- * its age.
+ * What upstream showed of each issue, and from which moment on. With it a test can check what an answer of the mirror
+ * says about its own age.
  */
 import type { Issue, Repository } from "../../src/simulator/records.ts";
 
-/** What webhooks and catch-ups tell of every issue, as REST has it. */
+/** The fields that webhooks and catch-ups tell of every issue, as REST has them. */
 export interface Shown {
   title: string;
   state: string;
@@ -12,11 +12,14 @@ export interface Shown {
 }
 
 interface Version extends Shown {
-  /** At this moment upstream surely showed it. */
+  /** Upstream surely showed this version at this moment. */
   at: number;
 }
 
-/** Of what an answer shows: as it says, older than it says, or nothing that upstream ever showed. */
+/**
+ * What an answer shows: something as fresh as it says, something older than it says, or something that upstream never
+ * showed.
+ */
 export type Verdict = "held" | "older" | "unknown";
 
 export class History {
@@ -26,7 +29,7 @@ export class History {
     for (const { rows } of repositories) for (const issue of rows.byNumber) if (issue) this.note(issue, 0);
   }
 
-  /** To be called after each change. */
+  /** To be called after each change of the issue. */
   note(issue: Issue, at: number): void {
     const versions = this.#versions.get(issue) ?? [];
     this.#versions.set(issue, versions);
@@ -36,7 +39,7 @@ export class History {
   }
 
   /**
-   * Each field by itself: one may be known earlier than another, from a webhook that tells of it alone.
+   * Judges each field by itself, because a webhook that tells of one field alone can make that one known earlier.
    * @param confirmedAt the moment for which the answer says that it holds
    */
   judge(issue: Issue, shown: Shown, confirmedAt: number): Verdict {
@@ -51,7 +54,7 @@ export class History {
     return verdict;
   }
 
-  /** For a complaint. */
+  /** All versions of an issue, for a message about a wrong answer. */
   versionsOf(issue: Issue): readonly unknown[] {
     return (this.#versions.get(issue) ?? []).map(({ at, ...shown }) => ({ at: new Date(at).toISOString(), ...shown }));
   }

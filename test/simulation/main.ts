@@ -1,6 +1,6 @@
 /**
- * `npm run simulate`: plays seeds against the mirror's own processes, and says for each whether the mirror became
- * equal.
+ * `npm run simulate` plays seeds against the mirror's own processes. It says for each seed whether the mirror became
+ * equal to upstream.
  */
 
 import { mkdirSync, rmSync } from "node:fs";
@@ -23,7 +23,7 @@ import { readWish, USAGE, type Wish, WishError } from "./wish.ts";
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Answers the exit status: 0 when each mirror became equal to its upstream, or the bug that was to be found was. */
+/** Answers the exit status: 0 when each mirror became equal to its upstream, or when the planted bug was found. */
 async function run(wish: Wish): Promise<number> {
   await using resources = new AsyncDisposableStack();
   for (const signal of ["SIGTERM", "SIGINT"] as const)
@@ -59,7 +59,7 @@ async function run(wish: Wish): Promise<number> {
   return failed > 0 || wish.untilFound ? 1 : 0;
 }
 
-/** The same for partitions. */
+/** Does the same for partitions. */
 async function runPartitions(wish: Wish, minutes: number, resources: AsyncDisposableStack): Promise<number> {
   const why = await whyNoNetwork();
   if (why !== null) throw new Error(`Partitions cannot be played here: ${why}`);
@@ -136,14 +136,14 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Then what is played fails on the way, since its stores are closed under it. */
+/** An interruption closes the stores under the running simulation, so that simulation fails. */
 const interrupted = new AbortController();
 try {
   const wish = readWish(process.argv.slice(2));
   if (wish === "help") console.log(USAGE);
   else process.exitCode = await run(wish);
 } catch (error) {
-  // All that was opened is being closed, and that ends the process.
+  // Whatever was opened is being closed, and then the process ends.
   if (interrupted.signal.aborted) await new Promise(() => {});
   if (!(error instanceof WishError)) throw error;
   console.error(`${error.message}\n\n${USAGE}`);

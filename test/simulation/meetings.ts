@@ -1,6 +1,6 @@
 /**
  * Changes that meet: in workers that apply them at once, or with reads by replicas that are behind. Nothing that comes
- * later puts right what comes of them, so each stays visible until the mirror is compared.
+ * later repairs a mistake made here, so each stays visible until the mirror is compared.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "../../db/sql.ts";
@@ -26,25 +26,25 @@ interface MeetingStage {
   mirror: Mirror;
   workers: number;
   repositories: readonly Repository[];
-  /** Lets the mirror see that time has moved. */
+  /** Wakes the workers after simulated time has moved. */
   wake: () => Promise<void>;
 }
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-/** Of one kind in each repository: as many are in doubt when the replica is asked. */
+/** How many issues and comments per repository are in doubt at once when the replica is asked. */
 const ROWS = 3;
-/** Every issue changes so often in each meeting of workers. */
+/** How often every issue changes in each meeting of workers. */
 const CHANGES = 4;
-/** Within this real time the webhooks of a meeting of workers arrive, in any order. */
+/** The webhooks of a meeting of workers arrive within this real time, in any order. */
 const SCATTER_MS = 400;
-/** More than a page. */
+/** The length of a list: more than a page. */
 const LIST = 120;
-/** For so many seconds two changes fall into each: longer than any replica lags. */
+/** The number of seconds that each have two changes. Together they last longer than any replica lags. */
 const MOMENTS = 10;
-/** Time enough to change something or to end a process while an answer is waited for. */
+/** How long an answer takes: time enough to change something, or to end a process, while the mirror waits. */
 const SLOW_MS = 600;
-/** A mirror that does not come to it is compared nevertheless. */
+/** How long a meeting waits for the mirror. If the mirror is not ready by then, it is compared nevertheless. */
 const PATIENCE_MS = 5_000;
 
 export class Meetings {
@@ -52,7 +52,7 @@ export class Meetings {
   readonly #random: Random;
   readonly #seed: number;
   #count = 0;
-  /** What a lagging replica brought back after its deletion was applied. */
+  /** Comments that a lagging replica brought back after their deletion was applied. */
   readonly risen: string[] = [];
 
   constructor(stage: MeetingStage, seed: number) {
@@ -79,7 +79,10 @@ export class Meetings {
     }
   }
 
-  /** All issues change within seconds, and their webhooks arrive in one moment: each worker has some of every issue. */
+  /**
+   * All issues change within seconds, and their webhooks arrive in one moment. So each worker has some changes of every
+   * issue.
+   */
   async #ofWorkers(lagMs: number): Promise<void> {
     this.#weather({ lagMs, webhooks: { delay: 1, delayMs: SCATTER_MS } });
     for (let change = 0; change < CHANGES; change++) {
@@ -90,8 +93,8 @@ export class Meetings {
   }
 
   /**
-   * The mirror is about to ask about contradictions. Just then the same rows change again, and comments among them are
-   * deleted. The replica that answers may show them as they were before, in between or after.
+   * Just when the mirror is about to ask about contradictions, the same rows change again, and comments among them are
+   * deleted. The replica that answers may show the rows as they were before, in between or after.
    */
   async #withReads(lagMs: number): Promise<void> {
     this.#weather({ lagMs });
@@ -108,7 +111,8 @@ export class Meetings {
     for (const comment of comments) deleteComment(this.#stage.simulator.world, this.#by(), comment);
     await this.#isApplied();
     await this.#goTo(due - 950);
-    // The webhooks of these arrive after those of the changes that follow; of one half after what is read meanwhile.
+    // The webhooks of these changes arrive after those of the next ones. For half of them they arrive even after the
+    // reads.
     const swapped = issues.filter((_, index) => index % 2 === 0);
     const split = issues.filter((_, index) => index % 2 === 1);
     const late = await this.#unheard(() => {
@@ -135,8 +139,8 @@ export class Meetings {
   }
 
   /**
-   * Their webhooks were applied, and no replica is so far behind that a mirror may believe it. Upstream is asked again,
-   * so it passes.
+   * Notes deleted comments that are shown again. Their webhooks were applied, and the replica's lag is one that the
+   * mirror must reckon with. The mirror asks upstream again later, which would hide the mistake.
    */
   async #noteRisen(deleted: readonly Comment[]): Promise<void> {
     const ids = sql.array(
@@ -151,8 +155,8 @@ export class Meetings {
   }
 
   /**
-   * Rows of the first page move to the end while the second is asked for. Those that no page has shown are too old for
-   * the next catch-up.
+   * Rows of the first page move to the end while the mirror asks for the second page. Rows that no page has shown are
+   * then too old for the next catch-up.
    */
   async #betweenPages(): Promise<void> {
     const { simulator, clock } = this.#stage;
@@ -178,9 +182,7 @@ export class Meetings {
     }
   }
 
-  /**
-   * Each second has two changes, and a replica that is behind shows the state between those of one of these seconds.
-   */
+  /** Each second has two changes. A lagging replica shows the state between the two changes of one of these seconds. */
   async #withinMoments(lagMs: number): Promise<void> {
     this.#weather({ lagMs, webhooks: { drop: 1 } });
     const issues = this.#open().map((one) => this.#some(allOf(one), 2 * MOMENTS));
@@ -229,7 +231,7 @@ export class Meetings {
     this.#stage.simulator.setFaults({ seed: this.#seed + this.#count, lagDrawn: true, ...settings });
   }
 
-  /** Does what no webhook tells of. What is answered sends them. */
+  /** Makes the change without telling of it: its webhooks fail. The answer sends them later. */
   async #unheard(change: () => void): Promise<() => void> {
     const { simulator } = this.#stage;
     const before = new Set(this.#failed().map(({ delivery }) => delivery));

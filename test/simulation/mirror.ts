@@ -13,11 +13,11 @@ const entries: Record<Part, string> = {
   worker: "workers/main.ts",
   scheduler: "workers/scheduler.ts",
 };
-/** What each says once it does its work. */
+/** The message that each part logs once it does its work. */
 const ready: Record<Part, string> = { web: "Listening", worker: "Working", scheduler: "Scheduling" };
 const clockModule = fileURLToPath(new URL("./clock.ts", import.meta.url));
 
-/** What all simulated processes are set to: rounds come so often that a simulation has many. */
+/** Settings of all simulated processes. Their schedules have short periods, so that a simulation has many rounds. */
 export const SETTINGS = {
   DATABASE_CONNECTIONS: "4",
   CATCH_UP_INTERVAL: "45s",
@@ -27,25 +27,25 @@ export const SETTINGS = {
   LOG_LEVEL: "info",
 };
 
-/** A machine of its own for a process, as far as the network is concerned. */
+/** A place in a network where processes run, as on a machine of their own. */
 export interface Site {
-  /** What runs a command there. */
+  /** The program and the arguments that run a command at this site. */
   within(command: string, ...args: string[]): [string, ...string[]];
   env: NodeJS.ProcessEnv;
 }
 
 export interface MirrorOptions {
-  /** Where the sources are that run: this checkout, or a copy of it. */
+  /** The folder of the sources that run: this checkout, or a copy of it. */
   root: string;
   env: NodeJS.ProcessEnv;
   clock: string;
-  /** How many there are of each part. */
+  /** How many processes each part has. */
   parts: Readonly<Record<Part, number>>;
   /** The site where a process runs, and its own settings. Default: beside this process. */
   siteOf?: (part: Part, index: number) => Site;
-  /** By how much the clock of a process is wrong, in ms. */
+  /** By how many ms the clock of a process is wrong. */
   skewOf: (part: Part, index: number) => number;
-  /** Gets the log of every process. */
+  /** The folder for the logs of all processes. */
   logDirectory: string;
 }
 
@@ -60,7 +60,7 @@ interface Running {
 export class Mirror implements AsyncDisposable {
   /** Messages of level error and above, with how often each was logged. */
   readonly errors: Record<string, number> = {};
-  /** Processes that ended though nobody ended them, with the last of what they said. */
+  /** Processes that ended by themselves, each with the last lines that it printed. */
   readonly crashes: string[] = [];
   readonly #options: MirrorOptions;
   readonly #running = new Map<string, Running>();
@@ -73,7 +73,7 @@ export class Mirror implements AsyncDisposable {
     this.#env = options.env;
   }
 
-  /** Starts what does not run, and waits until it does its work. */
+  /** Starts the processes that do not run, and waits until they do their work. */
   async start(): Promise<void> {
     await Promise.all(this.#deploying);
     for (const [part, index] of this.#parts()) this.#start(part, index);
@@ -135,9 +135,9 @@ export class Mirror implements AsyncDisposable {
     const [command, ...args] = site ? site.within(...own) : own;
     const env = { ...inherited, ...this.#env, ...site?.env };
     const child = spawn(command, args, {
-      // Without what this process was given: the tests' stores, the person's own settings.
+      // The programs get neither the tests' stores nor the person's own settings, which this process was given.
       env: { ...env, [CLOCK_FILE]: clock, [CLOCK_SKEW]: String(skewOf(part, index)) },
-      // The channel tells the process when this one has gone.
+      // Over this channel the child learns that this process has gone.
       stdio: ["ignore", "pipe", "pipe", "ipc"],
     });
     const log = createWriteStream(join(logDirectory, `${name}.log`), { flags: "a" });
@@ -154,7 +154,7 @@ export class Mirror implements AsyncDisposable {
         if (level >= 50) this.errors[msg.slice(0, 200)] = (this.errors[msg.slice(0, 200)] ?? 0) + 1;
       });
     }
-    // Not at its exit already: its last words may come after that.
+    // `close` comes after the last output, `exit` may come before it.
     const exited = once(child, "close").then(([code, signal]) => {
       resolve();
       log.end();

@@ -1,6 +1,6 @@
 /**
- * What `npm run proofs partitions` is made of: its plan, and its judgement of answers. The proof itself takes a quarter
- * of an hour.
+ * Tests the parts of `npm run proofs partitions`: its plan, and its judgement of answers. The proof itself takes a
+ * quarter of an hour.
  */
 import { expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -42,7 +42,7 @@ test("an answer is older than it says if upstream had changed before the moment 
   expect(history.judge(issue, shown(), 9_000)).toBe("held");
   expect(history.judge(issue, { ...before, title: "never" }, 9_000)).toBe("unknown");
   expect(history.judge(issue, { ...shown(), state: issue.state === "open" ? "closed" : "open" }, 0)).toBe("unknown");
-  // Back to what it was: then the newest of the same counts.
+  // The issue is again what it was. Of two equal versions the newest counts.
   issue.title = before.title;
   history.note(issue, 7_000);
   expect(history.judge(issue, before, 9_000)).toBe("held");

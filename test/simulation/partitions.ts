@@ -1,7 +1,7 @@
 /**
- * A mirror whose eight processes are at four sites of a network, with Postgres and Redis at two more, while links
- * between them are cut and healed. Meanwhile callers read at both web processes. In the end all is healed, and the
- * mirror must be equal to upstream.
+ * A mirror's eight processes are at four sites of a network, with Postgres and Redis at two more. Links between the
+ * sites are cut and healed, while callers read at both web processes. In the end all links are healed, and the mirror
+ * must be equal to upstream.
  */
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -38,14 +38,14 @@ import type { Part } from "./schedule.ts";
 
 export interface PartitionsOptions {
   seed: number;
-  /** How long links are cut and healed, in real time. */
+  /** The real time in which links are cut and healed. */
   forMs: number;
   clock: SharedClock;
   /** The sources that run. */
   root: string;
-  /** Gets the plan, and every process's log. */
+  /** The folder for the plan and the logs of all processes. */
   directory: string;
-  /** What is opened. It is the caller's to close, also when the simulation is interrupted. */
+  /** Holds what is opened. The caller closes it, also when the simulation is interrupted. */
   resources: AsyncDisposableStack;
 }
 
@@ -76,7 +76,7 @@ export function haveFailed({ drift, missed, crashes, hang, older, refused, overs
   return drift + missed + older + refused + overstated > 0 || crashes.length > 0 || hang !== null;
 }
 
-/** As `Procfile` opens them. */
+/** The processes of each part, as `Procfile` names them. */
 const PARTS: Readonly<Record<Part, number>> = { web: 2, scheduler: 2, worker: 4 };
 const PLACES: Readonly<Record<Part, readonly string[]>> = {
   web: ["north", "east"],
@@ -86,10 +86,10 @@ const PLACES: Readonly<Record<Part, readonly string[]>> = {
 const PORT = 8_080;
 const REPOSITORIES = 4;
 const LOGINS = ["mirror-owner", "mirror-helper"];
-/** Of each token, an hour: ten minutes use most of it up. */
+/** The hourly limit of each token. Ten minutes use most of it up. */
 const LIMIT = 400;
 const TICK_MS = 500;
-/** Of each web process. */
+/** How many callers read at each web process. */
 const READERS = 2;
 const AUDIT_PERIOD_MS = 24 * 3_600_000;
 
@@ -163,8 +163,8 @@ export async function playPartitions(options: PartitionsOptions): Promise<Partit
     for (const repository of repositories) await hook(ctx, simulator, repository);
     await ending.until("copy", () => ending.notCopied(), 1_000);
     const token = await createApiToken(ctx, { userId: await fetchAndStoreViewer(ctx), canWrite: false });
-    // A process that starts asks for its tokens' owners before it knows that they share a quota; the next answer's
-    // headers tell all.
+    // A process that starts asks who owns its tokens before it knows which of them share a quota. The headers of the
+    // next answer tell the mirror what these requests cost.
     await until(
       "the budget knows what the start has cost",
       async () => (await overstatement(ctx, simulator, tokens)) === 0,
@@ -215,7 +215,7 @@ export async function playPartitions(options: PartitionsOptions): Promise<Partit
   };
 }
 
-/** Upstream's state is told to loopback addresses alone, so it is read in this process. */
+/** Upstream tells its state to loopback addresses alone, so this process reads the state. */
 function compared(simulator: Simulator) {
   const { world, url, htmlUrl } = simulator;
   const stateOf = (id: string) => {
@@ -250,7 +250,7 @@ interface Storm {
   seed: number;
 }
 
-/** Cuts and heals, while upstream changes. Answers by how much the mirror overstated what it had left. */
+/** Cuts and heals links while upstream changes. Answers by how much the mirror overstated its quota. */
 async function storm({ network, cuts, forMs, simulator, history, ctx, tokens, seed }: Storm): Promise<number> {
   const live = simulator.startLive({ ratePerSecond: 0, seed });
   const startedAt = performance.now();
@@ -264,7 +264,7 @@ async function storm({ network, cuts, forMs, simulator, history, ctx, tokens, se
     const deed = live.step();
     const [owner = "", name = ""] = deed?.repository?.split("/") ?? [];
     const changed = simulator.world.repositoryByName(owner, name)?.repository;
-    // Whatever the deed was about, others may have changed with it.
+    // The deed may have changed other issues of its repository as well.
     for (const issue of changed?.rows.byNumber ?? []) if (issue) history.note(issue, Date.now());
     overstated = Math.max(overstated, await overstatement(ctx, simulator, tokens));
     await delay(TICK_MS);
@@ -274,8 +274,8 @@ async function storm({ network, cuts, forMs, simulator, history, ctx, tokens, se
 }
 
 /**
- * What was leased before upstream is looked at has left the budget by then, so the budget can only be below what
- * upstream says.
+ * By how much the mirror's budget is above what upstream says. A lease has left the budget before its request reaches
+ * upstream, so the budget should only ever be below.
  */
 async function overstatement(ctx: Context, simulator: Simulator, tokens: readonly string[]): Promise<number> {
   const buckets = ["core", "graphql"] as const;

@@ -13,9 +13,9 @@ export interface Reads {
   reads: number;
   /** Of them, those that were answered 200. */
   answered: number;
-  /** Answers that showed less than upstream did at the moment for which they said that they hold. */
+  /** Answers that showed an older state than the one of the moment that they named. */
   older: number;
-  /** Answers that showed what upstream never did. */
+  /** Answers that showed something that upstream never did. */
   unknown: number;
   complaints: string[];
 }
@@ -31,7 +31,7 @@ interface Reader {
   done: AbortSignal;
 }
 
-/** Asks for issues in each way, and holds each answer to what it says. */
+/** Asks for issues in every way, and checks each answer against what it says about its age. */
 export async function read({
   url,
   token,
@@ -57,7 +57,7 @@ export async function read({
       const confirmedAt = answer.headers.get("x-tain-confirmed-at");
       if (answer.status === 200) {
         seen.answered += 1;
-        // What says nothing of its age promises nothing.
+        // An answer that does not tell its age promises nothing.
         for (const { number, ...shown } of confirmedAt === null ? [] : shownIn(JSON.parse(text))) {
           const which = repository.rows.byNumber[number];
           if (!which) continue;
@@ -77,14 +77,14 @@ export async function read({
         }
       }
     } catch (error) {
-      // Nobody answered, or not in time: a caller in a partition has to live with that.
+      // No answer came, or none in time. A caller in a partition has to live with that.
       if (!(error instanceof Error && (error.name === "TimeoutError" || error.name === "TypeError"))) throw error;
     }
     await delay(READ_PAUSE_MS);
   }
 }
 
-/** A question, and what an answer shows of which issues. */
+/** A question, and how to read issues from its answer. */
 interface Question {
   path: string;
   body?: string;
@@ -101,7 +101,7 @@ interface RestIssue {
 const shownOf = ({ number, title, state, updated_at }: RestIssue) => ({ number, title, state, updatedAt: updated_at });
 
 function single(fullName: string, number: Issue["number"]): Question {
-  // The dialect's own shape, which other tests hold to its schema; so of all answers here.
+  // The casts here and below trust the dialect's shape, which other tests hold to its schema.
   return { path: `/repos/${fullName}/issues/${number}`, shownIn: (answer) => [shownOf(answer as RestIssue)] };
 }
 

@@ -40,7 +40,7 @@ export type Deed =
   | {
       readonly kind: "weather";
       readonly settings: FaultSettings;
-      /** With which upstream says that a limit is exceeded. */
+      /** The status with which upstream says that a limit is exceeded. */
       readonly limitStatus: 403 | 429;
     }
   | { readonly kind: "redeliver"; readonly count: number }
@@ -53,39 +53,39 @@ export type Deed =
   | { readonly kind: "redis" | "postgres"; readonly awayMs: number };
 
 interface Step {
-  /** By how much the time of all goes forward first. */
+  /** By how much the shared clock goes forward before the deeds. */
   readonly advanceMs: number;
   readonly deeds: readonly Deed[];
-  /** How long the mirror is then left to itself, in real time. */
+  /** For how long, in real time, the mirror is left to itself after the deeds. */
   readonly pauseMs: number;
 }
 
 export interface Meeting {
   /**
-   * - workers: several apply changes of the same rows at once.
-   * - reads: what is read of contradictions shows an older state.
+   * - workers: several workers apply changes of the same rows at once.
+   * - reads: a read that was to settle contradictions shows an older state.
    * - pages: a long list changes between two of its pages.
    * - moments: a replica shows the first of two changes of a second. No webhook tells of either.
    * - ends: all workers are killed between a page of a list and the details of its rows.
    */
   readonly kind: "workers" | "reads" | "pages" | "moments" | "ends";
-  /** How far the replicas are behind that answer meanwhile. */
+  /** By how much the replicas that answer meanwhile are behind. */
   readonly lagMs: number;
 }
 
 export interface Plan {
   readonly seed: number;
   readonly workers: number;
-  /** No catch-up comes before the mirror is compared for the first time, and no webhook is lost. */
+  /** True: no catch-up comes before the mirror is compared for the first time, and no webhook is lost. */
   readonly isAlone: boolean;
-  /** Whether audits come and go meanwhile, or only one at the end. */
+  /** How often an audit runs: several times during the simulation, or only once at its end. */
   readonly auditPeriodMs: number;
-  /** By how much the clock of each process is wrong. */
+  /** By how much each process's clock is wrong. */
   readonly skewsMs: Readonly<Record<string, number>>;
-  /** Whether a change moves `updated_at`, for each kind for which that is not known. */
+  /** Whether a change moves `updated_at`, for each kind of change for which the service's rule is not known. */
   readonly bumps: Readonly<Partial<UncertainBumps>>;
   readonly steps: readonly Step[];
-  /** What comes after the steps. */
+  /** The meetings are played after the steps. */
   readonly meetings: readonly Meeting[];
 }
 
@@ -96,7 +96,7 @@ export interface PlanOptions {
   readonly faults: ReadonlySet<FaultKind>;
 }
 
-/** How often each happens, per step. What takes real time is bounded for the whole simulation below. */
+/** How likely each kind of deed is in one step. `AT_MOST` bounds those that take real time for the whole simulation. */
 const FREQUENCIES = {
   redeliver: 0.02,
   quota: 0.002,
@@ -107,36 +107,36 @@ const FREQUENCIES = {
   redis: 0.003,
   postgres: 0.003,
 };
-/** Each costs seconds of real time. */
+/** How often each of these happens at most in a simulation, because each costs seconds of real time. */
 const AT_MOST = { redis: 1, postgres: 1, rotate: 1, kill: 6 };
 /** How many tokens the mirror has. */
 export const TOKENS = 2;
-/** The weather changes after so many steps on average. */
+/** The average number of steps after which the weather changes. */
 const WEATHER_STEPS = 25;
-/** The share of the steps that are the last moments. Later changes do not wipe their traces away. */
+/** The share of the steps that come last. No later change wipes their traces away. */
 const LAST_SHARE = 0.25;
-/** How often two changes meet in one moment where no catch-up puts right what comes of it. */
+/** How often a step changes something twice in one moment, where no catch-up puts right what goes wrong. */
 const TWICE = 0.15;
-/** So many changes are made in the end only for the watermarks to move. */
+/** The last changes, so many, are made only to move the watermarks. */
 const LAST_WORDS = 4;
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const REFUSED = ["/issues$", "/pulls/[0-9]+$", "/labels$", "/issues/comments$", "^POST /graphql$", "/pulls/comments$"];
-/** Of each kind. */
+/** The number of meetings of each kind. */
 const MEETINGS = 4;
 const SHORT_LAG_MS = 2_000;
 /**
- * With it and two clocks that are wrong, a read is still sooner after a deletion than the mirror takes for the longest
- * lag.
+ * With this lag and two clocks that are wrong, a read still comes soon after a deletion: sooner than the longest lag
+ * that the mirror reckons with.
  */
 const LONG_LAG_MS = 7_000;
-/** Less than what the mirror takes for the longest lag of a replica. */
+/** Less than the longest lag of a replica that the mirror reckons with. */
 const MAX_LAG_MS = 9_000;
 const MAX_SKEW_MS = 900;
 
 /**
- * By these webhooks are lost, or all is read anew: schedules that Redis has forgotten or that are set again run at
- * once.
+ * These faults lose webhooks or have everything read anew. Schedules that Redis has forgotten, or that are set again,
+ * run at once.
  */
 const READ_AFTER: ReadonlySet<FaultKind> = new Set([
   ...(["drop", "fail", "kill", "redis", "postgres"] as const),
@@ -148,7 +148,8 @@ export function planOf({ seed, steps, workers, faults: wished }: PlanOptions): P
   const faults = isAlone ? wished.difference(READ_AFTER) : wished;
   const random = seededRandom(seed);
   const left: Record<string, number> = { ...AT_MOST };
-  // Later additions draw from a row of their own, so that a seed stays the same in all else.
+  // Kinds of deeds that were added later draw from random numbers of their own. So an old seed stays the same in all
+  // else.
   const later = seededRandom(seed * 104_729 + 1);
   const moods = seededRandom(seed * 1_299_709 + 2);
   const limits = seededRandom(seed * 15_485_863 + 3);
@@ -188,7 +189,7 @@ export function planOf({ seed, steps, workers, faults: wished }: PlanOptions): P
     if (isAlone && isLast && twos.chance(TWICE)) deeds.push({ kind: "twice" });
     if (happens("postgres")) deeds.push({ kind: "postgres", awayMs: random.int(0, 1_500) });
     const isCloser = isLast && random.chance(0.8);
-    // What happens a minute after all else takes the watermarks past it: no catch-up will read it again.
+    // This minute takes the watermarks past everything that happened before. So no catch-up will read it again.
     const advanceMs = index === steps - LAST_WORDS ? MINUTE_MS : isCloser ? 0 : advanceOf(random);
     planned.push({ advanceMs, deeds, pauseMs: random.chance(0.7) ? 0 : random.int(1, 60) });
   }
@@ -205,7 +206,7 @@ export function planOf({ seed, steps, workers, faults: wished }: PlanOptions): P
   };
 }
 
-/** None of these wipes out what another left. Only the last end of processes leaves anything. */
+/** No meeting wipes out what another has left. Only the last one, the end of all workers, leaves anything. */
 function meetingsOf(random: Random, faults: ReadonlySet<FaultKind>): Meeting[] {
   const lagMs = () => (faults.has("lag") ? random.int(1_000, MAX_LAG_MS) : 0);
   if (!faults.has("drop")) return [];
@@ -214,11 +215,11 @@ function meetingsOf(random: Random, faults: ReadonlySet<FaultKind>): Meeting[] {
   return [{ kind: "pages", lagMs: 0 }, ...moments, ...ends];
 }
 
-/** Those of workers come first: they change every issue. */
+/** The meetings of workers come first, because they change every issue. */
 function aloneMeetings(random: Random, faults: ReadonlySet<FaultKind>): Meeting[] {
   const lagOf = (min: number, max: number) => (faults.has("lag") ? random.int(min, max) : 0);
   const workers = Array.from({ length: MEETINGS }, () => ({ kind: "workers" as const, lagMs: lagOf(500, MAX_LAG_MS) }));
-  // A replica that shows one of two changes of a second is behind by little, one that shows what was deleted by more.
+  // A small lag shows one of two changes of a second. A larger one shows what was deleted.
   const reads = Array.from({ length: MEETINGS }, (_, index) => ({
     kind: "reads" as const,
     lagMs: index % 2 === 0 ? lagOf(5_000, LONG_LAG_MS) : lagOf(500, SHORT_LAG_MS),
@@ -226,7 +227,7 @@ function aloneMeetings(random: Random, faults: ReadonlySet<FaultKind>): Meeting[
   return [...workers, ...reads];
 }
 
-/** Most changes fall into the second of the one before, which `updated_at` cannot tell apart. */
+/** Most changes happen within the second of the change before, and then `updated_at` cannot tell the two apart. */
 function advanceOf(random: Random): number {
   const roll = random.next();
   if (roll < 0.6) return 0;
@@ -244,7 +245,7 @@ function killOf(random: Random, workers: number): Deed {
   };
 }
 
-/** Webhooks that come long after their successors of the same second are what leaves most to be decided. */
+/** Many webhooks arrive long after later ones of the same second. This weather leaves most to be decided. */
 function lastWeather(random: Random, faults: ReadonlySet<FaultKind>): FaultSettings {
   const chance = (kind: FaultKind, probability: number) => (faults.has(kind) ? probability : 0);
   return {
@@ -261,14 +262,14 @@ function lastWeather(random: Random, faults: ReadonlySet<FaultKind>): FaultSetti
   };
 }
 
-/** Machines that keep their time by the network's differ by a fraction of a second; some by more. */
+/** Most machines set their clocks over the network and differ by a fraction of a second. Some differ by more. */
 function skewsOf(random: Random, faults: ReadonlySet<FaultKind>, workers: number): Record<string, number> {
   const names = ["web-0", "scheduler-0", ...Array.from({ length: workers }, (_, index) => `worker-${index}`)];
   const skews = names.map((name) => [name, random.int(-MAX_SKEW_MS, MAX_SKEW_MS)] as const);
   return faults.has("skew") ? Object.fromEntries(skews) : {};
 }
 
-/** Bounds that the service has in any weather. */
+/** Keeps the settings within the bounds that the service has in any weather. */
 function limited(random: Random, faults: ReadonlySet<FaultKind>, settings: FaultSettings): FaultSettings {
   const numberedRows = random.pick([1_000, 10_000]);
   const workPerMinute = random.chance(0.2) ? random.int(50, 2_000) : Number.POSITIVE_INFINITY;
@@ -277,7 +278,8 @@ function limited(random: Random, faults: ReadonlySet<FaultKind>, settings: Fault
 }
 
 /**
- * Which changes move `updated_at` is not known of all. Half of the seeds take the reading that is harder for a mirror.
+ * For some kinds of change it is not known whether they move `updated_at`. Half of the seeds take the reading that is
+ * harder for a mirror.
  */
 function bumpsOf(random: Random, faults: ReadonlySet<FaultKind>): Partial<UncertainBumps> {
   const names = ["lock", "pin", "commentEdit", "commentDelete", "labelDelete", "typeChange"] as const;
@@ -286,7 +288,7 @@ function bumpsOf(random: Random, faults: ReadonlySet<FaultKind>): Partial<Uncert
   return isOther && faults.has("moods") ? Object.fromEntries(moved) : {};
 }
 
-/** Some faults together, each at its own strength; a third of the time nearly all is well. */
+/** Several faults together, each at its own strength. In a third of all weathers nearly all is well. */
 function weatherOf(random: Random, faults: ReadonlySet<FaultKind>): FaultSettings {
   const isCalm = random.chance(0.3);
   const strength = (kind: FaultKind, max: number) => {
@@ -299,7 +301,7 @@ function weatherOf(random: Random, faults: ReadonlySet<FaultKind>): FaultSetting
     duplicate: strength("duplicate", 0.5),
     delay: strength("delay", 0.5),
     reorder: strength("reorder", 0.5),
-    // The receiver has it, and upstream takes it for failed.
+    // The receiver gets the webhook, but upstream takes it for failed.
     timeout: strength("fail", 0.2),
     delayMs: random.int(50, 600),
   };
@@ -320,12 +322,12 @@ function weatherOf(random: Random, faults: ReadonlySet<FaultKind>): FaultSetting
   return { http, webhooks, lagMs, lagDrawn: true };
 }
 
-/** What the service was seen to do in fair weather too. Each lasts as long as the weather it comes with. */
+/** Faults that the service was seen to have in fair weather too. Each lasts as long as the weather it comes with. */
 function moodOf(random: Random, faults: ReadonlySet<FaultKind>, settings: FaultSettings): FaultSettings {
   if (!faults.has("moods")) return settings;
   const is = (probability: number) => random.chance(probability);
   const http = [...(settings.http ?? [])];
-  // One list, or one kind of document, is refused although all else is shown.
+  // Upstream refuses one list, or one kind of document, and shows everything else.
   if (is(0.15)) {
     const as = random.pick(["permission", "saml", "ip-allow-list"] as const);
     http.push({ kind: "refusal", as, match: random.pick(REFUSED), times: random.int(1, 12) });

@@ -9,7 +9,7 @@ import { faultKinds, planOf } from "./schedule.ts";
 import type { Outcome } from "./simulation.ts";
 import { readWish } from "./wish.ts";
 
-/** Runs `npm run simulate` without the launcher in front of it. */
+/** Runs `npm run simulate` without the launcher. */
 async function simulate(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   const main = fileURLToPath(new URL("./main.ts", import.meta.url));
   return await new Promise((resolve) => {
@@ -74,7 +74,7 @@ test("arguments that make no sense are refused in words, before anything is star
   ] as const) {
     expect(() => readWish([...args])).toThrow(words);
   }
-  // A process of its own loads all that the simulation is made of, so one has to do.
+  // Starting a process that loads the whole simulation is slow, so only one mistake is tried.
   const { code, stderr } = await simulate("--earthquakes");
   expect(stderr).toContain("Unknown option '--earthquakes'");
   expect(stderr).toContain("Usage: npm run simulate");

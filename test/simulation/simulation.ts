@@ -25,13 +25,13 @@ import { type Deed, type Plan, type PlanOptions, planOf, TOKENS } from "./schedu
 export interface SimulationOptions extends PlanOptions {
   stores: OwnStores;
   clock: SharedClock;
-  /** The sources that run: this checkout, or a copy with a bug in it. */
+  /** The folder of the sources that run: this checkout, or a copy with a bug in it. */
   root: string;
   /** Where the web process listens. */
   port: number;
-  /** The migrated database that each simulation's own is a copy of. */
+  /** The migrated database that each simulation's own database is cloned from. */
   template: string;
-  /** Gets the schedule, what happened, and every process's log. */
+  /** The folder for the schedule, the record of what happened, and the logs of all processes. */
   directory: string;
 }
 
@@ -48,12 +48,12 @@ export interface Outcome extends Found {
   crashes: string[];
   /** What was logged as an error, with how often. */
   errors: Record<string, number>;
-  /** What the mirror did not come to an end with; null when it did. */
+  /** The work that the mirror did not finish; null when it finished everything. */
   hang: string | null;
-  /** Of the time that all processes shared. */
+  /** Minutes of the time that all processes shared. */
   simulatedMinutes: number;
   seconds: number;
-  /** When each part of it had ended, in seconds from its beginning. */
+  /** When each part of the ending was over, in seconds from the simulation's beginning. */
   ended: Record<string, number>;
 }
 
@@ -121,7 +121,7 @@ interface Stage {
   mirror: Mirror;
   stores: OwnStores;
   clock: SharedClock;
-  /** Those that are mirrored. */
+  /** The repositories that are mirrored. */
   repositories: readonly Repository[];
   tokens: string[];
   directory: string;
@@ -134,9 +134,9 @@ class Run {
   readonly #began = performance.now();
   readonly #ended: Record<string, number> = {};
   readonly #log: string[] = [];
-  /** By step: which of the killed processes are started again, and which tokens accepted. */
+  /** What comes back at a step: killed processes are started again, and revoked tokens accepted. */
   readonly #returning = new Map<number, (() => void)[]>();
-  /** Tokens that are refused for a while, with whose they are. */
+  /** Tokens that upstream refuses for a while, each with its owner's login. */
   readonly #revoked = new Map<string, string>();
 
   constructor(stage: Stage) {
@@ -213,7 +213,7 @@ class Run {
     this.#faults[fault] = (this.#faults[fault] ?? 0) + times;
   }
 
-  /** The simulator forgets what struck whenever its faults are set. */
+  /** Counts the faults that have struck, because the simulator forgets them whenever its faults are set. */
   #countStruck(): void {
     const { faults } = this.#stage.simulator;
     for (const [fault, times] of faults.struck) this.#count(fault, times);
@@ -259,7 +259,7 @@ class Run {
       }
       case "revoke": {
         const token = this.#stage.tokens[deed.index] ?? "";
-        if (!simulator.tokens.delete(token)) return; // It is refused already.
+        if (!simulator.tokens.delete(token)) return; // The token is refused already.
         this.#revoked.set(token, LOGINS[deed.index] ?? "");
         this.#later(step + 1 + deed.awaySteps, () => this.#restore(token));
         return;
@@ -269,7 +269,7 @@ class Run {
         this.#later(step + 1 + deed.awaySteps, () => mirror.restart(deed.part, deed.index));
         return;
       case "flush":
-        // Where Redis is just away there is nothing to forget.
+        // While Redis is away there is nothing to flush.
         await serverOf(ctx.redis, ctx.config)
           .then((server) => server.flushall())
           .catch((error: Error) => this.#note(step, `no flush: ${error.message}`));
@@ -296,14 +296,17 @@ class Run {
     this.#returning.set(at, [...(this.#returning.get(at) ?? []), back]);
   }
 
-  /** One that was replaced meanwhile stays refused. */
+  /** Has upstream accept the token again, unless a newer one has taken its place meanwhile. */
   #restore(token: string): void {
     const { simulator, tokens } = this.#stage;
     const login = this.#revoked.get(token);
     if (login !== undefined && this.#revoked.delete(token) && tokens.includes(token)) allow(simulator, token, login);
   }
 
-  /** `updated_at` does not tell the two changes apart, and their webhooks arrive in either order. */
+  /**
+   * Changes something twice in one second. `updated_at` does not tell the changes apart, and their webhooks arrive in
+   * either order.
+   */
   #changeTwice(step: number): void {
     const { simulator, repositories, plan } = this.#stage;
     const random = seededRandom(plan.seed * 6_700_417 + step);
@@ -323,7 +326,10 @@ class Run {
     }
   }
 
-  /** An operator of upstream's hooks redelivers what failed, long after its successors and in another order. */
+  /**
+   * Redelivers failed deliveries, as an operator of upstream's hooks would: long after later ones, and in another
+   * order.
+   */
   #redeliverFailed(): void {
     const { simulator, repositories, plan } = this.#stage;
     const random = seededRandom(plan.seed);
@@ -336,7 +342,7 @@ class Run {
     }
   }
 
-  /** Ends the faults, and waits until upstream has said what it has to say. */
+  /** Ends the faults, and waits until upstream has sent its webhooks. */
   async #calm(): Promise<void> {
     const { simulator, mirror, ctx } = this.#stage;
     this.#countStruck();
@@ -344,12 +350,12 @@ class Run {
     for (const token of this.#revoked.keys()) this.#restore(token);
     await mirror.start();
     await simulator.quiet();
-    // It may have been the last to be struck, and what is left to do is read there.
+    // Redis may have been struck last. The ending reads from Redis what work is left.
     if (ctx.redis.status !== "ready") await once(ctx.redis, "ready", { signal: AbortSignal.timeout(PATIENCE_MS) });
   }
 }
 
-/** A token of this account that no earlier one had the value of; the same each time a seed is played. */
+/** A token of this account whose text no earlier token had. It is the same each time that a seed is played. */
 function newToken(simulator: Simulator, seed: number, login: string, index: number): string {
   const token = `ghp_${seededRandom(seed * 31 + index).hex(36)}`;
   allow(simulator, token, login);

@@ -9,18 +9,18 @@ const USERS =
  * or if there is none; an audit finds them. Webhooks and catch-ups together show all others.
  */
 const untold: readonly RegExp[] = [
-  // Who has become a contributor is one in everything they ever wrote; no webhook says so.
+  // A user who becomes a contributor is one in everything that they ever wrote. No webhook says so.
   /(^|\.)author_association$/,
-  // A comment that was deleted moves only the count.
+  // The deletion of a comment moves only the count.
   /(^|\.)(comments|review_comments)$/,
-  // Upstream is not known to move anything when an issue is locked.
+  // It is not known that upstream moves any time when an issue is locked.
   /^(locked|active_lock_reason)$/,
-  // Computed on the first request, and never announced.
+  // Upstream computes these on the first request, and never announces them.
   /^(mergeable|rebaseable|mergeable_state|merge_commit_sha)$/,
-  // A user renamed or deleted: there is no webhook.
+  // No webhook tells that a user was renamed or deleted.
   new RegExp(`(^|\\.)(${USERS})(\\.|$)`),
   /^(head|base)\.label$/,
-  // A fork that a pull request came from is not ours to follow.
+  // Tain does not follow the fork that a pull request came from.
   /^head\.(repo|user)(\.|$)/,
 ];
 
@@ -30,24 +30,25 @@ export function isTold(_kind: Kind, path: string, mine: Json | undefined): boole
   return !isDeleted && !untold.some((pattern) => pattern.test(path));
 }
 
-/** What a webhook does not show, or what moves without any. A catch-up shows it. */
+/** Fields that no webhook shows, or that also change without a webhook. A catch-up shows them. */
 const unheard: readonly RegExp[] = [
-  // Each webhook shows a milestone's counters, and they move without its `updated_at`. The last that arrives stands.
+  // Each webhook shows a milestone's counters, and they move without its `updated_at`. The webhook that arrives last
+  // decides.
   /(^|\.)(open_issues|closed_issues)$/,
-  // The repository itself, about which see below.
+  // These are fields of the repository itself: see `isHeard`.
   /^(base|head)\.repo\./,
-  // GitHub docs: no action of `pull_request` tells of it.
+  // GitHub docs: no action of `pull_request` tells of this field.
   /^maintainer_can_modify$/,
 ];
 
 /**
  * Whether webhooks alone show a difference in this field, when none was lost. What they say of a repository itself
- * comes late and in any order. They do not tell the id that a new pull request has as an issue, so that side of it
- * waits for a read.
+ * comes late and in any order. A webhook of a new pull request does not tell the id that it has as an issue. So its
+ * issue waits for a read.
  */
 export function isHeard(kind: Kind, path: string, mine: Json | undefined): boolean {
   if (kind === "repository" || unheard.some((one) => one.test(path))) return false;
-  // Nothing that was deleted stays: its webhook came.
+  // No deleted resource stays in the mirror, because the webhook of its deletion came.
   if (path === "(whole)") return mine !== undefined || kind !== "issue";
   return isTold(kind, path, mine);
 }

@@ -26,7 +26,7 @@ export interface Wish {
   faults: ReadonlySet<FaultKind>;
   redis: "server" | Topology;
   pooler: boolean;
-  /** Null: not of partitions. */
+  /** Null: no simulation of partitions is asked for. */
   partitionedMinutes: number | null;
   plant: string | null;
   untilFound: boolean;
@@ -34,7 +34,7 @@ export interface Wish {
   json: boolean;
 }
 
-/** The arguments make no sense. The message says what is wrong with them. */
+/** Thrown for arguments that make no sense. The message says what is wrong with them. */
 export class WishError extends Error {
   override name = "WishError";
 }
