@@ -1,6 +1,6 @@
 /**
- * What agents cost that poll pull requests and their checks while builds run: with Tain, and without it. By upstream's
- * own meter.
+ * Agents poll pull requests and their checks while builds run. What do they cost, by upstream's own meter, with Tain
+ * and without it?
  */
 import { expect, test } from "vitest";
 import type { SettableClock } from "../../src/simulator/clock.ts";
@@ -27,7 +27,7 @@ const isWhole = process.env.AGENTS !== undefined;
 const PULLS = isWhole ? 50 : 5;
 const POLLS = isWhole ? 2 * Number(process.env.MINUTES ?? 60) : 6;
 const POLL_MS = 30_000;
-/** Agents do not all look at the same moment. */
+/** The agents look in turns, not all at the same moment. */
 const STEPS = 3;
 const AT_ONCE = 4;
 const SHOWN_WITHIN_MS = 5_000;
@@ -36,7 +36,7 @@ const QUERY = `query($owner: String!, $name: String!) { repository(owner: $owner
   pullRequests(first: 50, states: OPEN) { nodes { number state headRefOid statusCheckRollup { state
     contexts(first: 20) { totalCount nodes { ... on CheckRun { name status conclusion } ... on StatusContext { context state } } } } } } } }`;
 
-/** One look at everything: every other agent has a script that asks by REST, the others one that asks by GraphQL. */
+/** One look at everything: half of the agents have a script that asks by REST, the others one that asks by GraphQL. */
 async function poll(base: string, fullName: string, { token, byRest }: Agent): Promise<Answered[]> {
   if (!byRest) {
     const [owner, name] = fullName.split("/");
@@ -77,14 +77,14 @@ test(
       .slice(0, PULLS);
     const tokenOf = (of: string) => {
       const scopes = ["repo"];
-      // A limit of its own is an hour of its own, as each agent's account has one.
+      // Each token has a limit of its own, and so an hour of its own, as each agent's account has.
       simulator.tokens.create({ token: of, login: OWNER, repositories: "all", kind: "classic", scopes, limit: 5_000 });
       return of;
     };
     const agents = Array.from({ length: AGENTS }, (_, at) => ({ token: tokenOf(`agent-${at}`), byRest: at % 2 === 0 }));
-    // What each asks of upstream itself, asked by one of each kind.
+    // One agent of each kind asks upstream itself. This measures what an agent costs without Tain.
     const alone = [true, false].map((byRest) => ({ token: tokenOf(`alone-${byRest}`), byRest }));
-    // One alone would be refused before the hour is over.
+    // One token alone would be refused before the hour is over.
     const another = tokenOf("alone-later");
     await world.mirror(first);
     await world.listen(first);
@@ -93,7 +93,7 @@ test(
     await world.settleMarks();
 
     const theirs = simulator.world.clock as SettableClock;
-    // The marks were settled while upstream's clock stood still.
+    // The mirror's clock went on while the marks were settled, and upstream's stood still.
     theirs.advance(ctx.clock.now().getTime() - theirs.now());
     simulator.meter.reset();
     const builds = startBuilds(simulator.world, {
@@ -109,7 +109,7 @@ test(
     let late = 0;
     const look = async (agent: Agent | undefined) => {
       for (const answer of agent ? await poll(world.url, first, agent) : []) {
-        // What was forwarded may meet a time limit, and is asked for again with the next look.
+        // A forwarded request may meet a time limit. The agent asks again with its next look.
         if (answer.status >= 500) late++;
         else expect(answer.status).toBe(200);
         asked++;
@@ -133,8 +133,8 @@ test(
           });
           lateness.push(performance.now() - endedAt);
         });
-      // They look at once, before the mirror has read what is new; not all in one moment, which no machine of two cores
-      // bears.
+      // Agents look at once, before the mirror has read what is new. They do not all look in one moment, which no
+      // machine of two cores bears.
       const looking = agents.filter((_, at) => Math.floor(at / 2) % STEPS === step % STEPS);
       const polling = Array.from({ length: AT_ONCE }, async (_, start) => {
         for (let at = start; at < looking.length; at += AT_ONCE) await look(looking[at]);

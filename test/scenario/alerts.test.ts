@@ -23,12 +23,12 @@ const OPERATOR = "the-operators-token";
 const alerts = readFileSync(new URL("../../deploy/prometheus/alerts.yaml", import.meta.url), "utf8");
 const dashboard = JSON.parse(readFileSync(new URL("../../deploy/grafana/dashboard.json", import.meta.url), "utf8"));
 const program = process.env.ALERTS ? await findPrometheus() : null;
-/** After so long a credential that upstream rejected is tried again. */
+/** Tain tries a credential that upstream rejected again after this time. */
 const REJECTED_MS = 5 * 60_000;
 const DAY_MS = 86_400_000;
 const { signal } = new AbortController();
 
-/** How its cause is played. `beside` is done again and again until it fires. */
+/** How the cause of an alert is played. `beside` is repeated until the alert fires. */
 interface Play {
   play?: () => Promise<unknown>;
   beside?: () => Promise<unknown>;
@@ -67,7 +67,10 @@ describe.skipIf(program === null)("with a Prometheus (skipped without ALERTS: a 
   const deliver = (payload: unknown, secret = "test-webhook-secret") => deliverTo(world.url, { payload, secret });
   const db = (text: ReturnType<typeof sql>) => world.ctx.db.query(text);
   const audited = (repair: boolean) => audit(world.ctx, { repositoryId, repair, signal });
-  /** Asks upstream for what it cannot answer "unchanged" to, at the mirror's own cost. */
+  /**
+   * Asks upstream for a page of its own each time, so that upstream cannot answer "unchanged" and the request is
+   * charged.
+   */
   const askUpstream = () =>
     world.ctx.upstream.get(`/repos/${world.first}/issues?per_page=1&page=${++asked}`, { priority: "caller" });
 
@@ -75,7 +78,7 @@ describe.skipIf(program === null)("with a Prometheus (skipped without ALERTS: a 
     const expressions: string[] = dashboard.panels.flatMap(({ targets }: { targets: { expr: string }[] }) =>
       targets.map(({ expr }) => expr),
     );
-    // Their windows are of minutes: two scrapes within each are what a rate needs.
+    // The expressions look at windows of minutes. A rate needs two scrapes within its window.
     let page = 0;
     const absent = async () => {
       const found: string[] = [];
@@ -102,7 +105,7 @@ describe.skipIf(program === null)("with a Prometheus (skipped without ALERTS: a 
     expect(left).toEqual([]);
   });
 
-  // Those that move the mirror's clock come last: upstream's quota has windows by the clock of us all.
+  // The plays that move the mirror's clock come last, because the windows of upstream's quota go by the real clock.
   const plays: Record<string, Play> = {
     TainQuotaEndsEarly: {
       beside: () => Promise.all(Array.from({ length: 10 }, askUpstream)),
@@ -113,7 +116,7 @@ describe.skipIf(program === null)("with a Prometheus (skipped without ALERTS: a 
       end: () => db(sql`alter table issues_of_before rename to issues`),
     },
     TainDrift: {
-      // Upstream tells of no such change, and no list shows it.
+      // Upstream sends no webhook of a user's new name, and no list shows it.
       play: async () => {
         const [row] = await db(sql`select user_id::float8 as id from issues order by number limit 1`);
         const author = [...world.simulator.world.users.values()].find(({ id }) => id === row?.id);
@@ -169,7 +172,7 @@ describe.skipIf(program === null)("with a Prometheus (skipped without ALERTS: a 
       play: async () => {
         world.simulator.tokens.expire(UPSTREAM_TOKEN);
         await expect(askUpstream()).rejects.toThrow(CredentialRejectedError);
-        // It is tried again after this, and not asked for anything yet.
+        // After this time the token may be tried again, and nothing has been asked with it yet.
         world.advance(REJECTED_MS);
       },
       end: async () => {
@@ -187,7 +190,7 @@ describe.skipIf(program === null)("with a Prometheus (skipped without ALERTS: a 
       await play?.();
       await until(`${name} fires`, async () => {
         await beside?.();
-        // What is played beside must be met by each reading.
+        // `beside` has to run between any two of Prometheus' readings.
         await delay(beside ? 50 : 500);
         return (await prometheus.firing()).has(name);
       });

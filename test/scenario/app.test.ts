@@ -25,24 +25,24 @@ const EVENTS = ["issues", "issue_comment", "pull_request", "label", "milestone",
 interface AppWorld extends TestWorld {
   app: App;
   installation(account: string): Installation;
-  /** The account that owns the busiest repository, and another one with small ones. */
+  /** The account that owns the busiest repository. The account `small` owns small ones. */
   owner: string;
-  /** Whose id is who acts. */
+  /** The id of the user who acts. */
   by: number;
   repository(fullName: string): Repository;
-  /** Time passes for everybody. */
+  /** Moves the mirror's clock and upstream's. */
   pass(ms: number): void;
-  /** State and problem by full name. */
+  /** The state and the problem of each repository, by full name. */
   states(): Promise<Record<string, { state: string; problem: string | null }>>;
-  /** The mirror hears of what just happened: by the App's webhook, or else when it looks by itself. */
+  /** Has the mirror learn what just happened: by the App's webhook, or else by its own next look. */
   hear(how: How): Promise<void>;
-  /** Waits until all that is mirrored has the state. */
+  /** Waits until all repositories that are mirrored have this state. */
   all(state: string): Promise<void>;
 }
 
 type How = "webhook" | "look";
 
-/** An App that owns `small/…` (as many as asked) beside a generated organization's repositories. */
+/** An App, an account with so many repositories `small/…`, and a generated organization with repositories. */
 async function openAppWorld({
   env = {},
   small = 1,
@@ -93,7 +93,7 @@ async function openAppWorld({
     },
     hear: async (how: How) => {
       if (how === "look") {
-        // The webhook is lost, and minutes pass.
+        // The webhook was lost. The mirror looks by itself some minutes later.
         it.pass(6 * 60_000);
         await resolveSelections(ctx);
       }
@@ -108,7 +108,7 @@ async function openAppWorld({
   return it;
 }
 
-/** With the webhook lost, nothing arrives at all. */
+/** For "look" the App's webhook leads nowhere, so that no delivery arrives. */
 function deafen(world: AppWorld, how: How): void {
   if (how === "look") world.simulator.apps.edit(world.app, { webhook: { url: "http://127.0.0.1:1/" } });
 }
@@ -134,7 +134,7 @@ test("what the App is installed on is mirrored; once every token has changed, a 
     expect(routes["POST /app/installations/:id/access_tokens"]?.requests).toBe(2);
     expect(notModified).toBeGreaterThan(10);
     for (const [caller, buckets] of Object.entries(callers)) {
-      // What the App asks by its signature has no quota: upstream tells of none.
+      // Requests with the App's signature have no quota: upstream tells of none.
       if (caller.startsWith("installation:")) expect(buckets.core).toMatchObject({ charged: 0 });
       else expect(caller).toBe("app:4711");
     }
@@ -167,7 +167,7 @@ test.each<How>(["webhook", "look"])("the fleet follows the App's installations, 
   deafen(world, how);
   const small = world.installation("small");
 
-  // Added, and removed again.
+  // A repository is added to the installation, and taken out of it again.
   apps.choose(small, world.by, ["small/part-0", "small/part-1"].map(world.repository));
   await world.hear(how);
   await until("the new one is live", async () => (await world.states())["small/part-1"]?.state === "live");
@@ -178,7 +178,7 @@ test.each<How>(["webhook", "look"])("the fleet follows the App's installations, 
     problem: expect.stringMatching(/taken out of the installation on small.*`tain remove`/),
   });
   expect((await world.states())["small/part-0"]).toMatchObject({ state: "live", problem: null });
-  // Catch-ups that come meanwhile neither delete nor hide why.
+  // A catch-up meanwhile neither deletes the repository nor hides why it is paused.
   await world.catchUp();
   expect((await world.states())["small/part-1"]?.problem).toMatch(/taken out/);
   expect((await world.get("/repos/small/part-1")).status).toBe(200);
@@ -186,7 +186,7 @@ test.each<How>(["webhook", "look"])("the fleet follows the App's installations, 
   await world.hear(how);
   await world.all("live");
 
-  // Suspended, and not any more.
+  // The installation is suspended, and then not any more.
   apps.suspend(small, world.by, true);
   await world.hear(how);
   for (const { state, problem } of Object.values(await world.states())) {
@@ -200,7 +200,7 @@ test.each<How>(["webhook", "look"])("the fleet follows the App's installations, 
   await world.hear(how);
   await world.all("live");
 
-  // New permissions are known; a new repository of an account that chose all joins.
+  // The account accepts new permissions. It has chosen all repositories, so a new one joins.
   apps.acceptPermissions(small, world.by, {
     permissions: { issues: "write", pull_requests: "read" },
     events: EVENTS,
@@ -211,7 +211,7 @@ test.each<How>(["webhook", "look"])("the fleet follows the App's installations, 
   expect(rows[0]?.permissions).toMatchObject({ issues: "write" });
   if (how === "look") await until("it is live", async () => (await world.states())["small/part-2"]?.state === "live");
 
-  // Another account, and the first one leaves.
+  // Another account installs the App, and the first one leaves.
   apps.install(world.app, world.by, { account: world.owner });
   await world.hear(how);
   await until("all of the other are live", async () =>
@@ -256,14 +256,14 @@ test("when an installation is suspended, a token takes over what it sees", async
   await resolveSelections(world.ctx);
   await world.all("live");
   world.simulator.apps.suspend(world.installation("small"), world.by, true);
-  // In the middle, before anybody told us.
+  // Requests are still answered between the suspension and its webhook.
   expect(await world.ctx.upstream.get("/repos/small/part-0", { priority: "caller" })).toMatchObject({ kind: "ok" });
   await world.hear("webhook");
   await world.catchUp();
   await world.all("live");
   const said = (await quotaReport(world.ctx)).find(({ name }) => name === "installation on small");
   expect(said?.problem).toMatch(/small has suspended/);
-  // The same where the App is removed altogether: paused for a moment, then the token's.
+  // When the App is removed altogether, the repositories pause for a moment, and then the token follows them.
   world.simulator.apps.uninstall(world.installation("small"), world.by);
   await world.hear("webhook");
   await world.all("live");
@@ -317,7 +317,7 @@ test("processes that begin at once, a clock five minutes off and a Redis that fo
   );
   expect(answers.map(({ kind }) => kind)).toEqual(["ok", "ok", "ok"]);
   const { routes, errors } = world.simulator.meter.read();
-  // One refusal at most, of a signature by the wrong clock.
+  // Upstream refuses one signature at most: the one that the wrong clock made.
   expect(errors).toBeLessThanOrEqual(1);
   expect((routes["POST /app/installations/:id/access_tokens"]?.requests ?? 0) - errors).toBe(1);
   for (const upstream of others) await upstream.close();
@@ -334,7 +334,8 @@ test("a busy account keeps no other waiting: first copies take turns", async () 
     select r.full_name from repository_syncs s join repositories r on r.id = s.repository_id order by s.backfilled_at`);
   const place = rows.findIndex(({ full_name }) => full_name.startsWith(`${world.owner}/`));
   expect(rows.length).toBeGreaterThan(24);
-  // Behind all others it would be the 25th; where it ends up among them depends on how long each copy takes.
+  // If the busy account came behind all others, its place would be the 25th. Its place among them depends on how long
+  // each copy takes.
   expect(place).toBeLessThan(18);
 });
 
@@ -345,7 +346,7 @@ test("a sweep asks of each installation about its own private repositories, and 
   await resolveSelections(world.ctx);
   await world.all("live");
   await world.settleMarks();
-  // The first sweep knows nothing yet, and the second how long our lists are.
+  // The first sweep knows nothing yet. The second does not know yet how long our lists are.
   for (let sweeps = 0; sweeps < 2; sweeps++) {
     await sweep(world.ctx);
     await world.settle();

@@ -36,7 +36,7 @@ async function openUncopied(size: { issues: number; pulls: number; commentsPerIs
   return {
     world,
     rowsOf,
-    /** `then` is told of each path once upstream has answered it. */
+    /** Calls `then` with each path once upstream has answered it. */
     copy: async (then: (path: string) => void | Promise<void>) => {
       const listening = withUpstream(ctx, {
         get: async (path, options) => {
@@ -128,7 +128,7 @@ test("comments that change or are deleted while a window of a long list is read 
     reads += 1;
     const { ownerId } = first.issue.repository;
     deleteComment(upstream, ownerId, first);
-    // One of any page, so that it moves to the end of the list.
+    // The edited comment may be on any page. Its edit moves it to the end of the list.
     const moved = others[(reads * 97) % others.length];
     if (moved) editComment(upstream, ownerId, moved, `edited ${reads}`);
   });
@@ -171,7 +171,7 @@ test("a worker that knows no windows goes on where the window begins, and leaves
   expect(stored?.cursor).toContain(asked[0]);
   expect(JSON.parse(stored?.window_place ?? "")).toMatchObject({ page: 7 });
 
-  // As it moves on: by the address alone.
+  // A copy that moves on to the next page stores its address alone.
   await world.ctx.db.query(sql`
     update backfill_phases set cursor = ${`${stored?.cursor}&page=2`} where phase = 'issue comments'`);
   asked.length = 0;
@@ -191,7 +191,7 @@ test("a copy that broke off goes on behind the last page that it stored", async 
   await expect(cut).rejects.toThrow("cut off");
   const before = asked.splice(0);
   await copy((path) => void asked.push(path));
-  // The page that was cut off was not stored, and all before it were. The repository itself is read each time.
+  // The page that was cut off was not stored, but all before it were. A copy reads the repository itself each time.
   const pages = asked.filter((path) => path.includes("?"));
   expect(pages.filter((path) => before.includes(path))).toEqual([before.at(-1)]);
 });

@@ -1,4 +1,7 @@
-/** What cannot be known again is refused in words, and a row that is broken nevertheless breaks nothing but itself. */
+/**
+ * Tain refuses an identity that it could not recognise again, and says why. A row that is broken nevertheless does no
+ * harm beyond itself.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";

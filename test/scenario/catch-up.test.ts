@@ -1,4 +1,4 @@
-/** What a catch-up must not pass over, when nothing else tells of it. */
+/** Changes that a catch-up must not miss, because nothing else tells of them. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { SettableClock } from "../../src/simulator/clock.ts";
@@ -12,7 +12,7 @@ import { openWorld } from "../support/world.ts";
 
 const { signal } = new AbortController();
 
-/** A repository that was copied. Upstream's clock stands still, and tells the mirror of nothing. */
+/** A mirror that has copied a repository. Upstream's clock stands still, and upstream sends no webhook. */
 async function openCopied() {
   const clock = new SettableClock(Date.now());
   const world = await openWorld({
@@ -26,7 +26,7 @@ async function openCopied() {
   const [row] = await ctx.db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
   const job = { repositoryId: Number(row?.id) };
   await backfill(ctx, job, signal);
-  /** What anybody else writes. */
+  /** Writes as somebody other than the mirror. */
   const write = async (method: "PATCH" | "POST", below: string, body: object) => {
     const path = `/repos/${first}${below}`;
     const { status } = await ctx.upstream.write({ method, path, body: JSON.stringify(body) });

@@ -10,8 +10,8 @@ import { askAt, rebased } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld } from "../support/world.ts";
 
-// The same as `checks.test.ts` shows part by part, against an upstream that has checks of its own: each answer is
-// upstream's.
+// Checks against an upstream that has checks of its own. Each answer must equal upstream's. `checks.test.ts` tests the
+// same part by part.
 
 const ROLLUP = `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) {
   pullRequest(number: $number) { statusCheckRollup { state contexts(first: 50) { totalCount checkRunCount statusContextCount
@@ -53,7 +53,7 @@ test("checks of a pull request are answered as upstream answers them, from the f
       const theirs = await askAt(simulator.url, "GET", `/repos/${first}${path}`, { token: UPSTREAM_TOKEN });
       expect(ours.headers.has("x-tain-passed-through"), path).toBe(false);
       const shown = rebased(theirs.text, simulator.url, world.url);
-      // The simulator shows more of the repository here than the service says that it does.
+      // The simulator shows more of the repository here than the service's own description has.
       const isCombined = path.endsWith("/status");
       expect(ours.body, path).toEqual(isCombined ? { ...(shown as object), repository: ours.body.repository } : shown);
     }
@@ -79,7 +79,7 @@ test("checks of a pull request are answered as upstream answers them, from the f
   await pass(60_000);
   await expectSame();
 
-  // A rerun whose webhooks are all lost.
+  // The rerun's webhooks are all lost.
   simulator.setFaults({ webhooks: { fail: 1 } });
   build("failure");
   await pass(2 * 3_600_000);

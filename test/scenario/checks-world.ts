@@ -17,7 +17,7 @@ export const DONE = { status: "completed", conclusion: "success", completed_at: 
 
 export type ChecksWorld = Awaited<ReturnType<typeof openChecksWorld>>;
 
-/** A mirror of a repository's checks, and an upstream whose answers about commits each test puts there. */
+/** A mirror of a repository's checks. Its upstream gives the answers about commits that a test has put there. */
 export async function openChecksWorld() {
   await using opening = new AsyncDisposableStack();
   const upstream: CheckedUpstream = opening.use(await openCheckedUpstream());
@@ -106,13 +106,13 @@ export async function openChecksWorld() {
 
   const settle = () => untilIdle(world.ctx);
 
-  /** Time passes here and at upstream. */
+  /** Moves the mirror's clock and upstream's. */
   function advance(ms: number): void {
     world.advance(ms);
     (world.upstream.world.clock as SettableClock).advance(ms);
   }
 
-  /** Lets the scheduler's next round come after so long, and all that it asks for be done. */
+  /** Lets the time pass, then does the scheduler's next round and all work that it asks for. */
   async function pass(ms: number): Promise<void> {
     advance(ms);
     await markChecksDue(world.ctx);
@@ -121,7 +121,9 @@ export async function openChecksWorld() {
     await settle();
   }
 
-  /** A head that no other test has: somebody pushes to a pull request, and a webhook says so. */
+  /**
+   * Somebody pushes a head that no other test has to a pull request, and a webhook says so. `next` counts the heads.
+   */
   let next = 0;
   const nextSha = () => String(next + 1).padStart(40, "a");
   const takeSha = () => {
@@ -129,12 +131,12 @@ export async function openChecksWorld() {
     next += 1;
     return sha;
   };
-  /** The pull request whose turn it is, or that comes so long after it. */
+  /** The pull request whose turn it is, or the one so many places after it. */
   const upcoming = (after = 0) => pulls[(next + after) % pulls.length]?.number ?? 0;
   async function newHead({ action = "synchronize", lateMs = 0 } = {}): Promise<{ sha: string; number: number }> {
     const [number, sha] = [upcoming(), takeSha()];
     const pull = pullAt(number);
-    // Of two changes within a second nobody could tell which is the later.
+    // Two changes within a second could not be told apart.
     advance(2_000);
     pushToPull(world.upstream.world, pull.repository.ownerId, pull, sha);
     advance(lateMs);
@@ -154,19 +156,19 @@ export async function openChecksWorld() {
     return issue;
   }
 
-  /** A pull request that is closed has no head that others test. */
+  /** Takes a closed pull request out, so that its head is not given to another test. */
   const close = (number: number) => {
     pulls = pulls.filter((pull) => pull.number !== number);
   };
 
-  /** What upstream says of the pull request, as its webhook. */
+  /** Sends the webhook that shows the pull request as upstream has it. */
   async function tell(action: string, number: number): Promise<void> {
     const path = `/repos/${repository.fullName}/pulls/${number}`;
     const { body } = await askAt(upstream.url, "GET", path, { token: UPSTREAM_TOKEN });
     await deliver("pull_request", { action, number, pull_request: body });
   }
 
-  /** A head whose checks were read, and that every replica knows of. */
+  /** A head whose checks were read, and that every replica has. */
   async function readHead(
     ...runs: ((sha: string) => Fields & { id: number })[]
   ): Promise<{ sha: string; number: number }> {
@@ -182,7 +184,7 @@ export async function openChecksWorld() {
   const get = (path: string, token = world.readToken) =>
     askAt(world.url, "GET", `/repos/${repository.fullName}${path}`, { token });
   const isPassed = ({ headers }: { headers: Headers }) => headers.has("x-tain-passed-through");
-  /** Our address for upstream's. */
+  /** Upstream's value with our address in the place of upstream's. */
   const ours = (value: unknown) => JSON.parse(JSON.stringify(value).replaceAll(upstream.url, world.url));
 
   const ROLLUP = `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) {

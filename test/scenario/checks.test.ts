@@ -13,7 +13,7 @@ import { forge } from "../support/forging.ts";
 import { until } from "../support/patience.ts";
 import { type ChecksWorld, DONE, openChecksWorld } from "./checks-world.ts";
 
-// Checks and statuses from the webhook to the answer. Upstream's own answers about commits are put there by each test.
+// Checks and statuses, from the webhook to the answer. Each test puts there what upstream answers about commits.
 
 let at: ChecksWorld;
 beforeAll(async () => {
@@ -49,7 +49,7 @@ test("once they are, the heads are read, and everything is answered from here as
   expect(suites.body.check_suites).toMatchObject([{ id: 70, repository: { id: at.repository.id } }]);
   expect((await at.get(`/commits/${sha}/statuses`)).body).toEqual(at.ours(at.upstream.of(sha).statuses.toReversed()));
   const combined = await at.get(`/commits/${sha}/status`);
-  // Case does not tell contexts apart, and the last word counts.
+  // Contexts that differ only in case are the same one, and its last status counts.
   expect(combined.body).toMatchObject({ state: "success", sha, total_count: 1, statuses: [{ id: 211 }] });
   expect(combined.body.statuses[0]).not.toHaveProperty("creator");
   expect(combined.body.repository).toMatchObject({ id: at.repository.id, full_name: at.repository.fullName });
@@ -100,7 +100,7 @@ test("two ends of a run that contradict each other ask upstream, which is right"
     action: "completed",
     check_run: at.run(sha, 550, { ...DONE, conclusion: "failure" }),
   });
-  // Ties are asked about at common moments, once no replica can lag.
+  // Tain asks about ties together, once no replica can lag.
   await at.pass(60_000);
   expect((await at.get(`/check-runs/550`)).body.conclusion).toBe("neutral");
 });
@@ -178,7 +178,7 @@ test("what webhooks missed is found when upstream is asked how many checks are i
   await at.pass(6 * 60_000);
   expect((await at.rollup(number)).shown.state).toBe("FAILURE");
   expect(at.upstream.asked).toContain("sums");
-  // Only the head that differed was read.
+  // Tain read only the head that differed.
   expect(at.upstream.asked.filter((one) => one.startsWith("200 /commits/") && !one.includes(sha))).toEqual([]);
 });
 
@@ -272,7 +272,7 @@ test("of a commit that was just pushed there is what webhooks tell, and one ques
   await at.deliver("check_run", { action: "created", check_run: at.run(sha, 995, { check_suite: at.suite(sha, 70) }) });
   expect((await at.rollup(number)).shown.state).toBe("PENDING");
   expect(at.upstream.asked).toEqual([]);
-  // No event says that it has begun.
+  // No event says that the run has begun.
   const begun = at.run(sha, 995, { status: "in_progress", started_at: "2026-01-01T00:01:00Z" });
   at.upstream.of(sha).runs.splice(0, 1, begun);
   await at.pass(60_000);

@@ -1,5 +1,6 @@
 /**
- * What contradicts itself within one second is asked of upstream once, together with all else that is due, for a point.
+ * Observations that contradict each other within one second. Tain asks upstream about them once, together with all else
+ * that is due, for one point.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
@@ -70,7 +71,7 @@ async function marks(): Promise<Mark[]> {
   return await world.ctx.db.query<Mark>(sql`select ${MARK_COLUMNS} from refresh_marks m order by m.kind, m.key`);
 }
 
-/** All that is in doubt, at the moments at which it is due. */
+/** Refreshes all marks, at the moments at which they are due. */
 async function refreshAll(ctx: Context): Promise<void> {
   const refreshes = new Refreshes(ctx);
   for (let round = 0; round < 5; round++) {
@@ -87,7 +88,7 @@ function plain(count: number): Issue[] {
   return found;
 }
 
-/** Changes none of which moves the time of what it changes. */
+/** Makes changes that do not move the `updated_at` of what they change. */
 function changeWithoutTime(): void {
   const upstream = world.simulator.world;
   const [locked] = plain(1);
@@ -169,7 +170,7 @@ test("a reason to ask that names no keys puts all of them in doubt, also from a 
   lockIssue(world.simulator.world, by, issue);
   await apply();
   expect((await marks()).map(({ keys }) => keys !== null)).toEqual([true]);
-  // As an older Tain stores a mark.
+  // This is how an older Tain stores a mark.
   await world.ctx.db.query(sql`
     update refresh_marks set asked_at = asked_at + interval '1 second'`);
   expect((await marks()).map(({ keys }) => keys)).toEqual([null]);
@@ -210,7 +211,7 @@ test.each([
   await storeMarks(ctx.db, [{ ...wanted, askedAt: now, notBefore: now }]);
   simulator.setFaults({ http: [{ match: `GET /repositories/\\d+/issues/${issue.number}$`, ...fault }] });
   const refreshes = new Refreshes(ctx);
-  // As the dispatcher, which gives out what is due.
+  // Works as the dispatcher does, which gives out what is due.
   for (let minutes = 0; minutes < 24 * 60; minutes += 10) {
     pass(world, 10 * MINUTE);
     await refreshes.refresh(wanted);
@@ -243,7 +244,7 @@ test("a reason to ask that comes while a read fails is not put off with that rea
   expect(await new Refreshes(failing).refresh(wanted)).toBe("kept");
   expect(asked).toBe(1);
   expect(await marks()).toMatchObject([{ ...wanted, askedAt: newer, notBefore: now }]);
-  // The failure rests, and the newer reason is asked about all the same.
+  // The newer reason is asked about although the failure still rests.
   pass(world, MINUTE);
   await new Refreshes(ctx).refresh(wanted);
   expect(await marks()).toEqual([]);
@@ -262,12 +263,12 @@ test("a reason to try again that comes while a try fails stands, and a second on
   const again = () => tryAgain(ctx.db, { task: subject.task, keys: [subject.key] });
   await fail();
   await fail();
-  expect(tries).toBe(1); // It rests.
+  expect(tries).toBe(1); // The failure rests.
   await again();
   await fail(again);
   await fail(again);
   await fail();
   expect(tries).toBe(4);
   await fail();
-  expect(tries).toBe(4); // No reason came since: it rests once more.
+  expect(tries).toBe(4); // No new reason came, so the failure rests once more.
 });

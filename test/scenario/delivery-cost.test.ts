@@ -1,5 +1,6 @@
 /**
- * What upstream is asked because of its own webhooks, by its own meter: one token, the real limits, replicas that lag.
+ * What Tain asks of upstream because of upstream's own webhooks, by upstream's own meter: with one token, the real
+ * limits, and replicas that lag.
  */
 import type { Job } from "bullmq";
 import { expect, test } from "vitest";
@@ -29,7 +30,7 @@ const HOUR = 3_600_000;
 /** GitHub's replicas were seen 1-10 s late. */
 const LAG_MS = 4_000;
 const signal = new AbortController().signal;
-/** `DELIVERIES=10000 npm test -- test/scenario/delivery-cost` plays a whole hour, in all weathers. */
+/** `DELIVERIES=10000 npm test -- test/scenario/delivery-cost` plays a whole hour, in each weather. */
 const DELIVERIES = Number(process.env.DELIVERIES ?? 150);
 const wantsHour = process.env.DELIVERIES !== undefined;
 /** How many repositories there are. */
@@ -41,11 +42,11 @@ interface Organisation {
   applied(): Promise<{ all: number; aboutPulls: number }>;
   /** Lets time pass; then what is due is done, as workers and the scheduler do it. */
   pass(ms: number): Promise<void>;
-  /** Audits every repository, as once in a while, and answers how many fields were not upstream's before. */
+  /** Audits every repository, and answers how many fields differed from upstream before. */
   audit(): Promise<number>;
   /** How many marks are left. */
   doubts(): Promise<number>;
-  /** What the catch-ups and sweeps cost that the schedule asked for. */
+  /** The cost of the catch-ups and sweeps that the schedule asked for. */
   upkeep: Cost;
   differences(): Promise<string[]>;
 }
@@ -88,7 +89,7 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
         );
     }
   };
-  /** As a queue does: what has to wait for quota is tried again after the reset. */
+  /** Works as a queue does: it tries work that has to wait for quota again after the reset. */
   const persist = async (run: () => Promise<unknown>): Promise<void> => {
     for (let tries = 1; tries <= 5; tries++) {
       try {
@@ -104,7 +105,7 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
     const due = await ctx.db.query<Mark>(
       sql`select ${MARK_COLUMNS} from refresh_marks m where m.not_before <= ${ctx.clock.now()} order by m.not_before`,
     );
-    // As many as a worker takes at once.
+    // A worker takes as many marks at once.
     for (let start = 0; start < due.length; start += 32)
       await Promise.all(due.slice(start, start + 32).map((mark) => persist(() => refreshes.refresh(mark))));
   };
@@ -154,7 +155,8 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
         ctx,
         simulator,
         simulator.world.fullName(one),
-        // A new contributor becomes one in everything that they ever wrote, and no question of this test shows that.
+        // A new contributor becomes one in everything that they ever wrote. Nothing that this test asks upstream shows
+        // it.
         (_kind, path) => path === "author_association",
       );
       all.push(...differences);
@@ -163,7 +165,7 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
   };
   while ((await doubts()) > 0) await pass(30 * SECOND);
   for (let minute = 0; minute < 10; minute++) await pass(MINUTE);
-  // A new hour, so that the first copy is not paid for out of it.
+  // The measured hour is a new one, because the first copy has spent quota of the old one.
   advance(HOUR);
   await pass(MINUTE);
   simulator.setFaults(faults);
@@ -282,7 +284,8 @@ test.each([
     for (let interval = 0; interval < 2; interval++) await organisation.pass(5 * MINUTE);
     for (let wait = 30 * SECOND; (await organisation.doubts()) > 0 && wait < HOUR; wait *= 2)
       await organisation.pass(wait);
-    // Nobody tells of a deletion whose webhook was lost, and a count that fits hides it: an audit finds it.
+    // Nothing tells of a deletion whose webhook was lost. A count that fits by chance hides it from a sweep, so an
+    // audit has to find it.
     const leftToAudits = isLossy ? await organisation.audit() : 0;
     const differences = await organisation.differences();
     printFigures("delivery-cost", {
@@ -300,8 +303,8 @@ test.each([
     });
     expect(differences).toEqual([]);
     expect(reading.primaryLimited + reading.secondaryLimited).toBe(0);
-    // A minute is too short to gather much in. Upstream's clock runs with ours, so a slow machine has more moments to
-    // ask at.
+    // In a short run few deliveries come together in one read. Upstream's clock runs with ours, so a slow machine has
+    // more moments at which it asks.
     expect(because.rest / all).toBeLessThanOrEqual(wantsHour ? 0.02 : 0.05);
     expect(because.points / all).toBeLessThanOrEqual(wantsHour ? 0.02 : 0.1);
   },

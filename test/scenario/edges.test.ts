@@ -1,6 +1,6 @@
 /**
- * A web process near its readers, over a replica: what it shows, what it passes on, and what is left of it without the
- * centre.
+ * A web process near its readers, over a replica: what it shows, what it passes on to the centre, and what still works
+ * without the centre.
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -18,8 +18,8 @@ import { openWorld } from "../support/world.ts";
 import { asOperator, type Body } from "./replica-world.ts";
 
 /**
- * `npm run proofs edges` has more. While the edge is cut off there are as many writes at the centre, and as many at the
- * edge afterwards.
+ * How many writes there are at the centre while the edge is cut off, and again at the edge afterwards. `npm run proofs
+ * edges` has more.
  */
 const WRITES = Number(process.env.WRITES ?? 2);
 const CUTS = Number(process.env.CUTS ?? 1);
@@ -51,7 +51,7 @@ async function openEdge() {
     }),
   );
   await world.mirror(world.first);
-  // All that leads from the edge to the centre.
+  // All addresses by which the edge reaches the centre.
   const addresses = { postgres: primary.url, api: world.url, redis: world.env.REDIS_URL ?? "" };
   const postgres = resources.use(await openForwarder(addresses.postgres));
   const api = resources.use(await openForwarder(addresses.api));
@@ -112,7 +112,7 @@ test(
       [`/repos/${world.first}`],
       [`${issue}/comments`],
       ["/user"],
-      // By a token of upstream's, which is asked whose it is.
+      // The edge has to ask upstream who owns this token.
       [issue, { headers: { authorization: `token ${UPSTREAM_TOKEN}` } }],
       ["/graphql", sending("POST", { query })],
       [`/search/issues?q=${encodeURIComponent(`repo:${world.first} is:issue`)}`],
@@ -124,7 +124,7 @@ test(
     };
     const retitle = (at: typeof atEdge, title: string) => at(issue, sending("PATCH", { title }));
 
-    // Whole: both say the same, and who writes at the edge reads it there.
+    // Before the cut: edge and centre show the same, and a caller who writes at the edge reads the write there.
     for (const [path, init] of reads)
       await eventually(async () => {
         const [there, here] = [await atCentre(path, init), await atEdge(path, init)];
@@ -137,10 +137,10 @@ test(
       expect(await retitle(atEdge, `before ${at}`)).toMatchObject({ status: 200, body: { title: `before ${at}` } });
       expect(await atEdge(issue)).toMatchObject({ status: 200, body: { title: `before ${at}` } });
     }
-    // What nobody mirrors is the centre's to answer, or to refuse.
+    // The centre answers, or refuses, what nobody mirrors.
     for (const path of [`/repos/${world.first}/contents/README.md`, "/nothing/of/the/kind"])
       expect(await atEdge(path)).toMatchObject({ status: (await atCentre(path)).status });
-    // Where the replica is late, the centre is read in its place.
+    // While the replica is late, the edge reads at the centre.
     await replica.set("recovery_min_apply_delay", "1h");
     for (let at = 0; at < WRITES; at++) {
       expect((await retitle(atEdge, `late ${at}`)).status).toBe(200);
@@ -153,9 +153,9 @@ test(
       expect(await answeredBy("replica")).toBeGreaterThan(byReplica);
     });
 
-    // Cut off: reads go on, and none says that it is younger than it is.
+    // During the cut: reads go on, and no answer says that it is fresher than it is.
     const figures = { cuts: 0, writes: 0, reads: 0, refused: 0, slowestMs: 0, healedAfterMs: 0 };
-    /** When a title stopped to be the centre's. */
+    /** For each title, when it was replaced at the centre. */
     const endedAt = new Map<string, number>();
     const look = async () => {
       for (const [path, init] of reads) {
@@ -201,13 +201,13 @@ test(
       expect(await (await fetch(`${edge.url}/-/ready`, asOperator)).json()).toEqual({ ready: true });
       await look();
 
-      // Healed: nobody has to do anything.
+      // After the cut: everything recovers by itself.
       const healed = performance.now();
       edge.heal();
       await eventually(async () => expect((await look()).body.title).toBe(title));
       figures.healedAfterMs = Math.max(figures.healedAfterMs, Math.round(performance.now() - healed));
       expect((await atCentre(list)).body.length).toBe(count);
-      // Until a write is asked for, nobody asks whether the centre is there again.
+      // Until a caller asks for a write, the edge does not check whether the centre is back.
       await eventually(async () => expect((await retitle(atEdge, `cut ${cut}, healed`)).status).toBe(200));
       for (let at = 0; at < WRITES; at++) {
         title = `cut ${cut}, after ${at}`;
@@ -223,7 +223,7 @@ test(
     }
     printFigures("edges", figures);
 
-    // Without its replica it asks the centre, and a replica that was made a primary is none.
+    // Without its replica the edge asks the centre. A replica that was promoted no longer counts as one.
     await replica.kill();
     for (const [path, init] of reads) expect((await atEdge(path, init)).status, path).toBe(200);
     await replica.start();
@@ -252,7 +252,7 @@ test("an edge has no worker, no scheduler, and no replicas beside its own", asyn
     const stderr = `Cannot start:\n  EDGE_OF is set: the ${name} belongs to the centre, where it is not\n`;
     await expect(started).rejects.toMatchObject({ code: 1, stderr });
   }
-  // A name only shows in logs.
+  // The name shows in logs only.
   await expect(openStores(parseConfig(env), resources, { name: "any", isCentral: true })).rejects.toThrow(ConfigError);
   await expect(openStores(parseConfig(env), resources, { name: "worker" })).resolves.toHaveProperty("db");
   expect(() => parseConfig({ ...env, DATABASE_REPLICA_URLS: "postgres://c/d" })).toThrow(

@@ -1,5 +1,6 @@
 /**
- * The primary is lost and a replica promoted: what was acknowledged is there, and nothing of a lost future is shown.
+ * The primary is lost and a replica is promoted. Everything that was acknowledged is there, and nothing is shown that
+ * only the lost primary had.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
@@ -12,7 +13,10 @@ import { openReplicated, type Replicated } from "../support/replicas.ts";
 import { untilIdle } from "../support/world.ts";
 import { type Body, openProcesses, openRetitling, standingsOf } from "./replica-world.ts";
 
-/** `npm run proofs failover` plays them. At each change `test/db/replicas.test.ts` holds what they rest on. */
+/**
+ * `npm run proofs failover` plays these tests. `npm test` runs `test/db/replicas.test.ts`, which holds what they rest
+ * on.
+ */
 const IS_ASKED = process.env.FAILOVER === "1";
 const reason = IS_ASKED ? "" : "(skipped: FAILOVER=1 plays it)";
 const PER_SECOND = 100;
@@ -41,7 +45,7 @@ test.skipIf(!IS_ASKED)(
     const [first, second] = [3, 4].map(
       (size) => `/repos/${world.first}/issues?state=all&sort=updated&per_page=${size}`,
     );
-    /** As each process shows it, or the status of its answer. */
+    /** The titles, or the statuses, that the processes answer with. */
     const shown = async (path = ""): Promise<Set<unknown>> => {
       const titles = opened.urls.map(async (url) => {
         const answer = await fetch(url + path, { headers });
@@ -60,7 +64,7 @@ test.skipIf(!IS_ASKED)(
       const [row] = await heir.query<{ has: boolean }>(`select pg_last_wal_replay_lsn() >= '${kept}' as has`);
       return row?.has === true;
     });
-    // It hears no more of the primary. The other replica does.
+    // The heir gets no more changes from the primary, while the other replica does.
     await heir.set("primary_conninfo", "");
     await until(
       "the heir follows nobody",
@@ -68,7 +72,7 @@ test.skipIf(!IS_ASKED)(
     );
     const [given] = await primary.query<{ last: string }>("select last_value::text as last from revision");
     await retitle("lost");
-    // Kept by each process, of rows and by revisions that are lost.
+    // Each process keeps these answers, with rows and revisions that are then lost.
     for (let time = 0; time < 3; time++)
       for (const path of [first, second]) expect(await shown(path)).toEqual(new Set(["lost"]));
 
@@ -83,7 +87,7 @@ test.skipIf(!IS_ASKED)(
       expect(now).toEqual(new Set(["before"]));
     });
     expect(seen).toEqual(new Set(["before"]));
-    // The next change is given the numbers that the lost one had.
+    // The next change gets the same revisions as the lost one.
     await heir.query(`select setval('revision', ${given?.last})`);
     await retitle("after");
     for (const path of [second, first]) expect(await shown(path)).toEqual(new Set(["after"]));
@@ -129,7 +133,7 @@ test.skipIf(!IS_ASKED)(
       }
       await Promise.all(sending);
     };
-    /** When reads were answered, by each process. */
+    /** When the other process answered reads. */
     const good: number[] = [];
     const read = async () => {
       while (!isOver) {

@@ -1,6 +1,6 @@
 /**
  * What the first copy of commits, files, threads, checks, releases, branches and tags costs by upstream's own meter,
- * beside the floor of docs/quota.md; and a second one.
+ * compared with the floor of docs/quota.md. Then the same for a second copy.
  */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
@@ -33,7 +33,7 @@ const PULLS = Number(process.env.PULLS ?? 12);
 const SIZES = { branches: 300, releases: 200 };
 const PAGE = 100;
 const MINUTE = 60_000;
-/** Of what the floor is. */
+/** The most that a copy may cost, as a multiple of the floor. */
 const MOST = 1.1;
 
 test(
@@ -52,9 +52,9 @@ test(
     const repository = simulator.world.repositoryByName(owner, name)?.repository;
     if (!repository) throw new Error("The generated repository is not there");
     await world.mirror(first);
-    // By a hook of Tain's own, of which upstream lists what it sent: from its first delivery on it is known.
+    // Upstream lists what it sent to a hook of Tain's own. So Tain knows this hook from its first delivery on.
     expect(await registerHook(ctx, { id: repository.id, owner, name }, `${world.url}/webhooks`)).toBeNull();
-    // What is told of a pull request would have the parts copied at once.
+    // The first delivery is about an issue. One about a pull request would have its parts copied at once.
     const issue = [...repository.rows.issuesByCreated.ascending()].find(({ pull }) => !pull);
     if (issue) editIssue(simulator.world, repository.ownerId, issue, { title: "told" });
     await world.settle();
@@ -71,7 +71,7 @@ test(
       await markRefsDue(ctx);
       await ctx.queues.refresh.clean(0, 10_000, "delayed");
       await dispatchMarks(ctx);
-      // A turn asks for the next one, so this may be the whole copy.
+      // Each turn asks for the next one, so waiting here may take as long as the whole copy.
       await until(
         "nothing is being read",
         async () =>
@@ -82,7 +82,7 @@ test(
     const copied = async (first: () => Promise<void> = async () => {}) => {
       simulator.meter.reset();
       await first();
-      // What has to wait for quota is asked for after the reset.
+      // Work that has to wait for quota is asked for again after the reset.
       let rounds = 0;
       for (let left = 1; left > 0 || rounds < 2; rounds++) {
         if (rounds > 40) throw new Error("The parts are not copied after so many rounds");
@@ -103,12 +103,14 @@ test(
     const isChecked = (sha: string) => (code.suites.get(sha)?.length ?? 0) + (code.statuses.get(sha)?.length ?? 0) > 0;
     const heads = new Set(open.map(({ pull }) => pull.head.sha).filter(isChecked));
     const lists = pulls.reduce((sum, { pull }) => sum + pages(pull.commits) + pages(pull.changedFiles), 0);
-    // Three lists of each head that has checks; of the default branch its head, too, since nothing sums it up.
+    // Three lists for each head that has checks. The default branch also needs its head, because nothing sums its
+    // checks up.
     const checked = 3 * heads.size + 4;
-    // The list, and which of them is the latest; where all branches and all tags point to, and the list of each.
+    // Releases: the list, and the latest one. Branches and tags: where all of them point to, and the list of each.
     const releases = pages(code.releases.size) + 1;
     const refs = 1 + pages(repository.branches.size) + 1 + pages(code.tags.size);
-    // A request for each list of threads and for the first comment of each thread, a hundred to the point.
+    // Each list of threads and the first comment of each thread count as one request, and a hundred of these are a
+    // point.
     const threads = pulls.map((pull) => reviewThreads(pull).length).filter((count) => count > 0);
     const threadPoints = Math.ceil(threads.reduce((sum, count) => sum + 1 + count, 0) / 100);
     const floor = lists + checked + releases + refs;
@@ -117,7 +119,8 @@ test(
       Object.entries(once.routes).reduce((sum, [route, { charged }]) => (form.test(route) ? sum + charged : sum), 0);
     const own = { releases: costs(/\/releases/), refs: costs(/\/(branches|tags|git\/matching-refs)/) };
     const held = await ctx.db.count(sql`select from mirrored_lists where read_at is not null`);
-    // What is under way ends: no event says that a run has begun, so its head is asked about every few minutes.
+    // Every run and status is completed first. No event says that a run has begun, so a head with an open one would be
+    // asked about every few minutes.
     for (const run of [...code.suites.values()].flat().flatMap(({ runs }) => runs))
       if (run.status !== "completed")
         editCheckRun(simulator.world, repository.ownerId, run, { status: "completed", conclusion: "success" });
@@ -133,11 +136,11 @@ test(
         LONG_TEST_MS,
       );
     };
-    // With what has changed meanwhile, as it was told.
+    // This copy also meets what webhooks have told meanwhile.
     await copyAgain();
     await pass(70 * MINUTE);
     await pass(70 * MINUTE);
-    // All that a repeated copy asks for, and what the parts cost while the hours go by.
+    // Counts what a repeated copy asks for, and what the parts cost while hours go by.
     const again = await copied(async () => {
       await copyAgain();
       await pass(70 * MINUTE);
@@ -164,9 +167,9 @@ test(
     ]);
     expect(once.requests, JSON.stringify(once.routes)).toBeLessThanOrEqual(Math.ceil(floor * MOST));
     expect(again.requests, JSON.stringify(again.routes)).toBe(0);
-    // The sums of checks, the lengths of lists and how threads stand, each time that they are confirmed. Of threads the
-    // least that a query is charged, and what those of 25 pull requests have less than the longest of them, come to a
-    // fifth.
+    // Three queries confirm the sums of checks, the lengths of lists and how threads stand, in each round. Two things
+    // add a fifth to the points for threads: the least that a query is charged, and lists shorter than the longest of
+    // their 25 pull requests.
     const confirmed = ({ rounds }: typeof once) => 3 * rounds * pages(open.length);
     expect(once.points).toBeLessThanOrEqual(confirmed(once) + Math.ceil(1.2 * threadPoints) + 2);
     expect(again.points).toBe(0);

@@ -25,19 +25,22 @@ const signal = new AbortController().signal;
 const isLarge = process.env.TAIN_LARGE === "1";
 const FLEET = isLarge ? 1_000 : 24;
 const LONGEST_MS = isLarge ? 3_600_000 : LONG_TEST_MS;
-/** How long nothing happens, and what that may cost: a request, a query or a point for each sweep. */
+/** How long nothing happens. Each sweep in this time may cost a request, a query or a point. */
 const IDLE_MINUTES = isLarge ? 60 : 15;
 const SWEEPS = IDLE_MINUTES / 5;
 
 const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const APP_PRIVATE_KEY = String(pair.privateKey.export({ type: "pkcs1", format: "pem" }));
 
-/** A mirror whose workers are the test, so that what waits for the quota waits by the simulated clock. */
+/** A mirror whose jobs the test itself does. So work that waits for quota waits by the simulated clock. */
 interface Fleet {
   world: TestWorld;
   repositories: Repository[];
   pass(ms: number): void;
-  /** Up to the next whole simulated minute; then what the scheduler asks for in it, and all that it leads to. */
+  /**
+   * Moves on to the next whole simulated minute. Then it does what the scheduler asks for in that minute, and all that
+   * follows.
+   */
   minute(): Promise<void>;
 }
 
@@ -47,7 +50,7 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
     simulator: { worldOptions: { mergeableDelayMs: 0 } },
     env: as === "App" ? { UPSTREAM_TOKEN: "", APP_ID: "4711", APP_PRIVATE_KEY } : {},
     fill: ({ world: upstream, apps }) => {
-      // With the token each kind of change needs a repository of its own.
+      // With the token, each kind of change needs a repository of its own.
       const size = as === "App" && !isLarge ? FLEET / 2 : FLEET;
       const filled = generateWorld(upstream, { seed: 9, repositories: size, issues: size * 4, pulls: size * 2 });
       const account = upstream.user(filled.repositories[0]?.ownerId ?? 0).login;
@@ -76,8 +79,8 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
       if (jobs.length === 0) return;
     }
   };
-  // Work that the pace holds up continues as soon as it may, like a worker's job. What is left at the next minute
-  // continues then.
+  // Work that the pace holds up goes on as soon as it may, as a worker's job does. Work that is left at the end of the
+  // minute goes on in the next.
   const sweepOn = async () => {
     const end = ctx.clock.now().getTime() + MINUTE;
     for (;;) {
@@ -106,7 +109,7 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
       try {
         await task();
       } catch (error) {
-        if (!(error instanceof QuotaSpentError)) throw error; // It goes on in the next minute.
+        if (!(error instanceof QuotaSpentError)) throw error; // The work goes on in the next minute.
       }
     }
     await drain();
@@ -127,14 +130,14 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
     }
   };
   await Promise.all([copy(), copy(), copy(), copy()]);
-  // Two rounds: the first finds everything new, and what was read for that may move what is asked.
+  // Two rounds. The first finds everything new, and what it reads may change what the next one asks for.
   for (let round = 0; round < 12; round++) await minute();
-  pass(world, 60 * MINUTE); // A window of the quota of its own.
+  pass(world, 60 * MINUTE); // The test gets a quota window of its own.
   for (let round = 0; round < 6; round++) await minute();
   return { world, repositories, pass: (ms) => pass(world, ms), minute };
 }
 
-/** What the time costs in which nothing happens, by upstream's meter. */
+/** What the time in which nothing happens costs, by upstream's meter. */
 async function idleTime({ world, repositories, minute }: Fleet, as: "token" | "App") {
   const { meter } = world.simulator;
   meter.reset();
@@ -295,8 +298,8 @@ test.each([
       ["a repository renamed", (_, repository) => ({ op: "renameRepository", repository, name: "renamed" })],
       ["a repository archived", (_, repository) => ({ op: "archiveRepository", repository })],
     ];
-    // The first is the busiest by far, and what is archived cannot change. What can happen in few repositories has the
-    // first choice.
+    // The first repository is the busiest by far, and archived ones cannot change. The kinds of change that fit the
+    // fewest repositories choose first.
     const left = new Set(repositories.slice(1).filter(({ archived }) => !archived));
     const candidates = ([, of]: (typeof kinds)[number]) =>
       [...left].filter((one) => of(one, simulator.world.fullName(one)) !== null);

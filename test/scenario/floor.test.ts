@@ -16,11 +16,11 @@ import { printFigures } from "../support/figures.ts";
 import { type FloorSize, fillFloorWorld, floorOf, fullSize, sizeDividedBy } from "../support/floor-world.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-/** Minutes of work, so it has to be asked for. */
+/** The large size takes minutes, so it has to be asked for. */
 const wantsLarge = process.env.TAIN_LARGE === "1";
-/** Of comments a few pages are enough. */
+/** A few pages of comments are enough. */
 const SMALL: FloorSize = { ...sizeDividedBy(40), comments: 350, reviewComments: 150 };
-/** Longer than upstream needs to work anything out, and than a sweep's interval. */
+/** Longer than upstream needs to work anything out, and than the interval between sweeps. */
 const LONG_MS = 10 * 60_000;
 
 test.each([
@@ -33,16 +33,16 @@ test.each([
   {
     reading: "costs like any other",
     chargeCounts: true,
-    // Of a size at which whole pages would cost more.
+    // At this size whole pages would cost more.
     size: SMALL,
-    // The first page tells the price, for two points; in those after it a point buys 74.
+    // The first page costs two points and shows the price. On the pages after it a point buys 74 pull requests.
     pointsOf: ({ pulls }: FloorSize) => 2 + Math.ceil((pulls - 100) / 74),
   },
 ])(
   "where a connection that is only counted $reading, a repository is copied whole for hardly more than upstream's rules make the least, and again for nothing",
   async ({ chargeCounts, size, pointsOf }) => {
-    // The repository by its name, and a few samples each of reviews and merges by accounts that are gone; how much
-    // there is, and what can be merged.
+    // Beside the floor a first copy reads the repository by its name. It reads a few samples each of reviews and merges
+    // by accounts that are gone. It also asks how much there is, and what can be merged.
     const first = { rest: floorOf(size).requests + 1 + 10, points: pointsOf(size) + 2 };
     await copyTwice(size, chargeCounts, {
       first,
@@ -71,13 +71,16 @@ interface Cost {
   points: number;
 }
 
-/** Copies it, follows it, copies it again, and once more with another token; what each cost is upstream's own count. */
+/**
+ * Copies the repository, follows it, copies it again, and once more with another token. Upstream counts the cost of
+ * each.
+ */
 async function copyTwice(
   size: FloorSize,
   chargeCounts: boolean,
   most: { first: Cost; again: Cost; audit: Cost },
 ): Promise<void> {
-  // How fast upstream lets us go is not the question.
+  // This test does not measure how fast upstream lets the mirror go.
   const limits = { restPointsPerMinute: Number.POSITIVE_INFINITY, graphqlPointsPerMinute: Number.POSITIVE_INFINITY };
   await using world = await openWorld({
     simulator: { quota: { limits, chargeCounts } },
@@ -95,7 +98,7 @@ async function copyTwice(
 
   await measure("first copy", () => world.mirror(world.first));
   await isEqual(world, { butMergeability: true });
-  // By now upstream has worked out what can be merged.
+  // Upstream has worked out by now what can be merged.
   letTimePass(world);
   await measure("first catch-up and sweep", () => follow(world.ctx));
   await isEqual(world);
@@ -130,7 +133,7 @@ function expectAtMost(costs: Record<string, Cost>, names: string[], { rest, poin
   }
 }
 
-/** Without GraphQL's points, which are a quota of their own. */
+/** The cost without GraphQL's points, which are a quota of their own. */
 function costOf({ routes, points }: MeterReading): Cost {
   const rest = Object.entries(routes).filter(([route]) => route !== "POST /graphql");
   return { rest: rest.reduce((sum, [, { charged }]) => sum + charged, 0), points };
@@ -142,7 +145,7 @@ function letTimePass(world: TestWorld): void {
 }
 
 /**
- * Does what a worker does: work that our own pace holds up continues where it stopped. Only the mirror's clock does not
+ * Works as a worker does: work that our own pace holds up continues where it stopped. Only the mirror's clock does not
  * wait.
  */
 async function patiently(world: TestWorld, act: () => Promise<unknown>): Promise<void> {
@@ -183,7 +186,10 @@ async function auditOnce(ctx: Context): Promise<void> {
   expect(report && driftCount(report)).toBe(0);
 }
 
-/** @param butMergeability leaves out whether and how they can be merged: upstream works it out only once it is asked */
+/**
+ * @param butMergeability leaves out whether and how pull requests can be merged, which upstream works out only once it
+ * is asked
+ */
 async function isEqual(world: TestWorld, { butMergeability = false } = {}): Promise<void> {
   const { differences } = await compare(
     world.ctx,

@@ -12,8 +12,8 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 const PULLS = 40;
 
 /**
- * A copy of forty pull requests, each with a review by an account that is gone, and merged by one. REST shows the
- * account as `isGhost` says by the place in the order of creation: as the ghost, or as null.
+ * A copy of forty pull requests. Each has a review by an account that is gone, and was merged by one. REST shows the
+ * account as the ghost or as null: `isGhost` says which, by the pull request's place in the order of creation.
  */
 async function openCopied(isGhost: (place: number) => boolean): Promise<TestWorld> {
   const world = await openWorld({
@@ -29,7 +29,7 @@ async function openCopied(isGhost: (place: number) => boolean): Promise<TestWorl
     },
   });
   await world.mirror(world.first);
-  // By then upstream has worked out what can be merged.
+  // Upstream has worked out by then what can be merged.
   (world.simulator.world.clock as SettableClock).advance(60_000);
   world.advance(60_000);
   await world.settleMarks();
@@ -56,7 +56,7 @@ async function expectFewReads(world: TestWorld): Promise<void> {
   expect(await differences(world)).toEqual([]);
   const reads = singleReads(world);
   expect(reads.reviews).toBeGreaterThanOrEqual(3);
-  // Three that are believed, and one spot check in 256.
+  // Tain believes three equal reads, and then checks one of 256.
   expect(reads.reviews).toBeLessThanOrEqual(3 + Math.ceil(PULLS / 256));
   expect(reads.merges).toBeLessThanOrEqual(3 + Math.ceil(PULLS / 256));
 }
@@ -78,7 +78,7 @@ test.each([
   const { ctx, simulator } = world;
   const someone = [...simulator.world.users.values()].find(({ type, id }) => type === "User" && id !== GHOST_ID);
   const merged = [...simulator.world.issues.values()].filter(isPull).filter(({ pull }) => pull.mergedAt !== null);
-  // The other is what the other case is about.
+  // The test runs twice on one world, so each run takes a pull request of its own.
   const pull = merged[shownAs === null ? 1 : 0];
   if (!pull || !someone) throw new Error("No pull request was merged");
   pull.pull.mergedById = someone.id;
@@ -92,12 +92,12 @@ test.each([
   };
   await check();
   expect(await differences(world)).toEqual([]);
-  // Upstream tells nobody that an account is gone: not by a webhook, nor by a time.
+  // Upstream tells nobody that an account is gone, neither by a webhook nor by a time.
   pull.pull.mergedById = shownAs;
   expect(await differences(world)).not.toEqual([]);
   await check();
   expect(await differences(world)).toEqual([]);
-  // And it is read once, not at each audit.
+  // The audit reads the merge once, and not again at each audit.
   const before = singleReads(world).merges;
   await check();
   expect(singleReads(world).merges).toBe(before);

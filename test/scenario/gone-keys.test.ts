@@ -1,4 +1,4 @@
-/** Keys that upstream shows only where there is something to show: once there is not, an audit takes them away. */
+/** Keys that upstream shows only where there is something to show. Once there is nothing, an audit takes them away. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -10,7 +10,7 @@ import { openWorld } from "../support/world.ts";
 
 const { signal } = new AbortController();
 
-/** What the mirror still has of each, as upstream showed it once. */
+/** What the mirror still holds under each key, as upstream once showed it. */
 const GONE = [
   { kind: "issue", table: "issues", column: "document", key: "parent_issue_url" },
   { kind: "issue", table: "issues", column: "document", key: "pinned_comment" },

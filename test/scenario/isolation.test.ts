@@ -29,7 +29,7 @@ const FLEET = Number(process.env.FLEET ?? 24);
 const COUNTED_MINUTES = FLEET > 24 ? 60 : 30;
 const LONGEST_MS = (LONG_TEST_MS * Math.max(24, FLEET)) / 24;
 
-/** What is wrong, of which repository it is told, and the words that its owner finds in the status. */
+/** What is wrong, in which paths below a repository, and the words that its owner finds in the status. */
 const WAYS: readonly [what: string, fault: HttpFault, path: string, words: RegExp][] = [
   ["403 by a permission", { kind: "refusal", as: "permission" }, "(/|$)", /Resource not accessible/],
   ["403 by SAML", { kind: "refusal", as: "saml" }, "(/|$)", /SAML enforcement/],
@@ -46,7 +46,7 @@ const WAYS: readonly [what: string, fault: HttpFault, path: string, words: RegEx
 interface Fleet {
   world: TestWorld;
   repositories: Repository[];
-  /** Lets time pass; then what the scheduler asks for, and all that it leads to. */
+  /** Lets the time pass, then does what the scheduler asks for and all that follows. */
   round(ms: number): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ async function openFleet(): Promise<Fleet> {
     (simulator.world.clock as SettableClock).advance(ms);
     world.advance(ms);
   };
-  /** As a queue does: a few times within seconds, and then no more. */
+  /** Works as a queue does: it tries a few times within seconds, and then no more. */
   const persist = async (run: () => Promise<unknown>): Promise<void> => {
     for (let tries = 1; tries <= 8; tries++) {
       try {
@@ -124,7 +124,7 @@ async function openFleet(): Promise<Fleet> {
   return { world, repositories, round };
 }
 
-/** Changes an issue in each of these, and answers after how many minutes all of the changes are shown. */
+/** Changes an issue in each of these repositories. Answers after how many minutes all changes are shown. */
 async function minutesUntilShown({ world, round }: Fleet, of: readonly Repository[], title: string): Promise<number> {
   const { ctx, simulator } = world;
   for (const one of of) {
@@ -149,7 +149,7 @@ test(
     await using world = fleet.world;
     const { ctx, simulator } = world;
     const hasPull = (one: Repository) => [...one.rows.issuesByCreated.ascending()].some(({ pull }) => pull);
-    // The first is the busiest by far, and what is archived cannot change.
+    // The first repository is the busiest by far, and archived ones cannot change.
     const usable = fleet.repositories.filter((one, at) => at > 0 && !one.archived && hasPull(one));
     const broken = usable.slice(0, Math.max(WAYS.length, Math.round(FLEET / 10)));
     const healthy = usable.slice(broken.length);
@@ -163,7 +163,8 @@ test(
         match: `^GET /repositories/${one.id}${wayOf(at)?.[2]}`,
       })) as HttpFault[],
     });
-    // Something changed in each, so that there is a reason to read all of it, single pull requests included.
+    // Something changes in each repository, so the mirror has a reason to read all of it, single pull requests
+    // included.
     for (const one of broken) {
       for (const issue of one.rows.issuesByCreated.ascending())
         editIssue(simulator.world, one.ownerId, issue, { title: "changed behind the fault" });
@@ -199,7 +200,7 @@ test(
     expect(Math.max(whenBroken, forGood)).toBeLessThanOrEqual(Math.max(asBefore, 5));
     expect(status.repositories.filter(({ problem }) => problem !== null)).toHaveLength(broken.length);
 
-    // What is mended is followed again within the longest wait.
+    // The mirror follows a repository again within its longest wait once the fault has ended.
     simulator.setFaults({});
     for (let rounds = 0; rounds < 10; rounds++) await fleet.round(30 * MINUTE);
     const after = await loadStatus(ctx, async () => []);

@@ -6,11 +6,12 @@ import { startProgram } from "../support/program.ts";
 
 const MOMENTS: Moment[] = [
   { during: "issues", nth: 2, when: "waiting" },
-  // A page of details and, until it is known how accounts that are gone are shown, the list that is read beside it.
+  // The kill costs a page of details. Until Tain knows how accounts that are gone are shown, it also costs the list
+  // that is read beside that page.
   { during: "reviews of one pull request", nth: 2, when: "waiting", costs: 2 },
   { during: "mergeability", nth: 1, when: "waiting" },
 ];
-/** A proof plays all three; otherwise those are played at which kill-worker.test.ts kills no worker. */
+/** The proof plays all three moments. `npm test` plays only those at which kill-worker.test.ts kills no worker. */
 const moments = process.env.KILLS ? MOMENTS : MOMENTS.filter(({ during }) => during !== "issues");
 
 test(

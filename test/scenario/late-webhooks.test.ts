@@ -22,7 +22,7 @@ import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld } from "../support/world.ts";
 
-/** A mirror that listens, and two new issues at upstream; a webhook told only of the second. */
+/** A mirror that listens, and two new issues at upstream. A webhook told only of the second one. */
 async function openUntold() {
   const world = await openWorld({
     simulator: { worldOptions: { mergeableDelayMs: 0 } },
@@ -59,7 +59,7 @@ async function openUntold() {
   };
 }
 
-/** The same once a catch-up has found the first, and nothing is in doubt. */
+/** The same world once a catch-up has found the first issue, and nothing is in doubt. */
 async function openCaughtUp() {
   const untold = await openUntold();
   await untold.world.catchUp();
@@ -146,7 +146,7 @@ test("a catch-up that fails over the details of a pull request meets it again, t
   });
   const { signal } = new AbortController();
   await expect(catchUp(failing, { repositoryId: pull.repository.id }, signal)).rejects.toThrow("is away");
-  // What has failed is left alone for a moment.
+  // The mirror leaves what has failed alone for a while.
   pass(60_000);
   await world.catchUp();
   await world.settleMarks();
@@ -172,7 +172,7 @@ test("a replica that does not show yet what was told of a moment ago takes nothi
   await storeMarks(ctx.db, [{ ...comment, askedAt: new Date(now.getTime() - 60_000), notBefore: now }]);
   expect(await new Refreshes(ctx).refresh(comment)).toBe("kept");
   expect((await world.get(path)).status).toBe(200);
-  // What is really gone is believed to be once no replica can lag behind.
+  // The mirror believes that a comment is really gone once no replica can lag behind.
   simulator.setFaults({ webhooks: { drop: 1 } });
   const said = simulator.world.comments.get(key);
   if (!said) throw new Error("The comment is gone already");
@@ -210,12 +210,12 @@ test("what webhooks tell of a closing is believed, and a second webhook that tel
   pass(60_000);
   await repeat();
   expect(await markedKeys(world.ctx)).toEqual([]);
-  // Whether it can be merged, and as which commit, is asked about later.
+  // The mirror asks later whether the pull request can be merged, and as which commit.
   await world.settleMarks();
   expect(await differences()).toEqual([]);
 });
 
-/** A mirror that listens, and ways to close a pull request and an issue; another webhook tells of that again. */
+/** A mirror that listens, and ways to close a pull request and an issue. `repeat` has another hook tell of the same. */
 async function openClosing() {
   const { world, pass, differences } = await openCaughtUp();
   const { simulator, ctx } = world;
@@ -234,7 +234,8 @@ async function openClosing() {
       await simulator.quiet();
       pass(2_000);
       editPull(simulator.world, by, pull, { state: "closed" });
-      // Webhooks of one moment come in any order, and the last is believed for the repository's figures.
+      // Webhooks of one moment come in any order. The last one decides the repository's figures, so they are settled
+      // one by one.
       await world.settle();
       editIssue(simulator.world, by, issue, { state: "closed" });
       await world.settle();

@@ -12,13 +12,13 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 
 const MINUTE = 60_000;
 
-/** One thing that happens to a repository or what is in it, and what the mirror is to show of it afterwards. */
+/** Something that happens to a repository or to a resource in it, and what the mirror has to show afterwards. */
 interface Case {
   name: string;
   happen: (town: Town) => void;
-  /** An audit reads it too, whatever a catch-up has shown. */
+  /** An audit reads the repository too, even when a catch-up has shown everything. */
   isAudited?: true;
-  /** Beside that every mirrored repository which upstream still has is equal to it. */
+  /** A further check. In each case every mirrored repository that upstream still has must be equal to it. */
   shows?: (town: Town) => Promise<void>;
 }
 
@@ -56,7 +56,7 @@ async function openTown(hooked: boolean): Promise<Town> {
   return { world, owner: upstream.user(first.ownerId).login, first, second, change, name };
 }
 
-/** A minute later for both: to settle doubts has moved the mirror's clock ahead. */
+/** Moves the mirror a minute on, and upstream to the same time. Settling doubts has moved the mirror's clock ahead. */
 function pass({ ctx, simulator, advance }: TestWorld): void {
   advance(MINUTE);
   const upstream = simulator.world.clock as SettableClock;
@@ -75,7 +75,7 @@ const openIssueOf = (repository: Repository): Issue => {
   throw new Error("No issue is open");
 };
 
-/** A review that can be dismissed; it is still the same one when it was. */
+/** A review that can be dismissed. The same review is found again once it is dismissed. */
 const decisionIn = ({ simulator }: TestWorld, repository: Repository): Review => {
   const decisions = ["APPROVED", "CHANGES_REQUESTED", "DISMISSED"];
   for (const review of simulator.world.reviews.values())
@@ -133,8 +133,8 @@ const cases: Case[] = [
     isAudited: true,
     happen: ({ change, first, second, name }) =>
       change({ op: "transferIssue", repository: name(first), number: issueOf(first).number, to: name(second) }),
-    // GitHub docs: an issue that was transferred is answered with 301 to where it is; its comments' old address with
-    // 404.
+    // GitHub docs: the old address of a transferred issue is answered with 301 to the new one, and those of its
+    // comments with 404.
     shows: async ({ world, first, second, name }) => {
       const [number] = [...first.rows.tombstones.keys()];
       const headers = { authorization: `token ${world.token}`, "user-agent": "test" };
@@ -206,7 +206,7 @@ const cases: Case[] = [
       change({ op: "lockIssue", repository: name(first), number: issueOf(first).number, reason: "spam" }),
   },
   {
-    // What is left of it in the repository is an issue that ends so; the discussion is not mirrored.
+    // The repository keeps an issue that is closed and locked. The mirror does not hold the discussion.
     name: "an issue converted to a discussion",
     happen: ({ change, first, name }) => {
       const { number } = openIssueOf(first);
@@ -279,7 +279,7 @@ const cases: Case[] = [
       throw new Error("No pull request came from a fork");
     },
   },
-  // The last three: little more can happen to a repository after each of them.
+  // These three come last, because little more can happen to a repository after each of them.
   {
     name: "a repository archived",
     happen: ({ change, second, name }) => change({ op: "archiveRepository", repository: name(second) }),
@@ -295,30 +295,31 @@ const cases: Case[] = [
     name: "a repository deleted",
     happen: ({ change, first, name }) => change({ op: "deleteRepository", repository: name(first) }),
     shows: async (town) => {
-      // Without a webhook upstream's 404 may as well mean that we may not see it: nothing is thrown away then.
+      // Without a webhook upstream's 404 may also mean that we may not see the repository. So nothing is thrown away
+      // then.
       expect(["gone", "paused"]).toContain(await stateOf(town, town.first.id));
       expect(await stateOf(town, town.second.id)).toBe("live");
     },
   },
 ];
 
-/** What no webhook tells of, or not all of it, so that with them it still takes a catch-up or an audit. */
+/** Changes that no webhook tells of, or not wholly. Even with webhooks they need a catch-up or an audit. */
 const untold = new Set([
-  "an issue converted to a pull request", // What was said under it has other addresses.
-  "a repository transferred to another owner", // Who is a member is one of the owner's.
+  "an issue converted to a pull request", // Its comments have other addresses afterwards.
+  "a repository transferred to another owner", // The new owner decides who is a member.
   "a user renamed",
   "a user gone, whose words are the ghost's now",
   "the fork deleted that a pull request came from",
 ]);
 
-/** Whether it may differ until the repository is read, such as `repository 7 open_issues_count: 3 ≠ 2`. */
+/** Whether a difference such as `repository 7 open_issues_count: 3 ≠ 2` may last until the repository is read. */
 function isVolatile(difference: string): boolean {
   const [key = ""] = /\w+(?=: )/.exec(difference) ?? [];
   return VOLATILE.has(key);
 }
 
 describe.each([true, false])("with a webhook: %s", (hooked) => {
-  // One case goes on where the one before it stopped.
+  // Each case goes on where the one before it stopped.
   let town: Town;
   beforeAll(async () => {
     town = await openTown(hooked);
@@ -338,7 +339,7 @@ describe.each([true, false])("with a webhook: %s", (hooked) => {
       for (const repository of [town.first, town.second]) {
         const { id } = repository;
         if ((await stateOf(town, id)) !== "live") continue;
-        // What a catch-up has not shown an audit has to find.
+        // An audit has to find what a catch-up has not shown.
         if (isAudited || (await differences(repository)).length > 0)
           await audit(world.ctx, { repositoryId: id, repair: true, signal: new AbortController().signal });
       }

@@ -1,4 +1,4 @@
-/** Issues that hang together: what an event tells of, what it only touches, and what nobody tells. */
+/** Linked issues: what an event tells of, what it only touches, and what no event tells. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { editIssue } from "../../src/simulator/changes/issues.ts";
 import { addBlocker, addSubIssue, removeBlocker, removeSubIssue } from "../../src/simulator/changes/links.ts";
@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 const truth = () => world.simulator.world;
-/** A repository's counters are left to catch-ups. */
+/** The comparison leaves out the repository's counters, which are left to catch-ups. */
 const differences = async () =>
   (await compare(world.ctx, world.simulator, world.first, (kind) => kind === "repository")).differences;
 
@@ -64,7 +64,7 @@ test("a sub-issue that is added, closed and taken away shows in its parent's sum
   expect(await shown(parent)).toMatchObject({ sub_issues_summary: { total: 1, completed: 0 } });
   expect(await shown(child)).toHaveProperty("parent_issue_url", expect.stringMatching(`/issues/${parent.number}$`));
 
-  // Of the parent nobody tells.
+  // No webhook tells of the parent.
   expect(await costOf(() => void editIssue(truth(), by, child, { state: "closed" }))).toBe(0);
   expect(await shown(parent)).toMatchObject({ sub_issues_summary: { total: 1, completed: 1, percent_completed: 100 } });
   const document = `{ repository(owner: "${world.first.split("/")[0]}", name: "${repository.name}") {
@@ -78,7 +78,7 @@ test("a sub-issue that is added, closed and taken away shows in its parent's sum
     data: { repository: { issue: { subIssuesSummary: { total: 1, completed: 1, percentCompleted: 100 } } } },
   });
 
-  // That a key is there no more only a read shows.
+  // Only a read shows that the key is there no more.
   expect(await costOf(() => removeSubIssue(truth(), by, parent, child))).toBe(1);
   expect(await shown(child)).not.toHaveProperty("parent_issue_url");
   expect(await differences()).toEqual([]);
@@ -89,7 +89,7 @@ test("an issue that waits for another shows it, and shows when that is closed", 
   await costOf(() => addBlocker(truth(), by, blocked, blocking));
   expect(await shown(blocked)).toMatchObject({ issue_dependencies_summary: { blocked_by: 1, total_blocked_by: 1 } });
   expect(await shown(blocking)).toMatchObject({ issue_dependencies_summary: { blocking: 1 } });
-  // The closed one, and the list of those that wait for it.
+  // Two requests: the closed issue, and the list of the issues that wait for it.
   expect(await costOf(() => void editIssue(truth(), by, blocking, { state: "closed" }))).toBe(2);
   expect(await shown(blocked)).toMatchObject({ issue_dependencies_summary: { blocked_by: 0, total_blocked_by: 1 } });
   await costOf(() => removeBlocker(truth(), by, blocked, blocking));

@@ -12,8 +12,8 @@ import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { mirrorFirst, passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-// Lists that are held whole, from the webhook to the answer. Each answer is upstream's, and it is known whether
-// upstream was asked.
+// Lists that the mirror holds whole, from the webhook to the answer. Each answer must equal upstream's, and the test
+// knows whether upstream was asked.
 
 let world: TestWorld;
 let repository: Repository;
@@ -47,7 +47,7 @@ const get = (path: string, token = world.token) => askAt(world.url, "GET", `/rep
 const isPassed = ({ headers }: { headers: Headers }) => headers.has("x-tain-passed-through");
 const commitsAndFiles = ({ number }: PullIssue) => [`/pulls/${number}/commits`, `/pulls/${number}/files`];
 
-/** Answered from here as upstream answers it. */
+/** Expects the mirror to answer from its own rows, and as upstream answers. */
 async function expectHeld(...paths: string[]): Promise<void> {
   for (const path of paths) {
     const ours = await get(path);
@@ -131,7 +131,7 @@ test("a push leaves the lists to upstream until they are read, and one commit mo
 test("a list that a lagging replica shows of the head before is not believed", async () => {
   const pull = openPull();
   const { simulator, ctx } = world;
-  // The webhook is believed at once, and what is read is older.
+  // The mirror believes the webhook at once. A lagging replica answers the read, and shows an older state.
   simulator.setFaults({ lagMs: 30_000 });
   pushToPull(simulator.world, repository.ownerId, pull);
   await world.settle();

@@ -57,7 +57,7 @@ test.each(seeds)(
     await world.settleMarks();
     await world.catchUp();
     await world.settleMarks();
-    // A new contributor becomes one in everything that they ever wrote, and no question of this test shows that.
+    // A new contributor becomes one in everything that they ever wrote. Nothing that this test asks upstream shows it.
     const { differences } = await compare(
       world.ctx,
       world.simulator,

@@ -10,8 +10,8 @@ const MINUTE = 60_000;
 const seeds = Array.from({ length: Number(process.env.SEEDS ?? 1) }, (_, index) => index + 1);
 
 /**
- * Lists show these changes only if they move `updated_at`, which GitHub's documentation leaves open. If they do not, only
- * an audit finds those that no webhook told of: `missed-audit.test.ts`.
+ * A list shows these changes only if they move `updated_at`, which GitHub's documentation leaves open. If they do not,
+ * only an audit finds those that no webhook told of: see `missed-audit.test.ts`.
  */
 const SHOWN_BY_LISTS = { lock: true, pin: true, typeChange: true };
 
@@ -49,7 +49,7 @@ test.each(seeds.flatMap((seed) => [0.3, 1].map((drop) => ({ seed, drop }))))(
     }
     await world.settleMarks();
     const [repository] = [...world.simulator.world.repositories.values()].filter(({ fork }) => !fork);
-    // A new contributor becomes one in everything that they ever wrote, and only an audit asks for that.
+    // A new contributor becomes one in everything that they ever wrote. Only an audit asks for that.
     const { differences } = await compare(
       world.ctx,
       world.simulator,

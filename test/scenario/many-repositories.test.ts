@@ -23,10 +23,13 @@ const LARGE = Number(process.env.MANY);
 const ROWS = 2_000;
 /** Deliveries and reads that are measured at once. */
 const AT_ONCE = 10;
-/** How often: the medians are of a warm process, and of no single disturbance. Each repository is asked once. */
+/**
+ * The most rounds of measuring. Many rounds give medians of a warm process, which no single disturbance moves. Each
+ * repository is asked once.
+ */
 const MOST_ROUNDS = 41;
 const HOUR = 3_600_000;
-/** As many as a worker takes together. */
+/** A worker takes as many deliveries together. */
 const BATCH = 16;
 const signal = new AbortController().signal;
 
@@ -34,7 +37,7 @@ type Measured = ManyRepositories["world"]["ctx"];
 
 /** What something costs. */
 interface Cost {
-  /** Of this process, which is web, worker and upstream at once, and of Postgres. */
+  /** Processor time of Postgres and of this process, which is web, worker and upstream at once. */
   cpuMs: number;
   rowsRead: number;
   redisCommands: number;
@@ -50,7 +53,7 @@ const sum = (one: Cost, other: Cost, times: number): Cost => ({
   requests: one.requests + times * other.requests,
 });
 
-/** Of this process and of all that Postgres has begun, in ms. */
+/** Processor time so far, in ms, of this process and of all that Postgres has begun. */
 async function cpuMs({ world }: ManyRepositories): Promise<number> {
   const [row] = await world.ctx.db.query<{ pid: string }>(sql`
     select split_part(pg_read_file('postmaster.pid'), chr(10), 1) as pid`);
@@ -58,7 +61,7 @@ async function cpuMs({ world }: ManyRepositories): Promise<number> {
   return (user + system) / 1_000 + 1_000 * (await cpuSecondsBelow(Number(row?.pid)));
 }
 
-/** @param times how often it is done for its processor time, which is a median */
+/** @param times how often the task is repeated: its processor time is the median */
 async function costOf(
   many: ManyRepositories,
   task: (ctx: Measured) => Promise<unknown>,
@@ -67,8 +70,8 @@ async function costOf(
   const { ctx, simulator } = many.world;
   const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await ctx.redis.info("stats"))?.[1]);
   await prepare();
-  // As autovacuum does, which is off here: entries of rows that were changed before would be counted, and whole tables
-  // be read for want of statistics.
+  // Autovacuum would do this, but is off here. Without it Postgres would count index entries of rows that were changed
+  // before, and would read whole tables for want of statistics.
   await ctx.db.query(sql`vacuum (analyze) sweeps, repository_syncs, hook_checks, validators`);
   simulator.meter.reset();
   const before = await commands();
@@ -88,7 +91,7 @@ async function costOf(
   return { ...cost, cpuMs: medianOf(spent) };
 }
 
-/** As the workers do it together: each shard once. */
+/** Works on each shard once, as the workers do together. */
 const eachShard =
   (work: (ctx: Measured, options: { signal: AbortSignal; shard: Shard }) => Promise<unknown>) =>
   async ({ world }: ManyRepositories, ctx: Measured): Promise<void> => {
@@ -98,7 +101,7 @@ const sweepAll = eachShard(sweep);
 const checkAll = eachShard(checkDeliveries);
 
 /**
- * Lets the repositories' own fields be due, and no list: those are asked for at the pace that upstream allows, however
+ * Makes each repository's own fields due, and no list. Lists are asked for at the pace that upstream allows, however
  * many there are.
  */
 async function makeDue({ world }: ManyRepositories): Promise<void> {
@@ -127,11 +130,11 @@ async function idleHour(many: ManyRepositories): Promise<{ hour: Cost; tasks: Re
   const run = (task: MaintenanceTask) => (measured: Measured) =>
     paced(many.world, () => maintain({ ...worker, ...measured }, task, signal));
   await makeDue(many);
-  await sweepAll(many, ctx); // The first time it has all to look at.
+  await sweepAll(many, ctx); // The first sweep has to look at everything.
   const once = (task: MaintenanceTask) =>
     task === "check-deliveries" ? (measured: Measured) => checkAll(many, measured) : run(task);
   for (const task of MAINTENANCE_TASKS) if (task !== "sweep") await once(task)(ctx);
-  // GraphQL is asked less often than the task runs.
+  // A sweep asks GraphQL less often than the task runs.
   const rounds = HOUR / (ctx.config.sweepIntervalMs * 1.25);
   for (const task of MAINTENANCE_TASKS) {
     if (task !== "sweep") {
@@ -149,7 +152,9 @@ async function idleHour(many: ManyRepositories): Promise<{ hour: Cost; tasks: Re
   return { hour, tasks };
 }
 
-/** Takes in a delivery for each of these repositories: what a webhook told of the first, told of it. */
+/**
+ * Stores a delivery for each of these repositories. Each tells of its repository what a webhook told of the first one.
+ */
 async function takeIn({ world }: ManyRepositories, template: Template, names: readonly string[]): Promise<string[]> {
   const { ctx } = world;
   const ids: string[] = [];
@@ -226,7 +231,7 @@ test.runIf(isProof)(
     const large = await openManyRepositories({ repositories: LARGE, rows: ROWS });
     await using _large = large.world;
     const both = [small, large] as const;
-    // What filling leaves to be done would be counted otherwise.
+    // Filling the tables leaves work for vacuum, which would otherwise be counted here.
     for (const { world } of both) await world.ctx.db.query(sql`vacuum (analyze)`);
     await large.world.ctx.db.query(sql`alter system set autovacuum = off`);
     await large.world.ctx.db.query(sql`select pg_reload_conf()`);
@@ -247,10 +252,11 @@ test.runIf(isProof)(
     };
     const rounds = Math.min(MOST_ROUNDS, Math.floor(small.names.length / AT_ONCE));
     for (let round = 0; round < rounds; round++) {
-      // Neither is always the first.
+      // The two mirrors take turns at being the first.
       for (const which of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
         const [many, template] = [both[which], templates[which]];
-        // From all over the ids, and each only once: what was asked before is kept.
+        // The names are spread over all ids, and each comes only once, because an answer that was asked for before is
+        // kept.
         const step = Math.floor(many.names.length / (AT_ONCE * rounds));
         const names = Array.from({ length: AT_ONCE }, (_, at) => many.names[(at * rounds + round) * step] ?? "");
         const ids = await takeIn(many, template, names);
@@ -278,7 +284,7 @@ test.runIf(isProof)(
       sql`select from deliveries where hook_id = 78 and status = 'applied'`,
     );
     expect(settled).toBe(AT_ONCE * rounds);
-    // Processor time depends on what else runs: the proof's table bounds it.
+    // Processor time depends on what else the machine runs. The proof's table bounds it.
     for (const kind of ["rowsRead", "redisCommands", "requests"] as const)
       expect.soft(times[kind], `${kind}: ${JSON.stringify(hours)}`).toBeLessThanOrEqual(10);
     expect.soft(ratios.deliveryRows, JSON.stringify(medians)).toBeLessThanOrEqual(1.2);

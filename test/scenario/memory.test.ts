@@ -12,7 +12,7 @@ import { printFigures } from "../support/figures.ts";
 import { until } from "../support/patience.ts";
 import { startProgram } from "../support/program.ts";
 
-/** Peak memory is read from Linux's /proc. */
+/** The test reads the peak of memory from Linux's /proc. */
 const canMeasure = platform() === "linux";
 
 /**
@@ -21,13 +21,14 @@ const canMeasure = platform() === "linux";
  */
 const smallNursery = ["--max-semi-space-size=1"];
 
-/** Minutes of work, so it has to be asked for. */
+/** The large size takes minutes, so it has to be asked for. */
 const wantsLarge = process.env.TAIN_LARGE === "1";
 
 test.skipIf(!canMeasure)(
   "a worker's memory does not grow with the repository it copies",
   async () => {
-    // So small that pools and caches still fill; what kept every resource would need more than twice as much.
+    // At such small sizes pools and caches still fill. A copy that kept every resource would need more than twice as
+    // much.
     await compareMemory(1_500, 6_000, smallNursery, 1.5);
   },
   LONG_TEST_MS,
@@ -44,7 +45,10 @@ test.skipIf(!canMeasure || !wantsLarge).each<[string, readonly string[]]>([
   3_600_000,
 );
 
-/** Objects of one place in the code that outlive several collections of the nursery, and then no longer. */
+/**
+ * This program makes objects at one place of its code. They outlive several collections of the nursery at first, and
+ * later do not.
+ */
 const LONG_LIVED = `
   const kept = [];
   const made = (number) => ({ number });
@@ -60,7 +64,7 @@ test("a process makes no object old from the start because others of its kind li
   expect(await madeOld(asProcess)).toEqual([]);
 });
 
-/** What V8 says of the places in a program's code whose objects it makes old from the start. */
+/** The places in a program's code whose objects V8 makes old from the start, as V8 reports them. */
 async function madeOld(program: string): Promise<string[]> {
   const flags = ["--trace-pretenuring-statistics", ...smallNursery, "--input-type=module", "--eval", program];
   const { stdout } = await promisify(execFile)(process.execPath, flags, { maxBuffer: 2 ** 26 });
@@ -87,11 +91,11 @@ interface Copied {
   seconds: number;
 }
 
-/** Copies a generated repository of so many issues, with the worker and upstream each as a process of its own. */
+/** Copies a generated repository of so many issues. The worker and upstream each run as a process of their own. */
 async function copied(issues: number, nodeFlags: readonly string[]): Promise<Copied> {
   await using resources = new AsyncDisposableStack();
   const database = resources.use(await openTestDatabase());
-  // How fast upstream lets us go is not the question.
+  // This test does not measure how fast upstream lets the mirror go.
   const limits = JSON.stringify({ core: 1e9, graphql: 1e9, restPointsPerMinute: null, graphqlPointsPerMinute: null });
   const upstream = startProgram("src/simulator/main.ts", {}, [
     ...[

@@ -16,7 +16,7 @@ import { compare } from "../support/comparison.ts";
 import { openTapped } from "../support/upstream-tap.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-/** So long upstream takes to work out whether a pull request can be merged, once it was asked. */
+/** How long upstream takes, once it was asked, to work out whether a pull request can be merged. */
 const JOB_MS = 3_600_000;
 const PULLS = 30;
 
@@ -27,7 +27,7 @@ interface Asked {
   differences(): Promise<string[]>;
 }
 
-/** A mirror without a webhook that has asked for everything and given up asking what upstream does not know yet. */
+/** A mirror without a webhook. It has asked for everything, and has given up asking what upstream does not know yet. */
 async function openUnknowing(): Promise<Asked> {
   const world = await openWorld({
     simulator: { worldOptions: { mergeableDelayMs: JOB_MS } },
@@ -39,7 +39,7 @@ async function openUnknowing(): Promise<Asked> {
         pulls: PULLS,
         people: 8,
       }).repositories;
-      // The commit of the test merge is worked out with the rest.
+      // Upstream works the commit of the test merge out together with the rest.
       if (repository) for (const { pull } of openPulls(repository)) pull.mergeCommitSha = null;
     },
   });
@@ -58,7 +58,7 @@ async function openUnknowing(): Promise<Asked> {
   };
 }
 
-/** One for many tests: each goes on where the one before it stopped. */
+/** Many tests share this mirror, and each goes on where the one before it stopped. */
 let shared: Asked;
 beforeAll(async () => {
   shared = await openUnknowing();
@@ -71,12 +71,12 @@ function openPulls(repository: Repository): PullIssue[] {
   );
 }
 
-/** Upstream has forgotten, as it does when nobody has asked for long. */
+/** Has upstream forget, as it does when nobody has asked for a long time. */
 function forget(open: readonly PullIssue[]): void {
   for (const { pull } of open) pull.mergeableKnownAt = null;
 }
 
-/** The mirror has never known. */
+/** Puts the mirror back to where it has never known. */
 async function unlearn({ ctx }: TestWorld): Promise<void> {
   await ctx.db.query(sql`update pull_requests set mergeable = null,
     detail = jsonb_set(detail::jsonb, '{mergeable}', 'null')::json where state = 'open'`);
@@ -94,7 +94,8 @@ test("what upstream does not know is asked again a few times, all of it for a po
   expect(marks).toEqual([]);
   const meter = world.simulator.meter.read();
   expect(meter.routes["GET /repositories/:id/pulls/:number"]).toBeUndefined();
-  // The copy itself: the details, and the first question about those not known.
+  // Points of the copy itself: the details, and the first question about the pull requests whose mergeability is
+  // unknown.
   expect(meter.points).toBeLessThanOrEqual(2 + 5);
 });
 
@@ -316,7 +317,7 @@ test("what is due of several repositories at one moment is asked for a point, an
     select distinct repository_id::float8 as id from pull_requests where mergeable is null and state = 'open'`);
   expect(unknown.map(({ id }) => id)).toEqual([away]);
 
-  // Of very many, one job takes its own and no more than five hundred.
+  // Of very many marks one job takes its own, and not more than five hundred in all.
   await ctx.db.query(sql`insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
     select 'mergeability', n, n, ${ctx.clock.now()}, ${ctx.clock.now()} from generate_series(1, 600) n`);
   await refreshes.refresh({ kind: "mergeability", repositoryId: 600, key: 600 });

@@ -35,7 +35,7 @@ test.skipIf(program === null)(
     world.ctx.metrics.observeProcess();
     await world.mirror(world.first);
     await world.listen(world.first);
-    // From here on processes of the system's own do the work.
+    // From here on programs of their own do the work.
     world.stop();
     await using programs = new AsyncDisposableStack();
     const start = async (file: string) => {
@@ -75,7 +75,7 @@ test.skipIf(program === null)(
         await delay(PAUSE_MS);
       }
     };
-    // One that is not there is a problem; the other is copied meanwhile.
+    // The absent repository is a problem. The other one is copied meanwhile.
     await addSelections(world.ctx, ["octo/absent", `${world.first.split("/")[0]}/*`]);
     await resolveSelections(world.ctx);
     world.simulator.startLive({ ratePerSecond: CHANGES_PER_SECOND, seed: 3 });

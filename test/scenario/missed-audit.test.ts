@@ -19,7 +19,7 @@ const LONG_MS = 60_000;
 /** A mirror without a webhook, and the one repository that it copied. */
 async function openCopied(issues = 60, pulls = 30) {
   const world = await openWorld({
-    // Otherwise it depends on how fast this machine is whether upstream knows by then what can be merged.
+    // With a delay it would depend on this machine's speed whether upstream knows by then what can be merged.
     simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 11, repositories: 1, issues, pulls }),
   });
@@ -119,7 +119,7 @@ test("an audit finds what nobody told and no list of changes shows, repairs it o
   const third = await auditOnce(world, repository.id, true);
   expect(driftCount(third)).toBe(0);
   const meter = world.simulator.meter.read();
-  // The repository itself and a page of pull requests' details; all lists are as they were.
+  // Requests: the repository itself and a page of pull requests' details. All lists are unchanged.
   expect(meter.routes["POST /graphql"]?.requests).toBe(1);
   expect(meter.charged - meter.points).toBeLessThanOrEqual(2);
   expect(meter.points).toBeLessThanOrEqual(2);
@@ -182,7 +182,7 @@ test("audits are given out once a period, in parts, and repair what they find", 
     (await world.ctx.db.query<{ finished_at: Date | null }>(sql`select finished_at from audits`))[0]?.finished_at;
   await scheduleAudits(world.ctx);
   await world.settle();
-  expect(await finishedAt()).toBeUndefined(); // The copy is too young to be compared.
+  expect(await finishedAt()).toBeUndefined(); // The copy is too young to be audited.
   const comment = first(world.simulator.world.comments.values());
   change(world, { op: "deleteComment", comment: comment.id });
   world.advance(25 * 3_600_000);

@@ -27,7 +27,7 @@ const edit = ({ simulator, first }: TestWorld, number: number, title: string) =>
     { op: "editIssue", repository: first, number, title },
   );
 
-/** Both clocks: what was sent is settled, and no replica lags. */
+/** Moves both clocks, so that whatever was sent is settled and no replica lags. */
 function pass(world: TestWorld, ms: number): void {
   const { clock } = world.simulator.world;
   if (!(clock instanceof SettableClock)) throw new Error("The simulator's clock cannot be moved");
@@ -45,7 +45,7 @@ test("deliveries that failed are asked for again, and checked no more once they 
   edit(world, 2, "missed as well");
   await world.simulator.quiet();
   world.simulator.setFaults({});
-  expect(await checkDeliveries(world.ctx)).toEqual({ missed: 0, asked: 0 }); // They may still be on their way.
+  expect(await checkDeliveries(world.ctx)).toEqual({ missed: 0, asked: 0 }); // They may still be under way.
   pass(world, 2 * MINUTES);
   const checked = await checkDeliveries(world.ctx);
   expect(checked.missed).toBeGreaterThanOrEqual(2);
@@ -116,7 +116,7 @@ test("where the token may not have deliveries sent again, upstream is read inste
   expect(checked.missed).toBeGreaterThan(0);
   await world.settle();
   expect(await titleOf(world, 1)).toBe("never sent again");
-  // Each check begins a little before the last one ended.
+  // Each check begins a little before the time at which the last one ended.
   pass(world, 10 * MINUTES);
   await checkDeliveries(world.ctx);
   pass(world, 10 * MINUTES);

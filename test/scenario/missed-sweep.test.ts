@@ -21,7 +21,7 @@ const openWithoutWorkers = ({ repositories }: { repositories: number }) =>
     fill: ({ world }) => void generateWorld(world, { seed: 9, repositories, issues: 3 * repositories, pulls: 2 }),
   });
 
-/** Answers the repositories' ids. */
+/** Copies all repositories, and answers their ids. */
 async function copyAll({ ctx, simulator: { world } }: TestWorld): Promise<number[]> {
   const listed = [...world.repositories.values()].filter(({ fork }) => !fork);
   await addSelections(
@@ -195,7 +195,7 @@ test("what changes while a sweep asks is caught up with, also where a catch-up h
   });
   expect(await sweep({ ...ctx, upstream })).toEqual({ swept: 1, changed: 1 });
   expect(await asked()).toBe(1);
-  // A replica that has not heard of it may have answered the one, but not the other.
+  // A lagging replica may have answered one of the two, but not the other.
   for (const [waitMs, askedAgain] of [
     [5_000, 1],
     [6_000, 0],

@@ -1,4 +1,4 @@
-/** A copy goes live by what upstream shows of the repository, and says what it does not show. */
+/** A copy goes live with the parts that upstream shows of a repository, and says which parts upstream does not show. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { loadStatus } from "../../src/health/status.ts";
@@ -37,11 +37,11 @@ beforeAll(async () => {
 });
 afterAll(async () => await shared?.[Symbol.asyncDispose]());
 
-/** A mirror that has copied nothing of its repositories. What earlier tests have done in it is forgotten. */
+/** A mirror that has copied nothing of its repositories, and has forgotten what earlier tests did. */
 async function openUncopied(world = shared) {
   const { ctx, simulator } = world;
   simulator.setFaults({});
-  // What upstream lacked a day ago is asked for again.
+  // After a day the mirror asks again for the parts that upstream lacked.
   pass(world, 25 * HOUR);
   await removeSelection(ctx, world.first, { purge: true });
   const originals = [...simulator.world.repositories.values()].filter(({ fork }) => !fork);
@@ -53,7 +53,7 @@ async function openUncopied(world = shared) {
   const ids = rows.map(({ id }) => Number(id));
   const status = async () => (await loadStatus(ctx, async () => [])).repositories;
   const pulls = [...simulator.world.issues.values()].filter((row) => row.pull);
-  /** As a queue does: a few times within seconds, and then no more. */
+  /** Works as a queue does: it tries a few times within seconds, and then no more. */
   const copy = async (repositoryId = ids[0] ?? 0) => {
     for (let tries = 1; ; tries++) {
       try {
@@ -98,7 +98,7 @@ test.each<{ what: string; faults: (pulls: readonly Issue[]) => FaultSettings }>(
   expect(await status()).toMatchObject([{ state: "live", problem: null }]);
   expect((await compare(world.ctx, simulator, world.first)).differences).toEqual([]);
 
-  // An audit goes on in the same way, and puts right what differs in what only GraphQL or single reads show.
+  // An audit goes on in the same way. It also repairs fields that only GraphQL or single reads show.
   const [pull] = pulls;
   const repositoryId = pull?.repository.id ?? 0;
   world.advance(60_000);
@@ -110,7 +110,7 @@ test.each<{ what: string; faults: (pulls: readonly Issue[]) => FaultSettings }>(
   expect(report && driftCount(report)).toBeGreaterThan(0);
   expect((await compare(world.ctx, simulator, world.first)).differences).toEqual([]);
 
-  // And so does a catch-up.
+  // A catch-up goes on in the same way.
   world.advance(60_000);
   await catchUp(world.ctx, { repositoryId: pulls[0]?.repository.id ?? 0 }, signal);
   expect(await status()).toMatchObject([{ state: "live", problem: null }]);
@@ -136,7 +136,7 @@ test("what an older server lacks is asked once, and not again for the next repos
   expect(refused).toEqual([expect.stringContaining("Field 'fullDatabaseId' doesn't exist")]);
   expect((await status()).map(({ state }) => state)).toEqual(["live", "live"]);
 
-  // After a day the server may have been upgraded.
+  // After a day the mirror tries again, because the server may have been upgraded.
   simulator.setFaults({});
   world.advance(25 * HOUR);
   await copy(ids[1]);
@@ -158,17 +158,17 @@ test("a token without the permission for pull requests mirrors issues, and the s
   expect(shown?.problem).toMatch(/its review comments are missing/);
   expect(await ctx.db.query(sql`select count(*)::int as count from issues`)).toEqual([{ count: 36 }]);
 
-  // Each answer names what is missing, so that an empty list is not taken for one without any.
+  // Each answer names what is missing. So nobody takes an empty list for one that is really empty.
   const missing = async () => (await world.get(`/repos/${world.first}/pulls`)).headers.get("x-tain-missing");
   expect(await missing()).toBe("pulls, review comments, reviews");
 
-  // A catch-up asks for what is there, and confirms it.
+  // A catch-up asks for the parts that are there, and confirms them.
   world.advance(20_000);
   await catchUp(ctx, { repositoryId: ids[0] ?? 0 }, signal);
   expect(await status()).toMatchObject([{ state: "live", problem: shown?.problem }]);
   expect(await missing()).toBe("pulls, review comments, reviews");
 
-  // Once the permission is there, what was missing is copied whole.
+  // Once the permission is there, the missing parts are copied whole.
   simulator.setFaults({});
   world.advance(2 * HOUR);
   await wakeRested(ctx);
@@ -249,7 +249,7 @@ test("a copy that goes on reads the details from their beginning, also when the 
   const stands = () =>
     ctx.db.query(sql`
       select s.state, b.cursor from repository_syncs s join backfill_phases b using (repository_id) where b.phase = 'reviews'`);
-  // As if the process ended at the second of two statements.
+  // This is the state that a process leaves which ends between two statements.
   await ctx.db.query(sql`
     create function fail() returns trigger language plpgsql as $$ begin raise 'the process ends'; end $$`);
   await ctx.db.query(sql`

@@ -46,7 +46,7 @@ test.each(seeds)(
       const after = await numbersNow();
       const numbers = met.map(({ number }) => number);
       expect(numbers, "nobody is met twice").toHaveLength(new Set(numbers).size);
-      // An issue that was deleted or transferred on the way may be met or not, and so may a new one.
+      // A client may or may not meet an issue that was deleted, transferred or opened meanwhile.
       const stayed = [...before].filter((number) => after.has(number));
       expect(stayed.filter((number) => !numbers.includes(number))).toEqual([]);
       expect(stayed.length).toBeGreaterThan(40);

@@ -1,4 +1,7 @@
-/** Tables whose keys lead with the repository's id are divided by it, as an engine that shards Postgres would do. */
+/**
+ * Tables whose keys all begin with the repository's id are divided by that id, as an engine that shards Postgres would
+ * do.
+ */
 import { expect, test } from "vitest";
 import { migrate } from "../../db/migrate.ts";
 import { sql } from "../../db/sql.ts";
@@ -11,7 +14,7 @@ import { openWorld } from "../support/world.ts";
 const PARTITIONS = 4;
 
 /**
- * Makes each table whose keys all lead with `repository_id` one of several partitions by its hash. Answers their names.
+ * Divides each table whose keys all begin with `repository_id` into partitions by the id's hash. Answers their names.
  */
 async function divide(url: string): Promise<string[]> {
   const client = await connectTo(url);
@@ -32,7 +35,7 @@ async function divide(url: string): Promise<string[]> {
     for (const trigger of triggers) await client.query(trigger);
   }
   await client.end();
-  await migrate(url); // Grants the rights anew.
+  await migrate(url); // This grants the rights anew.
   return rows.map(({ name }) => name);
 }
 

@@ -1,5 +1,6 @@
 /**
- * A repository that upstream stops showing may have been hidden by its owner: so nobody is shown it on our word alone.
+ * When upstream stops showing a repository, its owner may have hidden it. So the mirror shows it to nobody on its own
+ * word alone.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
@@ -25,7 +26,7 @@ function repositoryOf({ simulator, first }: TestWorld) {
   return found;
 }
 
-/** Its owner makes it private, and the mirror's token does not see private ones. */
+/** The owner makes the repository private, and the mirror's token does not see private ones. */
 async function hide(world: TestWorld): Promise<void> {
   const repository = repositoryOf(world);
   setVisibility(world.simulator.world, repository.ownerId, repository, "private");
@@ -47,7 +48,7 @@ describe("a repository that upstream does not show any more", () => {
   let world: TestWorld;
   beforeAll(async () => {
     world = await open();
-    // Twice: the second is a kept page.
+    // The second answer comes from a kept page.
     for (const _ of [1, 2]) expect(await statusAt(world, `/repos/${world.first}/issues`)).toBe(200);
     await hide(world);
   });
@@ -59,7 +60,7 @@ describe("a repository that upstream does not show any more", () => {
     expect(await statusAt(world, `/repos/${world.first}`)).toBe(404);
     const found = await askAt(world.url, "GET", "/search/issues?q=is:issue", {});
     expect(found.body).toMatchObject({ total_count: 0, items: [] });
-    // As the service says of a repository that one may not see.
+    // The service answers a search in a repository that the caller may not see in the same way.
     expect(await statusAt(world, `/search/issues?q=repo:${world.first}`)).toBe(422);
     expect((await askAt(world.url, "GET", `/users/${owner}/repos`, {})).body).toEqual([]);
   });

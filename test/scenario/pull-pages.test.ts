@@ -22,7 +22,7 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 const PULLS = 300;
 
 /**
- * A page of pull requests that was asked for: of what size, and for how many points; "too heavy" if it was refused so.
+ * A page of pull requests that the mirror asked for: its size and its points, or "too heavy" if upstream refused it so.
  */
 type AskedPage = [size: number, cost: number | null | "too heavy"];
 
@@ -52,7 +52,7 @@ afterAll(async () => {
 async function openUncopied({ chargeCounts }: { chargeCounts: boolean }) {
   const world = chargeCounts ? charging : others;
   world.simulator.setFaults({});
-  // A new hour of the quota, for a mirror that has forgotten what it knew.
+  // The quota has a new hour, and the mirror has forgotten what it knew.
   pass(world, 3_600_000);
   await removeSelection(world.ctx, world.first, { purge: true });
   await addSelections(world.ctx, [world.first]);
@@ -65,7 +65,7 @@ async function rowsOf<Row>({ ctx }: TestWorld, statement: string): Promise<Row[]
   return await ctx.db.query<Row>(sql.script(statement));
 }
 
-/** The same context, whose pages of pull requests are told to `hear` as upstream answers them. */
+/** The same context, but `hear` is told of each page of pull requests when upstream answers it. */
 function overheard(ctx: Context, hear: (page: AskedPage) => void): Context {
   const { upstream } = ctx;
   const graphql: Upstream["graphql"] = async (document, variables, options) => {
@@ -88,8 +88,8 @@ function overheard(ctx: Context, hear: (page: AskedPage) => void): Context {
 }
 
 /**
- * Runs it in a context of its own, as another process would; stops it after the first page of pull requests if asked
- * to.
+ * Runs the work in a context of its own, as another process would. `stops` ends it after the first page of pull
+ * requests.
  */
 async function pagesOf(
   world: TestWorld,
@@ -151,7 +151,7 @@ test.each<{ reading: string; chargeCounts: boolean; stored: "now" | "earlier"; p
     const { world, repositoryId } = await openUncopied({ chargeCounts });
     const copy = (ctx: Context, signal: AbortSignal) => backfill(ctx, { repositoryId }, signal);
     const copied = await pagesOf(world, copy, { stops: true });
-    // What earlier versions stored says otherwise, or not at all, how large a page is.
+    // Earlier versions stored the size of a page in another form, or not at all.
     if (stored === "earlier")
       await rowsOf(
         world,
@@ -164,7 +164,7 @@ test.each<{ reading: string; chargeCounts: boolean; stored: "now" | "earlier"; p
     ).toEqual([{ pages: pages.length, resources: PULLS, expected_pages: expected }]);
     expect((await compare(world.ctx, world.simulator, world.first)).differences).toEqual([]);
 
-    // Otherwise what the copy has just read counts as no older than what the audit reads.
+    // Without this minute the audit would take its reads for no newer than those of the copy.
     world.advance(60_000);
     const check = async (ctx: Context, signal: AbortSignal) => {
       const report = await audit(ctx, { repositoryId, repair: false, signal });
@@ -187,7 +187,7 @@ test("what upstream can bear is learnt in a copy, and kept for the audit of anot
     [100, "too heavy"],
     [50, "too heavy"],
     ...answered(1),
-    // A single pull request may have been the reason, so what was refused first is asked for once more.
+    // A single pull request may have been too heavy. So the size that was refused first is tried once more.
     [50, "too heavy"],
     ...answered(11),
   ]);
@@ -198,7 +198,7 @@ test("what upstream can bear is learnt in a copy, and kept for the audit of anot
     const report = await audit(ctx, { repositoryId, repair: false, signal });
     expect(report && driftCount(report)).toBe(0);
   };
-  // After sixteen answers a little more is tried.
+  // After sixteen answers the mirror tries slightly larger pages.
   expect(await pagesOf(world, check, { stops: false })).toEqual([...answered(5), [38, "too heavy"], ...answered(7)]);
 });
 
@@ -223,7 +223,7 @@ test("a pull request that is always too heavy is read by REST, and everything el
   expect(await rowsOf(world, "select * from problems")).toEqual([]);
 });
 
-/** What n pages cost, if upstream can bear `limit` pull requests at once, in points: a time-out is eleven. */
+/** How many points n pull requests cost if upstream can bear `limit` of them at once. A time-out costs eleven. */
 function costOf(pulls: number, limit: (from: number) => number): number {
   let learnt: Learnt | null = null;
   let points = 0;
@@ -247,10 +247,10 @@ test.each([1, 2, 7, 12, 25, 26, 40, 50, 74, 99, 100])(
 );
 
 test("single heavy pull requests among many cost little, and what upstream can bear again is found again", () => {
-  // One in a thousand is too heavy even alone.
+  // One pull request in a thousand is too heavy even alone.
   const single = costOf(20_000, (from) => 999 - (from % 1_000));
   expect(single).toBeLessThanOrEqual(200 + 20 * 200);
-  // From the middle on upstream can bear a fifth; later all again.
+  // For the middle third upstream can bear a fifth of a page, and afterwards whole pages again.
   const slow = costOf(60_000, (from) => (from > 20_000 && from < 40_000 ? 20 : 100));
   expect(slow).toBeLessThanOrEqual(1.5 * (200 + 1_000 + 200));
 });
@@ -269,7 +269,7 @@ test("a question that is too heavy is asked in halves, in order, and a single it
   await expect(inHalves(["a", "b"], () => Promise.reject(mistake))).rejects.toBe(mistake);
 });
 
-/** A quarter of an hour of waiting, so it has to be asked for. */
+/** The large size waits a quarter of an hour, so it has to be asked for. */
 const wantsLarge = process.env.TAIN_LARGE === "1";
 
 test.skipIf(!wantsLarge)(
@@ -285,7 +285,10 @@ test.skipIf(!wantsLarge)(
   7_200_000,
 );
 
-/** The first copy, by a mirror that learns what upstream can bear, or was told so at once and never tries more. */
+/**
+ * Measures the first copy. The mirror either learns what upstream can bear, or was told so at once and never tries
+ * more.
+ */
 async function measureCopy(by: "learns" | "knows"): Promise<{ points: number; requests: number; seconds: number }> {
   await using world = await openWorld({
     simulator: { worldOptions: { mergeableDelayMs: 0 } },
@@ -305,15 +308,15 @@ async function measureCopy(by: "learns" | "knows"): Promise<{ points: number; re
       insert into graphql_sizes (repository_id, query, size, proved, is_retreating, answered, wait, learnt_at)
         select ${repositoryId}, query, 25, 25, false, 1, 1000000, now()
           from unnest(array['pull pages', 'single pulls', 'mergeability']) as query`);
-  // As the service in a tenth of its time: it gives up after ten seconds, and a page that it can bear takes half of
-  // that.
+  // The service in a tenth of its time: it gives up after ten seconds, and a page that it can bear takes half of that.
   simulator.setFaults({
     graphql: { timeoutAtWork: 25, timeoutMs: 500 },
     http: [{ match: "POST /graphql", kind: "slow", delayMs: 500 }],
   });
   simulator.meter.reset();
   const startedAt = performance.now();
-  // Where the hour is spent, both clocks move on to the next: the limits stand, and only the waiting is left out.
+  // When the hour's quota is spent, both clocks move on to the next hour. The limits stay, and only the waiting is left
+  // out.
   await paced(world, () => backfill(ctx, { repositoryId }, new AbortController().signal));
   const seconds = (performance.now() - startedAt) / 1_000;
   const { points, requests } = simulator.meter.read().callers[UPSTREAM_TOKEN]?.graphql ?? { points: 0, requests: 0 };

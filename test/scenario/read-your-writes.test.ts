@@ -12,7 +12,7 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 const WRITES = Number(process.env.WRITES ?? 24);
 const SEED = Number(process.env.SEED ?? 1);
 
-/** One account writes once a second and 500 times an hour, by however many tokens. */
+/** One account may write once a second and 500 times an hour, whichever of its tokens it uses. */
 const tokens = Array.from({ length: 40 }, (_, at) => (at === 0 ? UPSTREAM_TOKEN : `${UPSTREAM_TOKEN}-${at}`));
 
 const WEBHOOK_DELAY_MS = 5_000;
@@ -29,7 +29,7 @@ test("a write is shown by the next read, by REST and GraphQL, and is never taken
       quota: { limits: { core: 1e6, restPointsPerMinute: 1e9, contentPerMinute: 1e9, contentPerHour: 1e9 } },
       worldOptions: { mergeableDelayMs: 20 },
     },
-    // A write that could not be stored is logged as an error, and would explain what is missing below.
+    // A write that could not be stored is logged as an error. The log would explain what is missing below.
     env: { RATE_LIMIT_USER: "0", UPSTREAM_TOKEN: tokens.join(","), LOG_LEVEL: "error" },
   });
   await world.mirror(world.first);
@@ -38,7 +38,7 @@ test("a write is shown by the next read, by REST and GraphQL, and is never taken
   const elsewhere = await world.openSibling();
   const random = seededRandom(SEED);
   world.simulator.setFaults({ lagMs: REPLICA_LAG_MS, webhooks: { delay: 1, delayMs: WEBHOOK_DELAY_MS } });
-  // Half of the webhooks are late by all of it, the others overtake them.
+  // Half of the webhooks have the longest delay, and the others overtake them.
   world.simulator.faults.random = {
     ...random,
     int: (low, high) => (random.chance(0.5) ? high : random.int(low, high)),
@@ -60,7 +60,7 @@ test("a write is shown by the next read, by REST and GraphQL, and is never taken
     failures.push(...(await missing(`after write ${written}, ${key}`, elsewhere, world.token, earlier)));
   }
   expect(failures).toEqual([]);
-  // While the webhooks of the last writes arrive, nothing of what was written is taken back.
+  // The webhooks of the last writes arrive meanwhile, and must not take back what was written.
   await world.simulator.quiet();
   await world.settle();
   for (const [key, expectation] of expectations)
@@ -72,7 +72,7 @@ test("a write is shown by the next read, by REST and GraphQL, and is never taken
   await world.settleMarks();
   await world.catchUp();
   await world.settleMarks();
-  // A new contributor becomes one in everything that they ever wrote, and no question of this test shows that.
+  // A new contributor becomes one in everything that they ever wrote. Nothing that this test asks upstream shows it.
   const { differences } = await compare(
     world.ctx,
     world.simulator,
@@ -86,7 +86,7 @@ test("a write is shown by the next read, by REST and GraphQL, and is never taken
 // biome-ignore lint/suspicious/noExplicitAny: bodies are picked from and compared, not trusted
 type Body = any;
 
-/** What a read must show. `graphql` is a selection on the repository. */
+/** What a read must show after a write. `graphql` is a selection on the repository. */
 interface Expectation {
   rest: string;
   picks: (body: Body) => unknown;
@@ -102,7 +102,7 @@ async function missing(when: string, url: string, token: string, expectation: Ex
   const answer = await fetch(url + expectation.rest, { headers });
   const body = (await answer.json()) as Body;
   const found: string[] = [];
-  // Twice, so that the page is kept, and the next read after a write could get it from memory.
+  // Reading twice has the process keep the page. So the next read after a write could wrongly come from memory.
   for (let time = 0; time < 2; time++) {
     const again = await fetch(url + expectation.rest, { headers });
     if (JSON.stringify(await again.json()) !== JSON.stringify(body))
@@ -127,7 +127,7 @@ async function missing(when: string, url: string, token: string, expectation: Ex
   return found;
 }
 
-/** Writes through the first server, and knows what must be seen after each write. */
+/** Writes through the first server, and knows what reads must show after each write. */
 class Author {
   readonly #world: TestWorld;
   readonly #random: Random;
@@ -176,7 +176,7 @@ class Author {
       () => this.#mutateIssue(),
       () => this.#mutateComment(),
     ];
-    // Of those that wait for replicas there are few.
+    // Only few writes are ones that wait for replicas.
     return this.#random.chance(0.03) ? this.#createPull() : this.#random.pick(acts)();
   }
 

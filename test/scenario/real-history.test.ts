@@ -16,7 +16,7 @@ test.skipIf(!archive.exists)(
     await world.settle();
     const { counts, differences } = await compare(world.ctx, world.simulator, "tlswg/tls13-spec");
     expect(differences).toEqual([]);
-    // 446 issues and 998 pull requests; the counts are those of the archive's own README.
+    // 446 issues and 998 pull requests: these counts are in the archive's own README.
     expect(counts).toMatchObject({
       labels: 21,
       issues: 1_444,

@@ -14,8 +14,8 @@ import { forge } from "../support/forging.ts";
 import { passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-// Branches and tags, from the push to the answer. Each answer is upstream's, and it is known whether upstream was
-// asked.
+// Branches and tags, from the push to the answer. Each answer must equal upstream's, and the test knows whether
+// upstream was asked.
 
 let world: TestWorld;
 let repository: Repository;
@@ -52,7 +52,7 @@ const at = (path: string) => `/repos/${world.first}${path}`;
 const get = (path: string, token: string | null = world.token) => askAt(world.url, "GET", at(path), { token });
 const isPassed = ({ headers }: { headers: Headers }) => headers.has("x-tain-passed-through") || headers.has("x-cache");
 
-/** Answered from here as upstream answers it. */
+/** Expects the mirror to answer from its own rows, and as upstream answers. */
 async function expectHeld(...paths: string[]): Promise<void> {
   for (const path of paths) {
     const ours = await get(path);
@@ -63,7 +63,7 @@ async function expectHeld(...paths: string[]): Promise<void> {
   }
 }
 
-/** Of as many branches. */
+/** Paths of the lists, and of so many single branches. */
 const everyPath = (most = 1) => [
   ...["/branches", "/branches?per_page=2", "/branches?per_page=2&page=2", "/branches?protected=true"],
   ...["/branches?protected=false", "/branches/never-was", "/branches/never/was", "/tags", "/tags?per_page=2&page=2"],
@@ -110,7 +110,7 @@ test("GraphQL shows branches and tags as upstream does, and leaves the rest to i
       const { ours, theirs } = await query(inner, token);
       expect([isPassed(ours), ours.body], inner).toEqual([false, theirs.body]);
     }
-  // Page by page it is the same list.
+  // The pages together are the same list.
   const names: string[] = [];
   for (let after: string | null = null, more = true; more; ) {
     const page = `refs(refPrefix: "refs/heads/", first: 2, after: ${JSON.stringify(after)}) {
@@ -148,7 +148,7 @@ test("a push is shown at once, for no request", async () => {
   simulator.meter.reset();
   for (let count = 0; count < 3; count++) {
     push("feature/one");
-    // Upstream sends several at once, and they may arrive in any order.
+    // Upstream sends several webhooks at once, and they may arrive in any order.
     await world.settle();
   }
   expect(simulator.meter.read().requests).toBe(0);
@@ -160,7 +160,7 @@ test("a branch that is made is upstream's to show until it is read, and one that
   await world.settle();
   expect(isPassed(await get("/branches"))).toBe(true);
   expect(isPassed(await get("/git/ref/heads/feature/two"))).toBe(true);
-  // The others are known as before.
+  // The mirror knows the other refs as before.
   await expectHeld(
     "/git/ref/heads/feature/one",
     "/git/ref/tags/noted",
@@ -202,7 +202,7 @@ test("what a write may have moved is upstream's to answer until its push is hear
   const one = "/git/ref/heads/feature/one";
   const doubts = () => ctx.db.count(sql`select from refs where doubt is not null`);
   simulator.setFaults({ webhooks: { drop: 1 } });
-  // Clients that fill in a template encode the slashes of a name.
+  // Clients that fill in a URL template encode the slashes of a name.
   const moved = await write("PATCH", "/git/refs/heads%2Ffeature%2Fone", { sha: main(), force: true });
   expect([moved.status, isPassed(await get(one)), (await get(one)).body.object.sha]).toEqual([200, true, main()]);
   const made = await write("POST", "/git/refs", { ref: "refs/heads/written", sha: main() });
@@ -214,7 +214,7 @@ test("what a write may have moved is upstream's to answer until its push is hear
   expect(await doubts()).toBe(0);
   await expectHeld(...everyPath(), "/git/ref/heads/written");
 
-  // Its push ends the doubt, for no request of ours.
+  // The webhook of its push ends the doubt, so we need no request of our own.
   simulator.meter.reset();
   await write("POST", "/git/refs", { ref: "refs/heads/written", sha: main() });
   await world.settle();
@@ -244,7 +244,7 @@ test("a read that may be a lagging replica's does not undo what a push has told,
   const { ctx } = world;
   await pass(30_000);
   const before = repository.branches.get("feature/one");
-  // Upstream shows the state before, as a replica does that has not heard of the push.
+  // Upstream shows the state before the push, as a replica does that has not heard of it.
   const [after, id] = ["c".repeat(40), repository.id];
   const payload = { ref: "refs/heads/feature/one", before, after, repository: { id, full_name: world.first } };
   expect(await forge(world, "push", payload)).toMatchObject({ status: "applied" });
@@ -254,7 +254,7 @@ test("a read that may be a lagging replica's does not undo what a push has told,
     [0, after],
     [30_000, before],
   ] as const) {
-    // As if the lists were due now.
+    // This makes the lists due now.
     await ctx.db.query(sql`update ref_lists set read_at = null`);
     await pass(ms);
     expect(await ctx.db.count(sql`select from ref_lists where read_at is not null`)).toBe(2);

@@ -14,7 +14,8 @@ import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-// Releases, from the webhook to the answer. Each answer is upstream's, and it is known whether upstream was asked.
+// Releases, from the webhook to the answer. Each answer must equal upstream's, and the test knows whether upstream was
+// asked.
 
 let world: TestWorld;
 let repository: Repository;
@@ -67,7 +68,10 @@ const get = (path: string, token: string | null = world.token) => askAt(world.ur
 const upstreams = (path: string, token = UPSTREAM_TOKEN) => askAt(world.simulator.url, "GET", at(path), { token });
 const isPassed = ({ headers }: { headers: Headers }) => headers.has("x-tain-passed-through");
 
-/** Answered from here as upstream answers it to a token: by default to one that may not push. */
+/**
+ * Expects the mirror to answer from its own rows, and as upstream answers this token. By default the token may not
+ * push.
+ */
 async function expectHeld(paths: readonly string[], token = READER): Promise<void> {
   for (const path of paths) {
     const [ours, theirs] = [await get(path, token), await upstreams(path, token)];
@@ -76,7 +80,7 @@ async function expectHeld(paths: readonly string[], token = READER): Promise<voi
   }
 }
 
-/** Of as many releases, the newest. */
+/** Paths of the lists, and of so many of the newest releases. */
 const everyPath = (most = 2) => [
   "/releases",
   "/releases?per_page=2",
@@ -170,7 +174,8 @@ test("what webhooks tell is shown at once, and which is the latest once upstream
   const made = release("v4.0");
   await world.settle();
   await expectHeld(["/releases", `/releases/${made.id}`, "/releases/tags/v4.0"]);
-  // Until then the question is upstream's to answer, and nobody is shown the one before.
+  // Until the list is read, upstream answers this question. So no caller is shown the release that was the latest
+  // before.
   const early = await get("/releases/latest", READER);
   expect([isPassed(early), early.body.tag_name]).toEqual([true, "v4.0"]);
   await pass(30_000);
@@ -199,7 +204,7 @@ test("what webhooks tell is shown at once, and which is the latest once upstream
 test("writes are sent on, and are here when their answer leaves", async () => {
   const write = (method: string, path: string, body?: object) =>
     askAt(world.url, method, at(path), { token: PUSHER, ...(body ? { body: JSON.stringify(body) } : {}) });
-  // No webhook tells of it.
+  // The webhook is lost.
   world.simulator.setFaults({ webhooks: { drop: 1 } });
   const made = await write("POST", "/releases", { tag_name: "v5.0", name: "Five" });
   expect([made.status, made.body.tag_name]).toEqual([201, "v5.0"]);
@@ -260,7 +265,7 @@ test("a list whose pages were stored and whose end was not reached is read whole
   simulator.setFaults({ webhooks: { drop: 1 } });
   deleteRelease(simulator.world, repository.ownerId, gone);
   simulator.setFaults({});
-  // As a process leaves it that is killed before it has looked for what the pages lack.
+  // This is the state that a process leaves which is killed before it has looked for releases that the pages lack.
   const list = await upstreams("/releases?per_page=100");
   expect(list.status).toBe(200);
   await ctx.db.query(sql`update release_lists set is_half_stored = true where repository_id = ${repository.id}`);

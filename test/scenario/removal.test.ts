@@ -24,7 +24,7 @@ import { pass } from "../support/paced.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-/** A job about one repository, and what brings the repository to where the job finds it. */
+/** A job about one repository, and what brings the repository to the state in which the job finds it. */
 interface Job {
   name: string;
   prepare: (town: Town) => Promise<void>;
@@ -35,15 +35,15 @@ interface Town extends AsyncDisposable {
   world: TestWorld;
   ctx: Context;
   repositoryId: number;
-  /** Wishes for the repository and copies it to the end. */
+  /** Adds a selection of the repository, and copies the repository to the end. */
   copy: () => Promise<void>;
   wish: () => Promise<void>;
 }
 
-/** How many removals the last test plays. A proof plays 200, and goes through every answer in the others. */
+/** How many removals the last test plays. The proof plays 200, and in the other tests goes through every answer. */
 const REMOVALS = Number(process.env.REMOVALS ?? 4);
 const MINUTE = 60_000;
-/** As long as these jobs take, and longer. */
+/** Longer than these jobs take. */
 const SPREAD_MS = 150;
 const STEP = process.env.REMOVALS ? 1 : 4;
 
@@ -65,7 +65,7 @@ const JOBS: Job[] = [
     name: "a catch-up",
     prepare: async ({ world, copy }) => {
       await copy();
-      // Something of each kind to read.
+      // The repository has something of each kind to read.
       const upstream = world.simulator.world;
       for (const repository of upstream.repositories.values())
         for (const issue of repository.rows.issuesByCreated.ascending())
@@ -77,7 +77,7 @@ const JOBS: Job[] = [
     name: "a catch-up of what was paused before its copy ended",
     prepare: async (town) => {
       const { ctx, world, repositoryId, wish } = town;
-      // The round before may have copied it to the end.
+      // An earlier round may have copied the repository to the end.
       await removeSelection(ctx, world.first, { purge: true });
       await wish();
       expect(await stateOf(town)).toMatchObject({ state: "backfilling" });
@@ -116,7 +116,7 @@ async function openTown(): Promise<Town> {
   };
 }
 
-/** One town for several tests. Each test finds a repository that was just wished for. Nothing of it is copied yet. */
+/** Several tests share one town. Before each test the repository was just selected, and nothing of it is copied yet. */
 function shareTown(): () => Town {
   let town: Town;
   beforeAll(async () => {
@@ -131,8 +131,8 @@ function shareTown(): () => Town {
 }
 
 /**
- * Runs the job and removes the repository behind upstream's `nth` answer. Answers what was asked of upstream after
- * that, and whether there was an `nth` answer at all.
+ * Runs the job, and removes the repository after upstream's `nth` answer. Answers what was asked of upstream
+ * afterwards, and whether there was an `nth` answer at all.
  */
 async function removeBehind(
   { ctx, world, repositoryId, wish }: Town,
@@ -154,7 +154,7 @@ async function removeBehind(
     if (thenWish) await wish();
     return answer;
   };
-  // How fast upstream lets us go is not the question.
+  // This test does not measure how fast upstream lets the mirror go.
   pass(world, MINUTE);
   const listening = withUpstream(ctx, {
     get: (path, options) =>
@@ -182,7 +182,7 @@ async function stateOf({ ctx, repositoryId }: Town): Promise<unknown> {
 
 const REMOVED = { state: "gone", problem: "removed here" };
 
-/** Tables that hold something of the repository. */
+/** The tables that still hold something of the repository, each with its count of rows. */
 async function leftOf({ ctx, repositoryId }: Town): Promise<string[]> {
   const tables = ["issues", "pull_requests", "issue_comments", "labels", "backfill_phases", "audits", "audit_pages"];
   const rows = await Promise.all(
@@ -302,7 +302,7 @@ describe("without a job", () => {
     await expect(write("state = 'paused'")).rejects.toMatchObject({ constraint: "repository_syncs_pause" });
   });
 
-  // The last: there is no repository after it.
+  // This test comes last: there is no repository after it.
   test("a webhook that says it was deleted does not take the place of a removal", async () => {
     const town = shared();
     const { ctx, repositoryId, world } = town;
@@ -350,7 +350,7 @@ test(
       await Promise.all([enqueueBackfill(ctx, copied), enqueueCatchUp(ctx, followed), enqueueAudit(ctx, audited)]);
       await Promise.all(
         names.map(async (name, at) => {
-          // Each of them at another point of its job.
+          // Each repository is removed at another point of its job.
           await delay((round * 7 + at * 13) % SPREAD_MS);
           met += Number(((await [copies, catchUps, audits][at]?.getActiveCount()) ?? 0) > 0);
           await removeSelection(ctx, name, { purge: round % 4 === 3 });
@@ -367,7 +367,7 @@ test(
       expect({ round, asked: simulator.meter.read().requests }).toEqual({ round, asked });
     }
     printFigures("removals", { removals: REMOVALS * names.length, besideJobs: met });
-    // Otherwise nothing was proved.
+    // If hardly any removal met a job, nothing would be proved.
     expect(met).toBeGreaterThanOrEqual(REMOVALS);
   },
   REMOVALS * 30_000,

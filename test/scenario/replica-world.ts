@@ -20,8 +20,8 @@ export const asOperator = { headers: { authorization: `Bearer ${OPERATOR_TOKEN}`
 export type Body = any;
 
 /**
- * A mirror of one repository, and the addresses of its web processes, which read from these replicas. They are programs
- * of their own, and reach the primary through the pooler if there is one.
+ * A mirror of one repository, and the addresses of its web processes. These are programs that read from the replicas,
+ * and reach the primary through the pooler if there is one.
  */
 export async function openProcesses({
   databaseUrl,

@@ -1,7 +1,4 @@
-/**
- * Several web processes behind a pooler, with replicas: each shows every change from the moment on at which it is
- * committed.
- */
+/** Several web processes behind a pooler, with replicas. Each shows every change from the moment of its commit on. */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,8 +9,8 @@ import { openReplicated, type Replicated } from "../support/replicas.ts";
 import { asOperator, type Body, openProcesses, openRetitling, standingsOf } from "./replica-world.ts";
 
 /**
- * `CHANGES=40 npm test -- test/scenario/replicas.test.ts`; at each change `test/db/replicas.test.ts` holds what it
- * rests on.
+ * `CHANGES=40 npm test -- test/scenario/replicas.test.ts` plays it. `npm test` runs `test/db/replicas.test.ts`, which
+ * holds what this rests on.
  */
 const CHANGES = Number(process.env.CHANGES ?? 0);
 const reason = CHANGES > 0 ? "" : "(skipped: CHANGES says how many)";
@@ -28,13 +25,13 @@ beforeAll(async () => {
   servers = resources.use(await openReplicated({ replicas: 2 }));
   const directory = await mkdtemp(join(tmpdir(), "tain-pooler-"));
   resources.defer(() => rm(directory, { recursive: true, force: true }));
-  // PgBouncer runs as another user than root.
+  // PgBouncer runs as another user than root, who has to be able to enter the folder.
   await chmod(directory, 0o755);
   pooler = resources.use(await openPooler(servers.primary.url, { directory }));
 }, 120_000);
 afterAll(() => resources.disposeAsync());
 
-/** How many statements of reads this server has answered for this process. */
+/** How many reading statements of this process the server has answered. */
 async function answeredBy(url: string, server: string): Promise<number> {
   const text = await (await fetch(`${url}/-/metrics`, asOperator)).text();
   const found = text.matchAll(/^tain_read_statements_total\{by="([^"]+)"\} (\d+)/gm);
@@ -54,7 +51,7 @@ test.skipIf(CHANGES === 0)(
     const [near, far] = replicas;
     const headers = { authorization: `token ${world.token}`, "user-agent": "test" };
     const issue = `/repos/${world.first}/issues/1`;
-    // A list is kept from the second time on.
+    // A list is kept from its second reading on.
     const paths = [issue, `/repos/${world.first}/issues?state=all&sort=updated&per_page=3`];
     const wrong: string[] = [];
     let slowestMs = 0;

@@ -1,4 +1,4 @@
-/** A backup of yesterday is put back while everything else has gone on: upstream, Redis, and the processes. */
+/** Yesterday's backup is restored, while upstream, Redis and the processes have gone on. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -12,7 +12,7 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
-/** While nobody is connected: Postgres copies no database that is in use. */
+/** Runs the statements while nobody is connected, because Postgres copies no database that is in use. */
 async function alone(name: string, statements: readonly string[]): Promise<void> {
   await administer(async (admin) => {
     const end = () => admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", [name]);

@@ -11,7 +11,10 @@ import { fetchAndStorePullDetails } from "../../src/sync/reads/pull-details.ts";
 import { Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { openWorld } from "../support/world.ts";
 
-/** A mirror that listens and whose workers are the test, a pull request at upstream, and what the mirror says of it. */
+/**
+ * A mirror that listens and whose jobs the test itself does, a pull request at upstream, and what the mirror shows of
+ * it.
+ */
 async function openPull() {
   const world = await openWorld({
     workers: false,
@@ -32,8 +35,8 @@ async function openPull() {
   };
   pass(60_000);
   /**
-   * The deliveries that wait once this has happened, the making of a comment before its deletion: sent at once, they
-   * come in any order.
+   * The deliveries that wait after this change, that of a comment's creation before that of its deletion. Upstream
+   * sends them at once, so they arrive in any order.
    */
   const received = async (change: () => void): Promise<string[]> => {
     change();

@@ -10,7 +10,7 @@ import { markChecksDue } from "../../src/sync/checks/due.ts";
 import { askAt } from "../support/asking.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-// Searches by how the checks of pull requests stand: what is found here is what upstream finds.
+// Searches by the state of a pull request's checks. The mirror must find what upstream finds.
 
 const STATES = ["success", "failure", "pending"];
 const CLASSIC = "ghp_of_a_person";
@@ -44,7 +44,7 @@ beforeAll(async () => {
   say(open[3], "neutral");
   say(open[4], "skipped", "pending");
   say(closed, "failure");
-  // A rerun that passed counts, and not what it repeats.
+  // The rerun, which passed, counts instead of the run that it repeats.
   say(open[1], "failure");
   say(open[1], "success");
   simulator.tokens.create({ token: CLASSIC, login: "person", repositories: "all" });

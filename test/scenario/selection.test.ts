@@ -63,7 +63,7 @@ test("a repository that is removed stays away although owner/* is selected, and 
   expect(await removeSelection(world.ctx, world.first, { purge: false })).toEqual([world.first]);
   await resolveSelections(world.ctx);
   expect((await states(world))[world.first]).toBe("gone");
-  // The list of the owner's repositories has changed, so that it is read and not only confirmed.
+  // The list of the owner's repositories has changed, so Tain reads it and not only confirms it.
   const { world: upstream } = world.simulator;
   const { ownerId = 0 } =
     [...upstream.repositories.values()].find((one) => upstream.fullName(one) === world.first) ?? {};

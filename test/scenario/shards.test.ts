@@ -1,4 +1,4 @@
-/** The work on a large fleet is divided over workers. */
+/** The work on a large fleet is divided among workers. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Shard } from "../../src/queues/jobs.ts";
@@ -34,7 +34,7 @@ test("a large fleet is swept in shards at once, each repository by one, and a sh
   expect(await sweepAll()).toEqual([1, 1, 1]);
   expect(await sweepAll()).toEqual([0, 0, 0]);
 
-  // So many that they are divided; upstream shows none of them, and nothing of them is due.
+  // There are so many repositories that they are divided. Upstream shows none of them, and nothing of them is due.
   await ctx.db.query(sql`insert into repository_syncs (repository_id, state, added_at, backfilled_at, confirmed_at)
     select -n, 'live', now(), now(), now() from generate_series(1, 1800) n`);
   world.advance(10 * 60_000);

@@ -1,6 +1,6 @@
 /**
- * Where each commit waits for a synchronous replica, two workers apply more than one, and wait for each other only to
- * be heard.
+ * Each commit waits for a synchronous replica. Two workers apply more than one does, and wait for each other only when
+ * somebody listens to changes.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
@@ -25,7 +25,7 @@ interface Way {
   isHeard: boolean;
 }
 
-/** `late` and `seconds`: how many were applied after the first quarter, and how long that took. */
+/** `late`: how many deliveries were applied after the first quarter. `seconds`: how long that took. */
 type Applied = Record<"commitMs" | "heard" | "queuedMs" | "replicatingMs" | "late" | "seconds", number>;
 
 test.skipIf(DELIVERIES === 0)(
@@ -37,7 +37,8 @@ test.skipIf(DELIVERIES === 0)(
     await using world = await openMirrored({ DATABASE_URL: primary.url });
     const ways: Way[] = [1, 2].flatMap((workers) => [false, true].map((isHeard) => ({ workers, isHeard })));
     const all = new Map(ways.map((way): [Way, Applied[]] => [way, []]));
-    // There and back: the tables grow meanwhile, and a busy machine does the same to all.
+    // Every way is measured twice, in one order and then in the reverse one. So the growth of the tables and a busy
+    // machine do the same to all ways.
     for (const [round, way] of [...ways, ...ways.toReversed()].entries()) {
       await primary.set("synchronous_standby_names", "");
       const edits = Array.from({ length: DELIVERIES / 2 }, (_, at) =>
@@ -62,7 +63,7 @@ test.skipIf(DELIVERIES === 0)(
   600_000,
 );
 
-/** Has so many worker processes apply them, with or without somebody who listens to changes. */
+/** Has so many worker processes apply the deliveries, with or without a listener to changes. */
 async function applied(
   { ctx, env, ...world }: MirroredWorld,
   ids: string[],
@@ -107,7 +108,7 @@ async function applied(
   await watching;
   await Promise.all(programs.map((one) => one.stop()));
   expect(new Set(await statuses({ ctx, env, ...world }, ids))).toEqual(new Set(["applied"]));
-  // Until a quarter is applied a process compiles more than it applies.
+  // During the first quarter a process compiles more than it applies.
   const [row] = await ctx.db.query<{ late: number; seconds: number }>(sql`
     with ours as (select settled_at from deliveries where id = any(${ids}::uuid[])),
       warm as (select percentile_disc(0.25) within group (order by settled_at) as at from ours)
@@ -117,7 +118,7 @@ async function applied(
   return { commitMs, heard, queuedMs: Math.round(queuedMs), replicatingMs: Math.round(replicatingMs), ...row };
 }
 
-/** The median of one commit after the other, by one connection. */
+/** The median time of single commits, one after the other on one connection. */
 async function commitsFor(url: string): Promise<number> {
   const client = await connectTo(url);
   try {

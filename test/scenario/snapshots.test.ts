@@ -59,9 +59,9 @@ test.skipIf(!exists)(
 );
 
 /**
- * The recording contradicts itself in shared rows. It shows a pull request with its person or repository of that time,
- * beside others with their present form. The mirror stores each person and repository once, and upstream's present form
- * anywhere is right. Answers `key=value` of every person and repository shown.
+ * The recording contradicts itself in shared rows: it shows a pull request with a person or repository as they were
+ * then, beside others with their present form. The mirror stores each of them once, so upstream's present form is right
+ * everywhere. Answers `key=value` of every person and repository shown.
  */
 async function sharedShown(url: string): Promise<Set<string>> {
   const shown = new Set<string>();
@@ -77,5 +77,5 @@ async function sharedShown(url: string): Promise<Set<string>> {
   return shown;
 }
 
-/** The address that the simulator gives a picture where the recording has none. */
+/** The address that the simulator gives to a picture that the recording does not have. */
 const isFilledIn = (json: string) => /^"https:\/\/avatars\.githubusercontent\.com\/u\/\d+\?v=4"$/.test(json);

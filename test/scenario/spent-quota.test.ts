@@ -12,10 +12,10 @@ import { type Program, startProgram } from "../support/program.ts";
 import { openTap, type UpstreamTap } from "../support/upstream-tap.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-/** Minutes of work, so it has to be asked for. */
+/** The large size takes minutes, so it has to be asked for. */
 const wantsLarge = process.env.TAIN_LARGE === "1";
 const WORKERS = 3;
-/** Requests that three workers may have leave for at once, and few beside what they would send in seconds. */
+/** How many requests three workers may have leave for at once. They would send many more within seconds. */
 const MOST_UNDER_WAY = 12;
 
 interface Spent extends AsyncDisposable {
@@ -23,13 +23,11 @@ interface Spent extends AsyncDisposable {
   tap: UpstreamTap;
   /** Starts the worker processes, and waits until they look for work. */
   work(): Promise<void>;
-  /** Gives them all of it. */
+  /** Gives the workers all work. */
   begin(): Promise<void>;
 }
 
-/**
- * Repositories that wait to be copied by worker processes, over a token that has `limit` requests and points an hour.
- */
+/** Repositories that wait to be copied by worker processes. The token has `limit` requests and points an hour. */
 async function openBacklog({ limit, repositories }: { limit: number; repositories: number }): Promise<Spent> {
   const resources = new AsyncDisposableStack();
   const env: NodeJS.ProcessEnv = {};
@@ -48,7 +46,7 @@ async function openBacklog({ limit, repositories }: { limit: number; repositorie
     }),
   );
   if (!tap) throw new Error("There is no tap");
-  // Closed before the world: a worker that is still asking would have nobody to ask.
+  // The workers end before the world does, because a worker that still asks needs an upstream.
   resources.use(tap);
   const { config } = world.ctx;
   const stores = {
@@ -77,7 +75,7 @@ async function openBacklog({ limit, repositories }: { limit: number; repositorie
   };
 }
 
-/** Every copy that is left waits for a later moment. */
+/** Waits until every unfinished copy waits for a later moment. */
 async function untilAllWait({ world }: Spent, withinMs: number): Promise<void> {
   const allWait = async () => {
     const { backfill, refresh } = await queueCounts(world.ctx);
@@ -109,8 +107,8 @@ test.each([
     await spent.work();
     const leftMs = Math.max(size.leftMs, Math.round(3 * (performance.now() - openedAt)));
     const withinMs = Math.max(PATIENCE_MS, 2 * leftMs);
-    // The rest of the window that has begun: seconds, long enough to use it up, and longer on a slow machine. Earlier
-    // knowledge of the window is forgotten.
+    // The rest of the quota's window: seconds, but long enough to use the quota up, and longer on a slow machine. What
+    // the mirror knew of the window is forgotten.
     const clock = simulator.world.clock as SettableClock;
     clock.advance(coreOf(world).reset * 1_000 - clock.now() - leftMs);
     const known = await ctx.redis.keys(`${ctx.config.redisPrefix}:quota:*`);
@@ -161,7 +159,7 @@ test.each([
 
 test.each([
   { retryAfter: 4, silentMs: 4_000 },
-  // GitHub docs: without the header at least a minute.
+  // GitHub docs: without the header a client waits at least a minute.
   ...(wantsLarge ? [{ retryAfter: undefined, silentMs: 60_000 }] : []),
 ])(
   "after a secondary limit (Retry-After: $retryAfter) no worker process asks upstream for anything before $silentMs ms have passed",
@@ -178,7 +176,7 @@ test.each([
     if (answeredAt === null) throw new Error("The refusal was not answered");
     const since = (ms: number) => tap.exchanges.filter(({ arrivedAt }) => arrivedAt > answeredAt + ms);
     await until("work goes on", async () => since(silentMs).length > 0);
-    // What the others had leave to send before they could know is not held against them, however late it arrives.
+    // Requests that other workers had leave to send before they could know do not count here, however late they arrive.
     const early = since(0).length - since(silentMs).length;
     printFigures("secondary limit", { retryAfter, silentMs, early });
     expect(early).toBeLessThanOrEqual(MOST_UNDER_WAY);

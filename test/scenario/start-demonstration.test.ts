@@ -7,7 +7,7 @@ import type { Instance } from "../../src/cli/instance.ts";
 import { family, isAlive, type Run, Tain } from "../cli/tain.ts";
 import { until } from "../support/patience.ts";
 
-// One instance after another in one home, as a person has them; each test goes on where the one before it stopped.
+// One instance after another in one home, as a person starts them. Each test goes on where the one before it stopped.
 let tain: Tain;
 let run: Run;
 let instance: Instance;
@@ -94,7 +94,7 @@ check("instance.json tells its owner, and nobody else, how to reach everything",
     upstreamToken: expect.any(String),
     repositories: (await tain.status()).repositories.map(({ owner, name }) => ({ owner, name })),
   });
-  // Nowhere else: whoever collects the output of a start gets no secret with it.
+  // The secrets stand nowhere else, so a collector of the start's output gets none.
   for (const secret of [instance.token, instance.webhookSecret, instance.operatorToken, instance.upstreamToken])
     expect(run.stdout + run.stderr).not.toContain(secret);
 });

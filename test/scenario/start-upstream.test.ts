@@ -10,8 +10,8 @@ import { type Ended, family, isAlive, type Run, Tain } from "../cli/tain.ts";
 import { tain as tainHere } from "../cli/tain-on.ts";
 import { until } from "../support/patience.ts";
 
-// Upstream is given, as it is outside of the demonstration; here the simulator plays it. Each test goes on where the
-// one before it stopped.
+// Outside of the demonstration Tain is told its upstream. Here the simulator is that upstream. Each test goes on where
+// the one before it stopped.
 const TOKEN = "ghp_upstreamTokenOfTheTests";
 let simulator: Simulator;
 let names: string[];
@@ -44,7 +44,10 @@ function check(name: string, run: () => Promise<void>): void {
 
 /** The commands know upstream from instance.json alone. */
 const UNTOLD = { UPSTREAM_URL: "", UPSTREAM_TOKEN: "", REPOSITORIES: "" };
-/** Runs a command in this process: one of its own is a second of processor time, so each command has one once. */
+/**
+ * Runs a command in this process. As a program it would take a second of processor time, so each command runs so only
+ * once.
+ */
 const command = async (...args: string[]) => await tainHere(args, { ...tain.env, ...UNTOLD });
 const parsed = async (...args: string[]) => inJson(await command(...args, "--json"));
 const inJson = ({ code, stdout, stderr }: Ended) => ({
@@ -71,7 +74,7 @@ check(
     );
     expect(run.stdout).toMatch(/1 repository live/);
     expect(simulator.world.hooks.size).toBe(0);
-    // Nothing that a person copies from here may write to a real service.
+    // A command that a person copies from here must not write to a real service.
     expect(run.stdout).not.toMatch(/curl .* -d '\{"title"/);
   },
 );

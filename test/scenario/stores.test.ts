@@ -14,7 +14,7 @@ import { until } from "../support/patience.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-/** How long each store stays away. */
+/** How long each store is away. */
 const AWAY_MS = 3_000;
 
 test(
@@ -89,8 +89,8 @@ test(
 
     for (const [name, program] of Object.entries(programs))
       expect(program.hasExited, `${name}: ${JSON.stringify(program.lines.slice(-5))}`).toBe(false);
-    // Two Redis outages, two of Postgres; the worker has two connections to Redis. A job whose lock has ended, on a
-    // machine that is slow, is told by itself.
+    // There are two outages of Redis and two of Postgres, and the worker has two connections to Redis. On a slow
+    // machine a job whose lock has ended adds a line of its own.
     const most = (line: string) => (line.includes("takes it over") ? all.size : line.includes("Refreshes") ? 10 : 6);
     for (const [name, program] of Object.entries(programs)) {
       for (const [line, count] of Object.entries(tallied(program)))
@@ -108,7 +108,7 @@ test(
     await world.settleMarks();
     const { differences } = await compare(world.ctx, world.simulator, await currentName(world), isUnheard);
     expect(differences).toEqual([]);
-    // What is sent again after all that has no effect.
+    // A delivery that is sent again after all this has no effect.
     const before = await revision(world);
     redeliver(
       world.simulator,
@@ -125,12 +125,15 @@ test(
   LONG_TEST_MS,
 );
 
-/** Who has become a contributor is one in everything they ever wrote, and upstream neither says so nor moves a date. */
+/**
+ * A user who becomes a contributor is one in everything that they ever wrote. Upstream neither says so nor moves a
+ * date.
+ */
 function isUnheard(_kind: Kind, path: string): boolean {
   return path === "author_association";
 }
 
-/** Waits until so many more deliveries have been answered. */
+/** Waits until the mirror has answered so many more deliveries. */
 async function arrive(simulator: Simulator, count: number): Promise<void> {
   const enough = simulator.webhooks.tally.sent + count;
   await until(`${count} more deliveries have arrived`, async () => simulator.webhooks.tally.sent >= enough);
@@ -158,8 +161,8 @@ function redeliver(simulator: Simulator, ids: bigint[]): void {
 }
 
 /**
- * Waits until all of these are settled, checks that each was worked on once and none failed, and answers how many there
- * are.
+ * Waits until all of these deliveries are settled. Checks that each was worked on once and that none failed, and
+ * answers their number.
  */
 async function settled(world: TestWorld, guids: Set<string>): Promise<number> {
   const settledRows = async () => {
@@ -175,7 +178,7 @@ async function settled(world: TestWorld, guids: Set<string>): Promise<number> {
   return rows.length;
 }
 
-/** Grows with every change that the mirror applies. */
+/** This number grows with every change that the mirror applies. */
 async function revision(world: TestWorld): Promise<string> {
   const tables = [
     "repositories",

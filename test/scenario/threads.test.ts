@@ -16,8 +16,8 @@ import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { mirrorFirst, passRound } from "../support/rounds.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-// Threads of review comments, from the webhook to the answer. Each answer is upstream's, and it is known whether
-// upstream was asked.
+// Threads of review comments, from the webhook to the answer. Each answer must equal upstream's, and the test knows
+// whether upstream was asked.
 
 let world: TestWorld;
 let repository: Repository;
@@ -56,7 +56,7 @@ function pullsOf(repositories: readonly Repository[]): PullIssue[] {
   );
 }
 
-/** One with threads. */
+/** A pull request that has threads. */
 function pullWith(state: "open" | "closed", at = 0): PullIssue {
   const pull = pullsOf([repository]).filter((one) => one.state === state && reviewThreads(one).length > 1)[at];
   if (!pull) throw new Error(`There are too few ${state} pull requests with threads`);
@@ -69,7 +69,7 @@ function threadOf(pull: PullIssue, at = 0) {
   return { id: thread.id, isResolved: world.simulator.world.code.resolvedThreads.has(thread.id) };
 }
 
-/** Changes whether it is resolved. */
+/** Resolves the thread, or opens it again. */
 function turn(pull: PullIssue, at = 0): void {
   const { id, isResolved } = threadOf(pull, at);
   resolveThread(world.simulator.world, repository.ownerId, pull, id, !isResolved);
@@ -93,7 +93,7 @@ const THREADS = ON_PULL(
 
 const isPassed = ({ headers }: { headers: Headers }) => headers.has("x-tain-passed-through");
 
-/** Whether it is answered from here or by upstream, and as upstream answers it. */
+/** Expects the answer to equal upstream's, and to come from the mirror or from upstream. */
 async function expectShown(pull: PullIssue, by: "the mirror" | "upstream", query = THREADS): Promise<void> {
   const [ours, theirs] = await Promise.all([
     ask(world.url, query, pull.number, UPSTREAM_TOKEN),
@@ -109,8 +109,8 @@ test("the threads of every pull request are here as upstream shows them, for har
     Object.values(callers).reduce((sum, { core }) => sum + (core?.charged ?? 0), 0),
     JSON.stringify(routes),
   ).toBe(0);
-  // A request for each list of threads and for the first comment of each thread, a hundred to the point: one for open
-  // pull requests, and one for the others. One more confirms the open ones.
+  // Each list of threads and the first comment of each thread count as one request, and a hundred of these are a point.
+  // The open pull requests cost one point and the others another. One more confirms the open ones.
   expect(Object.values(callers).reduce((sum, { graphql }) => sum + (graphql?.points ?? 0), 0)).toBeLessThanOrEqual(3);
   const all = pullsOf([repository]);
   expect(all.filter((one) => reviewThreads(one).length > 0).length).toBeGreaterThan(2);
@@ -159,7 +159,7 @@ test("what a lagging replica shows of before is not believed", async () => {
   simulator.setFaults({ lagMs: 30_000 });
   turn(pull, 1);
   await world.settle();
-  // Something else has the lists read before the replica knows.
+  // Something else has the lists read before the replica knows of the change.
   await ctx.db.query(sql`
     update mirrored_lists set read_at = null where repository_id = ${repository.id} and number = ${pull.number}`);
   await pass(1_000);

@@ -15,7 +15,7 @@ import { markListsDue } from "../../src/sync/lists/due.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-// A hook that Tain registered, and that upstream's own list of deliveries proves to have told all there was to tell.
+// Tain registered this hook. Upstream's own list of deliveries proves that the hook has told all there was to tell.
 
 let world: TestWorld;
 let repository: Repository;
@@ -36,11 +36,11 @@ beforeAll(async () => {
   repository = found;
   await world.mirror(world.first);
   expect(await registerHook(world.ctx, { id: repository.id, owner, name }, `${world.url}/webhooks`)).toBeNull();
-  // From its first delivery on the hook is known.
+  // Tain knows the hook from its first delivery on.
   await touch();
   await sweep(world.ctx);
   await world.settleMarks();
-  // No check is under way any more, and none is asked about for that.
+  // Afterwards no check run is under way, so Tain asks about none for that reason.
   await pass(2 * HOUR);
   await pass(2 * HOUR);
 });
@@ -53,7 +53,7 @@ async function touch(): Promise<void> {
   await world.settle();
 }
 
-/** Lets so long go by, with what schedulers do meanwhile. */
+/** Lets the time pass, hour by hour. After each hour it does what the schedulers would do. */
 async function pass(ms: number, { isChecked = true } = {}): Promise<void> {
   const { ctx } = world;
   for (let left = ms; left > 0; left -= HOUR) {
@@ -69,7 +69,7 @@ async function pass(ms: number, { isChecked = true } = {}): Promise<void> {
   }
 }
 
-/** What it costs to let so long go by. */
+/** What upstream charges while this time passes. */
 async function costOf(ms: number, options?: { isChecked: boolean }): Promise<{ requests: number; points: number }> {
   world.simulator.meter.reset();
   await pass(ms, options);
@@ -89,7 +89,10 @@ function openPull(): PullIssue {
   return pull ?? expect.fail("No pull request is open");
 }
 
-/** A check run without a trace in upstream's list of deliveries (`drop`), or one that says that it failed (`fail`). */
+/**
+ * Makes a check run whose webhook is lost. With `drop` upstream's list of deliveries has no trace of it; with `fail`
+ * the list says that it failed.
+ */
 async function makeRun(webhooks: { drop: 1 } | { fail: 1 }): Promise<void> {
   const { simulator } = world;
   simulator.setFaults({ webhooks });

@@ -10,19 +10,19 @@ import { until } from "../support/patience.ts";
 import { startProgram } from "../support/program.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-// What processes of the system's own tell a collector of OpenTelemetry.
+// What Tain's processes tell an OpenTelemetry collector.
 
-/** `00-<trace>-<span>-01`: whoever calls has begun this trace, and has it told. */
+/** `00-<trace>-<span>-01`: the caller has begun this trace, and wants it told. */
 const traceparent = (of: string) => {
   const hex = createHash("sha256").update(of).digest("hex");
   return { trace: hex.slice(0, 32), header: `00-${hex.slice(0, 32)}-${hex.slice(32, 48)}-01` };
 };
 const HEADER_SECRET = "the-collectors-own-key";
-/** Told soon, so that a test need not wait for the batch of five seconds. */
+/** Spans are told soon, so that a test need not wait for the batch of five seconds. */
 const OTEL = { OTEL_BSP_SCHEDULE_DELAY: "50", OTEL_EXPORTER_OTLP_HEADERS: `api-key=${HEADER_SECRET}` };
 
 const LOADED = "OpenTelemetry's SDK is loaded";
-/** Says so in the program's log. */
+/** Logs a line when the program loads the SDK. */
 const WATCH_MODULES = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module";
   registerHooks({
@@ -41,7 +41,7 @@ beforeAll(async () => {
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 4, repositories: 1, issues: 6, pulls: 0 }),
   });
   await world.mirror(world.first);
-  // From here on processes of the system's own do the work.
+  // From here on programs of their own do the work.
   world.stop();
   collector = await openCollector();
   target = await openTargetServer();
@@ -52,7 +52,7 @@ afterAll(async () => {
   await world?.[Symbol.asyncDispose]();
 });
 
-/** A web process, and where it listens. */
+/** A web process, and its address. */
 async function startWeb(env: NodeJS.ProcessEnv) {
   const web = startProgram("src/web.ts", { ...world.env, LOG_LEVEL: "info", ...env }, [], {
     nodeFlags: ["--import", WATCH_MODULES],
@@ -65,7 +65,7 @@ const traced = () => ({ ...OTEL, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
 const inTrace = (trace: string) => collector.spans.filter(({ traceId }) => traceId === trace);
 const named = (trace: string, name: string) => inTrace(trace).find((span) => span.name === name);
 
-/** Whether the span is below the other in their trace. */
+/** Whether the span is below the other one in their trace. */
 function isBelow(span: ToldSpan | undefined, above: ToldSpan | undefined): boolean {
   for (let one = span; one; one = collector.spans.find(({ spanId }) => spanId === one?.parentId))
     if (one.parentId === above?.spanId) return true;
@@ -97,7 +97,7 @@ test("a trace leads from a delivery to its job, its rows and a target; and from 
     active: true,
     rewriteTo: null,
   });
-  // Only what callers want told: an SDK that does not hear of the sampler tells all.
+  // Only traces that callers want told are told. An SDK that did not know of the sampler would tell all.
   const env = { ...traced(), OTEL_SERVICE_NAME: "mirror-of-ours", OTEL_TRACES_SAMPLER: "parentbased_always_off" };
   const { url, web } = await startWeb(env);
   const worker = startProgram("workers/main.ts", { ...world.env, ...traced(), LOG_LEVEL: "info" });
@@ -131,7 +131,7 @@ test("a trace leads from a delivery to its job, its rows and a target; and from 
     parentId: received?.spanId,
     attributes: { "tain.outcome": "applied" },
   });
-  // The receiver stores it, and the job writes its rows.
+  // The receiver stores the delivery, and the job writes its rows.
   const statements = inTrace(trace).filter(({ attributes }) => attributes["db.system.name"] === "postgresql");
   expect(statements.find(({ name }) => name === "insert deliveries")).toMatchObject({
     parentId: received?.spanId,
@@ -145,7 +145,7 @@ test("a trace leads from a delivery to its job, its rows and a target; and from 
     parentId: received?.spanId,
     attributes: { "http.response.status_code": 200 },
   });
-  // The target goes on with it, if it traces.
+  // A target that traces goes on with this trace.
   expect(target.heard[0]?.headers.traceparent).toBe(`00-${trace}-${sent()?.spanId}-01`);
   const ask = async (path: string, token: string, header: string) =>
     await fetch(`${url}${path}`, {
@@ -179,7 +179,7 @@ test("a trace leads from a delivery to its job, its rows and a target; and from 
   expect(upstream.map(({ attributes }) => attributes["url.template"])).toContain("/repos/*/*/commits/*");
   expect(upstream.every((one) => one.kind === 3 && isBelow(one, forwarded))).toBe(true);
 
-  // Not to be told is for callers to say; what is asked of the process itself is never told.
+  // A caller may ask that its trace is not told. Requests to the process itself are never told.
   const untold = traceparent("a read that is not told");
   const soon = traceparent("a read after it");
   await ask(`/repos/${world.first}/labels`, world.token, untold.header.replace(/01$/, "00"));
@@ -210,7 +210,7 @@ test("a collector that is away changes no answer, holds up no end, and is logged
   const { url, web } = await startWeb({
     ...OTEL,
     OTEL_EXPORTER_OTLP_ENDPOINT: NOWHERE.upstream,
-    // Until then the exporter tries again.
+    // The exporter tries again until this time is over.
     OTEL_EXPORTER_OTLP_TIMEOUT: "300",
   });
   const ask = async () => {

@@ -7,7 +7,9 @@ import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld } from "../support/world.ts";
 
-/** Two mirrored repositories. An issue moves from the first to the second with its comments, and no webhook tells. */
+/**
+ * Two mirrored repositories. An issue moves from the first to the second with its comments, and no webhook tells of it.
+ */
 async function openTransferred() {
   const world = await openWorld({
     simulator: { worldOptions: { mergeableDelayMs: 0 } },
@@ -80,7 +82,7 @@ test("a catch-up that fails over the comments of a transferred issue meets it ag
   });
   const { signal } = new AbortController();
   await expect(catchUp(failing, { repositoryId: to.id }, signal)).rejects.toThrow("is away");
-  // What has failed is left alone for a moment.
+  // The mirror leaves what has failed alone for a while.
   pass(60_000);
   await world.catchUp();
   await world.settleMarks();

@@ -27,11 +27,11 @@ interface Earlier {
   name: string;
   commit: string;
   /**
-   * Whether it asks if it may work beside a newer schema. One that does not is unready there, and its workers are
-   * stopped first.
+   * Whether this version asks if it may work beside a newer schema. One that does not ask is not ready beside it, and
+   * its workers are stopped first.
    */
   asks: boolean;
-  /** Whether this checkout's packages do for it. */
+  /** Whether this version can run with this checkout's packages. */
   sharesPackages: boolean;
 }
 
@@ -39,7 +39,7 @@ const FROM: Earlier[] = [
   { name: "0.1.0", commit: "8686462", asks: false, sharesPackages: false },
   { name: "the first build that asks", commit: "d0e50aa", asks: true, sharesPackages: true },
 ];
-/** Of each part of the way. */
+/** How long each part of the way takes. */
 const SECONDS = Number(process.env.UPGRADE_SECONDS ?? 10);
 const PER_SECOND = Number(process.env.UPGRADE_RATE ?? 100);
 const SECRET = "test-webhook-secret";
@@ -185,7 +185,10 @@ class Fleet {
     this.#balancer.send(...this.#webs.map(({ url }) => url));
   }
 
-  /** New ones first, then the old ones are told to stop; a web process only once nothing is under way there. */
+  /**
+   * Replaces the processes: new ones start first, then the old ones are told to stop. A web process stops only once no
+   * request is under way there.
+   */
   async roll(place: string): Promise<void> {
     for (const [at, old] of [...this.#webs.entries()]) {
       const web = await this.#web(place);
@@ -199,7 +202,7 @@ class Fleet {
     this.#others = others;
   }
 
-  /** The scheduler, too: it starts the workers' work. */
+  /** Ends the workers and the scheduler, which starts the workers' work. */
   async endWorkers(): Promise<void> {
     for (const old of this.#others) await this.#end(old);
     this.#others = [];
@@ -215,7 +218,7 @@ class Fleet {
     while (!signal.aborted) {
       for (const { url } of this.#webs) {
         const answer = await fetch(`${url}/-/ready`).catch((error: Error) => error);
-        if (answer instanceof Error) continue; // It was replaced just then.
+        if (answer instanceof Error) continue; // The process was replaced just then.
         if (!answer.ok) problems.add("a process that serves is not ready", await answer.text());
       }
       await delay(500);
@@ -254,7 +257,8 @@ interface Reading {
 }
 
 /**
- * Begins PER_SECOND reads in a second, until the signal comes. `time.part` says in which part of the way a read falls.
+ * Begins PER_SECOND reads in a second, until the signal comes. `time.part` names the part of the way to which a read
+ * belongs.
  */
 function readOn({ url, names, token, problems, signal }: Reading) {
   const agent = new Agent({ connections: 50 });
@@ -269,7 +273,7 @@ function readOn({ url, names, token, problems, signal }: Reading) {
       const headers = { authorization: `token ${token}`, "user-agent": "test" };
       const answer = await request(`${url}/repos/${name}/${path}`, { dispatcher: agent, headers });
       await answer.body.arrayBuffer();
-      // Issues are deleted and moved there.
+      // Other statuses may be right, because issues are deleted and moved there.
       if (answer.statusCode >= 500 || answer.statusCode === 429) problems.add(`read: ${answer.statusCode}`, path);
     } catch (error) {
       problems.add("read: no answer", (error as Error).message);

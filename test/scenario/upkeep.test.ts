@@ -18,21 +18,23 @@ import { type RowsRead, rowsReadBy } from "../support/rows-read.ts";
 import type { TestWorld } from "../support/world.ts";
 
 const REPOSITORIES = Number(process.env.UPKEEP_REPOSITORIES ?? 4);
-/** How many issues, comments and deliveries lie in each. */
+/** How many issues, comments and deliveries each repository has. */
 const ROWS = Number(process.env.UPKEEP_ROWS ?? 4_000);
 
 /**
- * Lists and hooks are asked for at the pace that upstream allows, however many there are: of so many repositories they
- * are due. All repositories are looked at for what changed in them.
+ * So many repositories have lists and hooks that are due. Tain asks for these at the pace that upstream allows, however
+ * many there are. It looks at all repositories for changes.
  */
 const ASKED = Math.min(100, REPOSITORIES - 1);
 
-/** Filling takes most of it: five million rows a minute or two, or ten beside other work. */
+/**
+ * Filling the tables takes most of this time: five million rows take a minute or two, or ten minutes beside other work.
+ */
 const TIMEOUT_MS = REPOSITORIES * ROWS > 1_000_000 ? 1_800_000 : TEST_MS;
 const SWEEP_MS = 6 * 60_000;
-/** What a sweep counts of a repository in which something has changed. */
+/** The lists that a sweep counts in a repository that has changed. */
 const LISTS = ["issues", "issue_comments", "pull_request_review_comments", "labels", "milestones"];
-/** Rows of the mirror itself, and what came from upstream's hooks. */
+/** The tables of the mirror itself, and of what came from upstream's hooks. */
 const BULK = [...LISTS, "deliveries", "audit_pages"];
 
 function bulkOf(read: RowsRead): number {
@@ -45,15 +47,12 @@ interface Measured {
   turns: number;
 }
 
-/**
- * A mirror with as many rows as a busy year leaves. `asked`: the repositories of which upstream has something to be
- * asked.
- */
+/** A mirror with as many rows as a busy year leaves. `asked`: the repositories about which upstream is asked. */
 async function openFilled(): Promise<{ world: TestWorld; asked: readonly number[] }> {
   const { world, ids } = await openManyRepositories({ repositories: REPOSITORIES, rows: ROWS });
   const asked = ids.slice(-ASKED);
   const { db, clock } = world.ctx;
-  // What was copied last is then settled.
+  // By then the rows that were copied last are settled.
   world.advance(SWEEP_MS);
   const now = clock.now();
   const [counted = 0] = asked;
@@ -61,7 +60,7 @@ async function openFilled(): Promise<{ world: TestWorld; asked: readonly number[
   await db.query(sql`
     update sweeps w set ours = one.ours, ours_revision = v.revision from sweeps one, revisions v
       where one.repository_id = ${counted} and v.repository_id = w.repository_id`);
-  // Upstream was asked for the hooks of all others a moment ago.
+  // Upstream was just asked about the hooks of all other repositories.
   await db.query(sql`insert into upkeep (task, done_until) values ('hooks', ${now})`);
   await db.query(sql`
     insert into hook_checks (repository_id, hook_id, checked_until, asked_at)
@@ -72,8 +71,8 @@ async function openFilled(): Promise<{ world: TestWorld; asked: readonly number[
 }
 
 /**
- * An idle backend tells what it has read up to ten seconds later, so into somebody else's figures; one that ends tells
- * it at once.
+ * An idle backend reports up to ten seconds later what it has read, and so would change the next figures. A backend
+ * that ends reports at once.
  */
 async function countAllSoFar(url: string): Promise<void> {
   const observer = openDatabase(url, { maxConnections: 1, applicationName: "tain observer" });
@@ -95,7 +94,7 @@ async function countAllSoFar(url: string): Promise<void> {
   }
 }
 
-/** How many rows of its lists a repository has, the deleted ones too. */
+/** How many rows the lists of a repository have, deleted ones included. */
 async function rowsOf({ db }: TestWorld["ctx"], repositoryId: number): Promise<number> {
   const counts = LISTS.map(
     (table) => sql`(select count(*) from ${sql.identifier(table)} where repository_id = ${repositoryId})`,
@@ -111,7 +110,7 @@ test(
     await using _ = world;
     const { ctx } = world;
     const url = ctx.config.databaseUrl;
-    // What upstream's pace stops is taken up again, and has a turn more. The quicker the machine, the more turns.
+    // A task that upstream's pace stops is begun again. The quicker the machine, the more turns the task takes.
     const read = async (task: (measured: typeof ctx) => Promise<unknown>): Promise<Measured> => {
       let turns = 0;
       const turn = (db: Database) => {
@@ -123,7 +122,7 @@ test(
     };
     const sweepAgain = async () => {
       world.advance(SWEEP_MS);
-      // Counted by itself: what this reads would else be told while the sweep is counted.
+      // This statement is counted by itself. Otherwise its reads would be reported during the sweep.
       await rowsReadBy(url, (db) =>
         db.query(
           sql`update sweeps set swept_at = ${ctx.clock.now()} where not repository_id = any(${asked}::bigint[])`,
@@ -142,7 +141,7 @@ test(
     };
 
     const ms: Record<string, number> = {};
-    // The first time each has all to look at.
+    // The first run of each task has to look at everything.
     for (const task of Object.values(upkeep)) await task();
     for (const [name, task] of Object.entries(upkeep)) {
       const from = performance.now();
@@ -165,7 +164,7 @@ test(
     for (const [name, { rows }] of figures)
       expect(bulkOf(rows), `${name} reads ${JSON.stringify(rows)}`).toBeLessThan(100);
 
-    // What changes is read, of that repository alone.
+    // Tain reads the lists that have changed, and those of no other repository.
     const [changed = 0] = asked;
     await ctx.db.transaction(async (tx) => {
       await tx.query(
@@ -177,7 +176,7 @@ test(
     const has = await rowsOf(ctx, changed);
     const { reads, ofTheMirror } = { reads: JSON.stringify(after), ofTheMirror: bulkOf(after) };
     printFigures("upkeep of a change", { repositories: REPOSITORIES, has, ofTheMirror });
-    // Once. Postgres reads tables whole that are as small as those of a few repositories.
+    // Each row is read once. Postgres reads whole tables when they are as small as those of a few repositories.
     expect(ofTheMirror, reads).toBeGreaterThanOrEqual(has - 1);
     expect(after.issue_comments ?? 0, reads).toBeLessThan(has);
   },
