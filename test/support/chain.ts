@@ -19,16 +19,16 @@ import { mirrorAll, type TestWorld, untilIdle } from "./world.ts";
 
 /** A mirror of a mirror. */
 export interface Follower extends TestMirror {
-  /** What it shows its upstream. */
+  /** The token that the follower shows its upstream. */
   upstreamToken: string;
-  /** A token of its own, for callers. */
+  /** A token of the follower's own, for callers. */
   token: string;
 }
 
-/** What a target may lead to in these tests, and all that can be mirrored. */
+/** Targets may lead to this machine, and everything that can be mirrored is. */
 export const OF_CHAIN = { TARGETS_ALLOWED: "127.0.0.1", MIRROR: MIRROR_PARTS.join() };
 
-/** What a mirror of another mirror shows there: a token of that one's own. */
+/** Makes a token of this mirror for a mirror of it to show. */
 export async function tokenOfFollower({ ctx }: Pick<TestMirror, "ctx">, hourlyLimit?: number): Promise<string> {
   return await createApiToken(ctx, {
     userId: await fetchAndStoreViewer(ctx),
@@ -71,7 +71,7 @@ export async function follow({ ctx, url }: Pick<TestMirror, "ctx" | "url">, full
   if (refusal !== null) throw new Error(`No hook: ${refusal ?? `${fullName} is not mirrored`}`);
 }
 
-/** Waits until the root's webhooks are sent, and what they caused has come down to the last of the mirrors. */
+/** Waits until the root's webhooks are sent, and until their effects have reached the last of the mirrors. */
 export async function settleChain(simulator: TestWorld["simulator"], mirrors: readonly TestMirror[]): Promise<void> {
   await simulator.quiet();
   for (const { ctx } of mirrors) {
@@ -80,23 +80,23 @@ export async function settleChain(simulator: TestWorld["simulator"], mirrors: re
   }
 }
 
-/** A minute passes everywhere, and each scheduler does what is due. */
+/** Moves all clocks a minute on, and does what each scheduler would do. */
 export async function passMinute(simulator: TestWorld["simulator"], mirrors: readonly TestMirror[]): Promise<void> {
   // No type says that a simulator's clock is one that a test may set.
   (simulator.world.clock as SettableClock).advance(60_000);
   for (const { advance } of mirrors) advance(60_000);
-  // By the real clock they are not due yet. It leaves those that a worker takes just now.
+  // By the real clock these jobs are not due yet. A job that a worker is just taking stays.
   await Promise.all(mirrors.map(({ ctx }) => ctx.queues.refresh.clean(0, 1_000_000, "delayed")));
   await Promise.all(mirrors.map(({ ctx }) => doWhatIsDue(ctx)));
   await settleChain(simulator, mirrors);
 }
 
-/** What a scheduler asks for. */
+/** Asks for all work that a scheduler would ask for now. */
 export async function doWhatIsDue(ctx: Context): Promise<void> {
   await wakeDue(ctx);
   for (const markDue of [markChecksDue, markListsDue, markReleasesDue, markRefsDue]) await markDue(ctx);
   await dispatchMarks(ctx);
-  // As a job that is tried again: on a busy machine Redis may not say in time what is left of the quota.
+  // Works as a job that is tried again. On a busy machine Redis may be late to say what is left of the quota.
   await eventually(() => sweep(ctx));
   await scheduleCatchUps(ctx);
 }

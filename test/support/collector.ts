@@ -1,28 +1,28 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A span as a collector is told of it. */
+/** A span, as a collector receives it. */
 export interface ToldSpan {
   traceId: string;
   spanId: string;
-  /** Empty: it begins its trace. */
+  /** Empty: the span begins its trace. */
   parentId: string;
   name: string;
-  /** As the protocol numbers them: 1 internal, 2 server, 3 client, 5 consumer. */
+  /** The protocol's numbers: 1 internal, 2 server, 3 client, 5 consumer. */
   kind: number;
   attributes: Record<string, string | number>;
-  /** The traces of its links. */
+  /** The traces to which its links lead. */
   links: string[];
   hasFailed: boolean;
-  /** Of the process that tells it. */
+  /** The attributes of the process that sent the span. */
   resource: Record<string, string | number>;
 }
 
-/** A collector of OpenTelemetry that speaks OTLP over HTTP, in protocol buffers. */
+/** An OpenTelemetry collector that speaks OTLP over HTTP, in protocol buffers. */
 export interface Collector extends AsyncDisposable {
   url: string;
   spans: ToldSpan[];
-  /** The bytes of everything that was told, as text. */
+  /** All bytes that were received, as text. */
   bytes: () => string;
   requests: { path: string; headers: NodeJS.Dict<string | string[]> }[];
 }
@@ -56,7 +56,7 @@ export async function openCollector(): Promise<Collector> {
   return collector;
 }
 
-// Of opentelemetry/proto/trace/v1/trace.proto: the fields' numbers are the protocol.
+// The numbers of the fields are in opentelemetry/proto/trace/v1/trace.proto.
 
 function spansOf(request: Buffer): ToldSpan[] {
   return messages(request, 1).flatMap((ofResource) => {

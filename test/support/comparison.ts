@@ -29,7 +29,10 @@ export interface Comparison {
   differences: string[];
 }
 
-/** What a mirror is compared with. `stateOf`: for one that does not tell its state over HTTP, since it is on no loopback address. */
+/**
+ * The upstream that a mirror is compared with. `stateOf` is for an upstream that is on no loopback address, and so does
+ * not tell its state over HTTP.
+ */
 export type ComparedUpstream = Pick<Simulator, "url"> & {
   stateOf?: (fullName: string, url: string) => string | Promise<string>;
 };
@@ -75,7 +78,7 @@ export async function compare(
   return { counts, differences };
 }
 
-/** Everything the mirror holds of one kind, as it serves it. */
+/** Everything of one kind that the mirror holds, as the mirror serves it. */
 async function mirrored(ctx: Context, kind: Kind, repositoryId: number, api: string): Promise<Fields[]> {
   const resource = resourceOf(kind);
   const isSelf = kind === "repository";

@@ -1,6 +1,6 @@
 import { type Config, parseConfig } from "../../src/config.ts";
 
-/** What the processes of a test get of its own environment: where programs are, and what has been compiled before. */
+/** What a test's processes get of the test's own environment: where programs are, and the cache of compiled code. */
 export const inherited: NodeJS.ProcessEnv = {
   PATH: process.env.PATH,
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
@@ -9,10 +9,10 @@ export const inherited: NodeJS.ProcessEnv = {
 /** The mirror's token at upstream. */
 export const UPSTREAM_TOKEN = "test-upstream-token";
 
-/** Whose token that is. */
+/** The login of the token's owner. */
 export const OWNER = "mirror-owner";
 
-/** Addresses at which nobody listens: connecting is refused at once. */
+/** Addresses at which nobody listens. A connection is refused at once. */
 export const NOWHERE = {
   database: "postgres://tain:tain@127.0.0.1:1/tain",
   redis: "redis://127.0.0.1:1",
@@ -25,12 +25,12 @@ interface Places {
   upstream: string;
 }
 
-/** A configuration on a test's own stores. `env` adds to it or overrides it. */
+/** A configuration on a test's own stores. `env` adds to its settings or overrides them. */
 export function testConfig(places: Places, env: NodeJS.ProcessEnv = {}): Config {
   return parseConfig(testEnvironment(places, env));
 }
 
-/** The same as environment variables, for processes. */
+/** The same settings as environment variables, for processes. */
 export function testEnvironment({ database, redis, upstream }: Places, env: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
   return {
     DATABASE_URL: database,

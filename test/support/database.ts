@@ -5,7 +5,7 @@ import { EMPTY_TEMPLATE } from "./global-setup.ts";
 
 export type Administrator = Pick<pg.ClientBase, "query">;
 
-/** Kept for the next database: to connect anew would cost as much as to clone. */
+/** The connection is kept for the next database. A new one would cost as much as the cloning. */
 const ADMINISTRATORS = new pg.Pool({
   connectionString: process.env.TEST_DATABASE_URL,
   max: 1,
@@ -13,7 +13,7 @@ const ADMINISTRATORS = new pg.Pool({
 }).on("error", (error) => console.error("The connection that makes test databases has ended", error));
 
 export interface TestDatabase extends AsyncDisposable {
-  /** Connection string of a superuser on this test's own database. */
+  /** The connection string of a superuser for this test's own database. */
   readonly url: string;
   /**
    * Removes the database, or keeps it and prints its address when the test failed.
@@ -30,7 +30,7 @@ export interface TestDatabase extends AsyncDisposable {
  */
 export async function openTestDatabase(template = EMPTY_TEMPLATE): Promise<TestDatabase> {
   const name = `t_${randomBytes(6).toString("hex")}`;
-  // Its files are copied: to write each page into Postgres' log takes half as long again.
+  // FILE_COPY copies the files. Writing each page into Postgres' log takes half as long again.
   await administer((admin) => admin.query(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`));
 
   let open = true;
@@ -53,14 +53,14 @@ export async function openTestDatabase(template = EMPTY_TEMPLATE): Promise<TestD
   };
 }
 
-/** A superuser's address of one database of the server. */
+/** The address of one database of the server, as a superuser. */
 export function addressOf(database: string): string {
   const address = new URL(required("TEST_DATABASE_URL"));
   address.pathname = `/${database}`;
   return address.href;
 }
 
-/** The same database, with the rights of a role alone. */
+/** The address of the same database, with the rights of the role alone. */
 export function asRole(databaseUrl: string, role: string): string {
   const url = new URL(databaseUrl);
   url.searchParams.set("options", `-c role=${role}`);
@@ -68,8 +68,8 @@ export function asRole(databaseUrl: string, role: string): string {
 }
 
 /**
- * The Redis of this run and a prefix of the caller's own, hash-tagged so that it also holds on a Redis Cluster,
- * where keys used together must share a slot.
+ * The Redis of this run, and a prefix of the caller's own. The prefix is a hash tag, because a Redis Cluster wants keys
+ * that are used together in one slot.
  */
 export function testRedis(): { url: string; prefix: string } {
   return { url: required("TEST_REDIS_URL"), prefix: `{t-${randomBytes(3).toString("hex")}}` };
@@ -77,7 +77,7 @@ export function testRedis(): { url: string; prefix: string } {
 
 async function dropDatabase(admin: Administrator, name: string): Promise<void> {
   try {
-    // Postgres itself waits up to five seconds here for connections that are just closing.
+    // Postgres itself waits here up to five seconds for connections that are just closing.
     await admin.query(`DROP DATABASE ${name}`);
   } catch (error) {
     if (!(error instanceof pg.DatabaseError && error.code === "55006")) throw error;
@@ -93,7 +93,7 @@ async function dropDatabase(admin: Administrator, name: string): Promise<void> {
   }
 }
 
-/** A connection of a test's own, for what the mirror itself never does: to hold rows, to act as another role. */
+/** A connection for what the mirror itself never does, such as holding rows or acting as another role. */
 export async function connectTo(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -118,6 +118,8 @@ function required(name: "TEST_DATABASE_URL" | "TEST_REDIS_URL"): string {
   return value;
 }
 
-/** The locks that somebody waits for in this database, for SQL. Other test files use the same server. */
+/**
+ * SQL for the locks that somebody waits for in this database. Other test files use other databases of the same server.
+ */
 export const AWAITED_LOCKS = `(select l.* from pg_locks l join pg_database d on d.oid = l.database
   where d.datname = current_database() and not l.granted) as awaited_locks`;

@@ -3,10 +3,10 @@ import { access, constants } from "node:fs/promises";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-/** A browser with what it needs is 100 MB. */
+/** A browser and the packages that it needs are 100 MB. */
 const INSTALL_MS = 10 * 60_000;
 
-/** Where a program of Debian's is, or why it is not there, in words. */
+/** Where a program of Debian's is, or in words why it is not there. */
 export type Found = { path: string } | { missing: string };
 
 /** Finds a program, and installs its package where it is missing and this user may. */

@@ -12,7 +12,9 @@ import {
 import type { Simulator } from "../../src/simulator/running.ts";
 import { isPull, type World } from "../../src/simulator/world.ts";
 
-/** How much one repository has: these numbers exactly, so that the least it can cost is known. */
+/**
+ * How many resources of each kind the repository has. The numbers are exact, so the least that it can cost is known.
+ */
 export interface FloorSize {
   issues: number;
   pulls: number;
@@ -21,7 +23,7 @@ export interface FloorSize {
   reviews: number;
 }
 
-/** The size whose cost is compared with the best that is known of others. */
+/** The size at which Tain's cost is compared with the best known cost of others. */
 export const fullSize: FloorSize = {
   issues: 10_000,
   pulls: 5_000,
@@ -30,7 +32,7 @@ export const fullSize: FloorSize = {
   reviews: 15_000,
 };
 
-/** The same in small: `divisor` times less of everything. */
+/** The full size, divided by `divisor`. */
 export function sizeDividedBy(divisor: number): FloorSize {
   const entries = Object.entries(fullSize).map(([name, count]) => [name, count / divisor]);
   return Object.fromEntries(entries) as unknown as FloorSize;
@@ -40,7 +42,7 @@ export function sizeDividedBy(divisor: number): FloorSize {
 const PAGE = 100;
 
 /**
- * The least that any client has to ask for: each list page by page, the repository itself, and by GraphQL a point for
+ * The least that any client has to ask for: the pages of each list, the repository itself, and in GraphQL a point for
  * the reviews of a hundred pull requests.
  */
 export function floorOf({ issues, pulls, comments, reviewComments }: FloorSize): { requests: number; points: number } {
@@ -51,8 +53,9 @@ export function floorOf({ issues, pulls, comments, reviewComments }: FloorSize):
 }
 
 /**
- * One repository of exactly this size, as dear as a real one: a deleted account wrote one comment or review in a
- * hundred, and did one merge in twenty. Few threads are long, and nothing has more than a page of children.
+ * One repository of exactly this size, which costs as much to copy as a real one. An account that is deleted wrote one
+ * comment or review in a hundred, and did one merge in twenty. Few threads are long, and nothing has more than a page
+ * of children.
  */
 export function fillFloorWorld({ world }: Pick<Simulator, "world">, size: FloorSize, seed = 29): Repository {
   const { issues, pulls } = size;
@@ -78,7 +81,8 @@ function addRemarks(world: World, random: Random, people: User[], size: FloorSiz
     faker.reply(random, { logins: people.map((user) => user.login), lastNumber: issue.number - 1 });
   const latest = new Map<Issue, number>();
   for (const issue of placesFor(random, all, size.comments)) {
-    // Of 2,363 comments of a recorded repository two were written in one second; those of a review are all submitted in one.
+    // In a recorded repository two of 2,363 comments were written in one second. All comments of a review are submitted
+    // in one.
     const createdAt = Math.min(world.now(), (latest.get(issue) ?? issue.createdAt) + random.int(30, 600));
     latest.set(issue, createdAt);
     world.addComment({ issue, authorId: someone(), body: text(issue), createdAt });
@@ -119,7 +123,10 @@ function addRemarks(world: World, random: Random, people: User[], size: FloorSiz
   }
 }
 
-/** So many places, in the order of the rows: few have many, some none, and none more than a page. */
+/**
+ * Answers a row for each of `count` children, in the order of the rows. Few rows get many, some get none, and none gets
+ * more than a page.
+ */
 function placesFor<Row extends Issue>(random: Random, rows: readonly Row[], count: number): Row[] {
   const taken = new Map<Row, number>();
   for (let left = count; left > 0; ) {

@@ -5,7 +5,8 @@ import { sql } from "../../db/sql.ts";
 import type { TestWorld } from "./world.ts";
 
 /**
- * A delivery of somebody who has a secret, but is not upstream. Answers what became of it, once it is settled.
+ * Sends a delivery as somebody who has a secret, but is not upstream. Answers what became of the delivery once it is
+ * settled.
  * @param payload or the whole body
  * @param headers beside the usual ones
  */

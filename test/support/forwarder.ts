@@ -1,13 +1,13 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
-/** An address of a test's own that leads to one server, and then to another: as a name or a proxy before a primary does. */
+/** An address that leads to one server and then to another, as a name or a proxy in front of a primary does. */
 export interface Forwarder extends AsyncDisposable {
-  /** The same address, by way of the forwarder. */
+  /** The same address, through the forwarder. */
   through(url: string): string;
-  /** Where connections lead from now on. Those that are open end. Null: nowhere. */
+  /** Where new connections lead from now on. Open ones end. Null: nowhere. */
   lead(url: string | null): void;
-  /** From now on nothing arrives, and nobody is told: as where packets are lost. `lead` ends it. */
+  /** From now on nothing arrives and nobody is told, as where packets are lost. `lead` ends this. */
   cut(): void;
 }
 
@@ -27,7 +27,7 @@ export async function openForwarder(url: string): Promise<Forwarder> {
       [to, from],
     ] as const) {
       open.add(socket);
-      // Either end may break; the other is told by its end.
+      // Either end may break. The other one hears of it, because its connection ends too.
       socket.on("error", () => {});
       socket.on("close", () => {
         open.delete(socket);

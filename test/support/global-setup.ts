@@ -17,7 +17,7 @@ export default async function setup(): Promise<(() => Promise<void>) | undefined
   const admin = new pg.Client({ connectionString: serverUrl });
   await admin.connect();
   try {
-    // A server that outlives the run may hold templates of an older schema.
+    // A server that outlives the run may hold templates with an older schema.
     const { rows } = await admin.query<{ datname: string }>("SELECT datname FROM pg_database WHERE datname LIKE $1", [
       `${EMPTY_TEMPLATE}%`,
     ]);
@@ -32,7 +32,7 @@ export default async function setup(): Promise<(() => Promise<void>) | undefined
   if (process.env.TAIN_POSTGRES) return async () => printFigures("stores", await usedOf(serverUrl));
 }
 
-/** Of the stores of a run: their versions, and the commands of Redis that were used and that 6.2 has not. */
+/** The versions of the run's stores, and the commands used in this run that Redis 6.2 does not have. */
 async function usedOf(serverUrl: string): Promise<Record<string, unknown>> {
   const client = new pg.Client({ connectionString: serverUrl });
   const redis = new Redis(process.env.TEST_REDIS_URL ?? "");

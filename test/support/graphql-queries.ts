@@ -19,7 +19,7 @@ export interface GeneratedQuery {
   variables: Record<string, unknown>;
 }
 
-/** Values for arguments and fields of inputs of these names; anything else is made of its type alone. */
+/** Values for arguments and input fields, by name. All other values are made from their type alone. */
 export type Pools = Readonly<Record<string, readonly unknown[]>>;
 
 /** Numbers in [0, 1) that are the same for the same seed. */
@@ -96,7 +96,8 @@ class Generator {
     const args = field.args.flatMap((argument) => this.#argument(argument));
     const target = getNamedType(field.type);
     const inner = isCompositeType(target) ? ` ${this.#selection(target, depth - 1)}` : "";
-    // The same field with other arguments can stand beside it only under another name.
+    // Two selections of one field with different arguments need different names, so most fields with arguments get an
+    // alias.
     return `${this.#alias(args.length > 0 ? 0.95 : 0.3)}${field.name}${args.length > 0 ? `(${args.join(", ")})` : ""}${this.#directive()}${inner}`;
   }
 

@@ -1,20 +1,19 @@
 /**
- * A web process loads this before its program (`--import`). On a port of its own it tells for how long the event loop was held
- * since it was last asked. At `/memory` it tells what is in memory and no garbage (with `--expose-gc`). The product has no such
- * thing.
- *
- * A hold is what happens between two turns of the loop in which timers run. It is measured in processor time of the main
- * thread: while others have the processor the clock goes on, and nothing holds the loop. All work of a turn counts as one
- * hold, and a millisecond of other turns with it, so a hold is rather overrated.
+ * A web process loads this module before its program (`--import`). On a port of its own the module tells for how long
+ * the event loop was held since the last request. At `/memory` it tells how much memory is in use and no garbage (with
+ * `--expose-gc`). The product has nothing of the kind.
+ * A hold lies between two turns of the loop in which timers run. It is measured in processor time of the main thread:
+ * when others have the processor the clock goes on, but nothing holds the loop. All work of a turn counts as one hold,
+ * with a millisecond of other turns, so a hold is measured rather too long.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { isMainThread } from "node:worker_threads";
 
-/** Null: the process was not started to be asked that. */
+/** Null: the process was not started with `--expose-gc`. */
 const collect: (() => void) | null = globalThis.gc ?? null;
 
-/** What happened since it was last asked. */
+/** What happened since the last request. */
 export interface Holds {
   /** The longest hold, in processor time. */
   heldMs: number;
@@ -45,7 +44,7 @@ function serve(): void {
   const server = createServer(({ url }, response) => {
     if (url === "/memory" && collect) {
       collect();
-      // What the first found is freed meanwhile; the second waits for that.
+      // The first collection leaves some memory to be freed beside the program. The second waits for that.
       collect();
       response.end(JSON.stringify(process.memoryUsage()));
       return;
@@ -55,7 +54,7 @@ function serve(): void {
     worst = { heldMs: 0, lateMs: 0 };
     asked = turn.cpuMs;
   });
-  // The test may be silent for long.
+  // The test may send nothing for a long time.
   server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1", () => {
     // No type can say that a server that listens to a port has one.

@@ -17,13 +17,13 @@ import { until } from "./patience.ts";
 import type { Program } from "./program.ts";
 import { type Exchange, openTap, type UpstreamTap } from "./upstream-tap.ts";
 
-/** A repository to be copied by programs that are killed while they do it. */
+/** A repository that programs copy, and that are killed meanwhile. */
 export interface KilledBackfill extends AsyncDisposable {
   simulator: Simulator;
   tap: UpstreamTap;
   ctx: Context;
   fullName: string;
-  /** For the programs. */
+  /** The environment for the programs. */
   env: NodeJS.ProcessEnv;
 }
 
@@ -31,11 +31,14 @@ export interface KilledBackfill extends AsyncDisposable {
 export interface Moment {
   /** The list that is being read. */
   during: keyof typeof pages;
-  /** Which of its pages, counted from the last kill. */
+  /** Which page of the list, counted from the last kill. */
   nth: number;
-  /** "waiting": for upstream's answer, which upstream has already given; "storing": it has just received it. */
+  /**
+   * "waiting": upstream has answered, but the program has not got the answer. "storing": the program has just received
+   * it.
+   */
   when: "waiting" | "storing";
-  /** How many pages are read twice at most; one unless said otherwise. */
+  /** How many pages the kill costs at most, which are then read twice. Default: one. */
   costs?: number;
 }
 
@@ -51,7 +54,7 @@ const pages = {
 
 export async function openKilledBackfill(): Promise<KilledBackfill> {
   const resources = new AsyncDisposableStack();
-  // Upstream works out no mergeability meanwhile: what it does not know when asked again is unknown at the end.
+  // Upstream works out no mergeability during the test. So what it does not know when it is asked again stays unknown.
   const simulator = resources.use(await openSimulator({ worldOptions: { mergeableDelayMs: 3_600_000 } }));
   const { world } = simulator;
   const fullName = generateWorld(world, { seed: 7, repositories: 1, issues: 500, pulls: 350 })
@@ -76,8 +79,8 @@ export async function openKilledBackfill(): Promise<KilledBackfill> {
 
 /**
  * Starts the program, kills it at each moment and starts it again, and lets the last one finish. Checks that the copy
- * is complete, that no kill cost more than one page, and that each takeover was in time. Prints the measurements. `finished`
- * is shown the last one before it is stopped.
+ * is complete, that no kill cost more pages than it may, and that each takeover was in time. Prints the measurements.
+ * `finished` gets the last program before it is stopped.
  */
 export async function killDuringBackfill(
   { tap, ctx, simulator, fullName }: KilledBackfill,
@@ -99,7 +102,7 @@ export async function killDuringBackfill(
   await takenOver(tap, killedAt.at(-1));
   await Promise.race([untilLive(ctx), ended(last)]);
   const { counts, differences } = await compare(ctx, simulator, fullName);
-  // What it asks from now on is no part of the copy.
+  // The requests after this point are no part of the copy.
   const exchanges = [...tap.exchanges];
   await finished(last);
   await last.stop();
@@ -119,13 +122,16 @@ export async function killDuringBackfill(
     expect(some.length, some.join("\n")).toBeLessThanOrEqual(moments[index]?.costs ?? 1);
 }
 
-/** A full answer that is part of the copy: the repository, its lists, GraphQL. Refreshes of single resources are not. */
+/**
+ * Whether this is a complete answer that belongs to the copy: the repository, its lists, GraphQL. A refresh of a single
+ * resource does not.
+ */
 function isPage({ method, path, status }: Exchange): boolean {
   if (status !== 200) return false;
   return path === "/graphql" || (method === "GET" && /^\/repositories\/\d+($|.*[?&]per_page=)/.test(path));
 }
 
-/** What was read between two exchanges (by index) that had been read before the first. */
+/** The pages between two exchanges (by index) that had been read before the first of them. */
 function readAgain(exchanges: readonly Exchange[], from: number, to: number): string[] {
   const nameOf = ({ path, body }: Exchange) => `${path} ${body}`;
   const before = new Set(exchanges.slice(0, from).filter(isPage).map(nameOf));
@@ -136,7 +142,7 @@ function readAgain(exchanges: readonly Exchange[], from: number, to: number): st
     .filter((name) => before.has(name));
 }
 
-/** Waits until the program that was started after a kill asks for a page, and notes how long after the kill that is. */
+/** Waits until the program that was started after the kill asks for a page. Notes how long after the kill that is. */
 async function takenOver(tap: UpstreamTap, kill: { exchange: number; takeoverMs: number } | undefined): Promise<void> {
   if (!kill) return;
   await until("another program takes the backfill over", async () =>

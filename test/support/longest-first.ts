@@ -1,8 +1,8 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
- * What takes the longest, in this order. What begins late must be short: towards the end fewer files are left than processes
- * to run them. Vitest knows this of an earlier run in the same checkout alone.
+ * The slowest test files, in this order. Files that begin late must be short, because at the end there are fewer files
+ * than processes to run them. Vitest alone knows the times only from an earlier run in the same checkout.
  */
 export const LONGEST = [
   "simulation/seeds",

@@ -1,4 +1,6 @@
-/** A mirror of very many repositories, of which one was copied; the others are copies of its rows, made by Postgres itself. */
+/**
+ * A mirror of very many repositories. One was copied from upstream, and Postgres made the others by copying its rows.
+ */
 import { type Sql, sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
@@ -8,16 +10,18 @@ import { openWorld, type TestWorld } from "./world.ts";
 
 export interface ManyRepositories {
   world: TestWorld;
-  /** `owner/name` of each but the first, which was copied from upstream. */
+  /** `owner/name` of each repository but the first, which was copied from upstream. */
   names: string[];
   ids: number[];
-  /** All rows of the database, as Postgres estimates them. */
+  /** How many rows the database has, as Postgres estimates. */
   rows: number;
 }
 
-/** Tables whose rows are a repository's own, but that are filled in another way, or have nothing to say of a copy. */
+/**
+ * Tables with a repository's own rows that are not copied. They are filled in another way, or say nothing about a copy.
+ */
 const NOT_COPIED = ["deliveries", "refresh_marks", "problems", "hook_checks", "sweeps"];
-/** How the rows of a repository are shared out. */
+/** The share of each kind in the rows of a repository. */
 const SHARES = { issues: 0.05, comments: 0.65, deliveries: 0.3 };
 const DAY_MS = 86_400_000;
 
@@ -64,7 +68,7 @@ export async function openManyRepositories(size: { repositories: number; rows: n
   await copy("validators", sql`${own("validators")} cross join ${each} where starts_with(t.path, ${below(first.id)})`, {
     path: sql`replace(t.path, ${below(first.id)}, ${below(sql`r.id`)})`,
   });
-  // What they have beside: the first issue again and again, with comments on it, and what webhooks told.
+  // Further rows: the first issue many times, with comments on it, and deliveries.
   const all = sql`unnest(${[first.id, ...ids]}::bigint[]) with ordinality as r(id, at)`;
   const one = sql`where t.repository_id = ${first.id} and t.deleted_at is null and t.id is not null order by t.id limit 1`;
   const counted = (share: number) => sql`generate_series(1, ${Math.round(size.rows * share)}::int) n`;
@@ -82,7 +86,7 @@ export async function openManyRepositories(size: { repositories: number; rows: n
     insert into deliveries (hook_id, guid, event, repository_id, payload, status, received_at, settled_at)
       select 77, r.at || '-' || n, 'issues', r.id, '{}', 'applied', ${longAgo}, ${longAgo}
         from ${all} cross join ${counted(SHARES.deliveries)}`);
-  // Nothing is due but what time makes due: their audits are spread over the day, and their lists were just asked for.
+  // Only time makes anything due from here on. Audits are spread over the day, and lists have just been asked for.
   await ctx.db.query(sql`
     update repository_syncs set confirmed_at = ${ctx.clock.now()}::timestamptz + interval '1 hour',
       backfilled_at = ${ctx.clock.now()}`);
@@ -97,7 +101,7 @@ export async function openManyRepositories(size: { repositories: number; rows: n
   return { world, names, ids, rows: row?.rows ?? 0 };
 }
 
-/** Rows of a table `t`, with some columns replaced. */
+/** Copies the rows of a table `t`, with other values in some columns. */
 async function copyRows(
   { ctx }: TestWorld,
   { table, from, replaced }: { table: string; from: Sql; replaced: Readonly<Record<string, Sql>> },

@@ -14,32 +14,35 @@ import { asRole, openTestDatabase, testRedis } from "./database.ts";
 /** One installation of Tain, opened in this process as its own processes open it. */
 export interface TestMirror extends AsyncDisposable {
   ctx: Context;
-  /** What processes of this installation are started with. */
+  /** The environment for processes of this installation. */
   env: NodeJS.ProcessEnv;
-  /** Where its web server listens; empty without one. */
+  /** The address of its web server; empty without one. */
   url: string;
   /** Opens workers. */
   work(): void;
-  /** What a worker of this installation is opened with. */
+  /** A context for a worker of this installation. */
   openWorkerContext(): WorkerContext;
   /** Tells the workers to stop, as SIGTERM does. */
   stop(): void;
-  /** Moves the installation's clock, unless it was given one. */
+  /** Moves the installation's clock. It does nothing where the test gave the clock. */
   advance(ms: number): void;
-  /** Another web process on the same stores; answers where it listens. `env` adds to the settings or overrides them. */
+  /**
+   * Starts another web process on the same stores, and answers its address. `env` adds to the settings or overrides
+   * them.
+   */
   openSibling(env?: NodeJS.ProcessEnv, limits?: ApiLimits, clientLimits?: Partial<ClientLimits>): Promise<string>;
   /** Ends the web process and starts it again at the same address. `env` adds to the settings or overrides them. */
   restart(env: NodeJS.ProcessEnv): Promise<void>;
-  /** Is called before the stores are closed. */
+  /** Calls `close` before the stores are closed. */
   defer(close: () => Promise<unknown>): void;
 }
 
 export interface TestMirrorOptions {
-  /** Where upstream is. Default: nobody listens there. */
+  /** Upstream's address. Default: nobody listens there. */
   upstream?: string;
   /** The database to clone. Default: the migrated one that is empty. */
   template?: string | undefined;
-  /** Settings beside those of a test; with DATABASE_URL no database is made. */
+  /** Settings beside the usual ones of a test. With DATABASE_URL no database is made. */
   env?: NodeJS.ProcessEnv;
   clock?: Context["clock"] | undefined;
   /** Default true. */
@@ -64,7 +67,7 @@ export async function openMirror({
   const clock = given ?? { now: () => new Date(Date.now() + offsetMs) };
   const ctx = await openContext(parseConfig(env), resources, { name: "test", clock });
 
-  /** The same context with the rights that a process of its own would have in the database. */
+  /** The same context with the database rights that the role's process has. */
   const as = (role: "tain_web" | "tain_worker"): Context => {
     const config = { ...ctx.config, databaseUrl: asRole(database, role) };
     const db = openDatabase(config.databaseUrl, { maxConnections: config.databaseConnections, applicationName: role });
@@ -118,7 +121,7 @@ export async function openMirror({
   };
 }
 
-/** The same end for all who ask for it. */
+/** All callers share one end. */
 function memoized(end: () => Promise<void>): () => Promise<void> {
   let ended: Promise<void> | undefined;
   return () => {

@@ -27,7 +27,7 @@ test("a clone of the mirrored template is what mirroring the same world anew giv
   expect(again.filter((row) => !rows.includes(row))).toEqual([]);
 });
 
-/** Each row as `table: JSON`, without when the mirror saw it. */
+/** Each row as `table: JSON`, without the time at which the mirror saw it. */
 async function everyRow(db: Database): Promise<string[]> {
   const tables = await db.query<{ name: string; columns: string }>(sql`
     select table_name as name, string_agg(quote_ident(column_name), ', ' order by ordinal_position) as columns

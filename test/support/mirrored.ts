@@ -19,25 +19,28 @@ import { refreshReleases } from "../../src/sync/releases/refresh.ts";
 import { type Administrator, addressOf, administer } from "./database.ts";
 import { EMPTY_TEMPLATE } from "./global-setup.ts";
 
-/** How large a generated world is. Each size is mirrored once in a run, for seconds: take one that others take. */
+/**
+ * The size of a generated world. Each size is mirrored once in a run, which takes seconds. So take one that other tests
+ * take.
+ */
 export interface Size {
   repositories: number;
   issues: number;
 }
 
-/** A generated world, which is the same each time, and the database of a mirror that holds all of it. */
+/** A generated world that is the same each time, and a database whose mirror holds all of it. */
 export interface MirroredTemplate {
   /** The database to clone. */
   name: string;
-  /** Makes the same world in another simulator. Nothing that is stored names an address. */
+  /** Makes the same world in another simulator. No stored row names an address. */
   fill(world: Simulator["world"]): void;
 }
 
 const SEED = 7;
 
 /**
- * The template for a world of this size. The first test file that needs it mirrors the world, while others that need the same
- * one wait.
+ * The template for a world of this size. The first test file that needs it mirrors the world, while other files that
+ * need the same one wait.
  */
 export async function findMirroredTemplate(size: Size): Promise<MirroredTemplate> {
   const name = `${EMPTY_TEMPLATE}_${createHash("sha1").update(JSON.stringify(size)).digest("hex").slice(0, 12)}`;
@@ -52,7 +55,7 @@ export async function findMirroredTemplate(size: Size): Promise<MirroredTemplate
   });
 }
 
-/** The last moment of the template's history, in seconds; undefined while there is no such template. */
+/** The last moment of the template's history, in seconds. Undefined: there is no such template. */
 async function historyEnd(admin: Administrator, name: string): Promise<number | undefined> {
   const { rows } = await admin.query<{ until: string }>(
     "SELECT shobj_description(oid, 'pg_database') AS until FROM pg_database WHERE datname = $1",
@@ -63,7 +66,7 @@ async function historyEnd(admin: Administrator, name: string): Promise<number | 
 
 async function makeTemplate(admin: Administrator, name: string, size: Size): Promise<number> {
   const until = Math.floor(Date.now() / 1_000);
-  // A draft at first: if a file fails half way, it leaves no template that looks whole.
+  // The template is a draft until it is whole. So a file that fails half way leaves none that looks whole.
   const draft = `${name}_draft`;
   await admin.query(`DROP DATABASE IF EXISTS ${draft} WITH (FORCE)`);
   await admin.query(`CREATE DATABASE ${draft} TEMPLATE ${EMPTY_TEMPLATE}`);
@@ -90,7 +93,7 @@ function fillWorld(world: Simulator["world"], size: Size, until: number): void {
 
 type State = { repository: { id: number; full_name: string; html_url: string } } & Record<string, Json>;
 
-/** Copies upstream's whole truth into the mirror, by the mirror's own merge. `token` sees all of it. */
+/** Copies upstream's whole truth into the mirror, by the mirror's own merge. The token sees all of it. */
 export async function mirrorWhole(
   ctx: Pick<Context, "db" | "clock">,
   upstream: Simulator,
@@ -121,7 +124,9 @@ export async function mirrorWhole(
   }
 }
 
-/** Upstream's repositories but for forks, as they were made: the generator's first is the busiest. */
+/**
+ * Upstream's repositories without forks, in the order of their creation. The first one of the generator is the busiest.
+ */
 export function repositoriesOf({ world }: Simulator): { id: number; fullName: string; private: boolean }[] {
   return [...world.repositories.values()]
     .filter(({ fork }) => !fork)
@@ -150,7 +155,7 @@ export async function store(
 
 type Shown = Parameters<typeof store> extends [unknown, ...infer Rest] ? Rest : never;
 
-/** The same, and lets the event be told that is made of it. */
+/** Does the same, and has the event told that is made of the change. */
 export async function storeAndTell(
   ctx: Context,
   ...[upstream, kind, shown, repository, options]: Shown
@@ -159,7 +164,7 @@ export async function storeAndTell(
   await makeEvents({ ...ctx, config: { ...ctx.config, eventsMadeAfterMs: 0 } });
 }
 
-/** Reads the parts that are mirrored only where `MIRROR` says so, of what is mirrored already. */
+/** Reads the parts that are mirrored only where `MIRROR` names them, of all repositories that are mirrored already. */
 export async function mirrorParts(ctx: Context): Promise<void> {
   await settleParts(ctx);
   const rows = await ctx.db.query<{ id: number }>(sql`select repository_id::float8 as id from repository_syncs`);
@@ -168,7 +173,7 @@ export async function mirrorParts(ctx: Context): Promise<void> {
     await refreshChecks(ctx, nodes, id);
     await refreshReleases(ctx, id);
     await refreshRefs(ctx, id);
-    // A turn reads so many; what nothing proves waits for replicas that may lag.
+    // One turn reads only so many lists. A list that nothing proves waits until no replica can lag.
     for (let before = -1, held = 0; held !== before; ) {
       before = held;
       await refreshLists(ctx, id);

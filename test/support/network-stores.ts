@@ -15,7 +15,7 @@ import type { Network } from "./network.ts";
 import { until } from "./patience.ts";
 
 export interface NetworkStores extends AsyncDisposable {
-  /** A superuser's. */
+  /** The address for a superuser. */
   postgresUrl: string;
   redisUrl: string;
 }
@@ -32,7 +32,7 @@ export async function openNetworkStores(
   const { state, user } = await throwAwayState("tain-throw-away-", { onDisk: true });
   opening.defer(() => rm(state, { recursive: true, force: true }));
   await writeFile(join(state, "owner.json"), JSON.stringify(await recordOf(process.pid)), { mode: 0o600 });
-  // Its files are made on this machine's own address, and moved into the site.
+  // Postgres makes its files on this machine's own address, and then runs on them in the site.
   const made = await openPostgres({ state, user });
   await made.stop();
   const data = join(state, "postgres");
@@ -95,7 +95,7 @@ export async function openNetworkStores(
   await until("Redis answers in its site", async () => {
     runsRedis();
     const client = new Redis(redisUrl, { lazyConnect: true, retryStrategy: () => null });
-    client.on("error", () => {}); // Said by `ping` as well.
+    client.on("error", () => {}); // `ping` throws the same error.
     return await client
       .connect()
       .then(() => true)

@@ -1,4 +1,4 @@
-/** The network that partitions are played on really loses what it is told to lose, one way or both. */
+/** The network that partitions are played on really loses what a test tells it to lose, in one direction or both. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -10,7 +10,7 @@ const why = await whyNoNetwork();
 if (why !== null) console.warn(`The test of a network of one's own is left out: ${why}`);
 const test = anyTest.skipIf(why !== null);
 
-/** Tells each byte that it gets, and sends it back. */
+/** Prints each byte that it gets, and sends it back. */
 const ECHO = `require("node:net").createServer((socket) => socket.on("data", (bytes) => {
   console.log("got " + bytes);
   socket.write(bytes);
@@ -35,7 +35,7 @@ test("what a network is told to lose does not arrive, and arrives once it is hea
   socket.write("1");
   await once(socket, "data");
   await said.next();
-  // What is sent arrives; the answer does not, until the way back is healed. Nothing else is told to the sender.
+  // What is sent arrives. The answer does not arrive until the way back is healed. The sender hears of nothing else.
   await network.cut([{ from: "a", to: "here" }]);
   socket.write("2");
   expect((await said.next()).value).toBe("got 2");

@@ -1,12 +1,12 @@
 /**
- * A network of the test's own: each site is a network namespace, with a cable to a router that is another. What the router does
- * not let through is lost without a word, as in a real network. Linux only, as root.
+ * A network of the test's own. Each site is a network namespace with a cable to a router, which is another namespace.
+ * As in a real network, packets that the router does not let through are lost without a message. Linux only, as root.
  */
 import { randomInt } from "node:crypto";
 import { existsSync } from "node:fs";
 import { run } from "../../scripts/processes.mjs";
 
-/** Packets of a site that do not arrive at another. The way back is another one. */
+/** The direction from one site to another, whose packets can be lost. The way back is another `Way`. */
 export interface Way {
   from: string;
   to: string;
@@ -15,13 +15,13 @@ export interface Way {
 export interface Network extends AsyncDisposable {
   /** The program and the arguments that run a command in a site. */
   within(site: string, command: string, ...args: string[]): [string, ...string[]];
-  /** Where a site is. Each of `guests` is an address of this process, which is a site as well. */
+  /** The address of a site. Each of `guests` is an address of this process, which so is a site as well. */
   addressOf(site: string): string;
   /** From now on these ways are cut, and no others. */
   cut(ways: readonly Way[]): Promise<void>;
 }
 
-/** Why there can be no network here; null: there can. */
+/** Why there can be no network on this machine; null: there can be one. */
 export async function whyNoNetwork(): Promise<string | null> {
   if (process.platform !== "linux") return "network namespaces are Linux's";
   if (process.getuid?.() !== 0) return "only root may make network namespaces";
@@ -39,7 +39,7 @@ export async function whyNoNetwork(): Promise<string | null> {
 export async function openNetwork(sites: readonly string[], guests: readonly string[]): Promise<Network> {
   await using opening = new AsyncDisposableStack();
   await removeLeft();
-  // Names and addresses that no other test's network has.
+  // Names and addresses that no other test's network uses.
   const { stdout: routes } = await run("ip", ["route"]);
   const taken = new Set([...routes.matchAll(/^10\.77\.(\d+)\.0/gm)].map(([, at]) => Number(at)));
   const free = Array.from({ length: 250 }, (_, at) => at + 1).filter((at) => !taken.has(at));
@@ -74,7 +74,7 @@ export async function openNetwork(sites: readonly string[], guests: readonly str
     await succeed("ip", "-n", router, "link", "set", `to${index}`, "up");
     await succeed("ip", "-n", router, "route", "add", addressOf(site), "dev", `to${index}`);
   }
-  // This process's own cable. It goes with the router.
+  // This process's own cable, which is deleted together with the router.
   const cable = `tain${process.pid}`;
   await succeed("ip", "link", "add", cable, "type", "veth", "peer", "name", "guests");
   opening.defer(() => succeed("ip", "link", "delete", cable));
@@ -85,7 +85,7 @@ export async function openNetwork(sites: readonly string[], guests: readonly str
   await succeed("ip", "-n", router, "link", "set", "guests", "up");
   for (const guest of guests) await succeed("ip", "-n", router, "route", "add", addressOf(guest), "dev", "guests");
   await succeed("ip", "route", "add", gateway, "dev", cable);
-  // Unless it binds another, this process is the last of its guests.
+  // Where this process binds no other address, it sends from that of its last guest.
   const last = guests.at(-1);
   const source = last === undefined ? [] : ["src", addressOf(last)];
   await succeed("ip", "route", "add", `10.77.${net}.0/24`, "via", gateway, "dev", cable, ...source);
@@ -95,7 +95,7 @@ export async function openNetwork(sites: readonly string[], guests: readonly str
     within: (site, command, ...args) => ["ip", "netns", "exec", nameOf(site), command, ...args],
     async cut(ways) {
       const rules = ways.map(({ from, to }) => `-A cuts -s ${addressOf(from)} -d ${addressOf(to)} -j DROP\n`);
-      // All at once: there is no moment at which the former ones are healed and the new ones not yet cut.
+      // All rules change at once. So at no moment the former ways are healed and the new ones not yet cut.
       const input = `*filter\n:cuts - [0:0]\n${rules.join("")}COMMIT\n`;
       const { code, stderr } = await run("ip", ["netns", "exec", router, "iptables-restore", "--noflush"], { input });
       if (code !== 0) throw new Error(`iptables-restore ended with ${code}: ${stderr}`);
@@ -104,7 +104,7 @@ export async function openNetwork(sites: readonly string[], guests: readonly str
   };
 }
 
-/** What killed processes have left. */
+/** Removes what killed processes have left. */
 async function removeLeft(): Promise<void> {
   const { stdout } = await run("ip", ["netns", "list"]);
   for (const [name, pid = ""] of stdout.matchAll(/^tain-(\d+)-\w+/gm))

@@ -9,14 +9,16 @@ import type { StoreServer } from "../../scripts/store-server.mjs";
 import { openPooler, type Pooler } from "./pooler.ts";
 import { openRedisTopology, type Topology } from "./redis-topologies.ts";
 
-/** A server that the test may stop, and start again on the same address with what it had stored. */
+/** A server that the test may stop, and start again at the same address with the same data. */
 interface OwnStore {
   readonly url: string;
   stop(): Promise<void>;
   start(): Promise<void>;
 }
 
-/** Where Redis is several servers, `stop` kills the one that takes writes to these keys, and waits for its heir. */
+/**
+ * Where Redis is several servers, `stop` kills the one that takes writes to these keys, and waits until another does.
+ */
 interface OwnRedis extends OwnStore {
   stop(prefix?: string): Promise<void>;
 }
@@ -25,7 +27,7 @@ interface OwnRedis extends OwnStore {
 export interface OwnStores extends AsyncDisposable {
   postgres: OwnStore;
   redis: OwnRedis;
-  /** Null unless it was asked for. */
+  /** Null: the test did not ask for a pooler. */
   pooler: Pooler | null;
 }
 
@@ -36,7 +38,7 @@ export async function openOwnStores({
   redis?: "server" | Topology;
   pooler?: boolean;
 } = {}): Promise<OwnStores> {
-  // By this name and the owner's record the next run finds and ends what a killed one has left.
+  // The next run finds what a killed run has left by this name and the owner's record, and ends it.
   const { state, user } = await throwAwayState("tain-throw-away-", { onDisk: true });
   await writeFile(join(state, "owner.json"), JSON.stringify(await recordOf(process.pid)), { mode: 0o600 });
   const programs = await openStateDirectory(tainHome());

@@ -2,14 +2,14 @@ import type { SettableClock } from "../../src/simulator/clock.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import type { TestWorld } from "./world.ts";
 
-/** Lets time pass for the mirror and for upstream. */
+/** Moves the mirror's clock and upstream's. */
 export function pass({ simulator, advance }: Pick<TestWorld, "simulator" | "advance">, ms: number): void {
-  // No other clock can be moved, and each world of the tests has this one.
+  // No other clock can be moved. Each world of the tests has a clock of this kind.
   (simulator.world.clock as SettableClock).advance(ms);
   advance(ms);
 }
 
-/** Does the work as the scheduler and a queue do it: what the pace or the hour holds up goes on after it. */
+/** Does the work as the scheduler and a queue do: after a wait for the pace or the hour's quota it goes on. */
 export async function paced<Value>(
   world: Pick<TestWorld, "simulator" | "advance" | "ctx">,
   work: () => Promise<Value>,

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { PATIENCE_MS } from "./bounds.ts";
 
-/** Asks again and again: the awaited change happens in other processes, and sends no event here. */
+/** Asks again and again, because the awaited change happens in other processes, which send no event here. */
 export async function until(
   what: string,
   holds: () => boolean | Promise<boolean>,
@@ -14,12 +14,17 @@ export async function until(
   }
 }
 
-/** A twentieth of what was waited already: to ask takes processor time from those who are waited for. */
+/**
+ * A twentieth of the time that was waited so far. Each question takes processor time from the processes that it waits
+ * for.
+ */
 function pauseAfter(waitedMs: number): number {
   return Math.min(100, Math.max(10, waitedMs / 20));
 }
 
-/** As `until`, for a check that throws while it does not hold. Answers what the check answers in the end, or throws its last error. */
+/**
+ * Like `until`, for a check that throws while it does not hold. Answers the check's value, or throws its last error.
+ */
 export async function eventually<T>(holds: () => T | Promise<T>): Promise<T> {
   for (const began = Date.now(); ; await delay(pauseAfter(Date.now() - began))) {
     try {

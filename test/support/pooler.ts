@@ -12,15 +12,15 @@ import { until } from "./patience.ts";
 const PROGRAM = "/usr/sbin/pgbouncer";
 /** PgBouncer refuses to run as root. */
 const NOBODY = 65_534;
-/** Of fetching it, where no server of packages answers. */
+/** How long fetching the package may take where no package server answers. */
 const FETCH_MS = 60_000;
 
 export interface Pooler extends AsyncDisposable {
-  /** The same database through the pooler. */
+  /** The address of the same database, through the pooler. */
   through(databaseUrl: string): string;
 }
 
-/** Whether there is one to run. As root, Debian's package is installed where it is missing. */
+/** Whether there is a PgBouncer to run. Where it is missing, root installs Debian's package. */
 export async function hasPooler(): Promise<boolean> {
   if (!existsSync(PROGRAM) && process.getuid?.() === 0)
     await run("apt-get", ["-qq", "-y", "install", "--no-install-recommends", "pgbouncer"], {
@@ -30,7 +30,7 @@ export async function hasPooler(): Promise<boolean> {
   return existsSync(PROGRAM);
 }
 
-/** @param directory for its files; others have to be able to enter it. It is the caller's to remove */
+/** @param directory for PgBouncer's files. Other users have to be able to enter it, and the caller removes it. */
 export async function openPooler(postgresUrl: string, { directory }: { directory: string }): Promise<Pooler> {
   const { hostname, port: serversPort, username, password } = new URL(postgresUrl);
   const port = await freePort(undefined);
@@ -47,7 +47,7 @@ export async function openPooler(postgresUrl: string, { directory }: { directory
       "[pgbouncer]",
       ...["listen_addr = 127.0.0.1", `listen_port = ${port}`, "unix_socket_dir =", "pool_mode = transaction"],
       ...["auth_type = scram-sha-256", `auth_file = ${users}`, "max_client_conn = 1000", "default_pool_size = 20"],
-      // A server that has come back is asked again at once.
+      // PgBouncer asks a server again a second after a failed attempt.
       "server_login_retry = 1",
       "",
     ].join("\n"),

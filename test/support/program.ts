@@ -9,32 +9,38 @@ import { inherited } from "./config.ts";
 import { asRole } from "./database.ts";
 import { until } from "./patience.ts";
 
-/** A line of a program's log; one that is no JSON (a crash's stack) stands as `msg` with level 60. */
+/** A line of a program's log. A line that is no JSON, as in a crash's stack, becomes `msg` with level 60. */
 type LogLine = { level: number; msg: string } & Record<string, unknown>;
 
-/** One of our programs as a process group of its own. It is killed, at the latest, when the test has finished that started it. */
+/**
+ * One of Tain's programs, in a process group of its own. It is killed at the latest when the test that started it has
+ * finished.
+ */
 export interface Program {
   readonly pid: number;
   readonly lines: LogLine[];
   /** Resolves to the exit code, or to the name of the signal that ended it. */
   readonly exited: Promise<number | NodeJS.Signals>;
   readonly hasExited: boolean;
-  /** `kill -9` of it and of everything it started, at one moment. */
+  /** `kill -9` of the program and of everything that it started, at one moment. */
   kill(): Promise<void>;
-  /** SIGTERM. Answers as `exited` does. */
+  /** Sends SIGTERM. Answers as `exited` does. */
   stop(): Promise<number | NodeJS.Signals>;
-  /** The first line with this message, once it has been logged. */
+  /** The first line with this message. Waits until the program has logged it. */
   said(message: string): Promise<LogLine>;
-  /** The most memory that was ever resident, in bytes. Linux only. */
+  /** The most memory that was ever resident at once, in bytes. Linux only. */
   peakResidentBytes(): Promise<number>;
 }
 
-/** By a program's path, or the folder of it: as what it connects to Postgres. */
+/** The Postgres role of a program, by the program's path or its folder. */
 const ROLES: Record<string, string> = { "src/web.ts": "tain_web", workers: "tain_worker" };
 
 interface ProgramOptions {
   nodeFlags?: readonly string[];
-  /** Takes what kills it. For a program that serves several tests, which no test ends. */
+  /**
+   * Gets the function that kills the program. It is for a program that serves several tests, because the end of a test
+   * does not end it.
+   */
   atEnd?: (kill: () => Promise<void>) => void;
 }
 
@@ -49,7 +55,7 @@ export function startProgram(
   return startProgramAt(fileURLToPath(new URL("../../", import.meta.url)), entry, limited, args, options);
 }
 
-/** The same of another checkout, as the user that `env` names. */
+/** Starts a program of another checkout, as the user that `env` names. */
 export function startProgramAt(
   place: string,
   entry: string,
@@ -74,7 +80,7 @@ export function startProgramAt(
     return (code ?? by) as number | NodeJS.Signals;
   });
   const kill = async () => {
-    // The group, since what a killed parent has started may outlive it.
+    // The whole group is killed, because what a killed parent has started may outlive it.
     signalGroup(pid, "SIGKILL");
     await exited;
   };
@@ -120,6 +126,6 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // None of its processes is left.
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // No process of the group is left.
   }
 }

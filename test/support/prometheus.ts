@@ -16,23 +16,26 @@ interface Series {
   value: [number, string];
 }
 
-/** How a series went on: moments in seconds, each with its value. */
+/** The values of a series over time. The moments are in seconds. */
 interface Course {
   metric: Record<string, string>;
   values: [number, string][];
 }
 
-/** A Prometheus that reads these processes, by the rules that we ship with shorter times. */
+/** A Prometheus that reads these processes, with the rules that Tain ships but shorter times. */
 export interface Prometheus extends AsyncDisposable {
-  /** The series that an expression has now. */
+  /** The series that an expression yields now. */
   query(expression: string): Promise<Series[]>;
-  /** The series that an expression had between these moments. */
+  /** The series that an expression yielded between these moments. */
   range(expression: string, from: Date, to: Date, stepSeconds: number): Promise<Course[]>;
   /** The names of the alerts that fire now. */
   firing(): Promise<Set<string>>;
 }
 
-/** Debian's, installed where it is missing and we may. Null, with a word why, where there is none. */
+/**
+ * Finds Debian's Prometheus, and installs it where it is missing and this user may. Null: there is none, and a line
+ * says why.
+ */
 export async function findPrometheus(): Promise<string | null> {
   const isThere = async () =>
     await run("prometheus", ["--version"]).then(
@@ -50,7 +53,7 @@ export async function findPrometheus(): Promise<string | null> {
   return (await isThere()) ? "prometheus" : null;
 }
 
-/** The rules with waits and windows of seconds, so that a test sees an alert begin and end. Pure. */
+/** The rules with waits and windows of seconds, so that a test sees alerts begin and end. Pure. */
 function shortened(rules: string): string {
   return rules
     .replaceAll(/\bfor: \d+[mh]/g, "for: 2s")

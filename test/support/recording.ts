@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** A recording of the real service: a file beside the checkout, since it is not the project's to give away. */
+/** A recording of the real service. It lies beside the checkout, because the project may not give it away. */
 export interface Recording {
   path: string;
   exists: boolean;

@@ -1,4 +1,7 @@
-/** Redis as it is run in production: a server with replicas that Sentinels watch, and a Cluster. Real processes on 127.0.0.1. */
+/**
+ * Redis as it runs in production: a server with replicas that Sentinels watch, and a Cluster. Real processes on
+ * 127.0.0.1.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, open, writeFile } from "node:fs/promises";
@@ -12,30 +15,30 @@ export const TOPOLOGIES = ["sentinel", "cluster"] as const;
 export type Topology = (typeof TOPOLOGIES)[number];
 
 export interface RedisTopology extends AsyncDisposable {
-  /** As `REDIS_URL` has it. */
+  /** The address in the form of `REDIS_URL`. */
   readonly url: string;
-  /** The same for a user who has what docs/operations.md asks for, and no more. */
+  /** The same address for a user with no more rights than docs/operations.md asks for. */
   readonly restrictedUrl: string;
-  /** Kills the server that takes writes to keys of this prefix, and answers once another does. */
+  /** Kills the server that takes writes to keys of this prefix. Answers once another server takes them. */
   failOver(prefix: string): Promise<void>;
-  /** Starts what was killed again: it becomes a replica. */
+  /** Starts the killed server again. It becomes a replica. */
   recover(): Promise<void>;
 }
 
 const PASSWORD = "only-on-this-machine";
 const MASTER = "tain";
 const SLOTS = 16_384;
-/** Of silence, before a server counts as gone. */
+/** A server that is silent for this long counts as gone. */
 const SILENCE_MS = 700;
-/** A Cluster's nodes talk on this port beside the one for clients. */
+/** A Cluster's nodes talk to each other on their port for clients plus this number. */
 const BUS = 10_000;
 /** A busy machine takes seconds to start a server. */
 const PATIENT = { maxRetriesPerRequest: null, retryStrategy: () => 50 };
 const USER = "tain";
-/** As docs/scale.md gives them to Tain's user. */
+/** The rights that docs/scale.md gives to Tain's user. */
 const RIGHTS = "~{tain}* &* +@all -@dangerous +info +config|get";
 
-/** @param directory for the servers' files; it is the caller's to remove */
+/** @param directory for the servers' files. The caller removes it. */
 export async function openRedisTopology(
   of: Topology,
   { directory, programs }: { directory: string; programs: string },
@@ -51,10 +54,10 @@ export async function openRedisTopology(
 type Opened = Omit<RedisTopology, typeof Symbol.asyncDispose>;
 type Place = { directory: string; program: RedisProgram };
 
-/** One process, which may be killed and started again with what it had stored. */
+/** One process, which may be killed, and started again with the same data. */
 class Server {
   readonly port: number;
-  /** Its own connection, for what a test asks of this very server. */
+  /** A connection for a test's own questions to this very server. */
   readonly client: Redis;
   readonly #place: Place;
   readonly #lines: readonly string[];
@@ -66,7 +69,7 @@ class Server {
     this.#lines = lines;
     const password = lines.some((line) => line.startsWith("requirepass")) ? { password: PASSWORD } : {};
     this.client = new Redis({ port, host: "127.0.0.1", ...password, lazyConnect: true, ...PATIENT });
-    // Where the process has been killed the client tries again, and what a test asks meanwhile waits.
+    // While the process is killed the client tries again, and the test's questions wait.
     this.client.on("error", () => {});
   }
 
@@ -82,7 +85,7 @@ class Server {
     await mkdir(home, { recursive: true });
     const file = join(home, "redis.conf");
     const common = [`port ${this.port}`, "bind 127.0.0.1", `dir ${home}`];
-    // Servers and Sentinels write what they learn into it.
+    // Servers and Sentinels write what they learn into this file, so it is made only once.
     if (this.#child === null && (await this.#isNew(file)))
       await writeFile(file, [...common, ...this.#lines, ""].join("\n"));
     const output = await open(join(home, "log"), "a");
@@ -125,7 +128,7 @@ class Server {
   }
 }
 
-/** As durable as the launcher's. */
+/** Data are as durable as with the launcher. */
 const DATA = [
   ...["appendonly yes", "appendfsync always", 'save ""', "maxmemory-policy noeviction", "repl-diskless-sync-delay 0"],
   ...[`requirepass ${PASSWORD}`, `masterauth ${PASSWORD}`],
@@ -247,7 +250,7 @@ function topologyOf(
   };
 }
 
-/** Free ones whose neighbour for a Cluster's nodes is a port, too. */
+/** Free ports. For a Cluster, a port plus `BUS` must be a port as well. */
 async function ports(count: number): Promise<number[]> {
   const found = new Set<number>();
   while (found.size < count) {

@@ -12,13 +12,13 @@ import { until } from "./patience.ts";
 
 interface TestServer {
   readonly url: string;
-  /** The seconds of processor time that its processes have taken so far. */
+  /** The processor time that the server's processes have taken so far, in seconds. */
   cpuSeconds(): Promise<number>;
   /** Runs a statement as its superuser. */
   query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]>;
-  /** Sets a setting that takes effect without a restart, and waits until it has. */
+  /** Sets a setting that needs no restart, and waits until it is in effect. */
   set(name: string, value: string): Promise<void>;
-  /** Ends it as a lost machine would. */
+  /** Ends the server as the loss of its machine would. */
   kill(): Promise<void>;
   start(): Promise<void>;
 }
@@ -30,7 +30,7 @@ export interface Replicated extends AsyncDisposable {
   promote(replica: TestServer): Promise<void>;
 }
 
-/** The database is migrated, and the replicas have it. */
+/** Opens a migrated database whose replicas have all of it. */
 export async function openReplicated({ replicas: count }: { replicas: number }): Promise<Replicated> {
   await using opening = new AsyncDisposableStack();
   const place = async () => {
@@ -41,7 +41,8 @@ export async function openReplicated({ replicas: count }: { replicas: number }):
   };
   const open = (at: Awaited<ReturnType<typeof place>>) => openPostgres({ ...at, throwAway: true, durable: true });
   const first = await place();
-  // Its files are copied while it does not run: that takes a second, and no program that npm does not bring.
+  // The files are copied while the server does not run. This takes a second, and needs no program that npm does not
+  // install.
   const made = await open(first);
   const address = made.url;
   await migrate(address);
@@ -65,7 +66,7 @@ export async function openReplicated({ replicas: count }: { replicas: number }):
     primary,
     replicas,
     async promote(replica) {
-      // A promotion may end the query that asked for it; that is asked again.
+      // A promotion may end the very query that asked for it. The query is then sent again.
       await replica.query("select pg_promote() where pg_is_in_recovery()");
       await until("the replica takes writes", async () => {
         const [row] = await replica.query<{ waits: boolean }>("select pg_is_in_recovery() as waits");
@@ -76,7 +77,7 @@ export async function openReplicated({ replicas: count }: { replicas: number }):
   };
 }
 
-/** Has the server that is started on these files follow a primary. */
+/** Makes the server that is started on these files follow a primary. */
 async function follow(data: string, primaryUrl: string): Promise<void> {
   const { hostname, port, username, password } = new URL(primaryUrl);
   const conninfo = `host=${hostname} port=${port} user=${username} password=${decodeURIComponent(password)}`;
@@ -97,7 +98,7 @@ async function serverOf(open: () => Promise<StoreServer>): Promise<TestServer & 
       try {
         return await asked<Row>(text);
       } catch (error) {
-        // A replica's replay cancels what stands in its way. It ends once the replica has caught up.
+        // A replica's replay cancels queries that stand in its way. This ends once the replica has caught up.
         if (tries === MOST_TRIES || !isPostgresConflict(error)) throw error;
       }
     }
@@ -143,12 +144,14 @@ async function serverOf(open: () => Promise<StoreServer>): Promise<TestServer & 
 
 const TICKS_PER_SECOND = 100;
 
-/** Of a process and its children, those that have ended included. proc(5): fields 4 and 14 to 17 of `stat`. */
+/**
+ * The processor time of a process and its children, ended ones included. See proc(5), fields 4 and 14 to 17 of `stat`.
+ */
 export async function cpuSecondsBelow(pid: number): Promise<number> {
   let ticks = 0;
   for (const name of await readdir("/proc")) {
     const stat = /^\d+$/.test(name) ? await readFile(`/proc/${name}/stat`, "utf8").catch(() => "") : "";
-    // The second field is a name in brackets, which may hold blanks.
+    // The second field is a name in brackets, which may have blanks in it.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const counted = Number(name) === pid ? fields.slice(11, 15) : Number(fields[1]) === pid ? fields.slice(11, 13) : [];
     for (const one of counted) ticks += Number(one);

@@ -3,7 +3,7 @@ import type { Repository } from "../../src/simulator/records.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import type { TestWorld } from "./world.ts";
 
-/** Mirrors the first repository, and answers it as the simulator has it. Its webhooks arrive from then on. */
+/** Mirrors the first repository, and registers its hook. Answers the repository as the simulator has it. */
 export async function mirrorFirst(world: TestWorld): Promise<Repository> {
   const [owner = "", name = ""] = world.first.split("/");
   const found = world.simulator.world.repositoryByName(owner, name)?.repository;
@@ -13,7 +13,10 @@ export async function mirrorFirst(world: TestWorld): Promise<Repository> {
   return found;
 }
 
-/** Lets the scheduler's next round come after so long, and all that it asks for be done. @param markDue marks the part that is due then */
+/**
+ * Lets the time pass, then does the scheduler's next round and all work that it asks for.
+ * @param markDue marks the part that is due then
+ */
 export async function passRound(
   world: TestWorld,
   ms: number,
@@ -22,7 +25,7 @@ export async function passRound(
   const { ctx } = world;
   await world.settle();
   world.advance(ms);
-  // Of two changes within a second nobody could tell which is the later.
+  // Two changes within a second could not be told apart.
   (world.simulator.world.clock as SettableClock).advance(ms + 2_000);
   await markDue(ctx);
   await ctx.queues.refresh.clean(0, 1_000, "delayed");

@@ -2,14 +2,14 @@ import { type Database, openDatabase } from "../../db/database.ts";
 import { type Sql, sql } from "../../db/sql.ts";
 import { until } from "./patience.ts";
 
-/** Table to how many of its rows, or entries of its indexes, were read. Tables that were not read are left out. */
+/** How many rows, or index entries, were read of each table. Tables that were not read are left out. */
 export type RowsRead = Record<string, number>;
 
 const NAME = "tain counted";
 
 /**
- * What `task` reads of Postgres through the database that it is given, by Postgres' own count. Rows that planning looks at
- * are not among them.
+ * How much `task` reads of Postgres through the database that it gets, as Postgres counts. Rows that planning looks at
+ * are not counted.
  * @param url of a superuser
  */
 export async function rowsReadBy(url: string, task: (db: Database) => Promise<unknown>): Promise<RowsRead> {
@@ -22,7 +22,7 @@ export async function rowsReadBy(url: string, task: (db: Database) => Promise<un
     } finally {
       await db.close();
     }
-    // A backend adds what it read to the counts when it ends, after its client has gone.
+    // A backend adds its reads to the counts when it ends, which is after its client has gone.
     await until("the counted connections have ended", async () => {
       const [row] = await observer.query<{ open: number }>(
         sql`select count(*)::int as open from pg_stat_activity where application_name = ${NAME} and datname = current_database()`,

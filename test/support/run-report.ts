@@ -10,8 +10,8 @@ interface Counts {
 }
 
 /**
- * Says at the end of a run which tests were skipped, and which passed only on a second try. A test of the second kind
- * has met a race, and the run fails by it. `countsFile` receives the counts as JSON.
+ * Reports at the end of a run which tests were skipped, and which passed only on a second try. A test of the second
+ * kind has met a race, so the run fails. `countsFile` gets the counts as JSON.
  */
 export class RunReport implements Reporter {
   readonly #countsFile: string | undefined;
@@ -25,14 +25,14 @@ export class RunReport implements Reporter {
     const skipped = tests.filter((test) => test.result().state === "skipped");
     const flaky = tests.filter((test) => test.diagnostic()?.flaky === true);
     const failed = tests.filter((test) => test.result().state === "failed");
-    // A file that could not even be loaded has no tests to count, and is a failure all the same.
+    // A file that cannot be loaded has no tests to count, but is a failure all the same.
     const unloaded = modules.filter(
       (module) => module.state() === "failed" && ![...module.children.allTests("failed")].length,
     );
     for (const name of new Set(skipped.map(nameOf))) process.stdout.write(`Skipped: ${name}\n`);
     for (const test of flaky) {
       process.stdout.write(`Flaky, which is a failure: ${nameOf(test)} passed only when it was run again\n`);
-      // Nothing else prints them: for Vitest the test has passed.
+      // Only this prints the first try's errors. Vitest takes the test for passed.
       for (const { stack, message } of test.result().errors ?? []) process.stdout.write(`${stack ?? message}\n`);
       process.exitCode = 1;
     }

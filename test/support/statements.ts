@@ -1,10 +1,10 @@
 import { vi } from "vitest";
 import { Database } from "../../db/database.ts";
 
-/** What pools, connections and transactions have in common. */
+/** The class that pools, connections and transactions have in common. */
 const runner: Pick<Database, "query" | "prepared" | "count"> = Object.getPrototypeOf(Database.prototype);
 
-/** Notes the statements that run on the pools of this process, outside transactions, until it is disposed of. */
+/** Notes the statements on this process's pools, outside of transactions, until it is disposed of. */
 export function countStatements(): { count: () => number; texts: () => string[] } & Disposable {
   const spies = [vi.spyOn(runner, "query"), vi.spyOn(runner, "prepared"), vi.spyOn(runner, "count")];
   const texts = () =>

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A check run, a suite or a status, as upstream shows it; addresses begin with the relay's. */
+/** A check run, a suite or a status, as upstream shows it. Its addresses begin with the relay's. */
 type Shown = Record<string, unknown> & { id: number };
 
 /** What upstream has of one commit. */
@@ -13,25 +13,28 @@ interface Checks {
 }
 
 /**
- * Stands between the mirror and a simulated upstream, and answers what hangs on commits from what a test puts there, with the
- * service's own shapes. Everything else goes on to upstream.
+ * Stands between the mirror and a simulated upstream. Questions about commits it answers itself, with what a test puts
+ * there and in the service's own shapes. All other requests go on to upstream.
  */
 export interface CheckedUpstream extends AsyncDisposable {
   url: string;
-  /** Where all else is asked. */
+  /** The address to which all other requests go. */
   target: string;
   of(sha: string): Checks;
   /** The head of the default branch. */
   defaultHead: string;
-  /** By the number of open pull requests: their heads, for GraphQL's sums. */
+  /** The heads of the open pull requests, from which GraphQL's sums are made. */
   heads: () => string[];
-  /** What was asked about commits, `200 /commits/…`; sums of all heads as `sums`, of single ones as `sums of …`. */
+  /**
+   * The questions about commits, as `200 /commits/…`. Sums of all heads are noted as `sums`, those of single heads as
+   * `sums of …`.
+   */
   asked: string[];
-  /** Answers no check of any commit, as to a token without the permission. */
+  /** True: answers as to a token without the permission for checks, so no check of any commit. */
   isHidden: boolean;
-  /** What is shown as the repository of single heads; undefined: what it is. */
+  /** The repository that is shown of single heads. Undefined: the real one. */
   owner: unknown;
-  /** Done once, before the next question about a commit is answered. */
+  /** Runs once, before the next question about a commit is answered. */
   meanwhile: (() => Promise<void>) | null;
 }
 
@@ -120,7 +123,7 @@ export async function openCheckedUpstream(): Promise<CheckedUpstream> {
     };
   };
 
-  /** Upstream's answer about single pull requests, with what the test has put there of their heads. */
+  /** Adds what the test has put there about the heads to upstream's answer about single pull requests. */
   const withSums = (text: string): string => {
     const answer = JSON.parse(text);
     for (const [alias, list] of Object.entries<

@@ -7,26 +7,26 @@ import { openUpstream } from "../../src/upstream/client/client.ts";
 /** One request of the mirror and how upstream answered it. */
 export interface Exchange {
   method: string;
-  /** With its query. */
+  /** The path with its query. */
   path: string;
   body: string;
   /** null until upstream has answered. */
   status: number | null;
-  /** When it arrived, and when the mirror had its answer whole: `performance.now()`; null before that. */
+  /** `performance.now()` when the request arrived, and when the mirror had its whole answer; null before that. */
   arrivedAt: number;
   answeredAt: number | null;
 }
 
 /** Stands between the mirror and upstream, and sees each request with its query and body. */
 export interface UpstreamTap extends AsyncDisposable {
-  /** The address that the mirror takes for upstream's. */
+  /** The address that the mirror believes to be upstream's. */
   url: string;
   exchanges: Exchange[];
   /** Changes the data of each GraphQL answer on its way. */
   changeData: ((data: Fields) => void) | null;
-  /** Resolves as soon as the `nth` request that matches (from now on) has been answered, down to the last byte. */
+  /** Resolves as soon as the `nth` matching request from now on has been answered, down to the last byte. */
   answered(matches: (exchange: Exchange) => boolean, nth?: number): Promise<Exchange>;
-  /** The same, but upstream's answer is kept back, and the client goes on waiting. */
+  /** Does the same, but keeps upstream's answer back, so that the client goes on waiting. */
   withheld(matches: (exchange: Exchange) => boolean, nth?: number): Promise<Exchange>;
 }
 
@@ -46,7 +46,7 @@ export async function openTap(upstreamUrl: string): Promise<UpstreamTap> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
-  /** Upstream writes its own address into what it answers. */
+  /** Upstream's answers name its own address. The tap's takes its place. */
   const rebased = (text: string) => text.replaceAll(upstreamUrl, url);
 
   const changed = (path: string, text: string) => {

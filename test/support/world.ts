@@ -15,7 +15,10 @@ import { OWNER, UPSTREAM_TOKEN } from "./config.ts";
 import { openMirror, type TestMirror } from "./mirror.ts";
 import { until } from "./patience.ts";
 
-/** An upstream, a mirror of it with its web server and workers, and what one does to them, all in this process. */
+/**
+ * An upstream, a mirror of it with a web server and workers, and what a test can do with them. All of it runs in this
+ * process.
+ */
 export interface TestWorld extends TestMirror {
   simulator: Simulator;
   /** Upstream's first repository, `owner/name`; the generator makes it the busiest. */
@@ -26,11 +29,11 @@ export interface TestWorld extends TestMirror {
   mirror(...patterns: string[]): Promise<void>;
   /** Registers the mirror's webhook at upstream. */
   listen(...fullNames: string[]): Promise<void>;
-  /** Lets every doubt be settled: the mirror's clock moves past all replicas' lag, and what is due is asked. */
+  /** Settles every doubt: the mirror's clock moves past the lag of all replicas, and due marks are refreshed. */
   settleMarks(): Promise<void>;
-  /** One catch-up of every repository. */
+  /** Catches up once with every repository. */
   catchUp(): Promise<void>;
-  /** Waits until upstream has sent its webhooks and the mirror has no work left that is due. */
+  /** Waits until upstream has sent its webhooks, and the mirror has no due work left. */
   settle(): Promise<void>;
   get(path: string, headers?: Record<string, string>): Promise<{ status: number; headers: Headers; body: unknown }>;
 }
@@ -76,7 +79,7 @@ export async function openWorld({
     token,
     mirror: (...patterns) => mirrorAll(ctx, patterns, copiedWithinMs),
     async listen(...fullNames) {
-      // Not by the mirror itself: it would leave a second between two writes.
+      // The test itself makes the hooks, because the mirror would leave a second between two writes.
       for (const fullName of fullNames) {
         const secret = hookSecret(ctx.config.webhookSecrets[0] ?? "", { type: "repository", id: idOf(fullName) });
         const created = await fetch(`${simulator.url}/repos/${fullName}/hooks`, {
@@ -90,10 +93,11 @@ export async function openWorld({
     settle: () => settle(simulator, ctx),
     async settleMarks() {
       await settle(simulator, ctx);
-      // A read may be in doubt itself; each round begins after every replica's lag, and waits twice as long as the one before.
+      // A read may itself leave a doubt. Each round begins after the lag of every replica, and waits twice as long as
+      // the one before.
       for (let waitMs = 30_000; waitMs < 1_000_000 && (await countMarks(ctx)) > 0; waitMs *= 2) {
         advance(waitMs);
-        await ctx.queues.refresh.clean(0, 1_000_000, "delayed"); // Leaves those that a worker takes just now.
+        await ctx.queues.refresh.clean(0, 1_000_000, "delayed"); // A job that a worker is just taking stays.
         await dispatchMarks(ctx);
         await settle(simulator, ctx);
       }
@@ -130,7 +134,10 @@ export async function mirrorAll(ctx: Context, patterns: readonly string[], withi
   );
 }
 
-/** False: something else is just being asked, and tells what is left of the quota. Its job would come back then, too. */
+/**
+ * False: another request is under way that will tell what is left of the quota. A job would come back at that time,
+ * too.
+ */
 async function resolved(ctx: Context): Promise<boolean> {
   try {
     await resolveSelections(ctx);
@@ -153,10 +160,11 @@ async function settle(simulator: Simulator, ctx: Context): Promise<void> {
 
 /** Waits until the workers have nothing to do that is due. */
 export async function untilIdle(ctx: Pick<Context, "db" | "queues" | "redis">): Promise<void> {
-  // Twice in a row: queues are counted one after the other, and work may have gone to one that was counted already.
+  // It has to be idle twice in a row. Queues are counted one after the other, so work may have moved into one that was
+  // counted already.
   let idle = 0;
   await until("the mirror has nothing left to do", async () => {
-    // Deliveries first: one that has been applied may have left work in a queue.
+    // Deliveries come first, because an applied one may have left work in a queue.
     const isBusy = (await hasPending(ctx)) || (await hasJobs(ctx));
     idle = isBusy ? 0 : idle + 1;
     return idle === 2;
