@@ -9,24 +9,24 @@ import type { MarkKind, Place } from "./places.ts";
 /** A kind of caller. */
 export interface Caller {
   name: string;
-  /** Null: none is shown. */
+  /** Null: the caller shows no token. */
   token: string | null;
   /**
-   * A token of upstream's that is shown there what this caller is shown here; null: a caller without one. A token of
-   * ours sees what the mirror's token sees in the repositories that it is for, and what is public.
+   * A token of upstream's. Upstream shows to it what the mirror shows to this caller. Null: there is none. A token of
+   * ours sees what is public, and what the mirror's token sees in the repositories that it is for.
    */
   standsFor(place: Place | null): string | null;
-  /** No token at all, or one that is none any more: every answer is a refusal. */
+  /** The caller has no token, or one that is no longer valid: every answer is a refusal. */
   isRefused: boolean;
   isOurs: boolean;
   mayWrite: boolean;
 }
 
-/** What upstream's rules let the caller have of the repository. */
+/** The access to the repository that upstream's rules give the caller. */
 export function accessOf({ upstream }: Pick<ApiWorld, "upstream">, caller: Caller, place: Place): Access {
   if (caller.isRefused) return NO_ACCESS;
   const access = upstream.accessOf(caller.standsFor(place), place.repository);
-  // Our tokens change no release.
+  // Tokens of ours may not change a release, so they see no drafts.
   return caller.isOurs ? { ...access, drafts: false } : access;
 }
 
@@ -56,7 +56,10 @@ export function maySee(access: Access, kind: MarkKind): boolean {
   }
 }
 
-/** Of `acme`, whose member is `octo`. `secret`: the repository that tokens for one repository are for. */
+/**
+ * @param acme the account whose member is `octo`
+ * @param secret the repository that tokens for one repository are for
+ */
 export async function makeCallers(
   world: ApiWorld,
   { secret, acme }: { secret: Place; acme: string },

@@ -13,18 +13,18 @@ export interface Cell {
   question: Question;
 }
 
-/** One of so many cells is asked. A prime: no row or column stays out. */
+/** One of so many cells is asked. The number is a prime, so that no row or column stays out. */
 const PART = Number(process.env.MATRIX ?? 71);
 
 /** How long a test may take that asks every cell. */
 export const CELLS_MS = PART < 10 ? 6 * LONG_TEST_MS : TEST_MS;
 
-/** Those that are asked in this run. */
+/** The cells that are asked in this run. */
 export function sampled<T>(all: readonly T[], part = PART): T[] {
   return all.filter((_, at) => PART === 1 || at % part === 0);
 }
 
-/** What an answer tells: its status, the marks in it, how many it counts, and what it refuses. */
+/** What an answer tells: its status, the marks in it, its counts, and what it refuses. */
 interface Told {
   status: number;
   marks: string[];
@@ -49,7 +49,7 @@ function toldBy({ status, text, body }: Answered): Told {
 
 type Truth = (told: Told) => string[];
 
-/** What each answer should be, apart from the bounds of the access rule. */
+/** Finds out what each answer should be. The bounds of the access rule are checked elsewhere. */
 class Truths {
   readonly #world: MatrixWorld;
   readonly #outsider: string;
@@ -64,7 +64,8 @@ class Truths {
   async of(cell: Cell): Promise<Truth> {
     const { caller, question } = cell;
     if (caller.isRefused || question.truth === "bounds") return () => [];
-    // Upstream shows drafts to the token that stands for one of ours, and the mirror to none of ours.
+    // A token of ours sees no drafts, but the token of upstream's that stands for it does. So the two answers are not
+    // compared.
     if (caller.isOurs && /\/releases$|Repository\.releases/.test(`${question.name} ${question.path}`)) return () => [];
     if (question.truth === "rule") return await this.#byRule(cell);
     const isSeen = accessOf(this.#world.api, caller, cell.place).metadata;
@@ -80,7 +81,8 @@ class Truths {
 
   async #byUpstream({ caller, place, question }: Cell): Promise<Truth> {
     const isGraphql = question.path === "/graphql";
-    // GraphQL takes no questions without a token. What is public is shown to any.
+    // GraphQL takes no questions without a token. For a caller without one the outsider asks, since anybody may see
+    // what is public.
     const token = caller.standsFor(place) ?? (caller.isOurs && isGraphql ? this.#outsider : null);
     const theirs = shown(toldBy(await this.#ask(this.#world.api.upstream.url, token, question)));
     return (told) => (shown(told) === theirs ? [] : [`it tells ${shown(told)}, and upstream ${theirs}`]);
@@ -124,9 +126,9 @@ function mayTell({ path }: Question, access: Access, mark: string): boolean {
 }
 
 /**
- * What is wrong with the answers to these cells, in words.
+ * Answers what is wrong with the answers to these cells, in words.
  * @param outsider a token that sees what is public
- * @param options.atOnce right after changes: those whom upstream shows something may be shown less for a while
+ * @param options.atOnce true right after changes: for a while the mirror may then show callers less than upstream does
  */
 export async function askCells(
   world: MatrixWorld,
@@ -158,7 +160,7 @@ export async function askCells(
   return faults;
 }
 
-/** Marks that upstream's rule does not allow the caller. */
+/** The marks in an answer that upstream's rule does not allow the caller to see. */
 function beyondBounds({ api, places }: MatrixWorld, { caller, question }: Cell, { marks }: Told): string[] {
   return marks
     .filter((mark) => {
@@ -169,10 +171,10 @@ function beyondBounds({ api, places }: MatrixWorld, { caller, question }: Cell, 
     .map((mark) => `it shows ${mark}`);
 }
 
-/** Asked by those who see nothing of the repository. */
+/** This question is asked by callers who see nothing of the repository. */
 const CONDITIONAL = "with a validator that fits everything";
 
-/** What was private before stays for `UPSTREAM_CALLER_TTL` with those who saw it. */
+/** Those who saw a repository that has become private may see it for `UPSTREAM_CALLER_TTL` longer. */
 const EARLIER = / moved /;
 
 function shown({ status, marks, counts, refused }: Told): string {

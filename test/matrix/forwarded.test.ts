@@ -1,7 +1,7 @@
 /**
- * Who is shown what of upstream's answers that are only forwarded and kept for all: every kind of caller, every
- * visibility and every kind of route, each asked twice in each of two processes. Upstream is asked the same with the
- * same token at that moment.
+ * Upstream's answers that Tain only forwards and keeps for all: who is shown which? Every kind of caller asks every
+ * kind of route at every visibility, twice in each of two processes. Upstream is asked the same with the same token at
+ * that moment.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
@@ -14,9 +14,9 @@ import { marksIn, type Place } from "./places.ts";
 
 let world: MatrixWorld;
 let callers: Caller[];
-/** Two web processes that share what is kept. */
+/** Two web processes that share the kept answers. */
 let bases: string[];
-/** How many answers were compared, and how many of them came from what was kept. */
+/** How many answers were compared, and how many of them were kept ones. */
 const figures = { cells: 0, hit: 0, revalidated: 0 };
 
 beforeAll(async () => {
@@ -35,7 +35,10 @@ interface Question {
   isBySha: boolean;
 }
 
-/** One of each class of routes: by sha, by name, not there, permission-like, another type, a tag of Git's. */
+/**
+ * A question for each class of routes: by sha, by name, something that is not there, a permission, another media type,
+ * and a tag of Git's.
+ */
 function questionsOf({ repository, targets, formerName, pull }: Place): Question[] {
   const sha = repository.branches.get("main") ?? "";
   const json = "application/vnd.github+json";
@@ -67,7 +70,8 @@ interface Cell {
 }
 
 /**
- * Some of the questions, of all callers, each of whom is at times the first to ask. @param part one of so many is asked
+ * Some of the questions, each asked by all callers. The callers take turns at being the first to ask.
+ * @param part one of so many questions is asked
  */
 function cellsOf(places: readonly Place[], part: number): Cell[] {
   const rows = places.flatMap((place) => questionsOf(place).map((question) => ({ place, question })));
@@ -77,7 +81,7 @@ function cellsOf(places: readonly Place[], part: number): Cell[] {
   );
 }
 
-/** @param isTold whether the mirror has had the time for which upstream's word of a caller is believed */
+/** @param isTold whether the time has passed for which the mirror believes what upstream said about a caller */
 async function faultsOf(cells: readonly Cell[], isTold = true): Promise<string[]> {
   const faults: string[] = [];
   for (const cell of cells) {
@@ -106,8 +110,8 @@ function wrongWith(
   const isShown = ours.status < 400 && ours.text !== "";
   const isAllowed = accessOf(world.api, caller, place).metadata;
   if (caller.isRefused) return ours.status < 400 ? [`it is answered ${ours.status}`] : [];
-  // As with what is mirrored: who saw a private repository is believed for a while, and upstream's word counts after
-  // that.
+  // For a while the mirror believes what upstream said about a caller, here as with what is mirrored. So somebody who
+  // saw a repository before it became private may still see it.
   if (!isTold && place.name === "moved") return [];
   const wrong: string[] = [];
   if (!isAllowed && (isShown || marksIn(ours.text).length > 0))
@@ -115,7 +119,7 @@ function wrongWith(
   const isAsked = !caller.isOurs && caller.token !== null;
   if (isAsked) {
     const text = theirs.text.replaceAll(world.api.upstream.url, base);
-    // A pull request of a repository that is not shown here is not asked for.
+    // The mirror does not ask upstream for a pull request of a repository that it does not show the caller.
     const isMirrored = question.accept.endsWith("diff") && !isAllowed;
     if (ours.status !== theirs.status || (!isMirrored && ours.text !== text))
       wrong.push(
@@ -123,7 +127,7 @@ function wrongWith(
       );
     if (isShown && ours.headers.get("etag") !== theirs.headers.get("etag")) wrong.push("it has another tag");
   } else if (isShown) {
-    // By its id: what the mirror's own credential is shown.
+    // The caller sees what the mirror's own credential is shown, with the permissions of the caller.
     const text = withPermissionsOf(caller, place, theirs.text.replaceAll(world.api.upstream.url, base));
     if (theirs.status === 200 && !ours.text.includes("download_url") && ours.text !== text)
       wrong.push("it is shown another text");
@@ -133,7 +137,10 @@ function wrongWith(
 
 const READS = '"permissions":{"admin":false,"maintain":false,"push":false,"triage":false,"pull":true}';
 
-/** What a caller without a token of upstream's may do there through this mirror. */
+/**
+ * Replaces the permissions in upstream's answer by those that a caller without a token of upstream's has through this
+ * mirror.
+ */
 function withPermissionsOf(caller: Caller, place: Place, text: string): string {
   if (caller.mayWrite && caller.standsFor(place) !== null) return text;
   if (caller.isOurs) return text.replace(/"permissions":\{"admin":[^}]*\}/g, READS);

@@ -18,7 +18,7 @@ export interface MatrixWorld extends AsyncDisposable {
 }
 
 const UNLIMITED = 1e9;
-/** The callers' share of the mirror's own quota: that it is bounded is shown elsewhere. */
+/** A share of the mirror's own quota that no caller here spends. Other tests show that the share is bounded. */
 const UNSPENT = "100000";
 
 export async function openMatrixWorld(): Promise<MatrixWorld> {

@@ -30,7 +30,7 @@ afterAll(async () => {
   await world?.[Symbol.asyncDispose]();
 });
 
-/** Each caller is at times the first to ask a question. */
+/** The cells of these questions. The callers take turns at being the first to ask. */
 function byEachCaller(place: Place, questions: readonly Question[]): Cell[] {
   const { length } = callers;
   return questions.flatMap((question, at) =>
@@ -46,7 +46,7 @@ function readsIn(place: Place): Cell[] {
   return byEachCaller(place, [...below, ...readsAbove(place, { login, id }), ...queriesOf(schema, place)]);
 }
 
-/** A part of the cells leaves none of these out. */
+/** A run that asks only a part of the cells still asks every one of these. */
 const nameOf = {
   caller: ({ caller }: Cell) => caller.name,
   place: ({ place }: Cell) => place.name,
@@ -116,7 +116,7 @@ test(
 test(
   "after the changes each is shown what upstream shows them",
   async () => {
-    // Past the time for which upstream's word about a caller is believed.
+    // Upstream's word about a caller is no longer believed after this time.
     world.api.advance(61_000);
     const all = Object.values(world.places).flatMap(readsIn);
     const some = sampled(all);

@@ -6,7 +6,7 @@ import type { PullIssue, Repository, User, Visibility } from "../../src/simulato
 import type { Simulator } from "../../src/simulator/running.ts";
 import type { Target } from "../api/targets.ts";
 
-/** Repositories, by what becomes of each: all but the first three change while the mirror serves them. */
+/** Repositories, named by what becomes of each. All but the first three change while the mirror serves them. */
 export const PLACES = ["open", "secret", "inner", "closed", "paused", "gone", "renamed", "moved"] as const;
 export type PlaceName = (typeof PLACES)[number];
 
@@ -22,13 +22,13 @@ const FIRST: Readonly<Record<PlaceName, Visibility>> = {
 };
 
 /**
- * What a mark belongs to: the repository, an issue, a pull request, what comes with either of these, a check run, a
- * status of a commit, a release, or the draft of one.
+ * The kinds of resource that have a mark: a repository, an issue, a pull request, what comes with either of these, a
+ * check run, a commit's status, a release, and a draft of a release.
  */
 const KINDS = ["home", "case", "patch", "tag", "run", "state", "news", "draft"] as const;
 export type MarkKind = (typeof KINDS)[number];
 
-/** A word that stands in one repository alone, in what is of this kind. */
+/** A word that stands in one repository alone, in its resources of this kind. */
 export function markOf(place: PlaceName, kind: MarkKind): string {
   return `mrk${place}${kind}`;
 }
@@ -45,13 +45,16 @@ export interface Place {
   repository: Repository;
   issue: { number: number; id: number };
   pull: { number: number; id: number };
-  /** What paths name, where `:number` and a comment are an issue's own, and where they are a pull request's. */
+  /**
+   * The resources that paths name. `issue`: the number and the comments are an issue's. `pull`: they are a pull
+   * request's.
+   */
   targets: { issue: Target; pull: Target };
-  /** What it was called when the mirror saw it first. */
+  /** The full name that the repository had when the mirror first saw it. */
   formerName: string;
 }
 
-/** Who owns them; `octo` is a member of `acme`, and the author of everything. */
+/** The owners of the places. `octo` is a member of `acme`, and the author of everything. */
 export interface Owners {
   acme: User;
   other: User;

@@ -1,4 +1,7 @@
-/** What is asked: every operation that the router and the schema list, so a new one is asked by itself. */
+/**
+ * The questions: every operation that the router and the schema list, so that a new operation is asked without a change
+ * here.
+ */
 import {
   type GraphQLArgument,
   type GraphQLField,
@@ -25,21 +28,27 @@ export interface Question {
   path: string;
   body?: string;
   /**
-   * What the answer is held to beside the bounds of the access rule. "upstream": what upstream answers. "rule", where
-   * its stand-in has no such operation: what our token for all is shown, as far as the rule allows it. "bounds":
-   * nothing more, because the answer tells of the caller. "unknown": upstream's answer to those who see the repository,
-   * and to others the answer about one that does not exist, which may be that we do not serve it.
+   * What the answer is compared with, beside the bounds of the access rule.
+   * - upstream: with what upstream answers.
+   * - rule: with what our token for all is shown, as far as the rule allows it. This is for operations that upstream's
+   * stand-in does not have.
+   * - bounds: with nothing more, because the answer tells of the caller.
+   * - unknown: with upstream's answer, for callers who see the repository. For others, with the answer about a
+   * repository that does not exist, which may say that the operation is not served.
    */
   truth: "upstream" | "unknown" | "rule" | "bounds";
 }
 
-/** What fields of branches are asked for. */
+/** Arguments of the fields about branches. */
 const NAMED_REFS = { refPrefix: "refs/heads/", qualifiedName: "refs/heads/seen" };
 
-/** Upstream's stand-in does not have these. */
+/** Upstream's stand-in does not have these operations. */
 const NOT_SIMULATED = new Set(["/assignees", "/assignees/:assignee", "/milestones/:number/labels"]);
 
-/** Nor these fields; the last three are refused here in part, since the mirror does not hold them. */
+/**
+ * The stand-in does not have these fields either. The mirror refuses the last three in part, because it does not hold
+ * them.
+ */
 const FIELDS_NOT_SIMULATED = new Set([
   "nickname",
   "projectCards",
@@ -49,10 +58,10 @@ const FIELDS_NOT_SIMULATED = new Set([
   "watchers",
 ]);
 
-/** With what is mirrored where that is asked for. */
+/** All operations, also those on what is mirrored only where `MIRROR` says so. */
 const MIRRORED = [...MIRROR_OPERATIONS, ...PART_OPERATIONS];
 
-/** Numbers and comments that may be an issue's or a pull request's. */
+/** Paths whose number or comment may be an issue's or a pull request's. */
 const OF_EITHER = /^\/issues\/(:number|comments\/:id)/;
 
 /** Ways to name a repository in a path. */
@@ -61,7 +70,7 @@ export function addressesOf({ targets, formerName }: Place): string[] {
   return [...new Set([`/repos/${fullName}`, `/repos/${formerName}`, `/repositories/${id}`])];
 }
 
-/** Every read below the repository, which is named by `address`. */
+/** Every read below the repository that `address` names. */
 export function readsOf(place: Place, address: string): Question[] {
   return MIRRORED.filter(({ route }) => route.run.of === "repository" && route.method === "GET").flatMap(
     ({ path, route }) =>
@@ -78,7 +87,7 @@ export function readsOf(place: Place, address: string): Question[] {
   );
 }
 
-/** Every read that is above repositories, with values that might lead into this one. */
+/** Every read above repositories, with values that might lead into this repository. */
 export function readsAbove({ name, targets, repository }: Place, owner: { login: string; id: number }): Question[] {
   const { fullName } = targets.issue;
   const searches: Record<string, string[]> = {
@@ -109,7 +118,7 @@ export function readsAbove({ name, targets, repository }: Place, owner: { login:
   );
 }
 
-/** Every write below the repository, with nothing to write. */
+/** Every write below the repository, with an empty body. */
 export function writesOf(place: Place, address: string): Question[] {
   return MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method !== "GET").flatMap(
     ({ path, route }) =>
@@ -204,7 +213,7 @@ export function queriesOf(schema: GraphQLSchema, place: Place): Question[] {
   return questions;
 }
 
-/** Every mutation, of what is in the place. */
+/** Every mutation, with the ids of this place. */
 export function mutationsOf(schema: GraphQLSchema, { targets }: Place): Question[] {
   const { nodes } = targets.issue;
   const ids: Record<string, string | undefined> = {
@@ -226,7 +235,7 @@ export function mutationsOf(schema: GraphQLSchema, { targets }: Place): Question
   });
 }
 
-/** The fields of a type, each with a selection; those without one are asked together. */
+/** Each field of a type that has a selection, with its query. The fields without a selection are asked together. */
 function fieldsOf(schema: GraphQLSchema, typeName: string, targets: Place["targets"]): [name: string, inner: string][] {
   const type = schema.getType(typeName);
   if (!isObjectType(type)) throw new Error(`The schema has no ${typeName}`);
@@ -248,7 +257,7 @@ function fieldsOf(schema: GraphQLSchema, typeName: string, targets: Place["targe
   ];
 }
 
-/** A field with what can be asked of it, `depth` levels deep. */
+/** A field with everything that can be asked of it, down to `depth` levels. */
 function selected(field: Field, depth: number, values: Record<string, unknown> = {}): string {
   const given = field.args.flatMap((argument) => valueFor(argument, values));
   const inner = selectionOf(getNamedType(field.type), depth - 1);
@@ -267,12 +276,12 @@ function selectionOf(type: GraphQLNamedType, depth: number): string | null {
   return ` { ${leavesOf(type)} ${deeper.map((field) => selected(field, depth)).join(" ")} }`;
 }
 
-/** Connections lead to what else belongs to it; single resources lead back. */
+/** A connection leads on to other resources of the repository. A single resource leads back. */
 function isFollowed(field: Field): boolean {
   const { name } = getNamedType(field.type);
   const needs = field.args.some(({ type }) => isNonNullType(type));
   if (needs || FIELDS_NOT_SIMULATED.has(field.name)) return false;
-  // Of a person, they tell of the caller.
+  // This connection of a user tells of the caller.
   if (name === "RepositoryConnection") return false;
   return name.endsWith("Connection") || field.name === "nodes" || field.name === "milestone";
 }
@@ -286,7 +295,7 @@ function leavesOf(type: GraphQLNamedType): string {
   return ["__typename", ...leaves.map(({ name }) => name)].join(" ");
 }
 
-/** Whatever this may be, with its own texts. */
+/** A fragment for each type that this one may be, with that type's own texts. */
 function eachOf(schema: GraphQLSchema, typeName: string): string {
   const type = schema.getType(typeName);
   if (!isAbstractType(type)) throw new Error(`The schema has no ${typeName}`);

@@ -11,7 +11,7 @@ export interface Following {
   field: "issueChanged" | "pullRequestChanged";
 }
 
-/** What is wrong with who hears of a change in each place, in words. */
+/** Answers what is wrong with who hears of a change in each place, in words. */
 export async function follow(world: MatrixWorld, all: readonly Following[]): Promise<string[]> {
   const { api } = world;
   await using streams = new AsyncDisposableStack();
@@ -40,7 +40,7 @@ export async function follow(world: MatrixWorld, all: readonly Following[]): Pro
   return [...faults, ...wrong.filter((fault) => fault !== null)];
 }
 
-/** The mirror hears that the place's issue and its pull request have changed. Of what is gone it hears nothing. */
+/** Tells the mirror that the place's issue and pull request have changed. It is told nothing about a deleted place. */
 async function change({ api }: MatrixWorld, { repository, targets, issue, pull }: Place): Promise<void> {
   if (repository.deleted) return;
   const { fullName } = targets.issue;

@@ -7,21 +7,21 @@ import type { MatrixWorld } from "./matrix-world.ts";
 import { marksIn, type Place } from "./places.ts";
 
 /**
- * Upstream refuses these with an empty body, whoever may write: so both sides can be asked. An issue's labels are not
- * among them: to add none is no fault.
+ * Upstream refuses these with an empty body, even from callers who may write. So mirror and upstream can both be asked.
+ * Adding labels to an issue is not among them, because adding none is no mistake.
  */
 const HARMLESS = /^POST \S*\/(issues|comments|(?<!issues\/\d+\/)labels|milestones|pulls)$/;
 
-/** What upstream begins to compute when it is read, and knows some time later. */
+/** Upstream computes these fields once they are read, and knows them some time later. */
 const COMPUTED = /"(?:mergeable|rebaseable|mergeable_state|merge_commit_sha)":(?:"[^"]*"|\w+)/g;
 
-/** All that upstream has of the place. */
+/** Everything that upstream has of the place. */
 function stateOf({ api: { upstream } }: MatrixWorld, { repository }: Place): string {
   const view = openView({ world: upstream.world, apiUrl: upstream.url, htmlUrl: upstream.url });
   return [...wholeState(view, [repository])].join("").replace(COMPUTED, "");
 }
 
-/** The status that is due. Null: the write would be carried out, and is not tried. */
+/** The status that the write should get. Null: upstream would carry the write out, so it is not tried. */
 async function dueStatus({ api }: MatrixWorld, cell: Cell): Promise<number | null> {
   const { caller, place, question } = cell;
   const { method, path, body = "" } = question;
@@ -35,7 +35,7 @@ async function dueStatus({ api }: MatrixWorld, cell: Cell): Promise<number | nul
   return (await askAt(api.upstream.url, method, path, { token, body })).status;
 }
 
-/** What is wrong with who may write, in words. */
+/** Answers what is wrong with who may write, in words. */
 export async function tryWrites(world: MatrixWorld, cells: readonly Cell[]): Promise<string[]> {
   const faults: string[] = [];
   for (const cell of cells) {
@@ -55,7 +55,7 @@ export async function tryWrites(world: MatrixWorld, cells: readonly Cell[]): Pro
   return faults;
 }
 
-/** The same of mutations, for callers who may write nothing there. */
+/** Does the same for mutations, with callers who may write nothing in the place. */
 export async function tryMutations(world: MatrixWorld, cells: readonly Cell[]): Promise<string[]> {
   const faults: string[] = [];
   for (const { caller, place, question } of cells) {
