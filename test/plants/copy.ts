@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Plant, planted } from "./plant.ts";
 
-/** What a copy shares with the checkout, and what it does without. */
+/** What the copy shares with the checkout. Other folders it leaves out. */
 const SHARED = new Set(["node_modules", ".tain"]);
 const LEFT_OUT = new Set([".git", "var", "coverage"]);
 
@@ -12,9 +12,9 @@ const LEFT_OUT = new Set([".git", "var", "coverage"]);
 export interface Copy extends Disposable {
   readonly root: string;
   /**
-   * Puts the bug in; disposing takes it out again.
-   * @throws Error when the sources no longer hold its place
-   * @throws SyntaxError when it leaves something that cannot be read
+   * Puts the bug in. Disposing takes it out again.
+   * @throws Error when the sources no longer hold the text to replace
+   * @throws SyntaxError when the planted file cannot be parsed
    */
   plant(plant: Plant): Disposable;
 }
@@ -37,7 +37,7 @@ export function openCopy(checkout: string): Copy {
       const path = join(root, plant.file);
       const text = readFileSync(path, "utf8");
       const bugged = planted(text, plant);
-      // A file that cannot be read would fail every test, and so prove nothing.
+      // A file that cannot be parsed would fail every test, and so would prove nothing.
       if (path.endsWith(".ts")) stripTypeScriptTypes(bugged);
       writeFileSync(path, bugged);
       return { [Symbol.dispose]: () => writeFileSync(path, text) };

@@ -5,16 +5,16 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 
-/** Longer than any of the files takes without a bug; what is planted may also let a test wait in vain. */
+/** Longer than any test file takes without a bug. A planted bug may also let a test wait in vain. */
 const LONGEST_MS = 15 * 60_000;
 const TEST_TIMEOUT_MS = 180_000;
 const POLL_TIMEOUT_MS = 30_000;
 
 export interface Failure {
   file: string;
-  /** The file and the test, in words. */
+  /** The file and the name of the test. */
   test: string;
-  /** What it said. */
+  /** The message of the failure. */
   message: string;
 }
 
@@ -29,7 +29,8 @@ interface Report {
 }
 
 /**
- * Runs these test files of a copy, or all where none is named, until one fails. Answers which failed; null: none.
+ * Runs these test files of a copy, or all files where none is named, until one fails. Answers the failure; null: there
+ * is none.
  */
 export async function findFailure(
   root: string,
@@ -40,12 +41,12 @@ export async function findFailure(
   const report = join(folder, "report.json");
   const args = [
     ...[join(root, "node_modules", "vitest", "vitest.mjs"), "run", "--root", root, ...files, "--bail", "1"],
-    // They look at the sources themselves, for the places of the bugs.
+    // These tests look for the places of the bugs in the sources themselves, so a planted bug would fail them.
     ...["test/plants/**", ...without].flatMap((file) => ["--exclude", file]),
     ...["--reporter", "json", "--outputFile", report, "--testTimeout", String(TEST_TIMEOUT_MS)],
     ...["--hookTimeout", String(TEST_TIMEOUT_MS), "--expect.poll.timeout", String(POLL_TIMEOUT_MS)],
   ];
-  // In a group of its own, so that what hangs can be ended with all that it has started.
+  // The run has a process group of its own. So a run that hangs ends together with all that it has started.
   const child = spawn(process.execPath, args, { cwd: root, stdio: "ignore", detached: true });
   const stop = () => {
     if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
@@ -70,7 +71,8 @@ export async function findFailure(
 }
 
 /**
- * The first test of a report that failed, or the file whose preparation did. Pure. @throws Error when it tells of none
+ * The first test of a report that failed, or the file whose preparation did. Pure.
+ * @throws Error when the report tells of no failure
  */
 export function failureIn({ testResults }: Report, root: string): Failure {
   for (const { name, assertionResults } of testResults) {

@@ -23,7 +23,7 @@ const { values, positionals } = parseArgs({
 const chosen = plants.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
 const unknown = positionals.filter((name) => !plants.some((plant) => plant.name === name));
 
-// Node says of its parser of types, which looks at each planted file, that it is experimental.
+// Node warns that its parser of types is experimental. This program parses each planted file with it.
 process.removeAllListeners("warning");
 if (values.help) console.log(USAGE);
 else if (unknown.length > 0) {
@@ -33,14 +33,14 @@ else if (unknown.length > 0) {
   for (const { name, property, does } of plants) console.log(`${styleText("bold", name)}  (${property}) ${does}`);
 } else process.exitCode = await run();
 
-/** Answers the exit status: 0 when every plant was found. */
+/** Answers the exit status: 0 when a test found every plant. */
 async function run(): Promise<number> {
   using copy = openCopy(fileURLToPath(new URL("../../", import.meta.url)));
   process.once("SIGINT", () => process.exit(1)).once("SIGTERM", () => process.exit(1));
   process.once("exit", () => copy[Symbol.dispose]());
-  // Every place is looked for before the first test is run.
+  // Before the first test runs, every plant is tried, so that a missing text is found early.
   for (const plant of chosen) copy.plant(plant)[Symbol.dispose]();
-  // A test that fails anyway finds nothing.
+  // A test that fails without any plant would seem to find every bug.
   const files = [...new Set(chosen.flatMap(({ tests }) => tests))];
   tell(`Nothing planted: ${files.length} test files`);
   const before = await findTwice(copy.root, files);
@@ -80,7 +80,7 @@ async function run(): Promise<number> {
   return survived > 0 ? 1 : 0;
 }
 
-/** A test that fails, and fails once more alone: one that fails by chance finds nothing. */
+/** Finds a test that fails, and fails once more when it runs alone. A test that fails by chance does not count. */
 async function findTwice(root: string, files: readonly string[]): Promise<Failure | null> {
   const byChance: string[] = [];
   for (;;) {

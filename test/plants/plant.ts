@@ -3,16 +3,19 @@ export interface Plant {
   name: string;
   /** The number of the property in docs/architecture.md that no longer holds. */
   property: number;
-  /** What the mirror then does wrong: a sentence. */
+  /** What the mirror then does wrong, as a sentence. */
   does: string;
   file: string;
-  /** Texts that stand once in the file, and what takes their place. */
+  /** Texts that each stand once in the file, with the texts that replace them. */
   replaces: readonly (readonly [string, string])[];
-  /** The test files that should find it. All others are tried only when these do not. */
+  /** The test files that should find the bug. All other files run only when these do not find it. */
   tests: readonly string[];
 }
 
-/** The text with the bug in it. Pure. @throws Error when a text to replace does not stand there once */
+/**
+ * The text with the bug in it. Pure.
+ * @throws Error when a text to replace does not stand there exactly once
+ */
 export function planted(text: string, { name, file, replaces }: Pick<Plant, "name" | "file" | "replaces">): string {
   let changed = text;
   for (const [from, to] of replaces) {

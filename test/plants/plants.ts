@@ -1,6 +1,9 @@
 import type { Plant } from "./plant.ts";
 
-/** One for each property and each guard that it rests on, by the properties' numbers in docs/architecture.md. */
+/**
+ * A plant for each property, and for each guard that it rests on. The numbers are those of the properties in
+ * docs/architecture.md.
+ */
 export const plants: readonly Plant[] = [
   {
     name: "acknowledged-before-stored",

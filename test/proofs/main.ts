@@ -1,4 +1,4 @@
-/** `npm run proofs`: runs what takes too long for every change, and writes down each figure beside its bound. */
+/** `npm run proofs` runs what takes too long for every change, and writes down each figure beside its bound. */
 
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { createWriteStream, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -19,12 +19,14 @@ const USAGE = `Usage: npm run proofs [NAME…] [-- options]
 const checkout = fileURLToPath(new URL("../../", import.meta.url));
 const folder = join(checkout, ".tain", "proofs");
 const page = join(checkout, "docs", "proofs.md");
-/** What can change without another outcome. */
+/** Files whose changes cannot change the outcome of a proof. */
 const PROSE = [":!docs", ":!*.md"];
 
 const git = (...args: string[]) => execFileSync("git", args, { cwd: checkout, encoding: "utf8" }).trim();
 
-/** The commit, and whether the sources are what it says. */
+/**
+ * The commit, and whether another version runs the same sources. Uncommitted changes become part of the version's name.
+ */
 function versionOfSources(): Pick<Running, "version" | "isSame"> {
   const commit = git("rev-parse", "--short", "HEAD");
   const isChanged = git("status", "--porcelain", "--", ".", ...PROSE) !== "";
@@ -38,11 +40,11 @@ class InterruptedError extends Error {
   override name = "InterruptedError";
 }
 
-/** Runs the launcher; what it prints goes to the proof's log. */
+/** Runs the launcher, and writes what it prints to the proof's log. */
 function runCommand(stopping: AbortSignal): Running["run"] {
   return async ({ args, env }: Command, { name }: Proof) => {
     const startedAt = performance.now();
-    // In a group of its own, so that Ctrl-C reaches it once: from us.
+    // The command has a process group of its own. So Ctrl-C reaches it only once, through this program.
     const child = spawn(process.execPath, [join(checkout, "scripts", "run.mjs"), ...args], {
       cwd: checkout,
       env: { ...process.env, ...env },

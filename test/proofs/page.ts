@@ -17,7 +17,7 @@ and on which version.`;
 
 const HEAD = ["proof", "figure", "measured", "bound", "met", "version", "seconds"];
 
-/** The page: what was measured now, and for other proofs what an earlier page says. Pure. */
+/** The page's text, with the new results. For other proofs it keeps what the earlier page says. Pure. */
 export function pageOf(proofs: readonly Proof[], results: readonly Result[], earlier: string): string {
   const measured = proofs.flatMap((proof) => {
     const result = results.find(({ name }) => name === proof.name);
@@ -42,7 +42,7 @@ export function pageOf(proofs: readonly Proof[], results: readonly Result[], ear
   ].join("\n");
 }
 
-/** A row for each figure. Pure. */
+/** The rows of a result, one for each figure. Pure. */
 function rowsOf({ name, version, date, seconds, attempts, figures }: Result): string[] {
   return figures.map((figure) =>
     row([
@@ -72,12 +72,12 @@ export function wanted(bound: Bound | null): string {
   return "atMost" in bound ? `≤ ${bound.atMost.toLocaleString("en")}` : `≥ ${bound.atLeast.toLocaleString("en")}`;
 }
 
-/** Of the two tables that begin a row with a proof's name, this has a version in it. */
+/** Two tables begin a row with a proof's name. Only a row of this one has a version in it. */
 function isMeasured(text: string): boolean {
   return text.split(" | ").length === HEAD.length && !text.includes("| not run yet |");
 }
 
-/** As it is typed. */
+/** The command as a person types it. */
 function written(command: Command | undefined): string {
   if (!command) return "";
   const [verb, ...args] = command.args;

@@ -3,12 +3,14 @@ export type Line = Readonly<Record<string, unknown>>;
 
 export type Bound = { atMost: number } | { atLeast: number };
 
-/** Something measured, beside what was promised of it. */
+/** Something that was measured, and what was promised of it. */
 export interface Figure {
   what: string;
-  /** Null: the run did not print it. */
+  /** Null: the run did not print this figure. */
   measured: number | null;
-  /** Null: nothing was promised of it. It is told, so that readers see what a bound does not say. */
+  /**
+   * Null: nothing was promised of this figure. Readers are shown it because the bounds alone do not tell everything.
+   */
   bound: Bound | null;
 }
 
@@ -18,16 +20,16 @@ export interface Command {
   env?: Readonly<Record<string, string>>;
 }
 
-/** What takes too long for every change, and has to be run before a change that touches it is called done. */
+/** A check that takes too long for every change. A change that touches its subject is done only once it has run. */
 export interface Proof {
   name: string;
-  /** What holds when its figures are within their bounds: a sentence. */
+  /** What holds when all figures are within their bounds, as a sentence. */
   proves: string;
-  /** How long it takes on an idle machine of two cores, about. */
+  /** Roughly how many minutes it takes on an idle machine of two cores. */
   minutes: number;
-  /** Run one after another. An interrupted proof goes on at the first that has not ended. */
+  /** The commands run one after another. An interrupted proof goes on at the first command that has not ended. */
   commands: readonly Command[];
-  /** What the lines of all commands say. Pure. */
+  /** The figures in the lines of all commands. Pure. */
   figures: (lines: readonly Line[]) => Figure[];
 }
 
@@ -37,7 +39,7 @@ export function isMet({ measured, bound }: Figure): boolean {
   return "atMost" in bound ? measured <= bound.atMost : measured >= bound.atLeast;
 }
 
-/** The lines of JSON in what a program printed; test runners print others between them. Pure. */
+/** The lines of JSON in a program's output. Test runners print other lines between them. Pure. */
 export function linesOf(output: string): Line[] {
   return output.split("\n").flatMap((text) => {
     if (!text.startsWith("{")) return [];
@@ -45,20 +47,20 @@ export function linesOf(output: string): Line[] {
       const value: unknown = JSON.parse(text);
       return isObject(value) ? [value] : [];
     } catch (error) {
-      if (error instanceof SyntaxError) return []; // A brace of something else.
+      if (error instanceof SyntaxError) return []; // The line begins with a brace, but is no JSON.
       throw error;
     }
   });
 }
 
-/** The number at the end of a way through nested objects; null where there is none. Pure. */
+/** The number that this path leads to through nested objects; null where there is none. Pure. */
 export function numberAt(line: Line | undefined, ...way: string[]): number | null {
   let value: unknown = line;
   for (const name of way) value = isObject(value) ? value[name] : undefined;
   return typeof value === "number" ? value : null;
 }
 
-/** The largest of a list of numbers in the line; null where there is none. Pure. */
+/** The largest number of a list in the line; null where there is none. Pure. */
 export function largestOf(line: Line | undefined, name: string): number | null {
   const numbers = listOf(line, name).filter((value) => typeof value === "number");
   return numbers.length === 0 ? null : Math.max(...numbers);

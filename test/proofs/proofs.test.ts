@@ -14,7 +14,7 @@ import { knownResult, type Running, runProof } from "./runs.ts";
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Two commands, which print how much they cost. */
+/** A proof of two commands, each of which prints a cost. */
 const proof: Proof = {
   name: "cost",
   proves: "It costs little.",
@@ -26,7 +26,7 @@ const proof: Proof = {
   ],
 };
 
-/** A runner over a folder of its own, which answers for each command what the test says: a cost, or no line at all. */
+/** A runner with a folder of its own. The test says what it answers for each command: a cost, or no line at all. */
 async function openRunner() {
   const folder = await mkdtemp(join(tmpdir(), "tain-proofs-"));
   onTestFinished(() => rm(folder, { recursive: true }));
@@ -98,7 +98,7 @@ test("a figure beyond its bound, or one that nothing printed, is not met, althou
   expect(unsaid.isMet).toBe(false);
   expect(pageOf([proof], [unsaid], "")).toContain("| of the first | nothing | ≤ 10 | **no** |");
   expect(await knownResult(proof, running)).toMatchObject({ isMet: false });
-  // No command is to blame, so all are run again.
+  // No single command is to blame, so all run again.
   delete answers.first;
   await runProof(proof, running);
   expect(ran).toEqual(["first", "second", "first", "second"]);

@@ -2,25 +2,25 @@ import { names as benchmarkNames } from "../../bench/names.ts";
 import { plants } from "../plants/plants.ts";
 import { type Bound, type Command, type Figure, type Line, largestOf, listOf, numberAt, type Proof } from "./proof.ts";
 
-/** Versions of Postgres, each with a source of Redis. The suite itself runs on Postgres 18. */
+/** Versions of Postgres, each with a source of Redis. `npm test` itself runs on Postgres 18. */
 const STORES = [
   ["15", "deb"],
   ["16", "valkey"],
   ["17", "deb"],
 ] as const;
-/** What everything else stands on, and how processes bear stores that go away. */
+/** The tests of what everything else rests on, and those of processes whose stores go away. */
 const CORE = [
   ["test", "--project", "quick"],
   ["test/workers", "test/scenario/stores.test.ts", "test/cli/doctor.test.ts"],
 ];
-/** Only a Redis that says it is 7.2 or newer is asked it. */
+/** Tain sends this command only to a Redis that says that it is version 7.2 or newer. */
 const ASKED_WHERE_KNOWN = "waitaof";
 const LARGE = { TAIN_LARGE: "1" };
 /** The run prints how many tests passed and failed. */
 const COUNTED = { TAIN_COUNTS: "1" };
-/** Parts of the tests that `npm test` leaves out: a few minutes each. */
+/** The tests that `npm test` leaves out run in so many parts, which take a few minutes each. */
 const LONG_PARTS = 4;
-/** Seeds that are played before the state is saved: a quarter of an hour. */
+/** The state is saved after so many seeds, which take a quarter of an hour. */
 const SEEDS_A_COMMAND = 10;
 const SHORT_SEEDS_A_COMMAND = 5;
 const CHANGES_A_COMMAND = 2_500;
@@ -40,7 +40,7 @@ const PLANTS_BY_SEEDS = [
   "two-workers-overwrite",
 ] as const;
 const SEEDS_A_PLANT = 20;
-/** Repositories, and how many issues, comments and deliveries lie in each. */
+/** Numbers of repositories, each with the number of issues, comments and deliveries in a repository. */
 const UPKEEP = [
   [100, 50_000],
   [1_000, 5_000],
@@ -58,13 +58,13 @@ const atLeast = (what: string, measured: number | null, least: number): Figure =
   bound: { atLeast: least },
 });
 
-/** What was measured, of which nothing was promised. */
+/** A figure without a bound: nothing was promised. */
 const told = (what: string, measured: number | null): Figure => ({ what, measured, bound: null });
 
-/** The lines that tests have printed by `printFigures` under this name. */
+/** The lines that tests have printed with `printFigures` under this name. */
 const printed = (lines: readonly Line[], of: string) => lines.filter((line) => line.figures === of);
 
-/** Null without any line: a sum over nothing proves nothing. */
+/** Null: there is no line. A sum over nothing proves nothing. */
 function sumOf(lines: readonly Line[], count: (line: Line) => number): number | null {
   return lines.length === 0 ? null : lines.reduce((sum, line) => sum + count(line), 0);
 }
@@ -74,7 +74,7 @@ function shareOf(line: Line | undefined, part: string, whole: string): number | 
   return some === null || all === null || all === 0 ? null : some / all;
 }
 
-/** What the simulation says of its seeds. */
+/** The figures in what the simulation says of its seeds. */
 function outcomesOf(lines: readonly Line[], seeds: number): Figure[] {
   const outcomes = lines.filter((line) => numberAt(line, "drift") !== null);
   return [
@@ -102,7 +102,7 @@ function outcomesOf(lines: readonly Line[], seeds: number): Figure[] {
   ];
 }
 
-/** Where what a tool asked was answered. */
+/** How often a tool's requests were answered, and by whom. */
 const ANSWERED = {
   requests: "requests",
   mirror: "by the mirror",
@@ -582,7 +582,7 @@ export const proofs: readonly Proof[] = [
                 numberAt(line, "readsOfTheMirror", task),
                 1_000,
               ),
-              // Of a hundred Postgres reads every table whole that has a row for each.
+              // With a hundred repositories Postgres reads each table whole that has a row for each of them.
               ...(repositories < 1_000
                 ? []
                 : [
@@ -963,7 +963,7 @@ export const proofs: readonly Proof[] = [
   },
 ];
 
-/** A few plants in each command, so that an interruption costs minutes. */
+/** The commands that plant bugs. Each plants only a few, so that an interruption costs minutes. */
 function plantCommands(): Command[] {
   const names = plants.map(({ name }) => name);
   return Array.from({ length: Math.ceil(names.length / PLANTS_A_COMMAND) }, (_, at) => ({
@@ -979,7 +979,7 @@ function seedCommands(count: number): Command[] {
   });
 }
 
-/** Twenty short seeds, a few in each command, so that an interruption costs minutes. */
+/** Twenty short seeds. Each command plays only a few, so that an interruption costs minutes. */
 function shortSeedCommands(...kind: string[]): Command[] {
   return Array.from({ length: 20 / SHORT_SEEDS_A_COMMAND }, (_, index) => {
     const first = index * SHORT_SEEDS_A_COMMAND + 1;
@@ -997,7 +997,7 @@ function ratiosOf(lines: readonly Line[], ratio = "ratio", by = ""): Figure[] {
   });
 }
 
-/** Of `≥ 0.80` or `≤ 2.00`, as benchmarks print their goals. */
+/** The bound in a goal such as `≥ 0.80` or `≤ 2.00`, as benchmarks print it. */
 function boundOf(goal: unknown): Bound | null {
   const [, sign, number] = /^([≤≥]) ([\d.]+)$/.exec(String(goal)) ?? [];
   if (number === undefined) return null;

@@ -2,24 +2,27 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Command, type Figure, isMet, type Line, type Proof } from "./proof.ts";
 
-/** A command that has ended. One that was interrupted has not, and is run again. */
+/** A command that has ended. An interrupted command has not ended, and runs again. */
 interface Ended {
   hasPassed: boolean;
   seconds: number;
   lines: Line[];
 }
 
-/** How far a proof has come. Kept in a file after each command, so that an interrupted proof goes on from there. */
+/**
+ * How far a proof has come. It is written to a file after each command, so that an interrupted proof goes on from
+ * there.
+ */
 interface State {
   version: string;
   date: string;
-  /** How often what had failed was run again; an interruption is no attempt. */
+  /** How often failed commands were run again. An interruption is no attempt. */
   attempts: number;
-  /** By the command's place. */
+  /** The commands' ends, in the order of the commands. */
   ended: (Ended | null)[];
 }
 
-/** What came of a proof. */
+/** The outcome of a proof. */
 export interface Result {
   name: string;
   version: string;
@@ -31,22 +34,22 @@ export interface Result {
 }
 
 export interface Running {
-  /** Where the state is kept. */
+  /** The folder of the states. */
   folder: string;
-  /** The version of the sources that are run. */
+  /** The version of the sources that run. */
   version: string;
-  /** Whether what held for that version holds for this one, since they run the same. */
+  /** Whether another version runs the same sources, so that its results hold for this version too. */
   isSame: (version: string) => boolean;
-  /** Forgets what has ended before. */
+  /** True: forgets all earlier results. */
   again: boolean;
   now: () => Date;
   /** @throws when it is interrupted */
   run: (command: Command, proof: Proof) => Promise<Ended>;
-  /** Told after each command. */
+  /** Called after each command. */
   tell?: (ended: number, of: number) => void;
 }
 
-/** Runs what has not passed yet on this version, and answers what came of all of it. */
+/** Runs all commands that have not passed yet on this version, and answers the whole result. */
 export async function runProof(proof: Proof, running: Running): Promise<Result> {
   const known = running.again ? null : await readState(proof, running);
   if (known && resultOf(proof, known).isMet) return resultOf(proof, known);
@@ -61,7 +64,7 @@ export async function runProof(proof: Proof, running: Running): Promise<Result> 
   return resultOf(proof, state);
 }
 
-/** What is known of the proof on this version, whether or not it has ended; null: nothing. */
+/** The known result on this version, whether or not the proof has ended; null: nothing is known. */
 export async function knownResult(proof: Proof, running: Pick<Running, "folder" | "isSame">): Promise<Result | null> {
   const state = await readState(proof, running);
   return state && resultOf(proof, state);
@@ -96,7 +99,7 @@ function resultOf(proof: Proof, { version, date, attempts, ended }: State): Resu
   return { name: proof.name, version, date, seconds, attempts, figures, isMet: figures.every(isMet) };
 }
 
-/** Null: nothing has ended on this version, or of a proof that has other commands by now. */
+/** Null: no command has ended on this version, or the proof has other commands now. */
 async function readState(proof: Proof, { folder, isSame }: Pick<Running, "folder" | "isSame">): Promise<State | null> {
   const text = await readFile(fileOf(folder, proof), "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return null;
