@@ -18,7 +18,7 @@ function openStandings() {
 
 const openKept = (maxBytes = 100_000) => new Kept<{ text: string }>({ maxBytes, bytesOf: ({ text }) => text.length });
 
-/** One request: what is kept, or `text`, which is kept if it can be. */
+/** One request: it answers the kept value, or else `text`, which it keeps if it can. */
 async function answered(kept: ReturnType<typeof openKept>, reading: Reading, text: string, shown = [1, 2]) {
   const known = await kept.get("key", reading);
   if (known) return known.text;
@@ -49,7 +49,7 @@ test("a value that was read before something changed is not kept as if it had be
   const kept = openKept();
   const reading = new Reading(standings);
   const before = reading.soFar();
-  // The value is read; then it changes; then something else of the same request asks how things stand.
+  // First the value is read, and then it changes. Afterwards another part of the same request asks for the standings.
   standings.set(1, "after");
   await reading.now([1]);
   expect(kept.keep("key", () => ({ text: "old" }), { shown: [1], before })).toBeUndefined();

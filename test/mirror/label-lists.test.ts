@@ -36,7 +36,7 @@ const label = (index: number): Fields => ({
   url: `${API}/repos/octo/demo/labels/${LABELS[index]}`,
 });
 
-/** What an issue is observed as: `day` is that of its creation, which several share. */
+/** What an issue is observed as. `day` is the day of its creation, which several issues share. */
 const step = fc.record({
   number: fc.integer({ min: 1, max: ISSUES }),
   isOpen: fc.boolean(),
@@ -150,7 +150,7 @@ async function byOffset(db: Db, filter: IssueFilter): Promise<number[]> {
   }
 }
 
-/** By pages from either end, which must meet the same ones, and as many as are counted. */
+/** Reads the pages from either end. Both ways must meet the same issues, and as many as are counted. */
 async function connected(db: Db, args: IssuesArguments): Promise<number[]> {
   const source = issueSource(args);
   const parent = { r: REPOSITORY, n: 0 };

@@ -36,7 +36,7 @@ test("of two reads that contradict each other within the lag of replicas the lat
   const lagging = issue({ title: "old" }, { read: true, seenAt: START + 61_000 });
   const after = fold(run([fresh]), lagging);
   expect(after.outcome).toBe("tied");
-  // The later is shown until upstream is asked again, and then a read that no lag explains decides.
+  // The later read is shown until upstream is asked again. Then a read that no lag can explain decides.
   const shown = after.outcome === "tied" ? (after.next ?? undefined) : undefined;
   expect(shown?.fields.title).toBe("old");
   const settling = issue({ title: "new" }, { read: true, seenAt: START + 61_000 + REPLICA_LAG_MS + 1 });
@@ -137,7 +137,7 @@ test("what a write was answered stands, within its second, against lagging reads
     seen("written", writtenAt(new Date(answeredAt)).getTime(), true),
   );
   expect(written?.fields.title).toBe("written");
-  // Nobody can say which of the two is newer: the write's stands, and upstream is asked.
+  // Nobody can say which of the two is newer. So the write's answer stays, and upstream is asked.
   const doubt = { outcome: "tied", next: null, keys: ["title"] };
   expect(fold(written, seen("before", answeredAt + REPLICA_LAG_MS - 1, true))).toEqual(doubt);
   expect(fold(written, seen("before", answeredAt + 500, false))).toEqual(doubt);
@@ -196,7 +196,7 @@ test("what a webhook changes beside a shared resource leaves that in the shape o
 
 const hour = 3_600_000;
 
-/** A repository as a push or a read showed it: `updated_at` and the moment are hours after the start. */
+/** A repository as a push or a read showed it. `updatedAt` and `seenAt` are in hours after the start. */
 function repositorySeen(shown: Fields, at: { updatedAt: number; seenAt: number; read: boolean }): Observation {
   const stamp = { updatedAt: START + at.updatedAt * hour, seenAt: START + at.seenAt * hour, read: at.read };
   return { fields: { full_name: "octo/demo", ...shown }, stamp, deleted: false, extent: "whole" };
@@ -226,7 +226,7 @@ test("a push never makes a repository more visible, whatever moment it claims, a
       expect(folded.outcome).toBe("tied");
       const next = folded.outcome === "tied" ? (folded.next ?? stored) : stored;
       expect(next.fields).toMatchObject(shown);
-      // What it tells beside that is believed.
+      // The other fields of the push are believed.
       if (updatedAt > 1) expect(next.fields.description).toBe("new");
     }
   }
@@ -237,7 +237,7 @@ test("a push makes a repository less visible at once, also in the second of anot
     const folded = fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt, seenAt: 2, read: false }));
     expect("next" in folded && folded.next?.fields).toMatchObject(PRIVATE);
   }
-  // One that claims to be older may still be true: what is stored may claim a moment that never was.
+  // A push that claims to be older may still be true, because the stored row may claim a moment that never was.
   const late = fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt: 0, seenAt: 2, read: false }));
   expect(late).toMatchObject({ outcome: "tied", next: { fields: PRIVATE } });
 });
@@ -282,6 +282,6 @@ test("the other side of a pull request moves a row's time, and no key that it do
   };
   const moved = run([whole, told(5)]);
   expect(moved).toMatchObject({ fields: { title: "5", closed_by: null, updated_at: time(5) }, stamp: told(5).stamp });
-  // What it did not show is known as of before.
+  // The keys that the webhook did not show are still known as of the read before.
   expect(moved?.keyStamps.closed_by).toEqual(whole.stamp);
 });

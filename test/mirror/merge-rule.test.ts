@@ -7,7 +7,10 @@ import { next, run, START } from "./folding.ts";
 /** `SEEDS=100 npm test -- test/mirror/merge-rule` tries more interleavings, a thousand for each. */
 const numRuns = Number(process.env.SEEDS ?? 3) * 1_000;
 
-/** What upstream's resource was, from change to change. A change moves `updated_at` to its second, or not at all. */
+/**
+ * The versions of upstream's resource, one after each change. A change moves `updated_at` to its own second, or not at
+ * all.
+ */
 interface Version {
   second: number;
   fields: Fields;
@@ -32,8 +35,8 @@ const history = fc
   });
 
 /**
- * Sightings of a history, each somewhat late: webhooks without `closed_by`, whole reads, and partial ones. A webhook of
- * the other side of a pull request tells the time as well.
+ * Observations of a history, each somewhat late: webhooks without `closed_by`, whole reads, and partial reads. A
+ * webhook about the other side of a pull request also tells its `updated_at`.
  */
 const sightings = (versions: Version[]) =>
   fc.array(
@@ -128,10 +131,7 @@ test("where no two changes share a second, the order of arrival does not matter"
   );
 });
 
-/**
- * What happens to one resource: at `at` upstream changes it, a webhook of a change arrives, or a replica is read. In
- * ms.
- */
+/** What happens to one resource, in ms: upstream changes it, a webhook of a change arrives, or a replica is read. */
 const life = fc
   .array(
     fc.record({
@@ -154,7 +154,7 @@ const life = fc
     }),
   );
 
-/** Most webhooks come at once, some after minutes. */
+/** Most webhooks arrive at once, and some after minutes. */
 function delays() {
   return fc.oneof(fc.nat({ max: 3_000 }), fc.nat({ max: 100_000 }));
 }

@@ -1,18 +1,18 @@
-/** The keys that are shown to everybody are held against what the service publishes of its resources. */
+/** Compares the keys that the mirror shows to everybody with those that the service publishes for its resources. */
 import { expect, test } from "vitest";
 import { isPublicKey, ONES_OWN, PUBLIC } from "../../src/mirror/render/public-keys.ts";
 import { readDescription } from "../simulator/openapi.ts";
 
-/** What the mirror holds, whole and embedded. */
+/** The resources that the mirror holds, whole or embedded. */
 const MIRRORED =
   "full-repository minimal-repository repository repo-search-result-item issue issue-search-result-item pull-request pull-request-simple label label-search-result-item milestone issue-comment pull-request-review pull-request-review-comment review-comment simple-user public-user private-user organization-simple organization-full team check-run check-suite status combined-commit-status commit diff-entry release short-branch git-ref tag";
 
-/** Below these the keys are an organisation's own words. */
+/** Below these keys an organisation chooses the words. */
 const OWN_WORDS = ["issue_field_values", "custom_properties"];
 
 /**
- * Those of them that are there only for some of those who see the resource: administrators of the repository, owners
- * and members of the organisation, and the account itself. The last ones say what protects a branch.
+ * Published keys that only some of those who see the resource are shown: administrators of the repository, owners and
+ * members of the organisation, and the account itself. The last keys say what protects a branch.
  */
 const HELD_BACK = `
   allow_rebase_merge temp_clone_token allow_squash_merge allow_auto_merge delete_branch_on_merge allow_update_branch
@@ -43,7 +43,7 @@ const HELD_BACK = `
 
 const { schemas = {} } = readDescription().components;
 
-/** All keys of these resources, and of what is embedded in them. */
+/** All keys of these resources and of what is embedded in them. */
 function publishedKeys(kinds: readonly string[]): string[] {
   const keys = new Set<string>();
   const seen = new Set<unknown>();
@@ -80,7 +80,7 @@ test("what an account sees of itself alone is what a private user has and a publ
   const toOneself = Object.keys(schemas["private-user"].properties);
   const own = toOneself.filter((key) => ONES_OWN.test(key));
   expect(own.filter(isPublicKey)).toEqual([]);
-  // What a public user may have too is published for both.
+  // A key that a public user may have too is published for both kinds of reader.
   const alone = toOneself.filter((key) => !Object.keys(schemas["public-user"].properties).includes(key));
   expect(alone.filter((key) => !ONES_OWN.test(key))).toEqual([]);
   expect(toOthers.filter((key) => !isPublicKey(key) && !ONES_OWN.test(key))).toEqual(["space", "private_repos"].sort());

@@ -82,7 +82,7 @@ interface Shown {
   milestone: { title: string; creator: Fields };
 }
 
-/** Objects have nulls for them, which their readers leave out. */
+/** Objects have null in the place of a deleted label, and their readers leave it out. */
 function withoutDeletedLabels(fields: Fields): Fields {
   return { ...fields, labels: (fields.labels as Fields[]).filter((one) => one !== null) };
 }
@@ -105,7 +105,7 @@ async function openMirror() {
     shared,
     documents,
     merge: (observed: Observed) => writer.transaction((tx) => mergeObserved(tx, observed)),
-    /** As each way of reading shows it, which must be the same. */
+    /** The resources in each way of reading, which must all show the same. */
     show: async (): Promise<Fields[]> => {
       const stored = await documents();
       const texts = await renderDocuments(new SharedRows(reader), stored, OURS);

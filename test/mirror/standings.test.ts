@@ -37,6 +37,6 @@ test("closed while its first connection is being made, it leaves none behind and
     expect(["answered", "refused"]).toContain(await asked);
     await expect(reader.now([1])).rejects.toThrow("closed");
   }
-  // It fails while a connection is open.
+  // This fails while a connection is open.
   await database.drop();
 });

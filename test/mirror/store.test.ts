@@ -167,7 +167,7 @@ test("what was said under an issue goes with it, also what is heard of only afte
     { id: "1" },
     { id: "2" },
   ]);
-  // What changed it just before is heard of together with the end of what it stood under.
+  // The issue is deleted just after its comment was edited. One merge learns the edit and the comment's end.
   await mirror.merge(observe("issue", issue({ id: 12, number: 2 }), at(3)));
   const under = (body: string, second: number): Fields => ({
     ...comment(3),
@@ -241,7 +241,7 @@ test("what another has inserted meanwhile is locked in the same order as all els
     commit.resolve();
     await first;
     await untilWaitingFor(rows[0].pid);
-    // A transaction that took the issue now, and then the user, could deadlock with it.
+    // A transaction that held the issue's lock now, and waited for the user's, could cause a deadlock.
     await expect(mirror.rows("select from issues where number = 1 for update nowait")).rejects.toThrow(
       "could not obtain lock",
     );

@@ -32,7 +32,7 @@ test("queues whose first words were cut off are replaced when Redis is back, and
   const queues = open();
   const { deliveries } = queues;
   await Promise.all(Object.values(queues).map((queue) => expect(queue.waitUntilReady()).rejects.toThrow("closed")));
-  // One of each queue's own, and one for them all.
+  // Each queue has a listener of its own, and there is one for all of them.
   expect(redis.listenerCount("ready")).toBe((before[0] ?? 0) + QUEUE_KEYS.length + 1);
   words.mockRestore();
   redis.disconnect(true);
@@ -48,12 +48,12 @@ test("queues whose first words were cut off are replaced when Redis is back, and
 test("queues that are closed before Redis ever came leave nothing on its connection", async () => {
   const { redis, listeners, open } = openAt(NOWHERE.redis);
   const before = listeners();
-  // Not `once` of Node.js, which takes an error of the connection for its own.
+  // `once` of Node.js will not do, because it rejects when the connection emits an error.
   const comes = (event: string) => new Promise<void>((resolve) => redis.once(event, () => resolve()));
   const queues = open();
   await comes("reconnecting");
   await comes("connecting");
-  // In the middle of an attempt, so that the connection says that it has ended.
+  // The connection is cut in the middle of an attempt, so that it says that it has ended.
   const ended = comes("end");
   redis.disconnect();
   await closeQueues(queues);

@@ -13,7 +13,7 @@ import { openRedis } from "../../src/operations/redis.ts";
 import { testConfig } from "../support/config.ts";
 import { until } from "../support/patience.ts";
 
-/** Redis in protected mode takes these for another machine's. */
+/** For Redis in protected mode this is another machine's address. */
 const [outward] = Object.values(networkInterfaces())
   .flat()
   .filter((one) => one?.family === "IPv4" && !one.internal);
@@ -52,7 +52,7 @@ test.skipIf(why !== "")(
     });
     const lines: unknown[] = [];
     const log = { warn: (about: unknown, text: string) => lines.push([text, about]), info: () => {} };
-    // The two that an outage of Redis is told by.
+    // `warn` and `info` are the levels at which an outage of Redis is logged.
     const redis = openRedis({ config, log: log as unknown as Logger }, "test");
     resources.defer(async () => redis.disconnect());
     const reason = expect.stringContaining("Redis is in protected mode: it has no password");

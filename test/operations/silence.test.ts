@@ -1,4 +1,4 @@
-/** An outage of a store is borne where it is reckoned with. A mistake of ours is not taken for one. */
+/** An outage of a store is borne where the code expects one. A mistake of ours is not taken for an outage. */
 import { expect, test } from "vitest";
 import { Replicas } from "../../db/replicas.ts";
 import { LastHour, sumsOfLastHour } from "../../src/operations/last-hour.ts";
@@ -25,7 +25,7 @@ test("what Redis refuses as a mistake of ours is thrown, and its absence leaves 
   sums.note(["one"], 1);
   await sums.flush();
   expect(await sumsOfLastHour(ctx, "sums")).toEqual([{ words: ["one"], sum: 1 }]);
-  // As if another part of us had written there.
+  // This stands for another part of Tain that has written to these keys.
   for (const key of await ctx.redis.keys(`${ctx.config.redisPrefix}:*`))
     await ctx.redis.del(key).then(() => ctx.redis.sadd(key, "x"));
   await expect(quotaHistory(ctx)).rejects.toThrow("WRONGTYPE");

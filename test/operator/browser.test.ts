@@ -1,4 +1,4 @@
-/** The operator's page in a real browser, as an operator works with it. `npm run proofs page`. */
+/** The operator's page in a real browser, used as an operator uses it: `npm run proofs page`. */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
@@ -20,7 +20,7 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 
 const isWanted = process.env.PAGE === "1";
 const OPERATOR = "the-operators-token-of-the-browser";
-/** The second one is being exchanged. */
+/** Upstream still signs with the second secret, while the first one replaces it. */
 const SECRETS = ["the-new-secret-of-the-hooks", "the-old-secret-of-the-hooks"] as const;
 const SHOTS = join(projectRoot, ".tain", "proofs", "page");
 const VIEWS = [
@@ -45,7 +45,7 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
   let world: TestWorld;
   let browser: Browser;
   let page: Page;
-  /** What the browser complained about: a script that failed, or what the policy kept away. */
+  /** Complaints of the browser: a script that failed, or a resource that the policy refused. */
   const complaints: string[] = [];
   let shots = 0;
 
@@ -76,7 +76,7 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
   async function openPage({ colorScheme, viewport }: Pick<(typeof LOOKS)[number], "colorScheme" | "viewport">) {
     const opened = await browser.newPage({ colorScheme, viewport, reducedMotion: "reduce" });
     opened.on("pageerror", (error) => complaints.push(error.message));
-    // A refused token is an answer that Chromium notes as well.
+    // Chromium also logs the 401 that answers a refused token.
     opened.on("console", (line) => {
       if (line.type() === "error" && !/status of 401/.test(line.text())) complaints.push(line.text());
     });
@@ -116,7 +116,8 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     timeout: LONG_TEST_MS,
   }, async () => {
     const second = secondOf(world);
-    // Each page of the copy takes longer than the page takes to look again, on a busy machine too.
+    // Reading a page of the copy takes longer than the time between two looks of the operator's page, even on a busy
+    // machine.
     world.simulator.setFaults({ http: [{ kind: "slow", delayMs: 4_000, match: `/repos/${second}/|/graphql` }] });
     await page.getByLabel("Mirror another").fill(second);
     await page.getByRole("button", { name: "Mirror it" }).click();
@@ -268,7 +269,7 @@ describe.skipIf(!isWanted)("the operator's page in a browser (skipped without PA
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor();
     await expectAccessible(page);
-    // The first button is the harmless one.
+    // The first button of the dialog changes nothing.
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor({ state: "hidden" });
     await valid.getByRole("button", { name: /^Revoke/ }).press("Enter");
@@ -329,7 +330,7 @@ function hooksOf({ simulator: { world: upstream } }: TestWorld, name: string) {
   return [...upstream.hooks.values()].filter(({ repository }) => upstream.fullName(repository) === name);
 }
 
-/** The busiest repository but the first. */
+/** The busiest repository after the first one. */
 function secondOf({ simulator: { world: upstream }, first }: TestWorld): string {
   const issues = new Map<string, number>();
   for (const { repository } of upstream.issues.values()) {
@@ -339,7 +340,7 @@ function secondOf({ simulator: { world: upstream }, first }: TestWorld): string 
   return [...issues].sort(([, one], [, other]) => other - one)[0]?.[0] ?? "";
 }
 
-/** What axe finds that keeps somebody from using the page. */
+/** Expects that axe finds nothing that keeps somebody from using the page. */
 async function expectAccessible(page: Page): Promise<void> {
   await page.evaluate(axe.source);
   const found = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as axe.AxeResults;
@@ -367,7 +368,7 @@ async function deliver(
   return guid;
 }
 
-/** What the other views show: a target that fails, a write, an audit. */
+/** Makes what the other views show: a target that fails, a write, an audit. */
 async function targetsAndWrites(world: TestWorld): Promise<void> {
   const wrote = await fetch(`${world.url}/repos/${world.first}/issues`, {
     method: "POST",

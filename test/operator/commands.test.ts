@@ -1,4 +1,4 @@
-/** Commands that the operator's page asks for: what can be done by it, and what cannot. */
+/** Commands that the operator's page asks for: what can be done with them, and what cannot. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
@@ -152,7 +152,7 @@ describe("what can be done", () => {
       null,
     ])
       expect([body, (await at.command(signed, body as object)).status]).toEqual([body, 422]);
-    // A word that looks like an option stays a word.
+    // A word that looks like an option is still read as a word.
     const told = await at.done(signed, { command: "remove", words: ["--purge"] });
     expect(told.error).toMatch(/^--purge is neither owner\/name nor/);
   });
@@ -211,9 +211,9 @@ test("without a worker a command waits, and says for what; without Redis nothing
   expect(await refused.json()).toEqual({
     message: expect.stringMatching(/^Redis cannot be reached.*Nothing was done$/),
   });
-  // The page is readable all the same.
+  // The page can be read all the same.
   expect((await at.ask("/-/operator/fleet", { headers }, storeless)).status).toBe(200);
-  // An hour that is not known is no empty hour.
+  // An hour whose figures are unknown is not shown as an empty one.
   const quota = await at.ask("/-/operator/quota", { headers }, storeless);
   expect(await quota.json()).toMatchObject({ history: null, spent: null });
 });

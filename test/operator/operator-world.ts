@@ -19,7 +19,7 @@ export type Told = any;
 
 export type OperatorWorld = Awaited<ReturnType<typeof openOperatorWorld>>;
 
-/** A mirror whose operator's page is asked as a browser asks it. */
+/** A mirror whose operator's page the test asks as a browser does. */
 export async function openOperatorWorld() {
   const world = await openWorld({
     env: { OPERATOR_TOKEN: OPERATOR, FAILED_LOGINS_PER_ADDRESS: String(WRONG_LOGINS), TRUSTED_PROXIES: "loopback" },
@@ -30,7 +30,7 @@ export async function openOperatorWorld() {
   const ask = (path: string, init: RequestInit = {}, at = world.url) =>
     fetch(at + path, { redirect: "manual", ...init });
 
-  /** Addresses are counted by themselves, so that no test is in another's way. */
+  /** Attempts to sign in are counted by address. Each has an address of its own, so that no test disturbs another. */
   let addresses = 0;
   const asSomebody = () => ({ "x-forwarded-for": `192.0.2.${++addresses}` });
 
@@ -47,13 +47,13 @@ export async function openOperatorWorld() {
     return { cookie, word: /<meta name="word" content="([\w-]+)">/.exec(page)?.[1] ?? "" };
   }
 
-  /** The page's own request for a command. `headers` add to it or override it. */
+  /** Sends the page's own request for a command. `headers` add to its headers or override them. */
   function command({ cookie, word }: Signed, body: object, headers: Record<string, string> = {}): Promise<Response> {
     const own = { cookie, "content-type": "application/json", "x-tain-session-word": word, origin: world.url };
     return ask("/-/operator/commands", { method: "POST", headers: { ...own, ...headers }, body: JSON.stringify(body) });
   }
 
-  /** Asks for a command, and waits for what comes of it. */
+  /** Asks for a command, and waits for its outcome. */
   async function done(signed: Signed, body: object): Promise<Told> {
     const asked = await command(signed, body);
     const { id, message } = (await asked.json()) as { id: string; message?: string };

@@ -1,15 +1,15 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** A connection to a store that can be broken as a network or a stopped server breaks it. */
+/** A connection to a store. It can break as it would break with a network or with a stopped server. */
 export interface BreakableLink extends AsyncDisposable {
-  /** The store's address, by way of the link. */
+  /** The store's address, through the link. */
   url: string;
-  /** Connections break, new ones are refused. */
+  /** Breaks all connections, and refuses new ones. */
   cut(): Promise<void>;
-  /** Connections stay, and are made, but nothing comes through. */
+  /** Keeps connections, and takes new ones, but lets nothing through. */
   freeze(): void;
-  /** As before. */
+  /** Makes the link work again. */
   mend(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export async function openLink(storeUrl: string): Promise<BreakableLink> {
         sockets.add(from);
         if (isFrozen) from.pause();
         from.on("data", (chunk) => to.write(chunk));
-        from.on("error", () => {}); // Breaking is what it is for.
+        from.on("error", () => {}); // Connections break here on purpose.
         from.on("close", () => {
           sockets.delete(from);
           to.destroy();

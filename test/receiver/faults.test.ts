@@ -147,7 +147,7 @@ describe("what is legal is taken", () => {
 
   test("the largest body there may be", async () => {
     const padding = "x".repeat(MAX_BODY_BYTES - '{"a":""}'.length);
-    // Beside other tests the stores may need longer than they are given. Then the sender is told to come again.
+    // Beside other tests the stores may need longer than their time limit. The sender is then told to come again.
     await eventually(async () => {
       expect(await world.deliver({ body: `{"a":"${padding}"}` })).toMatchObject({ status: 202 });
     });

@@ -1,4 +1,4 @@
-/** Requests that are no deliveries, by the hundred, against a web process as it is started in production. */
+/** Hundreds of requests that are no deliveries, sent to a web process as it runs in production. */
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
@@ -25,16 +25,16 @@ const whole = {
   "X-Hub-Signature-256": ZEROS,
 };
 
-/** One for all senders: this process is not what is measured. */
+/** All senders share these bytes, because this process is not what is measured. */
 const FILLING = Buffer.alloc(2 * MB, "x");
 
 interface Sender {
   socket: Socket;
-  /** What has come back so far. */
+  /** The part of the answer that has arrived so far. */
   answer: () => string;
 }
 
-/** Sends the head of a request, and so much of its body. */
+/** Sends the head of a request, and so many bytes of its body. */
 async function begin(url: string, headers: Record<string, string | null>, bytes = 0): Promise<Sender> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -42,7 +42,7 @@ async function begin(url: string, headers: Record<string, string | null>, bytes 
   socket.on("data", (data) => {
     answer += data;
   });
-  socket.on("error", () => {}); // It is cut at the end.
+  socket.on("error", () => {}); // The connection is cut at the end of the test.
   await once(socket, "connect");
   const lines = Object.entries({ Host: "x", ...headers }).flatMap(([name, value]) =>
     value === null ? [] : `${name}: ${value}\r\n`,
@@ -77,7 +77,7 @@ async function residentBytes({ pid }: Program): Promise<number> {
   return Number(kib) * 1_024;
 }
 
-/** What 800 requests announced is 19 GB. */
+/** The 800 requests together announce 19 GB. */
 const BUDGET = 32 * MB;
 const REQUESTS = 800;
 const A_CONNECTION = 16 * 1_024;
@@ -85,7 +85,7 @@ const LARGE_UNSIGNED = 40;
 const HALF = 1.5 * MB;
 const SENT = LARGE_UNSIGNED * 2 * MB + (REQUESTS / 2) * HALF;
 
-/** As many requests, of each kind a fourth, at once. */
+/** Sends this many requests at once, a fourth of them of each kind. */
 async function flood(url: string, requests: number) {
   const unsigned = { ...whole, "X-Hub-Signature-256": null };
   const senders = await Promise.all(
@@ -100,7 +100,7 @@ async function flood(url: string, requests: number) {
     for (const { announced } of senders) announced.socket.write("x");
   }, 100);
   return {
-    /** Once the unsigned are refused, and so many of the others that the rest has room. */
+    /** Waits until the unsigned requests are refused, and enough of the others that the rest has room. */
     settled: () =>
       eventually(() => {
         const given = senders
@@ -118,9 +118,9 @@ async function flood(url: string, requests: number) {
 }
 
 /**
- * Each reading is of what is in use, once garbage is collected. How much garbage lies about meanwhile depends on the
- * machine: V8 begins to collect once there are 64 MiB of it, and more arrives until it has. So of all that is resident
- * no more is asked than that most of what was sent is never in memory together.
+ * Each reading counts what is in use after garbage collection. How much garbage there is meanwhile depends on the
+ * machine: V8 begins to collect once there are 64 MiB of it, and more arrives before it has. So of the resident memory
+ * this test asks only one thing: most of what was sent is never in memory together.
  */
 test("eight hundred slow, huge, unsigned and half-sent requests keep no signed delivery out, nor fill memory or log", async () => {
   const env = { ...world.env, LOG_LEVEL: "info", WEBHOOK_BODIES_SIZE: `${BUDGET / MB}MB`, WEBHOOK_BODY_TIMEOUT: "10m" };
@@ -141,7 +141,7 @@ test("eight hundred slow, huge, unsigned and half-sent requests keep no signed d
   };
   await deliver(50);
   const residentBefore = await residentBytes(web);
-  // What a flood makes the process load and compile is there before the first reading.
+  // A first flood has the process load and compile its code before the first reading.
   const first = await flood(url, 160);
   await first.settled();
   first[Symbol.dispose]();
@@ -176,7 +176,7 @@ test("eight hundred slow, huge, unsigned and half-sent requests keep no signed d
     residentBytesGrown,
     logLines: told.length,
   });
-  // The last reading found the budget nearly used up: what was measured are the bodies.
+  // At the last reading the budget was nearly used up. So the bodies are what was measured.
   expect(peak.bodiesBytes).toBeGreaterThan(BUDGET / 2);
   expect(residentBytesGrown).toBeLessThan(SENT / 2);
   expect(told.length).toBeGreaterThanOrEqual(1);

@@ -174,7 +174,7 @@ describe("who may see the status", () => {
 
   test("a stranger behind a proxy of this machine that says nothing of them", async () => {
     await using world = await openHealth();
-    // What nginx sends by default: the Host of its `proxy_pass`, and no header about the caller.
+    // nginx sends these headers by default: the Host of its `proxy_pass`, and nothing about the caller.
     expect((await get(world, "/-/status", { host: new URL(world.url).host, connection: "close" })).status).toBe(404);
   });
 

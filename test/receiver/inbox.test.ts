@@ -211,7 +211,7 @@ describe("one of the two stores may be away", () => {
     link.freeze();
     expect(await world.deliver()).toMatchObject({ status: 202, body: { status: "accepted" } });
     expect(await world.ctx.queues.inbox.getWaitingCount()).toBe(1);
-    await link.cut(); // What hangs is let go, so that the pool can close.
+    await link.cut(); // This ends the connection that hangs, so that the pool can close.
   });
 
   test("Postgres that has not been migrated: the delivery waits in Redis", async () => {
@@ -258,9 +258,9 @@ test("deliveries of a long backlog are counted by the ids of its jobs: what is i
   );
   const before = redis.stream.bytesRead;
   expect((await queueCounts(world.ctx)).deliveries).toMatchObject({ waiting: 1_605 });
-  // A job's id takes some 45 bytes, what is in it a thousand.
+  // A job's id has some 45 bytes, and the job itself a thousand.
   expect(redis.stream.bytesRead - before).toBeLessThan(10_000);
-  // As older versions add it.
+  // Older versions add a job in this form.
   await queues.bursts.add("apply", { deliveryIds: Array.from({ length: 16 }, () => crypto.randomUUID()) });
   expect((await queueCounts(world.ctx)).deliveries).toMatchObject({ waiting: 1_621 });
 });
@@ -286,7 +286,7 @@ describe("dispatching what lost its job", () => {
     const lost = ids.slice(48);
     await enqueueBursts(world.ctx, ids.slice(0, 48));
     expect(await queues.bursts.getWaitingCount()).toBe(3);
-    // One is taken up, one waits for Postgres.
+    // One job is taken up, and one waits for Postgres.
     const worker = new Worker(queues.bursts.name, null, {
       connection: { url: testRedis().url },
       prefix: world.ctx.config.redisPrefix,
@@ -335,7 +335,7 @@ describe("dispatching what lost its job", () => {
     };
     expect(await dispatchPending(world.ctx)).toBe(0);
     expect(read).toBeLessThanOrEqual(1_000);
-    // What no job names is looked for in all of them, and asked for once.
+    // A delivery that no job names is looked for in all jobs. It is then asked for once.
     await db.query(sql`insert into deliveries (hook_id, guid, event, payload, received_at)
       values (1, 'g-lost', 'issues', '{}', now() - interval '1 minute')`);
     expect(await dispatchPending(world.ctx)).toBe(1);

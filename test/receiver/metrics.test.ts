@@ -10,7 +10,7 @@ import { askAt } from "../support/asking.ts";
 import { NOWHERE, UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-// What a web process and a worker tell of their work, in Prometheus' text format.
+// The figures about its work that a web process or a worker gives, in Prometheus' text format.
 
 const OPERATOR = "the-operators-token";
 let world: TestWorld;

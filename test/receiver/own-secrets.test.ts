@@ -1,4 +1,4 @@
-/** Each hook has a secret of its own: what it signs is taken for its own holder alone. */
+/** Each hook has a secret of its own. What is signed with it is believed only about the hook's own holder. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";

@@ -5,9 +5,9 @@ import { openMirror, type TestMirror } from "../support/mirror.ts";
 export const SECRET = "first-webhook-secret";
 export const OLDER_SECRET = "older-webhook-secret";
 
-/** A web server without workers: what is delivered stays in the inbox. */
+/** A web server without workers. Deliveries stay in the inbox. */
 export interface ReceiverWorld extends TestMirror {
-  /** Signs and sends; the answer's body is parsed. */
+  /** Signs a delivery and sends it. The answer's body is parsed. */
   deliver(options?: Sending): Promise<{ status: number; headers: Headers; body: Record<string, unknown> }>;
   inbox(): Promise<InboxRow[]>;
 }
@@ -17,12 +17,12 @@ export interface Sending {
   guid?: string;
   hookId?: number;
   payload?: unknown;
-  /** Instead of the JSON of `payload`. */
+  /** The body, in the place of the JSON of `payload`. */
   body?: string | Uint8Array;
   secret?: string;
-  /** Of the address, with its question mark. */
+  /** The query of the address, with its question mark. */
   query?: string;
-  /** Added to, or with null taken from, what upstream sends. */
+  /** Headers beside those that upstream sends. Null takes one of upstream's away. */
   headers?: Record<string, string | null>;
 }
 
@@ -54,7 +54,7 @@ export const opened = {
   repository: { id: 7, full_name: "octo/demo" },
 };
 
-/** Signs and sends to a receiver of the same secrets. */
+/** Signs a delivery and sends it to a receiver with the same secrets. */
 export async function deliverTo(
   url: string,
   sending: Sending = {},

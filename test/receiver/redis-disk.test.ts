@@ -30,7 +30,7 @@ afterAll(async () => {
   await stores?.[Symbol.asyncDispose]();
 });
 
-/** Since 7.2 Redis, and each Valkey, tells when what it was told is on disk. */
+/** Redis tells when a write is on disk since version 7.2, and so does every Valkey. */
 async function tellsWhen(): Promise<boolean> {
   const [, version = ""] = /^redis_version:(.*?)\r$/m.exec(await redis.info("server")) ?? [];
   const [major = 0, minor = 0] = version.split(".").map(Number);
@@ -64,9 +64,9 @@ test("one that never does so, or keeps no file: none is acknowledged, and upstre
 });
 
 test("one with a replica that is behind for good: none is acknowledged", async () => {
-  // A replica by its own word that never takes anything.
+  // This connection says that it is a replica, but never takes any write.
   const replica = new Redis(stores.redis.url, { enableReadyCheck: false });
-  replica.on("error", () => {}); // What a replica is sent is no answer to a command.
+  replica.on("error", () => {}); // Redis sends a replica more than answers.
   await replica.call("REPLCONF", "listening-port", "1");
   replica.call("PSYNC", "?", "-1").catch(() => {});
   try {
@@ -79,7 +79,7 @@ test("one with a replica that is behind for good: none is acknowledged", async (
   expect(await deliverTo(mirror.url)).toMatchObject({ status: 202 });
 });
 
-/** `npm run proofs redis-disk` kills it so many times. */
+/** How often Redis is killed: `npm run proofs redis-disk` does it more often. */
 const KILLS = Number(process.env.KILLS ?? 1);
 const AT_ONCE = 20;
 
@@ -117,7 +117,7 @@ test(
   LONG_TEST_MS,
 );
 
-/** Counts by the system's own record of what Redis asks of it. */
+/** Counts Redis' requests to the disk by the operating system's own record of them. */
 const IS_TRACED = process.env.TRACED === "1";
 
 test.skipIf(!IS_TRACED)(
@@ -133,7 +133,7 @@ test.skipIf(!IS_TRACED)(
     await once(strace, "spawn");
     const syncs = async () =>
       (await readFile(file, "utf8").catch(() => "")).split("\n").filter((line) => /sync\(/.test(line)).length;
-    // Once it is seen to write, it sees all.
+    // strace needs a moment to begin. Once it has seen one write, it sees them all.
     await until("strace has begun", async () => {
       await redis.incr("traced");
       return (await syncs()) > 0;

@@ -20,7 +20,7 @@ test.each(TOPOLOGIES)("%s: what is acknowledged while the master is killed is qu
   resources.defer(() => rm(directory, { recursive: true, force: true }));
   const programs = await openStateDirectory(tainHome());
   const redis = resources.use(await openRedisTopology(kind, { directory, programs }));
-  // Postgres is away, so that Redis alone has what is acknowledged.
+  // Postgres is away, so Redis alone holds the acknowledged deliveries.
   const env = {
     DATABASE_URL: NOWHERE.database,
     REDIS_URL: redis.restrictedUrl,
@@ -48,7 +48,8 @@ test.each(TOPOLOGIES)("%s: what is acknowledged while the master is killed is qu
   await expect.poll(redisIsMissing).toBe(false);
   await expect.poll(async () => (await deliverTo(mirror.url)).status).toBe(202);
   acknowledged += 1;
-  // One that was answered 503 may be there all the same: upstream sends it again, and the inbox knows it.
+  // A delivery that was answered with 503 may be in Redis all the same. Upstream sends it again, and the inbox knows
+  // it.
   const waiting = await ctx.queues.inbox.getJobCountByTypes("waiting", "delayed", "active");
   expect(waiting).toBeGreaterThanOrEqual(acknowledged);
   expect(waiting).toBeLessThanOrEqual(DURING + 2 + 20);

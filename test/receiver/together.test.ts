@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => world[Symbol.asyncDispose]());
 
 const read = (body: string | Buffer) => readPayload("json", Buffer.from(body));
-/** Long enough to be read at sight. */
+/** A text long enough for the receiver to read the payload at sight. */
 const filling = "x".repeat(5_000);
 
 describe("the keys of a payload that is read at sight are those that it has", () => {
@@ -144,12 +144,12 @@ describe("deliveries that come together", () => {
     const { db } = world.ctx;
     await db.query(sql`alter table deliveries add constraint refused check (event <> 'refused')`);
     try {
-      // So many that most of them share a statement with others.
+      // Most of so many deliveries share a statement with others.
       const events = Array.from({ length: 40 }, (_, index) => (index === 20 ? "refused" : "issues"));
       const answers = await Promise.all(
         events.map((event, index) => world.deliver({ event, guid: `refusal-${index}`, payload: payloadOf(1) })),
       );
-      // What Postgres does not take waits in Redis.
+      // A delivery that Postgres refuses waits in Redis.
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
       const stored = (await world.inbox()).filter(({ guid }) => guid.startsWith("refusal-"));
       expect(stored.map(({ guid }) => guid)).toHaveLength(39);
