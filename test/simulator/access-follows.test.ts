@@ -21,7 +21,10 @@ const ALL_READ = {
   drafts: false,
 };
 
-/** What each way of asking tells of the repository now at `name`: the oracle, REST, GraphQL by name and id, search. */
+/**
+ * What each way of asking tells about the repository that is now at `name`: the oracle, REST, GraphQL by name and by
+ * id, and search.
+ */
 async function seen(it: AccessWorld, token: string, name: string, nodeId = "") {
   const [owner, repository] = name.split("/");
   const query = `query ($owner: String!, $name: String!, $id: ID!, $text: String!) {
@@ -86,7 +89,7 @@ test("a transferred repository leaves its old owner's tokens, and joins the new 
   for (const token of old) expect(await seen(it, token, "eve/moved", nodeIds[0])).toEqual(GONE);
   const here = { access: ISSUES, rest: [200, 403], graphql: [1, "Issue", 1] };
   expect(await seen(it, eves, "eve/moved", nodeIds[0])).toEqual(here);
-  // The old name leads there, but only who may see the repository.
+  // The old name leads to the repository, but only for callers who may see it.
   expect((await it.get("/repos/acme/closed", { token: eves })).status).toBe(301);
   expect((await it.get("/repos/acme/closed", { token: old[0] ?? "" })).status).toBe(404);
   deleteRepository(world, it.owner.id, repository);

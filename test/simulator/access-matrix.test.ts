@@ -5,7 +5,7 @@ import { type AccessWorld, openAccessWorld, PLACES, type Place, type PlaceName }
 const UNSEEN = "unseen";
 const FREE = "read/read";
 
-/** Of each caller: its token, and its reach of issues and of pull requests in `PLACES`. */
+/** For each caller its token, and its access to issues and pull requests in each of `PLACES`. */
 const CALLERS: readonly (readonly [
   what: string,
   token: (it: AccessWorld) => Promise<string> | string | null,
@@ -214,7 +214,7 @@ function restExpected(access: Access) {
   };
   return {
     "": access.metadata ? 200 : 404,
-    // Without their own permission pull requests are not among the issues.
+    // Without the permission for pull requests, a list of issues does not show them.
     "/issues?state=all": answered(issues, pulls ? "1,2" : "1"),
     "/pulls?state=all": answered(pulls, "2"),
     "/issues/1": answered(issues),
@@ -234,7 +234,7 @@ function restExpected(access: Access) {
 
 // --- GraphQL
 
-// The probes stand under aliases of their own: a refused connection takes its repository with it.
+// The probes have aliases of their own, because a refused connection makes its repository null.
 const PROBES = {
   metadata: "name",
   issuesCounted: "issues(first: 0) { totalCount }",

@@ -141,7 +141,7 @@ test("a token writes within its scopes and permissions, however much its account
   const reader = await it.token({ scopes: [] });
   expect([await post(reader, "acme/open"), await post(reader, "acme/closed")]).toEqual([404, 404]);
   const fine = await it.token({ kind: "fine-grained", owner: "acme", permissions: { issues: "write" } });
-  // Public repositories of others are there to be read alone.
+  // A token may only read public repositories of other accounts.
   expect([await post(fine, "acme/closed"), await post(fine, "eve/open")]).toEqual([201, 403]);
   const outside = await it.token({
     kind: "fine-grained",

@@ -11,19 +11,19 @@ export interface Place {
   readonly pull: PullIssue;
   readonly onIssue: Comment;
   readonly onPull: Comment;
-  /** Ids of the issue, the pull request, the comments, a review, the label, the milestone: in this order. */
+  /** The ids of the issue, the pull request, the comments, a review, the label and the milestone, in this order. */
   readonly nodeIds: readonly string[];
 }
 
 export interface AccessWorld extends Simulated {
-  /** Of the organization `acme`, to which `octo` belongs: `open`, `closed` (private) and `inner` (internal). */
+  /** The organization `acme`, which `octo` belongs to. It owns `open`, `closed` (private) and `inner` (internal). */
   readonly acme: User;
   readonly places: Readonly<Record<PlaceName, Place>>;
-  /** A token made by the control interface. */
+  /** Makes a token by the control interface. */
   token(input: Partial<TokenInput>): Promise<string>;
-  /** A token of an App that is installed on `acme` (all, or the repositories named) with these permissions. */
+  /** The token of an App that is installed on `acme` with these permissions, for all repositories or those named. */
   installed(permissions: Permissions, repositories?: readonly string[]): string;
-  /** The token that an App, so installed, has of a user. */
+  /** The token of a user for an App that is installed so. */
   ofUser(login: string, permissions: Permissions, repositories?: readonly string[]): Promise<string>;
   graphql(token: string, query: string, variables?: object): Promise<GraphqlReply>;
 }
@@ -43,7 +43,7 @@ export const PLACES = ["acme/open", "acme/closed", "acme/inner", "eve/open", "ev
 export type PlaceName = (typeof PLACES)[number];
 
 export async function openAccessWorld(): Promise<AccessWorld> {
-  // Five places take more questions than a caller without a token has in an hour.
+  // The test asks about five places more often than a caller without a token may in an hour.
   const it = await openSimulated({ quota: { limits: { coreAnonymous: 1_000 } } });
   const { world, apps, tokens } = it.simulator;
   const acme = world.addUser({ login: "acme", type: "Organization" });

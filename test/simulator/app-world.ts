@@ -3,7 +3,7 @@ import type { AppInput } from "../../src/simulator/apps.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { openSimulated, type Reply, type Simulated, START } from "./simulated.ts";
 
-// Making a key takes a tenth of a second: one serves a whole file.
+// Making a key takes a tenth of a second, so a whole file uses one.
 const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
 
 export interface Claims {
@@ -12,7 +12,7 @@ export interface Claims {
   readonly exp?: unknown;
 }
 
-/** A JWT as an App makes it; each claim can be bent. */
+/** A JWT as an App makes it. A test may change each claim. */
 export function jwtOf(claims: Claims, key: KeyObject = pair.privateKey, header: object = { alg: "RS256", typ: "JWT" }) {
   const part = (json: object) => Buffer.from(JSON.stringify(json)).toString("base64url");
   const head = `${part(header)}.${part(claims)}`;
@@ -21,9 +21,9 @@ export function jwtOf(claims: Claims, key: KeyObject = pair.privateKey, header: 
 
 export interface AppWorld extends Simulated {
   readonly installationId: number;
-  /** A call of the App with a fresh JWT, by the simulator's clock. */
+  /** Calls the simulator as the App, with a new JWT by the simulator's clock. */
   app(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>;
-  /** A fresh installation token. */
+  /** A new installation token. */
   token(body?: object): Promise<string>;
   jwt(claims?: Claims): string;
 }
@@ -31,7 +31,7 @@ export interface AppWorld extends Simulated {
 export const APP_ID = 4711;
 export const CLIENT_ID = "Iv23liTestClient";
 
-/** An App installed on `octo`, on all repositories: the public `octo/demo` and the private `octo/secret`. */
+/** An App that is installed on all repositories of `octo`: the public `octo/demo` and the private `octo/secret`. */
 export async function openAppWorld(app: Partial<AppInput> = {}, options: SimulatorOptions = {}): Promise<AppWorld> {
   const it = await openSimulated(options);
   it.simulator.world.addRepository({ ownerId: it.owner.id, name: "secret", visibility: "private" });

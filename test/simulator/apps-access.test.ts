@@ -82,7 +82,8 @@ test("every answer for Apps has the shape that the service's description gives i
   it.simulator.world.addUser({ login: "acme", type: "Organization" });
   await it.control("POST", "/-/installations", { app: APP_ID, account: "acme" });
   check("get", "/app", "200", (await it.app("GET", "/app")).body);
-  // The description's own copy of this list is older and cannot be met: the account would be a user and an enterprise.
+  // The description has an older copy of this schema for the list. Nothing can meet it: the account would be a user and
+  // an enterprise at once. So each installation is checked by itself.
   for (const one of (await it.app("GET", "/app/installations")).body)
     check("get", "/app/installations/{installation_id}", "200", one);
   const { installationId } = it;

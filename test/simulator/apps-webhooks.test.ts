@@ -49,7 +49,7 @@ test("an App hears what it subscribed to and may read, where it is installed and
   await it.control("PATCH", path, { suspended: true });
   comment();
   await it.control("PATCH", path, { suspended: false });
-  // Events that are not granted are not sent, and permissions that are not accepted are not granted.
+  // Upstream sends no events that are not granted, and grants no permissions that are not accepted.
   await it.control("PATCH", path, { accept: { permissions: { pull_requests: "read" }, events: ["issue_comment"] } });
   comment();
   await it.control("PATCH", path, { accept: true });

@@ -19,7 +19,7 @@ function generated(code?: { readonly releases: number; readonly branches: number
   return { clock, world, repository, open, code: world.code.of(repository) };
 }
 
-/** All that was told, in words. */
+/** Notes each further event of the world, in words. */
 function told(world: World): string[] {
   const names: string[] = [];
   world.onEvent(({ event, action, checkRun, checkSuite, status, senderId }: WorldEvent) => {
@@ -67,7 +67,7 @@ test("builds go on with the clock: what is due happens in its order, the same fo
   const pushes = count("pull_request synchronize");
   expect(pushes).toBeGreaterThanOrEqual(pulls.length * 4);
   expect(count("check_run created")).toBe(pushes * 3);
-  // What was pushed in the last two minutes may still be running.
+  // The checks of a head may still run for two minutes after its push.
   const unfinished = [...world.code.checkRuns.values()].filter(({ status }) => status !== "completed");
   expect(unfinished.every(({ createdAt }) => createdAt > (NOON + 3_600_000 - 120_000) / 1_000)).toBe(true);
   expect(count("check_run completed") + unfinished.length).toBe(pushes * 3);

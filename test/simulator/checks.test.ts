@@ -135,7 +135,7 @@ test("the combined state is the worst of the latest, and pending where nothing w
   expect(made.body).toMatchObject({ context: "ci/Build", creator: { login: "octo" } });
   expect(await state()).toBe("success");
   await it.mutate("createCheckRun", { sha: it.sha, name: "build", conclusion: "failure" });
-  expect(await state()).toBe("success"); // Runs never count here.
+  expect(await state()).toBe("success"); // This state counts no check runs.
   await say({ state: "pending" });
   expect(await state()).toBe("pending");
   await say({ state: "error", context: "CI/build" });
@@ -164,7 +164,7 @@ test("who may not read checks is told so, and fine-grained tokens never may", as
   const metadata = await it.token({ permissions: { metadata: "read" } });
   expect((await it.get(runs, { token: metadata })).headers.get("x-accepted-github-permissions")).toBe("checks=read");
   expect((await it.get(runs, { token: await it.token({ permissions: { checks: "read" } }) })).body.total_count).toBe(1);
-  // GraphQL refuses each run in its place, and still shows the sum.
+  // GraphQL refuses each run by itself, and still shows their sum.
   pullFrom(it, secret);
   await it.mutate("createCheckRun", { repository: "octo/secret", number: 1, name: "build", conclusion: "success" });
   await it.mutate("createStatus", { repository: "octo/secret", number: 1, state: "success" });

@@ -89,7 +89,7 @@ test.each([
 ])(
   "$pulls pull requests with their reviews and counts of commits cost $points (charged for counts: $chargeCounts)",
   ({ pulls, chargeCounts, requests, points }) => {
-    // A connection without bounds returns no nodes, whatever it costs.
+    // A connection without bounds adds no nodes, whatever it costs.
     const nodeCount = pulls + pulls * 100;
     expect(price(PULLS, { n: pulls }, chargeCounts === undefined ? {} : { chargeCounts })).toEqual({
       requests,

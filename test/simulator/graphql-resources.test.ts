@@ -9,7 +9,7 @@ let repository: Repository;
 
 beforeEach(() => {
   at = openGraphql();
-  owner = at.world.userByLogin("mona") as User; // The token's own account: may write.
+  owner = at.world.userByLogin("mona") as User; // The token's own account, which may write.
   repository = at.world.addRepository({ ownerId: owner.id, name: "demo" });
 });
 
@@ -34,7 +34,7 @@ describe("reading", () => {
     const { node } = (await byId(at.world.nodeId("Issue", issue, repository.id), fields)).data;
     expect(node).toEqual({
       __typename: "Issue",
-      databaseId: issue.id, // Beyond 32 bits, though the type says Int.
+      databaseId: issue.id, // The id has more than 32 bits, though the type says Int.
       fullDatabaseId: String(issue.id),
       body: "",
       state: "CLOSED",

@@ -26,7 +26,7 @@ test("REST and GraphQL tell one truth of every row", async () => {
   const { repositories } = generateWorld(world, { seed: 8, repositories: 2, issues: 90, pulls: 90 });
   const at = openGraphql({ world, clock, token: { repositories: "all" } });
   const view = openView({ world, apiUrl: "http://127.0.0.1:1", htmlUrl: "https://github.com" });
-  // REST shows the ghost (or null), GraphQL null; bots carry their suffix in REST alone.
+  // REST shows an account that is gone as the ghost (or null), GraphQL as null. Only in REST bots carry their suffix.
   const login = (user: Node) => (user === null || user.login === "ghost" ? null : user.login.replace("[bot]", ""));
   const written = (node: Node) => ({
     node_id: node.id,

@@ -20,7 +20,7 @@ export interface Reply {
 
 export const NOON = Date.UTC(2026, 9, 1, 12);
 
-/** A world with a frozen clock and its GraphQL endpoint, asked without a network. */
+/** A world with a frozen clock and its GraphQL endpoint, which tests ask without a network. */
 export function openGraphql(
   options: {
     readonly world?: World;
@@ -45,7 +45,7 @@ export function openGraphql(
     });
     return graphql.answer({ token: as, view, body: JSON.stringify({ query, variables }) });
   };
-  /** Asks, expects 200, and hands out the body. */
+  /** Sends the query, expects 200, and answers the body. */
   const ask = async (query: string, variables?: object, as?: Token): Promise<Reply> => {
     const { status, body } = await answer(query, variables, as);
     if (status !== 200) throw new Error(`Status ${status}: ${JSON.stringify(body)}`);

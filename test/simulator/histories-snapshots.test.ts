@@ -22,7 +22,7 @@ async function open() {
   const events: unknown[] = [];
   world.onEvent((event) => events.push(event));
   const snapshots = await openSnapshots(world, FILE, { clock });
-  // With the recorded hosts as bases, what is served must equal the recording as it stands.
+  // The bases are the recorded hosts, so each view must equal the recording as it is.
   const view = () => openView({ world, apiUrl: "https://api.github.com", htmlUrl: "https://github.com" });
   return { clock, world, events, snapshots, view };
 }
@@ -59,7 +59,7 @@ describe.skipIf(!exists)(`recorded listings ${reason}`, () => {
       silent += done?.issues.filter((change) => change.kind !== "opened" && !change.bumped).length ?? 0;
     }
     expect(snapshots.step()).toBeNull();
-    expect(silent).toBeGreaterThan(150); // Most changes of nested users and milestones do not move `updated_at`.
+    expect(silent).toBeGreaterThan(150); // Most changes of embedded users and milestones do not move `updated_at`.
     expect(events).toEqual([]);
   });
 
@@ -87,7 +87,7 @@ describe.skipIf(!exists)(`recorded listings ${reason}`, () => {
       html_url: "http://pages.test/quicwg/base-drafts/pull/260",
       body: recorded.body,
     });
-    expect(shown.node_id).toEqual(expect.any(String)); // Not recorded in 2017: filled in.
+    expect(shown.node_id).toEqual(expect.any(String)); // In 2017 this key was not recorded, so the simulator makes it.
   });
 
   test("a row that a user changes afterwards is shown as it is then", async () => {

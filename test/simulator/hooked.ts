@@ -1,7 +1,7 @@
 import type { Hook } from "../../src/simulator/records.ts";
 import type { Simulated } from "./simulated.ts";
 
-/** A hook made by REST, after its ping has gone out; answers its id. */
+/** Makes a hook by REST, and waits until its ping has gone out. Answers the hook's id. */
 export async function settledHook(
   it: Simulated,
   config: Readonly<Record<string, string>>,
@@ -13,7 +13,7 @@ export async function settledHook(
   return made.body.id;
 }
 
-/** A hook for every event that was there all along: no ping. */
+/** A hook for every event that was there from the beginning, so it gets no ping. */
 export async function addedHook(it: Simulated, url: string): Promise<Hook> {
   return it.simulator.world.addHook({ repository: it.repository, url, contentType: "json", events: ["*"] });
 }

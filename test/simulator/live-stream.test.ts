@@ -14,7 +14,7 @@ function populated(issues = 200) {
   return { world, clock };
 }
 
-/** Seconds pass now and then, so that some changes share one. */
+/** A second passes only with every third step, so some changes share a second. */
 function run(world: World, clock: SettableClock, seed: number, steps: number, kinds?: readonly LiveKind[]) {
   const live = startLive(world, { ratePerSecond: 0, seed, ...(kinds ? { kinds } : {}) });
   const deeds = [];

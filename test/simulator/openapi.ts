@@ -41,13 +41,15 @@ function resolved(description: Description, schema: Schema): Schema {
 }
 
 /**
- * The service sends blank fields as null (GitHub docs), even if their description says string or number. Examples: the
+ * GitHub docs: the service sends blank fields as null, even if their description says string or number. Examples: the
  * place of a comment whose line is gone from the diff, a deleted fork, unset fields of a label or an organisation.
  */
 export const BLANK =
   /\.(position|line|labels\[\d+\]\.description|head\.repo|name|company|location|email): null is not (string|integer|object)$/;
 
-/** What is wrong with a value, each as `path: problem`: as much of JSON Schema as the description uses. */
+/**
+ * What is wrong with a value, each problem as `path: problem`. It knows as much of JSON Schema as the description uses.
+ */
 export function problemsOf(description: Description, raw: Schema, value: unknown, at = "$"): string[] {
   const schema = resolved(description, raw);
   if (!schema || (value === null && schema.nullable)) return [];
@@ -95,7 +97,7 @@ function isA(type: string, value: unknown): boolean {
   }
 }
 
-/** Fields of a value that the description does not know: misspelt, or invented. */
+/** Fields of a value that the description does not have, because they are misspelt or invented. */
 export function unknownFields(description: Description, raw: Schema, value: unknown, at = "$"): string[] {
   const schema = resolved(description, raw);
   if (typeof value !== "object" || value === null) return [];

@@ -79,11 +79,11 @@ test("files of a pull request add up to its counters, and pages of them say wher
   const first = await page(1);
   expect([first.body.length, rels(first)]).toEqual([100, ["next", "last"]]);
   const last = await page(30);
-  expect([last.body.length, rels(last)]).toEqual([100, ["prev", "first"]]); // 3,000 and no more.
+  expect([last.body.length, rels(last)]).toEqual([100, ["prev", "first"]]); // The list ends at 3,000.
   const names = first.body.map((file: { filename: string }) => file.filename);
   expect(names).toEqual(names.toSorted((a: string, b: string) => (a < b ? -1 : 1)));
   const commits = await it.get(`${DEMO}/pulls/${number}/commits?per_page=100&page=3`);
-  expect([commits.body.length, rels(commits)]).toEqual([50, ["prev", "first"]]); // 250 and no more.
+  expect([commits.body.length, rels(commits)]).toEqual([50, ["prev", "first"]]); // The list ends at 250.
   const { pullRequest } = await graphql(
     it,
     `{ repository(owner: "octo", name: "demo") { pullRequest(number: ${number}) {

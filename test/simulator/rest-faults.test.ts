@@ -123,7 +123,7 @@ test("two windows of one token are counted apart, and its answers tell now of on
   for (let reads = 0; reads < 24; reads++) seen.push(Number((await it.get(REST)).headers.get("x-ratelimit-remaining")));
   const jumps = seen.filter((remaining, at) => at > 0 && remaining >= (seen[at - 1] ?? 0));
   expect(jumps.length).toBeGreaterThan(0);
-  // What both have lost is what was asked.
+  // The two windows together have counted 24 requests, so some figures come twice.
   expect(new Set(seen).size).toBeLessThan(24);
 });
 

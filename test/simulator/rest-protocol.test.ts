@@ -8,7 +8,7 @@ import { editLabel } from "../../src/simulator/changes/labels.ts";
 import { renameRepository, setVisibility } from "../../src/simulator/changes/repositories.ts";
 import { openSimulated, START, TOKEN } from "./simulated.ts";
 
-/** As it is on the wire: `fetch` hides encodings and sets headers of its own. */
+/** The answer as it is on the wire. `fetch` would hide encodings and set headers of its own. */
 async function raw(url: string, headers: Record<string, string>, method = "GET") {
   return await new Promise<{
     status: number;
@@ -260,7 +260,7 @@ test("Last-Modified stands on single resources only, and answers If-Modified-Sin
   const since = { "if-modified-since": "Thu, 01 Oct 2026 12:00:00 GMT" };
   expect((await it.get("/repos/octo/demo/issues/1", { headers: since })).status).toBe(304);
   expect((await it.get("/repos/octo/demo/issues", { headers: since })).status).toBe(200);
-  // With an ETag, dates do not count.
+  // With `If-None-Match` the date does not count.
   expect((await it.get("/repos/octo/demo/issues/1", { headers: { ...since, "if-none-match": '"x"' } })).status).toBe(
     200,
   );

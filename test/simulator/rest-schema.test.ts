@@ -14,10 +14,10 @@ async function mutate(
   return reply.body;
 }
 
-/** One of everything. */
+/** Makes one resource of each kind. */
 async function furnish(it: Simulated) {
   it.simulator.world.addUser({ login: "bob" });
-  // The description says string where the service sends null for what is blank.
+  // These fields are filled, because for blank ones the service sends null where the description says string.
   const filled = { name: "Acme", company: "Acme", location: "Here", email: "acme@example.invalid" };
   it.simulator.world.addUser({ login: "acme", type: "Organization", ...filled });
   await mutate(it, { op: "createMilestone", title: "v1", dueOn: 1_800_000_000 });

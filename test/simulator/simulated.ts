@@ -20,11 +20,11 @@ export interface Reply {
 interface Ask {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Default: the owner's; null is anonymous. */
+  /** Default: the owner's token. Null: no token. */
   readonly token?: string | null;
 }
 
-/** A repository `octo/demo` that belongs to the owner of the token, over a simulator on a clock that stands still. */
+/** A simulator on a clock that stands still, with a repository `octo/demo` that belongs to the token's owner. */
 export interface Simulated extends AsyncDisposable {
   readonly simulator: Simulator;
   readonly clock: SettableClock;
@@ -34,14 +34,14 @@ export interface Simulated extends AsyncDisposable {
   get(path: string, ask?: Ask): Promise<Reply>;
   control(method: string, path: string, body?: unknown): Promise<Reply>;
   issue(title?: string): Issue;
-  /** One of a branch of the repository itself, which is made for it. */
+  /** Opens a pull request from a branch of the repository itself, which is made for it. */
   openPull(head?: string): PullIssue;
 }
 
 export const TOKEN = "ghp_ownersOwnTokenForTests";
 export const START = Date.UTC(2026, 9, 1, 12);
 
-/** The ids of a list of deliveries, as upstream wrote them: no number holds them. */
+/** The ids in a list of deliveries, as upstream wrote them. They are too large for exact numbers. */
 export function deliveryIds({ text }: { text: string }): bigint[] {
   return [...text.matchAll(/\{"id":(\d+),"guid"/g)].map(([, digits]) => BigInt(digits ?? ""));
 }
@@ -105,13 +105,13 @@ export interface Heard {
   readonly payload: Body;
 }
 
-/** A receiver of webhooks that remembers what it heard. */
+/** A receiver of webhooks that remembers what it received. */
 export interface Receiver extends AsyncDisposable {
   readonly url: string;
   readonly heard: Heard[];
-  /** `event` or `event.action`, in the order heard. */
+  /** `event` or `event.action` of each webhook, in the order received. */
   names(): string[];
-  /** How the next requests are answered; `null` never answers. */
+  /** The status with which the next requests are answered. `null`: they get no answer. */
   answer: { status: number | null };
 }
 

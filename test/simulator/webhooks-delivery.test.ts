@@ -69,7 +69,7 @@ test("form content signs the encoded bytes; without a secret nothing is signed",
   );
   const open = receiver.heard.find((one) => one.event === "issues" && one.raw.startsWith("{"));
   expect(open?.headers).not.toHaveProperty("x-hub-signature-256");
-  // One event, two hooks, one GUID.
+  // One event goes to two hooks with one GUID.
   expect(open?.guid).toBe(form?.guid);
 });
 

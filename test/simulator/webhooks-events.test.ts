@@ -3,7 +3,7 @@ import { GHOST_ID } from "../../src/simulator/records.ts";
 import { addedHook } from "./hooked.ts";
 import { type Heard, openReceiver, openSimulated, type Receiver, type Simulated } from "./simulated.ts";
 
-/** Does the ops, and answers what the hook of `octo/demo` heard. */
+/** Performs the operations, and answers what the hook of `octo/demo` received. */
 async function hear(
   it: Simulated,
   receiver: Receiver,
@@ -13,7 +13,7 @@ async function hear(
   for (const op of ops) {
     const reply = await it.control("POST", "/-/mutate", { repository: "octo/demo", by: "octo", ...op });
     expect(reply.status, reply.text).toBe(200);
-    await it.simulator.quiet(); // One after another: the order is what is looked at here.
+    await it.simulator.quiet(); // They are performed one by one, because the test looks at the order.
   }
   return receiver.heard;
 }

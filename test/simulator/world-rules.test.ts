@@ -85,7 +85,7 @@ test.each([1, 2, 3, 4, 5])("an ordered index equals a sorted list, whatever happ
   }
 });
 
-/** Whether the change moved `updated_at`, a minute after everything else. */
+/** Whether the change moved `updated_at`, when it came a minute after everything else. */
 function moves(setting: ReturnType<typeof openWorld>, issue: Issue, change: () => void): boolean {
   setting.clock.advance(60_000);
   const before = issue.updatedAt;

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { isPull, type World } from "../../src/simulator/world.ts";
 
-/** Everything in a world as one text, for comparing two of them. */
+/** Everything in a world as one text, so that two worlds can be compared. */
 export function wholeTruth(world: World): string {
   const plain = (_: string, value: unknown) => {
     if (value instanceof Map) return [...value];
@@ -26,7 +26,7 @@ export function wholeTruth(world: World): string {
   return JSON.stringify([[...world.users.values()], repositories, within, issues], plain);
 }
 
-/** Counters, indexes and references agree with the rows. */
+/** Expects that counters, indexes and references agree with the rows. */
 export function expectConsistent(world: World): void {
   for (const repository of world.repositories.values()) {
     const { rows } = repository;
