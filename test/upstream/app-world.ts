@@ -9,13 +9,13 @@ const appKey = privateKey.export({ type: "pkcs1", format: "pem" }).toString();
 /** GitHub docs: such tokens live for an hour. */
 const lifeMs = 3_600_000;
 
-/** Upstream's side of an App: it checks signatures, makes tokens and knows which of them it takes. */
+/** Upstream's side of an App: it checks signatures, makes tokens, and knows which tokens it accepts. */
 interface AppService {
   /** How far its clock is ahead of ours. */
   aheadMs: number;
   publicKey: typeof publicKey;
   suspended: Set<number>;
-  /** Tokens it takes, by text: whose they are and when they end, by its clock. */
+  /** The tokens that it accepts, by text: their installation, and when they end by its clock. */
   tokens: Map<string, { installation: number; endsAt: number }>;
   /** How many tokens it made. */
   made: number;
@@ -25,11 +25,16 @@ interface AppService {
 
 export interface AppWorld extends UpstreamWorld {
   service: AppService;
-  /** Requests with a signature or a token of the App's, as installation (0: the App itself) and URL. */
+  /**
+   * The requests with a signature or a token of the App, each as installation and URL. Installation 0 is the App
+   * itself.
+   */
   asApp(): string[];
 }
 
-/** A stand-in for upstream that knows an App with installations 1 and 2, on `octo` and `hexa`, and our mirror of it. */
+/**
+ * A stand-in for upstream with an App, and our mirror of it. The App's installations are 1 on `octo` and 2 on `hexa`.
+ */
 export async function openAppWorld(options: WorldOptions = {}): Promise<AppWorld> {
   const service: AppService = {
     aheadMs: 0,

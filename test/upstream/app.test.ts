@@ -64,7 +64,7 @@ test("with Redis away, and when it has lost its memory, tokens are made neverthe
   await using world = await openAppWorld();
   await world.upstream.get("/repositories/10", caller);
   await world.ctx.redis.del(...(await world.ctx.redis.keys(`${world.ctx.config.redisPrefix}:*`)));
-  // Who has one goes on with it.
+  // A process that has a token goes on with it.
   expect(await world.upstream.get("/repositories/10", caller)).toMatchObject({ kind: "ok" });
   expect(world.service.made).toBe(1);
   expect(await (await world.another()).get("/repositories/10", caller)).toMatchObject({ kind: "ok" });
@@ -81,7 +81,7 @@ test("a token is renewed ten minutes before it ends, also by a process that did 
   world.wait(2 * 60_000);
   await (await world.another()).get("/repositories/10", caller);
   expect(world.service.made).toBe(2);
-  // A process that still holds the old token changes to the new one, in good time.
+  // A process that still holds the old token changes to the new one before the old one ends.
   await world.upstream.get("/repositories/10", caller);
   world.wait(10 * 60_000);
   await Promise.all([world.upstream, other].map((upstream) => upstream.get("/repositories/10", caller)));
@@ -122,12 +122,12 @@ test("a token that upstream takes no more is replaced by a new one, once", async
   world.service.tokens.clear();
   expect(await world.upstream.get("/repositories/10", caller)).toMatchObject({ kind: "ok" });
   expect(world.service.made).toBe(2);
-  // A write was not done, so it may be sent again.
+  // Upstream refused the write and did not do it, so it may be sent again.
   world.service.tokens.clear();
   const written = await world.upstream.write({ method: "POST", path: "/repositories/10/issues", body: "{}" });
   expect(written.status).toBe(200);
   expect(world.service.made).toBe(3);
-  // A new one that is refused as well is not replaced again and again.
+  // A new token that is refused as well is not replaced again and again.
   world.play = ((original) => (asked, response, count) => {
     if (asked.url.startsWith("/app")) return original(asked, response, count);
     return json(response, 401, { message: "Bad credentials" });
@@ -152,7 +152,7 @@ test("a wrong key is told in words, asked for once, and other credentials take o
   const report = (await quotaReport(world.ctx)).find(({ credential }) => credential === "installation-1");
   expect(report).toMatchObject({ name: "installation on octo" });
   expect(report?.problem).toMatch(/signature \(A JSON web token could not be decoded\).*APP_ID and APP_PRIVATE_KEY/);
-  // Five minutes later it is tried again, and it was mended.
+  // Five minutes later the client tries again. Upstream knows the right key by then.
   world.service.publicKey = appPublicKey;
   world.wait(301_000);
   expect(await world.upstream.get("/repositories/10", caller)).toMatchObject({ kind: "ok" });
@@ -167,7 +167,7 @@ test("an installation that is suspended in the middle is told of in words, and t
   expect(world.tokens().at(-1)).toBe("token-one");
   const report = (await quotaReport(world.ctx)).find(({ credential }) => credential === "installation-1");
   expect(report?.problem).toMatch(/suspended.*unsuspend/);
-  // The other one is not concerned.
+  // The other installation is not affected.
   expect(await world.upstream.get("/repositories/20", caller)).toMatchObject({ kind: "ok" });
   expect(world.asApp().at(-1)).toBe("2 /repositories/20");
 });
@@ -224,7 +224,7 @@ test("a write goes to a token where the account has not granted it to the App", 
   expect(world.asApp().at(-1)).toBe("1 /repositories/10/issues");
 });
 
-/** Answers with tags as the service makes them: they change with the token. */
+/** Answers with ETags that are made as the service makes them, so they change with the token. */
 function tagged(world: AppWorld, dates: Record<string, string> = {}): void {
   world.service.answer = (_installation, { url, headers }, response) => {
     const text = JSON.stringify([{ id: 1, url }]);
@@ -279,7 +279,7 @@ test("what is known of installations is believed for a while, and nothing stands
   await using world = await openAppWorld();
   await world.upstream.get("/repositories/10", caller);
   world.wait(6_000);
-  // As a newer schema would: no outage, and no guess may stand for it.
+  // A newer schema could rename the table. That is no outage, so the client must not go on with a guess.
   await world.ctx.db.query(sql`alter table installations rename to elsewhere`);
   await expect(world.upstream.get("/repositories/10", caller)).rejects.toThrow(/installations/);
   await world.ctx.db.query(sql`alter table elsewhere rename to installations`);
@@ -292,7 +292,7 @@ test("what was read before the installations changed is not remembered as what t
   const released = Promise.withResolvers<void>();
   let isHeld = true;
   const { db } = world.ctx;
-  // The first answer of Postgres is true, and comes late.
+  // Postgres' first answer is right, but comes late.
   const late = new Proxy(db, {
     get: (target, name) => {
       const method = Reflect.get(target, name);
@@ -311,7 +311,7 @@ test("what was read before the installations changed is not remembered as what t
   const upstream = openUpstream({ ...world.ctx, db: late }, {});
   try {
     const first = upstream.get("/repositories/10", caller);
-    first.catch(() => {}); // Looked at below.
+    first.catch(() => {}); // The promise is awaited below.
     await arrived.promise;
     await db.query(sql`update installations set suspended_at = ${world.ctx.clock.now()} where account = 'octo'`);
     upstream.credentialsChanged();

@@ -9,7 +9,7 @@ import { at, json, keepValidator, openUpstreamWorld, quotaHeaders, type WorldOpt
 const caller = { priority: "caller" } as const;
 const backfill = { priority: "backfill" } as const;
 
-/** A simulated service and several processes' clients of it, all by one clock that stands still until it is moved. */
+/** A simulated service and the clients of several processes. They share a clock that stands still until it is moved. */
 async function openShared(
   processes: number,
   { limit, quota, env }: { limit?: number; quota?: SimulatorOptions["quota"]; env?: WorldOptions["env"] } = {},
@@ -35,8 +35,8 @@ async function openShared(
 type Shared = Awaited<ReturnType<typeof openShared>>;
 
 /**
- * Works through `todo` requests, as jobs do: a job that is told to come back later does so. Time passes only when all
- * wait. `meanwhile` runs once each time, before that. Answers how many windows it took.
+ * Works through `todo` requests as jobs do: one that is told to come back later does so. Time passes only when all jobs
+ * wait, and `meanwhile` runs each time before that. Answers how many times they all waited.
  */
 async function workOff(
   { clients, world, advance }: Shared,
@@ -76,7 +76,7 @@ async function workOff(
   return waits;
 }
 
-/** `npm run proofs quota` has worker processes work off more. */
+/** `npm run proofs quota` has worker processes work through more requests. */
 test("work for four times the quota: upstream never has to refuse, work resumes at the reset, and a caller's write is answered meanwhile", async () => {
   await using shared = await openShared(3, { limit: 500 });
   const { simulator, clients } = shared;
@@ -84,8 +84,8 @@ test("work for four times the quota: upstream never has to refuse, work resumes 
     const answer = await clients[1]?.write({ method: "PATCH", path: "/repos/octo/none", body: "{}" });
     expect(answer?.status).toBe(404);
   });
-  // 450 in each hour: the rest is for those above. While Redis is late each process goes on with a share of its own,
-  // and an hour may end with some of it left.
+  // This work may spend 450 of each hour, and the rest is for work of higher priority. While Redis is late each process
+  // goes on with a share of its own. So an hour may end with some quota left.
   expect(waits).toBeGreaterThanOrEqual(4);
   expect(waits).toBeLessThanOrEqual(8);
   expect(simulator.meter.read()).toMatchObject({ primaryLimited: 0, secondaryLimited: 0, charged: 2_000 + waits });
@@ -103,7 +103,7 @@ test("nothing is known at first, so one request asks, and the others wait for it
     ),
   );
   await expect.poll(() => answers.length).toBe(1);
-  // A caller does not wait for another's slow page.
+  // A caller does not wait for the slow page of another caller.
   const impatient = world.upstream.get("/user", caller);
   await expect.poll(() => answers.length).toBe(2);
   const third = world.upstream.get("/user", caller).catch((reason) => reason);
@@ -187,7 +187,8 @@ test("when Redis loses its memory in the middle, the next headers say what is le
   const rest = Array.from({ length: 30 }, (_, index) => clients[index % 2]?.get("/user", caller));
   const outcomes = await Promise.allSettled(rest);
   const answered = outcomes.filter(({ status }) => status === "fulfilled").length;
-  // Two ask without knowing. The first answer is not known to count the other one, so that may be counted twice.
+  // Two requests go out before anything is known. Nothing says whether the first answer counts the second request, so
+  // that one may be counted twice.
   expect([9, 10]).toContain(answered);
   expect(simulator.meter.read()).toMatchObject({ charged: 30 + answered, primaryLimited: 0 });
 });
@@ -196,7 +197,7 @@ test("a window that is over for Redis is over for a process that was told a late
   const last = Promise.withResolvers<void>();
   await using world = await openUpstreamWorld(async (_, response, count) => {
     if (count === 1) await last.promise;
-    // By the answer that comes last, upstream's clock is a second ahead of ours, and the window ends a second earlier.
+    // The answer that comes last shows upstream's clock a second ahead of ours. By it the window ends a second earlier.
     json(response, 200, {}, { ...quotaHeaders(0), date: at(count === 1 ? 1 : 0).toUTCString() });
   });
   const [one, other] = [world.upstream, await world.another()];
@@ -264,7 +265,7 @@ test("writes of all processes are a second apart, and those in line are not sent
   );
   expect(times).toHaveLength(3);
   for (const [index, time] of times.slice(1).entries()) expect(time - (times[index] ?? 0)).toBeGreaterThan(900);
-  // The third got upstream's own answer; the two after it were never sent.
+  // The third request got upstream's own answer. The two after it were never sent.
   expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(3);
   for (const outcome of outcomes)
     if (outcome.status === "rejected") expect(outcome.reason).toMatchObject({ resetAt: at(60) });

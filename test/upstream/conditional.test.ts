@@ -18,7 +18,7 @@ import { at, json, keepValidator, openUpstreamWorld, type Play, type UpstreamWor
 
 const conditional = { priority: "audit", conditional: true } as const;
 
-/** A generated world behind a simulated service. The mirror's token may be exchanged for another of the same user. */
+/** A generated world behind a simulated service. The mirror's token may be replaced by another of the same user. */
 async function openSimulated(env: NodeJS.ProcessEnv = {}) {
   const tokens = ["one", "two"].map((token) => ({ token, login: "octo", repositories: "all", write: true }) as const);
   const simulator = await openSimulator({ seed: 11, tokens });
@@ -42,7 +42,7 @@ function withTokens(world: UpstreamWorld, upstreamTokens: string[]): Promise<Ups
   return world.another({ upstreamTokens });
 }
 
-/** Reads a list, storing nothing but validators, as a page's transaction would beside its rows. */
+/** Reads a list and stores nothing but validators, as a page's transaction does beside its rows. */
 async function walk(world: UpstreamWorld, path: string, upstream = world.upstream): Promise<string[]> {
   const kinds: string[] = [];
   for await (const page of pages(upstream, path, conditional)) {
@@ -52,7 +52,7 @@ async function walk(world: UpstreamWorld, path: string, upstream = world.upstrea
   return kinds;
 }
 
-/** Tags answers as the service does. */
+/** Answers with ETags that are made as the service makes them. */
 function tagged(body: (url: string) => unknown, tagOf = digest): Play {
   return ({ url, headers }, response) => {
     const text = JSON.stringify(body(url));
@@ -82,7 +82,7 @@ test.each([
   const two = await rotate();
   expect(await walk(world, `${below}/${path}`, two)).toEqual(first.map(() => "unchanged"));
   expect(charged()).toBe(before);
-  // What was computed once is known from then on.
+  // The ETag for the second token was computed once, and is stored from then on.
   const [known = new Map()] = await findValidators(world.ctx.db, [`${below}/${path}`]);
   expect(known.get(fingerprint("two"))?.etag).toMatch(/^"[0-9a-f]{64}"$/);
   expect(await walk(world, `${below}/${path}`, two)).toEqual(first.map(() => "unchanged"));
@@ -92,7 +92,7 @@ test.each([
 test("a full last page is known to be the last for nothing, until a row follows it", async () => {
   await using simulated = await openSimulated();
   const { world, below, charged, rotate } = simulated;
-  // 375 rows.
+  // The list has 375 rows.
   const path = `${below}/issues?state=all&sort=created&direction=asc&per_page=25`;
   const first = await walk(world, path);
   expect(first).toHaveLength(15);
@@ -189,7 +189,8 @@ test("a page that went back to what another token once saw is read again", async
   expect(await walk(world, "/labels?per_page=100", two)).toEqual(["ok"]);
   title = "first";
   world.wait(1_000);
-  // The first client's own validator says that it has this page; what is stored is the second one.
+  // The first client's own validator stands for the first page, but the stored page is the second one. So the client
+  // has to read the page.
   expect(await walk(world, "/labels?per_page=100")).toEqual(["ok"]);
 });
 
@@ -207,7 +208,8 @@ test("a route whose ETags are made otherwise is noticed by its first answer, and
   const rows = await world.ctx.db.query(sql`select count(body)::int as kept from validators`);
   expect(rows[0]).toEqual({ kept: 0 });
   expect(world.asked.map(({ headers }) => headers["if-none-match"] !== undefined)).toEqual([true]);
-  // Not even guessed at for other lists of the kind; by their own validators pages are free as ever.
+  // The client does not predict ETags for other lists of this kind either. With their own validators pages are still
+  // free.
   await walk(world, "/repositories/8/labels?per_page=100");
   expect(world.asked.at(-1)?.headers["if-none-match"]).toBeUndefined();
   expect(await walk(world, "/repositories/7/labels?per_page=100")).toEqual(["unchanged"]);
@@ -333,7 +335,7 @@ test("validators that are of no use for a month are dropped, those in use stay, 
     { path: "/used?per_page=100", credential: fingerprint("one"), kept: true },
     { path: "/used?per_page=100", credential: fingerprint("two"), kept: false },
   ]);
-  // From which a third token profits.
+  // A third token profits from this.
   const three = await withTokens(world, ["three"]);
   expect(await three.get("/used?per_page=100", conditional)).toMatchObject({ kind: "unchanged" });
 });
@@ -360,7 +362,7 @@ test("pages that take more room than they may go, those first that were of no us
   expect(await kept(total)).toEqual({ pruned: 0, left: ["newest", "older", "oldest"] });
   expect(await kept(total - 1)).toEqual({ pruned: 1, left: ["newest", "older"] });
   expect(await kept(1)).toEqual({ pruned: 2, left: [] });
-  // The token itself goes on asking for nothing; another asks once at full price.
+  // The token of the page still asks for nothing. Another token pays the full price once.
   expect(await world.upstream.get("/oldest?per_page=100", conditional)).toMatchObject({ kind: "unchanged" });
   const two = await withTokens(world, ["two"]);
   expect(await two.get("/oldest?per_page=100", conditional)).toMatchObject({ kind: "ok" });

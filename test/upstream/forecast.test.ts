@@ -21,7 +21,7 @@ test("with quota enough, the pace alone decides", () => {
 });
 
 test("work for several windows waits for each reset", () => {
-  // 450 in this hour, 450 in the next, and 100 in the one after.
+  // 450 in this hour, 450 in the next, and 100 in the hour after.
   expect(forecast({ requests: 1_000, perSecond: 1 }, [token(450)], begin)).toEqual({
     finishesAt: at(7_300).toISOString(),
     waitsForQuota: true,
@@ -37,7 +37,7 @@ test("a slow pace never waits, however many windows it takes", () => {
 
 test("several tokens add up, each with its own reset; another bucket or a rejected token does not count", () => {
   const tokens = [token(0, { inS: 60 }), token(100), token(450, { bucket: "graphql" }), token(450, { rejected: true })];
-  // 100 in 10 s, then silence until the first token's reset.
+  // It sends 100 in 10 s, and then waits for the first token's reset.
   expect(forecast({ requests: 200, perSecond: 10 }, tokens, begin)).toEqual({
     finishesAt: at(70).toISOString(),
     waitsForQuota: true,

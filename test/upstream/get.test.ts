@@ -9,7 +9,7 @@ const caller = { priority: "caller" } as const;
 const conditional = { priority: "catch-up", conditional: true } as const;
 const page = (count: number, from = 1) => Array.from({ length: count }, (_, index) => ({ id: from + index }));
 
-/** Asks, stores nothing but the validator, as a page's transaction would beside its rows. */
+/** Asks, and stores nothing but the validator, as a page's transaction does beside its rows. */
 async function getAndSave(
   world: UpstreamWorld,
   path: string,
@@ -117,7 +117,7 @@ test("a 304 for a full page without a successor is not believed: it may have got
       ...(count > 1 ? { link: `<${world.base}/repositories/7/issues?page=2>; rel="next"` } : {}),
     });
   });
-  // 30 is the size of a page that names none; and the cursor of a page to come is upstream's secret.
+  // A page that names no size has 30 rows. The cursor of a page to come is upstream's secret.
   await getAndSave(world, "/repos/o/n/issues");
   expect(await world.upstream.get("/repos/o/n/issues", conditional)).toMatchObject({
     kind: "ok",
@@ -189,7 +189,7 @@ test("a caller does not wait behind a backfill that holds the connections", asyn
     if (url === "/user") return json(response, 200, {});
     held.push(() => json(response, 200, {}));
   });
-  // Shows that this upstream does not meter; before that, requests go one by one.
+  // This answer shows that upstream does not meter. Before that, requests go one by one.
   await world.upstream.get("/user", caller);
   const backfill = Array.from({ length: 40 }, (_, index) =>
     world.upstream.get(`/slow/${index}`, { priority: "backfill" }),
@@ -207,7 +207,7 @@ test("our token goes to no other address", async () => {
     json(response, 200, page(1), { link: '<https://elsewhere.example/issues?page=2>; rel="next"' }),
   );
   await expect(world.upstream.get("https://elsewhere.example/user", caller)).rejects.toThrow(/not below UPSTREAM_URL/);
-  // A link that cannot be followed would end the list early.
+  // If the client ignored a link that it cannot follow, the list would end early.
   await expect(world.upstream.get("/repos/o/n/issues", caller)).rejects.toMatchObject({ outage: "unreadable" });
   world.play = (_, response) => json(response, 301, {}, { location: "https://elsewhere.example/repositories/7" });
   expect(await world.upstream.get("/repos/o/n", caller)).toEqual({

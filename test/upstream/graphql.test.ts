@@ -37,7 +37,7 @@ test("a document is leased at what it cost last time", async () => {
     json(response, 200, { data: { rateLimit: rateLimit(400, 450) } }, headers(450)),
   );
   await ask(world);
-  // 450 are left, but a refresh leaves 2 % of 5,000, and it would need 400.
+  // 450 points are left. A refresh must leave 2 % of 5,000, and this one would need 400.
   await expect(ask(world)).rejects.toThrow(QuotaSpentError);
   expect(world.asked).toHaveLength(1);
 });

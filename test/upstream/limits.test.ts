@@ -84,7 +84,7 @@ test("a secondary limit without Retry-After waits a minute, and twice as long ea
     expect(await refusedUntil()).toBe(minutes * 60_000);
     world.wait(minutes * 60_000);
   }
-  // After a quiet time it counts as new.
+  // After a quiet time the next refusal counts as the first.
   world.wait(16 * 60_000);
   expect(await refusedUntil()).toBe(60_000);
 });
@@ -92,7 +92,7 @@ test("a secondary limit without Retry-After waits a minute, and twice as long ea
 test("many requests refused by one incident count as one", async () => {
   await using world = await openUpstreamWorld(async (_, response, count) => {
     if (count === 1) return json(response, 200, {}, quotaHeaders(4_999));
-    // All are under way before the first is refused.
+    // All requests are under way before the first is refused.
     while (world.asked.length < 6) await new Promise(setImmediate);
     json(response, 403, secondary, { "x-request": String(count) });
   });

@@ -15,7 +15,7 @@ const credential = fc.constantFrom(...credentials);
 const seen = fc.record({
   limit: fc.constantFrom(100, 5_000),
   remaining: fc.nat(100),
-  // Few windows, some a second apart, so that they meet.
+  // There are only a few windows, and some end a second apart. So sequences often meet in one.
   reset: fc.constantFrom(0, 1, 60, 61, 3_600, 7_200).map((s) => start / 1_000 + s),
   skewMs: fc.constantFrom(0, 250, 700_000),
 });
@@ -89,7 +89,8 @@ test("what a process leases by itself, the budget of all processes would have le
               break;
             }
             case "lease": {
-              // Only all processes together bound the number of requests to an unknown bucket.
+              // Only all processes together bound the number of requests to an unknown bucket, so this model leaves
+              // them out.
               const known = credentials.filter((name) => own.bucket(name, "core", now));
               if (known.length === 0) break;
               const { cost, share, preferred } = each;
@@ -112,7 +113,7 @@ test("what a process leases by itself, the budget of all processes would have le
             }
           }
         }
-        // Nothing stays in Redis for ever.
+        // Every key in Redis expires.
         for (const key of await redis.keys(`${redisPrefix}:*`)) expect(await redis.pttl(key)).toBeGreaterThan(0);
       }),
       { numRuns: 150 },

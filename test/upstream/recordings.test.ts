@@ -31,7 +31,7 @@ function readCassettes(): Recorded[] {
   return JSON.parse(gunzipSync(readFileSync(cassettes.path)).toString("utf8"));
 }
 
-/** What the client changes by purpose: addresses become paths below the base. */
+/** The client turns addresses into paths below this base on purpose. */
 const base = "https://api.github.com";
 const bare = (url: string) => url.replace(base, "");
 
@@ -43,7 +43,7 @@ async function replay(recordings: Recorded[]): Promise<number> {
     const { status, headers, body } = current;
     const text = status === 204 || status === 205 || !body ? "" : JSON.stringify(body);
     for (const [name, value] of Object.entries(headers)) {
-      // What belongs to the recorded connection, and the figures of quotas long reset.
+      // These headers belong to the recorded connection, or tell of quotas that were reset long ago.
       if (/^(connection|content-length|content-encoding|transfer-encoding|status|x-ratelimit-.*)$/.test(name)) continue;
       response.setHeader(name, String(value).replaceAll(base, world.base));
     }
@@ -53,12 +53,13 @@ async function replay(recordings: Recorded[]): Promise<number> {
 
   for (current of played) {
     const { method, path, status, headers, body } = current;
-    // As far apart as no limit minds.
+    // The requests are so far apart that no limit matters.
     world.wait(62_000);
     if (method.toUpperCase() !== "GET") {
       const request: WriteRequest = { method: method.toUpperCase() as WriteRequest["method"], path, body: null };
       const answer = await world.upstream.write(request);
-      // Our only token has just been rejected, which it is not in truth.
+      // The client now believes that its only token is rejected, which is not so. After five minutes it tries the token
+      // again.
       if (status === 401) world.wait(5 * 60_000);
       expect(answer.status, path).toBe(status);
       expect(answer.body ? JSON.parse(answer.body) : answer.body, path).toEqual(
@@ -76,7 +77,7 @@ async function replay(recordings: Recorded[]): Promise<number> {
         expect(answer.body, path).toEqual(status === 204 ? null : body);
         expect(answer.validator?.etag ?? undefined, path).toBe(headers.etag);
         expect(answer.lastModified ?? undefined, path).toBe(headers["last-modified"]);
-        // Independently of the client's own reading.
+        // The header is compared without the client's own parser.
         for (const [relation, link] of Object.entries(answer.links)) {
           expect(headers.link, path).toContain(`<${base}${link}>; rel="${relation}"`);
         }
@@ -105,7 +106,7 @@ test("every recorded exchange of the fixtures is read without loss", async () =>
 test.skipIf(!cassettes.exists)(
   `every recorded exchange of the cassettes is read without loss ${cassettes.reason}`,
   async () => {
-    // Marks such as <GITHUB_LOGIN> stand where names were taken out.
+    // The recordings have marks such as <GITHUB_LOGIN> in the place of names.
     const recordings = readCassettes().map((each) => ({
       ...each,
       path: each.path.replace(/[<>\s]/g, encodeURIComponent),

@@ -13,12 +13,12 @@ import { keepValidator, openUpstreamWorld, type UpstreamWorld } from "./world.ts
 
 const caller = { priority: "caller" } as const;
 
-/** A generated world behind a simulated service, and our client in front of it. */
+/** A generated world behind a simulated service, and our client of it. */
 async function openSimulated(
   tokens: SimulatorOptions["tokens"] = [{ token: "one", login: "octo", repositories: "all", write: true }],
 ) {
   const simulator = await openSimulator({ seed: 11, tokens });
-  // Registered first, so run last: after the client has let go of its connections.
+  // This is registered first, so it runs last: after the client has let go of its connections.
   onTestFinished(() => simulator.close());
   generateWorld(simulator.world, { seed: 11, repositories: 1, issues: 250 });
   const names = tokens.map(({ token }) => token ?? "");
@@ -33,7 +33,7 @@ async function openSimulated(
   return { simulator, world, used, fullName, [Symbol.asyncDispose]: () => world[Symbol.asyncDispose]() };
 }
 
-/** The generated repository; beside it there are only forks of it. */
+/** The generated repository. All others are forks of it. */
 async function findRepository(world: UpstreamWorld): Promise<string> {
   const answer = await world.upstream.get("/orgs/octo-works/repos", caller);
   if (answer.kind !== "ok") throw new Error(`The generated organisation is ${answer.kind}`);
@@ -206,7 +206,7 @@ test("of two tokens of one user the one that is over is left alone, and told of,
   const told = (await quotaReport(world.ctx)).filter(({ rejectedUntil }) => rejectedUntil !== null);
   expect(new Set(told.map(({ name }) => name))).toEqual(new Set([`token ${fingerprint("one")} of octo`]));
   expect(told[0]?.problem).toMatch(/revoked, expired or wrong; put a valid one/);
-  // When it may be tried again, it is not accepted yet.
+  // By now the token may be tried again, but it is not accepted yet.
   world.wait(6 * 60_000);
   const due = (await quotaReport(world.ctx)).filter(({ problem }) => problem !== null);
   expect(due.map(({ credential, rejectedUntil }) => [credential, rejectedUntil])).toEqual(

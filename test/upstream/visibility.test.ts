@@ -17,7 +17,7 @@ test("what one token may not see is asked of another, and from then on of that o
     for (let times = 0; times < 4; times++)
       expect(await world.upstream.get(`/repositories/${repository}/issues`, audit)).toMatchObject({ kind: "ok" });
   }
-  // One of the two was asked in vain once, for each repository at most.
+  // For each repository at most one of the two tokens was asked once in vain.
   expect(world.asked.length).toBeLessThanOrEqual(10);
 });
 

@@ -12,7 +12,7 @@ import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { saveValidator, type Validator } from "../../src/upstream/conditional/validators.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 
-/** One request as the stand-in for upstream got it. */
+/** A request as the stand-in for upstream received it. */
 interface Asked {
   method: string;
   url: string;
@@ -21,10 +21,10 @@ interface Asked {
   body: string;
 }
 
-/** Answers a request, in any way that HTTP or a broken network knows. */
+/** Answers a request, in any way that is possible with HTTP or on a broken network. */
 export type Play = (asked: Asked, response: ServerResponse, count: number) => unknown;
 
-/** As the jobs do it: in a transaction. */
+/** Stores the validator in a transaction, as the jobs do. */
 export const keepValidator = (db: Database, validator: Validator) =>
   db.transaction((tx) => saveValidator(tx, validator));
 
@@ -37,11 +37,9 @@ export interface UpstreamWorld extends AsyncDisposable {
   upstream: Upstream;
   base: string;
   ctx: Parameters<typeof openUpstream>[0];
-  /** Moves our clock; upstream's stands in the headers that a test gives. */
+  /** Moves our clock. Upstream's clock is in the headers that a test gives. */
   wait(ms: number): void;
-  /**
-   * Another process: a client of its own, on the same Redis and database; with other settings where `changes` has them.
-   */
+  /** A client as another process has it, on the same Redis and database. `changes` override its settings. */
   another(changes?: Partial<Config>): Promise<Upstream>;
 }
 
@@ -50,14 +48,14 @@ export interface WorldOptions {
   limits?: Partial<ClientLimits>;
   redis?: "here" | "down";
   path?: string;
-  /** Another upstream than the one that plays. */
+  /** The address of an upstream other than the one that answers here. */
   url?: string;
   env?: NodeJS.ProcessEnv;
 }
 
 const begin = Date.parse("2026-11-01T12:00:00Z");
 
-/** `core` headers with the window's end in `inS` seconds from the beginning of the world. */
+/** Headers of the `core` bucket. The window ends `inS` seconds after the beginning of the world. */
 export function quotaHeaders(
   remaining: number,
   { inS = 3_600, limit = 5_000, resource = "core" } = {},

@@ -59,7 +59,7 @@ test("a write whose connection breaks, or that is not answered in time, is not r
   });
   world.play = () => {};
   await expect(world.upstream.write(create)).rejects.toMatchObject({ outage: "timed-out" });
-  // Time for a repetition that must not come.
+  // A repetition, which must not come, would come in this time.
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(world.asked).toHaveLength(2);
 });

@@ -1,4 +1,4 @@
-/** A thread that does as it is told. */
+/** A thread that does what the first word of its task says. */
 import { serveThread } from "../../src/work/threads.ts";
 
 serveThread((task: string): string => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Line } from "../../src/work/line.ts";
 
-/** A line for room of so many units, and what has gone in so far, in order. */
+/** A line for room of so many units, and the names of what has gone in so far, in order. */
 function open({ most, ...how }: { most: number; rankOf?: (units: number) => number; mayOvertake?: boolean }) {
   let taken = 0;
   const line = new Line<number>(
@@ -35,7 +35,7 @@ test("what finds no room waits for its turn, also where it would fit and one bef
   first[Symbol.dispose]();
   const second = await large;
   expect(inside).toEqual(["first", "large"]);
-  // Twice is once.
+  // Disposing twice has the effect of disposing once.
   first[Symbol.dispose]();
   expect(taken()).toBe(3);
   second[Symbol.dispose]();

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { joinedBytes, Pace, sendable } from "../../src/work/pace.ts";
 
-/** Where the event loop hands out what came from outside: after timers, before immediates. */
+/** Resolves in the phase in which the event loop delivers what comes from outside: after timers, before immediates. */
 const arrival = () => new Promise<void>((resolve) => stat(".", () => resolve()));
 
 test("work that began with what came from outside goes on in a later turn of the event loop", async () => {

@@ -3,7 +3,7 @@ import { repeated } from "../../src/work/repeated.ts";
 
 const away = new Error("away");
 
-/** Work that fails so often before it succeeds, and what was told of it. */
+/** Work that fails so often before it succeeds, and a record of what it was told. */
 function failing(times: number, firstMs: number, error: unknown = away) {
   const waits: number[] = [];
   const told = { tries: 0, waits };

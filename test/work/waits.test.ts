@@ -23,10 +23,10 @@ test("a server's wait is never shortened, and a second longer at most", () => {
   expect(afterAskedMs(-5_000, () => 0)).toBe(0);
 });
 
-/** The waits that begin with this policy, and how it ends. */
+/** The waits that begin under this policy, and whether it gave up in the end. */
 async function waitsOf(policy: Backoff & Limits, askedMs: readonly (number | null)[]): Promise<number[]> {
   const begun: number[] = [];
-  // The limits are what is tested, so the type cannot know that one of them stands there.
+  // The limits are what these tests vary, so the type cannot know that one of them is set.
   const waits = new Waits({ policy, random: () => 0.5 } as Waiting);
   for (const asked of askedMs) {
     const isAgain = await waits.next({ askedMs: asked, onWait: (waitMs) => begun.push(waitMs) });

@@ -5,11 +5,11 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 export interface MirroredWorld extends TestWorld {
-  /** What upstream shows of the mirrored repository. */
+  /** The mirrored repository, as upstream shows it. */
   repository: { id: number; [key: string]: unknown };
 }
 
-/** A world without workers, in which one repository is mirrored and nothing of it is stored yet. */
+/** A world without workers. It mirrors one repository, and nothing of it is stored yet. */
 export async function openMirrored(env: NodeJS.ProcessEnv = {}): Promise<MirroredWorld> {
   const world = await openWorld({
     workers: false,
@@ -24,7 +24,7 @@ export async function openMirrored(env: NodeJS.ProcessEnv = {}): Promise<Mirrore
   return { ...world, repository };
 }
 
-/** What upstream sends when an issue was changed. */
+/** The payload that upstream sends when an issue was changed. */
 export function opened(
   { repository }: MirroredWorld,
   number: number,

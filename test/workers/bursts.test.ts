@@ -15,7 +15,7 @@ import { openWorkerWorld } from "./worker-world.ts";
 const edits = (world: MirroredWorld, numbers: number[]) =>
   numbers.map((number) => opened(world, number, `edited ${number}`, "2026-01-01T00:00:01Z"));
 
-/** Status and attempts of each, in the order of the ids. */
+/** The status and the attempts of each delivery, in the order of the ids. */
 async function outcomes({ ctx }: Pick<MirroredWorld, "ctx">, ids: string[]): Promise<string[]> {
   const rows = await ctx.db.query<{ outcome: string }>(sql`select d.status || ' ' || d.attempts as outcome
       from unnest(${ids}::uuid[]) with ordinality x(id, n) join deliveries d using (id) order by n`);
@@ -31,7 +31,7 @@ test("what cannot be applied ends as failed with its own attempts and reason; it
   const ids = await arrive(world, [
     ...edits(world, [1, 2]),
     "{ not json",
-    // The column holds 32 bits.
+    // The database's column for this number has 32 bits.
     opened(world, 3, "refused", "2026-01-01T00:00:01Z", { comments: 9_999_999_999 }),
     ...edits(world, [4]),
   ]);
@@ -41,7 +41,7 @@ test("what cannot be applied ends as failed with its own attempts and reason; it
   await until("the refused one has failed", async () =>
     (await outcomes(world, ids)).every((one) => !one.startsWith("pending")),
   );
-  // No column holds the value, so another try cannot help.
+  // The value fits into no column, so another attempt cannot help.
   expect(await outcomes(world, ids)).toEqual(["applied 1", "applied 1", "failed 1", "failed 1", "applied 1"]);
   const rows = await ctx.db.query<{ reason: string }>(sql`
     select reason from deliveries where status = 'failed' order by received_at`);
@@ -61,7 +61,7 @@ test("a worker killed in the middle of a burst leaves all of it to another, whic
   const ids = await arrive(world, edits(world, [1, 2, 3, 4]));
   const { databaseUrl: database, redisUrl, redisPrefix, upstreamUrl: upstream } = ctx.config;
   const env = testEnvironment({ database, redis: { url: redisUrl, prefix: redisPrefix }, upstream });
-  // The victim cannot go on while another connection holds one of them.
+  // The worker that is killed cannot finish, because another connection holds the lock of one of its deliveries.
   const holder = await connectTo(ctx.config.databaseUrl);
   try {
     await holder.query("begin");

@@ -15,7 +15,7 @@ test("a command that has ended is not begun again, though its worker stops and c
   const worker = openCommandsWorker({ ...ctx, redis: telling, stopping: stop.signal });
   const holder = await connectTo(ctx.config.databaseUrl);
   try {
-    // It is in the middle while another connection holds the table.
+    // The command stops in the middle, because another connection holds the table's lock.
     await holder.query("begin");
     await holder.query("lock table targets in access exclusive mode");
     await askCommand(ctx, { name: "targets add", args: ["https://ci.example/hook"] });

@@ -92,7 +92,7 @@ test("what Postgres refuses in one delivery does not keep its neighbours from be
   await using world = await openMirrored();
   const ids = await arrive(world, [
     opened(world, 1, "good", "2026-01-01T00:00:01Z"),
-    // The column holds 32 bits.
+    // The database's column for this number has 32 bits.
     opened(world, 2, "refused", "2026-01-01T00:00:01Z", { comments: 9_999_999_999 }),
     opened(world, 3, "good as well", "2026-01-01T00:00:01Z"),
   ]);
@@ -116,7 +116,7 @@ test("payloads that are too large to go together are applied one after the other
 
 test("who closed an issue is the sender of the webhook that tells of it, and nobody is asked", async () => {
   await using world = await openMirrored();
-  // The ghost stands for nobody.
+  // The ghost stands for accounts that are gone, so it sends nothing.
   const sender = [...world.simulator.world.users.values()].find(({ login }) => login !== "ghost");
   const shown = { id: sender?.id, login: sender?.login, type: "User", followers_url: "https://api.github.com/" };
   const issue = opened(world, 1, "closed", "2026-01-01T00:00:05Z", { state: "closed" });

@@ -18,7 +18,7 @@ test("a duty that fails lets the others come to their end, and none of the failu
   const all = allOf(log, "dispatch", [Promise.reject(first), Promise.reject(second), slow.promise]).finally(() => {
     isOver = true;
   });
-  all.catch(() => {}); // It is awaited below.
+  all.catch(() => {}); // The promise is awaited below.
   await new Promise(setImmediate);
   expect(isOver).toBe(false);
   slow.resolve();

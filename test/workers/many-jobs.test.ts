@@ -13,7 +13,7 @@ import {
 } from "../../src/queues/queues.ts";
 import { openWorkerWorld } from "./worker-world.ts";
 
-/** Two more than two requests to Redis take. */
+/** Two requests to Redis take 2,000 jobs. These are two more. */
 const MANY = 2_002;
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 

@@ -1,6 +1,5 @@
 /**
- * Many workers and schedulers share what one would do: their connections are bounded, and hardly anything is done
- * twice.
+ * Many workers and schedulers share the work of one. Their connections are bounded, and hardly any work is done twice.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -24,17 +23,20 @@ const isProof = process.env.WORKERS !== undefined;
 const WORKERS = Number(process.env.WORKERS ?? 3);
 const SCHEDULERS = Number(process.env.SCHEDULERS ?? 2);
 const MINUTES = Number(process.env.MINUTES ?? 1);
-/** What one worker does in this time is what has to be done. */
+/** One worker works for so many minutes, which shows how much work there is. */
 const MINUTES_OF_ONE = 20;
 const REPOSITORIES = isProof ? 20 : 2;
 const CHANGES_A_MINUTE = 5;
-/** Of what stands for several, so that no event loop has all of them. */
+/**
+ * Each process stands for several workers or schedulers. There are several processes, so that no event loop carries
+ * all.
+ */
 const PROCESSES = isProof ? 5 : 1;
 const MINUTE = 60_000;
 const PROGRAM = fileURLToPath(new URL("./small-workers.ts", import.meta.url));
 const CLOCK = fileURLToPath(new URL("../simulation/clock.ts", import.meta.url));
 
-/** The most that was seen at one moment, and in how many looks anything waited for a lock. */
+/** The most of each that was seen at one moment, and in how many looks anything waited for a lock. */
 interface Seen {
   postgres: number;
   redis: number;
@@ -90,7 +92,7 @@ test(
     const live = simulator.startLive({ ratePerSecond: 0, seed: 5 });
     const step = () => void live.step();
     const during = (minutes: number) => play(world, { minutes, minute, step });
-    await during(1); // What a first copy leaves to be done.
+    await during(1); // The first minute does the work that a first copy leaves.
     const ofOne = isProof ? await during(MINUTES_OF_ONE) : null;
     let many = first;
     if (isProof) {
@@ -121,7 +123,9 @@ async function killAll(programs: readonly Program[]): Promise<void> {
   await Promise.all(programs.map((one) => one.kill()));
 }
 
-/** Lets time pass minute by minute. In each something changes, and each repository is caught up with once. */
+/**
+ * Lets the time pass minute by minute. In each minute something changes, and each repository is caught up with once.
+ */
 async function play(
   world: TestWorld,
   { minutes, minute, step }: { minutes: number; minute: () => void; step: () => void },
@@ -165,7 +169,7 @@ const tally = ({ ctx }: TestWorld) =>
   ctx.db.query<{ deliveries: number; attempts: number }>(sql`
     select count(*)::int as deliveries, coalesce(sum(attempts), 0)::int as attempts from deliveries`);
 
-/** Looks ten times a second. */
+/** Looks ten times a second, and notes what it sees. */
 async function look({ ctx }: TestWorld, seen: Seen, done: AbortSignal): Promise<void> {
   while (!done.aborted) {
     const [row] = await ctx.db.query<{ open: number; waiting: number }>(sql`

@@ -18,7 +18,7 @@ async function openStores(): Promise<NodeJS.ProcessEnv> {
   return testEnvironment({ database, redis: testRedis(), upstream: NOWHERE.upstream }, { LOG_LEVEL: "info" });
 }
 
-/** The headers of a delivery whose body is read, since only its end tells that the signature is wrong. */
+/** The headers of a delivery with a wrong signature. The receiver has to read the whole body to find that out. */
 const DELIVERY = {
   "content-type": "application/json",
   "x-github-event": "issues",
@@ -26,7 +26,7 @@ const DELIVERY = {
   "x-hub-signature-256": `sha256=${"0".repeat(64)}`,
 };
 
-/** Starts a process of the Procfile. */
+/** Starts a process that the Procfile names. */
 function start(entry: string, env: NodeJS.ProcessEnv): Started {
   const child = spawn(process.execPath, [entry], {
     env: { ...inherited, ...env },
@@ -89,7 +89,7 @@ describe("each process of the Procfile", () => {
     const env = await openStores();
     const started = start("src/web.ts", { ...env, SHUTDOWN_TIMEOUT: "500ms" });
     const { address } = await said(started, "Listening");
-    // A request that never ends keeps the server from closing.
+    // A request whose body never ends keeps the server from closing.
     const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode("{")) });
     const answer = fetch(`${address}/webhooks`, {
       method: "POST",
@@ -97,7 +97,7 @@ describe("each process of the Procfile", () => {
       duplex: "half",
       headers: DELIVERY,
     });
-    answer.catch(() => {}); // It is cut off.
+    answer.catch(() => {}); // The request is cut off.
     await fetch(`${address}/-/live`);
     started.child.kill("SIGTERM");
     expect(await started.exited).toBe(1);
@@ -109,7 +109,7 @@ test("a process that is told to stop again ends at once with status 1, and says 
   const started = start("src/web.ts", env);
   const { address } = await said(started, "Listening");
   const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode("{")) });
-  // It is cut off.
+  // The request is cut off.
   fetch(`${address}/webhooks`, { method: "POST", body, duplex: "half", headers: DELIVERY }).catch(() => {});
   await fetch(`${address}/-/live`); // By then the other request has arrived.
   const asking = setInterval(() => started.child.kill("SIGTERM"), 100);
@@ -150,8 +150,8 @@ test("a second web on the port says in a sentence that it is taken, and the firs
   await fetch(`${address}/-/live`); // By then the other request has arrived.
   started.child.kill("SIGTERM");
   await said(started, "Stopping: finishing what has begun");
-  // When a terminal interrupts a whole group, the parent's request comes as well: together they are one request to
-  // stop.
+  // When a terminal interrupts a whole group of processes, the parent asks them to stop as well. The two requests
+  // together count as one.
   started.child.kill("SIGINT");
   release();
   expect((await answer).status).toBe(401);

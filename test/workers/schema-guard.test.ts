@@ -24,11 +24,11 @@ const PROCESSES = [
 ] as const;
 
 interface Stores extends AsyncDisposable {
-  /** For processes on these stores. */
+  /** The environment for processes on these stores. */
   env: NodeJS.ProcessEnv;
   /** Runs a statement on the database. */
   run(text: string): Promise<Record<string, unknown>[]>;
-  /** As another Tain migrates, whose migration lets this `oldest` version go on. */
+  /** Migrates as another Tain would, with a migration beside which versions from `oldest` on may work. */
   migratedFor(oldest: string): Promise<unknown>;
 }
 
@@ -52,7 +52,7 @@ async function openStores({ through = (url: string) => url } = {}): Promise<Stor
 
 const problems = (program: Program) => program.lines.filter(({ level }) => level >= 40);
 
-/** It stopped in good order, said why once, and nothing was wrong but what it had told before. */
+/** Expects that the program stopped in good order, said why once, and logged no other problem than the earlier ones. */
 async function refusedWhileRunning(program: Program, before: object[] = []): Promise<void> {
   expect(await program.exited).toBe(78);
   expect(problems(program)).toMatchObject([...before, { level: 50, msg: STOPPING, reason: SENTENCE }]);

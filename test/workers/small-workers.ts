@@ -1,4 +1,5 @@
-// A process that stands for several: as many workers and schedulers as it is told, each with connections of its own.
+// A process that stands for several: it opens as many workers and schedulers as it is told, each with its own
+// connections.
 import { setMaxListeners } from "node:events";
 import { parseConfig } from "../../src/config.ts";
 import { openContext, openLocal } from "../../src/context.ts";

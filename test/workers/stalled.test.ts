@@ -1,4 +1,4 @@
-/** A delivery whose worker goes away, again and again, is never given up: it was acknowledged. */
+/** Tain never gives up a delivery because its worker goes away, however often, since the delivery was acknowledged. */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { enqueueDeliveries, enqueueInbox } from "../../src/queues/queues.ts";
@@ -9,21 +9,21 @@ import { eventually, until } from "../support/patience.ts";
 import { arrive, opened, openMirrored, titles } from "./arrived.ts";
 import { openWorkerWorld } from "./worker-world.ts";
 
-/** Enough for a bound of any usual size. */
+/** More often than any usual bound allows. */
 const TIMES = 5;
 
-/** Workers take the only job of the queue `times` times, and each loses it as one that has gone does. */
+/** Workers take the only job of the queue `times` times. Each loses the job as a worker does that has gone. */
 async function takenAndLost(ctx: WorkerContext, queue: "deliveries" | "inbox", times: number): Promise<void> {
   let taken = 0;
-  // As many places as takers, since none gives its own back.
+  // There is a place for each taking, because no taking gives its place back.
   const worker = openWorker(ctx, queue, { concurrency: times, mostTakeovers: ANY_NUMBER }, async (job) => {
     taken += 1;
-    // A worker that has gone renews nothing: its lock ends.
+    // A worker that has gone renews no lock, so its lock ends.
     await ctx.redis.del(`${ctx.config.redisPrefix}:${queue}:${job.id}:lock`);
     return new Promise(() => {});
   });
   await until(`the job was taken ${times} times`, async () => taken === times);
-  // The last one's is given back, too.
+  // The job comes back to the queue after the last taking, too.
   await until("it waits", async () => (await ctx.queues[queue].getWaitingCount()) === 1);
   await worker.close(true);
 }

@@ -1,4 +1,7 @@
-/** A worker that stands still for longer than its locks last loses its deliveries to another, and none is given up. */
+/**
+ * A worker that stands still for longer than its locks last loses its deliveries to another worker. No delivery is
+ * given up.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -15,9 +18,9 @@ import { arrive, opened, openMirrored, statuses, titles } from "./arrived.ts";
 /** `npm run proofs stopped` stops it eight times, for half a minute each. */
 const STOPS = Number(process.env.STOPS ?? 1);
 const STOPPED_MS = process.env.STOPS ? 30_000 : 0;
-/** As many as go into several bursts. */
+/** So many deliveries go into several bursts. */
 const DELIVERIES = 40;
-/** Upstream does not know what they tell, so it must not be asked. */
+/** Upstream does not know the resources of these deliveries, so this worker must not ask it. */
 const WORKER = fileURLToPath(new URL("./deliveries-worker.ts", import.meta.url));
 const TAKEN_OVER = "A job's worker has gone; another takes it over";
 
@@ -36,7 +39,7 @@ test(
       );
       const ids = await arrive(world, edits);
       all.push(...ids);
-      // It cannot go on while another connection holds them.
+      // The worker cannot go on while another connection holds the locks of these rows.
       const holder = await connectTo(ctx.config.databaseUrl);
       try {
         await holder.query("begin");

@@ -1,4 +1,4 @@
-// A process whose catch-up never ends. It says so once it holds the job.
+// A process whose catch-up never ends. It prints a line once it holds the job.
 
 import { parseConfig } from "../../src/config.ts";
 import { openLocal } from "../../src/context.ts";

@@ -1,4 +1,4 @@
-// A process that waits for its turn until it is told to stop, and says how such an end is classified.
+// A process that waits for its turn until it is told to stop, and then prints how this end is classified.
 
 import pino from "pino";
 import { openShutdown } from "../../src/operations/shutdown.ts";
@@ -8,7 +8,7 @@ import { Line } from "../../src/work/line.ts";
 const log = pino();
 const { signal } = openShutdown({ log, timeoutMs: 5_000 });
 const full = { fits: () => false, take: () => {}, free: () => {} };
-// Otherwise nothing would keep the process alive.
+// Without this timer nothing would keep the process alive.
 const alive = setInterval(() => {}, 1_000);
 log.info("Waiting");
 try {

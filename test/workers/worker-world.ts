@@ -5,7 +5,7 @@ export interface WorkerWorld extends TestMirror {
   ctx: WorkerContext;
 }
 
-/** Stores, and what workers are opened with. Upstream is nowhere, and there is no web server. */
+/** Stores, and a context for opening workers. There is no upstream and no web server. */
 export async function openWorkerWorld(env: NodeJS.ProcessEnv = {}): Promise<WorkerWorld> {
   const mirror = await openMirror({ web: false, env });
   return { ...mirror, ctx: mirror.openWorkerContext() };

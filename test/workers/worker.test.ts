@@ -50,7 +50,7 @@ describe("the retry policy in BullMQ", () => {
     const job = await done;
     expect(runs).toHaveLength(2);
     expect(runs[1]).toBeGreaterThanOrEqual(resetAt.getTime());
-    expect(job.attemptsMade).toBe(1); // The one that succeeded.
+    expect(job.attemptsMade).toBe(1); // The attempt that succeeded is the only one that counts.
   });
 
   test("what cannot be helped fails at once and keeps its reason", async () => {
@@ -108,7 +108,7 @@ describe("fetching jobs", () => {
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
     let atFirst: ReturnType<typeof seeing> | undefined;
     const ids = Array.from({ length: 300 }, (_, index) => index + 1);
-    // Asked for twice, each is one job.
+    // Each is asked for twice, and still is one job.
     for (let turn = 0; turn < 2; turn++) await enqueueCatchUps(world.ctx, ids);
     expect(await seeing(world)).toMatchObject({ waiting: 300 });
     const worker = openWorker<RepositoryJob>(world.ctx, "catch-up", { concurrency: 256 }, async () => {
@@ -116,7 +116,7 @@ describe("fetching jobs", () => {
       await gate;
     });
     world.defer(() => worker.close());
-    // Also when it fails: closing waits for what is under way.
+    // The gate opens even when the test fails, because closing waits for jobs under way.
     world.defer(async () => open());
     await eventually(async () => expect(await seeing(world)).toMatchObject({ active: 256 }));
     expect((await atFirst)?.active).toBeLessThan(64);
@@ -150,7 +150,8 @@ describe("stopping and dying", () => {
       await gate;
     });
     await enqueueCatchUp(world.ctx, { repositoryId: 1 });
-    // Not when Redis has it as active: one that was fetched and has not begun goes back to the others.
+    // It is not enough that Redis calls the job active. A job that was fetched but has not begun goes back to the
+    // queue.
     await begun;
     world.stop();
     const closed = worker.close();
@@ -228,7 +229,7 @@ describe("acknowledged deliveries reach the mirror", () => {
     const { inbox } = world.ctx.queues;
     const worker = openInboxWorker(world.ctx);
     world.defer(() => worker.close());
-    // The receiver accepts no such payload, so the code does not reckon with it.
+    // The receiver accepts no such payload, so the code does not expect one.
     const payload = Buffer.from("null").toString("base64");
     const receivedAt = "2026-01-01T00:00:00Z";
     const failing = once(worker, "failed");
