@@ -6,7 +6,6 @@ import type { ApiWorld } from "../api/api-world.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import type { MarkKind, Place } from "./places.ts";
 
-/** A kind of caller. */
 export interface Caller {
   name: string;
   /** Null: the caller shows no token. */
@@ -16,7 +15,7 @@ export interface Caller {
    * ours sees what is public, and what the mirror's token sees in the repositories that it is for.
    */
   standsFor(place: Place | null): string | null;
-  /** The caller has no token, or one that is no longer valid: every answer is a refusal. */
+  /** The caller's token is not, or no longer, valid: every answer is a refusal. */
   isRefused: boolean;
   isOurs: boolean;
   mayWrite: boolean;

@@ -55,7 +55,7 @@ class Truths {
   readonly #outsider: string;
   readonly #asked = new Map<string, Promise<Answered>>();
 
-  /** @param outsider a token that sees what is public */
+  /** @param outsider a token that sees only what is public */
   constructor(world: MatrixWorld, outsider: string) {
     this.#world = world;
     this.#outsider = outsider;
@@ -81,8 +81,8 @@ class Truths {
 
   async #byUpstream({ caller, place, question }: Cell): Promise<Truth> {
     const isGraphql = question.path === "/graphql";
-    // GraphQL takes no questions without a token. For a caller without one the outsider asks, since anybody may see
-    // what is public.
+    // GraphQL takes no questions without a token. A token of ours that stands for none is shown what is public, as the
+    // outsider's is.
     const token = caller.standsFor(place) ?? (caller.isOurs && isGraphql ? this.#outsider : null);
     const theirs = shown(toldBy(await this.#ask(this.#world.api.upstream.url, token, question)));
     return (told) => (shown(told) === theirs ? [] : [`it tells ${shown(told)}, and upstream ${theirs}`]);
@@ -117,9 +117,9 @@ class Truths {
  */
 const LABELS_FOR_METADATA = "/search/labels";
 
-/** Whether an answer to the question may tell the mark, which is `place kind`. */
+/** Whether an answer to the question may tell this mark. A mark reads `place kind`. */
 function mayTell({ path }: Question, access: Access, mark: string): boolean {
-  // No type can say that a mark ends so.
+  // No type can say that a mark ends with its kind.
   const kind = mark.split(" ")[1] as MarkKind;
   if (kind === "tag" && path.startsWith(LABELS_FOR_METADATA)) return access.metadata;
   return maySee(access, kind);
@@ -164,7 +164,7 @@ export async function askCells(
 function beyondBounds({ api, places }: MatrixWorld, { caller, question }: Cell, { marks }: Told): string[] {
   return marks
     .filter((mark) => {
-      // No type can say that a mark begins so.
+      // No type can say that a mark begins with its place.
       const name = mark.split(" ")[0] as PlaceName;
       return !mayTell(question, accessOf(api, caller, places[name]), mark);
     })

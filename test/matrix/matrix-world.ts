@@ -50,7 +50,7 @@ export async function openMatrixWorld(): Promise<MatrixWorld> {
   return { api, owners, places, [Symbol.asyncDispose]: () => api[Symbol.asyncDispose]() };
 }
 
-/** What happens to each place at upstream, and how the mirror hears of it. */
+/** Does at upstream what happens to each place, and has the mirror hear of it. */
 export async function changeAll({ api, owners, places }: MatrixWorld): Promise<void> {
   const { ctx, upstream } = api;
   const { world } = upstream;

@@ -1,4 +1,4 @@
-/** Where Sentinels or a Cluster serve Redis, the end of its master loses no delivery that was acknowledged. */
+/** Sentinels or a Cluster serve Redis. When its master ends, no acknowledged delivery is lost. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** A large body is checked beside the event loop, by the same rule as a small one. */
+/** A large body's signature is checked outside of the event loop, by the same rule as a small one's. */
 import { sign } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type HookHolder, hookSecret } from "../../src/config/hook-secrets.ts";

@@ -35,7 +35,7 @@ export async function openChecksWorld() {
   const [found] = world.repositories;
   if (!found) throw new Error("There is no repository");
   const repository = found;
-  /** The representation that webhooks carry. */
+  /** The repository as webhooks represent it. */
   const shownRepository: Fields = (
     await askAt(upstream.url, "GET", `/repos/${repository.fullName}`, { token: UPSTREAM_TOKEN })
   ).body;

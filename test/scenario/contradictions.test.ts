@@ -149,7 +149,7 @@ test("a contradiction that GraphQL does not show whole is read by REST", async (
     (one) => one.repository === repository && !one.deleted && !issue?.labelIds.includes(one.id),
   );
   if (!issue || !label) throw new Error("The world lacks something to change");
-  // All within one second.
+  // Everything below happens within one second.
   pass(world, 1_000 - (upstream.clock.now() % 1_000));
   editIssue(upstream, by, issue, { labelIds: [label.id], title: "in one second" });
   lockIssue(upstream, by, issue, "too heated");

@@ -40,7 +40,7 @@ interface Organisation {
   world: TestWorld;
   /** How many deliveries of followed events were applied, and how many of them are about pull requests. */
   applied(): Promise<{ all: number; aboutPulls: number }>;
-  /** Lets time pass; then what is due is done, as workers and the scheduler do it. */
+  /** Lets time pass, then does what is due, as workers and the scheduler would. */
   pass(ms: number): Promise<void>;
   /** Audits every repository, and answers how many fields differed from upstream before. */
   audit(): Promise<number>;
@@ -201,7 +201,7 @@ function costOf({ callers }: MeterReading): Cost {
   };
 }
 
-/** By route, what was charged; GraphQL in points. */
+/** What was charged on each route. GraphQL's routes are counted in points. */
 function routesOf({ routes }: MeterReading): Record<string, number> {
   return Object.fromEntries(
     Object.entries(routes)

@@ -28,7 +28,7 @@ import { printFigures } from "../support/figures.ts";
 import { until } from "../support/patience.ts";
 import { openWorld } from "../support/world.ts";
 
-/** `PULLS=2000 npm test -- test/scenario/first-copy-of-parts` copies as many pull requests. */
+/** `PULLS=2000 npm test -- test/scenario/first-copy-of-parts` copies 2,000 pull requests. */
 const PULLS = Number(process.env.PULLS ?? 12);
 const SIZES = { branches: 300, releases: 200 };
 const PAGE = 100;

@@ -21,7 +21,7 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 
 const MINUTE = 60_000;
 const signal = new AbortController().signal;
-/** `TAIN_LARGE=1 npm test -- test/scenario/fleet` measures a thousand. */
+/** `TAIN_LARGE=1 npm test -- test/scenario/fleet` measures a thousand repositories. */
 const isLarge = process.env.TAIN_LARGE === "1";
 const FLEET = isLarge ? 1_000 : 24;
 const LONGEST_MS = isLarge ? 3_600_000 : LONG_TEST_MS;

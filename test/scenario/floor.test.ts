@@ -66,7 +66,7 @@ test.skipIf(!wantsLarge)(
 );
 
 interface Cost {
-  /** Requests that were charged. */
+  /** The REST requests that were charged. */
   rest: number;
   points: number;
 }

@@ -1,4 +1,4 @@
-/** What a delivery says to be deleted is hidden at once, and comes back if upstream shows it. */
+/** A resource that a delivery calls deleted is hidden at once. It comes back if upstream shows it. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { deleteComment } from "../../src/simulator/changes/comments.ts";

@@ -1,4 +1,4 @@
-/** Who may see a repository: a delivery closes it at once, and only what upstream itself shows opens it. */
+/** Who may see a repository? A delivery hides it at once, and only what upstream itself shows opens it again. */
 import { randomUUID } from "node:crypto";
 import { sign } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -28,7 +28,7 @@ async function anonymously(): Promise<number> {
   return answer.status;
 }
 
-/** A delivery that somebody made who has the secret, but is not upstream. */
+/** Sends a delivery as somebody who has the secret, but is not upstream. */
 async function forge(event: string, changes: object, updatedAt: Date): Promise<void> {
   const { body: shown } = await world.get(`/repos/${world.first}`);
   const changed = { ...(shown as object), ...changes, updated_at: updatedAt.toISOString().replace(/\.\d+/, "") };

@@ -3,7 +3,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld } from "../support/world.ts";
 
-/** `CHANGES=500 npm test -- test/scenario/freshness` measures more of them. */
+/** How many changes are measured: `CHANGES=500 npm test -- test/scenario/freshness` measures more. */
 const CHANGES = Number(process.env.CHANGES ?? 24);
 
 test("every change at upstream shows in the API through its webhook", async () => {

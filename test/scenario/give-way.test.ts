@@ -9,7 +9,7 @@ import { DeliveriesFirst, giveWay } from "../../src/sync/give-way.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
 import { openWorld } from "../support/world.ts";
 
-/** A mirror without workers, whose inbox holds as many deliveries, each received so long ago. */
+/** A mirror without workers. Its inbox holds so many deliveries, all received so long ago. */
 async function openBehind(deliveries: number, ageMs: number) {
   const world = await openWorld({
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 3, pulls: 1 }),
@@ -27,7 +27,7 @@ async function openBehind(deliveries: number, ageMs: number) {
     looks: () => looks,
     settle: () => db.query(sql`update deliveries set status = 'applied'`),
     fallBehind: () => db.query(sql`update deliveries set status = 'pending'`),
-    /** The context. It tells `then` how many times the inbox has been looked at. */
+    /** The context, which calls `then` at each look at the inbox, with the number of looks so far. */
     watched: (then: (looks: number) => unknown): Context => {
       const prepared = async (statement: Sql) => {
         if (statement.compiled().text.includes("count(*)::int as late")) await then(++looks);
@@ -64,7 +64,7 @@ test("refreshes that are due are let go first, too", async () => {
     watched((look) => (look === 3 ? refresh.drain() : null)),
     new AbortController().signal,
   );
-  // They are counted while the inbox is looked at.
+  // The refreshes are counted at the same time as the inbox, so a third look may still see the old ones.
   expect([3, 4]).toContain(looks());
 });
 

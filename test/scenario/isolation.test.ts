@@ -23,9 +23,9 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 
 const MINUTE = 60_000;
 const signal = new AbortController().signal;
-/** `FLEET=200 npm test -- test/scenario/isolation` plays a larger one. */
+/** How many repositories there are: `FLEET=200 npm test -- test/scenario/isolation` plays a larger fleet. */
 const FLEET = Number(process.env.FLEET ?? 24);
-/** For how long costs are counted. */
+/** How long costs are counted. */
 const COUNTED_MINUTES = FLEET > 24 ? 60 : 30;
 const LONGEST_MS = (LONG_TEST_MS * Math.max(24, FLEET)) / 24;
 

@@ -47,7 +47,7 @@ async function shown({ number }: Issue) {
   return body as Record<string, unknown>;
 }
 
-/** Charged requests, without GraphQL's points. */
+/** The requests that upstream charged, without GraphQL's points. */
 async function costOf(act: () => void): Promise<number> {
   await world.settleMarks();
   world.simulator.meter.reset();

@@ -43,7 +43,7 @@ test("an issue created, edited, labelled and closed at upstream shows in the API
   await shows({ state: "closed", state_reason: "not_planned" });
 });
 
-/** `SEEDS=20 npm test -- test/scenario/live` tries more. */
+/** `SEEDS=20 npm test -- test/scenario/live` tries more seeds. */
 const seeds = Array.from({ length: Number(process.env.SEEDS ?? 1) }, (_, index) => index + 1);
 
 test.each(seeds)(

@@ -6,7 +6,7 @@ import { compare } from "../support/comparison.ts";
 import { openWorld } from "../support/world.ts";
 
 const MINUTE = 60_000;
-/** `SEEDS=20 npm test -- test/scenario/lost-webhooks` tries more. */
+/** `SEEDS=20 npm test -- test/scenario/lost-webhooks` tries more seeds. */
 const seeds = Array.from({ length: Number(process.env.SEEDS ?? 1) }, (_, index) => index + 1);
 
 /**

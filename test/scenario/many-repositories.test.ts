@@ -1,6 +1,7 @@
 /**
- * What very many repositories cost: an idle hour by the schedule's own rates, a delivery, a read. Two mirrors, one ten
- * times the other, stand in the same Postgres and are measured in turns, so that a busy machine does the same to both.
+ * What very many repositories cost: an idle hour by the schedule's own rates, a delivery, and a read. One of two
+ * mirrors has ten times as many repositories as the other. Both stand in the same Postgres and are measured in turns,
+ * so that a busy machine does the same to both.
  */
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
@@ -17,11 +18,11 @@ import { paced } from "../support/paced.ts";
 import { cpuSecondsBelow } from "../support/replicas.ts";
 import { rowsReadBy } from "../support/rows-read.ts";
 
-/** `npm run proofs many-repositories` has 1,000 and 10,000, with 2,000 rows each. */
+/** `npm run proofs many-repositories` has 1,000 and 10,000 repositories, with 2,000 rows each. */
 const isProof = process.env.MANY !== undefined;
 const LARGE = Number(process.env.MANY);
 const ROWS = 2_000;
-/** Deliveries and reads that are measured at once. */
+/** How many deliveries, and how many reads, are measured together. */
 const AT_ONCE = 10;
 /**
  * The most rounds of measuring. Many rounds give medians of a warm process, which no single disturbance moves. Each
@@ -177,7 +178,7 @@ interface Template {
   name: string;
 }
 
-/** What upstream's webhook tells of an edited issue of the first repository. */
+/** The webhook that upstream sends of an edited issue of the first repository, as a template for others. */
 async function templateOf({ world }: ManyRepositories): Promise<Template> {
   const { ctx, simulator, first } = world;
   const repository = [...simulator.world.repositories.values()].find((one) => simulator.world.fullName(one) === first);

@@ -205,7 +205,7 @@ test("audits are given out once a period, in parts, and repair what they find", 
   expect(await countTombstones(world)).toBe(1);
 });
 
-/** `SEEDS=20 npm test -- test/scenario/missed-audit` tries more. */
+/** `SEEDS=20 npm test -- test/scenario/missed-audit` tries more seeds. */
 const seeds = Array.from({ length: Number(process.env.SEEDS ?? 1) }, (_, index) => index + 1);
 
 test.each(seeds)(

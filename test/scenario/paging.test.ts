@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openWorld } from "../support/world.ts";
 
-/** `SEEDS=20 npm test -- test/scenario/paging` tries more. */
+/** `SEEDS=20 npm test -- test/scenario/paging` tries more seeds. */
 const seeds = Array.from({ length: Number(process.env.SEEDS ?? 1) }, (_, index) => index + 1);
 
 interface Row {

@@ -8,7 +8,7 @@ import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { printFigures } from "../support/figures.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-/** `WRITES=1000 npm test -- test/scenario/read-your-writes` makes more of them. */
+/** How many writes there are: `WRITES=1000 npm test -- test/scenario/read-your-writes` makes more. */
 const WRITES = Number(process.env.WRITES ?? 24);
 const SEED = Number(process.env.SEED ?? 1);
 

@@ -14,7 +14,7 @@ import { startProgram } from "../support/program.ts";
 import { openReplicated } from "../support/replicas.ts";
 import { arrive, type MirroredWorld, opened, openMirrored, statuses } from "../workers/arrived.ts";
 
-/** `npm run proofs slow-commits` asks for it. */
+/** How many deliveries are applied: `npm run proofs slow-commits` sets it, and by default there are none. */
 const DELIVERIES = Number(process.env.COMMITS ?? 0);
 const reason = DELIVERIES > 0 ? "" : "(skipped: COMMITS=10000 plays it)";
 const COMMIT_MS = 5;

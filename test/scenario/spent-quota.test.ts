@@ -46,7 +46,7 @@ async function openBacklog({ limit, repositories }: { limit: number; repositorie
     }),
   );
   if (!tap) throw new Error("There is no tap");
-  // The workers end before the world does, because a worker that still asks needs an upstream.
+  // The tap is closed before the world, but after the workers: a worker that still asks needs an upstream.
   resources.use(tap);
   const { config } = world.ctx;
   const stores = {

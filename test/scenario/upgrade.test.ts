@@ -166,7 +166,7 @@ async function openWorktree({ commit, sharesPackages }: Earlier): Promise<string
   return place;
 }
 
-/** Two web processes behind the balancer, a worker and a scheduler; each is replaced by itself. */
+/** Two web processes behind the balancer, a worker and a scheduler. Each is replaced by itself. */
 class Fleet {
   readonly refusals: string[] = [];
   readonly #env: NodeJS.ProcessEnv;
@@ -213,7 +213,7 @@ class Fleet {
     await this.endWorkers();
   }
 
-  /** Asks each web process that serves whether it is ready, until the signal comes. */
+  /** Asks each web process behind the balancer whether it is ready, until the signal comes. */
   async watch(problems: Problems, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       for (const { url } of this.#webs) {

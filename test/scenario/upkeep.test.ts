@@ -22,8 +22,8 @@ const REPOSITORIES = Number(process.env.UPKEEP_REPOSITORIES ?? 4);
 const ROWS = Number(process.env.UPKEEP_ROWS ?? 4_000);
 
 /**
- * So many repositories have lists and hooks that are due. Tain asks for these at the pace that upstream allows, however
- * many there are. It looks at all repositories for changes.
+ * How many repositories have lists and hooks that are due. Tain asks for these at the pace that upstream allows,
+ * however many there are. In all repositories it looks for changes.
  */
 const ASKED = Math.min(100, REPOSITORIES - 1);
 

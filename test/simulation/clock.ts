@@ -32,17 +32,17 @@ function follow(path: string, skewMs = 0): void {
   });
 }
 
-/** The time of a simulation, in which it only ever goes forward. */
+/** The time of a simulation. It only ever goes forward. */
 export interface SharedClock extends Disposable {
   readonly path: string;
   advance(ms: number): void;
   /** Goes back to real time for the next simulation. No program of the mirror may run then. */
   reset(): void;
-  /** By how much it is ahead of real time, in ms. */
+  /** By how many ms it is ahead of real time. */
   readonly aheadMs: number;
 }
 
-/** Makes the file at `path` and takes part in its time. A process can do this once. */
+/** Makes the file at `path`, and gives its time to this process, which can do this only once. */
 export function openClock(path: string): SharedClock {
   const clock = makeClock(path);
   follow(path);

@@ -58,7 +58,7 @@ export class Ending {
 
   /**
    * Waits until the mirror must be equal to a quiet upstream, and notes in `found` where it is not.
-   * @param lastWords has upstream send what it still has to send before the mirror is judged
+   * @param lastWords has upstream send again what failed, before the mirror is judged
    */
   async judge(found: Found, lastWords: () => void): Promise<void> {
     const quietAt = Date.now();
@@ -198,7 +198,7 @@ export class Ending {
     return this.#busy();
   }
 
-  /** What the mirror still has to do; null when it has nothing. */
+  /** The work that the mirror still has to do; null: none. */
   async #busy(): Promise<string | null> {
     const { ctx } = this.#stage;
     const rows = await ctx.db.query<{ pending: number; marks: number; oldest: string | null }>(sql`

@@ -80,7 +80,7 @@ export class Mirror implements AsyncDisposable {
     await Promise.all([...this.#running.values()].map(({ isReady }) => isReady));
   }
 
-  /** `kill -9`. */
+  /** Ends the process by `kill -9`. */
   async kill(part: Part, index: number): Promise<void> {
     const running = this.#running.get(`${part}-${index}`);
     if (!running) return;
@@ -90,13 +90,14 @@ export class Mirror implements AsyncDisposable {
     await running.exited;
   }
 
-  /** Starts it again without waiting for it. */
+  /** Starts a killed process again, without waiting for it. */
   restart(part: Part, index: number): void {
     if (!this.#running.has(`${part}-${index}`)) this.#start(part, index);
   }
 
   /**
-   * Tells every process to stop and starts it again with other settings, as a deployment does. Does not wait for it.
+   * Tells every process to stop, and starts it again with other settings, as a deployment does. It does not wait for
+   * them.
    */
   deploy(env: NodeJS.ProcessEnv): void {
     this.#env = { ...this.#env, ...env };

@@ -41,7 +41,7 @@ export interface PartitionsOptions {
   /** The real time in which links are cut and healed. */
   forMs: number;
   clock: SharedClock;
-  /** The sources that run. */
+  /** The folder of the sources that run. */
   root: string;
   /** The folder for the plan and the logs of all processes. */
   directory: string;
@@ -49,22 +49,22 @@ export interface PartitionsOptions {
   resources: AsyncDisposableStack;
 }
 
-/** What came of it. */
+/** The outcome of a simulation of partitions. */
 export interface PartitionsOutcome extends Found, Reads {
   seed: number;
   processes: number;
   cuts: number;
-  /** The share of the time in which something was cut, in percent. */
+  /** The share of the time in which at least one way was cut, in percent. */
   cutPercent: number;
   deliveries: number;
-  /** Webhooks that did not get through. */
+  /** Webhooks that did not reach the mirror. */
   failedDeliveries: number;
   requests: number;
   /** How much of the quota was used while links were cut, in percent. */
   usedPercent: number;
-  /** Requests that upstream refused since a limit was exceeded. */
+  /** Requests that upstream refused because a limit was exceeded. */
   refused: number;
-  /** By how much the mirror ever believed to have more left than upstream left it. */
+  /** The most by which the mirror ever believed to have more quota left than it had. */
   overstated: number;
   crashes: string[];
   errors: Record<string, number>;

@@ -1,4 +1,4 @@
-/** Callers of a mirror that hold each answer to what it says of its age. */
+/** Callers of a mirror that check each answer against what it says about its age. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Random } from "../../src/simulator/random.ts";
 import type { Issue, Repository } from "../../src/simulator/records.ts";
@@ -8,10 +8,10 @@ import type { History, Shown } from "./history.ts";
 const READ_PAUSE_MS = 150;
 const READ_PATIENCE_MS = 5_000;
 
-/** What callers were answered. */
+/** What callers were answered in all. */
 export interface Reads {
   reads: number;
-  /** Of them, those that were answered 200. */
+  /** The reads that were answered with 200. */
   answered: number;
   /** Answers that showed an older state than the one of the moment that they named. */
   older: number;

@@ -1,11 +1,12 @@
 /**
- * What happens in one simulation, step by step: derived from the seed alone, so that a seed can be played again. Pure.
+ * What happens in one simulation, step by step. The plan follows from the seed alone, so that it can be played again.
+ * Pure.
  */
 import type { FaultSettings, HttpFault, WebhookFaults } from "../../src/simulator/faults.ts";
 import { type Random, seededRandom } from "../../src/simulator/random.ts";
 import type { UncertainBumps } from "../../src/simulator/world.ts";
 
-/** Every fault there is, with what it does. */
+/** Every fault, with what it does. */
 export const faultKinds = {
   drop: "webhooks are lost without a trace",
   fail: "webhooks do not arrive, and upstream's list says so",

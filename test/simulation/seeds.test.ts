@@ -21,8 +21,8 @@ async function simulate(...args: string[]): Promise<{ code: number; stdout: stri
 }
 
 /**
- * `SEEDS=20 STEPS=20 npm test -- test/simulation` plays more and longer ones, `npm run simulate` the longest. CI sets
- * FIRST_SEED, so that each commit has another one.
+ * `SEEDS=20 STEPS=20 npm test -- test/simulation` plays more and longer seeds, and `npm run simulate` the longest. CI
+ * sets FIRST_SEED, so that each commit has another seed.
  */
 const first = Number(process.env.FIRST_SEED ?? 1);
 const seeds = Number(process.env.SEEDS ?? 1);
@@ -48,7 +48,7 @@ test(
     expect(outcomes.map(({ seed }) => seed)).toEqual(Array.from({ length: seeds }, (_, index) => first + index));
     expect(outcomes.every(({ deliveries, faults }) => deliveries > 0 && Object.keys(faults).length > 0)).toBe(true);
     expect(code).toBe(0);
-    await rm(logs, { recursive: true }); // Kept when the test fails: the logs of the seed are there.
+    await rm(logs, { recursive: true }); // A failed test keeps them, with the logs of the seed.
   },
   seeds * LONG_TEST_MS,
 );

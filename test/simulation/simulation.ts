@@ -27,7 +27,7 @@ export interface SimulationOptions extends PlanOptions {
   clock: SharedClock;
   /** The folder of the sources that run: this checkout, or a copy with a bug in it. */
   root: string;
-  /** Where the web process listens. */
+  /** The port of the web process. */
   port: number;
   /** The migrated database that each simulation's own database is cloned from. */
   template: string;
@@ -35,7 +35,7 @@ export interface SimulationOptions extends PlanOptions {
   directory: string;
 }
 
-/** What came of one simulation. */
+/** The outcome of one simulation. */
 export interface Outcome extends Found {
   seed: number;
   steps: number;
@@ -46,7 +46,7 @@ export interface Outcome extends Found {
   faults: Record<string, number>;
   /** Processes that ended by themselves. */
   crashes: string[];
-  /** What was logged as an error, with how often. */
+  /** The messages that were logged as errors, with how often. */
   errors: Record<string, number>;
   /** The work that the mirror did not finish; null when it finished everything. */
   hang: string | null;

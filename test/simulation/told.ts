@@ -5,8 +5,8 @@ const USERS =
   "user|owner|creator|assignee|assignees\\.\\d+|closed_by|merged_by|requested_reviewers\\.\\d+|organization";
 
 /**
- * These changes move no `updated_at` that orders a list of changes. So nothing shows them once their webhook is lost,
- * or if there is none; an audit finds them. Webhooks and catch-ups together show all others.
+ * Fields whose changes move no `updated_at` that orders a list. Without a webhook, or when it is lost, only an audit
+ * finds these changes. Webhooks and catch-ups together show all others.
  */
 const untold: readonly RegExp[] = [
   // A user who becomes a contributor is one in everything that they ever wrote. No webhook says so.

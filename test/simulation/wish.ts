@@ -1,4 +1,4 @@
-/** What `npm run simulate` is asked for. */
+/** The command line of `npm run simulate`, and how it is read. */
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { plants } from "../plants/plants.ts";

@@ -114,7 +114,7 @@ describe("what is not there", () => {
     ],
   ])("%s", async (field, message) => {
     const reply = await at.ask(inDemo(`name ${field}`));
-    expect(reply.data.repository.name).toBe("demo"); // Siblings keep their data.
+    expect(reply.data.repository.name).toBe("demo"); // The other fields of the repository keep their data.
     expect(firstError(reply)).toMatchObject({ type: "NOT_FOUND", message });
   });
   test("a node that is not there is null in its place", async () => {

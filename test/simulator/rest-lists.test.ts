@@ -7,7 +7,7 @@ import { openSimulated, type Reply, rel, rels, type Simulated } from "./simulate
 const LIST = "/repos/octo/demo/issues";
 const numbers = (reply: Reply): number[] => reply.body.map((row: { number: number }) => row.number);
 
-/** Follows `next` to the end. */
+/** Follows the `next` links to the end of the list, and answers what it met. */
 async function walk(it: Simulated, path: string): Promise<number[]> {
   const seen: number[] = [];
   for (let next: string | undefined = path; next; ) {

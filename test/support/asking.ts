@@ -1,8 +1,8 @@
-/** Whose request it is, and with which headers beside the usual ones. */
+/** Who makes a request, and its headers beside the usual ones. */
 export interface Asking {
-  /** `null`: anonymously. */
+  /** `null`: the request has no token. */
   token?: string | null;
-  /** With undefined a usual header is left out. */
+  /** Undefined leaves a usual header out. */
   headers?: Record<string, string | undefined>;
 }
 
@@ -34,7 +34,7 @@ export async function askAt(
   return { status: answer.status, headers: answer.headers, text, body: isJson ? JSON.parse(text) : null };
 }
 
-/** Upstream's answer as the mirror would write it. */
+/** Upstream's answer as the mirror would write it, with the mirror's addresses. */
 export function rebased(text: string, from: string, to: string): unknown {
   return JSON.parse(text.replaceAll(`${from}/`, `${to}/`));
 }

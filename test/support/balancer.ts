@@ -1,16 +1,16 @@
 import { once } from "node:events";
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 
-/** What stands before the web processes: one address, whatever serves behind it. */
+/** A balancer in front of the web processes: one address, behind which they may be replaced. */
 export interface Balancer extends AsyncDisposable {
   readonly url: string;
-  /** Where requests go, in turn. One that is taken away gets no new ones. */
+  /** The targets, which get requests in turn. A target that is taken away gets no new ones. */
   send(...targets: string[]): void;
-  /** Settles once nothing is under way at a target. */
+  /** Settles once no request is under way at the target. */
   drained(target: string): Promise<void>;
 }
 
-/** @param from the address of this machine that it asks its targets from */
+/** @param from the address of this machine from which it connects to its targets */
 export async function openBalancer({ from: localAddress }: { from?: string } = {}): Promise<Balancer> {
   let targets: readonly string[] = [];
   let asked = 0;
@@ -37,7 +37,7 @@ export async function openBalancer({ from: localAddress }: { from?: string } = {
     });
     from.pipe(passed);
   };
-  // Long, or a client may come back just as its idle connection is closed, and see a failure.
+  // The time is long. Otherwise a client may come back just when its idle connection is closed, and see a failure.
   const server = createServer({ keepAliveTimeout: 600_000 }, pass).listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();

@@ -45,7 +45,7 @@ export async function tokenOfFollower({ ctx }: Pick<TestMirror, "ctx">, hourlyLi
   });
 }
 
-/** Opens a mirror of one repository, which has registered its hook at its upstream as its own processes do. */
+/** Opens a mirror of one repository. It registers its hook at its upstream, as a mirror's own processes do. */
 export async function openFollower(
   { url, token, fullName }: { url: string; token: string; fullName: string },
   options: TestMirrorOptions = {},

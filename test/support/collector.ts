@@ -90,7 +90,7 @@ function attributesOf(message: Buffer, field: number): Record<string, string | n
   );
 }
 
-/** The values of a field that has a length: texts, bytes, messages. */
+/** The values of a field with a length: texts, bytes, messages. */
 function messages(message: Buffer, field: number): Buffer[] {
   return fieldsOf(message).flatMap((one) => (one.field === field && Buffer.isBuffer(one.value) ? [one.value] : []));
 }

@@ -16,17 +16,16 @@ export interface TestDatabase extends AsyncDisposable {
   /** The connection string of a superuser for this test's own database. */
   readonly url: string;
   /**
-   * Removes the database, or keeps it and prints its address when the test failed.
-   * Throws when connections to it are still open: the test forgot to close them.
+   * Removes the database. If the test failed, it is kept and its name is printed.
+   * @throws Error when connections to it are still open, which the test forgot to close
    */
   drop(failed?: boolean): Promise<void>;
 }
 
 /**
  * Clones a template (some 50 ms), by default the migrated one that is empty.
- *
- * Opened inside a test, it is dropped once the test has ended, and kept when the test failed: `await using`
- * is then enough. A `beforeAll` that opens it needs an `afterAll` that calls `drop(failed)`.
+ * A database that is opened inside a test is dropped once the test has ended, and kept when the test failed: `await
+ * using` is then enough. A `beforeAll` that opens one needs an `afterAll` that calls `drop(failed)`.
  */
 export async function openTestDatabase(template = EMPTY_TEMPLATE): Promise<TestDatabase> {
   const name = `t_${randomBytes(6).toString("hex")}`;

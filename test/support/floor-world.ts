@@ -38,7 +38,7 @@ export function sizeDividedBy(divisor: number): FloorSize {
   return Object.fromEntries(entries) as unknown as FloorSize;
 }
 
-/** GitHub docs: a page holds at most a hundred. */
+/** GitHub docs: a page holds at most a hundred rows. */
 const PAGE = 100;
 
 /**

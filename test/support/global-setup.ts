@@ -7,8 +7,8 @@ import { printFigures } from "./figures.ts";
 export const EMPTY_TEMPLATE = "tain_template";
 
 /**
- * Runs once before all test files: builds the template database.
- * Without TEST_DATABASE_URL only tests that need no database can run; the others say what is missing.
+ * Runs once before all test files, and builds the template database. Without TEST_DATABASE_URL only tests that need no
+ * database can run. The others say what is missing.
  */
 export default async function setup(): Promise<(() => Promise<void>) | undefined> {
   const serverUrl = process.env.TEST_DATABASE_URL;

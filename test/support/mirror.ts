@@ -11,7 +11,7 @@ import type { WorkerContext } from "../../workers/worker.ts";
 import { NOWHERE, testEnvironment } from "./config.ts";
 import { asRole, openTestDatabase, testRedis } from "./database.ts";
 
-/** One installation of Tain, opened in this process as its own processes open it. */
+/** One installation of Tain in this process, opened as Tain's own processes open it. */
 export interface TestMirror extends AsyncDisposable {
   ctx: Context;
   /** The environment for processes of this installation. */

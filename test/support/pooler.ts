@@ -1,4 +1,7 @@
-/** PgBouncer in front of a test's Postgres: it lends a connection for a transaction alone, and knows no prepared statements. */
+/**
+ * PgBouncer in front of a test's Postgres. It lends a connection only for a transaction, and knows no prepared
+ * statements.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";

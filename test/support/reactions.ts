@@ -1,4 +1,4 @@
-/** How GraphQL names each reaction, and by which key REST counts it. */
+/** GraphQL's name of each reaction, and the key by which REST counts it. */
 export const REACTION_KEYS = {
   THUMBS_UP: "+1",
   THUMBS_DOWN: "-1",

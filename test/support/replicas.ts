@@ -1,4 +1,4 @@
-/** A Postgres of a test's own with streaming replicas: real servers, each on files of its own. */
+/** A Postgres of a test's own with streaming replicas: real servers, each with files of its own. */
 import { appendFile, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
@@ -14,7 +14,7 @@ interface TestServer {
   readonly url: string;
   /** The processor time that the server's processes have taken so far, in seconds. */
   cpuSeconds(): Promise<number>;
-  /** Runs a statement as its superuser. */
+  /** Runs a statement as the server's superuser. */
   query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]>;
   /** Sets a setting that needs no restart, and waits until it is in effect. */
   set(name: string, value: string): Promise<void>;

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 /** A check run, a suite or a status, as upstream shows it. Its addresses begin with the relay's. */
 type Shown = Record<string, unknown> & { id: number };
 
-/** What upstream has of one commit. */
+/** The checks and statuses that upstream has of one commit. */
 interface Checks {
   runs: Shown[];
   suites: Shown[];

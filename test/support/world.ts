@@ -118,7 +118,7 @@ export async function openWorld({
   };
 }
 
-/** Mirrors these repositories, and waits until all that is mirrored is live. */
+/** Mirrors these repositories, and waits until everything that is mirrored is live. */
 export async function mirrorAll(ctx: Context, patterns: readonly string[], withinMs = PATIENCE_MS): Promise<void> {
   await addSelections(ctx, patterns);
   await until("every pattern is resolved", () => resolved(ctx), withinMs);
@@ -158,7 +158,7 @@ async function settle(simulator: Simulator, ctx: Context): Promise<void> {
   await untilIdle(ctx);
 }
 
-/** Waits until the workers have nothing to do that is due. */
+/** Waits until the workers have no due work left. */
 export async function untilIdle(ctx: Pick<Context, "db" | "queues" | "redis">): Promise<void> {
   // It has to be idle twice in a row. Queues are counted one after the other, so work may have moved into one that was
   // counted already.

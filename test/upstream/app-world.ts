@@ -106,7 +106,7 @@ export async function openAppWorld(options: WorldOptions = {}): Promise<AppWorld
   });
 }
 
-/** What is wrong with a signature, in upstream's words. */
+/** What is wrong with a signature, in the words of upstream's answer. */
 function jwtProblem(text: string, key: typeof publicKey, now: number): string | null {
   const [head = "", body = "", signature = ""] = text.split(".");
   const signed = Buffer.from(`${head}.${body}`);

@@ -43,7 +43,7 @@ test("there are as many attempts as the policy says", async () => {
 test("the last attempt comes when the time is over", async () => {
   const begun = await waitsOf({ firstMs: 20, longestMs: 600_000, withinMs: 40 }, Array(10).fill(null));
   expect(begun[0]).toBe(20);
-  // The last wait is cut to what is left; a timer may be a little early.
+  // The last wait is cut to the time that is left. A timer may end a little early.
   expect(begun.filter((waitMs) => waitMs > 22)).toEqual([]);
   expect(begun.at(-1)).toBeNaN();
 });

@@ -56,7 +56,7 @@ export async function arrive({ ctx, repository }: MirroredWorld, payloads: (obje
   return ids;
 }
 
-/** In the order of the ids. */
+/** The statuses of these deliveries, in the order of the ids. */
 export const statuses = async ({ ctx }: TestWorld, ids: string[]) => {
   const rows = await ctx.db.query<{ status: string }>(sql`
     select d.status from unnest(${ids}::uuid[]) with ordinality x(id, n) join deliveries d using (id) order by n`);

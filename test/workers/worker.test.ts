@@ -16,7 +16,7 @@ import { openTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/patience.ts";
 import { openWorkerWorld, type WorkerWorld } from "./worker-world.ts";
 
-/** A worker on the catch-up queue that does what the test says. */
+/** A worker on the queue for catch-ups that does what the test says. */
 function work(
   world: WorkerWorld,
   run: (job: Job<RepositoryJob>, signal: AbortSignal) => Promise<unknown>,
@@ -167,7 +167,7 @@ describe("stopping and dying", () => {
       env: { ...process.env, ...world.env },
       stdio: ["ignore", "pipe", "inherit"],
     });
-    await once(victim.stdout, "data"); // It holds the job.
+    await once(victim.stdout, "data"); // By then the victim holds the job.
     victim.kill("SIGKILL");
     await once(victim, "exit");
     const job = await finished(work(world, async () => {}));
