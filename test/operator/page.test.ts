@@ -266,8 +266,8 @@ describe("what it shows", () => {
     const signed = await at.signedIn();
     const { ctx } = at.world;
     const ctxAt = (ago: number) => ({ ...ctx, clock: { now: () => new Date(Date.now() - ago) } });
-    // Noting waits half a second for Redis, and a busy machine may take longer. A note that is then made twice counts
-    // as one.
+    // Noting waits half a second for Redis, and a busy machine may take longer. A sample that is then noted twice does
+    // no harm, because the history keeps only so many.
     const noted = (ago: number) => eventually(() => noteQuota(ctxAt(ago)));
     await noted(2 * 3_600_000);
     for (let n = 0; n < 245; n++) await noted((245 - n) * 10_000);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Plant, planted } from "./plant.ts";
 
-/** What the copy shares with the checkout. Other folders it leaves out. */
+/** Folders that a copy shares with the checkout, and folders that it leaves out. */
 const SHARED = new Set(["node_modules", ".tain"]);
 const LEFT_OUT = new Set([".git", "var", "coverage"]);
 

@@ -72,7 +72,7 @@ export function wanted(bound: Bound | null): string {
   return "atMost" in bound ? `≤ ${bound.atMost.toLocaleString("en")}` : `≥ ${bound.atLeast.toLocaleString("en")}`;
 }
 
-/** Two tables begin a row with a proof's name. Only a row of this one has a version in it. */
+/** Two tables have rows that begin with a proof's name. A measured row is one of the table of figures. */
 function isMeasured(text: string): boolean {
   return text.split(" | ").length === HEAD.length && !text.includes("| not run yet |");
 }

@@ -1,6 +1,6 @@
 /**
- * One time for all processes of a simulation: real time plus the ms that a file says. Loaded before a program (`node
- * --import`), this module gives the program that time, and the program does not know it.
+ * One time for all processes of a simulation: real time plus the ms that a file says. A program that loads this module
+ * first (`node --import`) gets that time, and does not know it.
  * Only the date moves. Timers, time-outs and what Redis and Postgres measure by themselves stay real, because the
  * machine does not become faster. All processes see a step at the same instant, so clocks do not drift apart. Each
  * process's clock may also be wrong by a small amount that never changes.

@@ -17,7 +17,7 @@ import { until } from "./patience.ts";
 import type { Program } from "./program.ts";
 import { type Exchange, openTap, type UpstreamTap } from "./upstream-tap.ts";
 
-/** A repository that programs copy, and that are killed meanwhile. */
+/** A repository, its upstream and its mirror. Programs copy the repository, and are killed meanwhile. */
 export interface KilledBackfill extends AsyncDisposable {
   simulator: Simulator;
   tap: UpstreamTap;

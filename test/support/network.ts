@@ -15,7 +15,7 @@ export interface Way {
 export interface Network extends AsyncDisposable {
   /** The program and the arguments that run a command in a site. */
   within(site: string, command: string, ...args: string[]): [string, ...string[]];
-  /** The address of a site. Each of `guests` is an address of this process, which so is a site as well. */
+  /** The address of a site. This process is a site as well, with an address for each of `guests`. */
   addressOf(site: string): string;
   /** From now on these ways are cut, and no others. */
   cut(ways: readonly Way[]): Promise<void>;

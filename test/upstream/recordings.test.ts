@@ -31,7 +31,7 @@ function readCassettes(): Recorded[] {
   return JSON.parse(gunzipSync(readFileSync(cassettes.path)).toString("utf8"));
 }
 
-/** The client turns addresses into paths below this base on purpose. */
+/** On purpose the client turns addresses into paths below this base. */
 const base = "https://api.github.com";
 const bare = (url: string) => url.replace(base, "");
 
