@@ -123,8 +123,8 @@ export class Rest {
         metered.source = "forwarded";
         return forwardedReply(requestId, { ...answer, headers: { ...progress.identity, ...answer.headers } });
       }
-      const { call, served, asked } = await this.#open(exchange, match, { progress, body, learnt });
-      const answer = await this.#run(call, served, asked);
+      const { call, operation, asked } = await this.#open(exchange, match, { progress, body, learnt });
+      const answer = await this.#run(call, operation, asked);
       metered.source = sourceOf(answer);
       return await replyTo(this.#parts, { exchange, signature, call, answer, progress });
     } catch (error) {
@@ -157,14 +157,14 @@ export class Rest {
   }
 
   /**
-   * Reads, authenticates and pays for a request. `served` is null for what is forwarded, if anything.
+   * Reads, authenticates and pays for a request. `operation` is null for what is forwarded, if anything.
    * @throws ApiFault
    */
   async #open(
     exchange: Exchange,
     match: Match | null,
     { progress, body, learnt }: { progress: RestProgress; body: string; learnt: Standings | undefined },
-  ): Promise<{ call: Call; served: Match | null; asked: URLSearchParams }> {
+  ): Promise<{ call: Call; operation: Match | null; asked: URLSearchParams }> {
     const { ctx, quota } = this.#parts;
     const { method, headers } = exchange;
     const version = apiVersion(headers["x-github-api-version"]);
@@ -180,9 +180,9 @@ export class Rest {
     await this.#pay(caller, match, progress);
     const accepted = readAccept(headers.accept);
     const isForwarded = ctx.config.forwarding && isRead(method) && mayForwardAs(caller) && accepted.isServicesAlone;
-    const served = isForwarded ? null : match;
+    const operation = isForwarded ? null : match;
     // Only upstream has to understand a request that is forwarded.
-    if (served || !ctx.config.forwarding) progress.media = mediaType(accepted, headers.accept);
+    if (operation || !ctx.config.forwarding) progress.media = mediaType(accepted, headers.accept);
     const { path, isEnterprise } = pathInApi(exchange);
     if (!isSafePath(path)) throw new ApiFault(404, "Not Found");
     const asked = new URLSearchParams(exchange.search);
@@ -190,7 +190,7 @@ export class Rest {
     // This parameter is ours, so it is neither forwarded nor repeated in `Link`.
     asked.delete("fresh");
     if (isFresh || match?.route.isFree || match?.route.isOurs) progress.metered.price = 0;
-    const query = served ? knownQuery(asked, this.#parts.parameters.get(served.route) ?? NONE) : asked;
+    const query = operation ? knownQuery(asked, this.#parts.parameters.get(operation.route) ?? NONE) : asked;
     const onlyReads = isRead(method) && !isFresh;
     const call: Call = {
       ctx: onlyReads ? { ...ctx, db: ctx.readDb.until(exchange.gone) } : ctx,
@@ -214,7 +214,7 @@ export class Rest {
       body,
       gone: exchange.gone,
     };
-    return { call, served, asked };
+    return { call, operation, asked };
   }
 
   /**

@@ -220,10 +220,10 @@ async function readAll(
     .filter(({ payload }) => payload !== null)
     .flatMap((taken) => collect(taken.id, () => parse(taken)) ?? []);
   const mirrored = new Map([...named, ...(await findUnnamed(tx, parsed))]);
-  const together = { mirrored, shapeIds: new Map<string, string>() };
+  const batch = { mirrored, shapeIds: new Map<string, string>() };
   for (const one of parsed) {
     const { id } = one.taken;
-    const shown = collect(id, () => readDelivery(config, one, together));
+    const shown = collect(id, () => readDelivery(config, one, batch));
     if (shown === undefined) continue;
     if (typeof shown === "string") sorted.ignored.push({ id, ignored: shown });
     else sorted.applied.push({ id, taken: one.taken, shown });
