@@ -31,9 +31,20 @@ export function isBug(error: unknown): boolean {
   return error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
 }
 
+/** Errors of commands that Redis could never run. */
+const REFUSED_BY_REDIS = /^(ERR|WRONGTYPE|EXECABORT|CROSSSLOT)\b/;
+
+/** Whether it is a mistake of ours: a bug, or a command that Redis could never run. */
+export function isMistake(error: unknown): boolean {
+  if (!(error instanceof Error) || error.name !== "ReplyError") return isBug(error);
+  // Redis discards a transaction when it refuses one of its commands. ioredis keeps the reasons, which may be outages.
+  const reasons = "previousErrors" in error && Array.isArray(error.previousErrors) ? error.previousErrors : [];
+  return reasons.length > 0 ? reasons.some(isMistake) : REFUSED_BY_REDIS.test(error.message);
+}
+
 /** The log level of an expected failure. A mistake of ours must not pass for an outage. */
 export function levelOf<Usual extends "debug" | "info" | "warn">(error: unknown, usual: Usual): Usual | "error" {
-  return isBug(error) ? "error" : usual;
+  return isMistake(error) ? "error" : usual;
 }
 
 /** The same failure without the contents it happened with, fit for a log or a job's reason. */

@@ -1,5 +1,6 @@
 import type { Job, Worker } from "bullmq";
 import type { Context } from "../src/context.ts";
+import { levelOf } from "../src/failure.ts";
 import type { BurstJob, DeliveryJob, RepositoryJob } from "../src/queues/jobs.ts";
 import { isWaiting } from "./retry-policy.ts";
 
@@ -44,8 +45,8 @@ export function logEvents<Payload, Name extends string>(
     );
   });
   worker.on("stalled", (jobId) => log.warn({ queue, jobId }, "A job's worker has gone; another takes it over"));
-  // Only at debug level, because the connection logs its own outages.
-  worker.on("error", (error) => log.debug({ queue, err: error }, "A worker reports an error"));
+  // An outage only at debug level, because the connection logs its own outages.
+  worker.on("error", (error) => log[levelOf(error, "debug")]({ queue, err: error }, "A worker reports an error"));
 }
 
 /**

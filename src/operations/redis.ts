@@ -1,7 +1,7 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { parseRedisAddress, type RedisAddress } from "../config/redis-address.ts";
 import type { Config } from "../config.ts";
-import { codeOf, isBug, reasonOf } from "../failure.ts";
+import { codeOf, isMistake, reasonOf } from "../failure.ts";
 import { waitAfterMs } from "../work/backoff.ts";
 import { RETRIES } from "../work/retries.ts";
 import { within } from "../work/within.ts";
@@ -125,13 +125,6 @@ export async function redisReady(redis: RedisClient, timeoutMs: number): Promise
 /** Redis is not connected, does not answer in time, or cannot do anything now. */
 export class RedisSilentError extends Error {
   override name = "RedisSilentError";
-}
-
-/** Errors of commands that Redis could never run. They are mistakes in our code, not outages. */
-const MISTAKEN = /^(ERR|WRONGTYPE|EXECABORT|CROSSSLOT)\b/;
-
-function isMistake(error: unknown): boolean {
-  return isBug(error) || (error instanceof Error && error.name === "ReplyError" && MISTAKEN.test(error.message));
 }
 
 /** For `catch`: returns this value if Redis is silent, and rethrows any other error. */

@@ -1,5 +1,5 @@
 import { type JobsOptions, Queue } from "bullmq";
-import { isBug, reasonOf } from "../failure.ts";
+import { isMistake, levelOf, reasonOf } from "../failure.ts";
 import type { RedisClient } from "../operations/redis.ts";
 import type { Stores } from "../stores.ts";
 import { JOB_ATTEMPTS } from "../work/retries.ts";
@@ -107,7 +107,9 @@ export function openQueues({ config, redis, log }: Pick<Stores, "config" | "redi
       streams: { events: { maxLen: 100 } },
     });
     // The connection reports its own outages; what arrives here concerns one queue, such as a script that Redis refuses.
-    queue.on("error", (error) => log.debug({ queue: QUEUE_NAMES[key], err: error }, "A queue reports an error"));
+    queue.on("error", (error) =>
+      log[levelOf(error, "debug")]({ queue: QUEUE_NAMES[key], err: error }, "A queue reports an error"),
+    );
     // A queue that loses its connection while it opens stays broken, since BullMQ keeps the rejected promise. So a new
     // queue takes its place. All queues share the connection and break together, so one listener replaces them all.
     queue.waitUntilReady().catch(() => {
@@ -145,7 +147,7 @@ export async function askQueues<T>({ redis }: Pick<QueueAccess, "redis">, ask: (
   try {
     return await ask();
   } catch (error) {
-    if (isBug(error)) throw error;
+    if (isMistake(error)) throw error;
     throw new QueueUnavailableError(`Redis does not answer for its queues: ${reasonOf(error)}`, { cause: error });
   }
 }
