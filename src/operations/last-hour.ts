@@ -1,7 +1,7 @@
 import type { Config } from "../config.ts";
-import { levelOf } from "../failure.ts";
+import { isMistake, levelOf } from "../failure.ts";
 import type { Logger } from "./log.ts";
-import { type RedisClient, whileSilent, withPatience } from "./redis.ts";
+import { type RedisClient, runMulti, whileSilent, withPatience } from "./redis.ts";
 
 /** Sums are kept in slots of this length. A report covers the last hour and the slot that has begun. */
 const SLOT_MS = 5 * 60_000;
@@ -41,7 +41,7 @@ export class LastHour {
     this.#timer ??= setTimeout(() => void this.flush(), GATHERED_MS).unref();
   }
 
-  /** Writes the gathered counts to Redis. If Redis does not take them, they are written with the next ones. */
+  /** Writes the gathered counts to Redis. If Redis is away, they are written with the next ones. */
   async flush(): Promise<void> {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
@@ -53,9 +53,11 @@ export class LastHour {
     try {
       const together = redis.multi();
       for (const [field, amount] of taken) together.hincrby(key, field, amount);
-      await withPatience(redis, () => together.pexpire(key, (SLOTS + 2) * SLOT_MS).exec());
+      await runMulti(redis, together.pexpire(key, (SLOTS + 2) * SLOT_MS));
     } catch (error) {
       log[levelOf(error, "debug")]({ err: error, sums: this.#name }, "The sums of the last seconds could not be noted");
+      // Redis may have taken the other counts, and would refuse this one again.
+      if (isMistake(error)) return;
       for (const [field, amount] of taken) this.#gathered.set(field, (this.#gathered.get(field) ?? 0) + amount);
     }
   }

@@ -1,4 +1,4 @@
-import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { type ChainableCommander, Cluster, Redis, type RedisOptions } from "ioredis";
 import { parseRedisAddress, type RedisAddress } from "../config/redis-address.ts";
 import type { Config } from "../config.ts";
 import { codeOf, isMistake, reasonOf } from "../failure.ts";
@@ -156,6 +156,19 @@ export async function withPatience<T>(redis: RedisClient, run: () => Promise<T>)
     if (error instanceof RedisSilentError || isMistake(error)) throw error;
     throw new RedisSilentError(`Redis does not answer: ${reasonOf(error)}`, { cause: error });
   }
+}
+
+/**
+ * Runs a transaction, as `withPatience` runs a command. Redis runs the other commands even if one fails, and ioredis
+ * only lists that failure in the result.
+ * @throws the error of the first command that failed, and as `withPatience`
+ */
+export async function runMulti(redis: RedisClient, commands: ChainableCommander): Promise<void> {
+  await withPatience(redis, async () => {
+    // Null only if a watched key had changed, and we watch none.
+    const results = (await commands.exec()) ?? [];
+    for (const [error] of results) if (error) throw error;
+  });
 }
 
 /** The other end closed the connection. */

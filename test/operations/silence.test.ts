@@ -30,6 +30,14 @@ test("what Redis refuses as a mistake of ours is thrown, and its absence leaves 
     await ctx.redis.del(key).then(() => ctx.redis.sadd(key, "x"));
   await expect(quotaHistory(ctx)).rejects.toThrow("WRONGTYPE");
   await expect(sumsOfLastHour(ctx, "sums")).rejects.toThrow("WRONGTYPE");
+  // Redis runs a transaction to its end, and tells errors of single commands in its result.
+  await expect(noteQuota(ctx)).rejects.toThrow("WRONGTYPE");
+  const told: unknown[] = [];
+  const log = { ...ctx.log, error: (what: object) => void told.push(what) } as typeof ctx.log;
+  const refused = new LastHour({ ...ctx, log }, "sums");
+  refused.note(["one"], 1);
+  await refused.flush();
+  expect(told).toEqual([{ err: expect.objectContaining({ name: "ReplyError" }), sums: "sums" }]);
 });
 
 test("of several things that were stopped by what is no fault of theirs, the first is thrown and the others are logged", async () => {

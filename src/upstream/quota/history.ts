@@ -1,4 +1,4 @@
-import { whileSilent, withPatience } from "../../operations/redis.ts";
+import { runMulti, whileSilent, withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 import { quotaReport } from "./report.ts";
 
@@ -27,14 +27,12 @@ export async function noteQuota(ctx: Pick<Stores, "config" | "db" | "redis" | "c
   );
   const sample: QuotaSample = { at: ctx.clock.now().getTime(), figures };
   const key = historyKey(ctx.config);
-  await withPatience(ctx.redis, () =>
-    ctx.redis
-      .multi()
-      .rpush(key, JSON.stringify(sample))
-      .ltrim(key, -KEPT, -1)
-      .pexpire(key, 2 * KEPT * SAMPLE_MS)
-      .exec(),
-  );
+  const noting = ctx.redis
+    .multi()
+    .rpush(key, JSON.stringify(sample))
+    .ltrim(key, -KEPT, -1)
+    .pexpire(key, 2 * KEPT * SAMPLE_MS);
+  await runMulti(ctx.redis, noting);
 }
 
 /** The samples of the last hour, the oldest first; null: Redis does not answer, so they are not known. */
