@@ -183,18 +183,18 @@ export function limitStatements(
   }: { statementTimeoutMs: number; cancelProcess: (process: number) => Promise<unknown> },
 ): Cancel {
   const processes = new WeakMap<pg.PoolClient, number>();
-  pool.on("connect", (client) => {
-    // The limit is set by a statement, because some poolers refuse connections that start with such a parameter.
-    const { text, values } = sql`select pg_backend_pid() as pid,
-      set_config('statement_timeout', ${String(statementTimeoutMs)}, false)`.compiled();
-    client.query<{ pid: number }>(text, values).then(
-      ({ rows }) => {
-        for (const { pid } of rows) processes.set(client, pid);
-      },
-      // The connection is broken, so its next statement fails and reports that.
-      () => {},
-    );
-  });
+  // The limit is set by a statement, because some poolers refuse connections that start with such a parameter.
+  const { text, values } = sql`select pg_backend_pid() as pid,
+    set_config('statement_timeout', ${String(statementTimeoutMs)}, false)`.compiled();
+  const limiting = { text, values: [...values], query_timeout: pool.options.connectionTimeoutMillis };
+  // The pool lends a new connection once this is done. If it fails, the pool closes the connection, and the statement
+  // that asked for one fails with this error.
+  pool.options.verify = (client, done) => {
+    client.query<{ pid: number }>(limiting).then(({ rows }) => {
+      for (const { pid } of rows) processes.set(client, pid);
+      done();
+    }, done);
+  };
   return async (client) => {
     const process = processes.get(client);
     // Without the number of its server process, a statement cannot be cancelled. It ends by its time limit.

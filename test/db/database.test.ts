@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { type Database, openDatabase, type Queries, together } from "../../db/database.ts";
 import { Pieces, sql } from "../../db/sql.ts";
 import { openTestDatabase } from "../support/database.ts";
+import { until } from "../support/patience.ts";
 
 async function opened(maxConnections = 2): Promise<{ db: Database } & AsyncDisposable> {
   const resources = new AsyncDisposableStack();
@@ -39,6 +40,24 @@ test("a prepared statement is planned once per connection, another one not at al
   expect(await db.query(sql`select statement from pg_prepared_statements`)).toEqual([
     { statement: "select 1 as prepared where $1::integer >= 0" },
   ]);
+});
+
+test("a connection whose statements cannot be limited is closed, and lent to nobody", async () => {
+  await using resources = new AsyncDisposableStack();
+  const { url } = resources.use(await openTestDatabase());
+  const cancelBy = openDatabase(url, { maxConnections: 1 });
+  resources.defer(() => cancelBy.close());
+  const applicationName = "without limits";
+  const limited = openDatabase(url, { applicationName, statementTimeoutMs: -5, cancelBy });
+  resources.defer(() => limited.close());
+  // As if a server or a pooler refused the setting.
+  const refused = { code: "22023", message: expect.stringContaining("statement_timeout") };
+  await expect(limited.query(sql`select 1`)).rejects.toMatchObject(refused);
+  await expect(limited.until(new AbortController().signal).query(sql`select 1`)).rejects.toMatchObject(refused);
+  await until("its connections are closed", async () => {
+    const left = sql`select from pg_stat_activity where application_name = ${applicationName}`;
+    return (await cancelBy.count(left)) === 0;
+  });
 });
 
 test("what a transaction does takes effect together or not at all", async () => {
