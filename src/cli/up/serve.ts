@@ -2,6 +2,7 @@ import { migrate } from "../../../db/migrate.ts";
 import { openLogins } from "../../../db/roles.ts";
 import { type Config, parseConfig } from "../../config.ts";
 import { type Context, openContext } from "../../context.ts";
+import { rootReasonOf } from "../../failure.ts";
 import { claimOrigin, SIMULATOR } from "../../sync/following/origin.ts";
 import { Waits } from "../../work/repeated.ts";
 import { RETRIES } from "../../work/retries.ts";
@@ -97,22 +98,27 @@ async function untilReady(
   { random }: Pick<Context, "random">,
   { apiUrl, operatorToken, signal }: Pick<Config, "operatorToken"> & { apiUrl: string; signal: AbortSignal },
 ): Promise<void> {
-  const headers = { authorization: `Bearer ${operatorToken}` };
   const waits = new Waits({ policy: RETRIES.apiReady, random, signal });
-  let last = "no answer";
+  let lacking: string | null;
   do {
     signal.throwIfAborted();
-    // Only a request shows whether the process listens.
-    const answer = await fetch(`${apiUrl}/-/ready`, { headers, signal: AbortSignal.timeout(3_000) }).catch(
-      (error: Error) => error,
-    );
-    if (answer instanceof Response) {
-      if (answer.ok) return;
-      const text = await answer.text();
-      last = answer.status === 503 ? JsonObject.parse(text).strings("missing").join("; ") : `status ${answer.status}`;
-    }
+    lacking = await lackingAt(apiUrl, operatorToken);
+    if (lacking === null) return;
   } while (await waits.next());
-  throw new CommandError(`The API is not ready after ${RETRIES.apiReady.withinMs / 1_000} s: ${last}`);
+  throw new CommandError(`The API is not ready after ${RETRIES.apiReady.withinMs / 1_000} s: ${lacking}`);
+}
+
+/** What the API lacks, in words. Null: it is ready. */
+export async function lackingAt(apiUrl: string, operatorToken: Config["operatorToken"]): Promise<string | null> {
+  const headers = { authorization: `Bearer ${operatorToken}` };
+  // Only a request shows whether the process listens.
+  const answer = await fetch(`${apiUrl}/-/ready`, { headers, signal: AbortSignal.timeout(3_000) }).catch(
+    (error: Error) => error,
+  );
+  if (!(answer instanceof Response)) return `no answer (${rootReasonOf(answer)})`;
+  if (answer.ok) return null;
+  const text = await answer.text();
+  return answer.status === 503 ? JsonObject.parse(text).strings("missing").join("; ") : `status ${answer.status}`;
 }
 
 /** The address for callers on this machine. */
