@@ -33,13 +33,20 @@ export function isBug(error: unknown): boolean {
 
 /** Errors of commands that Redis could never run. */
 const REFUSED_BY_REDIS = /^(ERR|WRONGTYPE|EXECABORT|CROSSSLOT)\b/;
+/** What begins like these and passes: Redis has too many clients, or, before Redis 7, a script met an outage. */
+const PASSING_IN_REDIS =
+  /^ERR (max number of clients reached|.* -(OOM|READONLY|MISCONF|NOREPLICAS|MASTERDOWN|LOADING|BUSY|CLUSTERDOWN|TRYAGAIN)\b)/;
 
 /** Whether it is a mistake of ours: a bug, or a command that Redis could never run. */
 export function isMistake(error: unknown): boolean {
   if (!(error instanceof Error) || error.name !== "ReplyError") return isBug(error);
   // Redis discards a transaction when it refuses one of its commands. ioredis keeps the reasons, which may be outages.
   const reasons = "previousErrors" in error && Array.isArray(error.previousErrors) ? error.previousErrors : [];
-  return reasons.length > 0 ? reasons.some(isMistake) : REFUSED_BY_REDIS.test(error.message);
+  return reasons.length > 0 ? reasons.some(isMistake) : isRefusedForEver(error.message);
+}
+
+function isRefusedForEver(words: string): boolean {
+  return REFUSED_BY_REDIS.test(words) && !PASSING_IN_REDIS.test(words);
 }
 
 /** The log level of an expected failure. A mistake of ours must not pass for an outage. */

@@ -64,6 +64,15 @@ test("a full Redis is an outage, for a transaction too", async () => {
   expect(isMistake(aborted([]))).toBe(true);
 });
 
+test.each([
+  // A Redis before 7 wraps what a command of a script met.
+  "ERR Error running script (call to f_6b1bf486c81ceb7edf3c093f4c48582e38c0e791): @user_script:3: @user_script: 3: -OOM command not allowed when used memory > 'maxmemory'.",
+  "ERR Error running script (call to f_6b1bf486c81ceb7edf3c093f4c48582e38c0e791): @user_script:1: @user_script: 1: -READONLY You can't write against a read only replica.",
+  "ERR max number of clients reached",
+])("an outage whose words begin as a mistake's do: %s", (words) => {
+  expect(isMistake(reply(words))).toBe(false);
+});
+
 test("a script that Redis refuses is logged as an error, and an outage is not", async () => {
   const said: [level: string, error: unknown][] = [];
   const log = {
