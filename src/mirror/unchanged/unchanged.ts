@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { OwnConnections } from "../../../db/own-connections.ts";
 import type { LogPosition } from "../../../db/replica.ts";
-import { PEOPLE } from "../../../db/revisions.ts";
+import { ERA_OF_PRIMARY, ERA_OF_REPLICA, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import type { Config } from "../../config.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
@@ -24,31 +24,17 @@ export type Standings = ReadonlyMap<number, Standing>;
 const STANDINGS = `x.id, h.era || '/' || coalesce(v.revision, 0), ${MIRRORED.compiled().text},
     floor(extract(epoch from s.confirmed_at) * 1000)::bigint, s.parts_missing`;
 
-/**
- * The `era` that the primary writes; null: it has no name yet. A server that takes no writes refuses the query, so it
- * is not believed.
- */
-const HISTORY =
-  "select e.id::text as era from eras e where e.timeline = left(pg_walfile_name(pg_current_wal_flush_lsn()), 8)";
-
-/**
- * The era of a replica, for a process that reads only from it. It changes when the replica starts again, so that older
- * kept values are not believed: the replica may have been made anew from a server that lost changes.
- */
-const HISTORY_OF_REPLICA =
-  "select e.id || '@' || extract(epoch from pg_postmaster_start_time()) as era from eras e where pg_is_in_recovery()";
-
 const OF = `cross join unnest($1::bigint[]) as x(id)
   left join revisions v on v.repository_id = x.id left join repository_syncs s on s.repository_id = x.id`;
 
-const findStandings = (history: string) => `select ${STANDINGS} from (select (${history}) as era) h ${OF}`;
+const findStandings = (era: string) => `select ${STANDINGS} from (select (${era}) as era) h ${OF}`;
 
 /**
  * The position is read after the statement has begun. So it lies behind everything that the statement shows: what is
  * committed is durable before anybody sees it, unless `synchronous_commit` is off.
  */
 const FIND_POSITION = `select ${STANDINGS}, h.era, h.lsn, pg_current_snapshot()::text from (
-    select (${HISTORY}) as era, (case current_setting('synchronous_commit')
+    select (${ERA_OF_PRIMARY}) as era, (case current_setting('synchronous_commit')
       when 'off' then pg_current_wal_insert_lsn() else pg_current_wal_flush_lsn() end - '0/0')::text as lsn
   ) h ${OF}`;
 
@@ -97,7 +83,7 @@ export class StandingsReader implements AsyncDisposable {
     edgeOf = null,
   }: Pick<Config, "databaseUrl" | "databaseDirectUrl"> & Partial<Pick<Config, "edgeOf">>) {
     this.#isOfReplica = edgeOf !== null;
-    this.#findStandings = findStandings(this.#isOfReplica ? HISTORY_OF_REPLICA : HISTORY);
+    this.#findStandings = findStandings(this.#isOfReplica ? ERA_OF_REPLICA : ERA_OF_PRIMARY);
     // Through a pooler, statements cannot be named, since the pooler gives the session to others.
     this.#isNamed = databaseDirectUrl === null;
     this.#connections = new OwnConnections(databaseUrl, {
