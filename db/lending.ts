@@ -1,5 +1,6 @@
 import pg from "pg";
 import { isPostgresOutage } from "./outage.ts";
+import { CONNECT_TIMEOUT_MS } from "./own-connections.ts";
 import { sql } from "./sql.ts";
 
 /** Runs statements. */
@@ -15,7 +16,6 @@ export function clientOf(opened: Pool, signal: AbortSignal | null): Client {
   return opened.run ? new Lending(opened.pool, opened.run) : opened.pool;
 }
 
-const CONNECT_TIMEOUT_MS = 5_000;
 /**
  * A connection that is idle for this long is closed. Work that recurs every ten seconds, such as reading a token anew,
  * finds the connections of its last time. Opening one takes both sides milliseconds.

@@ -1,7 +1,8 @@
 import pg from "pg";
 import { TextQuery, type TextRow, type TextStatement } from "./wire.ts";
 
-const CONNECT_TIMEOUT_MS = 5_000;
+/** How long Postgres may take to accept a connection. */
+export const CONNECT_TIMEOUT_MS = 5_000;
 
 interface OwnConnectionOptions {
   applicationName: string;

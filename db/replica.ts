@@ -64,7 +64,7 @@ interface LookRow {
 }
 
 /** A server that does not answer for this long is given up. */
-const SILENT_MS = 1_000;
+const SERVER_SILENT_MS = 1_000;
 /** The time for an answer's way, added to the time that a statement may take. */
 const LATE_MS = 1_000;
 /** After this long without a fault, the trials begin anew with the first wait. */
@@ -110,7 +110,7 @@ export class Replica {
     this.name = host + pathname;
     this.#options = options;
     const { applicationName, maxConnections, statementTimeoutMs } = options;
-    const common = { applicationName, connectTimeoutMs: SILENT_MS };
+    const common = { applicationName, connectTimeoutMs: SERVER_SILENT_MS };
     const watch = openPool(url, { ...common, maxConnections: 1 });
     const pool = openPool(url, { ...common, maxConnections });
     const cancel = limitStatements(pool, {
@@ -305,7 +305,7 @@ export async function hasReached(run: (look: Sql) => Promise<LookRow[]>, positio
 
 async function look(client: Pick<pg.ClientBase, "query"> | pg.Pool): Promise<SeenReplica> {
   // `query_timeout` is missing in the driver's types.
-  const limited: pg.QueryConfig & { query_timeout: number } = { ...LOOKING, query_timeout: SILENT_MS };
+  const limited: pg.QueryConfig & { query_timeout: number } = { ...LOOKING, query_timeout: SERVER_SILENT_MS };
   return seenIn((await client.query<LookRow>(limited)).rows);
 }
 

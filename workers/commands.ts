@@ -6,7 +6,7 @@ import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** An audit may take minutes, and another operator's replay should not wait for it. */
-const AT_ONCE = 4;
+const COMMANDS_AT_ONCE = 4;
 /** The shortest time between two progress reports of a command. */
 const TELL_MS = 300;
 
@@ -14,7 +14,7 @@ const TELL_MS = 300;
  * Runs the commands of `tain` that operators ask for on the page. A command whose worker was killed is not begun again.
  */
 export function openCommandsWorker(ctx: WorkerContext): Worker<CommandJob> {
-  const options = { concurrency: AT_ONCE, mostTakeovers: 0 };
+  const options = { concurrency: COMMANDS_AT_ONCE, mostTakeovers: 0 };
   return openWorker<CommandJob>(ctx, QUEUE_NAMES.commands, options, async ({ data }, signal) => {
     const asked = openCommand(ctx, data);
     if (!asked) throw new Error("A command was asked for by none of our processes, or too long ago");

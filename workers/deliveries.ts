@@ -9,19 +9,19 @@ import { Batches } from "../src/work/batches.ts";
 import { ANY_NUMBER, openWorker, type WorkerContext } from "./worker.ts";
 
 /** So many go into one transaction. More saves little, and holds rows for longer. */
-const BATCH = 128;
+const DELIVERIES_A_BATCH = 128;
 /** While Postgres works on one batch, the payloads of another are read. */
-const AT_ONCE = 2;
+const BATCHES_UNDER_WAY = 2;
 
 /** How many deliveries a process should take up at once, so that each batch finds the next one waiting. */
-const DELIVERIES_AT_ONCE = BATCH * AT_ONCE;
+const DELIVERIES_AT_ONCE = DELIVERIES_A_BATCH * BATCHES_UNDER_WAY;
 
 /** Applies what is asked for one by one in batches. */
 export class DeliveryBatches {
   readonly #batches: Batches<string, Applied>;
 
   constructor(ctx: Context) {
-    this.#batches = new Batches(ctx, { size: BATCH, atOnce: AT_ONCE }, async (ids) => {
+    this.#batches = new Batches(ctx, { size: DELIVERIES_A_BATCH, atOnce: BATCHES_UNDER_WAY }, async (ids) => {
       const outcomes = await applyDeliveries(ctx, ids);
       return ids.map((id) => outcomes.get(id));
     });

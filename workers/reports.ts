@@ -6,7 +6,7 @@ import { isWaiting } from "./retry-policy.ts";
 
 // Reports about running jobs: counts, log lines and traces.
 
-const SECONDS: readonly number[] = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800];
+const JOB_SECONDS: readonly number[] = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800];
 
 /** Counts runs of jobs and their durations. A job that is delayed to wait for quota does not count as failed. */
 export function meterOf(
@@ -14,7 +14,7 @@ export function meterOf(
   queue: string,
 ): (run: () => Promise<void>) => Promise<void> {
   const ended = metrics.counter("tain_jobs_total", "Runs of jobs that have ended.", ["queue", "outcome"]);
-  const seconds = metrics.histogram("tain_job_duration_seconds", "How long they took.", ["queue"], SECONDS);
+  const seconds = metrics.histogram("tain_job_duration_seconds", "How long they took.", ["queue"], JOB_SECONDS);
   return async (run) => {
     const startedAt = performance.now();
     let outcome = "failed";

@@ -6,11 +6,11 @@ import { checkDeliveries } from "../src/sync/deliveries/missed.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Few, so that all workers have some; each holds a connection. */
-const AT_ONCE = 2;
+const SHARDS_AT_ONCE = 2;
 
 /** Does for a part of a large fleet what the scheduler asks for. */
 export function openShardsWorker(ctx: WorkerContext): Worker<Shard, void, ShardedTask> {
-  const options = { concurrency: AT_ONCE };
+  const options = { concurrency: SHARDS_AT_ONCE };
   return openWorker<Shard, ShardedTask>(ctx, QUEUE_NAMES.shards, options, ({ name, data: shard }, signal) => {
     switch (name) {
       case "sweep":

@@ -62,7 +62,7 @@ interface Ready {
 }
 
 /** The part of the memory for pages that is added for requests. */
-const PART = 1 / 8;
+const REQUESTS_PART = 1 / 8;
 /** The size of a remembered request beside its texts. */
 const REQUEST_BYTES = 500;
 
@@ -91,7 +91,7 @@ export class Again {
     this.#pages = parts.pages;
     this.#requestIds = parts.requestIds;
     this.#meter = parts.meter;
-    const maxSize = Math.floor(ctx.config.pageCacheBytes * PART);
+    const maxSize = Math.floor(ctx.config.pageCacheBytes * REQUESTS_PART);
     const sizeCalculation = ({ bytes }: RememberedRequest, signature: string) =>
       signature.length + bytes + REQUEST_BYTES;
     this.#remembered = maxSize === 0 ? null : new LRUCache({ maxSize, sizeCalculation });

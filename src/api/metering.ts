@@ -55,7 +55,7 @@ interface CountedRequest {
  */
 const MOST_TALLIES = 10_000;
 const MOST_AGENTS = 50;
-const SECONDS: readonly number[] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const ANSWER_SECONDS: readonly number[] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** The program's name in a `User-Agent`: the text before the version. */
 const PROGRAM = /^[\w.-]+(?: (?:CLI|Ruby Gem|Desktop))?(?=[/ ]|$)/;
@@ -81,7 +81,7 @@ export class ApiMeter {
       "tain_api_request_duration_seconds",
       "From a request's arrival to the beginning of its answer, for what was not kept.",
       ["route", "method"],
-      SECONDS,
+      ANSWER_SECONDS,
     );
     const requests = metrics.counter("tain_api_requests_total", "Callers' requests that were answered.", [
       "route",

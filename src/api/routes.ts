@@ -61,7 +61,7 @@ export interface Api {
 }
 
 /** A reader on a slow line takes a full buffer in less. */
-const UNREAD_MS = 10_000;
+const STREAM_UNREAD_MS = 10_000;
 
 export interface ApiLimits {
   graphqlTimeoutMs?: number;
@@ -75,7 +75,7 @@ const UNSHOWN_MS = 10 * 60_000;
 export function openApi(
   given: Omit<ApiContext, "mirror" | "readDb" | "unshownAccounts" | "upstream" | "forwarded" | "stopping"> &
     Pick<Context, "upstream">,
-  { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = UNREAD_MS }: ApiLimits = {},
+  { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = STREAM_UNREAD_MS }: ApiLimits = {},
 ): Api {
   const { standings, replicas, primaryReads, readDb, mirror } = openReads(given);
   const unshownAccounts = new LRUCache<string, true>({ ...mostEntries(10_000), ttl: UNSHOWN_MS });

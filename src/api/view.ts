@@ -41,10 +41,10 @@ export async function showList(
     isWholeToAll(call) && !areRepositories
       ? await renderList(call.ctx.mirror.shared, await withoutHiddenAddresses(call, documents), audienceOf(call))
       : null;
-  return list ?? joined(await showEach(call, documents), LIST, call.ctx.mirror.pace);
+  return list ?? joined(await showEach(call, documents), LIST_FRAME, call.ctx.mirror.pace);
 }
 
-const LIST: Frame = { before: "[", between: ",", behind: "]" };
+const LIST_FRAME: Frame = { before: "[", between: ",", behind: "]" };
 
 function audienceOf({ ctx, api, met, reading, caller, publicRights }: Viewer): Audience {
   const closeness = (repositoryId: number) => closenessOf(caller, repositoryId, publicRights);

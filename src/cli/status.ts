@@ -67,7 +67,7 @@ function statusText(
   return parts.join("\n");
 }
 
-const COLOURS = { live: "green", backfilling: "cyan", paused: "yellow", gone: "dim" } as const;
+const STATE_COLOURS = { live: "green", backfilling: "cyan", paused: "yellow", gone: "dim" } as const;
 
 function repositoriesText(repositories: readonly RepositoryStatus[], paces: ReadonlyMap<string, BackfillPace>): string {
   if (repositories.length === 0)
@@ -86,7 +86,7 @@ function repositoriesText(repositories: readonly RepositoryStatus[], paces: Read
       // A selection that has led to no repository yet is not being copied.
       progress === null && problem !== null && state === "backfilling"
         ? styled("yellow", "waiting")
-        : styled(COLOURS[state], state),
+        : styled(STATE_COLOURS[state], state),
       [percent, state === "backfilling" ? progress?.phase : null].filter(Boolean).join(" ") || "-",
       remainingMs == null ? "-" : `about ${spanOf(remainingMs)}`,
       progress === null ? "-" : grouped(progress.resources),

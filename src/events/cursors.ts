@@ -77,7 +77,7 @@ export async function nextEvents(
       where repository_id = ${repositoryId} and id > ${doneId} and id <= ${wantedId} order by id limit ${EVENTS_READ}`);
 }
 
-const OURS = ({ targetId, repositoryId, heldBy }: HeldCursor) =>
+const OUR_CURSOR = ({ targetId, repositoryId, heldBy }: HeldCursor) =>
   sql`target_id = ${targetId} and repository_id = ${repositoryId} and held_by = ${heldBy}`;
 
 /** The cursor's next step after an event was tried. */
@@ -102,7 +102,7 @@ export function isAllTold({ doneId, wantedId }: HeldCursor): boolean {
 
 /** The statement that takes a step. It answers the cursor's new place, or nothing if another turn holds the cursor. */
 export function stepOf(cursor: HeldCursor, step: Step, now: Date) {
-  const ours = OURS(cursor);
+  const ours = OUR_CURSOR(cursor);
   const returning = sql`returning done_id::float8 as "doneId", wanted_id::float8 as "wantedId"`;
   switch (step.to) {
     case "next":
@@ -123,7 +123,7 @@ export function stepOf(cursor: HeldCursor, step: Step, now: Date) {
 /** Gives a cursor back. Answers whether events wait: some may have been written while it was held. */
 export async function releaseCursor({ db }: Pick<Context, "db">, cursor: HeldCursor): Promise<boolean> {
   const [row] = await db.prepared<{ waits: boolean }>(sql`
-    update target_cursors set held_until = null, held_by = null where ${OURS(cursor)} returning wanted_id > done_id as waits`);
+    update target_cursors set held_until = null, held_by = null where ${OUR_CURSOR(cursor)} returning wanted_id > done_id as waits`);
   return row?.waits ?? false;
 }
 

@@ -5,9 +5,9 @@ import { Line } from "../work/line.ts";
 /** Payloads up to this size need no bound of their own: 64 targets with four repositories each make 64 MiB at most. */
 const SMALL_BYTES = 256 * 1_024;
 /** Larger payloads take at most this much together. Upstream sends none above 25 MB. */
-const MOST_BYTES = 64 * 1_024 * 1_024;
+const MOST_LARGE_BYTES = 64 * 1_024 * 1_024;
 /** A cursor is held for 20 seconds, and an attempt may take ten of them. */
-const PATIENCE_MS = 5_000;
+const ROOM_PATIENCE_MS = 5_000;
 
 /** A payload in memory, until it is disposed of. */
 export interface HeldPayload extends Disposable {
@@ -22,7 +22,7 @@ export class PayloadRoom {
   readonly #line: Line<number>;
   #heldBytes = 0;
 
-  constructor({ mostBytes = MOST_BYTES, patienceMs = PATIENCE_MS } = {}) {
+  constructor({ mostBytes = MOST_LARGE_BYTES, patienceMs = ROOM_PATIENCE_MS } = {}) {
     this.#patienceMs = patienceMs;
     this.#line = new Line({
       fits: (bytes) => this.#heldBytes === 0 || this.#heldBytes + bytes <= mostBytes,

@@ -8,11 +8,11 @@ import { SendSlots } from "./send-slots.ts";
 
 /** GitHub gives a target ten seconds, from the connect to the answer. */
 const TIMEOUT_MS = 10_000;
-const CONNECT_TIMEOUT_MS = 5_000;
+const TARGET_CONNECT_MS = 5_000;
 /** How much of an answer is kept, to show it to the target's owner. */
 const KEPT_BYTES = 4_096;
 /** A longer answer is cut off, and its connection closed. */
-const MOST_BYTES = 65_536;
+const MOST_ANSWER_BYTES = 65_536;
 const MOST_HEADER_BYTES = 16_384;
 
 /** The outcome of one request. */
@@ -96,7 +96,7 @@ async function openAgents(lookup: ReturnType<typeof guardedLookup>): Promise<Age
   const { Agent } = await import("undici");
   const open = (rejectUnauthorized: boolean) =>
     new Agent({
-      connect: { lookup, timeout: CONNECT_TIMEOUT_MS, rejectUnauthorized },
+      connect: { lookup, timeout: TARGET_CONNECT_MS, rejectUnauthorized },
       allowH2: false,
       pipelining: 1,
       headersTimeout: TIMEOUT_MS,
@@ -115,7 +115,7 @@ async function beginningOf(body: Dispatcher.ResponseData["body"]): Promise<strin
       const bytes = Buffer.from(part);
       if (length < KEPT_BYTES) parts.push(bytes.subarray(0, KEPT_BYTES - length));
       length += bytes.length;
-      if (length > MOST_BYTES) break;
+      if (length > MOST_ANSWER_BYTES) break;
     }
   } catch {
     // The part before the break is kept.

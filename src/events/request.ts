@@ -25,7 +25,7 @@ export interface TargetRequest {
   body: Buffer;
 }
 
-const TYPES = { json: "application/json", form: "application/x-www-form-urlencoded" };
+const BODY_TYPES = { json: "application/json", form: "application/x-www-form-urlencoded" };
 
 /** The request to a target, with the headers that the service sends (its documentation: "Delivery headers"). */
 export async function requestTo(
@@ -44,7 +44,7 @@ export async function requestTo(
   return {
     headers: {
       Accept: "*/*",
-      "content-type": TYPES[contentType],
+      "content-type": BODY_TYPES[contentType],
       "User-Agent": `GitHub-Hookshot/tain-${VERSION}`,
       "X-GitHub-Delivery": guid,
       "X-GitHub-Event": event,
@@ -88,7 +88,7 @@ export function rewritten(payload: Buffer, { from, to }: { from: string; to: str
 }
 
 /** How upstream names an installation: a short object at the end. */
-const NAMED = /,"installation":\{[^{}]*\}$/;
+const INSTALLATION_AT_END = /,"installation":\{[^{}]*\}$/;
 const LONGEST_NAMED = 200;
 
 /**
@@ -98,7 +98,7 @@ export function withInstallation(payload: Buffer, id: number): Buffer {
   const end = payload.lastIndexOf("}");
   const tail = payload.subarray(Math.max(0, end - LONGEST_NAMED), end).toString("latin1");
   // Upstream may have named the installation of the mirror's own App, which is taken out.
-  const rest = payload.subarray(0, end - (NAMED.exec(tail)?.[0].length ?? 0));
+  const rest = payload.subarray(0, end - (INSTALLATION_AT_END.exec(tail)?.[0].length ?? 0));
   const named = JSON.stringify({ id, node_id: nodeIdOf(id) });
   return Buffer.concat([rest, Buffer.from(`,"installation":${named}}`)]);
 }

@@ -89,7 +89,7 @@ function isAnsweredSo(answered: Answered | null): Sql {
   }
 }
 
-const COLUMNS = sql`id::float8 as id, guid, event, action, repository_id::float8 as "repositoryId",
+const SENT_COLUMNS = sql`id::float8 as id, guid, event, action, repository_id::float8 as "repositoryId",
   delivered_at as "deliveredAt", redelivery, duration_ms as "durationMs", status, status_code as "statusCode",
   ${IS_ACCEPTED} as "isAccepted"`;
 
@@ -102,7 +102,7 @@ export async function listSent(
   targetId: number,
   { limit, before = null, answered = null }: { limit: number; before?: number | null; answered?: Answered | null },
 ): Promise<Sent[]> {
-  return await db.query<Sent>(sql`select ${COLUMNS} from target_deliveries where target_id = ${targetId}
+  return await db.query<Sent>(sql`select ${SENT_COLUMNS} from target_deliveries where target_id = ${targetId}
       and (${before}::bigint is null or id < ${before})
       and ${isAnsweredSo(answered)}
     order by id desc limit ${limit}`);
@@ -138,7 +138,7 @@ export async function lastSent(
 }
 
 export async function findSent({ db }: Pick<Context, "db">, targetId: number, id: number): Promise<SentInFull | null> {
-  const [row] = await db.query<SentInFull>(sql`select ${COLUMNS}, url, request_headers as "requestHeaders",
+  const [row] = await db.query<SentInFull>(sql`select ${SENT_COLUMNS}, url, request_headers as "requestHeaders",
       response_headers as "responseHeaders", response_body as "responseBody",
       sent_payload(target_id, id) as payload
     from target_deliveries where target_id = ${targetId} and id = ${id}`);

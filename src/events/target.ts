@@ -48,7 +48,7 @@ interface TargetRow extends Omit<Target, "id" | "scope"> {
   scopeId: string;
 }
 
-const COLUMNS = sql`id, scope, scope_id as "scopeId", made_by as "madeBy", url, content_type as "contentType",
+const TARGET_COLUMNS = sql`id, scope, scope_id as "scopeId", made_by as "madeBy", url, content_type as "contentType",
   insecure_ssl as "insecureSsl", secret as "sealedSecret", events, active, rewrite_to as "rewriteTo", installation_id::float8 as "installationId",
   created_at as "createdAt",
   updated_at as "updatedAt", accepted_at as "acceptedAt", disabled_at as "disabledAt", problem`;
@@ -60,13 +60,13 @@ function targetOf({ id, scope, scopeId, ...rest }: TargetRow): Target {
 /** The targets of one scope, or all targets; the oldest first. */
 export async function listTargets({ db }: Pick<Context, "db">, scope?: Scope): Promise<Target[]> {
   const within = scope ? sql`where scope = ${scope.kind} and scope_id = ${scope.id}` : sql``;
-  const rows = await db.query<TargetRow>(sql`select ${COLUMNS} from targets ${within} order by id`);
+  const rows = await db.query<TargetRow>(sql`select ${TARGET_COLUMNS} from targets ${within} order by id`);
   return rows.map(targetOf);
 }
 
 /** `scope`: only if it is of that one. */
 export async function findTarget({ db }: Pick<Context, "db">, id: number, scope?: Scope): Promise<Target | null> {
-  const [row] = await db.prepared<TargetRow>(sql`select ${COLUMNS} from targets where id = ${id}`);
+  const [row] = await db.prepared<TargetRow>(sql`select ${TARGET_COLUMNS} from targets where id = ${id}`);
   const target = row ? targetOf(row) : null;
   const isOf = !scope || (target?.scope.kind === scope.kind && target.scope.id === scope.id);
   return isOf ? target : null;
@@ -87,7 +87,7 @@ export async function createTarget(
         installation_id, created_at, updated_at)
       values (${scope.kind}, ${scope.id}, ${madeBy}, ${given.url}, ${given.contentType}, ${given.insecureSsl},
         ${sealSecret(config, given.secret)}, ${given.events}, ${given.active}, ${given.rewriteTo},
-        ${installationId}, ${now}, ${now}) returning ${COLUMNS}`);
+        ${installationId}, ${now}, ${now}) returning ${TARGET_COLUMNS}`);
   if (!row) throw new Error("A target was not stored");
   return targetOf(row);
 }
@@ -114,7 +114,7 @@ export async function changeTarget(
         secret = ${secret}, rewrite_to = ${rewriteTo}, events = coalesce(${events}::text[], events), active = coalesce(${active}::boolean, active),
         disabled_at = case when ${enabled} then null else disabled_at end,
         problem = case when ${enabled} then null else problem end, updated_at = ${clock.now()}
-      where id = ${id} returning ${COLUMNS}`);
+      where id = ${id} returning ${TARGET_COLUMNS}`);
     return row ? targetOf(row) : null;
   });
 }

@@ -2,7 +2,7 @@ import type { QuotaReport } from "../upstream/quota/report.ts";
 import type { Forecast, Work } from "./status.ts";
 
 /** GitHub docs: the windows of REST are an hour long. */
-const WINDOW_MS = 3_600_000;
+const REST_WINDOW_MS = 3_600_000;
 /** Beyond this many windows a forecast is a useless guess. */
 const MOST_WINDOWS = 10_000;
 
@@ -40,7 +40,7 @@ export function forecast({ requests, perSecond }: Work, quota: readonly QuotaRep
     for (const source of sources) {
       if (source.resetAt > at) continue;
       source.left = source.perWindow;
-      source.resetAt += WINDOW_MS;
+      source.resetAt += REST_WINDOW_MS;
     }
   }
   return null;

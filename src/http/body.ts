@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { HttpError } from "./errors.ts";
 
-const EMPTY = Buffer.alloc(0);
+const EMPTY_BODY = Buffer.alloc(0);
 
 /** A body that is being read. */
 export class RequestBody {
@@ -18,7 +18,7 @@ export class RequestBody {
       // Node.js reads and drops what is left unread once we have answered, so the sender gets to see the answer.
       const tooLarge = () => new HttpError(413, "Request body is too large");
       const cut = () => new HttpError(400, "The body ended before all of it had arrived");
-      if (request.readableEnded) return resolve(EMPTY);
+      if (request.readableEnded) return resolve(EMPTY_BODY);
       // The sender is gone already, and no event will say so.
       if (request.destroyed) return reject(cut());
       if (Number(request.headers["content-length"]) > maxBytes) return reject(tooLarge());

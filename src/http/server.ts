@@ -34,7 +34,7 @@ const NOWHERE: FoundRoute = { params: {} };
 /** A request must have arrived whole within this time; 25 MB take it on a slow line. */
 const REQUEST_TIMEOUT_MS = 30_000;
 /** A part of an answer that is not read is held in memory. A MiB takes as long over a line of 140 kbit/s. */
-const UNREAD_MS = 60_000;
+const ANSWER_UNREAD_MS = 60_000;
 /** While the server stops, an answer that was begun before may leave its connection open. */
 const IDLE_CHECK_MS = 500;
 
@@ -74,7 +74,7 @@ export class HttpServer {
     this.#parts = parts;
     this.#proxies = new TrustedProxies(parts.trustedProxies);
     this.#tracing = parts.tracing ?? UNTRACED;
-    this.#unreadMs = parts.unreadMs ?? UNREAD_MS;
+    this.#unreadMs = parts.unreadMs ?? ANSWER_UNREAD_MS;
   }
 
   /** Its address, once it listens. @throws what the operating system refuses */

@@ -42,11 +42,11 @@ export interface DeliveryFilter {
 /** A search that finds nothing reads them all. */
 const MOST_SEARCHED = 20_000;
 
-const COLUMNS = sql`d.id, d.guid, d.hook_id::float8 as "hookId", d.event, d.action,
+const DELIVERY_COLUMNS = sql`d.id, d.guid, d.hook_id::float8 as "hookId", d.event, d.action,
     d.repository_id::float8 as "repositoryId", r.full_name as repository, d.status, d.attempts, d.reason,
     d.received_at as "receivedAt", d.settled_at as "settledAt"`;
 const FROM = sql`from deliveries d left join repositories r on r.id = d.repository_id`;
-const SELECT = sql`select ${COLUMNS}, length(d.payload) as "payloadBytes" ${FROM}`;
+const SELECT = sql`select ${DELIVERY_COLUMNS}, length(d.payload) as "payloadBytes" ${FROM}`;
 
 /** The newest first. */
 export async function listDeliveries({ db }: Pick<Context, "db">, filter: DeliveryFilter): Promise<StoredDelivery[]> {
@@ -58,7 +58,7 @@ export async function listDeliveriesShown(
   { db }: Pick<Context, "db">,
   filter: DeliveryFilter,
 ): Promise<ListedDelivery[]> {
-  return await db.query(sql`select ${COLUMNS} ${FROM} ${filteredPage(filter)}`);
+  return await db.query(sql`select ${DELIVERY_COLUMNS} ${FROM} ${filteredPage(filter)}`);
 }
 
 function filteredPage({ status, event, search, since, limit }: DeliveryFilter): Sql {

@@ -31,7 +31,7 @@ export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (s
 }
 
 /** A younger delivery is most likely in the queue already. */
-const OVERDUE_MS = 5_000;
+const DISPATCH_OVERDUE_MS = 5_000;
 const BATCH_SIZE = 1_000;
 /** Bounds one call; the scheduler asks again within seconds. */
 const MAX_BATCHES = 20;
@@ -55,7 +55,7 @@ const MOST_REMEMBERED = 5 * BATCH_SIZE * MAX_BATCHES;
  * work. Answers how many were asked for.
  */
 export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queues" | "clock">): Promise<number> {
-  const overdue = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
+  const overdue = new Date(ctx.clock.now().getTime() - DISPATCH_OVERDUE_MS);
   let asked = 0;
   let last: PendingCursor | undefined;
   const withoutJob = findWithoutJob(ctx);

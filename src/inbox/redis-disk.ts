@@ -10,7 +10,7 @@ class NotOnDiskError extends Error {
 }
 
 /** A Redis that puts its log on disk each second needs up to two where the disk is busy. */
-const PATIENCE_MS = 2_500;
+const DISK_PATIENCE_MS = 2_500;
 
 interface DiskContext {
   config: Pick<Config, "redisUrl" | "redisPrefix">;
@@ -51,7 +51,7 @@ export class RedisDisk {
   async #wait(): Promise<void> {
     // A connection of its own, because Redis blocks the whole connection meanwhile.
     this.#redis ??= openRedis(this.#ctx, "disk");
-    if (!(await redisReady(this.#redis, PATIENCE_MS))) throw new NotOnDiskError("Redis cannot be reached");
+    if (!(await redisReady(this.#redis, DISK_PATIENCE_MS))) throw new NotOnDiskError("Redis cannot be reached");
     const redis = await serverOf(this.#redis, this.#ctx.config);
     const facts = redisFacts(await redis.info("everything"));
     const known = diskKnowledge(facts, await redisSetting(redis, "appendfsync"));
@@ -60,13 +60,13 @@ export class RedisDisk {
     // connections are on disk, too.
     await redis.incr(`${this.#ctx.config.redisPrefix}:on-disk`);
     if (known === "asked") {
-      const reached = await redis.call("WAITAOF", 1, 0, PATIENCE_MS);
+      const reached = await redis.call("WAITAOF", 1, 0, DISK_PATIENCE_MS);
       if (!Array.isArray(reached) || reached[0] !== 1)
-        throw new NotOnDiskError(`Redis had not put it on disk within ${PATIENCE_MS} ms`);
+        throw new NotOnDiskError(`Redis had not put it on disk within ${DISK_PATIENCE_MS} ms`);
     }
     if (Number(facts.get("connected_slaves")) === 0) return;
-    const replicas = await redis.wait(1, PATIENCE_MS);
-    if (replicas < 1) throw new NotOnDiskError(`No replica of Redis had it within ${PATIENCE_MS} ms`);
+    const replicas = await redis.wait(1, DISK_PATIENCE_MS);
+    if (replicas < 1) throw new NotOnDiskError(`No replica of Redis had it within ${DISK_PATIENCE_MS} ms`);
   }
 }
 

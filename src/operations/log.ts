@@ -69,7 +69,7 @@ function standardOutput(): LineSink {
 
 type LogStyle = Parameters<typeof styleText>[0];
 /** By pino's number of the level. */
-const COLOURS: Readonly<Record<number, LogStyle>> = {
+const LOG_COLOURS: Readonly<Record<number, LogStyle>> = {
   10: "gray",
   20: "gray",
   30: "green",
@@ -95,7 +95,7 @@ export function readable(line: string): string {
   // No type can say what a text holds: pino has just written it.
   const { level, time, pid: _pid, process: name, msg = "", err, ...rest }: WrittenLine = JSON.parse(line);
   const label = (pino.levels.labels[level] ?? String(level)).toUpperCase().padEnd(5);
-  const colour = COLOURS[level] ?? "white";
+  const colour = LOG_COLOURS[level] ?? "white";
   const extra = Object.entries(rest).map(
     ([key, value]) => ` ${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
   );

@@ -12,10 +12,10 @@ import { refusalOf } from "./redis-refusal.ts";
 export type RedisClient = Redis | Cluster;
 
 // While code waits for Redis, a webhook or a request waits too. So it must soon learn that Redis is away.
-const CONNECT_TIMEOUT_MS = 2_000;
+const REDIS_CONNECT_MS = 2_000;
 const COMMAND_TIMEOUT_MS = 3_000;
 /** How long Redis may take before a process goes on by itself. */
-const PATIENCE_MS = 500;
+const REDIS_PATIENCE_MS = 500;
 
 type Opening = { config: Pick<Config, "redisUrl">; log: Logger };
 
@@ -46,7 +46,7 @@ type WantedConnection = Pick<RedisOptions, "connectionName" | "maxRetriesPerRequ
 
 function open({ config, log }: Opening, wanted: WantedConnection): RedisClient {
   const address = parseRedisAddress(config.redisUrl);
-  const redis = redisClient(address, { ...wanted, connectTimeout: CONNECT_TIMEOUT_MS });
+  const redis = redisClient(address, { ...wanted, connectTimeout: REDIS_CONNECT_MS });
   reportOutages(redis, address, log);
   return redis;
 }
@@ -144,13 +144,13 @@ export async function withPatience<T>(redis: RedisClient, run: () => Promise<T>)
   const isOpening = redis.status === "connecting" || redis.status === "connect";
   if (
     ["reconnecting", "close", "end"].includes(redis.status) ||
-    (isOpening && !(await redisReady(redis, PATIENCE_MS)))
+    (isOpening && !(await redisReady(redis, REDIS_PATIENCE_MS)))
   ) {
     throw new RedisSilentError(`Redis is not connected (${redis.status})`);
   }
   try {
-    return await within(PATIENCE_MS, run(), () => {
-      throw new RedisSilentError(`Redis has not answered within ${PATIENCE_MS} ms`);
+    return await within(REDIS_PATIENCE_MS, run(), () => {
+      throw new RedisSilentError(`Redis has not answered within ${REDIS_PATIENCE_MS} ms`);
     });
   } catch (error) {
     if (error instanceof RedisSilentError || isMistake(error)) throw error;
@@ -172,13 +172,13 @@ export async function runMulti(redis: RedisClient, commands: ChainableCommander)
 }
 
 /** The other end closed the connection. */
-const CLOSED: ReadonlySet<string> = new Set(["EPIPE", "ECONNRESET"]);
+const CLOSED_CODES: ReadonlySet<string> = new Set(["EPIPE", "ECONNRESET"]);
 
 /** Logs one line when an outage begins and one when it ends, however many attempts to reconnect fail in between. */
 function reportOutages(redis: RedisClient, address: RedisAddress, log: Logger): void {
   let isDown = false;
   const report = async (error: Error) => {
-    const isRefused = CLOSED.has(codeOf(error) ?? "") || error.message.startsWith("DENIED");
+    const isRefused = CLOSED_CODES.has(codeOf(error) ?? "") || error.message.startsWith("DENIED");
     const refusal = isRefused ? await refusalOf(address) : null;
     const reason = refusal ?? (error.message || error.name);
     log.warn({ reason }, "Redis cannot be reached; trying again until it can");

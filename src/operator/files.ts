@@ -4,7 +4,7 @@ import { isUnchanged, type Reply } from "../http/reply.ts";
 import type { Route } from "../http/server.ts";
 import { GUARDS, STYLES } from "./pages.ts";
 
-const TYPES = {
+const FILE_TYPES = {
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
   svg: "image/svg+xml",
@@ -61,7 +61,7 @@ export function files(): Route {
 function loadFile(name: (typeof FILES)[number]): File {
   const body = readFileSync(new URL(`browser/${name}`, import.meta.url));
   // Each name in `FILES` ends in one of these three extensions.
-  const type = TYPES[name.slice(name.lastIndexOf(".") + 1) as keyof typeof TYPES];
+  const type = FILE_TYPES[name.slice(name.lastIndexOf(".") + 1) as keyof typeof FILE_TYPES];
   return { body, type, tag: fileTagOf(body) };
 }
 

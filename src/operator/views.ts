@@ -13,19 +13,19 @@ import { withOutlooks } from "../upstream/quota/outlook.ts";
 import { quotaReport } from "../upstream/quota/report.ts";
 import { hooksAsTheyStand } from "./hooks.ts";
 
-const LISTED = 50;
+const LISTED_UNASKED = 50;
 const MOST_LISTED = 500;
 const AUDITS = 200;
 const SPENDERS = 60;
-/** A delivery that has waited longer than this needs an operator. `tain doctor` has the same limit. */
-const OVERDUE_MS = 60_000;
+/** A delivery that has waited longer than this is shown as overdue. `tain doctor` warns later. */
+const SHOWN_OVERDUE_MS = 60_000;
 
 type PageView = (ctx: Context, asked: URLSearchParams) => Promise<object>;
 
 /** The page's views, by name. No view changes anything or asks upstream. */
 export const VIEWS: Readonly<Record<string, PageView>> = {
   async fleet(ctx) {
-    const before = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
+    const before = new Date(ctx.clock.now().getTime() - SHOWN_OVERDUE_MS);
     const [{ repositories, ...status }, troubled] = await Promise.all([
       loadStatus(ctx, () => quotaReport(ctx), forecast),
       countTroubled(ctx, before),
@@ -55,7 +55,7 @@ export const VIEWS: Readonly<Record<string, PageView>> = {
     const target = Number(asked.get("target"));
     if (!Number.isSafeInteger(target)) throw new HttpError(400, "target is no number");
     const answered = asked.get("failed") === "1" ? "refused" : null;
-    return { sent: await listSent(ctx, target, { limit: LISTED, answered }) };
+    return { sent: await listSent(ctx, target, { limit: LISTED_UNASKED, answered }) };
   },
   async audits(ctx) {
     return { audits: await listAudits(ctx, AUDITS) };
@@ -71,11 +71,11 @@ function filterOf(asked: URLSearchParams): DeliveryFilter {
   const [status, event, search] = [given("status"), given("event"), given("search")];
   const known = (["pending", "applied", "ignored", "failed"] as const).find((each) => each === status);
   if (status !== null && known === undefined) throw new HttpError(400, "There is no such status");
-  const limit = Number(given("limit") ?? LISTED);
+  const limit = Number(given("limit") ?? LISTED_UNASKED);
   return {
     ...(known === undefined ? {} : { status: known }),
     ...(event === null ? {} : { event }),
     ...(search === null ? {} : { search }),
-    limit: Number.isSafeInteger(limit) ? Math.min(MOST_LISTED, Math.max(1, limit)) : LISTED,
+    limit: Number.isSafeInteger(limit) ? Math.min(MOST_LISTED, Math.max(1, limit)) : LISTED_UNASKED,
   };
 }

@@ -6,7 +6,7 @@ import { type Fields, isObject, type Json, objectOf } from "../json.ts";
 import { DeliveryFault } from "./fault.ts";
 
 /** GitHub docs: payloads are capped at 25 MB; a larger event is not delivered at all. */
-export const MAX_BODY_BYTES = 25 * 1024 * 1024;
+export const MAX_PAYLOAD_BYTES = 25 * 1024 * 1024;
 
 /** A delivery, as far as its headers describe it. */
 export interface Envelope {
@@ -71,7 +71,7 @@ function signatureIn(headers: IncomingHttpHeaders): string {
 function requireLength(headers: IncomingHttpHeaders): void {
   const length = headers["content-length"];
   if (length === undefined ? headers["transfer-encoding"] === undefined : Number(length) === 0) throw emptyBody();
-  if (Number(length) > MAX_BODY_BYTES) throw tooLarge();
+  if (Number(length) > MAX_PAYLOAD_BYTES) throw tooLarge();
 }
 
 export function emptyBody(): DeliveryFault {
@@ -79,7 +79,7 @@ export function emptyBody(): DeliveryFault {
 }
 
 export function tooLarge(): DeliveryFault {
-  return new DeliveryFault(413, `The body is larger than ${MAX_BODY_BYTES} bytes, the most an event may have`);
+  return new DeliveryFault(413, `The body is larger than ${MAX_PAYLOAD_BYTES} bytes, the most an event may have`);
 }
 
 const FORMS: ReadonlyMap<string, Envelope["form"]> = new Map([

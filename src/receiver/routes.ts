@@ -10,7 +10,7 @@ import { RedisDisk } from "../inbox/redis-disk.ts";
 import type { Logger } from "../operations/log.ts";
 import { BoundedLabel } from "../operations/metrics.ts";
 import { Outage } from "../operations/outage.ts";
-import { MAX_BODY_BYTES, readEnvelope, readPayload, requireOf, tooLarge } from "./envelope.ts";
+import { MAX_PAYLOAD_BYTES, readEnvelope, readPayload, requireOf, tooLarge } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
 import { CommonSecret, Signatures } from "./verify.ts";
 
@@ -50,7 +50,7 @@ export function openReceiver(ctx: Receiving): Receiver {
     try {
       const envelope = readEnvelope(exchange.headers);
       const { form, hookId, guid, event, isMade } = envelope;
-      using body = await exchange.bodyWithin(budget, MAX_BODY_BYTES);
+      using body = await exchange.bodyWithin(budget, MAX_PAYLOAD_BYTES);
       // The signature covers the exact bytes. Until it is checked, no answer depends on their contents.
       const signer = await signatures.require(body.bytes, envelope);
       const traceparent = ctx.tracing.here();
@@ -145,7 +145,7 @@ class Refusals {
   }
 }
 
-const WINDOW_MS = 60_000;
+const REFUSALS_WINDOW_MS = 60_000;
 /** The most addresses with log lines of their own. All others share one line. */
 const MOST_ADDRESSES = 100;
 
@@ -173,7 +173,7 @@ export class RefusalLog {
   }
 
   #later(): NodeJS.Timeout {
-    return setTimeout(() => this.#tell(), WINDOW_MS).unref();
+    return setTimeout(() => this.#tell(), REFUSALS_WINDOW_MS).unref();
   }
 
   #tell(): void {

@@ -23,7 +23,7 @@ export function intervals(config: Local["config"]): Record<MaintenanceTask, numb
 }
 
 /** If the next run of a schedule is this long overdue, the job that plans the later runs is lost. */
-const OVERDUE_MS = 30_000;
+const RUN_OVERDUE_MS = 30_000;
 
 /**
  * Brings every schedule that is missing, changed or stuck to its interval. Leaves the others alone, since writing a
@@ -38,7 +38,8 @@ export async function upsertSchedules(ctx: Pick<Local, "config" | "queues" | "re
     const every = everyMs[task];
     const known = await askQueues(ctx, () => maintenance.getJobScheduler(task));
     // BullMQ plans by real time.
-    if (known?.every === every && known.next !== undefined && known.next > Date.now() - every - OVERDUE_MS) continue;
+    if (known?.every === every && known.next !== undefined && known.next > Date.now() - every - RUN_OVERDUE_MS)
+      continue;
     await askQueues(ctx, () => maintenance.upsertJobScheduler(task, { every }, { name: task, data: {} }));
     mended.push(task);
   }

@@ -6,7 +6,7 @@ interface Round<Key, Answer> {
   reject: (error: unknown) => void;
 }
 
-const PATIENCE_MS = 50;
+const ROUND_PATIENCE_MS = 50;
 
 interface RoundsOptions {
   /** How many rounds may be under way; questions that arrive meanwhile wait for the next round. */
@@ -34,7 +34,7 @@ export class Rounds<Key, Answer> {
 
   constructor(
     answer: (keys: Key[]) => Promise<Answer>,
-    { atOnce = 1, most = 500, patienceMs = PATIENCE_MS, waitFor = null }: RoundsOptions = {},
+    { atOnce = 1, most = 500, patienceMs = ROUND_PATIENCE_MS, waitFor = null }: RoundsOptions = {},
   ) {
     this.#answer = answer;
     this.#atOnce = atOnce;

@@ -46,6 +46,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["moves of a repository", /update repository_syncs set state\b/, ["src/sync/following/state.ts"]],
   ["which repositories are mirrored", /<> 'gone'/, ["db/schema/states.ts"]],
   ["how secrets are compared", /timingSafeEqual/, ["src/config/same-secret.ts"]],
+  ["which era the server follows", /\bfrom eras e\b|pg_walfile_name/, ["db/revisions.ts"]],
   ["the address of the pages about REST", /"https:\/\/docs\.github\.com\/rest"/, ["src/api/dialect/fault.ts"]],
   ["the repository that a path names", /\(\?:repos\\\//, ["src/api/dialect/request.ts"]],
   ["requests to Redis for many jobs", /\.addBulk\(/, ["src/queues/queues.ts"]],
@@ -101,4 +102,9 @@ test("no two functions have the same name, except those that run commands", () =
   const shared = sharedNames(FUNCTIONS);
   expect(shared.filter(([name]) => !COMMANDS.test(name))).toEqual([]);
   expect(shared.flatMap(([, paths]) => paths).filter((path) => !path.startsWith("src/cli/"))).toEqual([]);
+});
+
+test("no constant's name stands in more than two files", () => {
+  const shared = sharedNames(/^(?:export )?const ([A-Z][A-Z\d_]*)\b/gm);
+  expect(shared.filter(([, paths]) => paths.length > 2)).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MAX_BODY_BYTES } from "../../src/receiver/envelope.ts";
+import { MAX_PAYLOAD_BYTES } from "../../src/receiver/envelope.ts";
 import { Signatures } from "../../src/receiver/verify.ts";
 import { eventually } from "../support/patience.ts";
 import { OLDER_SECRET, opened, openReceiverWorld, type ReceiverWorld, SECRET, type Sending } from "./receiver-world.ts";
@@ -96,10 +96,10 @@ describe("a request that is no delivery is refused with what was wrong, and noth
   });
 
   test("a body that says it is too large", async () => {
-    const body = Buffer.alloc(MAX_BODY_BYTES + 1, " ");
+    const body = Buffer.alloc(MAX_PAYLOAD_BYTES + 1, " ");
     expect(await world.deliver({ body })).toMatchObject({
       status: 413,
-      body: { message: expect.stringContaining(`${MAX_BODY_BYTES} bytes`) },
+      body: { message: expect.stringContaining(`${MAX_PAYLOAD_BYTES} bytes`) },
     });
   });
 
@@ -146,12 +146,12 @@ describe("what is legal is taken", () => {
   const last = async () => (await world.inbox()).at(-1);
 
   test("the largest body there may be", async () => {
-    const padding = "x".repeat(MAX_BODY_BYTES - '{"a":""}'.length);
+    const padding = "x".repeat(MAX_PAYLOAD_BYTES - '{"a":""}'.length);
     // Beside other tests the stores may need longer than their time limit. The sender is then told to come again.
     await eventually(async () => {
       expect(await world.deliver({ body: `{"a":"${padding}"}` })).toMatchObject({ status: 202 });
     });
-    expect((await last())?.payload.length).toBe(MAX_BODY_BYTES);
+    expect((await last())?.payload.length).toBe(MAX_PAYLOAD_BYTES);
   });
 
   test("a body signed with the older secret, while secrets are being changed", async () => {

@@ -4,7 +4,7 @@ import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import type { CallerQuota, Payer } from "./quota.ts";
 
 /** How many unknown credentials upstream is asked about at once. */
-const AT_ONCE = 8;
+const LOGINS_AT_ONCE = 8;
 /** How many credentials may wait for their turn. In a longer line, the last ones would be answered too late. */
 const LONGEST_LINE = 64;
 /** Bounds the question about a credential that is not known yet. Null: the credential is invalid. */
@@ -26,7 +26,7 @@ export class Logins {
   readonly #ctx: Pick<Context, "config" | "clock">;
   readonly #quota: CallerQuota;
   readonly #attempts = new Map<string, Attempts>();
-  readonly #line = new Line<null>(roomFor(AT_ONCE));
+  readonly #line = new Line<null>(roomFor(LOGINS_AT_ONCE));
 
   constructor(ctx: Pick<Context, "config" | "clock">, quota: CallerQuota) {
     this.#ctx = ctx;

@@ -153,7 +153,7 @@ function permissions(level: RepositoryPermission): Permissions {
  * The service's permissions for each right (GitHub docs, "Permissions required for fine-grained personal access
  * tokens"). One of them suffices.
  */
-const PERMISSIONS: Readonly<Record<Right, readonly string[]>> = {
+const PERMISSIONS_OF_RIGHT: Readonly<Record<Right, readonly string[]>> = {
   metadata: ["metadata"],
   issues: ["issues"],
   pulls: ["pull_requests"],
@@ -170,7 +170,7 @@ export function requireRight(call: RepositoryCall, right: Right): void {
 
 function missingRight({ caller, takes, method }: RepositoryCall): ApiFault {
   const level = isRead(method) ? "read" : "write";
-  const accepted = PERMISSIONS[takes].map((permission) => `${permission}=${level}`).join("; ");
+  const accepted = PERMISSIONS_OF_RIGHT[takes].map((permission) => `${permission}=${level}`).join("; ");
   return new ApiFault(403, notAccessible(caller), { headers: { "X-Accepted-GitHub-Permissions": accepted } });
 }
 

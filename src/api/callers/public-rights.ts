@@ -9,7 +9,7 @@ import { hashOf } from "./tokens.ts";
 import { ASKED_AT_ONCE, type AskedRepository, askPermissions, type RepositoryPermission } from "./upstream-rights.ts";
 
 /** How many repositories are remembered for all callers together: some 20 MB. */
-const REMEMBERED = 200_000;
+const REMEMBERED_REPOSITORIES = 200_000;
 
 interface RightsQuestion {
   token: string;
@@ -40,7 +40,7 @@ export class PublicRights {
   readonly #parts: PublicRightsParts;
   readonly #graceMs: number;
   readonly #known = new LRUCache<string, RememberedRights>({
-    maxSize: REMEMBERED,
+    maxSize: REMEMBERED_REPOSITORIES,
     sizeCalculation: ({ levels }) => levels.size + 1,
   });
 

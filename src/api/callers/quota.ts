@@ -64,7 +64,7 @@ export interface QuotaSpending {
 }
 
 /** GitHub docs: limits are counted by the hour, limits of searches by the minute. */
-const WINDOW_MS: Readonly<Record<Purse, number>> = {
+const PURSE_WINDOW_MS: Readonly<Record<Purse, number>> = {
   core: 3_600_000,
   search: 60_000,
   graphql: 3_600_000,
@@ -229,7 +229,7 @@ export class CallerQuota {
       window = {
         key,
         limit,
-        windowMs: WINDOW_MS[bucket],
+        windowMs: PURSE_WINDOW_MS[bucket],
         used: 0,
         left: 0,
         resetAt: 0,

@@ -77,7 +77,7 @@ export function apiTokenId(token: string): string {
   return idOfHash(hashOf(token));
 }
 
-const LISTED = sql`t.id, t.user_id::float8 as "userId", u.login,
+const TOKEN_COLUMNS = sql`t.id, t.user_id::float8 as "userId", u.login,
   t.can_write or coalesce(t.permissions && array['issues:write', 'pull_requests:write'], false) as "canWrite", t.permissions,
   case when t.repository_ids is not null or t.owner_ids is not null then
     array(select r.full_name from repositories r where r.id = any(t.repository_ids) order by lower(r.full_name)) ||
@@ -88,7 +88,7 @@ const LISTED = sql`t.id, t.user_id::float8 as "userId", u.login,
 /** All tokens that were ever made, the newest first. */
 export async function listApiTokens({ db }: Pick<Context, "db">): Promise<ListedToken[]> {
   return await db.query(sql`
-    select ${LISTED} from api_tokens t left join users u on u.id = t.user_id order by t.created_at desc, t.id`);
+    select ${TOKEN_COLUMNS} from api_tokens t left join users u on u.id = t.user_id order by t.created_at desc, t.id`);
 }
 
 /**
@@ -104,7 +104,7 @@ export async function revokeApiTokens(
       update api_tokens set revoked_at = coalesce(revoked_at, ${clock.now()})
         where id = any(${ids}) returning id, user_id, can_write, permissions, created_at, last_used_at, repository_ids,
           owner_ids, hourly_limit, expires_at, revoked_at
-    ) select ${LISTED} from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.id`);
+    ) select ${TOKEN_COLUMNS} from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.id`);
 }
 
 /** The hash of a token, which is all that is kept of it. */
@@ -120,10 +120,10 @@ export function idOfHash(hash: string): string {
 }
 
 /** The form of the tokens that `tain token create` makes. */
-const OURS = /^tain_[0-9A-Za-z]{40}$/;
+const OUR_TOKEN = /^tain_[0-9A-Za-z]{40}$/;
 
 export function isOfOurForm(text: string): boolean {
-  return OURS.test(text);
+  return OUR_TOKEN.test(text);
 }
 
 /** Whether the text begins as our tokens do. Such a text never goes to upstream, even where its form is wrong. */

@@ -22,7 +22,7 @@ import { classOfRights, type Recognised } from "./quota.ts";
 import { hashOf } from "./tokens.ts";
 import { askRights, type RepositoryRights, unusable } from "./upstream-rights.ts";
 
-const REMEMBERED = 10_000;
+const REMEMBERED_CALLERS = 10_000;
 /** A token that upstream refused is not shown again for this long, or for `UPSTREAM_CALLER_TTL` if that is shorter. */
 const REFUSED_MS = 60_000;
 /** While upstream cannot be asked, a caller whom it confirmed within this time is believed. */
@@ -82,9 +82,9 @@ export class UpstreamCallers {
   /** Asks with a caller's own token. */
   readonly upstream: UpstreamAsCaller;
   readonly publicRights: PublicRights;
-  readonly #known = new LRUCache<string, RememberedCaller>(mostEntries(REMEMBERED));
+  readonly #known = new LRUCache<string, RememberedCaller>(mostEntries(REMEMBERED_CALLERS));
   /** Refused tokens, by their hash. They are kept apart, so that they push no caller out. */
-  readonly #refused = new LRUCache<string, Refused>(mostEntries(REMEMBERED));
+  readonly #refused = new LRUCache<string, Refused>(mostEntries(REMEMBERED_CALLERS));
   readonly #asking = new Map<string, Promise<RememberedCaller | null>>();
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">) {

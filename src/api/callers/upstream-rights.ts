@@ -62,7 +62,7 @@ export async function askRights(
   return rights;
 }
 
-const PERMISSIONS = `query ($ids: [ID!]!) { metadata: nodes(ids: $ids) { ... on Repository { viewerPermission } } }`;
+const PERMISSIONS_QUERY = `query ($ids: [ID!]!) { metadata: nodes(ids: $ids) { ... on Repository { viewerPermission } } }`;
 
 /** A repository, and how GraphQL names it. */
 export interface AskedRepository {
@@ -81,7 +81,7 @@ export async function askPermissions(
   repositories: readonly AskedRepository[],
 ): Promise<Map<number, RepositoryPermission>> {
   const ids = repositories.map(({ nodeId }) => nodeId);
-  const answer = await upstream.graphql({ token, query: PERMISSIONS, variables: { ids } });
+  const answer = await upstream.graphql({ token, query: PERMISSIONS_QUERY, variables: { ids } });
   const [metadata = []] = nodesOf(answer, ["metadata"]);
   const found = new Map<number, RepositoryPermission>();
   for (const [at, { id }] of repositories.entries())

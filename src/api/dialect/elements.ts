@@ -4,7 +4,7 @@ import type { Pace } from "../../work/pace.ts";
 import { joinedBytes } from "../../work/pace.ts";
 
 /** The beginning of a list, or of the results of a search, up to the first element. */
-const LIST = /^(?:\[|\{"total_count":\d+,"incomplete_results":(?:true|false),"items":\[)/;
+const LIST_BEGINNING = /^(?:\[|\{"total_count":\d+,"incomplete_results":(?:true|false),"items":\[)/;
 /** More bytes than any of these beginnings has. */
 const HEAD_BYTES = 100;
 
@@ -41,7 +41,7 @@ export async function mapElements(
   map: (element: Json, depth: number) => string | Promise<string>,
   framed: (frame: Frame) => Frame = (frame) => frame,
 ): Promise<Buffer> {
-  const before = LIST.exec(json.toString("latin1", 0, HEAD_BYTES))?.[0];
+  const before = LIST_BEGINNING.exec(json.toString("latin1", 0, HEAD_BYTES))?.[0];
   if (before === undefined || json[before.length] === CLOSE_LIST)
     return Buffer.from(await map(JSON.parse(json.toString()), 0));
   const depth = before === "[" ? 1 : 2;

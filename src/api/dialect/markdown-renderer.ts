@@ -8,7 +8,7 @@ import { type Rendered, type TextHome, unformatted } from "./rendered.ts";
 /** The processor time for all bodies of one answer. 100 bodies of 64 KiB of plain prose take a fraction of it. */
 const BUDGET_MS = 1_000;
 /** How long an answer waits for its bodies, however busy the thread and the processor are. */
-const PATIENCE_MS = 10_000;
+const BODIES_PATIENCE_MS = 10_000;
 /** How late a thread may be before it is ended. */
 const GRACE_MS = 2_000;
 /** The longest body. The service takes no longer one, so a longer text is not its own. */
@@ -16,7 +16,7 @@ const MAX_CHARACTERS = 65_536;
 /** How many texts may wait. Each answer waits with one text at a time. */
 const MOST_WAITING = 50;
 
-const EMPTY: Rendered = { html: "", text: "" };
+const EMPTY_RENDERED: Rendered = { html: "", text: "" };
 
 export interface MarkdownTask {
   text: string;
@@ -58,7 +58,7 @@ export class MarkdownRenderer {
 
   /** The allowance for all bodies of one answer. */
   allowance(): Allowance {
-    return { cpuMs: this.#budgetMs, until: performance.now() + Math.max(PATIENCE_MS, this.#budgetMs) };
+    return { cpuMs: this.#budgetMs, until: performance.now() + Math.max(BODIES_PATIENCE_MS, this.#budgetMs) };
   }
 
   /**
@@ -86,7 +86,7 @@ export class MarkdownRenderer {
 
   /** Renders one text. Null: there was no time. */
   async #one(text: string, home: TextHome | null, left: Allowance): Promise<Rendered | null> {
-    if (text === "") return EMPTY;
+    if (text === "") return EMPTY_RENDERED;
     const digest = createHash("sha256")
       .update(JSON.stringify([home, text]))
       .digest("base64");

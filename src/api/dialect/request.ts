@@ -59,8 +59,8 @@ export interface MediaType {
   patch: "diff" | "patch" | null;
 }
 
-const OURS = /^application\/vnd\.github(?:-[a-z]+)?(?:\.v3)?(?:\.([\w-]+))?(?:\+json)?$/;
-const DOCS = "https://docs.github.com/rest/using-the-rest-api/getting-started-with-the-rest-api";
+const OUR_MEDIA_TYPE = /^application\/vnd\.github(?:-[a-z]+)?(?:\.v3)?(?:\.([\w-]+))?(?:\+json)?$/;
+const REST_START_DOCS = "https://docs.github.com/rest/using-the-rest-api/getting-started-with-the-rest-api";
 const HELD_BY_SERVICE: ReadonlySet<string> = new Set(["diff", "patch", "sha", "star"]);
 const ANY: ReadonlySet<string> = new Set(["*/*", "application/*", "application/json"]);
 
@@ -79,7 +79,7 @@ export function readAccept(accept: string | undefined = ""): Accepted {
   const types = accept.split(",").map((one) => one.replace(/;.*/s, "").trim().toLowerCase());
   const read: Accepted = { form: null, patch: null, isServicesAlone: false, isUnknown: types.some(Boolean) };
   for (const type of types) {
-    const match = OURS.exec(type);
+    const match = OUR_MEDIA_TYPE.exec(type);
     if (match || ANY.has(type)) read.isUnknown = false;
     const param = match?.[1];
     if (param === undefined) continue;
@@ -95,7 +95,7 @@ export function readAccept(accept: string | undefined = ""): Accepted {
 export function mediaType({ form, patch, isUnknown }: Accepted, accept: string | undefined): MediaType {
   if (!isUnknown) return { form, patch };
   const message = `Unsupported 'Accept' header: '${accept}'. Must accept 'application/json'.`;
-  throw new ApiFault(415, message, { documentationUrl: `${DOCS}#media-types` });
+  throw new ApiFault(415, message, { documentationUrl: `${REST_START_DOCS}#media-types` });
 }
 
 function isBodyForm(param: string): param is BodyForm {

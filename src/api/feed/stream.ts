@@ -12,9 +12,9 @@ import type { FeedEnd, FeedMeter } from "./metering.ts";
 import { EventReader } from "./shown-payload.ts";
 
 /** How many events one read of the log returns. Each page is judged anew, and costs its reader a request. */
-const PAGE = 100;
+const EVENTS_A_READ = 100;
 /** The most bytes of payloads that are in memory for one reader. A single payload may be larger. */
-const MOST_BYTES = 1_000_000;
+const MOST_PAYLOAD_BYTES = 1_000_000;
 /** The longest payload that is parsed. A longer one takes too long, and only readers of whole payloads get it. */
 const MOST_PARSED_BYTES = 1_000_000;
 
@@ -77,7 +77,7 @@ export class FeedStream {
     const { ctx, quota } = this.#parts;
     const { caller, identify, filter } = this.#reading;
     const from = this.place;
-    const page = await readEvents(ctx.readDb, { after: from, upTo: end, limit: PAGE }, filter);
+    const page = await readEvents(ctx.readDb, { after: from, upTo: end, limit: EVENTS_A_READ }, filter);
     if (page.length > 0) {
       const now = await identify().catch((error: unknown) => {
         if (error instanceof ApiFault) return error;
@@ -96,7 +96,7 @@ export class FeedStream {
       if (outcome !== "told") return outcome;
     }
     if (await this.#isPruned(from)) return await this.#pruned(line);
-    this.place = page.length < PAGE ? end : (page.at(-1)?.id ?? end);
+    this.place = page.length < EVENTS_A_READ ? end : (page.at(-1)?.id ?? end);
     return "told";
   }
 
@@ -113,7 +113,7 @@ export class FeedStream {
     const heard = page.filter((one) => reader.mayHear(one, repositories.get(one.repositoryId) ?? null));
     for (let at = 0; at < heard.length; ) {
       const ids = heard.slice(at).map(({ id }) => id);
-      const payloads = await readPayloads(ctx.readDb, ids, MOST_BYTES);
+      const payloads = await readPayloads(ctx.readDb, ids, MOST_PAYLOAD_BYTES);
       // Events that were pruned meanwhile must not be passed over in silence.
       if (payloads.size === 0 || (await this.#isPruned(from))) return await this.#pruned(line);
       const last = Math.max(...payloads.keys());

@@ -5,7 +5,7 @@ import type { Logger } from "../../operations/log.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 
 /** How long a caller may leave a written piece unread. Meanwhile upstream's connection waits. */
-const UNREAD_MS = 30_000;
+const PIECE_UNREAD_MS = 30_000;
 
 /**
  * Writes each piece as fast as the caller reads. If upstream's answer breaks off, so does this one: it must not look
@@ -26,7 +26,7 @@ export function forwardedBody(
     try {
       for await (const piece of pieces) {
         if (outlet.write(piece)) continue;
-        if ((await outlet.drained(UNREAD_MS)) !== "drained") return outlet.drop();
+        if ((await outlet.drained(PIECE_UNREAD_MS)) !== "drained") return outlet.drop();
       }
     } catch (error) {
       if (isRead) log.warn({ err: error }, "Upstream's answer broke off while it was forwarded");

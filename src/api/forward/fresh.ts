@@ -6,7 +6,7 @@ import { storeShown } from "./store-shown.ts";
 import { ShareSpentFault } from "./upstream-for-callers.ts";
 
 /** The kind of resource that an address below a repository shows. */
-const SHOWN: readonly [RegExp, Kind][] = [
+const SHOWN_KINDS: readonly [RegExp, Kind][] = [
   [/^$/, "repository"],
   [/^\/issues(\/\d+)?$/, "issue"],
   [/^\/issues\/(\d+\/comments|comments(\/\d+)?)$/, "issue_comment"],
@@ -33,7 +33,7 @@ export async function refreshShown(call: RepositoryCall, rest: string): Promise<
   const path = `/repositories/${repository.id}${rest}${query.size > 0 ? `?${query}` : ""}`;
   try {
     if (caller.kind === "user" && caller.by.of === "upstream") return await shownByUpstream(call, caller.by, path);
-    const kind = SHOWN.find(([form]) => form.test(rest))?.[1];
+    const kind = SHOWN_KINDS.find(([form]) => form.test(rest))?.[1];
     if (kind === undefined) return { notFresh: "this answer cannot be refreshed by itself" };
     const answer = await ctx.upstream.get(caller, path, { conditional: true });
     switch (answer.kind) {

@@ -40,7 +40,7 @@ const OF_GIT =
 
 /** Headers about the rights and the quota of the mirror's credential, which callers are not shown. */
 const MIRRORS_OWN = /^X-(RateLimit-|OAuth-|Accepted-|GitHub-(SSO|OTP)$)/;
-const CLOSED = "private, no-cache";
+const KEPT_NOWHERE = "private, no-cache";
 
 /**
  * Reads a path that is not mirrored with the mirror's credential, for a caller who may see its repository. Null: the
@@ -92,7 +92,7 @@ export async function shownToMirror(call: Call, home: SeenRepository, rest: stri
           throw error instanceof UpstreamUnavailableError ? fault(error) : error;
         });
   const shown = Object.entries(answer.headers ?? {}).filter(([name]) => !MIRRORS_OWN.test(name));
-  return { ...answer, headers: { ...Object.fromEntries(shown), "Cache-Control": CLOSED } };
+  return { ...answer, headers: { ...Object.fromEntries(shown), "Cache-Control": KEPT_NOWHERE } };
 }
 
 /** All callers who see the repository get what upstream shows the mirror's credential. */

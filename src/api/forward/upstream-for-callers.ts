@@ -22,7 +22,7 @@ import type { CallerQuota, Payer } from "../callers/quota.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 
 /** A caller waits for the answer, so upstream gets no longer than the service itself would take. */
-const PATIENCE_MS = 10_000;
+const CALLERS_PATIENCE_MS = 10_000;
 
 /** The share for callers' reads is spent. The message says whose share it is, and when it is full again. */
 export class ShareSpentFault extends ApiFault {
@@ -63,7 +63,7 @@ export class UpstreamForCallers {
   async get(caller: Caller, path: string, { conditional = false } = {}): Promise<UpstreamAnswer> {
     if (caller.kind === "user" && caller.by.of === "upstream") return this.#ownGet(caller.by, path);
     await this.#take(caller);
-    const signal = AbortSignal.timeout(PATIENCE_MS);
+    const signal = AbortSignal.timeout(CALLERS_PATIENCE_MS);
     try {
       return await this.#ctx.upstream.get(path, { priority: "audit", caller: payerName(caller), conditional, signal });
     } catch (error) {
@@ -82,7 +82,7 @@ export class UpstreamForCallers {
     { headers, gone, conditional }: { headers: Record<string, string>; gone: AbortSignal; conditional?: Conditional },
   ): Promise<Opened> {
     const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), PATIENCE_MS);
+    const timer = setTimeout(() => late.abort(), CALLERS_PATIENCE_MS);
     const signal = AbortSignal.any([late.signal, gone]);
     let place: Disposable | null = null;
     try {

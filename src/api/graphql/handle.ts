@@ -50,7 +50,7 @@ import type { ChangeStreams } from "./subscribe/change-streams.ts";
 import { acceptsEventStream, EVENT_STREAM, eventStreamOnly } from "./subscribe/events.ts";
 import { Streams, type Subscriber } from "./subscribe/streams.ts";
 
-const DOCS = "https://docs.github.com/graphql";
+const GRAPHQL_DOCS = "https://docs.github.com/graphql";
 
 /** How much longer a write may take: it may stand in line, be sent, and wait for upstream's replicas. */
 const MUTATION_MS = 120_000;
@@ -145,7 +145,7 @@ export class Graphql {
       // The caller has gone, so nobody reads this reply.
       if (exchange.gone.aborted) return reply(progress, 502, wentWrongText(requestId, ctx.clock.now()));
       if (!(error instanceof ApiFault)) throw error;
-      return reply(progress, error.status, faultBody(error, DOCS), error.headers);
+      return reply(progress, error.status, faultBody(error, GRAPHQL_DOCS), error.headers);
     } finally {
       progress.limit?.lift();
     }
@@ -269,7 +269,7 @@ export class Graphql {
     const caller = authorization && (await this.#parts.callers.identify({ authorization, address }));
     if (caller && caller.kind === "user") return caller;
     throw new ApiFault(401, "This endpoint requires you to be authenticated.", {
-      documentationUrl: `${DOCS}/guides/forming-calls-with-graphql#authenticating-with-graphql`,
+      documentationUrl: `${GRAPHQL_DOCS}/guides/forming-calls-with-graphql#authenticating-with-graphql`,
     });
   }
 

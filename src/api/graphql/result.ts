@@ -31,7 +31,7 @@ export function wentWrongText(requestId: string, now: Date, guess = ""): string 
   return JSON.stringify({ data: null, errors: [{ message }] });
 }
 
-const WINDOW_MS = 60_000;
+const FIELD_LOG_MS = 60_000;
 
 /**
  * Logs fields that had no value where they must have one. Callers see each case among their errors, so one line a
@@ -50,7 +50,7 @@ export class MissingValues {
       if (!(originalError instanceof MissingValueError)) continue;
       const { field } = originalError;
       const now = this.#ctx.clock.now().getTime();
-      if (now - (this.#loggedAt.get(field) ?? Number.NEGATIVE_INFINITY) < WINDOW_MS) continue;
+      if (now - (this.#loggedAt.get(field) ?? Number.NEGATIVE_INFINITY) < FIELD_LOG_MS) continue;
       this.#loggedAt.set(field, now);
       this.#ctx.log.warn({ field, path: path?.join("."), requestId }, "A field that must have a value had none");
     }

@@ -36,7 +36,7 @@ import type { Match, Operation } from "../operation.ts";
 import { isOurJson, type RestProgress, refused, replyTo } from "./respond.ts";
 import { keptOrRendered, runOperation } from "./run.ts";
 
-const NONE: ReadonlySet<string> = new Set();
+const NO_PARAMETERS: ReadonlySet<string> = new Set();
 
 const PREFLIGHT = {
   "Access-Control-Allow-Headers":
@@ -190,7 +190,7 @@ export class Rest {
     // This parameter is ours, so it is neither forwarded nor repeated in `Link`.
     asked.delete("fresh");
     if (isFresh || match?.route.isFree || match?.route.isOurs) progress.metered.price = 0;
-    const query = operation ? knownQuery(asked, this.#parts.parameters.get(operation.route) ?? NONE) : asked;
+    const query = operation ? knownQuery(asked, this.#parts.parameters.get(operation.route) ?? NO_PARAMETERS) : asked;
     const onlyReads = isRead(method) && !isFresh;
     const call: Call = {
       ctx: onlyReads ? { ...ctx, db: ctx.readDb.until(exchange.gone) } : ctx,

@@ -13,7 +13,7 @@ import { askedPage, numberParam } from "./page.ts";
 
 /** GitHub docs: a search shows this many results at most; the page that passes them is the last. */
 const MAX_RESULTS = 1_000;
-const DOCS = "https://docs.github.com/v3/search/";
+const SEARCH_DOCS = "https://docs.github.com/v3/search/";
 
 export async function getSearchedIssues(call: Call): Promise<Answer> {
   const { db } = call.ctx;
@@ -63,7 +63,7 @@ async function searchPage<Found>(
   if (text.trim() === "") throw impossibleSearch({ code: "missing" });
   const { page, limit, offset } = askedPage(query);
   if (page > Math.ceil(MAX_RESULTS / limit)) {
-    throw new ApiFault(422, "Only the first 1000 search results are available", { documentationUrl: DOCS });
+    throw new ApiFault(422, "Only the first 1000 search results are available", { documentationUrl: SEARCH_DOCS });
   }
   const sort = query.get("sort");
   const order: SearchOrder | null = sort
@@ -82,7 +82,7 @@ type SearchFault = Pick<FieldFault, "message"> & { code: "missing" | "invalid" }
 
 function impossibleSearch(fault: SearchFault, Kind = ApiFault): ApiFault {
   const errors = [{ ...fault, resource: "Search", field: "q" }];
-  return new Kind(422, "Validation Failed", { errors, documentationUrl: DOCS });
+  return new Kind(422, "Validation Failed", { errors, documentationUrl: SEARCH_DOCS });
 }
 
 async function results(call: Call, documents: StoredDocument[], total: number): Promise<Answer> {

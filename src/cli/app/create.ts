@@ -14,7 +14,7 @@ import { manifestOf } from "./manifest.ts";
 
 const DEFAULT_UPSTREAM = "https://api.github.com";
 /** Upstream keeps a code for an hour. */
-const PATIENCE_MS = 3_600_000;
+const CODE_LASTS_MS = 3_600_000;
 
 export const create: Command = {
   name: "app create",
@@ -73,7 +73,7 @@ async function runCreate({ env, flags, values, resources }: Given, output: Outpu
 
 /** The code that upstream's page leads back with, once a person has confirmed there. */
 async function awaitCode(leaving: AbortSignal, ask: (signal: AbortSignal) => Promise<string>): Promise<string> {
-  const signal = AbortSignal.any([leaving, AbortSignal.timeout(PATIENCE_MS)]);
+  const signal = AbortSignal.any([leaving, AbortSignal.timeout(CODE_LASTS_MS)]);
   try {
     return await ask(signal);
   } catch (error) {

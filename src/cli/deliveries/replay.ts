@@ -15,9 +15,9 @@ import { counted, grouped, type Output, spanOf } from "../output.ts";
 import { START } from "../typed.ts";
 import { deliveriesTable, unknownDelivery } from "./text.ts";
 
-const BATCH = 500;
+const REPLAYED_AT_ONCE = 500;
 /** The most deliveries that are listed. More are only counted. */
-const LISTED = 50;
+const LISTED_DELIVERIES = 50;
 
 export const replay: Command = {
   name: "deliveries replay",
@@ -79,9 +79,9 @@ async function namedDeliveries(ctx: Context, words: readonly string[]): Promise<
 /** False: Redis took no job. The deliveries stay pending, and the scheduler queues them later. */
 async function queueAll(ctx: Context, ids: readonly string[], output: Output): Promise<boolean> {
   let refusal: string | null = null;
-  for (let at = 0; at < ids.length; at += BATCH) {
+  for (let at = 0; at < ids.length; at += REPLAYED_AT_ONCE) {
     try {
-      await replayDeliveries(ctx, ids.slice(at, at + BATCH));
+      await replayDeliveries(ctx, ids.slice(at, at + REPLAYED_AT_ONCE));
     } catch (error) {
       if (!(error instanceof QueueUnavailableError)) throw error;
       refusal = error.message;
@@ -112,11 +112,11 @@ async function settled(ctx: Context, ids: readonly string[]): Promise<void> {
 
 /** The deliveries to list: all if there are few, otherwise the first ones that failed or are pending. */
 async function notable(ctx: Context, ids: readonly string[]): Promise<StoredDelivery[]> {
-  if (ids.length <= LISTED) return await findDeliveries(ctx, ids);
+  if (ids.length <= LISTED_DELIVERIES) return await findDeliveries(ctx, ids);
   const found: StoredDelivery[] = [];
-  for (let at = 0; at < ids.length && found.length < LISTED; at += BATCH) {
-    const some = await findDeliveries(ctx, ids.slice(at, at + BATCH));
+  for (let at = 0; at < ids.length && found.length < LISTED_DELIVERIES; at += REPLAYED_AT_ONCE) {
+    const some = await findDeliveries(ctx, ids.slice(at, at + REPLAYED_AT_ONCE));
     found.push(...some.filter(({ status }) => status === "failed" || status === "pending"));
   }
-  return found.slice(0, LISTED);
+  return found.slice(0, LISTED_DELIVERIES);
 }

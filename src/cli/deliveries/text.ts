@@ -11,7 +11,7 @@ export function unknownDelivery(names: readonly string[], { config }: Pick<Conte
   );
 }
 
-const COLOURS = { pending: "cyan", applied: "green", ignored: "dim", failed: "red" } as const;
+const STATUS_COLOURS = { pending: "cyan", applied: "green", ignored: "dim", failed: "red" } as const;
 
 /** Pure but for colours. */
 export function deliveriesTable(found: readonly StoredDelivery[], { clock }: Pick<Context, "clock">): string {
@@ -20,7 +20,7 @@ export function deliveriesTable(found: readonly StoredDelivery[], { clock }: Pic
     `${spanOf(now - delivery.receivedAt.getTime())} ago`,
     eventName(delivery),
     delivery.repository ?? (delivery.repositoryId === null ? "-" : String(delivery.repositoryId)),
-    styled(COLOURS[delivery.status], delivery.status),
+    styled(STATUS_COLOURS[delivery.status], delivery.status),
     delivery.guid,
     plain(delivery.reason ?? ""),
   ]);
@@ -41,7 +41,7 @@ export function detailsOf(delivery: StoredDelivery & { payload?: unknown }, { cl
     ["hook", hookOf(hookId)],
     ["event", eventName(delivery)],
     ["repository", [repository, repositoryId].filter((part) => part !== null).join(", id ") || "none"],
-    ["status", styled(COLOURS[status], status)],
+    ["status", styled(STATUS_COLOURS[status], status)],
     ["reason", plain(reason ?? "-")],
     ["attempts", String(attempts)],
     ["received", ago(receivedAt)],

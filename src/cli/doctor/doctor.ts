@@ -59,10 +59,10 @@ async function runDoctor({ env, resources, within }: Given, output: Output): Pro
   return count("problem") > 0 ? 1 : 0;
 }
 
-const COLOURS = { ok: "green", warning: "yellow", problem: "red" } as const;
+const LEVEL_COLOURS = { ok: "green", warning: "yellow", problem: "red" } as const;
 
 export function lineOf({ level, part, says, todo }: Finding): string {
-  const line = `${styled(COLOURS[level], level.padEnd(8))} ${part.padEnd(12)} ${says}`;
+  const line = `${styled(LEVEL_COLOURS[level], level.padEnd(8))} ${part.padEnd(12)} ${says}`;
   return todo === null ? line : `${line}\n${" ".repeat(22)}${todo}`;
 }
 

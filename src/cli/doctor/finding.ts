@@ -111,12 +111,12 @@ export class Findings {
 }
 
 /** How many names one sentence lists. */
-const NAMED = 5;
+const NAMES_LISTED = 5;
 
 /** The first few names, and how many more there are. Pure. */
 export function firstNames(names: readonly string[]): string {
-  const more = names.length - NAMED;
-  return more > 0 ? `${names.slice(0, NAMED).join(", ")} and ${more} more` : listOf(names);
+  const more = names.length - NAMES_LISTED;
+  return more > 0 ? `${names.slice(0, NAMES_LISTED).join(", ")} and ${more} more` : listOf(names);
 }
 
 // The merge compares times by our clocks. With a few seconds of difference, it may take an old read for a newer one.

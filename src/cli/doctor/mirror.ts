@@ -9,7 +9,7 @@ import { type Finding, Findings, firstNames } from "./finding.ts";
 
 /** How many selections get a finding of their own. */
 const SHOWN_SELECTIONS = 5;
-const OVERDUE_MS = 5 * 60_000;
+const DELIVERY_WAITS_MS = 5 * 60_000;
 /** A repository is late if its catch-ups have failed for this many intervals, as docs/operations.md says. */
 const LATE_INTERVALS = 3;
 
@@ -99,7 +99,7 @@ function examineRepositories(
 }
 
 async function examineDeliveries({ db, clock }: Context): Promise<Finding[]> {
-  const { failed, overdue } = await countTroubled({ db }, new Date(clock.now().getTime() - OVERDUE_MS));
+  const { failed, overdue } = await countTroubled({ db }, new Date(clock.now().getTime() - DELIVERY_WAITS_MS));
   const deliveries = new Findings("deliveries");
   if (failed === 0) deliveries.ok("No delivery has failed");
   else

@@ -5,7 +5,7 @@ import { CommandError } from "../command.ts";
 import { type FeedLine, readLine } from "./lines.ts";
 
 /** The time after which a silent connection counts as broken: the server sends a sign of life three times in it. */
-const SILENT_MS = 45_000;
+const STREAM_SILENT_MS = 45_000;
 
 export interface FeedAddress {
   url: string;
@@ -29,7 +29,7 @@ export async function* connect(
   leaving: AbortSignal,
 ): AsyncGenerator<FeedLine, Interrupted> {
   const silent = new AbortController();
-  const watch = setTimeout(() => silent.abort(new Error("nothing was heard for 45 seconds")), SILENT_MS);
+  const watch = setTimeout(() => silent.abort(new Error("nothing was heard for 45 seconds")), STREAM_SILENT_MS);
   try {
     const answer = await fetch(`${url}/-/events?${query}`, {
       headers: {

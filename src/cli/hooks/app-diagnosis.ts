@@ -26,7 +26,7 @@ export async function examineApp(ctx: Pick<Context, "upstream">): Promise<Examin
 }
 
 /** Where a person makes the changes for which upstream has no API. */
-const PAGE = "on the App's page at upstream (Settings, Developer settings, GitHub Apps)";
+const ON_APP_PAGE = "on the App's page at upstream (Settings, Developer settings, GitHub Apps)";
 
 /** What is wrong with the App and its webhook, the gravest first; nothing when all is well. Pure. */
 export function diagnoseApp({
@@ -51,7 +51,7 @@ export function diagnoseApp({
       says: hook?.url
         ? `The App's webhook sends to ${hook.url}, not to ${address}: changes are found by catch-up only`
         : `The App has no webhook that sends to ${address}: changes are found by catch-up only`,
-      todo: `${mends}, if the webhook is switched on ${PAGE}`,
+      todo: `${mends}, if the webhook is switched on ${ON_APP_PAGE}`,
     });
   else if (!hook.hasSecret)
     findings.push({
@@ -66,7 +66,7 @@ export function diagnoseApp({
       level: "problem",
       kind: "permission",
       says: `The App does not ask for the permission to read ${listOf(unseen.map(permissionName))}`,
-      todo: `Add it ${PAGE}; then each account has to accept it`,
+      todo: `Add it ${ON_APP_PAGE}; then each account has to accept it`,
     });
   const missing = wantedEvents.filter((event) => !app.events.includes(event));
   if (missing.length > 0)
@@ -74,7 +74,7 @@ export function diagnoseApp({
       level: "problem",
       kind: "events",
       says: `The App is not subscribed to ${listOf(missing)}`,
-      todo: `Tick ${missing.length === 1 ? "it" : "them"} ${PAGE}, under Permissions & events`,
+      todo: `Tick ${missing.length === 1 ? "it" : "them"} ${ON_APP_PAGE}, under Permissions & events`,
     });
   const [last] = sent ?? [];
   if (last && last.status !== "OK") findings.push(failureFinding(last, address, "app"));
@@ -96,7 +96,7 @@ export function appRefusal({ message }: UpstreamRefusedError): HookFinding {
     level: "problem",
     kind: "permission",
     says: message,
-    todo: `See that APP_ID and APP_PRIVATE_KEY belong together, and that the webhook is switched on ${PAGE}`,
+    todo: `See that APP_ID and APP_PRIVATE_KEY belong together, and that the webhook is switched on ${ON_APP_PAGE}`,
   };
 }
 

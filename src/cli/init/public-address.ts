@@ -5,7 +5,7 @@ import { SETTINGS } from "../../config/settings.ts";
 import { codeOf, rootReasonOf } from "../../failure.ts";
 import { type Finding, okFinding, warning } from "../doctor/finding.ts";
 
-const PATIENCE_MS = 5_000;
+const ADDRESS_PATIENCE_MS = 5_000;
 
 /**
  * Whether the public address leads to the port of this machine at which Tain will listen. A server listens there for
@@ -25,7 +25,10 @@ export async function publicAddressFinding(publicUrl: string, env: NodeJS.Proces
     return warning("public-url", `Port ${port} is in use, so ${publicUrl} was not tried`, `${todo}, once Tain runs`);
   }
   try {
-    const answer = await fetch(`${publicUrl}/-/live`, { signal: AbortSignal.timeout(PATIENCE_MS), redirect: "manual" });
+    const answer = await fetch(`${publicUrl}/-/live`, {
+      signal: AbortSignal.timeout(ADDRESS_PATIENCE_MS),
+      redirect: "manual",
+    });
     if ((await answer.text()) === nonce) return okFinding("processes", `${publicUrl} leads to this machine`);
     return warning("public-url", `Something else answers at ${publicUrl}, with ${answer.status}`, todo);
   } catch (error) {

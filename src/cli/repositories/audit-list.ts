@@ -5,7 +5,7 @@ import { counted, grouped, type Output, spanOf, styled, tableLines } from "../ou
 
 const MOST_LISTED = 1_000;
 /** How many differences are shown for each audit. */
-const SHOWN = 3;
+const DRIFT_OF_EACH = 3;
 
 /**
  * Shows the newest audit of each repository, those that found something first. @param names `owner/name`; none: of all
@@ -33,7 +33,7 @@ function auditsTable(audits: readonly ListedAudit[], { clock }: Pick<Context, "c
         : styled("green", "equal"),
     finishedAt === null ? "under way" : `${spanOf(now - finishedAt.getTime())} ago`,
     grouped(resources),
-    [...drift.slice(0, SHOWN).map(driftText), ...(found > SHOWN ? ["…"] : [])].join("; "),
+    [...drift.slice(0, DRIFT_OF_EACH).map(driftText), ...(found > DRIFT_OF_EACH ? ["…"] : [])].join("; "),
   ]);
   return tableLines(["REPOSITORY", "FOUND", "ENDED", "COMPARED", "IN WHAT"], rows);
 }

@@ -17,7 +17,7 @@ export interface Demonstration {
  */
 const WORLD: readonly string[] = ["--repositories", "4", "--issues", "2000", "--pulls", "1000", "--seed", "20"];
 const CHANGES_PER_SECOND = 1;
-const PATIENCE_MS = 60_000;
+const SIMULATOR_PATIENCE_MS = 60_000;
 
 /**
  * The kinds of change that happen in the demonstration. Renames are left out, because the addresses that we print
@@ -52,8 +52,8 @@ export async function startDemonstration(
     },
   });
   const timer = setTimeout(
-    () => reject(new Error(`The simulator is not ready after ${PATIENCE_MS / 1_000} s`)),
-    PATIENCE_MS,
+    () => reject(new Error(`The simulator is not ready after ${SIMULATOR_PATIENCE_MS / 1_000} s`)),
+    SIMULATOR_PATIENCE_MS,
   );
   timer.unref(); // The timer must not delay the end of a start that fails for another reason.
   void tree.failed.then((reason) => reject(new Error(reason)));
@@ -72,7 +72,7 @@ async function control(url: string, body?: object): Promise<unknown> {
   const request = body
     ? { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }
     : {};
-  const response = await fetch(url, { ...request, signal: AbortSignal.timeout(PATIENCE_MS) });
+  const response = await fetch(url, { ...request, signal: AbortSignal.timeout(SIMULATOR_PATIENCE_MS) });
   if (!response.ok)
     throw new Error(`The simulator answers ${response.status} to ${new URL(url).pathname}: ${await response.text()}`);
   return await response.json();

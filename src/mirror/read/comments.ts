@@ -20,7 +20,7 @@ const TABLES = {
 export type CommentKind = keyof typeof TABLES;
 
 /** Upstream shows a review that is not submitted only to its author. */
-const SHOWN: Readonly<Record<CommentKind, Sql>> = {
+const SHOWN_COMMENTS: Readonly<Record<CommentKind, Sql>> = {
   issue_comment: sql`c.deleted_at is null`,
   review_comment: sql`c.deleted_at is null`,
   review: sql`c.deleted_at is null and c.state <> 'PENDING'`,
@@ -48,7 +48,7 @@ export async function findComments(
   { parent, review, since, under, sort, direction, limit, offset }: CommentList,
 ): Promise<{ rows: CommentRow[]; total: number }> {
   const { table, parent: column, updated } = TABLES[kind];
-  const conditions = [sql`c.repository_id = ${repositoryId}`, SHOWN[kind]];
+  const conditions = [sql`c.repository_id = ${repositoryId}`, SHOWN_COMMENTS[kind]];
   if (parent !== undefined) conditions.push(sql`${column} = ${parent}`);
   if (review !== undefined) conditions.push(sql`c.review_id = ${review}`);
   if (since) conditions.push(sql`c.updated_at >= ${since}`);
@@ -94,7 +94,7 @@ export async function findComment(
   parent?: number,
 ): Promise<CommentRow | null> {
   const { table, parent: column, updated } = TABLES[kind];
-  const conditions = [sql`c.repository_id = ${repositoryId}`, sql`c.id = ${id}`, SHOWN[kind]];
+  const conditions = [sql`c.repository_id = ${repositoryId}`, sql`c.id = ${id}`, SHOWN_COMMENTS[kind]];
   if (parent !== undefined) conditions.push(sql`${column} = ${parent}`);
   const [comment] = await db.prepared<CommentRow>(sql`
     select c.id::float8 as id, c.document::text as document, c.body, ${updated} as "updatedAt" from ${table} c

@@ -1,6 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, sql } from "../../../db/sql.ts";
-import { type IssueFilter, type IssueOrder, issueConditions, SORT_KEYS } from "./issues.ts";
+import { ISSUE_SORT_KEYS, type IssueFilter, type IssueOrder, issueConditions } from "./issues.ts";
 import { MIRRORED_REPOSITORIES } from "./shown-repository.ts";
 import { type Sight, visibleIssue } from "./sight.ts";
 
@@ -55,7 +55,7 @@ export async function findIssuesAcross(
     repository_document: string;
   }>(sql`
     select i.repository_id, i.document::text as document, i.body, r.document::text as repository_document ${matching}
-      order by ${SORT_KEYS[sort]} ${way}, i.id ${way} limit ${page.limit} offset ${page.offset}`);
+      order by ${ISSUE_SORT_KEYS[sort]} ${way}, i.id ${way} limit ${page.limit} offset ${page.offset}`);
   return {
     rows: rows.map((row) => ({
       repositoryId: Number(row.repository_id),

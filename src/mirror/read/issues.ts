@@ -40,14 +40,14 @@ export interface IssueOrder {
 /** Where a page begins: behind (`after`) or before a row, given by its sort key (ms, or the count) and number. */
 export type IssuePosition = { offset: number } | { side: "after" | "before"; key: number; number: number };
 
-export const SORT_KEYS: Readonly<Record<IssueSort, Sql>> = {
+export const ISSUE_SORT_KEYS: Readonly<Record<IssueSort, Sql>> = {
   created: sql`i.created_at`,
   updated: sql`i.updated_at`,
   comments: sql`i.comments`,
 };
 
 /** Only whole issues are shown: one that was only seen as a pull request lacks the issue's own id. */
-const SHOWN = sql`i.id is not null and i.deleted_at is null`;
+const SHOWN_ISSUES = sql`i.id is not null and i.deleted_at is null`;
 
 /** At most `limit` issues of the repository, in order. */
 export async function findIssues(
@@ -68,7 +68,7 @@ export async function findIssues(
   };
   const offset = "offset" in position && position.offset > 0 ? sql`offset ${position.offset}` : sql``;
   const page = sql`limit ${limit} ${offset}`;
-  const key = SORT_KEYS[order.sort];
+  const key = ISSUE_SORT_KEYS[order.sort];
   // As numbers, since the driver is slow to read moments.
   const counted =
     order.sort === "comments" ? sql`coalesce(i.comments, 0)` : sql`(extract(epoch from ${key}) * 1000)::float8`;
@@ -107,11 +107,11 @@ export async function findIssues(
 }
 
 /** Written out instead of a parameter, so that Postgres can use the indexes of open issues. */
-const IN_STATE = { open: sql`i.state = 'open'`, closed: sql`i.state = 'closed'` };
+const ISSUES_IN_STATE = { open: sql`i.state = 'open'`, closed: sql`i.state = 'closed'` };
 
 /** The conditions of the filter on an issue `i`. All must hold. */
 export function issueConditions(filter: IssueFilter): Sql[] {
-  return [SHOWN, ...(filter.state === "all" ? [] : [IN_STATE[filter.state]]), ...restConditions(filter)];
+  return [SHOWN_ISSUES, ...(filter.state === "all" ? [] : [ISSUES_IN_STATE[filter.state]]), ...restConditions(filter)];
 }
 
 /** Whether another condition of the filter leaves fewer issues than the label, so that it finds them sooner. */
@@ -301,7 +301,7 @@ function wantedStates(wanted: readonly (readonly string[])[]): IssueState[] {
 
 function stateConditions(states: readonly string[]): Sql[] {
   const [open, closed] = [states.includes("OPEN"), states.includes("CLOSED")];
-  return open && closed ? [] : [IN_STATE[open ? "open" : "closed"]];
+  return open && closed ? [] : [ISSUES_IN_STATE[open ? "open" : "closed"]];
 }
 
 /** Null is "none", `*` is "any"; undefined does not filter. */

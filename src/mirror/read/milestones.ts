@@ -18,7 +18,7 @@ export interface MilestoneList {
 }
 
 /** Sorted by due date, milestones without one come last; the other direction is the exact mirror image. */
-const SORT_KEYS = {
+const MILESTONE_SORT_KEYS = {
   due_on: sql`coalesce(m.due_on, 'infinity')`,
   completeness: sql`coalesce(m.closed_issues::float8 / nullif(m.open_issues + m.closed_issues, 0), 0)`,
 };
@@ -30,25 +30,25 @@ export async function findMilestones(
   { state, sort, direction, limit, offset }: MilestoneList,
 ): Promise<{ rows: MilestoneRow[]; total: number }> {
   const matching = sql`from milestones m
-    where ${sql.and([sql`m.repository_id = ${repositoryId}`, sql`m.deleted_at is null`, IN_STATE[state]])}`;
+    where ${sql.and([sql`m.repository_id = ${repositoryId}`, sql`m.deleted_at is null`, MILESTONES_IN_STATE[state]])}`;
   const way = DIRECTIONS[direction];
   const rows = await db.prepared<MilestoneRow & { total: string }>(sql`
     select q.total, p.* from (select count(*) as total ${matching}) q left join lateral
-      (select ${COLUMNS}, ${SORT_KEYS[sort]} as key ${matching}
-       order by ${SORT_KEYS[sort]} ${way}, m.number ${way} limit ${limit} offset ${offset}) p on true
+      (select ${MILESTONE_COLUMNS}, ${MILESTONE_SORT_KEYS[sort]} as key ${matching}
+       order by ${MILESTONE_SORT_KEYS[sort]} ${way}, m.number ${way} limit ${limit} offset ${offset}) p on true
       order by p.key ${way}, p.number ${way}`);
   return { rows: rows.filter((row) => row.id !== null), total: Number(rows[0]?.total ?? 0) };
 }
 
 export async function findMilestone(db: Database, repositoryId: number, number: number): Promise<MilestoneRow | null> {
   const [milestone] = await db.prepared<MilestoneRow>(sql`
-    select ${COLUMNS} from milestones m
+    select ${MILESTONE_COLUMNS} from milestones m
       where m.repository_id = ${repositoryId} and m.deleted_at is null and m.number = ${number}`);
   return milestone ?? null;
 }
 
-const COLUMNS = sql`m.id::float8 as id, m.number, m.document::text as document, m.updated_at as "updatedAt"`;
-const IN_STATE = { all: sql`true`, open: sql`m.state = 'open'`, closed: sql`m.state = 'closed'` };
+const MILESTONE_COLUMNS = sql`m.id::float8 as id, m.number, m.document::text as document, m.updated_at as "updatedAt"`;
+const MILESTONES_IN_STATE = { all: sql`true`, open: sql`m.state = 'open'`, closed: sql`m.state = 'closed'` };
 
 const BY_NUMBER: SortKey = { key: sql`m.number`, keyType: INTEGER };
 const MILESTONE_KEYS: Readonly<Record<string, SortKey>> = {

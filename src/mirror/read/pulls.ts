@@ -20,8 +20,8 @@ export interface PullFilter {
 
 export type PullSort = "created" | "updated" | "popularity" | "long-running";
 
-const SHOWN = sql`p.id is not null and p.deleted_at is null`;
-const IN_STATE = { all: sql`true`, open: sql`p.state = 'open'`, closed: sql`p.state = 'closed'` };
+const SHOWN_PULLS = sql`p.id is not null and p.deleted_at is null`;
+const PULLS_IN_STATE = { all: sql`true`, open: sql`p.state = 'open'`, closed: sql`p.state = 'closed'` };
 
 /** A page of the repository's pull requests, and how many match in all. `now` decides what is long-running. */
 export async function findPulls(
@@ -58,7 +58,7 @@ function matching(
   { state, head, base }: PullFilter,
   { sort, now }: { sort: PullSort; now: Date },
 ): Sql {
-  const conditions = [sql`p.repository_id = ${repositoryId}`, SHOWN, IN_STATE[state]];
+  const conditions = [sql`p.repository_id = ${repositoryId}`, SHOWN_PULLS, PULLS_IN_STATE[state]];
   if (base !== undefined) conditions.push(sql`p.base_ref = ${base}`);
   if (head !== undefined) conditions.push(sql`lower(p.head_label) = ${head.toLowerCase()}`);
   if (sort === "long-running") {
@@ -75,7 +75,7 @@ export async function findPull(db: Database, repositoryId: number, number: numbe
   const [pull] = await db.prepared<PullRow>(sql`
     select p.number, p.document::text as document, p.detail::text as detail, p.body, p.updated_at as "updatedAt"
       from pull_requests p
-      where p.repository_id = ${repositoryId} and p.number = ${number} and ${SHOWN}`);
+      where p.repository_id = ${repositoryId} and p.number = ${number} and ${SHOWN_PULLS}`);
   return pull ?? null;
 }
 

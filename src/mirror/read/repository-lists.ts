@@ -15,7 +15,7 @@ export interface RepositoryFilter {
   updatedBefore: Date | null;
 }
 
-const SORT_KEYS: Readonly<Record<RepositorySort, Sql>> = {
+const REPOSITORY_SORT_KEYS: Readonly<Record<RepositorySort, Sql>> = {
   created: sql`r.created_at`,
   updated: sql`r.updated_at`,
   pushed: sql`coalesce(r.pushed_at, '-infinity')`,
@@ -56,8 +56,8 @@ async function pageOfRepositories(
   const way = DIRECTIONS[direction];
   const found = await db.prepared<RepositoryDocument & { total: string }>(sql`
     select p.*, q.total from (select count(*) as total ${matching}) q left join lateral
-      (select ${SHOWN_COLUMNS}, r.document::text as document, null as detail, ${SORT_KEYS[sort]} as key ${matching}
-       order by ${SORT_KEYS[sort]} ${way}, r.id ${way} limit ${limit} offset ${offset}) p on true
+      (select ${SHOWN_COLUMNS}, r.document::text as document, null as detail, ${REPOSITORY_SORT_KEYS[sort]} as key ${matching}
+       order by ${REPOSITORY_SORT_KEYS[sort]} ${way}, r.id ${way} limit ${limit} offset ${offset}) p on true
       order by p.key ${way}, p.id ${way}`);
   return { rows: found.filter((row) => row.id !== null), total: Number(found[0]?.total ?? 0) };
 }

@@ -25,19 +25,19 @@ export function wholeSight(ids: Ids): Sight {
   return sightIn(ids, { issues: true, pulls: true, checks: true, statuses: true, contents: true });
 }
 
-const NONE: readonly number[] = [];
+const NO_REPOSITORIES: readonly number[] = [];
 
 /** The same rights in each of these repositories: to see the repository, and the given ones. */
 export function sightIn(ids: Ids, given: Readonly<Record<Givable, boolean>>): Sight {
   const { issues, pulls, checks, statuses, contents } = given;
   return {
     metadata: ids,
-    issues: issues ? ids : NONE,
-    pulls: pulls ? ids : NONE,
-    "issues or pulls": issues || pulls ? ids : NONE,
-    checks: checks ? ids : NONE,
-    statuses: statuses ? ids : NONE,
-    contents: contents ? ids : NONE,
+    issues: issues ? ids : NO_REPOSITORIES,
+    pulls: pulls ? ids : NO_REPOSITORIES,
+    "issues or pulls": issues || pulls ? ids : NO_REPOSITORIES,
+    checks: checks ? ids : NO_REPOSITORIES,
+    statuses: statuses ? ids : NO_REPOSITORIES,
+    contents: contents ? ids : NO_REPOSITORIES,
   };
 }
 
@@ -60,9 +60,9 @@ export function sightByKind(
     issues: where(({ issues }) => issues),
     pulls: where(({ pulls }) => pulls),
     "issues or pulls": where(({ issues, pulls }) => issues || pulls),
-    checks: code ? where(() => true) : NONE,
-    statuses: code ? where(() => true) : NONE,
-    contents: code ? where(() => true) : NONE,
+    checks: code ? where(() => true) : NO_REPOSITORIES,
+    statuses: code ? where(() => true) : NO_REPOSITORIES,
+    contents: code ? where(() => true) : NO_REPOSITORIES,
   };
 }
 

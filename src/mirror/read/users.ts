@@ -13,12 +13,12 @@ export interface UserRow {
   seenAt: Date;
 }
 
-const COLUMNS = sql`u.id::float8 as id, u.login, u.type, u.document::text as document, u.updated_at as "updatedAt",
+const USER_COLUMNS = sql`u.id::float8 as id, u.login, u.type, u.document::text as document, u.updated_at as "updatedAt",
   u.seen_at as "seenAt"`;
 
 export async function findUser(db: Database, id: number): Promise<UserRow | null> {
   const [user] = await db.prepared<UserRow>(sql`
-    select ${COLUMNS} from users u where u.id = ${id} and u.deleted_at is null`);
+    select ${USER_COLUMNS} from users u where u.id = ${id} and u.deleted_at is null`);
   return user ?? null;
 }
 
@@ -26,7 +26,7 @@ export async function findUser(db: Database, id: number): Promise<UserRow | null
 export async function findUserByLogin(db: Database, login: string): Promise<UserRow | null> {
   // An unheard rename may leave one login on two rows: the newer observation knows who has it now.
   const [user] = await db.prepared<UserRow>(sql`
-    select ${COLUMNS} from users u where lower(u.login) = ${login.toLowerCase()} and u.deleted_at is null
+    select ${USER_COLUMNS} from users u where lower(u.login) = ${login.toLowerCase()} and u.deleted_at is null
       order by u.seen_at desc limit 1`);
   return user ?? null;
 }
@@ -58,7 +58,7 @@ export async function findAssignees(
   ];
   if (login !== undefined) conditions.push(sql`lower(u.login) = ${login.toLowerCase()}`);
   const rows = await db.prepared<UserRow & { total: string }>(sql`
-    select ${COLUMNS}, count(*) over () as total from users u where ${sql.and(conditions)}
+    select ${USER_COLUMNS}, count(*) over () as total from users u where ${sql.and(conditions)}
       order by lower(u.login), u.id limit ${limit} offset ${offset}`);
   const [first] = rows;
   if (first || offset === 0) return { rows, total: Number(first?.total ?? 0) };

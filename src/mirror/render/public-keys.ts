@@ -72,7 +72,7 @@ export const ONES_OWN =
   /^(private_gists|total_private_repos|owned_private_repos|disk_usage|collaborators|two_factor_authentication|plan|business_plus|ldap_dn|notification_email)$/;
 
 /** Keys that are shown with all that lies below them. */
-const NAMED: ReadonlySet<string> = new Set(["permissions", ...GIVEN]);
+const SHOWN_WHOLE: ReadonlySet<string> = new Set(["permissions", ...GIVEN]);
 
 export function isPublicKey(key: string): boolean {
   return PUBLIC.has(key);
@@ -142,7 +142,7 @@ export function withShown(fields: Fields, closeness: Closeness): Fields {
   const shown: Fields = {};
   for (const [key, value] of Object.entries(fields)) {
     if (!isShownTo(closeness, key)) continue;
-    shown[key] = NAMED.has(key) ? value : valueShown(value, closeness);
+    shown[key] = SHOWN_WHOLE.has(key) ? value : valueShown(value, closeness);
   }
   return shown;
 }

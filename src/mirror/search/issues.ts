@@ -29,7 +29,7 @@ export interface SearchOrder {
   direction: "asc" | "desc";
 }
 
-const SORT_KEYS: ReadonlyMap<string, Sql> = new Map([
+const ISSUE_SEARCH_KEYS: ReadonlyMap<string, Sql> = new Map([
   ["created", sql`i.created_at`],
   ["updated", sql`i.updated_at`],
   ["comments", sql`coalesce(i.comments, 0)`],
@@ -106,7 +106,7 @@ export async function searchIssues(
 }
 
 function sortKey(order: SearchOrder | null, clauses: Clause[]): { key: Sql; direction: "asc" | "desc" } {
-  const key = SORT_KEYS.get(order?.key ?? "");
+  const key = ISSUE_SEARCH_KEYS.get(order?.key ?? "");
   if (order && key) return { key, direction: order.direction };
   const texts = clauses.flatMap((clause) => (clause.kind === "text" ? [clause.text] : []));
   return { key: texts.length > 0 ? sql`ts_rank(i.search, ${textQuery(texts)})` : sql`0`, direction: "desc" };

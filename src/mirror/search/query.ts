@@ -102,11 +102,11 @@ function takeSetting(query: SearchQuery, token: Token): boolean {
 }
 
 /** One part of a query: a parenthesis, a quoted phrase, or what stands between blanks with its own quotes. */
-const PART = /\s+|-?\(|\)|-?(?:[^\s"()]*"[^"]*(?:"|$))+[^\s"()]*|[^\s()]+(?:\([^\s()]*\)?)*/gy;
+const QUERY_PART = /\s+|-?\(|\)|-?(?:[^\s"()]*"[^"]*(?:"|$))+[^\s"()]*|[^\s()]+(?:\([^\s()]*\)?)*/gy;
 
 function tokensOf(text: string, isQualifier: (name: string) => boolean): Token[] {
   const tokens: Token[] = [];
-  for (const [part] of text.matchAll(PART)) {
+  for (const [part] of text.matchAll(QUERY_PART)) {
     if (part.trim() === "") continue;
     if (part === "(" || part === "-(") tokens.push({ kind: "open", isNegated: part !== "(" });
     else if (part === ")") tokens.push({ kind: "close", isNegated: false });

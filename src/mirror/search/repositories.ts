@@ -58,7 +58,7 @@ const QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, Qualifier>([
   ["updated", ranged(timeRange, (within) => within(sql`r.updated_at`))],
 ]);
 
-const SORT_KEYS: ReadonlyMap<string, Sql> = new Map([
+const REPOSITORY_SEARCH_KEYS: ReadonlyMap<string, Sql> = new Map([
   ["stars", sql`r.stargazers_count`],
   ["forks", sql`r.forks_count`],
   ["updated", sql`r.updated_at`],
@@ -88,7 +88,7 @@ export async function searchRepositories(
   if (![...qualifiersIn(clauses)].some(({ name }) => name === "fork")) conditions.push(sql`r.fork is not true`);
   const matching = sql`from ${tables} where ${sql.and(conditions)}`;
   const wanted = order ?? sort;
-  const key = SORT_KEYS.get(wanted?.key ?? "");
+  const key = REPOSITORY_SEARCH_KEYS.get(wanted?.key ?? "");
   const direction = key ? (wanted?.direction ?? "desc") : "desc";
   const texts = clauses.flatMap((clause) => (clause.kind === "text" ? [clause.text] : []));
   const match =

@@ -62,12 +62,12 @@ export function sameAspect(a: Json | undefined, b: Json | undefined): boolean {
 }
 
 /** Text keys for which both null and an empty string mean "no text". */
-const EMPTY: ReadonlySet<string> = new Set(["body", "description", "homepage"]);
+const MAY_BE_EMPTY: ReadonlySet<string> = new Set(["body", "description", "homepage"]);
 
 /** A stored value as the value of an aspect. Texts are as upstream sent them. Undefined: not known. Pure. */
 export function aspectValue(key: string, value: Json | undefined): Json | undefined {
   if (value === undefined) return undefined;
-  if (EMPTY.has(key)) return typeof value === "string" ? literalOf(value) : "";
+  if (MAY_BE_EMPTY.has(key)) return typeof value === "string" ? literalOf(value) : "";
   switch (key) {
     case "milestone":
       return referenceId(value);

@@ -31,11 +31,11 @@ export interface Resource {
   progressOf?: (fields: Fields) => number;
 }
 
-const NONE: ReadonlySet<string> = new Set();
+const NO_KEYS: ReadonlySet<string> = new Set();
 
 function resource(kind: Kind, table: Table, own: Partial<Resource> = {}): Resource {
   const hasBody = "body" in table.columns;
-  return { kind, table, keyColumn: "id", columns: () => ({}), detailKeys: NONE, hasBody, isVersioned: true, ...own };
+  return { kind, table, keyColumn: "id", columns: () => ({}), detailKeys: NO_KEYS, hasBody, isVersioned: true, ...own };
 }
 
 /**

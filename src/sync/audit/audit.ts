@@ -8,7 +8,7 @@ import type { Kind } from "../../mirror/store/resource.ts";
 import { QuotaSpentError } from "../../upstream/client/errors.ts";
 import { mayGoOn, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWay } from "../give-way.ts";
-import { PAGE_SIZE } from "../reads/pages.ts";
+import { PER_PAGE } from "../reads/pages.ts";
 import { PHASES } from "../reads/phases.ts";
 import { tombstonesOf } from "../reads/read-anew.ts";
 import { auditUnmet, findUnmet, labelsStillUnmet } from "./gone.ts";
@@ -26,16 +26,15 @@ export type AuditPhase = (typeof AUDIT_PHASES)[number];
 
 // Other jobs ask for the same lists with the parameters in another order, so their validators differ. Their validators
 // say that a page was merged; the audit's say that the page was equal.
-const PAGE = `?per_page=${PAGE_SIZE}`;
-const LISTS: Readonly<Record<Exclude<AuditPhase, "reviews">, { kind: Kind; path: string }>> = {
+const AUDITED_LISTS: Readonly<Record<Exclude<AuditPhase, "reviews">, { kind: Kind; path: string }>> = {
   // A repository has no parameters, so upstream overlooks this one.
   repository: { kind: "repository", path: "?page=1" },
-  labels: { kind: "label", path: `/labels?page=1&per_page=${PAGE_SIZE}` },
-  milestones: { kind: "milestone", path: `/milestones${PAGE}&state=all` },
-  issues: { kind: "issue", path: `/issues${PAGE}&state=all&sort=created&direction=asc` },
-  pulls: { kind: "pull_request", path: `/pulls${PAGE}&state=all&sort=created&direction=asc` },
-  "issue comments": { kind: "issue_comment", path: `/issues/comments${PAGE}&sort=created&direction=asc` },
-  "review comments": { kind: "review_comment", path: `/pulls/comments${PAGE}&sort=created&direction=asc` },
+  labels: { kind: "label", path: `/labels?page=1&${PER_PAGE}` },
+  milestones: { kind: "milestone", path: `/milestones?${PER_PAGE}&state=all` },
+  issues: { kind: "issue", path: `/issues?${PER_PAGE}&state=all&sort=created&direction=asc` },
+  pulls: { kind: "pull_request", path: `/pulls?${PER_PAGE}&state=all&sort=created&direction=asc` },
+  "issue comments": { kind: "issue_comment", path: `/issues/comments?${PER_PAGE}&sort=created&direction=asc` },
+  "review comments": { kind: "review_comment", path: `/pulls/comments?${PER_PAGE}&sort=created&direction=asc` },
 };
 
 export interface AuditInput {
@@ -142,7 +141,7 @@ async function step(ctx: Context, run: AuditRun, signal: AbortSignal): Promise<v
     await whileMirrored(ctx, repository, (tx) => advance(ctx, tx, run, seen));
     return;
   }
-  const { kind, path: list } = LISTS[phase];
+  const { kind, path: list } = AUDITED_LISTS[phase];
   const path = run.cursor ?? `/repositories/${repository.id}${list}`;
   const seen = await auditPage(ctx, repository, { kind, path, repair, signal }, async (tx, found) => {
     // The phase ends only after a request for each row that no page had. Until then the cursor stays at the last page.

@@ -8,7 +8,7 @@ import { type Kind, resourceOf } from "../../mirror/store/resource.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { PAGE_SIZE } from "../reads/pages.ts";
+import { PER_PAGE } from "../reads/pages.ts";
 import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { compareWithStored, withoutMergeability } from "./comparison.ts";
 import type { Drift } from "./report.ts";
@@ -83,7 +83,7 @@ export async function labelsStillUnmet(
   suspected: readonly number[],
 ): Promise<number[]> {
   const left = new Set(suspected);
-  const list = `/repositories/${repository.id}/labels?per_page=${PAGE_SIZE}`;
+  const list = `/repositories/${repository.id}/labels?${PER_PAGE}`;
   for await (const page of pages(ctx.upstream, list, { priority: "audit" })) {
     if (page.kind !== "ok") return []; // A list that upstream does not show says nothing about its rows.
     for (const label of requireList(page.path, page.body)) left.delete(keyIn("label", label));

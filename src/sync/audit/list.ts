@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import { type AuditReport, type Drift, driftCount } from "./report.ts";
 
 /** How many differences are listed. The audit's report has all of them. */
-const SHOWN = 20;
+const LISTED_DRIFT = 20;
 
 /** The newest audit of a repository. */
 export interface ListedAudit {
@@ -39,6 +39,6 @@ export async function listAudits({ db }: Pick<Context, "db">, limit: number): Pr
     repaired: repair,
     resources: report.resources,
     found: driftCount(report),
-    drift: report.drift.slice(0, SHOWN),
+    drift: report.drift.slice(0, LISTED_DRIFT),
   }));
 }

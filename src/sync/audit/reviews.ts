@@ -8,7 +8,7 @@ import { overruling, type Seen } from "../../mirror/store/observation.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { auditThreads } from "../lists/thread-states.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
-import { PAGE_SIZE } from "../reads/pages.ts";
+import { PAGE_SIZE, PER_PAGE } from "../reads/pages.ts";
 import { marksForUnclear, type PullsPlace, pullDetailsOf, readPullDetails } from "../reads/pull-details.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { compareWithStored, withoutMergeability } from "./comparison.ts";
@@ -137,7 +137,7 @@ async function auditLists(
 ): Promise<Drift[]> {
   const drift: Drift[] = [];
   for (const number of numbers) {
-    let path: string | null = `/repositories/${repository.id}/pulls/${number}/reviews?page=1&per_page=${PAGE_SIZE}`;
+    let path: string | null = `/repositories/${repository.id}/pulls/${number}/reviews?page=1&${PER_PAGE}`;
     while (path !== null) {
       const page = await auditPage(ctx, repository, { kind: "review", path, repair, signal }, async () => {});
       for (const key of page.keys) met.add(key);

@@ -17,6 +17,7 @@ import {
   knownUpTo,
   OVERLAP_MS,
   PAGE_SIZE,
+  PER_PAGE,
   RepositoryUnavailableError,
   type StoredPage,
 } from "../reads/pages.ts";
@@ -33,13 +34,12 @@ import { addressOf, resumedCursor, stepAfter, storedCursor } from "./windows.ts"
  */
 const JOB = "backfill";
 
-const PER_PAGE = `per_page=${PAGE_SIZE}`;
 /**
  * Lists are read by creation where upstream offers that order, so that rows do not move between pages. Deleted issues
  * do no harm, since pages of issues begin at a cursor. Pages of comments have no cursor, so comments are read by
  * change. Their addresses differ from a catch-up's, since a copy goes through pages in windows: see `windows.ts`.
  */
-const LISTS: Readonly<Record<Exclude<Phase, "reviews">, { kind: Kind; path: string }>> = {
+const BACKFILLED_LISTS: Readonly<Record<Exclude<Phase, "reviews">, { kind: Kind; path: string }>> = {
   labels: { kind: "label", path: `labels?${PER_PAGE}` },
   milestones: { kind: "milestone", path: `milestones?state=all&${PER_PAGE}` },
   issues: { kind: "issue", path: `issues?state=all&sort=created&direction=asc&${PER_PAGE}` },
@@ -249,7 +249,7 @@ async function copyListPage(
   phase: Exclude<Phase, "reviews">,
   cursor: string | null,
 ): Promise<string | null> {
-  const { kind, path } = LISTS[phase];
+  const { kind, path } = BACKFILLED_LISTS[phase];
   const at = cursor ?? `/repositories/${repository.id}/${path}`;
   const page = await fetchAndStorePage(ctx, repository, kind, addressOf(at), "backfill", {
     inWindows: true,

@@ -22,7 +22,7 @@ import {
   knownUpTo,
   newestOf,
   OVERLAP_MS,
-  PAGE_SIZE,
+  PER_PAGE,
   pathSince,
   RepositoryUnavailableError,
   type StoredPage,
@@ -40,7 +40,6 @@ interface FollowedList {
   path: string;
 }
 
-const PER_PAGE = `per_page=${PAGE_SIZE}`;
 /** Oldest change first: what changes while we read moves to the end, where it is met again. */
 const COMMENTS: FollowedList = {
   kind: "issue_comment",

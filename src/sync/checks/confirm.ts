@@ -73,7 +73,7 @@ export async function settleHeads(
 ): Promise<string[]> {
   return await whileMirrored(ctx, repository, async (tx) => {
     const ours = await countStored(tx, repository.id, [...heads.keys()]);
-    const settled = [...heads].map(([sha, theirs]) => ({ sha, isSame: saysSame(theirs, ours.get(sha) ?? NONE) }));
+    const settled = [...heads].map(([sha, theirs]) => ({ sha, isSame: saysSame(theirs, ours.get(sha) ?? NO_STATES) }));
     // Heads that are read next keep their rows until then.
     const stored = areAll ? settled : settled.filter(({ isSame }) => isSame);
     // The time is set back by the lag: these heads are not news, so every replica knows them.
@@ -92,7 +92,7 @@ export async function settleHeads(
 }
 
 type StateCounts = { runs: ReadonlyMap<string, number>; statuses: ReadonlyMap<string, number> };
-const NONE: StateCounts = { runs: new Map(), statuses: new Map() };
+const NO_STATES: StateCounts = { runs: new Map(), statuses: new Map() };
 
 /**
  * Counts checks as upstream does, by state: the last run of each suite and name, and the last status of each context.

@@ -21,7 +21,7 @@ import { pages } from "../../upstream/client/pagination.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { replaceValidators, type Validator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
+import { PER_PAGE, sightingOf } from "../reads/pages.ts";
 import { tombstonesOf } from "../reads/read-anew.ts";
 
 /** A list that hangs on a commit. */
@@ -35,8 +35,7 @@ interface ReadOfList {
   anew?: boolean;
 }
 
-const PER_PAGE = `per_page=${PAGE_SIZE}`;
-const LISTS: Readonly<
+const CHECK_LISTS: Readonly<
   Record<CheckList, { path: (sha: string) => string; rows: (body: Json) => Json; column: string; table: string }>
 > = {
   check_run: {
@@ -70,7 +69,7 @@ export async function fetchAndStoreCheckList(
   { list, sha, priority, anew = false }: ReadOfList,
   remember: (tx: Transaction, startedAt: Date) => Promise<void> = async () => {},
 ): Promise<"read" | "absent"> {
-  const { path, rows: rowsIn } = LISTS[list];
+  const { path, rows: rowsIn } = CHECK_LISTS[list];
   const first = `/repositories/${repository.id}/${path(sha)}`;
   const startedAt = ctx.clock.now();
   const observed: Observed[] = [];
@@ -118,7 +117,7 @@ async function findUnlistedChecks(
   repositoryId: number,
   { list, sha, startedAt, met }: { list: CheckList; sha: string; startedAt: Date; met: readonly Seen[] },
 ): Promise<Observed[]> {
-  const { table, column } = LISTS[list];
+  const { table, column } = CHECK_LISTS[list];
   const listed = met.filter(({ kind }) => kind === list).map(({ key }) => key);
   const rows = await tx.query<{ id: number }>(sql`
     select t.id::float8 as id from ${sql.identifier(table)} t where t.repository_id = ${repositoryId}

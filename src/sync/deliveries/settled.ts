@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import type { Taken } from "../../inbox/inbox.ts";
 
-const SECONDS: readonly number[] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const APPLIED_SECONDS: readonly number[] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 /** Counts deliveries that were settled just now, and how long after their receipt a read of the mirror shows them. */
 export function meterSettled(
@@ -17,7 +17,7 @@ export function meterSettled(
     "tain_delivery_duration_seconds",
     "From a delivery's receipt until the mirror shows it.",
     [],
-    SECONDS,
+    APPLIED_SECONDS,
   );
   const now = clock.now().getTime();
   for (const { id, event, receivedAt } of taken) {

@@ -11,9 +11,9 @@ const CHECKS = 3;
 const APPLIED_WITHIN_MS = 60_000;
 
 /** How often upstream is asked whether a webhook was lost. */
-const QUIET_MS = 60 * 60_000;
+const LOSSES_EVERY_MS = 60 * 60_000;
 /** How often if no delivery about the repository has arrived since, and none was lost. */
-const SILENT_MS = 24 * 3_600_000;
+const UNTOLD_EVERY_MS = 24 * 3_600_000;
 
 /**
  * Whether upstream has to be asked again to confirm what webhooks tell of these parts. `confirmedAt`: when it did so
@@ -25,8 +25,8 @@ export function isDueSince(
   parts: readonly MirrorPart[],
 ): Sql {
   const before = (ms: number) => new Date(ctx.clock.now().getTime() - ms);
-  return sql`(${confirmedAt} is null or ${confirmedAt} <= ${before(SILENT_MS)}
-    or (${confirmedAt} <= ${before(QUIET_MS)} and not ${toldNothingSince(ctx, confirmedAt, parts)}))`;
+  return sql`(${confirmedAt} is null or ${confirmedAt} <= ${before(UNTOLD_EVERY_MS)}
+    or (${confirmedAt} <= ${before(LOSSES_EVERY_MS)} and not ${toldNothingSince(ctx, confirmedAt, parts)}))`;
 }
 
 /**

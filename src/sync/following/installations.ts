@@ -27,7 +27,7 @@ import { moveAll } from "./state.ts";
 const LIST_MS = 5 * 60_000;
 /** Some replicas may not show a webhook's change yet. So upstream is asked again until this much later. */
 const LAG_MS = 10_000;
-const LIST = "/app/installations?per_page=100";
+const INSTALLATIONS_PATH = "/app/installations?per_page=100";
 const REPOSITORIES = "/installation/repositories?per_page=100";
 
 /** A repository that is paused already keeps its reason. */
@@ -80,11 +80,13 @@ async function fetchAndStoreInstallations(ctx: Context): Promise<void> {
   const before = new Map((await loadInstallations(ctx.db)).map((each) => [each.id, each]));
   const told = await ctx.db.count(sql`select from installations where told_at is not null limit 1`);
   const startedAt = ctx.clock.now();
-  let read = await walk(ctx, LIST, { conditional: told === 0 });
+  let read = await walk(ctx, INSTALLATIONS_PATH, { conditional: told === 0 });
   if (read.isUnchanged) return;
   // A page that has not changed does not say what stands on it.
-  if (read.unchanged.length > 0) read = await walk(ctx, LIST, { conditional: false });
-  const shown = read.pages.flatMap(({ body }) => requireList(LIST, body).flatMap((one) => installedBy(one) ?? []));
+  if (read.unchanged.length > 0) read = await walk(ctx, INSTALLATIONS_PATH, { conditional: false });
+  const shown = read.pages.flatMap(({ body }) =>
+    requireList(INSTALLATIONS_PATH, body).flatMap((one) => installedBy(one) ?? []),
+  );
 
   const lost: number[] = [];
   const gone = [...before.values()].filter(({ id }) => !shown.some((each) => each.id === id));

@@ -51,7 +51,7 @@ export function makingsOf(kind: Kind, changed: readonly Changed[]): Making[] {
     const isClosed = exists.now === true && kind !== "milestone" && changed.some(isClosing);
     const since = exists.now === true && AT_BIRTH.has(kind) ? changed.flatMap((one) => otherwise(kind, one)) : [];
     // A new resource that is already closed also gets a `closed` event, for listeners to that action.
-    return [...existence(kind, exists), ...(isClosed ? [{ action: "closed", tells: CLOSED }] : []), ...since];
+    return [...existence(kind, exists), ...(isClosed ? [{ action: "closed", tells: TELLS_CLOSED }] : []), ...since];
   }
   return [...edited(kind, changed), ...changed.flatMap((one) => otherwise(kind, one))];
 }
@@ -59,7 +59,7 @@ export function makingsOf(kind: Kind, changed: readonly Changed[]): Making[] {
 /** For these kinds upstream sends an event for each of their first values. */
 const AT_BIRTH: ReadonlySet<Kind> = new Set<Kind>(["release", "check_suite", "check_run"]);
 
-const CLOSED = [{ aspect: "state", value: "closed" }] as const;
+const TELLS_CLOSED = [{ aspect: "state", value: "closed" }] as const;
 
 const isClosing = ({ aspect, now }: Changed) => aspect === "state" && now === "closed";
 

@@ -65,11 +65,11 @@ export function tellingsOf(event: string, payload: Fields, repositoryId: number 
 type AspectValues = [aspect: string, value: Json][];
 
 const KEYS: readonly string[] = ["title", "body", "state", "locked", "draft", "head", "base"];
-const LISTS = { labels: "label", assignees: "assignee", requested_reviewers: "requested_reviewer" };
+const MEMBER_LISTS = { labels: "label", assignees: "assignee", requested_reviewers: "requested_reviewer" };
 
 /** First values for which upstream sends change events too, such as the labels of a new issue. */
 function shownAtBirth(subject: Fields): AspectValues {
-  const members = Object.entries(LISTS).flatMap(([list, name]) =>
+  const members = Object.entries(MEMBER_LISTS).flatMap(([list, name]) =>
     rowsOf(subject[list]).map(({ id }): AspectValues[number] => [`${name} ${id}`, true]),
   );
   const milestone = numberOf(objectOf(subject.milestone).id);

@@ -13,7 +13,7 @@ import { threadReader } from "./threads.ts";
  * Lists in one turn, so that a long first copy can stop between two turns. Threads are asked for together, so a turn
  * has more of them.
  */
-const AT_ONCE = { rest: 60, threads: 250 };
+const LISTS_A_TURN = { rest: 60, threads: 250 };
 const TOGETHER = 4;
 
 /**
@@ -29,8 +29,11 @@ export async function refreshLists(ctx: Context, repositoryId: number): Promise<
   const lists = listsOf(repository.mirrors);
   const threads = lists.filter((list) => list === "threads");
   const rest = lists.filter((list) => list !== "threads");
-  const unreadThreads = await findUnreadLists(ctx, repositoryId, threads, { most: AT_ONCE.threads, areRipe: true });
-  const unread = await findUnreadLists(ctx, repositoryId, rest, { most: AT_ONCE.rest, areRipe: true });
+  const unreadThreads = await findUnreadLists(ctx, repositoryId, threads, {
+    most: LISTS_A_TURN.threads,
+    areRipe: true,
+  });
+  const unread = await findUnreadLists(ctx, repositoryId, rest, { most: LISTS_A_TURN.rest, areRipe: true });
   const readThreads = await threadReader(ctx, repository, unreadThreads);
   let read = 0;
   const waiting = await eachAlone(ctx, [...unreadThreads, ...unread], {

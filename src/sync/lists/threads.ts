@@ -29,7 +29,7 @@ import { userView } from "../reads/pull-observations.ts";
 import type { UnreadList } from "./read.ts";
 
 /** The most threads that upstream shows in one page. */
-const PAGE = 100;
+const THREADS_A_PAGE = 100;
 /**
  * A point buys so many requests: one for each list of threads, and one for the first comment of each thread that is
  * asked for.
@@ -175,7 +175,7 @@ async function askAtOnce(
   asking: Asking,
 ): Promise<Map<number, Shown | Error>> {
   const startedAt = ctx.clock.now();
-  const first = Math.min(asking.most, PAGE);
+  const first = Math.min(asking.most, THREADS_A_PAGE);
   try {
     const { pulls, faults } = await readPullThreads(ctx, repository, numbers, threadsFrom(first, null), asking);
     const all = new Map<number, Shown | Error>([...faults].map(([number, fault]) => [number, threadsError(fault)]));
@@ -214,7 +214,7 @@ async function readOn(
   for (let page = reviewThreads; ; ) {
     for (const thread of page.nodes) if (thread) threads.push(thread);
     if (!page.pageInfo.hasNextPage) return { threads, fault: null };
-    const fields = threadsFrom(PAGE, page.pageInfo.endCursor);
+    const fields = threadsFrom(THREADS_A_PAGE, page.pageInfo.endCursor);
     const { pulls, faults } = await readPullThreads(ctx, repository, [number], fields, asking);
     const [next] = pulls;
     // A push between two pages has changed the list.

@@ -4,7 +4,7 @@ import { repositoriesWithoutJob } from "../../queues/open-jobs.ts";
 import { enqueueBackfills, enqueueCatchUps } from "../../queues/queues.ts";
 import { rests } from "./problems.ts";
 
-const BATCH = 100;
+const WOKEN_AT_ONCE = 100;
 
 /**
  * Queues copies and catch-ups that failed, as a whole or in part, once they have been left alone for long enough. So
@@ -19,7 +19,7 @@ export async function wakeRested(
       where p.next_at <= ${ctx.clock.now()} and (p.task = 'backfill' and s.state = 'backfilling'
         or p.task = 'catch-up' and s.state in ('live', 'paused')
         or p.task = 'part' and s.state = 'live' and not ${rests(ctx, "catch-up", sql`p.repository_id::text`)})
-      order by p.next_at limit ${BATCH}`);
+      order by p.next_at limit ${WOKEN_AT_ONCE}`);
   const idsOf = (isCopy: boolean) => [
     ...new Set(rows.filter((row) => (row.task === "backfill") === isCopy).map(({ id }) => id)),
   ];

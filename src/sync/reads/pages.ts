@@ -15,6 +15,7 @@ import { AbsentError } from "../problems/causes.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 
 export const PAGE_SIZE = 100;
+export const PER_PAGE = `per_page=${PAGE_SIZE}`;
 /** Reads begin this long before their watermark: `updated_at` counts whole seconds, and replicas lag. */
 export const OVERLAP_MS = 30_000;
 

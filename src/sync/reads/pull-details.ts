@@ -48,7 +48,7 @@ export interface PullDetails {
   unclear: number[];
 }
 
-const PAGE = { document: pullsPageQuery(PULL_FIELDS), readPull };
+const PULLS_PAGE = { document: pullsPageQuery(PULL_FIELDS), readPull };
 /** A pull request's number and cursor: enough to go on past it, if the rest of it is too heavy. */
 const NUMBERS = { document: pullsPageQuery("number"), readPull: object({ number: whole }) };
 
@@ -79,7 +79,7 @@ export async function readPullDetails(
   const sizes = { repositoryId: repository.id, query: "pull pages", atMost: pageSize } as const;
   try {
     return await inBearableSize(ctx, sizes, async (first) => {
-      const page = await readDetailsPage(ctx, repository, PAGE, { after, first }, read);
+      const page = await readDetailsPage(ctx, repository, PULLS_PAGE, { after, first }, read);
       const isDear = page.cost !== null && page.cost > 1;
       return { ...page, pageSize: isDear ? Math.min(pageSize, PULLS_A_POINT) : pageSize };
     });

@@ -4,7 +4,7 @@ import { type RepositoryMarkKind, repositoryMark, storeMarks } from "../../mirro
 import { rests } from "../problems/problems.ts";
 import { enqueueMarks } from "./marks.ts";
 
-const AT_ONCE = 1_000;
+const DUE_AT_ONCE = 1_000;
 
 /**
  * Marks repositories that have a part due. Those that were confirmed longest ago come first.
@@ -21,7 +21,7 @@ export async function markRepositoriesDue(
       where s.state = 'live' and not ${rests(ctx, "refresh", sql`r.id::text`)}
         and not exists (select from refresh_marks m where m.kind = ${kind} and m.repository_id = r.id)
         and ${isDue}
-      order by ${confirmedAt} nulls first, r.id limit ${AT_ONCE}`);
+      order by ${confirmedAt} nulls first, r.id limit ${DUE_AT_ONCE}`);
   const marks = rows.map(({ id }) => repositoryMark(kind, id, now));
   await storeMarks(ctx.db, marks);
   await enqueueMarks(ctx, marks);

@@ -38,8 +38,8 @@ export async function enqueueMarks(
   await orLater(ctx, { refreshes: asks.length }, () => enqueueRefreshes(ctx, asks));
 }
 
-const OVERDUE_MS = 15_000;
-const BATCH = 1_000;
+const MARK_OVERDUE_MS = 15_000;
+const MARKS_A_BATCH = 1_000;
 
 /**
  * Queues the oldest marks whose time has passed and whose job was lost. A repository that was refused as a whole is
@@ -48,13 +48,13 @@ const BATCH = 1_000;
 export async function dispatchMarks(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
 ): Promise<number> {
-  const due = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
+  const due = new Date(ctx.clock.now().getTime() - MARK_OVERDUE_MS);
   const key = sql`m.repository_id::text`;
   const marks = await ctx.db.query<Mark>(sql`
     select ${MARK_COLUMNS} from refresh_marks m where m.not_before <= ${due} and not ${rests(ctx, "refresh", key)}
         and not exists (select from problems p, refresh_marks o where p.task = 'refresh' and p.key = ${key}
           and o.repository_id = m.repository_id and (o.not_before, o.kind, o.key) < (m.not_before, m.kind, m.key))
-      order by m.not_before limit ${BATCH}`);
+      order by m.not_before limit ${MARKS_A_BATCH}`);
   // Marks that still have a job are not queued again, so that a backlog does not grow.
   const lost = await refreshesWithoutJob(ctx, marks);
   await enqueueMarks(ctx, lost);

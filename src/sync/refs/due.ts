@@ -8,12 +8,12 @@ import { markRepositoriesDue } from "../refresh/due.ts";
  * How often refs are read. Upstream sends no event for a push of more than three tags, nor for a rule that protects a
  * branch.
  */
-const QUIET_MS = 60 * 60_000;
+const REFS_EVERY_MS = 60 * 60_000;
 
 /** Whether the list of the row `l` of `ref_lists` has to be read again. An unchanged list costs nothing. */
 export function isRefListDue(now: Date): Sql {
   const lag = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;
-  return sql`(l.read_at is null or l.read_at <= ${new Date(now.getTime() - QUIET_MS)}
+  return sql`(l.read_at is null or l.read_at <= ${new Date(now.getTime() - REFS_EVERY_MS)}
     or exists (select from refs f where f.repository_id = l.repository_id and f.kind = l.kind and ${IS_UNSURE}
       and f.told_at + ${lag} >= l.read_at and f.told_at + ${lag} < ${now}))`;
 }

@@ -3,7 +3,7 @@ import type { Context } from "../../context.ts";
 import { IS_LATEST_KNOWN } from "../../mirror/read/releases.ts";
 import { markRepositoriesDue } from "../refresh/due.ts";
 
-const QUIET_MS = 60 * 60_000;
+const RELEASES_EVERY_MS = 60 * 60_000;
 /**
  * Upstream sends no event for an asset, and none is known for edits of a draft. So the list is read this often while
  * there are drafts, and in the hour after an event, since assets come after their release.
@@ -13,8 +13,8 @@ const MOVING_MS = 5 * 60_000;
 /** Of a row `l` of `release_lists`: upstream has to be asked for the list again. Unchanged that costs nothing. */
 export function isReleaseListDue(now: Date): Sql {
   const before = (ms: number) => new Date(now.getTime() - ms);
-  return sql`(l.read_at is null or l.read_at <= ${before(QUIET_MS)} or (l.read_at <= ${before(MOVING_MS)}
-    and (l.heard_at > ${before(QUIET_MS)} or exists (select from releases t where t.repository_id = l.repository_id and t.draft
+  return sql`(l.read_at is null or l.read_at <= ${before(RELEASES_EVERY_MS)} or (l.read_at <= ${before(MOVING_MS)}
+    and (l.heard_at > ${before(RELEASES_EVERY_MS)} or exists (select from releases t where t.repository_id = l.repository_id and t.draft
       and t.deleted_at is null))))`;
 }
 

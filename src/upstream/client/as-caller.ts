@@ -23,7 +23,7 @@ const FORWARDED_AT_ONCE = { inAll: 32, perName: 8 };
 /** A large archive takes minutes on a slow line. */
 const LONGEST_FORWARD_MS = 15 * 60_000;
 /** How long a request waits for its place. */
-const PATIENCE_MS = 30_000;
+const PLACE_PATIENCE_MS = 30_000;
 /**
  * Questions about callers' identity have their own connections, so that they and forwarded requests never wait for each
  * other.
@@ -176,7 +176,7 @@ export class UpstreamAsCaller {
 }
 
 async function entered(places: Places, token: string, signal: AbortSignal | undefined): Promise<Disposable> {
-  const late = AbortSignal.timeout(PATIENCE_MS);
+  const late = AbortSignal.timeout(PLACE_PATIENCE_MS);
   try {
     return await places.enter(token, signal ? AbortSignal.any([signal, late]) : late);
   } catch (error) {

@@ -2,7 +2,7 @@ import { BoundedLabel, type Metrics } from "../../operations/metrics.ts";
 import type { Spending } from "../quota/spending.ts";
 import type { Priority } from "./upstream.ts";
 
-const SECONDS: readonly number[] = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const REQUEST_SECONDS: readonly number[] = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const MOST_ROUTES = 200;
 
 /** A request to upstream, with the values that become labels of metrics. */
@@ -41,7 +41,7 @@ export class UpstreamMeter {
       "tain_upstream_request_duration_seconds",
       "From a request to upstream until its whole answer.",
       ["bucket", "class"],
-      SECONDS,
+      REQUEST_SECONDS,
     );
   }
 
@@ -65,7 +65,7 @@ export class UpstreamMeter {
 }
 
 /** Words of a path that are followed by a name. The name may contain slashes. */
-const NAMED = /\/(labels|branches|refs|ref|tags|contents|commits|compare|assignees|collaborators|statuses)\/.+$/;
+const NAME_IN_PATH = /\/(labels|branches|refs|ref|tags|contents|commits|compare|assignees|collaborators|statuses)\/.+$/;
 
 /** A path segment that is not a word of the API, such as a number, a hash or a token. */
 const NO_WORD = /(?<=\/)(?![a-z][a-z_-]*(?:\/|$))[^/]+/g;
@@ -77,6 +77,6 @@ export function pathFormOf(path: string): string {
     .replace(/^\/repos\/[^/]+\/[^/]+/, "/repos/*/*")
     .replace(/^\/repositories\/\d+/, "/repos/*/*")
     .replace(/^\/(orgs|users|organizations)\/[^/]+/, "/$1/*")
-    .replace(NAMED, "/$1/*")
+    .replace(NAME_IN_PATH, "/$1/*")
     .replace(NO_WORD, "*");
 }

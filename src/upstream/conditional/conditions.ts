@@ -16,7 +16,7 @@ import {
 } from "./validators.ts";
 
 /** The largest body that is kept, compressed. Pages of a hundred issues with long texts have some 300 kB. */
-const MAX_BODY_BYTES = 1024 * 1024;
+const MAX_KEPT_BYTES = 1024 * 1024;
 /**
  * After a misprediction the ETags of a route are not computed for this long. Upstream may change its rule, and change
  * it back.
@@ -167,7 +167,7 @@ export class Conditions {
       return nothing;
     }
     const body = packed ?? (await gzipAsync(text));
-    return body.length > MAX_BODY_BYTES ? nothing : { body, variesBy: varies };
+    return body.length > MAX_KEPT_BYTES ? nothing : { body, variesBy: varies };
   }
 
   #isTrusted(key: string): boolean {

@@ -42,7 +42,7 @@ export async function saveValidator(tx: Transaction, validator: Validator): Prom
   // The two statements concern different rows, and neither needs the other's answer.
   await together([
     tx.query(sql`
-      insert into validators (${COLUMNS})
+      insert into validators (${VALIDATOR_COLUMNS})
         values (${credential}, ${path}, ${etag}, ${lastModified}, ${next}, ${isFull}, ${seenAt}, ${body}, ${variesBy},
           ${usedAt}, ${madeFor})
         ${UNLESS_OLDER}`),
@@ -51,7 +51,7 @@ export async function saveValidator(tx: Transaction, validator: Validator): Prom
   ]);
 }
 
-const COLUMNS = sql.script(
+const VALIDATOR_COLUMNS = sql.script(
   "credential, path, etag, last_modified, next, is_full, seen_at, body, varies_by, used_at, made_for",
 );
 const UNLESS_OLDER = sql`
@@ -68,11 +68,11 @@ export async function saveValidators(tx: Transaction, validators: readonly Valid
   const of = <Name extends keyof Validator>(name: Name) => saved.map((one) => one[name]);
   await together([
     tx.query(sql`
-      insert into validators (${COLUMNS})
-        select ${COLUMNS} from unnest(${of("credential")}::text[], ${of("path")}::text[], ${of("etag")}::text[],
+      insert into validators (${VALIDATOR_COLUMNS})
+        select ${VALIDATOR_COLUMNS} from unnest(${of("credential")}::text[], ${of("path")}::text[], ${of("etag")}::text[],
             ${of("lastModified")}::text[], ${of("next")}::text[], ${of("isFull")}::boolean[],
             ${of("seenAt")}::timestamptz[], ${of("body")}::bytea[], ${of("variesBy")}::text[],
-            ${of("usedAt")}::timestamptz[], ${of("madeFor")}::text[]) as x(${COLUMNS})
+            ${of("usedAt")}::timestamptz[], ${of("madeFor")}::text[]) as x(${VALIDATOR_COLUMNS})
         ${UNLESS_OLDER}`),
     tx.query(sql`
       delete from validators v

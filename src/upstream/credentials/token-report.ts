@@ -32,7 +32,7 @@ export interface TokenReport {
 }
 
 const BUCKETS: readonly string[] = ["core", "graphql", "search"];
-const BATCH = 100;
+const REPOSITORIES_A_BATCH = 100;
 
 /**
  * Asks upstream for the token's user, its rights, and the repositories that it sees: one request, and a point for each
@@ -126,8 +126,8 @@ async function askVisible(
   repositories: readonly { nodeId: string; fullName: string }[],
 ): Promise<Pick<TokenReport, "unseen" | "unseenUnknown">> {
   const unseen: string[] = [];
-  for (let at = 0; at < repositories.length; at += BATCH) {
-    const some = repositories.slice(at, at + BATCH);
+  for (let at = 0; at < repositories.length; at += REPOSITORIES_A_BATCH) {
+    const some = repositories.slice(at, at + REPOSITORIES_A_BATCH);
     try {
       const { data, errors } = await upstream.graphql(
         `query ($ids: [ID!]!) { nodes(ids: $ids) { id } ${RATE_LIMIT} }`,

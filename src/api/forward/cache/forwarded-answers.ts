@@ -66,7 +66,7 @@ const ROW_BYTES = 1_500;
 /** `used_at` is written at most this often. */
 const NOTED_AGAIN_AFTER_MS = 3_600_000;
 /** A process looks whether to prune after it has added this part of FORWARD_CACHE_BYTES. */
-const PART = 1 / 16;
+const PRUNED_PART = 1 / 16;
 
 interface ForwardedAnswerRow {
   id: string;
@@ -98,7 +98,7 @@ export class ForwardedAnswers {
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log" | "random">) {
     this.#ctx = ctx;
-    this.#room = ctx.random() * ctx.config.forwardCacheBytes * PART;
+    this.#room = ctx.random() * ctx.config.forwardCacheBytes * PRUNED_PART;
   }
 
   /**
@@ -184,13 +184,13 @@ export class ForwardedAnswers {
   /** Deletes the answers that were unused for longest, down to the bound. It reads no bodies. */
   async #prune(): Promise<void> {
     const most = this.#ctx.config.forwardCacheBytes;
-    this.#room = most * PART;
+    this.#room = most * PRUNED_PART;
     await this.#ctx.db.query(
       sql`
       delete from forwarded_answers where (question, shown_to) in (
         select question, shown_to from (
           select question, shown_to, sum(bytes) over (order by used_at desc, question, shown_to) as up_to from forwarded_answers
-        ) counted where up_to > ${Math.round(most * (1 - PART))}::float8)`,
+        ) counted where up_to > ${Math.round(most * (1 - PRUNED_PART))}::float8)`,
       { timeoutMs: PRUNE_TIMEOUT_MS },
     );
   }

@@ -4,7 +4,7 @@ import { mostEntries } from "../../../work/bounded.ts";
 import type { UpstreamCaller } from "../../callers/upstream-callers.ts";
 import type { ForwardedAnswer } from "./forwarded-answers.ts";
 
-const REMEMBERED = 20_000;
+const REMEMBERED_PROOFS = 20_000;
 /** The mirror's own proofs end after a day: even an answer by sha has names of people and counts of comments. */
 const MIRRORS_MS = 24 * 3_600_000;
 
@@ -35,7 +35,7 @@ interface Noted extends Proof {
  */
 export class Proofs {
   readonly #ctx: Pick<Context, "config" | "clock">;
-  readonly #noted = new LRUCache<string, Noted>(mostEntries(REMEMBERED));
+  readonly #noted = new LRUCache<string, Noted>(mostEntries(REMEMBERED_PROOFS));
 
   constructor(ctx: Pick<Context, "config" | "clock">) {
     this.#ctx = ctx;

@@ -14,7 +14,7 @@ import { type DecodedId, decodeId } from "../resolve/node-id.ts";
 
 /** How many ids are looked up at most. */
 const MOST_IDS = 50;
-const PAGE = "per_page=100";
+const FULL_PAGE = "per_page=100";
 
 /** These mutations change only the thread that they name. No other resource shows that change. */
 const RESOLVING: ReadonlySet<string> = new Set(["resolveReviewThread", "unresolveReviewThread"]);
@@ -203,8 +203,8 @@ function thingOf(
 function newestReviews(repositoryId: number, number: number): Thing[] {
   const at = `/repositories/${repositoryId}/pulls/${number}`;
   return [
-    { kind: "review", repositoryId, key: 0, path: `${at}/reviews?${PAGE}` },
-    { kind: "review_comment", repositoryId, key: 0, path: `${at}/comments?${PAGE}&sort=created&direction=desc` },
+    { kind: "review", repositoryId, key: 0, path: `${at}/reviews?${FULL_PAGE}` },
+    { kind: "review_comment", repositoryId, key: 0, path: `${at}/comments?${FULL_PAGE}&sort=created&direction=desc` },
   ];
 }
 

@@ -22,7 +22,7 @@ const PREFIXES = {
 } as const;
 type NodeType = (typeof PREFIXES)[keyof typeof PREFIXES];
 
-const TYPES: readonly NodeType[] = Object.values(PREFIXES);
+const NODE_TYPES: readonly NodeType[] = Object.values(PREFIXES);
 
 /** The id's type and number. Null: it is no id of a kind that is mirrored. */
 export function decodeId(text: string): DecodedId | null {
@@ -43,7 +43,7 @@ function decodeLegacyId(text: string): DecodedId | null {
   const match = /^0(\d+):([A-Za-z]+)(\d+)$/.exec(Buffer.from(text, "base64").toString("latin1"));
   if (!match) return null;
   const [, length, name, digits] = match;
-  const type = TYPES.find((candidate) => candidate === name);
+  const type = NODE_TYPES.find((candidate) => candidate === name);
   const id = Number(digits);
   return type && Number(length) === type.length && Number.isSafeInteger(id) ? { type, id } : null;
 }

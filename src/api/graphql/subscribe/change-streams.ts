@@ -6,7 +6,7 @@ import type { Announcements } from "../../streams/announcements.ts";
 import { Bell } from "../../streams/bell.ts";
 
 /** How many events one read of the log returns at most. */
-const PAGE = 1_000;
+const CHANGES_A_READ = 1_000;
 
 /** The changes that the log of events reports to one subscriber. What changed while nobody read is reported once. */
 class Stream implements AsyncIterableIterator<Change> {
@@ -70,11 +70,11 @@ class Stream implements AsyncIterableIterator<Change> {
   async #read(): Promise<void> {
     const { place: end, isCertain } = await this.#end.now();
     const after = this.#place ?? end;
-    const page = await readChanges(this.#readDb, { after, upTo: end, limit: PAGE }, this.#wanted);
+    const page = await readChanges(this.#readDb, { after, upTo: end, limit: CHANGES_A_READ }, this.#wanted);
     this.#waiting = [...new Map(page.map((one) => [one.number, one])).values()];
-    this.#place = page.length < PAGE ? Math.max(end, after) : (page.at(-1)?.id ?? end);
+    this.#place = page.length < CHANGES_A_READ ? Math.max(end, after) : (page.at(-1)?.id ?? end);
     // There may be more events by now, and nothing else would announce them.
-    if (page.length === PAGE || !isCertain) this.#bell.ring();
+    if (page.length === CHANGES_A_READ || !isCertain) this.#bell.ring();
   }
 }
 
