@@ -1,7 +1,7 @@
 import { findByNumber, findLabelsByWords, findRepositoriesById } from "../../mirror/read/nodes.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type SearchOrder, searchIssues } from "../../mirror/search/issues.ts";
-import { InvalidSearchError, UnmirroredSearchError } from "../../mirror/search/query.ts";
+import { InvalidSearchError, MAX_RESULTS, UnmirroredSearchError } from "../../mirror/search/query.ts";
 import { searchRepositories } from "../../mirror/search/repositories.ts";
 import { type Answer, type Call, ok } from "../call.ts";
 import { learnPublicRights, searcherOf } from "../callers/permissions.ts";
@@ -11,8 +11,6 @@ import { numberedLink } from "../dialect/paging.ts";
 import { showEach } from "../view.ts";
 import { askedPage, numberParam } from "./page.ts";
 
-/** GitHub docs: a search shows this many results at most; the page that passes them is the last. */
-const MAX_RESULTS = 1_000;
 const SEARCH_DOCS = "https://docs.github.com/v3/search/";
 
 export async function getSearchedIssues(call: Call): Promise<Answer> {

@@ -43,6 +43,9 @@ export class UnknownScopeError extends InvalidSearchError {
   }
 }
 
+/** GitHub docs: a search shows this many results at most. */
+export const MAX_RESULTS = 1_000;
+
 // GitHub docs, "Limitations on query length": operators and qualifiers do not count.
 const MAX_TEXT = 256;
 const MAX_OPERATORS = 5;

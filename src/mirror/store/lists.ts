@@ -22,7 +22,7 @@ const PART_OF: Readonly<Record<ListName, MirrorPart>> = { commits: "commits", fi
 
 /** SQL: the part of `MIRROR` for the list that this column names. */
 export function partOf(list: Sql): Sql {
-  return sql`case ${list} when 'threads' then 'threads' else 'commits' end`;
+  return sql`case ${list} ${sql.script(LISTS.map((name) => `when '${name}' then '${PART_OF[name]}'`).join(" "))} end`;
 }
 
 export function listsOf(parts: readonly MirrorPart[]): ListName[] {

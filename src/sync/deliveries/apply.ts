@@ -19,6 +19,7 @@ import { joinObserved, type Seen } from "../../mirror/store/observation.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueTask, orLater } from "../../queues/queues.ts";
 import { hearChecks } from "../checks/heard.ts";
+import { partsOfEvent } from "../following/hook-subscriptions.ts";
 import { noteInstallation } from "../following/installation.ts";
 import { pauseWithin } from "../following/pause.ts";
 import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
@@ -242,8 +243,7 @@ async function readAll(
  * is about our own hook.
  */
 function isUnfollowed({ taken: { event } }: Parsed): boolean {
-  const followed = FOLLOWED_EVENTS[event];
-  return event !== "ping" && (!followed || followed.parts !== undefined);
+  return event !== "ping" && (!FOLLOWED_EVENTS[event] || partsOfEvent(event).length > 0);
 }
 
 /** The mirrored repositories that only the payloads name: a row of an earlier version may have no `repository_id`. */

@@ -11,6 +11,7 @@ import {
 import { refNameOf, type ToldRef } from "../../mirror/store/refs.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { strip } from "../../mirror/store/template.ts";
+import type { HookEvent, PartEvent } from "../following/hook-subscriptions.ts";
 import { askBlocking, askLinked, countingParent, observeLinked } from "./counts.ts";
 import type { BornHead, FollowedEvent } from "./followed-event.ts";
 import type { Payload } from "./payload.ts";
@@ -21,10 +22,9 @@ const REPOSITORY_ACTIONS = "created edited renamed transferred archived unarchiv
 );
 
 /** The events that are followed only where a part is mirrored. */
-const PART_EVENTS = {
+const FOLLOWED_FOR_PARTS = {
   check_run: {
     own: ["check_run"],
-    parts: ["checks"],
     observe: ({ check_run: run }, at) => {
       const { check_suite: suite } = objectOf(run);
       return [
@@ -35,26 +35,22 @@ const PART_EVENTS = {
   },
   check_suite: {
     own: ["check_suite"],
-    parts: ["checks"],
     observe: ({ check_suite: suite }, at) => [observePartial("check_suite", suite, at)],
   },
-  status: { own: ["sha", "commit", "name"], parts: ["checks"], observe: (payload, at) => [observeStatus(payload, at)] },
+  status: { own: ["sha", "commit", "name"], observe: (payload, at) => [observeStatus(payload, at)] },
   // No event of a check run says that it has begun; of a job of Actions this one does.
   workflow_job: {
     own: ["workflow_job", "deployment"],
-    parts: ["checks"],
     observe: ({ workflow_job: job }, at) => observeJob(job, at),
   },
   release: {
     own: ["release"],
-    parts: ["releases"],
     observe: ({ release, action }, at) => [
       observe("release", release ?? null, action === "deleted" ? { ...at, deleted: true } : at),
     ],
   },
   push: {
     own: ["ref", "commits"],
-    parts: ["checks", "commits", "refs"],
     hasOtherRepository: true,
     observe: () => [],
     movedRef: ({ ref }) => textOf(ref),
@@ -66,24 +62,21 @@ const PART_EVENTS = {
   },
   create: {
     own: ["ref"],
-    parts: ["refs"],
     observe: () => [],
     toldRef: (payload) => madeRef(payload, { before: null, after: undefined }),
   },
   delete: {
     own: ["ref"],
-    parts: ["refs"],
     observe: () => [],
     toldRef: (payload) => madeRef(payload, { before: undefined, after: null }),
   },
   // The event does not move the pull request's time, and says nothing about its other threads.
   pull_request_review_thread: {
     own: ["pull_request", "thread"],
-    parts: ["threads"],
     observe: () => [],
     threadsOf: ({ pull_request: pull }) => wholeOf(objectOf(pull).number),
   },
-} satisfies Record<string, FollowedEvent>;
+} satisfies Record<PartEvent, FollowedEvent>;
 
 /** A push says where a ref pointed and points to; forty zeros are nowhere. */
 function pointedAt(sha: Payload[string] | undefined): string | null {
@@ -252,8 +245,8 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
       payload.action === "transferred" ? [{ kind: "repository", key: keyIn("repository", payload.repository) }] : [],
   },
   public: { own: [], actions: [], observe: () => [] },
-  ...PART_EVENTS,
-};
+  ...FOLLOWED_FOR_PARTS,
+} satisfies Record<HookEvent | PartEvent, FollowedEvent>;
 
 /**
  * Keys that only some events have. A key that is missing here decides nothing, since upstream adds keys. Overlooking

@@ -1,4 +1,3 @@
-import type { MirrorPart } from "../../config/parts.ts";
 import type { Observed, Sighting } from "../../mirror/store/observation.ts";
 import type { ToldRef } from "../../mirror/store/refs.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
@@ -32,8 +31,6 @@ export interface FollowedEvent {
   actions?: readonly string[];
   observe: (payload: Payload, at: Sighting) => Observed[];
   ask?: (payload: Payload) => Omit<RefreshAsk, "repositoryId">[];
-  /** The event is read only where one of these parts is mirrored. */
-  parts?: readonly MirrorPart[];
   /** The payload's repository is not observed: it has keys and values that no other representation has. */
   hasOtherRepository?: true;
   /** The branch that the event moved, such as `refs/heads/main`. */

@@ -14,6 +14,7 @@ import {
 import type { ToldRef } from "../../mirror/store/refs.ts";
 import type { ShapeIds } from "../../mirror/store/template.ts";
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
+import { partsOfEvent } from "../following/hook-subscriptions.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
 import { FOLLOWED_EVENTS, mismatch } from "./events.ts";
 import type { BornHead, Counting, RefreshAsk } from "./followed-event.ts";
@@ -145,8 +146,9 @@ function readFollowed(config: Config, parsed: Parsed, { mirrored, shapeIds }: Re
   const repositoryId = repository.id;
   const parts = mirrored.get(repositoryId);
   if (!parts) return "its repository is not mirrored";
-  if (followed.parts && !followed.parts.some((part) => parts.includes(part)))
-    return `${taken.event} events are followed only where ${followed.parts.join(" or ")} are mirrored`;
+  const needed = partsOfEvent(taken.event);
+  if (needed.length > 0 && !needed.some((part) => parts.includes(part)))
+    return `${taken.event} events are followed only where ${needed.join(" or ")} are mirrored`;
   const strange = mismatch(taken.event, payload);
   if (strange !== null) return strange;
   const at: Sighting = {

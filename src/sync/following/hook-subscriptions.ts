@@ -2,7 +2,7 @@ import type { Queries } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import { hookSecret } from "../../config/hook-secrets.ts";
-import type { MirrorPart } from "../../config/parts.ts";
+import { MIRROR_PARTS, type MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
@@ -27,16 +27,24 @@ export const HOOK_EVENTS = [
 export const LATER_EVENTS: ReadonlySet<string> = new Set(["sub_issues", "issue_dependencies"]);
 
 /** Further events that the mirror reads if a part is mirrored. */
-const PART_EVENTS: Readonly<Record<MirrorPart, readonly string[]>> = {
+const PART_EVENTS = {
   checks: ["check_run", "check_suite", "push", "status", "workflow_job"],
   commits: ["push"],
   releases: ["release"],
   refs: ["create", "delete", "push"],
   threads: ["pull_request_review_thread"],
-};
+} as const satisfies Readonly<Record<MirrorPart, readonly string[]>>;
+
+export type HookEvent = (typeof HOOK_EVENTS)[number];
+export type PartEvent = (typeof PART_EVENTS)[MirrorPart][number];
 
 export function eventsOfPart(part: MirrorPart): readonly string[] {
   return PART_EVENTS[part];
+}
+
+/** The event is read only where one of these parts is mirrored; none: it is read of every repository. */
+export function partsOfEvent(event: string): MirrorPart[] {
+  return MIRROR_PARTS.filter((part) => eventsOfPart(part).includes(event));
 }
 
 const EVERYTHING = "*";
@@ -48,7 +56,7 @@ const WANTED_OF_R: Sql = sql`array(select distinct e from targets t, unnest(t.ev
 /** The events that a hook has to send: those that the mirror follows, and those that targets want beside them. Pure. */
 function unionOf(parts: readonly MirrorPart[], targets: readonly string[]): string[] {
   if (targets.includes(EVERYTHING)) return [EVERYTHING];
-  return [...new Set([...HOOK_EVENTS, ...parts.flatMap((part) => PART_EVENTS[part]), ...targets])];
+  return [...new Set([...HOOK_EVENTS, ...parts.flatMap(eventsOfPart), ...targets])];
 }
 
 interface Wanting {

@@ -1,5 +1,5 @@
 import { namedScope, searchIssues } from "../../../mirror/search/issues.ts";
-import { InvalidSearchError, UnknownScopeError } from "../../../mirror/search/query.ts";
+import { InvalidSearchError, MAX_RESULTS, UnknownScopeError } from "../../../mirror/search/query.ts";
 import { searchRepositories } from "../../../mirror/search/repositories.ts";
 import { searcherOf } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call.ts";
@@ -7,9 +7,6 @@ import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { type PageArguments, pageRequest } from "./connection.ts";
-
-/** GitHub docs: a search shows this many results at most. */
-const MAX_RESULTS = 1_000;
 
 type SearchResults = { nodes: (Node | null)[]; total: number };
 /** Finds at most `limit` results, after the first `offset`. */
