@@ -25,7 +25,7 @@ export interface Status<Quota = unknown> {
   forecast: Forecast | null;
 }
 
-/** The first copies: how much is left of them, and how fast they go. */
+/** The backfills: how much is left of them, and how fast they go. */
 export interface Work {
   /** Pages still to be read. */
   requests: number;
@@ -120,13 +120,13 @@ async function countQueues(
 }
 
 /**
- * The work left in the copies under way. Null if there is none, or while upstream has not said how long it is. Pure.
+ * The work left in the backfills under way. Null if there is none, or while upstream has not said how long it is. Pure.
  */
-function workLeft(copies: PhaseProgress[][], now: number): Work | null {
-  const begun = copies.map(backfillProgress).filter((progress) => progress !== null);
-  const starts = copies.flat().flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));
+function workLeft(backfills: PhaseProgress[][], now: number): Work | null {
+  const begun = backfills.map(backfillProgress).filter((progress) => progress !== null);
+  const starts = backfills.flat().flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));
   const seconds = (now - Math.min(...starts)) / 1_000;
-  if (copies.length === 0 || begun.length < copies.length || !(seconds > 0)) return null;
+  if (backfills.length === 0 || begun.length < backfills.length || !(seconds > 0)) return null;
   if (begun.some(({ expectedPages }) => expectedPages === null)) return null;
   const requests = sum(begun.map(({ expectedPages, pages }) => Math.max(0, (expectedPages ?? 0) - pages)));
   return { requests, perSecond: sum(begun.map(({ pages }) => pages)) / seconds };
@@ -194,8 +194,8 @@ async function loadRepositories({
           select lower(split_part(r.full_name, '/', 1)) from repository_syncs s join repositories r on r.id = s.repository_id))
     ) listed order by lower(owner), lower(name)`);
   const now = clock.now().getTime();
-  const copying = rows.filter(({ state, problem }) => state === "backfilling" && problem === null);
-  const copies = copying.map(({ phases }) => phases ?? []);
+  const backfilling = rows.filter(({ state, problem }) => state === "backfilling" && problem === null);
+  const backfills = backfilling.map(({ phases }) => phases ?? []);
   const repositories = rows.map(
     ({ repository_id: id, owner, name, state, confirmed_at: confirmedAt, problem, phases }) => ({
       owner,
@@ -208,5 +208,5 @@ async function loadRepositories({
       problem: problem ?? (id === null ? null : (problems.get(id) ?? null)),
     }),
   );
-  return { repositories, work: workLeft(copies, now) };
+  return { repositories, work: workLeft(backfills, now) };
 }

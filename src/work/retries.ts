@@ -138,8 +138,8 @@ export const RETRIES = {
   replay: { ...each(200), withinMs: 30 * SECOND },
   /** An audit while another process audits the repository: a worker's part takes seconds. */
   othersAudit: { ...each(500), withinMs: MINUTE },
-  /** A look at copies, while Postgres is away: for its restart, the copies only pause for a moment. */
-  copies: { ...each(500), withinMs: MINUTE },
+  /** A look at backfills, while Postgres is away: for its restart, they only pause for a moment. */
+  backfills: { ...each(500), withinMs: MINUTE },
 } as const satisfies Record<string, RetryPolicy>;
 
 /** How often a job of each queue is tried. */

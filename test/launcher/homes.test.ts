@@ -16,7 +16,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["changes of the record of writes", changes("writes"), ["src/api/record/"]],
   ["changes of validators", changes("validators"), ["src/upstream/conditional/validators.ts"]],
   ["changes of sweeps", changes("sweeps"), ["src/sync/catch-up/"]],
-  ["changes of a copy's progress", changes("backfill_phases"), ["src/sync/backfill/"]],
+  ["changes of a backfill's progress", changes("backfill_phases"), ["src/sync/backfill/"]],
   ["changes of commits with checks", changes("checked_commits"), ["src/sync/checks/", "src/sync/following/parts.ts"]],
   ["versions of lists", /insert into mirrored_lists\b/, ["src/mirror/store/lists.ts"]],
   [

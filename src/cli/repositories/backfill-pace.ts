@@ -3,7 +3,7 @@ import type { Context } from "../../context.ts";
 import { type RepositoryStatus, sum } from "../../health/status.ts";
 import { counted, grouped, spanOf, styled } from "../output.ts";
 
-/** How much of the first copies is done, at a moment. */
+/** How much of the backfills is done, at a moment. */
 export interface Sample {
   /** Epoch milliseconds. */
   at: number;
@@ -57,7 +57,7 @@ export class Pacer {
   }
 }
 
-/** Each repository's pace since its copy began, for a reader who has not watched the copy. */
+/** Each repository's pace since its backfill began, for a reader who has not watched it. */
 export async function loadPaces({ db, clock }: Pick<Context, "db" | "clock">): Promise<Map<string, BackfillPace>> {
   const rows = await db.query<{
     full_name: string;

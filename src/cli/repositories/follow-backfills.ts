@@ -17,7 +17,7 @@ const CLEAR_DOWN = "\x1b[J";
 type Followed = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "random" | "log">;
 
 /**
- * Shows the progress of the first copies of those repositories that `concerns` accepts, until all have ended or
+ * Shows the progress of the backfills of those repositories that `concerns` accepts, until all have ended or
  * `signal` aborts. Returns the last states that were read. With --json each report is a document.
  */
 export async function followBackfills(
@@ -25,7 +25,7 @@ export async function followBackfills(
   output: Output,
   { concerns, signal }: { concerns: (repository: RepositoryStatus) => boolean; signal: AbortSignal },
 ): Promise<RepositoryStatus[]> {
-  const view = new CopyProgress(output);
+  const view = new BackfillView(output);
   let repositories: RepositoryStatus[] = [];
   for (let lastRead = performance.now(); ; ) {
     try {
@@ -40,11 +40,11 @@ export async function followBackfills(
       });
       if (pending.length === 0) return repositories;
     } catch (error) {
-      // While the database restarts, the copies only pause for a moment.
-      if (!isPostgresOutage(error) || performance.now() - lastRead > RETRIES.copies.withinMs) throw error;
+      // While the database restarts, the backfills only pause for a moment.
+      if (!isPostgresOutage(error) || performance.now() - lastRead > RETRIES.backfills.withinMs) throw error;
     }
     if (signal.aborted) return repositories;
-    await waitUnlessAborted(waitAfterMs(1, RETRIES.copies, ctx.random), signal);
+    await waitUnlessAborted(waitAfterMs(1, RETRIES.backfills, ctx.random), signal);
   }
 }
 
@@ -56,7 +56,7 @@ interface Look {
 }
 
 /** Shows the progress: bars drawn over each other on a terminal, otherwise a line or a document now and then. */
-class CopyProgress {
+class BackfillView {
   readonly #output: Output;
   readonly #pacer = new Pacer();
   #rows = 0;

@@ -35,7 +35,7 @@ export async function tend(ctx: Context, tending: Tending): Promise<void> {
   const kept = keeper.keep();
 
   try {
-    await showCopies(ctx, keeper, tending);
+    await showBackfills(ctx, keeper, tending);
   } catch (error) {
     // A greeting that fails must not end the instance: its processes live through an outage.
     ctx.log.warn({ reason: rootReasonOf(error) }, "The progress of the copies cannot be shown");
@@ -43,8 +43,8 @@ export async function tend(ctx: Context, tending: Tending): Promise<void> {
   await kept;
 }
 
-/** Shows the progress of the first copies, and at their end the greeting. */
-async function showCopies(
+/** Shows the progress of the backfills, and at their end the greeting. */
+async function showBackfills(
   ctx: Context,
   keeper: Keeper,
   { output, signal, apiUrl, demonstration }: Tending,

@@ -24,11 +24,11 @@ import {
 import { leavePhase, PHASES, type Phase, refuseNothing, tryPhase } from "../reads/phases.ts";
 import { fetchAndStoreRepository } from "../reads/repository.ts";
 import { forgetProgress } from "./progress.ts";
-import { copyReviews, placeOfChanges } from "./reviews.ts";
+import { backfillReviews, placeOfChanges } from "./reviews.ts";
 import { addressOf, resumedCursor, stepAfter, storedCursor } from "./windows.ts";
 
 /**
- * The first full copy of a repository, phase by phase and page by page. Each page is stored in one transaction with the
+ * Makes a repository's first copy, phase by phase and page by page. Each page is stored in one transaction with the
  * place of the next page, and only then is that page asked for. So a crash costs at most the page under way, and memory
  * holds one page of any repository.
  */
@@ -37,7 +37,7 @@ const JOB = "backfill";
 /**
  * Lists are read by creation where upstream offers that order, so that rows do not move between pages. Deleted issues
  * do no harm, since pages of issues begin at a cursor. Pages of comments have no cursor, so comments are read by
- * change. Their addresses differ from a catch-up's, since a copy goes through pages in windows: see `windows.ts`.
+ * change. Their addresses differ from a catch-up's, since a backfill goes through pages in windows: see `windows.ts`.
  */
 const BACKFILLED_LISTS: Readonly<Record<Exclude<Phase, "reviews">, { kind: Kind; path: string }>> = {
   labels: { kind: "label", path: `labels?${PER_PAGE}` },
@@ -50,8 +50,8 @@ const BACKFILLED_LISTS: Readonly<Record<Exclude<Phase, "reviews">, { kind: Kind;
 
 /**
  * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live, also without a
- * phase that upstream does not show: catch-ups have it copied once it is. A copy that fails as a whole is left alone
- * for a while.
+ * phase that upstream does not show: catch-ups have it backfilled once it is. A backfill that fails as a whole is left
+ * alone for a while.
  * @throws InterruptedError between two pages, once `signal` is aborted
  */
 export async function backfill(
@@ -87,8 +87,8 @@ async function backfillNow(
     await refuseNothing(ctx, repository, missing);
     await endBackfill(ctx, repository, missing);
   } catch (error) {
-    // The repository may have been selected again by now. The job of that new copy was dropped in favour of this one,
-    // so this job runs the new copy, once. If that happens again, the queue runs it later.
+    // The repository may have been selected again by now. The job of that new backfill was dropped in favour of this
+    // one, so this job does its work, once. If that happens again, the queue runs it later.
     if (error instanceof RemovedError && !isAnew) return await backfillNow(ctx, repositoryId, signal, { isAnew: true });
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     // Deleted, hidden or no longer allowed: upstream answers all three alike, so nothing is thrown away.
@@ -110,12 +110,12 @@ export async function restartBackfill(ctx: Pick<Context, "db">, repositoryId: nu
   });
 }
 
-/** A repeated copy continues from the watermarks of catch-ups, if the last catch-up is no older than this. */
+/** A repeated backfill continues from the watermarks of catch-ups, if the last catch-up is no older than this. */
 const FOLLOWED_MS = 24 * 3_600_000;
 
 /**
  * The watermarks of a first copy are upstream's time at its beginning: whatever changes meanwhile is read by the first
- * catch-up. A copy that is made again keeps those that it has.
+ * catch-up. A repeated backfill keeps those that it finds.
  */
 async function beginBackfill(
   ctx: Context,
@@ -125,7 +125,7 @@ async function beginBackfill(
 ): Promise<void> {
   const begun = await ctx.db.count(sql`
     select from backfill_phases where repository_id = ${repository.id} and phase = any(${PHASES})`);
-  if (begun === PHASES.length) return; // The copy had begun before: upstream is not asked again for its size.
+  if (begun === PHASES.length) return; // The backfill had begun before: upstream is not asked again for its size.
   await mayGoOn(ctx, repository, { job: JOB, signal });
   const followedSince = await findFollowedSince(ctx, repository.id);
   const expected = expectedPages(
@@ -211,8 +211,8 @@ async function countUpstream(ctx: Context, { id, nodeId }: MirroredRepository): 
     const { data } = await ctx.upstream.graphql(COUNTS, { id: nodeId }, read);
     return nullable(object(COUNTED))(data.node, "node") ?? {};
   } catch (error) {
-    // If upstream refuses the lists as well, they say why. If the points are spent, the copy goes on without these
-    // counts.
+    // If upstream refuses the lists as well, they say why. If the points are spent, the backfill goes on without
+    // these counts.
     const { kind } = classifyFailure(error);
     if (kind === "away" || kind === "ended") throw error;
     return {};
@@ -234,16 +234,16 @@ async function runPhase(
     await mayGoOn(ctx, repository, { job: JOB, signal });
     const next: string | null =
       phase === "reviews"
-        ? await copyReviews(ctx, repository, cursor, signal, (tx, step) =>
+        ? await backfillReviews(ctx, repository, cursor, signal, (tx, step) =>
             rememberPage(ctx, tx, repository, phase, step),
           )
-        : await copyListPage(ctx, repository, phase, cursor);
+        : await backfillListPage(ctx, repository, phase, cursor);
     isLast = next === null;
     cursor = next;
   }
 }
 
-async function copyListPage(
+async function backfillListPage(
   ctx: Context,
   repository: MirroredRepository,
   phase: Exclude<Phase, "reviews">,
@@ -278,17 +278,17 @@ async function rememberPage(
 async function endBackfill(ctx: Context, repository: MirroredRepository, missing: readonly Phase[]): Promise<void> {
   await whileMirrored(ctx, repository, async (tx) => {
     // The first catch-up reads what changed meanwhile. Until then upstream has confirmed the state at the beginning.
-    const [copied] = await tx.query<{ finished: number; since: Date }>(sql`
+    const [backfilled] = await tx.query<{ finished: number; since: Date }>(sql`
       select count(p.finished_at)::int as finished,
           least(min(p.started_at), min(s.issues_synced_at) filter (where s.backfilled_at is null)) as since
         from backfill_phases p join repository_syncs s using (repository_id) where repository_id = ${repository.id}`);
-    if (!copied || copied.finished + missing.length !== PHASES.length) throw begunAnew(repository);
-    const change = { to: "live", confirmedAt: copied.since, backfilledAt: ctx.clock.now(), missing } as const;
+    if (!backfilled || backfilled.finished + missing.length !== PHASES.length) throw begunAnew(repository);
+    const change = { to: "live", confirmedAt: backfilled.since, backfilledAt: ctx.clock.now(), missing } as const;
     await move(tx, repository.id, { from: FOLLOWED, ...change });
   });
 }
 
-/** Another job forgot the phases while this copy worked on them. */
+/** Another job forgot the phases while this backfill worked on them. */
 function begunAnew({ fullName }: MirroredRepository): RemovedError {
   return new RemovedError(`${fullName} was removed, or is to be copied anew`);
 }

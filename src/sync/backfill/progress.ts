@@ -1,12 +1,12 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 
-/** Forgets how far a copy of the repository came, so that the next one reads every page again (conditionally). */
+/** Forgets how far the repository's backfill came, so that the next one reads every page again (conditionally). */
 export async function forgetProgress(tx: Transaction, repositoryId: number): Promise<void> {
   await tx.query(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
 }
 
-/** Lets a copy read the details of all pull requests, unless it has read them to the end. */
+/** Lets a backfill read the details of all pull requests, unless it has read them to the end. */
 export async function restartReviews(tx: Transaction, repositoryId: number): Promise<void> {
   await tx.query(sql`
     update backfill_phases set cursor = null

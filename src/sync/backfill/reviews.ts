@@ -14,9 +14,9 @@ import { fetchAndStorePullsByRest } from "../reads/pulls-by-rest.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 
 /**
- * The last phase of a copy: details that the lists of pull requests do not show. A whole copy reads GraphQL's pages,
+ * The last phase of a backfill: details that the lists of pull requests do not show. A whole one reads GraphQL's pages,
  * then the lists of reviews that GraphQL leaves to REST. At the end it asks again about open pull requests with unknown
- * mergeability. A repeated copy only reads what has changed since the last read of the details.
+ * mergeability. A repeated backfill only reads what has changed since the last read of the details.
  */
 interface WholePlace {
   /** GraphQL's cursor; null at both ends. */
@@ -52,7 +52,7 @@ export type RememberStep = (
 ) => Promise<void>;
 
 /** One step from `cursor` on. Answers the next place, null at the end. */
-export async function copyReviews(
+export async function backfillReviews(
   ctx: Context,
   repository: MirroredRepository,
   cursor: string | null,
@@ -61,17 +61,17 @@ export async function copyReviews(
 ): Promise<string | null> {
   const place = cursor === null ? null : parseStored<WholePlace | ChangedPlace>(cursor);
   if (place !== null && "changedSince" in place) {
-    if (await copyChanged(ctx, repository, place, signal, remember)) return null;
-    return copyWhole(ctx, repository, null, signal, remember);
+    if (await backfillChanged(ctx, repository, place, signal, remember)) return null;
+    return backfillWhole(ctx, repository, null, signal, remember);
   }
-  return copyWhole(ctx, repository, place, signal, remember);
+  return backfillWhole(ctx, repository, place, signal, remember);
 }
 
 /** More pull requests are cheaper by the page. */
 const MOST_CHANGED = 250;
 
 /** False: too many pull requests have changed. */
-async function copyChanged(
+async function backfillChanged(
   ctx: Context,
   repository: MirroredRepository,
   { changedSince }: ChangedPlace,
@@ -89,7 +89,7 @@ async function copyChanged(
   return true;
 }
 
-async function copyWhole(
+async function backfillWhole(
   ctx: Context,
   repository: MirroredRepository,
   known: WholePlace | null,
@@ -111,7 +111,7 @@ async function copyWhole(
     return placeAfter(page);
   }
   if (place.byRest !== undefined && place.openAfter === null)
-    return copyByRest(ctx, repository, place, place.byRest, remember);
+    return backfillByRest(ctx, repository, place, place.byRest, remember);
   if (place.openAfter !== null) {
     const placeAfter = (openAfter: number) => placeText({ ...place, openAfter });
     const from = { after: place.openAfter, heardSince: null, priority: "backfill", signal } as const;
@@ -131,15 +131,15 @@ async function copyWhole(
   }
   return await graphqlOrRest(
     ctx,
-    () => copyPullsPage(ctx, repository, place, known === null, signal, remember),
-    () => copyByRest(ctx, repository, place, place.last ?? 0, remember),
+    () => backfillPullsPage(ctx, repository, place, known === null, signal, remember),
+    () => backfillByRest(ctx, repository, place, place.last ?? 0, remember),
   );
 }
 
-/** Each costs two requests, so a stopped copy reads few again. */
+/** Each costs two requests, so a stopped backfill reads few again. */
 const PULLS_A_STEP = 10;
 
-async function copyByRest(
+async function backfillByRest(
   ctx: Context,
   repository: MirroredRepository,
   place: WholePlace,
@@ -158,7 +158,7 @@ async function copyByRest(
   return next;
 }
 
-async function copyPullsPage(
+async function backfillPullsPage(
   ctx: Context,
   repository: MirroredRepository,
   place: WholePlace,

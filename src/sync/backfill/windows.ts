@@ -3,7 +3,7 @@ import { pageOfPath } from "../../upstream/client/pagination.ts";
 import { PAGES_A_WINDOW, type StoredPage } from "../reads/pages.ts";
 
 /**
- * A long list in the order of changes is copied in windows of ten pages. A window begins at a time, and its pages have
+ * A long list in the order of changes is read in windows of ten pages. A window begins at a time, and its pages have
  * numbers. Windows save requests. Where each page begins at a time, the rows of that second are read twice.
  *
  * Pages of a window are read from the last to the first. A row that changes or is deleted meanwhile leaves its place.
@@ -20,7 +20,7 @@ interface WindowPlace {
   next: string | null;
 }
 
-/** Where a list is copied next: an address, or a place in a window as text. */
+/** Where a list is read next: an address, or a place in a window as text. */
 export function addressOf(cursor: string): string {
   const place = windowPlace(cursor);
   if (place === null) return cursor;

@@ -27,7 +27,7 @@ import {
   RepositoryUnavailableError,
   type StoredPage,
 } from "../reads/pages.ts";
-import { PHASES, type Phase, phasesNotCopied, refuseNothing, tryPhase } from "../reads/phases.ts";
+import { PHASES, type Phase, phasesNotBackfilled, refuseNothing, tryPhase } from "../reads/phases.ts";
 import { fetchAndStorePullDetails } from "../reads/pull-details.ts";
 import { PUSHED_SINCE_CONFIRMED } from "../reads/pushed.ts";
 import { fetchAndStoreRepository } from "../reads/repository.ts";
@@ -63,7 +63,7 @@ const FOLLOWED_PHASES = ["labels", "milestones", "issue comments", "review comme
 /** Some pull requests never get a mergeability at upstream: stop asking this long after the last news of them. */
 const HEARD_MS = 15 * 60_000;
 
-/** A catch-up starts in these states. It moves no repository that has been removed, or is being copied, by its end. */
+/** A catch-up starts in these states. It moves no repository that was removed, or is being backfilled, by its end. */
 const CAUGHT_UP: readonly FollowedState[] = ["live", "paused"];
 
 /**
@@ -94,8 +94,8 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
       }
       return;
     }
-    const lacking = await phasesNotCopied(ctx, repositoryId);
-    if (lacking.due) return await copyMissing(ctx, repositoryId);
+    const lacking = await phasesNotBackfilled(ctx, repositoryId);
+    if (lacking.due) return await backfillMissing(ctx, repositoryId);
     const heardSince = new Date(startedAt.getTime() - HEARD_MS);
     const works: Record<Exclude<Phase, "reviews">, () => Promise<void>> = {
       labels: () =>
@@ -115,7 +115,7 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
     };
     const missing: Phase[] = [];
     for (const phase of FOLLOWED_PHASES) {
-      // A phase that was not copied is not followed.
+      // A phase that was not backfilled is not followed.
       const isFollowed =
         !lacking.phases.has(phase) && (await tryPhase(ctx, repository, { phase, priority: "catch-up" }, works[phase]));
       if (!isFollowed) missing.push(phase);
@@ -158,23 +158,23 @@ export async function scheduleCatchUps(ctx: Context): Promise<void> {
         and not ${rests(ctx, "backfill", sql`case s.state when 'backfilling' then ${key} end`)}
         and not ${rests(ctx, "catch-up", sql`case s.state when 'backfilling' then null else ${key} end`)}`);
   const idsOf = (some: typeof rows) => some.map(({ repository_id }) => Number(repository_id));
-  const isCopying = ({ state }: (typeof rows)[number]) => state === "backfilling";
+  const isBackfilling = ({ state }: (typeof rows)[number]) => state === "backfilling";
   // A backfill with a lost job continues where it stopped; a running backfill gets no second job.
-  await enqueueBackfills(ctx, idsOf(rows.filter(isCopying)));
-  await enqueueCatchUps(ctx, idsOf(rows.filter((row) => !isCopying(row))));
+  await enqueueBackfills(ctx, idsOf(rows.filter(isBackfilling)));
+  await enqueueCatchUps(ctx, idsOf(rows.filter((row) => !isBackfilling(row))));
 }
 
-/** A phase that upstream did not show during the copy may be tried again: the copy goes on with it. */
-async function copyMissing(ctx: Context, repositoryId: number): Promise<void> {
-  // One transaction: once the repository is moved, the scheduler goes on with the copy behind the cursor that it finds.
-  const isCopied = await ctx.db.transaction(async (tx) => {
+/** A phase that upstream did not show during the backfill may be tried again: the backfill goes on with it. */
+async function backfillMissing(ctx: Context, repositoryId: number): Promise<void> {
+  // One transaction: once the repository is moved, the scheduler goes on with the backfill at the cursor that it finds.
+  const isMoved = await ctx.db.transaction(async (tx) => {
     if (!(await move(tx, repositoryId, { from: CAUGHT_UP, to: "backfilling" }))) return false;
     // Details of pull requests that changed meanwhile were not read.
     await restartReviews(tx, repositoryId);
     await tryAgain(tx, { task: "backfill", keys: [String(repositoryId)] });
     return true;
   });
-  if (isCopied) await enqueueBackfill(ctx, { repositoryId });
+  if (isMoved) await enqueueBackfill(ctx, { repositoryId });
 }
 
 async function isBackfilled(ctx: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
@@ -274,7 +274,7 @@ async function beforePage(ctx: Context, repository: MirroredRepository, signal: 
   await mayGoOn(ctx, repository, { job: "catch-up", signal });
 }
 
-/** @throws RemovedError when there is none: the repository was purged, and a new copy begins */
+/** @throws RemovedError when there is none: the repository was purged, and a new backfill begins */
 async function watermarkOf(
   ctx: Pick<Context, "db">,
   { id, fullName }: MirroredRepository,

@@ -27,7 +27,7 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
     return isNew;
   });
   if (!isNew) return;
-  const rank = await countCopies(ctx, fullName);
+  const rank = await countBackfills(ctx, fullName);
   await orLater(ctx, { backfill: repositoryId }, () => enqueueBackfill(ctx, { repositoryId }, { rank }));
 }
 
@@ -36,8 +36,8 @@ async function holdSelection(tx: Transaction, pattern: string): Promise<boolean>
   return (await tx.count(sql`select from selections where pattern = ${pattern} for key share`)) > 0;
 }
 
-/** How many first copies of the account's repositories are under way or wait, this one included. */
-async function countCopies({ db }: Pick<Context, "db">, fullName: string): Promise<number> {
+/** How many backfills of the account's repositories are under way or wait, this one included. */
+async function countBackfills({ db }: Pick<Context, "db">, fullName: string): Promise<number> {
   const like = `${escapeLike(fullName.split("/")[0]?.toLowerCase() ?? "")}/%`;
   const [row] = await db.query<{ count: number }>(sql`
     select count(*)::integer as count from repository_syncs s join repositories r on r.id = s.repository_id

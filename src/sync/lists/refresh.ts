@@ -10,7 +10,7 @@ import { fetchAndStoreList, type UnreadList } from "./read.ts";
 import { threadReader } from "./threads.ts";
 
 /**
- * Lists in one turn, so that a long first copy can stop between two turns. Threads are asked for together, so a turn
+ * Lists in one turn, so that a long backfill can stop between two turns. Threads are asked for together, so a turn
  * has more of them.
  */
 const LISTS_A_TURN = { rest: 60, threads: 250 };
@@ -18,7 +18,7 @@ const TOGETHER = 4;
 
 /**
  * Reads the lists of a repository that are missing or out of date, those of open pull requests first. Lists of closed
- * ones belong to the first copy, and get the low priority of a copy.
+ * ones belong to the first copy, and get the low priority of a backfill.
  */
 export async function refreshLists(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
   const begun = await beginWholeRefresh(ctx, "lists", repositoryId);

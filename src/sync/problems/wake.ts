@@ -7,7 +7,7 @@ import { rests } from "./problems.ts";
 const WOKEN_AT_ONCE = 100;
 
 /**
- * Queues copies and catch-ups that failed, as a whole or in part, once they have been left alone for long enough. So
+ * Queues backfills and catch-ups that failed, as a whole or in part, once they have been left alone for long enough. So
  * they need not wait for the next interval. All other failed work is found by its own task.
  */
 export async function wakeRested(
@@ -20,11 +20,11 @@ export async function wakeRested(
         or p.task = 'catch-up' and s.state in ('live', 'paused')
         or p.task = 'part' and s.state = 'live' and not ${rests(ctx, "catch-up", sql`p.repository_id::text`)})
       order by p.next_at limit ${WOKEN_AT_ONCE}`);
-  const idsOf = (isCopy: boolean) => [
-    ...new Set(rows.filter((row) => (row.task === "backfill") === isCopy).map(({ id }) => id)),
+  const idsOf = (isBackfill: boolean) => [
+    ...new Set(rows.filter((row) => (row.task === "backfill") === isBackfill).map(({ id }) => id)),
   ];
-  const copies = await repositoriesWithoutJob(ctx, "backfill", idsOf(true));
-  if (!signal?.aborted) await enqueueBackfills(ctx, copies);
+  const backfills = await repositoriesWithoutJob(ctx, "backfill", idsOf(true));
+  if (!signal?.aborted) await enqueueBackfills(ctx, backfills);
   const catchUps = await repositoriesWithoutJob(ctx, "catchUp", idsOf(false));
   if (!signal?.aborted) await enqueueCatchUps(ctx, catchUps);
 }

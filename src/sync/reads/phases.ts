@@ -9,8 +9,8 @@ import { forgetProblems, rests, type Subject } from "../problems/problems.ts";
 import { RepositoryUnavailableError } from "./pages.ts";
 
 /**
- * Every repository is copied in these phases, in this order. Upstream may show some and not others: a permission is
- * missing, issues are off, one page always fails. Then the other phases are copied and followed without it. Its
+ * Every repository is backfilled in these phases, in this order. Upstream may show some and not others: a permission is
+ * missing, issues are off, one page always fails. Then the other phases are backfilled and followed without it. Its
  * problems stand in the status as those of the task "part", whose name operators know.
  */
 export const PHASES = [
@@ -85,8 +85,8 @@ export async function refuseNothing(
   throw new NothingShownError(`Upstream shows neither issues nor pull requests: ${row?.problem ?? "it says no more"}`);
 }
 
-/** The phases that the copy of a repository still lacks; `due`: one of them may be tried again. */
-export async function phasesNotCopied(
+/** The phases that a repository's first copy still lacks; `due`: one of them may be tried again. */
+export async function phasesNotBackfilled(
   ctx: Pick<Context, "db" | "clock" | "config">,
   repositoryId: number,
 ): Promise<{ phases: Set<string>; due: boolean }> {
