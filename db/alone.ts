@@ -7,7 +7,7 @@ import { type Sql, sql } from "./sql.ts";
  * How long a hold lasts unless it is renewed. A queue takes longer to hand on the job of a killed process
  * (`workers/worker.ts`), so the next process finds the work free.
  */
-const HELD_MS = 5_000;
+const ALONE_HELD_MS = 5_000;
 const RENEW_MS = 1_500;
 /**
  * If a hold could not be renewed for this part of its length, the work's signal aborts. The work has the rest to stop.
@@ -38,7 +38,7 @@ export async function alone<T>(
   work: (signal: AbortSignal) => Promise<T>,
   {
     signal,
-    heldMs = HELD_MS,
+    heldMs = ALONE_HELD_MS,
     renewMs = RENEW_MS,
   }: { signal?: AbortSignal | undefined; heldMs?: number; renewMs?: number } = {},
 ): Promise<T | null> {

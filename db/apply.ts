@@ -8,7 +8,7 @@ import type { ReadMigration } from "./migrations.ts";
  * A statement that waits for a table's lock holds up all later statements on that table. So a migration waits at most
  * this long for each lock. Then it rolls back and tries again.
  */
-const LOCK_MS = 400;
+const LOCK_WAIT_MS = 400;
 
 /** Another transaction held a table during all tries of a migration. The message names its process. */
 export class TableHeldError extends Error {
@@ -37,7 +37,7 @@ export async function applyMigration(
 async function applyAtOnce(client: pg.Client, migration: ReadMigration): Promise<void> {
   await client.query("begin");
   try {
-    await client.query(`set local lock_timeout = ${LOCK_MS}`);
+    await client.query(`set local lock_timeout = ${LOCK_WAIT_MS}`);
     await client.query(migration.statements);
     await record(client, migration);
     await client.query("commit");

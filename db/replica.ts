@@ -66,7 +66,7 @@ interface LookRow {
 /** A server that does not answer for this long is given up. */
 const SERVER_SILENT_MS = 1_000;
 /** The time for an answer's way, added to the time that a statement may take. */
-const LATE_MS = 1_000;
+const ANSWER_WAY_MS = 1_000;
 /** After this long without a fault, the trials begin anew with the first wait. */
 const PROVED_MS = 30_000;
 
@@ -141,7 +141,7 @@ export class Replica {
 
   /** The statement, with the log position that the replica must have reached before it answers. */
   at(position: LogPosition, config: pg.QueryConfig): pg.QueryConfig {
-    const late = { query_timeout: this.#options.statementTimeoutMs + LATE_MS };
+    const late = { query_timeout: this.#options.statementTimeoutMs + ANSWER_WAY_MS };
     const asked = { ...late, ...config };
     this.#positions.set(asked, position);
     return asked;

@@ -1,5 +1,5 @@
 /** Postgres may put the rows themselves into these fields of an error: people's words, at worst secrets. */
-const CONTENTS: readonly string[] = ["detail", "where", "internalQuery"];
+const ROW_FIELDS: readonly string[] = ["detail", "where", "internalQuery"];
 
 /** What went wrong, in the error's own words. */
 export function reasonOf(error: unknown): string {
@@ -58,6 +58,6 @@ export function levelOf<Usual extends "debug" | "info" | "warn">(error: unknown,
 export function withoutContents(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if (error.cause !== undefined) error.cause = withoutContents(error.cause);
-  for (const name of CONTENTS) if (name in error) Reflect.deleteProperty(error, name);
+  for (const name of ROW_FIELDS) if (name in error) Reflect.deleteProperty(error, name);
   return error;
 }

@@ -15,7 +15,7 @@ export interface WorkerContext extends Context {
 
 // A worker that was killed stops renewing its locks; another takes its jobs over at the first check after they have
 // ended.
-const LOCK_MS = 6_000;
+const JOB_LOCK_MS = 6_000;
 // BullMQ skips a check that comes within the interval after the last one, by the clock of Redis. So two checks may be
 // twice the interval apart. At 3 s takeovers of more than 11 s were seen.
 const STALLED_INTERVAL_MS = 1_000;
@@ -62,7 +62,7 @@ export function openWorker<Payload, Name extends string = string>(
       connection: ctx.jobs,
       prefix: ctx.config.redisPrefix,
       concurrency: fewest,
-      lockDuration: LOCK_MS,
+      lockDuration: JOB_LOCK_MS,
       stalledInterval: STALLED_INTERVAL_MS,
       maxStalledCount: mostTakeovers,
       settings: { backoffStrategy: (attemptsMade) => backoffMs(attemptsMade, ctx.random) },

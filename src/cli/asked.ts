@@ -16,7 +16,7 @@ import { targets } from "./targets/targets.ts";
 import { token } from "./token.ts";
 import { writes } from "./writes.ts";
 
-const COMMANDS: Readonly<Record<string, Command | CommandGroup>> = {
+const ASKED_COMMANDS: Readonly<Record<string, Command | CommandGroup>> = {
   add,
   remove,
   backfill,
@@ -79,7 +79,7 @@ export async function runAsked(
 
 function chosen(name: string, args: readonly string[]): { command: Command; rest: readonly string[] } {
   const [first = "", ...more] = name.split(" ");
-  const found = Object.hasOwn(COMMANDS, first) ? COMMANDS[first] : undefined;
+  const found = Object.hasOwn(ASKED_COMMANDS, first) ? ASKED_COMMANDS[first] : undefined;
   if (!found) throw new Error(`There is no command ${name} for the page`);
   if (!("actions" in found)) return { command: found, rest: args };
   const { command } = chooseAction(found, more);

@@ -2,6 +2,9 @@ import { stripVTControlCharacters, styleText } from "node:util";
 
 type Style = Parameters<typeof styleText>[0];
 
+/** How often progress is printed if the output is no terminal, where each report adds a line. */
+export const PLAIN_MS = 2_000;
+
 /** Where a command writes. Results go to stdout, notes for a person to stderr. */
 export interface Output {
   /** Print JSON only. */

@@ -31,11 +31,11 @@ export type RedisAddress =
   | (Access & { of: "cluster"; endpoints: Endpoint[] });
 
 /** The messages never repeat the address, since it may hold a password. */
-const FORMS =
+const ADDRESS_FORMS =
   "is none of redis://HOST:PORT/DB, redis-sentinel://HOST:PORT,HOST:PORT/DB?master_name=NAME and redis-cluster://HOST:PORT,HOST:PORT (rediss… for TLS)";
 
 const SEVERAL = /^(rediss?)-(sentinel|cluster):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/;
-const PORTS = { server: 6_379, sentinel: 26_379, cluster: 6_379 };
+const REDIS_PORTS = { server: 6_379, sentinel: 26_379, cluster: 6_379 };
 
 /** @throws Error that says which forms there are, or what is wrong with this one */
 export function parseRedisAddress(text: string): RedisAddress {
@@ -44,18 +44,18 @@ export function parseRedisAddress(text: string): RedisAddress {
     return {
       of: "server",
       url: text,
-      endpoint: { host: url.hostname.replace(/^\[|\]$/g, ""), port: Number(url.port || PORTS.server) },
+      endpoint: { host: url.hostname.replace(/^\[|\]$/g, ""), port: Number(url.port || REDIS_PORTS.server) },
       isEncrypted: url.protocol === "rediss:",
     };
   const match = SEVERAL.exec(text);
-  if (!match) throw new Error(FORMS);
+  if (!match) throw new Error(ADDRESS_FORMS);
   const [, scheme, of, credentials, hosts = "", path = "", search] = match;
   const access: Access = { isEncrypted: scheme === "rediss", ...accessOf(credentials) };
   const query = new URLSearchParams(search);
   if (of === "cluster") {
     if (path !== "" && path !== "0") throw new Error("names a database: a Redis Cluster has number 0 alone");
     knownOnly(query, []);
-    return { of: "cluster", ...access, endpoints: endpointsOf(hosts, PORTS.cluster) };
+    return { of: "cluster", ...access, endpoints: endpointsOf(hosts, REDIS_PORTS.cluster) };
   }
   knownOnly(query, ["master_name", "sentinel_username", "sentinel_password"]);
   const master = query.get("master_name");
@@ -65,7 +65,7 @@ export function parseRedisAddress(text: string): RedisAddress {
   return {
     of: "sentinel",
     ...access,
-    endpoints: endpointsOf(hosts, PORTS.sentinel),
+    endpoints: endpointsOf(hosts, REDIS_PORTS.sentinel),
     master,
     database: Number(path),
     ...(sentinelUsername === null ? {} : { sentinelUsername }),

@@ -10,7 +10,7 @@ export class TargetRefusedError extends Error {
 }
 
 /** Usual ports of public HTTP servers. Behind any other port may be a database, a mail server or a printer. */
-const PORTS: ReadonlySet<string> = new Set(["", "80", "443", "8080", "8443"]);
+const PUBLIC_PORTS: ReadonlySet<string> = new Set(["", "80", "443", "8080", "8443"]);
 
 /** The public part of IPv6. All other addresses are local, reserved, or stand for an IPv4 address. */
 const GLOBAL_V6 = ipaddr.IPv6.parseCIDR("2000::/3");
@@ -49,7 +49,7 @@ export function addressFault(allowed: AllowedTargets, text: string): "malformed"
     if (isAllowed(allowed, host)) return null;
     if (!isPublic(host)) return "unreachable";
   } else if (!host.includes(".") || /(^|\.)(localhost|local|internal)$/.test(host)) return "unreachable";
-  return PORTS.has(url.port) ? null : "unreachable";
+  return PUBLIC_PORTS.has(url.port) ? null : "unreachable";
 }
 
 /** Asks for the addresses of a name. */

@@ -33,7 +33,7 @@ export interface HeldCursor {
  * An attempt takes ten seconds at most; then the cursor is held anew. After a kill the cursor stays held for the rest
  * of this time.
  */
-const HELD_MS = 20_000;
+const CURSOR_HELD_MS = 20_000;
 
 /** Takes the cursor of a target that is furthest behind and may be tried now; null: none may. */
 export async function takeCursor(
@@ -54,7 +54,7 @@ export async function takeCursor(
 }
 
 export function holdFrom(now: Date): Date {
-  return new Date(now.getTime() + HELD_MS);
+  return new Date(now.getTime() + CURSOR_HELD_MS);
 }
 
 /**
@@ -62,7 +62,7 @@ export function holdFrom(now: Date): Date {
  * send newer events, and the attempt would arrive behind them. Pure.
  */
 export function isHeldForAnAttempt({ heldUntil }: Pick<HeldCursor, "heldUntil">, now: Date): boolean {
-  return heldUntil.getTime() - now.getTime() > HELD_MS / 2;
+  return heldUntil.getTime() - now.getTime() > CURSOR_HELD_MS / 2;
 }
 
 const EVENTS_READ = 50;

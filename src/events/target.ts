@@ -137,10 +137,10 @@ export class SealedSecretError extends Error {
   override name = "SealedSecretError";
 }
 
-const PURPOSE = "tain targets";
+const SECRETS_PURPOSE = "tain targets";
 
 function sealSecret({ webhookSecrets }: Context["config"], secret: string | null): Buffer | null {
-  return secret === null ? null : seal(sealingKey(webhookSecrets[0] ?? "", PURPOSE), PURPOSE, secret);
+  return secret === null ? null : seal(sealingKey(webhookSecrets[0] ?? "", SECRETS_PURPOSE), SECRETS_PURPOSE, secret);
 }
 
 /** The secret that signs requests to a target. */
@@ -179,7 +179,7 @@ export async function sealAnew(
 
 function tryUnseal(webhookSecret: string, sealedSecret: Buffer): string | null {
   try {
-    return unseal(sealingKey(webhookSecret, PURPOSE), PURPOSE, sealedSecret);
+    return unseal(sealingKey(webhookSecret, SECRETS_PURPOSE), SECRETS_PURPOSE, sealedSecret);
   } catch {
     // Another key sealed it: `secretOf` tries the next one, and throws when none is left.
     return null;

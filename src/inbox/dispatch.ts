@@ -32,7 +32,7 @@ export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (s
 
 /** A younger delivery is most likely in the queue already. */
 const DISPATCH_OVERDUE_MS = 5_000;
-const BATCH_SIZE = 1_000;
+const DISPATCHED_AT_ONCE = 1_000;
 /** Bounds one call; the scheduler asks again within seconds. */
 const MAX_BATCHES = 20;
 
@@ -47,7 +47,7 @@ interface PendingCursor {
  * Bounds how many deliveries of bursts one call remembers. The oldest bursts have the oldest deliveries, and only old
  * deliveries are looked at.
  */
-const MOST_REMEMBERED = 5 * BATCH_SIZE * MAX_BATCHES;
+const MOST_REMEMBERED = 5 * DISPATCHED_AT_ONCE * MAX_BATCHES;
 
 /**
  * Queues every delivery that has been pending too long: its job was lost with Redis, or was never added. A delivery
@@ -62,14 +62,14 @@ export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queue
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
     const behind = last ? sql`(received_at, id) > (${last.receivedAt}::timestamptz, ${last.id}::uuid)` : sql`true`;
     const rows = await ctx.db.query<PendingCursor>(sql`select id, received_at::text as "receivedAt" from deliveries
-      where status = 'pending' and received_at <= ${overdue} and ${behind} order by received_at, id limit ${BATCH_SIZE}`);
+      where status = 'pending' and received_at <= ${overdue} and ${behind} order by received_at, id limit ${DISPATCHED_AT_ONCE}`);
     if (rows.length === 0) break;
     // A delivery that is applied between the two queries is queued once more, and its job finds it settled.
     const lost = await withoutJob(rows.map(({ id }) => id));
     await enqueueDeliveries(ctx, lost);
     asked += lost.length;
     last = rows.at(-1);
-    if (rows.length < BATCH_SIZE) break;
+    if (rows.length < DISPATCHED_AT_ONCE) break;
   }
   return asked;
 }

@@ -171,7 +171,7 @@ export const STORE_TIMEOUT_MS = 3_000;
 /**
  * How many deliveries one statement stores. More saves little, and the socket to Postgres takes several turns for it.
  */
-const BATCH_SIZE = 16;
+const STORED_AT_ONCE = 16;
 const BATCH_BYTES = 4_000_000;
 /** While one batch waits for the disk, the next is already sent. With more of them, each would store fewer. */
 const BATCHES_AT_ONCE = 2;
@@ -185,7 +185,7 @@ export type InboxWriter = Batches<Delivery, string | null>;
  */
 export function openInboxWriter({ db, log, tracing }: Pick<Context, "db" | "log" | "tracing">): InboxWriter {
   const limits = {
-    size: BATCH_SIZE,
+    size: STORED_AT_ONCE,
     bytes: { most: BATCH_BYTES, of: ({ payload }: Delivery) => payload.length },
     atOnce: BATCHES_AT_ONCE,
   };
@@ -203,7 +203,7 @@ export function openInboxWriter({ db, log, tracing }: Pick<Context, "db" | "log"
 }
 
 /** A connection whose server stopped answering is thrown away, not waited for. */
-const LIMITS = { timeoutMs: STORE_TIMEOUT_MS };
+const STORE_LIMITS = { timeoutMs: STORE_TIMEOUT_MS };
 
 /**
  * Answers the row's id when the delivery is to be applied, null when it was settled before.
@@ -222,7 +222,7 @@ export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Deliv
           traceparent = excluded.traceparent
           where deliveries.status in ('pending', 'failed')
         returning id`,
-    LIMITS,
+    STORE_LIMITS,
   );
   return row?.id ?? null;
 }
@@ -249,7 +249,7 @@ async function storeNew(db: Context["db"], deliveries: readonly Delivery[]): Pro
             ${lengths}::integer[], ${of("traceparent")}::text[], ${of("isMade")}::boolean[])
             as x(hook_id, guid, event, action, repository_id, received_at, start, length, traceparent, is_made)
         on conflict (hook_id, guid) do nothing returning id, hook_id, guid`,
-    LIMITS,
+    STORE_LIMITS,
   );
   return new Map(rows.map(({ id, hook_id, guid }) => [deliveryKey({ hookId: hook_id, guid }), id]));
 }

@@ -4,8 +4,8 @@ import type { Logger } from "./log.ts";
 import { type RedisClient, runMulti, whileSilent, withPatience } from "./redis.ts";
 
 /** Sums are kept in slots of this length. A report covers the last hour and the slot that has begun. */
-const SLOT_MS = 5 * 60_000;
-const SLOTS = 12;
+const SUM_SLOT_MS = 5 * 60_000;
+const SLOTS_AN_HOUR = 12;
 /** Counts are gathered for this long, and then written to Redis in one go. */
 const GATHERED_MS = 2_000;
 /**
@@ -53,7 +53,7 @@ export class LastHour {
     try {
       const together = redis.multi();
       for (const [field, amount] of taken) together.hincrby(key, field, amount);
-      await runMulti(redis, together.pexpire(key, (SLOTS + 2) * SLOT_MS));
+      await runMulti(redis, together.pexpire(key, (SLOTS_AN_HOUR + 2) * SUM_SLOT_MS));
     } catch (error) {
       log[levelOf(error, "debug")]({ err: error, sums: this.#name }, "The sums of the last seconds could not be noted");
       // Redis may have taken the other counts, and would refuse this one again.
@@ -69,7 +69,7 @@ export async function sumsOfLastHour(
   name: string,
 ): Promise<{ words: string[]; sum: number }[] | null> {
   const now = slotOf(clock.now().getTime());
-  const keys = Array.from({ length: SLOTS + 1 }, (_, back) => slotKey(config, name, now - back));
+  const keys = Array.from({ length: SLOTS_AN_HOUR + 1 }, (_, back) => slotKey(config, name, now - back));
   const slots = await withPatience(redis, () => Promise.all(keys.map((key) => redis.hgetall(key)))).catch(
     whileSilent(null),
   );
@@ -81,7 +81,7 @@ export async function sumsOfLastHour(
 }
 
 function slotOf(now: number): number {
-  return Math.floor(now / SLOT_MS);
+  return Math.floor(now / SUM_SLOT_MS);
 }
 
 function slotKey({ redisPrefix }: Pick<Config, "redisPrefix">, name: string, slot: number): string {

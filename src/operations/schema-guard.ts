@@ -11,7 +11,7 @@ import type { Shutdown } from "./shutdown.ts";
  * How often the schema is checked, and so how long a process may run on after a migration that it must not work with. A
  * check costs Postgres a millisecond.
  */
-const ASK_MS = 2_000;
+const SCHEMA_ASKED_MS = 2_000;
 /** A Postgres that hangs must not hold up a start: the receiver can take deliveries without it. */
 const ANSWER_MS = 2_000;
 
@@ -48,7 +48,7 @@ export async function guardSchema(
     let fit = await first;
     while (!signal.aborted) {
       if (fit instanceof UnfitStoreError) return shutdown.refuse(fit);
-      await waitUnlessAborted(ASK_MS, signal);
+      await waitUnlessAborted(SCHEMA_ASKED_MS, signal);
       if (!signal.aborted) fit = await ask();
     }
   };

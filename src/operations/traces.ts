@@ -30,7 +30,7 @@ import { type About, type Run, SILENT, type TracedSpan, type Tracing } from "./t
 /** How long a process that stops waits for a collector that does not answer. */
 const FLUSH_MS = 2_000;
 
-const KINDS = {
+const SPAN_KINDS = {
   internal: SpanKind.INTERNAL,
   server: SpanKind.SERVER,
   client: SpanKind.CLIENT,
@@ -134,7 +134,7 @@ function traceContext(traceparent: string): Context {
 }
 
 function spanOptions({ kind = "internal", attributes = {}, links = [] }: About): SpanOptions {
-  return { kind: KINDS[kind], attributes, links: links.flatMap(linkTo) };
+  return { kind: SPAN_KINDS[kind], attributes, links: links.flatMap(linkTo) };
 }
 
 function linkTo(traceparent: string): Link[] {

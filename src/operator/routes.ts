@@ -1,5 +1,6 @@
 import type { Logins } from "../api/callers/logins.ts";
 import { ApiFault } from "../api/dialect/fault.ts";
+import { JSON_TYPE } from "../api/dialect/reply.ts";
 import { isSameSecret } from "../config/same-secret.ts";
 import type { Context } from "../context.ts";
 import { reasonOf } from "../failure.ts";
@@ -146,7 +147,6 @@ function refuseStrangers(
     throw new HttpError(403, "This request was not made by the page, so nothing was done. Reload it, and try again");
 }
 
-const JSON_TYPE = "application/json; charset=utf-8";
 const VARIES = "Cookie, Accept-Encoding";
 
 function notSignedIn(): Reply {

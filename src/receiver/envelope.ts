@@ -82,7 +82,7 @@ export function tooLarge(): DeliveryFault {
   return new DeliveryFault(413, `The body is larger than ${MAX_PAYLOAD_BYTES} bytes, the most an event may have`);
 }
 
-const FORMS: ReadonlyMap<string, Envelope["form"]> = new Map([
+const BODY_FORMS: ReadonlyMap<string, Envelope["form"]> = new Map([
   ["application/json", "json"],
   ["application/x-www-form-urlencoded", "form"],
 ]);
@@ -93,7 +93,7 @@ function formIn(headers: IncomingHttpHeaders): Envelope["form"] {
     throw new DeliveryFault(415, `Content-Encoding ${encoding} is not supported: send the body as it is`);
   }
   const contentType = headers["content-type"];
-  const plain = FORMS.get(contentType ?? "");
+  const plain = BODY_FORMS.get(contentType ?? "");
   if (plain) return plain;
   if (contentType !== undefined && !isContentType(contentType)) {
     throw new DeliveryFault(
@@ -109,7 +109,7 @@ function formIn(headers: IncomingHttpHeaders): Envelope["form"] {
   if (charset && charset !== "utf-8" && charset !== "utf8") {
     throw new DeliveryFault(415, `The charset ${charset} is not supported: send UTF-8`);
   }
-  const form = FORMS.get(type);
+  const form = BODY_FORMS.get(type);
   if (form) return form;
   throw new DeliveryFault(
     415,
@@ -153,7 +153,7 @@ export function readPayload(form: Envelope["form"], body: Buffer): { payload: Bu
 
 const CLOSING_BRACE = 125;
 /** Smaller payloads are parsed, which takes hardly any time. */
-const LARGE_BYTES = 4_096;
+const PARSED_BYTES = 4_096;
 
 /**
  * The keys of a large payload as upstream writes it: an object that begins with its action and names one repository, in
@@ -161,7 +161,7 @@ const LARGE_BYTES = 4_096;
  * upstream waits for us. A signed payload that looks so but is no JSON fails when it is applied.
  */
 function keysAtSight(payload: Buffer): ReturnType<typeof keysOf> | null {
-  if (payload.length < LARGE_BYTES) return null;
+  if (payload.length < PARSED_BYTES) return null;
   const action = /^\{"action":"([\w.-]{1,100})",/.exec(payload.toString("latin1", 0, 120))?.[1];
   if (action === undefined || payload.at(-1) !== CLOSING_BRACE) return null;
   const start = startOfSoleRepositoryId(payload);

@@ -10,7 +10,7 @@ import { DeliveryFault } from "./fault.ts";
  * A smaller body is checked within a few milliseconds. The largest would hold the event loop for some hundred
  * milliseconds.
  */
-const LARGE_BYTES = 512 * 1024;
+const HASHED_APART_BYTES = 512 * 1024;
 
 interface SignatureCheck {
   /** `sha256=` and 64 hexadecimal digits. */
@@ -63,7 +63,7 @@ export class Signatures {
     const own = holder ? this.#secrets.map((secret) => hookSecret(secret, holder)) : [];
     const check = { signature, groups: [own, this.#secrets] };
     const group =
-      body.length < LARGE_BYTES
+      body.length < HASHED_APART_BYTES
         ? await signedBy(body.toString("utf8"), check)
         : await this.#threads.run({ body, ...check }).catch(later);
     if (group === 0) return holder;

@@ -5,7 +5,7 @@ import { Waits } from "../work/repeated.ts";
 import { RETRIES } from "../work/retries.ts";
 
 /** A delivery that has waited for longer than this is late. */
-const LATE_MS = 2_000;
+const DELIVERY_LATE_MS = 2_000;
 /** Fewer are no backlog: a single delivery that fails again and again is late for hours. */
 const BACKLOG = 100;
 
@@ -63,7 +63,7 @@ async function waitWhile(
 }
 
 async function areDeliveriesLate(ctx: Inbox): Promise<boolean> {
-  const before = new Date(ctx.clock.now().getTime() - LATE_MS);
+  const before = new Date(ctx.clock.now().getTime() - DELIVERY_LATE_MS);
   return (await countWaiting(ctx, before, BACKLOG)) >= BACKLOG;
 }
 

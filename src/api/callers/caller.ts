@@ -172,11 +172,11 @@ export class Callers {
 
 /** What of the mirror a caller sees beside what is public. */
 export function sightOf(caller: Caller): Sight {
-  if (caller.kind === "anonymous") return PUBLIC;
+  if (caller.kind === "anonymous") return PUBLIC_SIGHT;
   return caller.by.of === "own" ? caller.by.token.sight : caller.by.known.sight;
 }
 
-const PUBLIC = wholeSight([]);
+const PUBLIC_SIGHT = wholeSight([]);
 
 /** Callers of one class are shown the same of every repository. */
 export function classOf(caller: Caller): string {

@@ -81,7 +81,7 @@ const IDLE_MS = 5_000;
  * Leases quota. KEYS[1]: the window. ARGV: now, wanted (negative: given back), limit, window length (ms), used here
  * while Redis was away. Answers what was granted, what is used in all, and the window's end.
  */
-const LEASE = `
+const LEASE_SCRIPT = `
 local window = redis.call('HMGET', KEYS[1], 'used', 'reset')
 local now, wanted, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local used, reset = tonumber(window[1] or '0'), tonumber(window[2] or '0')
@@ -322,7 +322,7 @@ async function leaseScript(
   owed: number,
 ): Promise<[number, number, number]> {
   // No type can say what a script replies: this is what the script's own comment says.
-  return (await redis.eval(LEASE, 1, key, now, wanted, limit, windowMs, owed)) as [number, number, number];
+  return (await redis.eval(LEASE_SCRIPT, 1, key, now, wanted, limit, windowMs, owed)) as [number, number, number];
 }
 
 function figuresOf(window: Window): QuotaFigures {

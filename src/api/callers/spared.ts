@@ -2,7 +2,7 @@ import type { Context } from "../../context.ts";
 import { LastHour, sumsOfLastHour } from "../../operations/last-hour.ts";
 import { callerNames } from "./spenders.ts";
 
-const NAME = "callers-asked";
+const SPARED_SUMS = "callers-asked";
 
 /**
  * Where an answer comes from. "mirror": rows of the mirror. "kept": an answer that was kept and still stands.
@@ -37,7 +37,7 @@ export class Sparing {
   readonly #sums: LastHour;
 
   constructor(ctx: Pick<Context, "redis" | "config" | "clock" | "log">) {
-    this.#sums = new LastHour(ctx, NAME);
+    this.#sums = new LastHour(ctx, SPARED_SUMS);
   }
 
   /** @param times how many such answers there were */
@@ -56,7 +56,7 @@ export async function askedLately(
   ctx: Pick<Context, "config" | "db" | "redis" | "clock">,
   limit: number,
 ): Promise<Asked[] | null> {
-  const sums = await sumsOfLastHour(ctx, NAME);
+  const sums = await sumsOfLastHour(ctx, SPARED_SUMS);
   if (!sums) return null;
   const all = [...Map.groupBy(sums, ({ words: [caller = ""] }) => caller)].map(([caller, theirs]) => {
     const sumOf = (what: string, of: string) =>

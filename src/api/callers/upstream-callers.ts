@@ -26,7 +26,7 @@ const REMEMBERED_CALLERS = 10_000;
 /** A token that upstream refused is not shown again for this long, or for `UPSTREAM_CALLER_TTL` if that is shorter. */
 const REFUSED_MS = 60_000;
 /** While upstream cannot be asked, a caller whom it confirmed within this time is believed. */
-const GRACE_MS = 10 * 60_000;
+const BELIEVED_MS = 10 * 60_000;
 /** The prefixes of an App's tokens: for an installation or Actions (`ghs_`), and for a user (`ghu_`). */
 const APPS = /^gh[su]_/;
 
@@ -90,7 +90,7 @@ export class UpstreamCallers {
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">) {
     this.#ctx = ctx;
     this.upstream = new UpstreamAsCaller(ctx);
-    const times = { graceMs: GRACE_MS };
+    const times = { graceMs: BELIEVED_MS };
     this.publicRights = new PublicRights({ ...ctx, upstream: this.upstream.identity }, times);
   }
 
@@ -113,7 +113,7 @@ export class UpstreamCallers {
     const ttlMs = this.#ctx.config.upstreamCallerTtlMs;
     const known = this.#known.get(hash);
     if (known && now - known.confirmedAt < ttlMs) return known.caller;
-    if (known && now < known.askAgainAt && now - known.confirmedAt < GRACE_MS) return known.caller;
+    if (known && now < known.askAgainAt && now - known.confirmedAt < BELIEVED_MS) return known.caller;
     const refused = this.#refused.get(hash);
     // A caller who was known comes back with the first answer after an outage.
     if (refused && now < refused.until && (!known || refused.fault?.status === 403)) {
@@ -154,7 +154,7 @@ export class UpstreamCallers {
       return await this.#confirm(token, known, now);
     } catch (error) {
       if (!(error instanceof UpstreamUnavailableError)) throw error;
-      if (known && now - known.confirmedAt < GRACE_MS) {
+      if (known && now - known.confirmedAt < BELIEVED_MS) {
         this.#ctx.log.warn({ err: error }, "Upstream cannot be asked about a caller, who is believed a while longer");
         return { ...known, askAgainAt: now + waitAfterMs(1, RETRIES.callerAtUpstream, this.#ctx.random) };
       }

@@ -10,9 +10,9 @@ const BUDGET_MS = 1_000;
 /** How long an answer waits for its bodies, however busy the thread and the processor are. */
 const BODIES_PATIENCE_MS = 10_000;
 /** How late a thread may be before it is ended. */
-const GRACE_MS = 2_000;
+const THREAD_GRACE_MS = 2_000;
 /** The longest body. The service takes no longer one, so a longer text is not its own. */
-const MAX_CHARACTERS = 65_536;
+const MAX_BODY_CHARACTERS = 65_536;
 /** How many texts may wait. Each answer waits with one text at a time. */
 const MOST_WAITING = 50;
 
@@ -53,7 +53,7 @@ export class MarkdownRenderer {
     this.#pace = pace;
     this.#budgetMs = budgetMs;
     const module = new URL("./markdown-thread.ts", import.meta.url);
-    this.#threads = new Threads(module, { size: 1, mostWaiting: MOST_WAITING, budgetMs: budgetMs + GRACE_MS });
+    this.#threads = new Threads(module, { size: 1, mostWaiting: MOST_WAITING, budgetMs: budgetMs + THREAD_GRACE_MS });
   }
 
   /** The allowance for all bodies of one answer. */
@@ -114,6 +114,6 @@ function renderingFailure(error: unknown): "busy" | null {
 
 /** Whether a text is longer than a body may be. One character may take two units of a string. */
 function isTooLong(text: string): boolean {
-  if (text.length <= MAX_CHARACTERS) return false;
-  return text.length > 2 * MAX_CHARACTERS || Array.from(text).length > MAX_CHARACTERS;
+  if (text.length <= MAX_BODY_CHARACTERS) return false;
+  return text.length > 2 * MAX_BODY_CHARACTERS || Array.from(text).length > MAX_BODY_CHARACTERS;
 }

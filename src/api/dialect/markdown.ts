@@ -76,12 +76,12 @@ function parserFor(home: TextHome | null): Marked {
 }
 
 const MENTION = /(?<![\w/@.&#-])@([a-z\d](?:[a-z\d-]{0,37}[a-z\d])?)(?![\w-])/gi;
-const ISSUE = /(?<![\w/&#.-])([\w-]{1,39}\/[\w.-]{1,100})?#(\d{1,9})(?!\w)/g;
+const ISSUE_REFERENCE = /(?<![\w/&#.-])([\w-]{1,39}\/[\w.-]{1,100})?#(\d{1,9})(?!\w)/g;
 
 /** Links `@login`, `#12` and `owner/name#12`. Whether there is such a person or issue is not looked up. */
 function linked(html: string, { pages, repository }: TextHome): string {
   return html
-    .replace(ISSUE, (text, other: string | undefined, number: string) => {
+    .replace(ISSUE_REFERENCE, (text, other: string | undefined, number: string) => {
       const href = `${pages}/${other ?? repository}/issues/${number}`;
       return `<a class="issue-link" href="${escaped(href)}">${text}</a>`;
     })

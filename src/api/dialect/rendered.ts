@@ -27,14 +27,14 @@ export function escaped(text: string): string {
 }
 
 const BLOCK_END = /<br \/>\n?|<hr \/>|<\/(?:p|h[1-6]|li|tr|pre|blockquote|div|dt|dd|summary|figcaption|caption)>/g;
-const ENTITIES: Readonly<Record<string, string>> = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
+const TEXT_OF_ENTITY: Readonly<Record<string, string>> = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
 
 /** The text that the HTML shows. Only for HTML that was rendered here: in it `<` and `>` stand for nothing but tags. */
 export function plainTextOf(html: string): string {
   return html
     .replace(BLOCK_END, "\n")
     .replace(/<[^>]*>/g, "")
-    .replace(/&(?:lt|gt|quot|amp);/g, (entity) => ENTITIES[entity] ?? entity)
+    .replace(/&(?:lt|gt|quot|amp);/g, (entity) => TEXT_OF_ENTITY[entity] ?? entity)
     .replace(/\n{3,}/g, "\n\n")
     .trim();
 }

@@ -62,7 +62,7 @@ export interface MediaType {
 const OUR_MEDIA_TYPE = /^application\/vnd\.github(?:-[a-z]+)?(?:\.v3)?(?:\.([\w-]+))?(?:\+json)?$/;
 const REST_START_DOCS = "https://docs.github.com/rest/using-the-rest-api/getting-started-with-the-rest-api";
 const HELD_BY_SERVICE: ReadonlySet<string> = new Set(["diff", "patch", "sha", "star"]);
-const ANY: ReadonlySet<string> = new Set(["*/*", "application/*", "application/json"]);
+const ANY_TYPE: ReadonlySet<string> = new Set(["*/*", "application/*", "application/json"]);
 
 /** An `Accept` header as it was read. */
 export interface Accepted extends MediaType {
@@ -80,7 +80,7 @@ export function readAccept(accept: string | undefined = ""): Accepted {
   const read: Accepted = { form: null, patch: null, isServicesAlone: false, isUnknown: types.some(Boolean) };
   for (const type of types) {
     const match = OUR_MEDIA_TYPE.exec(type);
-    if (match || ANY.has(type)) read.isUnknown = false;
+    if (match || ANY_TYPE.has(type)) read.isUnknown = false;
     const param = match?.[1];
     if (param === undefined) continue;
     if (isBodyForm(param)) read.form ??= param;
@@ -131,7 +131,7 @@ export function apiVersion(header: string | string[] | undefined): ApiVersion {
 const DEFAULT_PAGE_SIZE = 30;
 const MAX_PAGE_SIZE = 100;
 /** The last page. `offset` is a 64-bit number in Postgres, and pages beyond this one are just as empty. */
-const MAX_PAGE = 1_000_000_000;
+const LAST_PAGE = 1_000_000_000;
 
 /**
  * The parameters of these names, each as it stands first. A parameter that an operation does not know changes no
@@ -149,7 +149,7 @@ export function pageSize(query: URLSearchParams): number {
 }
 
 export function pageNumber(query: URLSearchParams): number {
-  return Math.min(wholeNumber(query.get("page")) ?? 1, MAX_PAGE);
+  return Math.min(wholeNumber(query.get("page")) ?? 1, LAST_PAGE);
 }
 
 /** The number that a value begins with, as the service reads it: some clients ask for `page=4?state=all`. */

@@ -13,7 +13,7 @@ import { forwardedBody } from "../forward/body.ts";
 /** The header that marks what an edge sends. A request that leads back to an edge would go round for ever. */
 const FROM_EDGE = "x-tain-edge";
 /** How recent an answer must be to prove that the centre is there. */
-const HEARD_MS = 1_000;
+const CENTRE_HEARD_MS = 1_000;
 const PROBE: TransportLimits = {
   connections: 1,
   connectTimeoutMs: 2_000,
@@ -113,7 +113,7 @@ export class Centre {
   /** Makes sure that the centre is there. @throws CentreAwayError unless it was just heard, or answers now */
   async reach(): Promise<void> {
     const now = performance.now();
-    if (now - this.#heardAt < HEARD_MS) return;
+    if (now - this.#heardAt < CENTRE_HEARD_MS) return;
     if (this.#awaySince !== null && now - this.#awaySince < RETRIES.centre.firstMs)
       throw new CentreAwayError("It was away just now");
     this.#probing ??= this.#ask("/-/live").then(

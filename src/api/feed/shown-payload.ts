@@ -50,7 +50,7 @@ const DOCUMENTS: ReadonlySet<string> = new Set(
 );
 
 /** Keys of payloads that say what happened, whoever asks. Unknown keys are left out. */
-const TELLING: ReadonlySet<string> = new Set(
+const TELLING_KEYS: ReadonlySet<string> = new Set(
   `action after base_ref before branches changes commit commits compare context created deleted description forced
    head_commit master_branch name number pusher pusher_type ref ref_type sha starred_at state target_url thread
    updated_at created_at id`.split(/\s+/),
@@ -118,7 +118,7 @@ export class EventReader {
     const shown: Fields = {};
     for (const [key, value] of Object.entries(payload)) {
       if (key === "changes") shown[key] = this.#shownChanges(value);
-      else if (TELLING.has(key)) shown[key] = value;
+      else if (TELLING_KEYS.has(key)) shown[key] = value;
       else if (DOCUMENTS.has(key))
         shown[key] = this.#withoutHidden(isObject(value) ? withShown(value, closeness) : value, repository, closeness);
     }

@@ -120,7 +120,7 @@ function errorOf({ message, locations, extensions }: Fault): GraphQLError {
 const MAX_TOKENS = 20_000;
 
 /** The deepest nesting. Queries of `gh` and of people stay below ten. Beyond this depth a query only repeats itself. */
-const MAX_DEPTH = 60;
+const MAX_FIELD_DEPTH = 60;
 
 /**
  * The most fields of an operation. Fragments count at each place where they are spread, so 3 KB of text could ask for
@@ -200,12 +200,12 @@ function callOf({ name, arguments: given = [] }: FieldNode): string {
 }
 
 function tooDeep(): GraphQLError {
-  return new GraphQLError(`Query has fields nested deeper than ${MAX_DEPTH} levels, which exceeds max depth.`);
+  return new GraphQLError(`Query has fields nested deeper than ${MAX_FIELD_DEPTH} levels, which exceeds max depth.`);
 }
 
 /** Whether fields are nested too deep, also through fragments. A fragment that spreads itself is endlessly deep. */
 export function isTooDeep(document: DocumentNode): boolean {
-  return measured(document, (depths) => Math.max(0, ...depths), Number.POSITIVE_INFINITY) > MAX_DEPTH;
+  return measured(document, (depths) => Math.max(0, ...depths), Number.POSITIVE_INFINITY) > MAX_FIELD_DEPTH;
 }
 
 /** How many fields an operation selects, each fragment counted at each of its places. */

@@ -65,7 +65,7 @@ export interface WrittenTexts extends Pick<IssueTexts, "get" | "add"> {
 /** How much memory a text takes besides its characters. */
 const TEXT_BYTES = 80;
 /** How much of the room one repository may take: a large one, in the view that everybody asks for, may take most. */
-const LARGEST_PART = 3 / 4;
+const LARGEST_REPOSITORY = 3 / 4;
 
 /** The JSON text of one repository's issues in one view, by their numbers. */
 export class IssueTexts {
@@ -91,7 +91,7 @@ export class IssueTexts {
 
 /** @param maxBytes 0: nothing is kept */
 export function openIssueTexts(maxBytes: number): Kept<IssueTexts> {
-  return new Kept({ maxBytes, bytesOf: ({ bytes }) => bytes, largestPart: LARGEST_PART });
+  return new Kept({ maxBytes, bytesOf: ({ bytes }) => bytes, largestPart: LARGEST_REPOSITORY });
 }
 
 /** How many rows a list has, and the sum of what was measured of them. */

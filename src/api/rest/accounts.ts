@@ -117,7 +117,7 @@ async function requireOrganization(call: Call): Promise<UserRow> {
 type AccountExtent = "user" | "organization";
 
 /** A key that upstream's whole answer has and nothing embedded elsewhere. */
-const WHOLE: Readonly<Record<AccountExtent, string>> = { user: "bio", organization: "members_url" };
+const WHOLE_KEY: Readonly<Record<AccountExtent, string>> = { user: "bio", organization: "members_url" };
 
 /**
  * The account with all that its own page shows. The mirror sees accounts inside repositories, where upstream shows
@@ -138,7 +138,7 @@ export async function fetchAndStoreWhole(call: Call, account: UserRow, extent: A
 }
 
 function isToBeAsked({ isFresh }: Call, { document }: UserRow, extent: AccountExtent): boolean {
-  return isFresh || !(WHOLE[extent] in parseStored<Fields>(document));
+  return isFresh || !(WHOLE_KEY[extent] in parseStored<Fields>(document));
 }
 
 function accountPath({ id }: UserRow, extent: AccountExtent): string {

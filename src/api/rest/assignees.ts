@@ -20,7 +20,7 @@ export async function checkAssignee(call: RepositoryCall): Promise<Answer> {
 }
 
 /** An account as the service shows it inside other things (GitHub's OpenAPI, simple-user). */
-const EMBEDDED: ReadonlySet<string> = new Set([
+const SIMPLE_USER_KEYS: ReadonlySet<string> = new Set([
   "login",
   "id",
   "node_id",
@@ -43,6 +43,6 @@ const EMBEDDED: ReadonlySet<string> = new Set([
 ]);
 
 function embedded(document: string): string {
-  const fields = Object.entries(parseStored<Fields>(document)).filter(([key]) => EMBEDDED.has(key));
+  const fields = Object.entries(parseStored<Fields>(document)).filter(([key]) => SIMPLE_USER_KEYS.has(key));
   return JSON.stringify(Object.fromEntries(fields));
 }

@@ -6,7 +6,7 @@ import { rootReasonOf } from "../../failure.ts";
 import { VERSION } from "../../version.ts";
 import { clockFinding, type Finding, Findings, okFinding, problem, unfit } from "./finding.ts";
 
-const ANSWER_TIMEOUT_MS = 5_000;
+const POSTGRES_PATIENCE_MS = 5_000;
 
 /** Facts about the Postgres server. */
 export interface PostgresFacts {
@@ -22,7 +22,7 @@ export interface PostgresFacts {
 
 /** Whether Postgres is there and fit, its schema, its clock. Never throws: a failure is a finding. */
 export async function examinePostgres({ db, clock }: Pick<Context, "db" | "clock">): Promise<Finding[]> {
-  const limits = { timeoutMs: ANSWER_TIMEOUT_MS };
+  const limits = { timeoutMs: POSTGRES_PATIENCE_MS };
   try {
     // The first statement opens the connection, which must not count as a clock's difference.
     await db.query(sql`select`, limits);

@@ -10,7 +10,7 @@ import { failureFinding, type HookFinding, hookProblem } from "./diagnosis.ts";
 import { APP_WORD } from "./hook-names.ts";
 
 /** How often upstream is asked for the outcome of a ping that has not arrived. Each time costs a request. */
-const ASK_MS = 3_000;
+const PING_ASKED_MS = 3_000;
 /** When upstream is asked for the first time. It knows at once if the receiver refused the ping, or nobody listens. */
 const FIRST_ASK_MS = 600;
 
@@ -90,7 +90,7 @@ async function waitForProof(
     if (performance.now() >= askAt) {
       const failed = await watched.failed();
       if (failed) return failed;
-      askAt = performance.now() + ASK_MS;
+      askAt = performance.now() + PING_ASKED_MS;
     }
   } while (await waits.next());
   return "not seen";

@@ -34,7 +34,7 @@ are given secrets made of the first. Run it three times:
   run: runRotate,
 };
 
-const PROBE_MS = 10_000;
+const ROTATION_PROBE_MS = 10_000;
 
 async function runRotate({ words, env, resources, within }: Given, output: Output): Promise<number> {
   const names = readHookNames(words);
@@ -102,7 +102,7 @@ async function seeAccepted(address: string, secret: string): Promise<void> {
         "x-hub-signature-256": await sign(hookSecret(secret, holder), body),
       },
       body,
-      signal: AbortSignal.timeout(PROBE_MS),
+      signal: AbortSignal.timeout(ROTATION_PROBE_MS),
     });
     status = answer.status;
     await answer.arrayBuffer();

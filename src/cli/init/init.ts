@@ -148,14 +148,14 @@ async function askApp(asking: Interview): Promise<void> {
 }
 
 /** The answer that leaves the address unset: `npm start` then brings the store. */
-const EMBEDDED = "embedded";
+const EMBEDDED_STORE = "embedded";
 
 async function askStores(asking: Interview): Promise<void> {
   const { questions, settings, output } = asking;
   settings.DATABASE_URL = await questions.ask(
     "Postgres, as postgres://user:password@host:5432/database (not shown):",
     async (answer) => {
-      if (answer === EMBEDDED) return undefined;
+      if (answer === EMBEDDED_STORE) return undefined;
       const url = readBy(urlOf("postgres:", "postgresql:"))(answer);
       const found = await examined(asking, { DATABASE_URL: url }, examinePostgres);
       // A new database has no schema yet: the first start brings it.
@@ -165,17 +165,17 @@ async function askStores(asking: Interview): Promise<void> {
       );
       return url;
     },
-    { otherwise: EMBEDDED, isSecret: true },
+    { otherwise: EMBEDDED_STORE, isSecret: true },
   );
   settings.REDIS_URL = await questions.ask(
     "Redis, as redis://host:6379/0 (not shown):",
     async (answer) => {
-      if (answer === EMBEDDED) return undefined;
+      if (answer === EMBEDDED_STORE) return undefined;
       const url = readBy(urlOf("redis:", "rediss:"))(answer);
       printFindings(output, await examined(asking, { REDIS_URL: url }, examineRedis));
       return url;
     },
-    { otherwise: EMBEDDED, isSecret: true },
+    { otherwise: EMBEDDED_STORE, isSecret: true },
   );
 }
 

@@ -3,7 +3,7 @@ import { type ListedAudit, listAudits } from "../../sync/audit/list.ts";
 import type { Drift } from "../../sync/audit/report.ts";
 import { counted, grouped, type Output, spanOf, styled, tableLines } from "../output.ts";
 
-const MOST_LISTED = 1_000;
+const MOST_AUDITS = 1_000;
 /** How many differences are shown for each audit. */
 const DRIFT_OF_EACH = 3;
 
@@ -12,7 +12,7 @@ const DRIFT_OF_EACH = 3;
  */
 export async function listNewest(ctx: Context, names: readonly string[], output: Output): Promise<number> {
   const wanted = new Set(names.map((name) => name.toLowerCase()));
-  const audits = (await listAudits(ctx, MOST_LISTED)).filter(
+  const audits = (await listAudits(ctx, MOST_AUDITS)).filter(
     ({ repository }) => wanted.size === 0 || wanted.has(repository.toLowerCase()),
   );
   output.document({ audits });

@@ -9,7 +9,7 @@ import { RETRIES } from "../../work/retries.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
 import { leavingSignal } from "../leaving.ts";
 import { openInstance } from "../open-instance.ts";
-import { counted, type Output, spanOf, styled } from "../output.ts";
+import { counted, type Output, PLAIN_MS, spanOf, styled } from "../output.ts";
 import { driftText, listNewest } from "./audit-list.ts";
 import { findMatches, type MatchedRepository, readNames } from "./patterns.ts";
 
@@ -29,8 +29,6 @@ quota is spent it waits. Exit code 1 when something differs and was not repaired
   run: runAudit,
 };
 
-/** How often progress is printed if the output is no terminal, where each report adds a line. */
-const PLAIN_MS = 2_000;
 const MAX_SHOWN = 40;
 
 async function runAudit({ words, flags, env, resources, within }: Given, output: Output): Promise<number> {

@@ -5,11 +5,9 @@ import { type QuotaReport, quotaReport } from "../../upstream/quota/report.ts";
 import { waitAfterMs } from "../../work/backoff.ts";
 import { waitUnlessAborted } from "../../work/repeated.ts";
 import { RETRIES } from "../../work/retries.ts";
-import { type Output, shownLength } from "../output.ts";
+import { type Output, PLAIN_MS, shownLength } from "../output.ts";
 import { Pacer, paceLine, progressLine, sampleOf } from "./backfill-pace.ts";
 
-/** How often progress is printed if the output is no terminal, where each report adds a line. */
-const PLAIN_MS = 2_000;
 /** More repositories than this do not fit above the summary line. */
 const MAX_BARS = 20;
 const CLEAR_DOWN = "\x1b[J";

@@ -7,7 +7,7 @@ import type { Output } from "../output.ts";
 import type { Demonstration } from "./demonstration.ts";
 
 /** A repository found meanwhile, by `owner/*` or `tain add`, has its webhook within this time. */
-const UPKEEP_MS = 15_000;
+const HOOK_UPKEEP_MS = 15_000;
 
 export interface Tending {
   output: Output;
@@ -69,7 +69,7 @@ export class Keeper {
   async keep(): Promise<void> {
     const { signal } = this.#tending;
     while (!signal.aborted) {
-      await waitUnlessAborted(UPKEEP_MS, signal);
+      await waitUnlessAborted(HOOK_UPKEEP_MS, signal);
       if (signal.aborted) return;
       await this.look().catch((error: Error) =>
         this.#ctx.log.warn({ reason: error.message }, "Webhooks and instance.json could not be looked after"),

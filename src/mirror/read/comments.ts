@@ -12,12 +12,12 @@ export interface CommentRow {
 }
 
 /** The table of each kind of comment, and the column with the number that the comment belongs to. */
-const TABLES = {
+const COMMENT_TABLES = {
   issue_comment: { table: sql`issue_comments`, parent: sql`c.issue_number`, updated: sql`c.updated_at` },
   review_comment: { table: sql`pull_request_review_comments`, parent: sql`c.pull_number`, updated: sql`c.updated_at` },
   review: { table: sql`pull_request_reviews`, parent: sql`c.pull_number`, updated: sql`null::timestamptz` },
 };
-export type CommentKind = keyof typeof TABLES;
+export type CommentKind = keyof typeof COMMENT_TABLES;
 
 /** Upstream shows a review that is not submitted only to its author. */
 const SHOWN_COMMENTS: Readonly<Record<CommentKind, Sql>> = {
@@ -47,7 +47,7 @@ export async function findComments(
   repositoryId: number,
   { parent, review, since, under, sort, direction, limit, offset }: CommentList,
 ): Promise<{ rows: CommentRow[]; total: number }> {
-  const { table, parent: column, updated } = TABLES[kind];
+  const { table, parent: column, updated } = COMMENT_TABLES[kind];
   const conditions = [sql`c.repository_id = ${repositoryId}`, SHOWN_COMMENTS[kind]];
   if (parent !== undefined) conditions.push(sql`${column} = ${parent}`);
   if (review !== undefined) conditions.push(sql`c.review_id = ${review}`);
@@ -79,7 +79,7 @@ export async function findParentNumber(
   repositoryId: number,
   id: number,
 ): Promise<number | null> {
-  const { table, parent } = TABLES[kind];
+  const { table, parent } = COMMENT_TABLES[kind];
   const [row] = await db.prepared<{ number: number | null }>(sql`
     select ${parent} as number from ${table} c where c.repository_id = ${repositoryId} and c.id = ${id}`);
   return row?.number ?? null;
@@ -93,7 +93,7 @@ export async function findComment(
   id: number,
   parent?: number,
 ): Promise<CommentRow | null> {
-  const { table, parent: column, updated } = TABLES[kind];
+  const { table, parent: column, updated } = COMMENT_TABLES[kind];
   const conditions = [sql`c.repository_id = ${repositoryId}`, sql`c.id = ${id}`, SHOWN_COMMENTS[kind]];
   if (parent !== undefined) conditions.push(sql`${column} = ${parent}`);
   const [comment] = await db.prepared<CommentRow>(sql`

@@ -1,6 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
-import { HAS_LISTS, type ListKey, type ListName, THREADS_HAVE_ALL, tableOf, VERSION } from "../store/lists.ts";
+import { HAS_LISTS, LIST_VERSION, type ListKey, type ListName, THREADS_HAVE_ALL, tableOf } from "../store/lists.ts";
 import type { PageSource } from "./pages.ts";
 import { type Sight, visible } from "./sight.ts";
 
@@ -21,7 +21,7 @@ export async function countHeldLists(
         "integer",
       )}) with ordinality as x(r, n, at)
       join mirrored_lists l on l.repository_id = x.r and l.list = ${list} and l.number = x.n and l.read_at is not null
-      join pull_requests p on p.repository_id = x.r and p.number = x.n and ${HAS_LISTS} and l.version = ${VERSION}
+      join pull_requests p on p.repository_id = x.r and p.number = x.n and ${HAS_LISTS} and l.version = ${LIST_VERSION}
         and ${list === "threads" ? THREADS_HAVE_ALL : sql`true`}`);
   const found = new Map(rows.map(({ at, total }) => [at - 1, total]));
   return keys.map((_, at) => found.get(at) ?? null);

@@ -12,7 +12,7 @@ const BODY = sql`t.body, null as detail`;
 const WITH_DETAIL = sql`t.body, t.detail::text as detail`;
 const NO_BODY = sql`null as body, null as detail`;
 
-const TABLES = {
+const NODE_TABLES = {
   Issue: { table: sql`issues`, columns: BODY, shown: sql`t.id is not null` },
   PullRequest: { table: sql`pull_requests`, columns: WITH_DETAIL, shown: sql`t.id is not null` },
   Milestone: { table: sql`milestones`, columns: NO_BODY, shown: sql`true` },
@@ -21,7 +21,7 @@ const TABLES = {
   PullRequestReview: { table: sql`pull_request_reviews`, columns: WITH_DETAIL, shown: sql`t.state <> 'PENDING'` },
   PullRequestReviewComment: { table: sql`pull_request_review_comments`, columns: BODY, shown: sql`true` },
 };
-export type RepositoryNodeKind = keyof typeof TABLES;
+export type RepositoryNodeKind = keyof typeof NODE_TABLES;
 
 /** Those of `numbers` that exist; keys are `repositoryId/number`. */
 export async function findByNumber(
@@ -29,7 +29,7 @@ export async function findByNumber(
   kind: "Issue" | "PullRequest" | "Milestone",
   wanted: { repositoryId: number; number: number }[],
 ): Promise<FoundNode[]> {
-  const { table, columns, shown } = TABLES[kind];
+  const { table, columns, shown } = NODE_TABLES[kind];
   const repositoryIds = wanted.map(({ repositoryId }) => repositoryId);
   const numbers = wanted.map(({ number }) => number);
   return db.prepared<FoundNode>(sql`
@@ -77,7 +77,7 @@ export async function findById(
   ids: number[],
   sight: Sight,
 ): Promise<FoundNode[]> {
-  const { table, columns, shown } = TABLES[kind];
+  const { table, columns, shown } = NODE_TABLES[kind];
   return db.prepared<FoundNode>(sql`
     select t.id::text as key, t.repository_id::float8 as "repositoryId", t.document::text as document, ${columns}
       from repository_syncs s join repositories r on r.id = s.repository_id and r.deleted_at is null
@@ -95,7 +95,7 @@ export interface NodePlace {
   number: number | null;
 }
 
-const NUMBERS: Readonly<Record<RepositoryNodeKind, Sql>> = {
+const NODE_NUMBERS: Readonly<Record<RepositoryNodeKind, Sql>> = {
   Issue: sql`t.number`,
   PullRequest: sql`t.number`,
   Milestone: sql`null`,
@@ -113,9 +113,9 @@ export async function findNodePlaces(
   sight: Sight,
 ): Promise<NodePlace[]> {
   return db.prepared<NodePlace>(sql`
-    select t.id::float8 as id, t.repository_id::float8 as "repositoryId", ${NUMBERS[kind]}::integer as number
+    select t.id::float8 as id, t.repository_id::float8 as "repositoryId", ${NODE_NUMBERS[kind]}::integer as number
       from repository_syncs s join repositories r on r.id = s.repository_id and r.deleted_at is null
-      join ${TABLES[kind].table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
+      join ${NODE_TABLES[kind].table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
       where ${MIRRORED} and ${visible(sql`r`, sight, "metadata")}`);
 }
 

@@ -89,7 +89,7 @@ export async function renderList(
     if (at > 0) parts.push(",");
     append(parts, document, answer);
     bodies += document.stored.body?.length ?? 0;
-    if (bodies < TEXT_AT_ONCE) continue;
+    if (bodies < RENDERED_AT_ONCE) continue;
     lists.push(Buffer.from(parts.join(""), "latin1"));
     [parts, bodies] = [[], 0];
     if (audience.pace?.isOver()) await audience.pace.turn();
@@ -101,7 +101,7 @@ export async function renderList(
 }
 
 /** A millisecond's work, roughly. */
-const TEXT_AT_ONCE = 256 * 1024;
+const RENDERED_AT_ONCE = 256 * 1024;
 
 interface DocumentApart {
   stored: StoredDocument;

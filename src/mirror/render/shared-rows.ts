@@ -51,16 +51,16 @@ export interface KeptObject {
 
 const MAX_SHAPES = 5_000;
 /** Places for accounts that were met; see `#isMetAgain`. */
-const PLACES = 2 ** 16;
+const MET_PLACES = 2 ** 16;
 /**
  * How many texts and objects are kept for one row. Callers choose the API's address in them, so there may be any
  * number.
  */
 const MAX_FORMS = 4;
 /** The estimated memory of a row without its texts. */
-const OVERHEAD_BYTES = 300;
+const ROW_OVERHEAD_BYTES = 300;
 
-const KINDS = ["u", "r", "l", "m"] as const satisfies SharedKind[];
+const ROW_KINDS = ["u", "r", "l", "m"] as const satisfies SharedKind[];
 const UNNAMED = sql`null, null, null`;
 /** For each kind, the table of its rows, and the columns with names, addresses and details. */
 const SOURCES = {
@@ -114,7 +114,7 @@ export class SharedRows {
   constructor(db: Queries, { maxBytes = 0 } = {}) {
     this.#db = db;
     this.#kept = new Kept({ maxBytes, bytesOf });
-    this.#met = new Float64Array(maxBytes === 0 ? 0 : PLACES);
+    this.#met = new Float64Array(maxBytes === 0 ? 0 : MET_PLACES);
     this.#changed = new Rounds((questions) => this.#load(questions));
   }
 
@@ -190,7 +190,7 @@ export class SharedRows {
    * that come up often. Besides, old objects are the slowest to collect.
    */
   #isMetAgain(id: number): boolean {
-    const place = id % PLACES;
+    const place = id % MET_PLACES;
     if (this.#met[place] === id) return true;
     this.#met[place] = id;
     return false;
@@ -220,7 +220,7 @@ export class SharedRows {
 
 /** Answers a row only if its revision differs from the known one; nulls if the row does not exist. */
 function changedAmong(asked: Readonly<Record<SharedKind, readonly Wanted[]>>): Sql {
-  const changed = KINDS.map((kind) => {
+  const changed = ROW_KINDS.map((kind) => {
     const { from, name } = SOURCES[kind];
     const ids = arrayOf(asked[kind].map(({ key }) => key.id));
     const known = arrayOf(asked[kind].map(({ recalled }) => recalled?.value.revision ?? 0));
@@ -263,7 +263,7 @@ function sharedRow(
 
 function bytesOf({ document, texts, objects }: SharedRow): number {
   // An object takes about twice the size of its text: once for its strings, once for its slots.
-  let bytes = OVERHEAD_BYTES + document.length * (1 + 2 * objects.size);
+  let bytes = ROW_OVERHEAD_BYTES + document.length * (1 + 2 * objects.size);
   for (const text of texts.values()) bytes += text.length;
   return bytes;
 }

@@ -24,7 +24,7 @@ export interface SearchNames {
 
 /** Qualifiers that say in which repositories to search. Several of them widen the search. */
 const OWNERS: ReadonlySet<string> = new Set(["user", "org", "owner"]);
-const PEOPLE: ReadonlySet<string> = new Set([
+const PEOPLE_QUALIFIERS: ReadonlySet<string> = new Set([
   "author",
   "assignee",
   "mentions",
@@ -52,7 +52,7 @@ export async function findSearchNames(db: Database, clauses: Clause[], searcher:
   const [repositories, owners, people, excluded] = [new Set<string>(), new Set<string>(), new Set<string>(), new Set()];
   for (const { name, values, isNegated } of qualifiersIn(clauses)) {
     for (const value of values) {
-      if (PEOPLE.has(name)) people.add(loginOf(value));
+      if (PEOPLE_QUALIFIERS.has(name)) people.add(loginOf(value));
       if (name === "repo") repositories.add(value.toLowerCase());
       if (OWNERS.has(name)) owners.add(loginOf(value));
       if (isScope(name) && isNegated) excluded.add(name === "repo" ? value.toLowerCase() : loginOf(value));

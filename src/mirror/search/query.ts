@@ -53,7 +53,7 @@ const MAX_OPERATORS = 5;
 const MAX_QUERY = 8_192;
 const MAX_TERMS = 100;
 /** GitHub docs, "Filtering and searching issues": parentheses nest up to five levels. */
-const MAX_DEPTH = 5;
+const MAX_PARENTHESES = 5;
 
 /** @throws InvalidSearchError for a query that is too long or nested too deep */
 export function parseSearch(text: string, isQualifier: (name: string) => boolean): SearchQuery {
@@ -191,8 +191,8 @@ class Grammar {
         return clause && { kind: "not", of: clause };
       }
       case "open": {
-        if (++this.#depth > MAX_DEPTH) {
-          throw new InvalidSearchError(`The search nests parentheses more than ${MAX_DEPTH} levels deep.`);
+        if (++this.#depth > MAX_PARENTHESES) {
+          throw new InvalidSearchError(`The search nests parentheses more than ${MAX_PARENTHESES} levels deep.`);
         }
         const inner = this.#anyOf();
         if (this.#peek()?.kind === "close") this.#at++;

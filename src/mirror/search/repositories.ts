@@ -12,7 +12,7 @@ import { numberRange, timeRange } from "./range.ts";
 // Postgres cannot look into a document that holds a NUL; its text can be searched.
 const TOPICS = sql`substring(r.document::text from '"topics":\\[[^\\]]*\\]')`;
 /** Where words may be looked for. Files, the readme among them, are not mirrored. */
-const PLACES: ReadonlyMap<string, Sql> = new Map([
+const SEARCHED_PLACES: ReadonlyMap<string, Sql> = new Map([
   ["name", sql`r.name`],
   ["description", sql`r.description`],
   ["topics", TOPICS],
@@ -77,10 +77,11 @@ export async function searchRepositories(
   order: SearchOrder | null = null,
 ): Promise<{ found: number[]; total: number }> {
   const { clauses, sort, within } = parseSearch(text, (name) => isScope(name) || QUALIFIERS.has(name));
-  const odd = within.find((place) => !PLACES.has(place));
-  if (odd !== undefined) throw new UnmirroredSearchError(`"in:${odd}" is not one of ${[...PLACES.keys()].join(", ")}.`);
+  const odd = within.find((place) => !SEARCHED_PLACES.has(place));
+  if (odd !== undefined)
+    throw new UnmirroredSearchError(`"in:${odd}" is not one of ${[...SEARCHED_PLACES.keys()].join(", ")}.`);
   const context = { names: await findSearchNames(db, clauses, searcher) };
-  const places = [...PLACES]
+  const places = [...SEARCHED_PLACES]
     .filter(([name]) => within.length === 0 || within.includes(name))
     .map(([, column]) => column);
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;

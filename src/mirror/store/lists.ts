@@ -18,15 +18,19 @@ export type ListName = (typeof LISTS)[number];
 export type RestListName = Exclude<ListName, "threads">;
 
 /** The part of `MIRROR` that a list belongs to. */
-const PART_OF: Readonly<Record<ListName, MirrorPart>> = { commits: "commits", files: "commits", threads: "threads" };
+const PART_OF_LIST: Readonly<Record<ListName, MirrorPart>> = {
+  commits: "commits",
+  files: "commits",
+  threads: "threads",
+};
 
 /** SQL: the part of `MIRROR` for the list that this column names. */
 export function partOf(list: Sql): Sql {
-  return sql`case ${list} ${sql.script(LISTS.map((name) => `when '${name}' then '${PART_OF[name]}'`).join(" "))} end`;
+  return sql`case ${list} ${sql.script(LISTS.map((name) => `when '${name}' then '${PART_OF_LIST[name]}'`).join(" "))} end`;
 }
 
 export function listsOf(parts: readonly MirrorPart[]): ListName[] {
-  return LISTS.filter((list) => parts.includes(PART_OF[list]));
+  return LISTS.filter((list) => parts.includes(PART_OF_LIST[list]));
 }
 
 /** `number` is the pull request's. */
@@ -75,7 +79,7 @@ export function tableOf(list: ListName): Sql {
 }
 
 /** The head and the base of the pull request `p`: its lists belong to both. */
-export const VERSION = sql`(p.head_sha || ' ' || p.base_ref)`;
+export const LIST_VERSION = sql`(p.head_sha || ' ' || p.base_ref)`;
 
 /** Whether the pull request `p` has lists. */
 export const HAS_LISTS = sql`(p.id is not null and p.deleted_at is null and p.head_sha <> '' and p.base_ref is not null)`;

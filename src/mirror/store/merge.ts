@@ -33,7 +33,7 @@ const MAX_ROUNDS = 10;
 export async function mergeObserved(
   tx: Transaction,
   { seen, shapes }: Observed,
-  told: LastSaid = NOTHING,
+  told: LastSaid = NOTHING_TOLD,
 ): Promise<Merged[]> {
   const merged = new Map<string, Merged>();
   let left = groupByKind(seen);
@@ -54,7 +54,7 @@ export async function mergeObserved(
   return [...merged.values()];
 }
 
-const NOTHING: ReadonlyMap<string, never> = new Map<string, never>();
+const NOTHING_TOLD: ReadonlyMap<string, never> = new Map<string, never>();
 
 /** The stored rows of these resources of one kind, by `repositoryId/key`; tombstones are among them. */
 export async function findStored(

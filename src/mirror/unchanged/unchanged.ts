@@ -246,7 +246,7 @@ interface Basis {
 export type Recalled<Value> = Entry<Value> & { value: Value };
 
 /** The size of an entry beside its value and its key: the entry itself, its place, how everything stood. */
-const OVERHEAD_BYTES = 500;
+const ENTRY_OVERHEAD_BYTES = 500;
 /** A value that would push out all others is not kept. */
 const LARGEST_PART = 1 / 8;
 /** How many repositories have a shared basis. */
@@ -287,7 +287,7 @@ export class Kept<Value extends object> {
             maxSize: maxBytes,
             maxEntrySize: Math.ceil(maxBytes * largestPart),
             sizeCalculation: ({ value, basis: { shown } }, key) =>
-              Math.ceil(value === null ? 0 : bytesOf(value)) + key.length * 2 + shown.length * 8 + OVERHEAD_BYTES,
+              Math.ceil(value === null ? 0 : bytesOf(value)) + key.length * 2 + shown.length * 8 + ENTRY_OVERHEAD_BYTES,
           });
   }
 

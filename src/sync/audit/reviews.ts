@@ -93,7 +93,7 @@ async function auditByGraphql(
 }
 
 /** Each pull request costs at most two requests, which are free if nothing has changed. */
-const PULLS_A_STEP = 10;
+const AUDITED_A_STEP = 10;
 
 /** The same by REST, of a few pull requests numbered above `after`. */
 async function auditByRest(
@@ -105,7 +105,7 @@ async function auditByRest(
   const rows = await ctx.db.query<{ number: number }>(sql`
     select number from pull_requests
       where repository_id = ${repository.id} and id is not null and deleted_at is null and number > ${after}
-      order by number limit ${PULLS_A_STEP}`);
+      order by number limit ${AUDITED_A_STEP}`);
   const numbers = rows.map(({ number }) => number);
   const met = new Set<number>();
   const drift: Drift[] = [];

@@ -167,8 +167,8 @@ const COUNTS = `query($id: ID!) { ${RATE_LIMIT}
   node(id: $id) { ... on Repository { issues { totalCount } pullRequests { totalCount } labels { totalCount } milestones { totalCount } } } }`;
 
 const count = nullable(object({ totalCount: whole }));
-const COUNTED = { issues: count, pullRequests: count, labels: count, milestones: count };
-type Counts = Record<keyof typeof COUNTED, Read<typeof count>>;
+const COUNTED_LISTS = { issues: count, pullRequests: count, labels: count, milestones: count };
+type Counts = Record<keyof typeof COUNTED_LISTS, Read<typeof count>>;
 
 /**
  * The expected number of pages of each phase, for the progress bar alone. A phase with an unknown count is left out.
@@ -209,7 +209,7 @@ async function countUpstream(ctx: Context, { id, nodeId }: MirroredRepository): 
   try {
     const read = { priority: "backfill", repository: id } as const;
     const { data } = await ctx.upstream.graphql(COUNTS, { id: nodeId }, read);
-    return nullable(object(COUNTED))(data.node, "node") ?? {};
+    return nullable(object(COUNTED_LISTS))(data.node, "node") ?? {};
   } catch (error) {
     // If upstream refuses the lists as well, they say why. If the points are spent, the backfill goes on without
     // these counts.

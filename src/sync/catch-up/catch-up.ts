@@ -61,7 +61,7 @@ const ISSUES: FollowedList = {
 const FOLLOWED_PHASES = ["labels", "milestones", "issue comments", "review comments", "issues", "pulls"] as const;
 
 /** Some pull requests never get a mergeability at upstream: stop asking this long after the last news of them. */
-const HEARD_MS = 15 * 60_000;
+const PULLS_HEARD_MS = 15 * 60_000;
 
 /** A catch-up starts in these states. It moves no repository that was removed, or is being backfilled, by its end. */
 const CAUGHT_UP: readonly FollowedState[] = ["live", "paused"];
@@ -96,7 +96,7 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
     }
     const lacking = await phasesNotBackfilled(ctx, repositoryId);
     if (lacking.due) return await backfillMissing(ctx, repositoryId);
-    const heardSince = new Date(startedAt.getTime() - HEARD_MS);
+    const heardSince = new Date(startedAt.getTime() - PULLS_HEARD_MS);
     const works: Record<Exclude<Phase, "reviews">, () => Promise<void>> = {
       labels: () =>
         followWhole(ctx, repository, { kind: "label", list: `labels?${PER_PAGE}`, conditional: true }, signal),

@@ -6,7 +6,7 @@ import type { Shard } from "../../queues/jobs.ts";
 import { enqueueAudits } from "../../queues/queues.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { asSent, list, nullable, object, optional, text, truth, whole } from "../../upstream/client/field-readers.ts";
-import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { IDS_A_FIELD, RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { inHalves } from "../reads/graphql-sizes.ts";
@@ -15,8 +15,7 @@ import { digestOf, type End, judge } from "./list-ends.ts";
 import { keptCounts } from "./our-counts.ts";
 import { isAuditUnderWay, isSweepDue, noteUntold, type RepositoryFigures } from "./sweep-due.ts";
 
-/** GitHub docs: `nodes` takes a hundred ids; without connections a query is a point, however many of them it has. */
-const IDS_A_FIELD = 100;
+/** GitHub docs: without connections a query is a point, however many fields it has. */
 const FIELDS_A_QUERY = 10;
 /** GitHub docs: a connection in each is a request each, and requests are divided by a hundred and rounded. */
 const CONNECTIONS_A_POINT = 145;

@@ -44,13 +44,13 @@ const lacksIds = (
 /** Whether some suites are unknown, and there are check runs `t` that meet `which`. */
 const lacksSuites = (which: Sql) => sql`(c.suites_read_at is null and exists (select from check_runs t
   where t.repository_id = r.id and t.head_sha = h.sha and t.deleted_at is null and ${which}))`;
-const ANY = sql`true`;
+const ANY_ROW = sql`true`;
 
 /** The condition that something of the checks of the repository `r` has still to be read. */
 export const HAS_UNREAD_CHECKS = sql`(
   not exists (select from checked_commits d where d.repository_id = r.id and d.is_default_head)
   or exists (select from ${headsOf(sql`r.id`)} left join checked_commits c on c.repository_id = r.id and c.sha = h.sha
-    where ${IS_UNREAD} or ${lacksIds(ANY)} or ${lacksSuites(ANY)}))`;
+    where ${IS_UNREAD} or ${lacksIds(ANY_ROW)} or ${lacksSuites(ANY_ROW)}))`;
 
 /** The heads with something to read now. */
 export async function findDueHeads(db: Queries, repositoryId: number, now: Date): Promise<UnreadHead[]> {

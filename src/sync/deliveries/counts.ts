@@ -59,11 +59,11 @@ function isOwn({ repository, ...payload }: Payload, name: string): boolean {
   return given === undefined ? objectOf(payload[name]).repository_url === url : given === id;
 }
 
-const COUNTED: ReadonlySet<string> = new Set(["closed", "reopened", "deleted", "transferred"]);
+const COUNTED_ACTIONS: ReadonlySet<string> = new Set(["closed", "reopened", "deleted", "transferred"]);
 
 /** The parent of an issue that was closed, opened again or deleted: no event tells of its summary. */
 export function countingParent({ action = "", issue }: Payload): Counting[] {
-  const parent = COUNTED.has(action) ? issueAt(objectOf(issue).parent_issue_url) : null;
+  const parent = COUNTED_ACTIONS.has(action) ? issueAt(objectOf(issue).parent_issue_url) : null;
   return parent ? [{ ...parent, key: "sub_issues_summary" }] : [];
 }
 

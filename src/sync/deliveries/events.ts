@@ -252,7 +252,7 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
  * Keys that only some events have. A key that is missing here decides nothing, since upstream adds keys. Overlooking
  * that a repository was made private would be worse than taking one event for another.
  */
-const TELLING = `alert answer blocked_issue blocking_issue branch build check_run check_suite comment commit commits
+const EVENT_KEYS = `alert answer blocked_issue blocking_issue branch build check_run check_suite comment commit commits
   definition deployment deployment_status discussion forkee hook invitation issue key label location member membership
   merge_group milestone number package pages parent_issue project project_card project_column pull_request ref
   registry_package release repository_advisory repository_ruleset review rule scan security_advisory sha starred_at
@@ -266,7 +266,7 @@ export function mismatch(event: string, payload: Payload): string | null {
   const followed = FOLLOWED_EVENTS[event];
   if (!followed) return null;
   const { own, actions } = followed;
-  const strange = TELLING.find((key) => key in payload && !own.includes(key));
+  const strange = EVENT_KEYS.find((key) => key in payload && !own.includes(key));
   if (strange) return `no payload of ${event} has ${strange}: it was signed as another event`;
   const { action } = payload;
   const isKnown = !actions || (action === undefined ? actions.length === 0 : actions.includes(action));

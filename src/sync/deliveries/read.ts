@@ -113,7 +113,7 @@ export function readDelivery(config: Config, parsed: Parsed, together: ReadToget
   }
 }
 
-const NOTHING: DeliveryContent = {
+const EMPTY_CONTENT: DeliveryContent = {
   repositoryId: null,
   observed: [],
   asks: [],
@@ -130,7 +130,7 @@ const NOTHING: DeliveryContent = {
 function readInstallation({ appId }: Config, { taken: { event }, payload }: Parsed): DeliveryContent | string {
   if (appId === null) return `${event} is followed only by an App, and APP_ID is not set`;
   const installed = installedBy(payload.installation);
-  return installed === null ? "it names no installation" : { ...NOTHING, installed };
+  return installed === null ? "it names no installation" : { ...EMPTY_CONTENT, installed };
 }
 
 function readFollowed(config: Config, parsed: Parsed, { mirrored, shapeIds }: ReadTogether): DeliveryContent | string {
@@ -168,7 +168,7 @@ function readFollowed(config: Config, parsed: Parsed, { mirrored, shapeIds }: Re
   }));
   const gone = observed.flatMap(({ seen }) => seen.filter(({ deleted }) => deleted));
   return {
-    ...NOTHING,
+    ...EMPTY_CONTENT,
     repositoryId,
     observed,
     // A resource that a delivery calls deleted is hidden at once. It comes back if upstream still shows it.
@@ -198,7 +198,7 @@ function issuePlaceOf(issue: Json | undefined, repository: Json | undefined): Is
   return isObject(issue) && repositoryId !== null ? { repositoryId, number: keyIn("issue", issue) } : null;
 }
 
-const SUBJECTS: readonly string[] = ["issue", "pull_request", "comment", "review", "milestone", "repository"];
+const TIMED_SUBJECTS: readonly string[] = ["issue", "pull_request", "comment", "review", "milestone", "repository"];
 const MOMENTS: readonly string[] = ["created_at", "submitted_at", "updated_at", "pushed_at", "closed_at"];
 
 /**
@@ -206,7 +206,7 @@ const MOMENTS: readonly string[] = ["created_at", "submitted_at", "updated_at", 
  * time and seem older than they are.
  */
 function happenedAt(payload: Payload): number {
-  const moments = SUBJECTS.flatMap((subject) => {
+  const moments = TIMED_SUBJECTS.flatMap((subject) => {
     const value = payload[subject];
     return isObject(value) ? MOMENTS.map((moment) => Date.parse(String(value[moment]))) : [];
   });

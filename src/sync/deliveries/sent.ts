@@ -12,7 +12,7 @@ export const SETTLED_MS = 60_000;
  * Each check begins this long before the end of the last one, since upstream lists a delivery only after its first
  * attempt.
  */
-const OVERLAP_MS = 5 * 60_000;
+const CHECK_OVERLAP_MS = 5 * 60_000;
 /** GitHub docs: deliveries are listed, and can be sent again, for three days. */
 export const LISTED_MS = 3 * 24 * 3_600_000;
 /**
@@ -68,7 +68,7 @@ export async function readMissing(ctx: Context, hook: Hook): Promise<MissingDeli
     if (answer?.kind !== "ok") return "hidden";
     const { upstreamNow, validator } = answer;
     const sinceCheck = upstreamNow.getTime() - (hook.checkedUntil?.getTime() ?? 0);
-    const since = upstreamNow.getTime() - Math.min(sinceCheck, LISTED_MS) - OVERLAP_MS;
+    const since = upstreamNow.getTime() - Math.min(sinceCheck, LISTED_MS) - CHECK_OVERLAP_MS;
     const isTooOld = hook.checkedUntil !== null && sinceCheck > LISTED_MS;
     read ??= { attempts: [], beyond, upstreamNow, isSettled: true, validator, isTooOld };
     const listed = sentDeliveries(requireList(path, answer.body));

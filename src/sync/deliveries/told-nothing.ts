@@ -6,7 +6,7 @@ import { eventsOfPart } from "../following/hook-subscriptions.ts";
 import { NO_HOOK } from "./sent.ts";
 
 /** A check of deliveries is believed for this many intervals. */
-const CHECKS = 3;
+const CHECK_INTERVALS = 3;
 /** A delivery that arrived this shortly before may not have been applied. */
 const APPLIED_WITHIN_MS = 60_000;
 
@@ -40,7 +40,7 @@ function toldNothingSince(
   at: Sql,
   parts: readonly MirrorPart[],
 ): Sql {
-  const checkedAfter = new Date(clock.now().getTime() - CHECKS * config.deliveryCheckIntervalMs);
+  const checkedAfter = new Date(clock.now().getTime() - CHECK_INTERVALS * config.deliveryCheckIntervalMs);
   const sendsAll = sql.and(
     parts.map(
       (part) => sql`(not ${part} = any(s.mirrors) or u.events @> array['*']

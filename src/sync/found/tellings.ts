@@ -64,7 +64,7 @@ export function tellingsOf(event: string, payload: Fields, repositoryId: number 
 
 type AspectValues = [aspect: string, value: Json][];
 
-const KEYS: readonly string[] = ["title", "body", "state", "locked", "draft", "head", "base"];
+const VALUE_KEYS: readonly string[] = ["title", "body", "state", "locked", "draft", "head", "base"];
 const MEMBER_LISTS = { labels: "label", assignees: "assignee", requested_reviewers: "requested_reviewer" };
 
 /** First values for which upstream sends change events too, such as the labels of a new issue. */
@@ -73,7 +73,7 @@ function shownAtBirth(subject: Fields): AspectValues {
     rowsOf(subject[list]).map(({ id }): AspectValues[number] => [`${name} ${id}`, true]),
   );
   const milestone = numberOf(objectOf(subject.milestone).id);
-  const values = KEYS.flatMap((key): AspectValues => {
+  const values = VALUE_KEYS.flatMap((key): AspectValues => {
     const value = aspectValue(key, subject[key]);
     return value === undefined ? [] : [[key, value]];
   });

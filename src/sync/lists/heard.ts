@@ -2,13 +2,13 @@ import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import {
   HAS_LISTS,
+  LIST_VERSION,
   LISTS,
   leaveThreads,
   listsOf,
   noteVersions,
   partOf,
   THREADS_HAVE_ALL,
-  VERSION,
 } from "../../mirror/store/lists.ts";
 import { type Mark, nextRound, repositoryMark } from "../../mirror/store/marks.ts";
 import type { MergedDeliveries } from "../deliveries/read.ts";
@@ -59,7 +59,7 @@ async function storeHeard(
 ): Promise<number[]> {
   return await noteVersions(
     tx,
-    sql`select distinct p.repository_id, o.list, p.number, ${VERSION}, ${askedAt}::timestamptz
+    sql`select distinct p.repository_id, o.list, p.number, ${LIST_VERSION}, ${askedAt}::timestamptz
       from json_to_recordset(${JSON.stringify(pulls)}::json) as x(r bigint, n integer)
       join pull_requests p on p.repository_id = x.r and p.number = x.n and ${HAS_LISTS}
       join repository_syncs s on s.repository_id = x.r

@@ -1,6 +1,6 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { HAS_LISTS, type ListName, listsOf, THREADS_HAVE_ALL, VERSION } from "../../mirror/store/lists.ts";
+import { HAS_LISTS, LIST_VERSION, type ListName, listsOf, THREADS_HAVE_ALL } from "../../mirror/store/lists.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests, type Subject } from "../problems/problems.ts";
@@ -14,7 +14,7 @@ import { threadReader } from "./threads.ts";
  * has more of them.
  */
 const LISTS_A_TURN = { rest: 60, threads: 250 };
-const TOGETHER = 4;
+const READ_TOGETHER = 4;
 
 /**
  * Reads the lists of a repository that are missing or out of date, those of open pull requests first. Lists of closed
@@ -39,7 +39,7 @@ export async function refreshLists(ctx: Context, repositoryId: number): Promise<
   const waiting = await eachAlone(ctx, [...unreadThreads, ...unread], {
     subjectOf: (one) => listSubject(repositoryId, one),
     groupOf: ({ list }) => (list === "threads" ? "GraphQL" : "REST"),
-    atOnce: TOGETHER,
+    atOnce: READ_TOGETHER,
     work: async (one) => {
       const { list } = one;
       const isRead =
@@ -94,11 +94,11 @@ async function isAnyUnread(
  * read, since it may begin a thread. For older comments another read would tell nothing new.
  */
 function unreadLists(repositoryId: number, lists: readonly ListName[]): Sql {
-  return sql`(select x.list, p.number, ${VERSION} as version, coalesce(l.heard_at, p.seen_at) as "heardAt", p.state = 'open' as "isOpen",
+  return sql`(select x.list, p.number, ${LIST_VERSION} as version, coalesce(l.heard_at, p.seen_at) as "heardAt", p.state = 'open' as "isOpen",
         l.told_at as "toldAt", 'list-' || p.repository_id || '-' || x.list || '-' || p.number as key
       from pull_requests p cross join unnest(${[...lists]}::text[]) as x(list)
       left join mirrored_lists l on l.repository_id = p.repository_id and l.list = x.list and l.number = p.number
-        and l.version = ${VERSION}
+        and l.version = ${LIST_VERSION}
       where p.repository_id = ${repositoryId} and ${HAS_LISTS} and (l.read_at is null
         or (x.list = 'threads' and not ${THREADS_HAVE_ALL} and exists (select from pull_request_review_comments k
           where k.repository_id = p.repository_id and k.pull_number = p.number and k.seen_at > l.read_at)))) w`;

@@ -49,7 +49,6 @@ export interface Problem {
   isResting: boolean;
 }
 
-const MINUTE = 60_000;
 /**
  * How long a failed thing is left alone. A single resource that upstream refuses for good is asked for as seldom as an
  * absent one.
@@ -59,7 +58,7 @@ function waitsOf(task: Task, cause: Cause): Backoff {
 }
 
 /** Failures that began within this time of one another probably have one reason: upstream was down. */
-const TOGETHER = `${5 * MINUTE} milliseconds`;
+const TOGETHER = `${5 * 60_000} milliseconds`;
 
 type ProblemContext = Pick<Context, "db" | "clock" | "config">;
 

@@ -44,7 +44,7 @@ const readReview = object({
 });
 export type Review = Read<typeof readReview>;
 
-const MERGEABILITY = {
+const MERGEABILITY_READERS = {
   number: whole,
   updatedAt: text,
   mergeable: text,
@@ -54,11 +54,11 @@ const MERGEABILITY = {
   potentialMergeCommit: nullable(object({ oid: text })),
   maintainerCanModify: truth,
 };
-export const readMergeability = object(MERGEABILITY);
+export const readMergeability = object(MERGEABILITY_READERS);
 export type Mergeability = Read<typeof readMergeability>;
 
 export const readPull = object({
-  ...MERGEABILITY,
+  ...MERGEABILITY_READERS,
   merged: truth,
   mergedBy: nullable(readActor),
   additions: whole,

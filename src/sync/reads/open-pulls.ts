@@ -8,7 +8,7 @@ import { PullsNotShownError, readPullsPage } from "./graphql-pulls.ts";
 type PullsPage = Read<typeof readPullsPage>["pullRequests"];
 
 /** How many pull requests a query asks for, at a point. Fewer if that is too heavy for upstream. */
-const MOST = 100;
+const PULLS_A_QUERY = 100;
 
 /**
  * What GraphQL shows of all open pull requests of a repository. `fields`: those of each, without lists, so that
@@ -21,7 +21,7 @@ export async function readOpenPulls<Pull>(
   { fields, readPull }: { fields: string; readPull: FieldReader<Pull> },
 ): Promise<Pull[]> {
   const found: Pull[] = [];
-  for (let after: string | null = null, most = MOST, isLast = false; !isLast; ) {
+  for (let after: string | null = null, most = PULLS_A_QUERY, isLast = false; !isLast; ) {
     let page: PullsPage;
     try {
       page = await askOpenPulls(ctx, repository, { fields, first: most, after });

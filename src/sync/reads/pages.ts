@@ -37,7 +37,7 @@ export function requireCopied(
 }
 
 /** The names by which a mirror says which parts it lacks. An empty list of such a part says nothing. */
-const PART_OF: Readonly<Partial<Record<Kind, string>>> = {
+const PART_OF_KIND: Readonly<Partial<Record<Kind, string>>> = {
   label: "labels",
   milestone: "milestones",
   issue: "issues",
@@ -140,7 +140,7 @@ async function observePage(
   { kind, path, inWindows }: { kind: Kind; path: string; inWindows: boolean },
   answer: ReadAnswer,
 ): Promise<StoredPage & { observed: Observed }> {
-  const part = PART_OF[kind];
+  const part = PART_OF_KIND[kind];
   if (part !== undefined && answer.missing?.includes(part))
     throw new RepositoryUnavailableError(`Upstream is a mirror itself, and its ${part} are missing`);
   switch (answer.kind) {

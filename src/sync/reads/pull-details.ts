@@ -50,7 +50,7 @@ export interface PullDetails {
 
 const PULLS_PAGE = { document: pullsPageQuery(PULL_FIELDS), readPull };
 /** A pull request's number and cursor: enough to go on past it, if the rest of it is too heavy. */
-const NUMBERS = { document: pullsPageQuery("number"), readPull: object({ number: whole }) };
+const NUMBERS_PAGE = { document: pullsPageQuery("number"), readPull: object({ number: whole }) };
 
 function pullsPageQuery(fields: string): string {
   return `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node(id: $id) {
@@ -85,7 +85,7 @@ export async function readPullDetails(
     });
   } catch (error) {
     if (!(error instanceof GraphqlTooHeavyError)) throw error;
-    const page = await readDetailsPage(ctx, repository, NUMBERS, { after, first: 1 }, read);
+    const page = await readDetailsPage(ctx, repository, NUMBERS_PAGE, { after, first: 1 }, read);
     return { ...page, pulls: [], left: page.pulls.map(({ number }) => number), pageSize };
   }
 }

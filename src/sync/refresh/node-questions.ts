@@ -3,7 +3,7 @@ import { type Fields, isObject, objectOf } from "../../json.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { asSent, list, nullable } from "../../upstream/client/field-readers.ts";
-import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { IDS_A_FIELD, RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { Gather } from "../../work/gather.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { HEAD_WITH_IDS } from "../reads/head-sums.ts";
@@ -44,8 +44,6 @@ const SELECTIONS: Readonly<Record<QuestionTopic, string>> = {
   summaries: SUMMARIES,
 };
 
-/** GitHub docs: `nodes` takes a hundred ids. */
-const IDS_A_FIELD = 100;
 /** Without pages of connections a query is a point, and so many pull requests at once were never too heavy. */
 const IDS_A_QUERY = 250;
 /** A query waits for at most this many rounds of new questions. */

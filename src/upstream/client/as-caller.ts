@@ -9,7 +9,7 @@ import { OWN_HEADERS, type Received, Transport, type TransportLimits, type Trans
 import type { RawAnswer, ReadAnswer, WriteRequest } from "./upstream.ts";
 import { rawAnswer, writeRequest } from "./write.ts";
 
-const LIMITS = {
+const CLIENT_LIMITS = {
   connections: 32,
   connectTimeoutMs: 5_000,
   headersTimeoutMs: 15_000,
@@ -119,10 +119,10 @@ export class UpstreamAsCaller {
 
   constructor(ctx: OwnContext) {
     this.#ctx = ctx;
-    this.#asking = new OwnClient(ctx, LIMITS);
-    this.#identifying = new OwnClient(ctx, { ...LIMITS, connections: IDENTIFIED_AT_ONCE });
+    this.#asking = new OwnClient(ctx, CLIENT_LIMITS);
+    this.#identifying = new OwnClient(ctx, { ...CLIENT_LIMITS, connections: IDENTIFIED_AT_ONCE });
     this.#forwarding = new OwnClient(ctx, {
-      ...LIMITS,
+      ...CLIENT_LIMITS,
       connections: FORWARDED_AT_ONCE.inAll,
       totalTimeoutMs: LONGEST_FORWARD_MS,
       maxBodyBytes: -1,

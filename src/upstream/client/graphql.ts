@@ -10,6 +10,9 @@ import { isSecondaryMessage, isSpentMessage, isTimeoutMessage } from "./wording.
 /** Every GraphQL query asks for this along with its subject. */
 export const RATE_LIMIT = "rateLimit { cost limit nodeCount remaining resetAt used }";
 
+/** GitHub docs: `nodes` takes a hundred ids. */
+export const IDS_A_FIELD = 100;
+
 /** The body of an answer, as upstream sends it. */
 type GraphqlBody = { data: Fields | null; errors: GraphqlError[] };
 

@@ -26,7 +26,7 @@ export type KnownValidator = Omit<Validator, "body">;
 /** A validator that was not used for this long is dropped; the page is then asked for once at full price. */
 const KEPT_DAYS = 30;
 /** `used_at` is written at most this often. */
-const NOTED_AGAIN_AFTER_MS = 24 * 3_600_000;
+const VALIDATOR_USED_MS = 24 * 3_600_000;
 const BODIES_AT_ONCE = 10_000;
 
 /**
@@ -144,7 +144,7 @@ export async function touchValidator(
   { credential, path, usedAt }: KnownValidator,
   now: Date,
 ): Promise<void> {
-  if (now.getTime() - usedAt.getTime() < NOTED_AGAIN_AFTER_MS) return;
+  if (now.getTime() - usedAt.getTime() < VALIDATOR_USED_MS) return;
   await db.query(sql`
     update validators set used_at = ${now}
       where credential = ${credential} and path = ${path} and used_at < ${now}`);

@@ -18,7 +18,7 @@ export interface InstallationToken {
 /**
  * With less than this left a new token is made: a walk of many pages should not end in a 401, and clocks may differ.
  */
-const RENEW_MS = 10 * 60_000;
+const TOKEN_LEFT_MS = 10 * 60_000;
 /** With less than this left a token is not used any more, even while another process is making a new one. */
 const LAST_USE_MS = 60_000;
 /** How long processes wait for the one that makes a token. */
@@ -61,7 +61,7 @@ export class InstallationTokens {
    */
   async of(installationId: number, signal?: AbortSignal): Promise<string> {
     const known = this.#known.get(installationId);
-    if (known && this.#leftMs(known) > RENEW_MS) return known.text;
+    if (known && this.#leftMs(known) > TOKEN_LEFT_MS) return known.text;
     const isUsable = known !== undefined && this.#leftMs(known) > LAST_USE_MS;
     if (isUsable && this.#upstreamNow() < (this.#renewAgainAt.get(installationId) ?? 0)) return known.text;
     const underWay = this.#underWay.getOrInsertComputed(installationId, () =>
@@ -94,7 +94,7 @@ export class InstallationTokens {
     const waits = new Waits({ policy: RETRIES.othersToken, random: this.#ctx.random });
     for (;;) {
       const shared = await this.#read(installationId);
-      if (shared && shared.text !== this.#refused.get(installationId) && this.#leftMs(shared) > RENEW_MS) {
+      if (shared && shared.text !== this.#refused.get(installationId) && this.#leftMs(shared) > TOKEN_LEFT_MS) {
         this.#known.set(installationId, shared);
         return shared;
       }

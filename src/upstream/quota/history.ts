@@ -5,7 +5,7 @@ import { quotaReport } from "./report.ts";
 /** How often the quota is noted. */
 export const SAMPLE_MS = 15_000;
 /** An hour of it: the windows of REST are as long. */
-const KEPT = 3_600_000 / SAMPLE_MS + 1;
+const SAMPLES_KEPT = 3_600_000 / SAMPLE_MS + 1;
 
 /** How much of a credential's bucket was left at a moment. */
 export interface QuotaSample {
@@ -30,8 +30,8 @@ export async function noteQuota(ctx: Pick<Stores, "config" | "db" | "redis" | "c
   const noting = ctx.redis
     .multi()
     .rpush(key, JSON.stringify(sample))
-    .ltrim(key, -KEPT, -1)
-    .pexpire(key, 2 * KEPT * SAMPLE_MS);
+    .ltrim(key, -SAMPLES_KEPT, -1)
+    .pexpire(key, 2 * SAMPLES_KEPT * SAMPLE_MS);
   await runMulti(ctx.redis, noting);
 }
 
@@ -41,7 +41,7 @@ export async function quotaHistory({
   config,
   clock,
 }: Pick<Stores, "config" | "redis" | "clock">): Promise<QuotaSample[] | null> {
-  const since = clock.now().getTime() - KEPT * SAMPLE_MS;
+  const since = clock.now().getTime() - SAMPLES_KEPT * SAMPLE_MS;
   const lines = await withPatience(redis, () => redis.lrange(historyKey(config), 0, -1)).catch(whileSilent(null));
   // Only `noteQuota` writes this list.
   return lines?.map((line) => JSON.parse(line) as QuotaSample).filter(({ at }) => at >= since) ?? null;

@@ -1,7 +1,7 @@
 import { LastHour, sumsOfLastHour } from "../../operations/last-hour.ts";
 import type { Stores } from "../../stores.ts";
 
-const NAME = "quota-spent";
+const SPENT_SUMS = "quota-spent";
 
 /** A part of the mirror's quota that was spent. */
 export interface Spent {
@@ -20,7 +20,7 @@ export class Spending {
   readonly #sums: LastHour;
 
   constructor(ctx: Pick<Stores, "redis" | "config" | "clock" | "log">) {
-    this.#sums = new LastHour(ctx, NAME);
+    this.#sums = new LastHour(ctx, SPENT_SUMS);
   }
 
   note({ cost, class: name, bucket, route, caller }: Spent): void {
@@ -34,7 +34,7 @@ export class Spending {
 
 /** The spending of the last hour, the most first; null: Redis does not answer, so it is not known. */
 export async function spentLately(ctx: Pick<Stores, "redis" | "config" | "clock">): Promise<Spent[] | null> {
-  const sums = await sumsOfLastHour(ctx, NAME);
+  const sums = await sumsOfLastHour(ctx, SPENT_SUMS);
   const spent = sums?.map(({ words: [name = "", bucket = "", route = "", caller = ""], sum: cost }) => {
     return { class: name, bucket, route, caller, cost };
   });

@@ -64,7 +64,7 @@ const PRUNE_TIMEOUT_MS = 60_000;
 /** The bytes that a row takes beside its body. */
 const ROW_BYTES = 1_500;
 /** `used_at` is written at most this often. */
-const NOTED_AGAIN_AFTER_MS = 3_600_000;
+const ANSWER_USED_MS = 3_600_000;
 /** A process looks whether to prune after it has added this part of FORWARD_CACHE_BYTES. */
 const PRUNED_PART = 1 / 16;
 
@@ -160,7 +160,7 @@ export class ForwardedAnswers {
   confirmed(answer: ForwardedAnswer, mirrors: number | null): void {
     const { id, question, shownTo } = answer;
     const now = this.#ctx.clock.now();
-    if (mirrors === null && now.getTime() - answer.usedAt.getTime() < NOTED_AGAIN_AFTER_MS) return;
+    if (mirrors === null && now.getTime() - answer.usedAt.getTime() < ANSWER_USED_MS) return;
     const shown = mirrors === null ? {} : { mirrors: { repositoryId: mirrors, at: now } };
     const name = answerName(answer);
     for (const known of [this.#underWay, this.#unchanging])

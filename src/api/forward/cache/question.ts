@@ -8,7 +8,7 @@ import { type CacheableRead, digest } from "./forwarded-answers.ts";
  * Paths whose answers are never kept: settings, secrets and their keys, alerts about the code, and the caller's own
  * resources.
  */
-const NEVER: readonly RegExp[] = [
+const NEVER_KEPT: readonly RegExp[] = [
   /^\/(hooks|keys|invitations|subscription|notifications|installation|traffic|codespaces|autolinks|environments|import)(\/|$)/,
   /^\/(dependabot|code-scanning|secret-scanning|security-advisories|private-vulnerability-reporting)(\/|$)/,
   /^\/(vulnerability-alerts|automated-security-fixes|interaction-limits|attestations)(\/|$)/,
@@ -44,7 +44,13 @@ export function questionOf(
   const { method, path, query, headers, version, ctx } = call;
   const named = repositoryIn(path);
   const plain = named && decoded(named.rest);
-  if (!isRead(method) || !named || named.rest.length < 2 || plain === null || NEVER.some((form) => form.test(plain)))
+  if (
+    !isRead(method) ||
+    !named ||
+    named.rest.length < 2 ||
+    plain === null ||
+    NEVER_KEPT.some((form) => form.test(plain))
+  )
     return null;
   if (OTHERWISE.some((header) => headers[header] !== undefined) || isLaidOut(headerText(headers["user-agent"])))
     return null;

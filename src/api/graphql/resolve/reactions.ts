@@ -4,7 +4,7 @@ import type { GraphqlCall } from "../call.ts";
 import type { Resolver } from "./fields.ts";
 
 /** REST's names, in the order in which the service lists the groups. */
-const CONTENTS = {
+const REACTION_CONTENTS = {
   "+1": "THUMBS_UP",
   "-1": "THUMBS_DOWN",
   laugh: "LAUGH",
@@ -28,7 +28,7 @@ function groupsByContent({ reactions }: Fields, call: GraphqlCall): object[] | n
     return null;
   }
   const counts = objectOf(reactions);
-  return Object.entries(CONTENTS).map(([key, content]) => {
+  return Object.entries(REACTION_CONTENTS).map(([key, content]) => {
     const totalCount = Number(counts[key] ?? 0);
     return { content, users: { totalCount }, reactors: { totalCount } };
   });

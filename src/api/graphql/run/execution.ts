@@ -29,13 +29,13 @@ import {
 
 /** The most values and text of one answer. A larger answer is refused as a whole, so that nobody waits for it. */
 const MAX_VALUES = 5_000_000;
-const MAX_CHARACTERS = 16 * 1024 * 1024;
+const MAX_ANSWER_CHARACTERS = 16 * 1024 * 1024;
 /** How many fields of a selection are written before the pace is asked. */
 const FIELDS_AT_ONCE = 32;
 /** How much text is written before the pace is asked. One field may be as long as a thousand others. */
 const TEXT_AT_ONCE = 64 * 1024;
 /** How many fields ask before their statements are made. Making the statement of a field takes some 0.2 ms. */
-const ASKED_AT_ONCE = 64;
+const FIELDS_ASKED_AT_ONCE = 64;
 
 /** An executed operation. `data` is JSON text. */
 export interface Executed {
@@ -95,7 +95,7 @@ export async function executePlan(parts: ExecutionParts): Promise<Executed> {
   parts.signal.addEventListener("abort", onAbort, { once: true });
   try {
     const data = await Promise.race([run.root(), aborted]);
-    return run.refusal || data.length > MAX_CHARACTERS
+    return run.refusal || data.length > MAX_ANSWER_CHARACTERS
       ? { data: "null", errors: [resourceLimit()] }
       : { data, errors: run.faults.errors };
   } finally {
@@ -174,7 +174,7 @@ class Execution {
       for (let index = first; index < fields.length; index++) {
         const asked = (parts?.length ?? 0) / 2;
         const isStep = index % FIELDS_AT_ONCE === 0 || text.length > TEXT_AT_ONCE;
-        if (isStep && index > first && (this.#isOver(text) || asked > ASKED_AT_ONCE))
+        if (isStep && index > first && (this.#isOver(text) || asked > FIELDS_ASKED_AT_ONCE))
           return this.#afterTurn(parts, text, (part) => this.#fieldsFrom(index, { ...begun, text: "", parts: [part] }));
         const field = fields[index];
         if (!field) break;
@@ -309,7 +309,7 @@ class Execution {
 
   /** Whether the event loop has to turn before the next piece. @throws GraphQLError for a text that is too long */
   #isOver(text: string): boolean {
-    if (text.length > MAX_CHARACTERS) this.#refuse();
+    if (text.length > MAX_ANSWER_CHARACTERS) this.#refuse();
     return this.#pace.isOver();
   }
 
@@ -327,7 +327,7 @@ class Execution {
         short = "";
       }
       if (isLong) text += part;
-      if (text.length + short.length > MAX_CHARACTERS) this.#refuse();
+      if (text.length + short.length > MAX_ANSWER_CHARACTERS) this.#refuse();
     }
     return text + flat(short);
   }

@@ -94,7 +94,7 @@ const META_FIELDS: ReadonlyMap<string, GraphQLField<unknown, unknown>> = new Map
 /** How many plans of one operation are kept, one for each choice of its `@skip` and `@include`. */
 const MAX_CHOICES = 16;
 /** How many fields all kept plans may have together, at some 400 bytes each. A short document may select 20,000. */
-const MAX_FIELDS = 100_000;
+const MAX_PLANNED_FIELDS = 100_000;
 
 /** Counts the fields that were planned. */
 interface FieldCount {
@@ -259,7 +259,7 @@ export class Plans {
     operation: OperationDefinitionNode,
     variables: VariableValues,
   ): Plan | null {
-    if (this.#tally.fields > MAX_FIELDS) {
+    if (this.#tally.fields > MAX_PLANNED_FIELDS) {
       this.#known = new WeakMap();
       this.#tally = { fields: 0 };
     }

@@ -40,10 +40,10 @@ export function readConfigBody(call: Call): Partial<TargetConfig> {
 }
 
 /** The keys of a config. `rewrite_urls` is our own: "1" makes addresses of the API lead to the mirror. */
-const KEYS: readonly string[] = ["url", "content_type", "secret", "insecure_ssl", "rewrite_urls"];
+const CONFIG_KEYS: readonly string[] = ["url", "content_type", "secret", "insecure_ssl", "rewrite_urls"];
 
 function readConfig({ ctx, api, headers }: Call, config: Fields): Partial<TargetConfig> {
-  const odd = Object.keys(config).find((key) => !KEYS.includes(key));
+  const odd = Object.keys(config).find((key) => !CONFIG_KEYS.includes(key));
   if (odd !== undefined) throw invalidHook({ code: "custom", message: `Invalid config attribute: ${odd}` });
   const { url, content_type, secret, insecure_ssl, rewrite_urls } = config;
   if (url !== undefined) requireUrl(ctx.config.targetsAllowed, url);
