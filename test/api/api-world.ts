@@ -7,10 +7,7 @@ import { OWNER, UPSTREAM_TOKEN } from "../support/config.ts";
 import { openMirror, type TestMirror } from "../support/mirror.ts";
 import { findMirroredTemplate, mirrorWhole, repositoriesOf, store } from "../support/mirrored.ts";
 
-/**
- * A mirror that holds everything of upstream, and no workers: what is asked of the API is answered by its web server
- * alone.
- */
+/** A mirror that holds everything of upstream and has no workers. Its web server alone answers requests. */
 export interface ApiWorld extends TestMirror {
   upstream: Simulator;
   /** Reads everything and writes. */

@@ -105,9 +105,9 @@ test("equal requests of one token at once are one, and others wait to be shown t
   const first = get(path, ANN);
   await begun;
   const others = [get(path, ANN), get(path, BEN), get(path, ANN), get(path, BEN)];
-  // Each pays before it looks for others.
+  // Each request pays before it looks whether another one is under way.
   await expect.poll(async () => (await used()) - before).toBe(5);
-  // One that begins now and is answered goes the same way: what began before it has looked.
+  // This later request takes the same steps. Once it is answered, the requests before it have looked, too.
   await get(fresh(), BEN);
   resolve();
   for (const { status, text } of await Promise.all([first, ...others]))

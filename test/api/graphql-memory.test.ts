@@ -39,7 +39,7 @@ function ask(
   return askAt(url, "POST", "/graphql", { token, body });
 }
 
-/** Often enough that whatever can be remembered is: answers, and what they are made of. */
+/** Asks often enough that each process keeps all that it can: answers, and the parts that they are made of. */
 async function warm(name = fullName): Promise<Answered> {
   for (const url of processes) {
     for (let time = 0; time < 4; time++) await ask(url, { name });
@@ -50,7 +50,10 @@ async function warm(name = fullName): Promise<Answered> {
 
 let asked = 0;
 
-/** As both processes show it now: by an answer that may be remembered, and by one that was never asked for. */
+/**
+ * What both processes show now. Each is asked for an answer that may be kept, and for one that was never asked for
+ * before.
+ */
 async function shown(name = fullName): Promise<Answered["body"]> {
   asked += 1;
   const answers = await Promise.all(

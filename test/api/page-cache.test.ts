@@ -105,7 +105,7 @@ describe("the same from memory as anew", () => {
     const asking = { token: world.token };
     await warm(path, asking);
     const before = await askAt(keeping, "GET", path, asking);
-    // Behind the back of everything that tells of changes.
+    // This statement changes the row without raising a revision, so the kept page does not notice.
     const changed = before.body[0].description === "x" ? "y" : "x";
     await world.ctx.db.query(sql`
       update labels set document = (document::jsonb || jsonb_build_object('description', ${changed}::text))::json
@@ -123,7 +123,7 @@ describe("the same from memory as anew", () => {
     await warm(path, asking);
     const before = await askAt(keeping, "GET", path, asking);
     expect(before.status).toBe(200);
-    // Behind the back of everything that tells of changes.
+    // This statement changes the row without raising a revision, so the kept page does not notice.
     const changed = before.body.title === "x" ? "y" : "x";
     await world.ctx.db.query(sql`
       update issues set document = (document::jsonb || jsonb_build_object('title', ${changed}::text))::json
@@ -136,7 +136,8 @@ describe("the same from memory as anew", () => {
 
   test("a request that comes again takes the short way", async () => {
     const path = `/repos/${busiest().fullName}/labels?page=1`;
-    // Nobody: a token is asked of Postgres again every ten seconds, and such a request takes the usual way.
+    // The requests carry no token. A token is checked in Postgres every ten seconds, and that request takes the usual
+    // way.
     const asking = { token: null };
     const isShort = async () => isShortHead((await rawNames(keeping + path)).join("\n"));
     for (let time = 0; time < 2; time++) expect(await isShort()).toBe(false);

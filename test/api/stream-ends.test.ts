@@ -160,7 +160,7 @@ test("it costs its query's price for each event, and ends when the quota is spen
 
 test("it ends when its time is over", async () => {
   const url = await world.openSibling({ STREAM_LIFETIME: "300ms", STREAMS_PER_CALLER: "1" });
-  // The second takes the place of the first.
+  // A caller may have one stream here, so the second one takes the place of the first.
   for (let turn = 0; turn < 2; turn++) {
     await using stream = await subscribe(world.token, url);
     await expectEnd(stream, { type: "RESOURCE_LIMITS_EXCEEDED", message: expect.stringMatching(/Subscribe again/) });

@@ -239,7 +239,7 @@ test.each(steps)("$what: answered as upstream shows it, and the mirror is equal 
     if (one.status === 201 && one.method === "POST" && !one.path.endsWith("/assignees"))
       expect(answer.headers.get("location")).toBe(`${world.url}${at}`);
   }
-  // When labels were changed, their answer does not say; by its date it may seem to have been a second later.
+  // The answer to a change of labels has no time. Its date may be a second later than the change.
   const isTimed = !/labels(\/|$)|dismissals$/.test(one.path.replace(/^\/labels.*/, ""));
   expect(await differences(...(isTimed ? [] : ["updated_at"]))).toEqual([]);
 });

@@ -129,7 +129,7 @@ test("what waits for a person is told: failed deliveries, paused repositories, a
     "warning worker",
     "warning scheduler",
   ]);
-  // A delivery that Postgres refused to store stands in its queue alone.
+  // A delivery that Postgres refused to store exists in its queue only.
   await world.ctx.queues.inbox.add("store", {} as never, { attempts: 1 });
   const inbox = new Worker(QUEUE_NAMES.inbox, () => Promise.reject(new Error("the moon was full")), {
     connection: { url: world.ctx.config.redisUrl },

@@ -114,7 +114,7 @@ test("a server from before there were sub-issues is asked for the other events, 
   expect(hook?.events.toSorted()).toEqual(known.toSorted());
   const checked = await tainOn(world, ["hooks", "check", "--json"]);
   expect(checked).toMatchObject({ code: 0, json: { repositories: [{ findings: [{ level: "warning" }] }] } });
-  // It was told all that it can be told.
+  // The hook already has every event that upstream lets it have.
   expect(await moveSubscriptions(ctx)).toBe(0);
 
   const repositoryId = hook?.repository.id ?? 0;
@@ -215,7 +215,7 @@ test("without an address, a secret or a mirrored repository nothing is registere
     expect({ args, code }).toEqual({ args, code: 1 });
     expect(stderr).toMatch(message);
   }
-  // Neither by the way, with a secret that no receiver knows.
+  // `tain add` does not register a webhook either: no receiver would know its secret.
   const added = await tainOn(world, ["add", world.first, "--json"], { WEBHOOK_SECRET: "" });
   expect(added.json.added).toMatchObject([{ repository: world.first, webhook: "none" }]);
   expect(hooksOf(world)).toEqual([]);

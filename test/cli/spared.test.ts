@@ -27,12 +27,12 @@ const ask = (path: string, token: string | null, options: { method?: string; bod
 
 test("each caller's answers are told by where they came from, and what each was spared", async () => {
   const at = `/repos/${world.first}`;
-  // Of one page: made, kept, and answered again. Then unchanged, which upstream charges nobody for either.
+  // One page is made, then kept, then answered again. The 304s follow: upstream charges nobody for those either.
   let etag = "";
   for (let time = 0; time < 5; time++) etag = (await ask(`${at}/labels`, THEIRS)).headers.get("etag") ?? "";
   for (let time = 0; time < 3; time++) expect((await ask(`${at}/labels`, THEIRS, { etag })).status).toBe(304);
   expect((await ask(`${at}/issues/99999`, THEIRS)).status).toBe(404);
-  // What is asked of upstream spares nothing, nor does what is refused here, or free there.
+  // A forwarded request spares nothing. Nor does one that is refused here, or that is free at upstream.
   expect((await ask(`${at}/stargazers`, THEIRS)).headers.get("x-tain-passed-through")).not.toBeNull();
   await ask(`${at}/labels?fresh=true`, THEIRS);
   await ask("/rate_limit", THEIRS);

@@ -64,7 +64,8 @@ test("a revoked token is refused, by its id or by itself; one unknown id among s
   const refused = await tainOn(world, ["token", "revoke", first.id, "0123456789ab"]);
   expect(refused).toMatchObject({ code: 1, stdout: "" });
   expect(refused.stderr).toMatch(/^tain: There is no token 0123456789ab: .* None was revoked$/m);
-  // Not by showing it: a process remembers for ten seconds that a token was valid.
+  // The listing shows that the first token still holds. A request would not: a process remembers for ten seconds that
+  // a token was valid.
   const { tokens } = (await tainOn(world, ["token", "list", "--json"])).json;
   expect(tokens.find(({ id }: { id: string }) => id === first.id)).toMatchObject({ revokedAt: null });
 

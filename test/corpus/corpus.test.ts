@@ -19,15 +19,18 @@ import { poolsIn } from "./query-pools.ts";
 const QUERIES = Number(process.env.CORPUS ?? 75);
 const isWhole = process.env.CORPUS !== undefined;
 const CORPUS_MS = isWhole ? 12 * LONG_TEST_MS : LONG_TEST_MS;
-/** A prime: no operation and no value stays out for good. */
+/** A prime, so that no operation and no value is left out in every run. */
 const PART = 61;
 /** Upstream takes a write a second from each account. */
 const ACCOUNTS = 20;
 
-/** What no machine makes of 50 ms of processor time. A whole run is held to 50 ms, by `npm run proofs corpus`. */
+/**
+ * Even a busy machine does not stretch 50 ms of processor time to this. A whole run is held to 50 ms, by `npm run
+ * proofs corpus`.
+ */
 const HELD_MS = 500;
 
-/** What is made when it is first asked for is among it. */
+/** Some of these pages are made at the first request, and that time counts too. */
 const PAGES: Fuzz[] = ["/-/openapi.json", "/-/docs", "/-/dashboard", "/"].map((path) => ({
   name: `GET ${path}`,
   method: "GET",

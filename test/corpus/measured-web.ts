@@ -14,7 +14,7 @@ export interface Fuzz {
   headers?: Record<string, string>;
 }
 
-/** What became of it. */
+/** The outcome of one request, with how long it held the event loop. */
 export interface Measured extends Holds {
   name: string;
   status: number;

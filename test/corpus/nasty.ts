@@ -15,7 +15,7 @@ import {
 import type { ApiWorld } from "../api/api-world.ts";
 import type { Fuzz } from "./measured-web.ts";
 
-/** What is there, by the names that parameters and arguments have. */
+/** Values that exist, by the names that parameters and arguments have. */
 export type Usual = Readonly<Record<string, string>>;
 
 /** What is there in the first repository. */
@@ -145,7 +145,7 @@ const BODIES = [
   `${"[".repeat(20_000)}${"]".repeat(20_000)}`,
 ];
 
-/** Each writing operation with bodies that are none, and with each field that it may have of each nasty value. */
+/** Each writing operation, with bodies that no operation takes, and with each nasty value in each field of its body. */
 export function nastyWrites(described: Described, usual: Usual): Fuzz[] {
   return operationsIn(described)
     .filter(({ method }) => method !== "GET")
@@ -171,7 +171,7 @@ export function nastyWrites(described: Described, usual: Usual): Fuzz[] {
     });
 }
 
-/** The others of a body, so that the nasty one is looked at. */
+/** The other fields of a body. They are valid, so that the nasty one is looked at. */
 function usualFields(fields: readonly string[]): Record<string, string> {
   return Object.fromEntries(fields.filter((one) => /^(title|name|body)$/.test(one)).map((one) => [one, "usual"]));
 }
@@ -216,7 +216,7 @@ function nastyValues(type: GraphQLInputType): unknown[] {
   return isList ? own.map((value) => [value]) : own;
 }
 
-/** The way from the root to every type that can be reached: a selection with a place for what is asked of it. */
+/** The path from the root to each type that can be reached: a selection with a place for the tested field. */
 function waysTo(schema: GraphQLSchema, { owner, repo, number }: Usual): Map<string, (selection: string) => string> {
   const repository = (inner: string) => `{ repository(owner: "${owner}", name: "${repo}") ${inner} }`;
   const ways = new Map<string, (selection: string) => string>([

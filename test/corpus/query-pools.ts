@@ -1,7 +1,7 @@
 import type { ApiWorld } from "../api/api-world.ts";
 import type { Pools } from "../support/graphql-queries.ts";
 
-/** What is there to be asked for, and a little that is not. */
+/** The names and ids that generated queries ask for. Most exist in the mirror, and a few do not. */
 export async function poolsIn({ repositories, send }: Pick<ApiWorld, "repositories" | "send">): Promise<Pools> {
   const fullNames = repositories.map(({ fullName }) => fullName);
   const ids =

@@ -169,7 +169,7 @@ async function threadsAt(base: string, token: string) {
   return (await askAt(base, "POST", "/graphql", { token, body })).body;
 }
 
-/** What the leaf does not answer itself, or not as the root does. */
+/** The paths that the leaf does not answer itself, or answers differently from the root. */
 async function differingParts(): Promise<{ path: string; isHeld: boolean }[]> {
   const differing: { path: string; isHeld: boolean }[] = [];
   for (const below of partPaths()) {
@@ -199,7 +199,7 @@ async function untilSameParts(isWell: (left: readonly { isHeld: boolean }[]) => 
 }
 
 test("checks, commits, threads, branches, tags and releases come down to the leaf, and so do changes of them", async () => {
-  // Nothing has changed yet, so what is not known is not said to be none.
+  // Nothing has changed yet. So the leaf has to leave these parts unknown, and must not say that there are none.
   await untilSameParts((left) => left.every(({ isHeld }) => !isHeld));
   if (!isLarge) return;
   const upstream = world.simulator.world;

@@ -116,7 +116,7 @@ test("each reader is told only what they may see", async () => {
   await using byKind = await follow({ token: noIssues });
   await starred(hidden);
   await commented(hidden, 1);
-  // Only within a repository the order is that of receipt.
+  // The order is that of receipt within one repository only.
   await world.settle();
   // What only hooks hear of.
   await tell(world, { event: "secret_scanning_alert", payload: { action: "created", repository: open } });
@@ -177,7 +177,7 @@ test("of a payload a reader is shown what reads show them: no other private repo
     repository: { ...open, secret_setting: true },
     unknown_key: true,
   };
-  // An event that the mirror only passes on, so that it takes nothing of this for true.
+  // The mirror only passes this event on, and merges nothing of its payload.
   await tell(world, { event: "watch", payload });
   const { data } = await other.next();
   expect(data).toMatchObject({ action: "transferred", issue: { number: 1 }, changes: {}, repository: { id: open.id } });
@@ -201,7 +201,7 @@ test("it ends once the token is none any more, and once it sees something else",
   expect(await revoked.next()).toMatchObject({ type: "tain.end", data: { message: "Bad credentials" } });
   expect(await revoked.next()).toBeNull();
   expect(await changed.next()).toMatchObject({ sse: "end", message: "What this token may see has changed. Read on." });
-  // The place where it goes on is the one before what was not told.
+  // The stream ended at the id before the event that was not told, so reading on from there tells of it.
   await using again = await follow({ token: "ghp_to_change", query: `?since=${changed.id}` });
   expect((await again.next()).data.number).toBe(made);
 });

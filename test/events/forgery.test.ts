@@ -222,13 +222,13 @@ test("a public name that leads inward arrives at none of its addresses, by eithe
 
 test("a name that led where it may, and then leads inward, is judged again", async () => {
   const outward = { address: "127.0.0.2", family: 4 };
-  // Else it would hear what the allowed address is asked.
+  // The server inside gives up the other address. Otherwise it would receive the requests to the allowed one.
   await new Promise<void>((resolve) => inside.close(() => resolve()));
   await new Promise<void>((resolve) => inside.listen(port, "127.0.0.1", resolve));
   for (const address of INWARD_V4) {
     const inward = { address, family: 4 };
-    // At each second question, and beside an address that is allowed: then that one alone is asked, which refuses this
-    // port.
+    // The name resolves inward at every second question, or to both addresses at once. Of two, only the allowed
+    // address is asked, and it refuses this port.
     let asked = 0;
     const url = `http://rebound.example:${port}/`;
     await refuses([url, url, url, url], () => [++asked % 2 === 1 ? outward : inward]);

@@ -66,7 +66,7 @@ const SUBJECTS: Record<string, [kind: string, key: string]> = {
   milestone: ["milestone", "milestone"],
 };
 
-/** What was said to be there from now on. */
+/** The resources that an event has said to exist. */
 const born = new Set<string>();
 
 /** Learns from one event; answers whether it told anything that was not known. */
@@ -84,7 +84,7 @@ function learn(known: Known, event: string, payload: Document): boolean {
   };
   const member = (list: string, isOne: boolean): boolean => {
     const id = payload[list]?.id;
-    // A label that is deleted comes off without a word of which.
+    // The event does not name the label if the label itself was deleted.
     if (id === undefined) return true;
     if (isOne) return set(`${list} ${id}`, true);
     return before.delete(`${list} ${id}`);
@@ -97,7 +97,7 @@ function learn(known: Known, event: string, payload: Document): boolean {
       if (payload.action === "opened") all.set("state", "OPEN");
       // An issue that was made a pull request.
       if (kind === "pull_request") known.delete(`issues ${document.number}`);
-      // What has come before it is of later.
+      // Events that arrived before this one tell of later changes, so their values win.
       known.set(name, new Map([...all, ...before]));
       return !born.has(name) && Boolean(born.add(name));
     case "deleted":
@@ -273,7 +273,8 @@ test.each(SEEDS)(
       return { name, at: String(subject.updated_at ?? subject.submitted_at ?? "") };
     };
     const ofUs = told.filter(({ isMade, event }) => isMade && event !== "label").map(changeOf);
-    // What happened again after an event had been made of it is another change, and may never have been told.
+    // A change that happened again after the mirror made an event of it is another change. It may never have been
+    // told.
     const repeats = late.map(changeOf).filter(({ name, at }) => ofUs.some((one) => one.name === name && at <= one.at));
     expect(repeats).toEqual([]);
   },

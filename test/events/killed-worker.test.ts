@@ -32,7 +32,7 @@ test("workers that are killed in the middle lose nothing, keep the order, and se
     const exited = worker && once(worker, "exit");
     worker?.kill("SIGKILL");
     await exited;
-    // As though its time had passed: nobody is left who could give it back.
+    // The killed worker cannot give its cursors back, so their time is made to end now.
     await mirror.ctx.db.query(sql`update target_cursors set held_until = now() where held_by is not null`);
   };
   try {
@@ -60,7 +60,7 @@ test("workers that are killed in the middle lose nothing, keep the order, and se
     const numbers = server.heard
       .filter(({ payload }) => payload.repository.id === id)
       .map(({ payload }) => payload.number);
-    // A repetition follows what it repeats at once.
+    // An event that is sent twice arrives directly after its first sending.
     expect(numbers.filter((number, at) => number !== numbers[at - 1])).toEqual(
       Array.from({ length: EVENTS }, (_, number) => number),
     );

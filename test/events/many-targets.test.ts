@@ -51,7 +51,7 @@ interface Receiver {
   again: { firstAt: number; at: number }[];
 }
 
-/** What of these comes behind a later one, other than as the repetition of what came just before. */
+/** The numbers around the first that is smaller than the one before it. Null: all are in order. */
 function brokenOrder(numbers: readonly number[]): string | null {
   const at = numbers.findIndex((number, place) => number < (numbers[place - 1] ?? 0));
   return at < 0 ? null : `… ${numbers.slice(Math.max(0, at - 5), at + 5).join(" ")} …`;
@@ -229,7 +229,7 @@ test.skipIf(process.env.TARGETS === undefined)(
     const causes: Record<string, number> = {};
     for (const { temper, again } of live)
       for (const cause of again.map((one) => causeOf(temper, one))) causes[cause] = (causes[cause] ?? 0) + 1;
-    // Each webhook has told what it changed.
+    // Webhooks told of every change, so the mirror should have made no event itself.
     const made = await world.ctx.db.count(sql`select from events where is_made`);
     const waiting = await world.ctx.db.query<{ n: number }>(sql`select count(*)::int as n from target_cursors c
       join targets t on t.id = c.target_id where t.url like '%:9/' and c.wanted_id > c.done_id and t.disabled_at is null`);
@@ -251,10 +251,10 @@ test.skipIf(process.env.TARGETS === undefined)(
       for (const { pid, hasExited, lines } of programs)
         printFigures("program", { pid, hasExited, said: lines.filter(({ level }) => level >= 40).slice(-5) });
     }
-    // A few say it all.
+    // The first five faulty targets are enough to show what is wrong.
     expect(faulty.slice(0, 5).map((one) => [one.temper, one.distinct, wanted(one), ...broken(one)])).toEqual([]);
     expect(late.filter(({ wasAway }) => !wasAway)).toEqual([]);
-    // What waits for the dead waits still.
+    // Events for dead targets still wait.
     expect(waiting[0]?.n).toBeGreaterThanOrEqual(BAD);
     // A killed process was sending to so many targets at most, four repositories each; so small a run is mostly
     // troubles.

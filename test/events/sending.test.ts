@@ -100,7 +100,7 @@ test("the events of a repository arrive in order, while another target is dead, 
       .map(({ payload }) => payload.number);
     expect(numbers).toEqual(Array.from({ length: 20 }, (_, number) => number));
   }
-  // Each of the others still waits with the first event of each repository, and was asked no more than that.
+  // Each of the other targets still waits with the first event of each repository. It was asked for nothing else.
   await slow.hears(1);
   await refusing.hears(1);
   expect(new Set(slow.heard.map(({ payload }) => payload.number))).toEqual(new Set([0]));
@@ -137,7 +137,7 @@ test("a turn that stalls once it holds a repository sends nothing: another may h
   await server.hears(1);
   await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 1);
   server.answer = null;
-  // The processes' own clock has not come so far, so they do not try.
+  // The clock of the mirror's own processes is behind this one, so they do not try yet.
   let aheadMs = 601_000;
   const ctx = { ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + aheadMs) } };
   const client = new TargetClient(ctx);
@@ -205,7 +205,7 @@ test("an ask that finds no room is given back at once, and the events do not wai
   const watch = vi.spyOn(performance, "now").mockImplementation(() => now() + waitedMs);
   const waits = async (bytes: number) => {
     const taken = await room.take(bytes);
-    // As long as a turn has.
+    // Just longer than one turn lasts.
     if (taken === null) waitedMs += 5_001;
     return taken;
   };
@@ -361,7 +361,7 @@ test("of a turn in which several repositories fail, each failure is told", async
     const refusals = [sending.at(0), sending.at(1)].map((repository) => `no record of ${repository.id}`).sort();
     // A cursor that a process has locked at this moment is passed over.
     await eventually(async () => {
-      // What turns before have held is free by this clock.
+      // By this clock, the time of every cursor that an earlier turn held is over.
       aheadMs += 601_000;
       const failure = await sendTo(ctx, client, id, new AbortController().signal).catch((error) => error);
       expect(failure.errors?.map(({ message }: Error) => message).sort()).toEqual(refusals);
