@@ -20,7 +20,7 @@ async function run(): Promise<Measured> {
       subject: async () => {
         left -= 1;
         const applied = await applyBy(1, history, async (database) => {
-          // The last time the mirror is compared with upstream.
+          // After the last round the mirror is compared with upstream.
           if (left === 0) drift = await driftOf(database, history);
         });
         lost += applied.lost;

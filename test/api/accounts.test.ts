@@ -38,9 +38,9 @@ describe("accounts", () => {
     const asked = world.upstream.meter.read().requests;
     expect(await world.get(`/users/${login.toUpperCase()}`)).toMatchObject({ status: 200, body: first.body });
     expect((await world.get(`/user/${id}`)).body).toEqual(first.body);
-    // The one request beside ours is the comparison's own.
+    // The last two reads asked upstream nothing more.
     expect(world.upstream.meter.read().requests).toBe(asked);
-    // And where it is embedded it stays as it was.
+    // Where the account is embedded, it keeps its short form.
     const { body } = await world.get(`/repos/${busiest}/issues?creator=${login}&state=all`);
     expect(body[0].user).not.toHaveProperty("public_repos");
   });

@@ -45,12 +45,12 @@ beforeEach(() => {
 
 const SHA = "0123456789012345678901234567890123456789";
 let at = 0;
-/** Of a question that was never asked. */
+/** The path of a question that was never asked. */
 const fresh = (kind: "sha" | "name" = "name") =>
   kind === "sha" ? `/git/blobs/${SHA.slice(4)}${1_000 + at++}` : `/branches/b${at++}`;
 const get = (path: string, token: string, more: Asking & { base?: string } = {}) =>
   askAt(more.base ?? world.url, "GET", `/repos/${repository.fullName}${path}`, { token, ...more });
-/** As upstream answers: a 304 for the tag that the body has for the token. */
+/** Answers as upstream does: with a 304 for the tag that this body has for this token. */
 const answers =
   (body: string, headers: Record<string, string> = {}): Play =>
   (request, response) => {
@@ -177,7 +177,7 @@ test("a full last page is asked for each time, since no tag tells that another f
   expect(outcomes).toEqual(["miss", "miss", "miss", "revalidated", "miss", "revalidated"]);
 });
 
-/** What is stored once the tests before have nothing on its way: answers are kept while nobody waits for it. */
+/** Waits until the earlier tests' answers are stored, and answers what is there. Answers are stored after the reply. */
 async function storedSoFar(): Promise<number[]> {
   let last: number[] = [];
   let alike = 0;

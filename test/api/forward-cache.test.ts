@@ -33,7 +33,7 @@ beforeEach(async () => {
   await world.ctx.db.query(sql`delete from forwarded_answers`);
   // Nobody has asked for this commit yet.
   pushBranch(world.upstream.world, repository.ownerId, repository, repository.defaultBranch);
-  // What was proved before is none any more.
+  // What was proved before a test counts no longer.
   world.advance(61_000);
   for (const token of [ANN, BEN, OUT])
     for (const base of [world.url, other]) await askAt(base, "GET", "/user", { token });
@@ -199,7 +199,7 @@ test("a repository that is made private is closed at once to those who had been 
   expect([refused.status, ...outcomes(refused)]).toEqual([404, "miss"]);
   await expectAsUpstream(refused, path, OUT);
   expect((await get(path, null)).status).toBe(403);
-  // Whether the others may see a private one is not known yet: upstream is asked.
+  // The mirror does not know yet whether the others may see a private repository, so it asks upstream.
   expect(outcomes(await get(path, ANN))).toEqual(["miss"]);
 });
 

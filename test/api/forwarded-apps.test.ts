@@ -98,7 +98,7 @@ test("a storm of invented signatures ends at the door, and does not keep a good 
   expect(refused[0]?.body.message).toBe("Maximum number of login attempts exceeded. Please try again later.");
   expect(world.upstream.meter.read().requests).toBe(5);
   expect((await ask(jwt(), "/app", "192.0.2.8")).status).toBe(200);
-  // Things that are not there are no failures of the one who asks.
+  // A 404 for a missing thing does not count as a caller's failure.
   for (let at = 0; at < 8; at++)
     expect((await ask(jwt(), `/app/installations/${99_000 + at}`, "192.0.2.9")).status).toBe(404);
 });

@@ -26,7 +26,7 @@ const ask = (path: string, options: Parameters<typeof askAt>[3] = {}) =>
   askAt(on, "GET", path, { token: TOKEN, ...options });
 
 test("a route that is not mirrored is upstream's answer for a token of upstream's", async () => {
-  // Who they are is asked at their cost too, once.
+  // The mirror asks once who the caller is, also at the caller's cost.
   await ask("/user");
   const theirs = await askAt(world.upstream.url, "GET", unserved(repo), { token: TOKEN });
   expect(theirs.status).toBe(200);
@@ -35,7 +35,7 @@ test("a route that is not mirrored is upstream's answer for a token of upstream'
   expect(ours.text).toBe(theirs.text.replaceAll(world.upstream.url, on));
   expect(ours.headers.get("x-tain-passed-through")).toBe("upstream");
   expect(ours.headers.get("cache-control")).toBe(theirs.headers.get("cache-control"));
-  // It is the caller's quota there that is spent.
+  // The request spends the caller's own quota at upstream.
   const used = (answer: typeof ours) => Number(answer.headers.get("x-ratelimit-used"));
   expect(used(ours)).toBe(used(theirs) + 1);
   for (const name of ["limit", "reset", "resource"])

@@ -74,7 +74,7 @@ test.each([0, 2_500])(
     const query = `{ repository(owner: "${repo.split("/")[0]}", name: "${repo.split("/")[1]}") { pullRequest(number: ${number}) { state } } }`;
     const shown = await ask("POST", "/graphql", { token: world.token, body: JSON.stringify({ query }) });
     expect(shown.body.data.repository.pullRequest.state).toBe("MERGED");
-    // A replica that lags longer may have answered.
+    // A replica that lags longer may have given the answer, so the marks stay.
     expect(await marked()).toEqual([`issue ${number}`, `pull_request ${number}`]);
     expect(await listWrites(world.ctx, { limit: 5 })).toMatchObject([
       { outcome: "answered", status: 200, route: null },
@@ -122,7 +122,7 @@ test("a write takes one read of the caller's share, however much is asked about 
   const spare = await world.openSibling({ UPSTREAM_READS_PER_CALLER: "1" });
   const token = "ghp_of-one-who-merges";
   world.upstream.tokens.create({ token, login: "merging", repositories: "all" });
-  // Their branches are in doubt from the merge on, and the pull request after it.
+  // The merge puts the branches in doubt at once, and afterwards the pull request.
   await world.ctx.db.query(sql`update repository_syncs set mirrors = '{refs}' where repository_id = ${id}`);
   const merge = await askAt(spare, "PUT", `/repos/${repo}/pulls/${number}/merge`, { token, body: "{}" });
   expect(merge.status).toBe(200);
@@ -147,7 +147,7 @@ test("what a write's answer showed is marked also where reading it back fails", 
   const repository = { id, fullName: repo, htmlUrl: null };
   const shown = { repository, things: [{ kind: "issue" as const, repositoryId: id, key: 1, path: null }] };
   const caller = { kind: "user", userId: world.userId, by: { of: "upstream", fingerprint: "of-a-person" } };
-  // Of an API's context and caller it takes what a job's context has, and the user's id.
+  // The function takes from the context only what a job's context has, and from the caller only the user's id.
   const writer = { ctx: { ...world.ctx, upstream: { takeDoubt } }, caller, requestId: "test" } as unknown as Parameters<
     typeof writeForwarder
   >[0];

@@ -95,7 +95,7 @@ describe("what is asked for fresh", () => {
     const path = `/repos/${repo.fullName}/issues/1${query}`;
     await edit({ op: "editIssue", number: 1, title: "what upstream says now" });
     expect((await world.get(`/repos/${repo.fullName}/issues/1`)).body.title).not.toBe("what upstream says now");
-    // A later read than the copy's, by more than upstream's replicas lag, so that it stands against anything.
+    // This read is later than the copy's by more than upstream's replicas lag. So it wins over any stored value.
     offsetMs = 60_000;
     const fresh = await world.get(path, { headers });
     expect(fresh.body.title).toBe("what upstream says now");

@@ -50,7 +50,7 @@ const TIMES = 4;
 /** Which of them is written in the smallest slices. */
 const SLICED = 1;
 
-/** Null: the query is none. Each execution gets a context of its own. */
+/** Answers null if the text is no query. Each execution gets a context of its own. */
 async function answersOf(
   schema: GraphQLSchema,
   { query, variables }: GeneratedQuery,

@@ -88,7 +88,7 @@ test("an answer is remembered", async () => {
   expect(first.body.data.repository.issues.nodes.length).toBeGreaterThan(5);
   using statements = countStatements();
   expect((await ask(processes[0] as string)).text).toBe(first.text);
-  // Whether it is still so is asked over a connection of its own.
+  // The check that the answer still holds runs on a connection of its own, which is not counted.
   expect(statements.count()).toBe(0);
 });
 

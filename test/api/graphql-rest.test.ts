@@ -33,7 +33,7 @@ async function rows(type: string): Promise<Fields[]> {
     else if (type === "IssueComment") found.push(...(await all(`${at}/issues/comments?per_page=100`)));
     else if (type === "PullRequestReviewComment") found.push(...(await all(`${at}/pulls/comments?per_page=100`)));
     else {
-      // Accounts: the authors.
+      // The accounts of a repository are its authors and its owner.
       const people = (await all(`${at}/issues?state=all&per_page=100`)).map((row) => row.user);
       const distinct = new Map([...people, (await world.get(at)).body.owner].map((user) => [user?.login, user]));
       found.push(...[...distinct.values()].filter((user) => user?.type === type && user.login !== "ghost"));

@@ -181,7 +181,7 @@ test("a list is read to its end on the side on which it was begun", async () => 
   ] as const) {
     const first = await ask(page(more, ""));
     const after = `, after: "${list(first).pageInfo.endCursor}"`;
-    // Without what made the first page upstream's.
+    // The second query leaves out the field that sent the first one to upstream.
     const second = await ask(page("", after));
     expect([side(first), side(second)]).toEqual([expected, expected]);
     numbers.push([first, second].flatMap((answer) => list(answer).nodes.map((one: { number: number }) => one.number)));
@@ -314,7 +314,7 @@ describe("mutations", () => {
 
   test("one that took effect is answered so, though Postgres cannot say afterwards what it touched", async () => {
     const { db } = world.ctx;
-    // Once it is recorded, and so before it is sent, nothing of issues can be read.
+    // The issues become unreadable once the write is recorded, which is before it is sent.
     await db.query(sql`create function hide_issues() returns trigger language plpgsql security definer
       as $$ begin alter table issues rename to hidden_issues; return null; end $$`);
     await db.query(sql`create trigger hide_issues after insert on writes execute function hide_issues()`);

@@ -277,7 +277,7 @@ test("an answer says how long ago upstream confirmed the repositories that it sh
   expect(recent.headers.get("warning")).toBeNull();
   await world.ctx.db.query(sql`update repository_syncs set confirmed_at = now() - interval '1 day'`);
   expect((await world.query(query, { owner, name })).headers.get("warning")).toMatch(/^110 /);
-  // What shows no repository has nothing to be confirmed.
+  // An answer that shows no repository has no time of confirmation.
   expect((await world.query("{ viewer { login } }")).headers.get("x-tain-confirmed-at")).toBeNull();
 });
 

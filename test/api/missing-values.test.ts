@@ -7,7 +7,7 @@ import { openLog } from "../../src/operations/log.ts";
 import { Pace } from "../../src/work/pace.ts";
 import { testConfig } from "../support/config.ts";
 
-/** Nothing is opened of it. */
+/** The test opens none of these. */
 const PLACES = {
   database: "postgres://127.0.0.1/none",
   redis: { url: "redis://127.0.0.1", prefix: "{none}" },
@@ -16,7 +16,7 @@ const PLACES = {
 
 const schema = buildSchema("type Label { id: ID! name: String! colour: String } type Query { labels: [Label] }");
 
-/** What a query for labels, of which each has only these fields, comes to. */
+/** The errors of a query for labels that have only these fields. */
 async function errorsOf(labels: Record<string, string>[], fields: string) {
   const document = parse(`{ labels { ${fields} } }`);
   const operation = getOperationAST(document);

@@ -125,11 +125,11 @@ describe("by REST", () => {
     expect(await ask(first)).toBe(false);
     const before = spent(token);
     aheadMs += TTL_MS + 1_000;
-    // Who they are is known again, and what they may do is not.
+    // The mirror knows again who the caller is, and not yet what they may do.
     await world.get(`/repos/${first.fullName}/labels`, { token });
     expect(await ask(first)).toBe(true);
     for (const one of open.slice(1)) expect(await ask(one)).toBe(false);
-    // One for the private repositories, one for all the public ones.
+    // One point is for the private repositories, and one for all the public ones.
     expect(spent(token)).toEqual({ charged: before.charged, points: before.points + 2 });
   });
 

@@ -34,7 +34,7 @@ async function waiting(): Promise<number> {
   return row?.count ?? 0;
 }
 
-/** Holds which issue bears which label, so that who filters by labels waits. */
+/** Locks the table of issues' labels, so that a read that filters by labels waits. */
 function whileLocked<T>(run: () => Promise<T>): Promise<T> {
   return locker.transaction(async (tx) => {
     await tx.query(sql`lock table issue_labels in access exclusive mode`);
@@ -57,7 +57,7 @@ test("a read that takes longer than READ_TIMEOUT is cancelled, and answered 502 
   expect((await world.get(SLOW())).status).toBe(200);
 });
 
-/** By itself a read would wait longer than the test does. */
+/** With this setting a read may wait longer than the test lasts. */
 const UNBOUNDED = { READ_TIMEOUT: "10m" };
 
 test("a read whose caller goes away is cancelled", async () => {

@@ -114,7 +114,7 @@ describe("a caller with a token of upstream's", () => {
       ["x-oauth-scopes", "x-accepted-oauth-scopes"].map((name) => headers.get(name));
     for (const path of paths) {
       const theirs = await askAt(world.upstream.url, "GET", path, { token });
-      // Of a route that the simulator does not serve it knows nothing.
+      // The simulator does not serve this route, so it knows no scopes for it.
       if (theirs.status === 404 && theirs.headers.get("x-accepted-oauth-scopes") === "") continue;
       expect(scopesOf(await as(token, path)), path).toEqual(scopesOf(theirs));
     }

@@ -136,7 +136,7 @@ describe("a caller with a token of upstream's", () => {
     expect(first?.body).toEqual(JSON.parse(theirs.text.replaceAll(world.upstream.url, url)));
     expect(Number(first?.headers.get("age"))).toBeLessThan(60);
     expect(first?.headers.get("warning")).toBeNull();
-    // Of the mirror's own quota; upstream's would tell some clients to stop.
+    // The header tells of the mirror's own quota. Upstream's numbers would tell some clients to stop.
     expect(first?.headers.get("x-ratelimit-limit")).toBe("4321");
   });
 
@@ -169,7 +169,7 @@ describe("a caller with a token of upstream's", () => {
     const spent = charged(token);
     const body = '{"labels":[]}';
     expect((await askAt(url, "PUT", `${at}/labels`, { token, body })).status).toBe(200);
-    // The write, and both sides of the pull request.
+    // Three requests: the write, and a read of each side of the pull request.
     expect([charged(), charged(token) - spent]).toEqual([0, 3]);
     expect((await askAt(url, "GET", at, { token })).body.labels).toEqual([]);
   });

@@ -52,7 +52,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-/** Upstream's answers, with what nobody knew yet, beside everything and in it. */
+/** Stores upstream's answers with unknown keys added, at the top and in every object within. */
 async function showMore(one: { id: number; fullName: string }): Promise<void> {
   const read = async (path: string): Promise<Body> => (await world.getUpstream(`/repos/${one.fullName}${path}`)).body;
   const more = (value: Body): Body => {
@@ -163,7 +163,7 @@ describe("of a private repository", () => {
   test("who may push is shown what upstream adds tomorrow, and nothing that is said of the mirror's own account", async () => {
     for (const [at, text] of (await texts("member", hidden)).entries()) {
       expect(text).not.toMatch(/"(role_name|viewer\w*)":/);
-      // All but the accounts at the end.
+      // Every answer but the accounts at the end has the key.
       if (at < 9) expect(text).toContain('"made_up_tomorrow":');
     }
   });

@@ -164,7 +164,7 @@ describe.each(callers)("%s", (caller) => {
   });
 });
 
-/** What no repository is above: each must keep quiet about a hidden one, in its rows, its counts and its errors. */
+/** Reads outside any repository. Each must keep quiet about a hidden one, in its rows, its counts and its errors. */
 const elsewhere = MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "service" && route.method === "GET");
 
 describe.each(callers)("%s, elsewhere", (caller) => {
@@ -212,7 +212,7 @@ test("a hidden repository costs as many statements as one that does not exist", 
     await ask("our token for another", "GET", `/repos/${name}/issues`);
     return statements.count();
   };
-  // The fewest of some: what the server does by the clock may come between.
+  // The lowest of several counts: tasks that the server does by the clock may add to one.
   const count = async (name: string) => {
     await countOnce(name);
     return Math.min(await countOnce(name), await countOnce(name), await countOnce(name));

@@ -59,8 +59,8 @@ test("what a write implied is not taken back by what a replica that has not hear
   world.upstream.setFaults({ lagMs: 2_500 });
   expect((await world.send("DELETE", `${issues}/comments/${said.body.id}`)).status).toBe(204);
   expect(await shown()).toMatchObject({ comments: 0, locked: true });
-  // It is locked already. So the replica, asked what became of the lock, shows what was written, and the deleted
-  // comment's count.
+  // The issue is locked already. So the replica seems to confirm the lock, but with the count that includes the
+  // deleted comment.
   expect((await lock()).status).toBe(204);
   expect((await world.getUpstream(`${issues}/${number}`)).body).toMatchObject({ comments: 1, locked: true });
   expect(await shown()).toMatchObject({ comments: 0, locked: true });

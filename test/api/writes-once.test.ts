@@ -126,7 +126,7 @@ test("a write for which no quota is left is not sent, and says when there is", a
       method: "POST",
       body: JSON.stringify({ token: UPSTREAM_TOKEN, remaining: 0 }),
     });
-    // Upstream says so itself the first time; from then on the mirror knows.
+    // Upstream refuses the first write itself. From then on the mirror knows, and refuses.
     const told = await poor.send("POST", `/repos/${name}/labels`, { body: '{"name":"first"}' });
     expect(told.status).toBe(403);
     expect(told.body.message).toMatch(/^API rate limit exceeded/);

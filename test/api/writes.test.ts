@@ -171,7 +171,7 @@ test("a pull request that is edited and closed within one of upstream's seconds 
   pushBranch(upstream, world.userId, repository, "edited-and-closed");
   const made = await post("pulls", { title: "t", head: "edited-and-closed", base: repository.defaultBranch });
   const path = `/repos/${repo}/pulls/${made.body.number}`;
-  // A second begins, and both fall into it. The first answer says of the issue's side that nobody has closed it.
+  // Both writes fall into one second. The first answer says that nobody has closed the issue.
   (upstream.clock as SettableClock).set(Math.ceil(upstream.clock.now() / 1_000) * 1_000);
   await world.send("PATCH", path.replace("/pulls/", "/issues/"), { body: '{"title":"edited"}' });
   const closed = await world.send("PATCH", path, { body: '{"state":"closed"}' });
@@ -272,7 +272,7 @@ describe("an upstream that fails", () => {
 
   /** The same mirror in front of another upstream. */
   async function writeThrough(upstreamUrl: string): Promise<Awaited<ReturnType<typeof askAt>>> {
-    // What it learns of its credential must not reach the others.
+    // This process has a Redis prefix of its own: the others must not learn what it learns of its credential.
     const url = await world.openSibling({ UPSTREAM_URL: upstreamUrl, REDIS_PREFIX: testRedis().prefix });
     return askAt(url, "POST", `/repos/${repo}/issues`, { token: world.token, body: '{"title":"t"}' });
   }

@@ -59,7 +59,7 @@ test("parts stop one after the other, the last started first; one that does not 
   await until("all have started", async () => lines.length === 3);
   expect(await tree.stop()).toEqual(["worker"]);
   expect(lines.slice(3)).toEqual(["scheduler: stopping", "web: stopping"]);
-  // Each end has been judged by now: had one failed, it would come first.
+  // The tree has judged each end by now. A failure would come first in the race.
   expect(await Promise.race([tree.failed, "nothing failed"])).toBe("nothing failed");
 });
 
@@ -68,7 +68,7 @@ test("a part that waits to be started again is not started any more once all is 
   start("worker", "crash");
   await until("it has ended", async () => said.length === 1);
   expect(await tree.stop()).toEqual([]);
-  // Another that ends later and is not stopped has its second start before its third.
+  // Another tree begins later and is not stopped. Its third start comes after the time of the first tree's second.
   const other = openTree();
   other.start("worker", "crash");
   await until("the other is started a third time", async () => other.lines.length === 3);

@@ -28,7 +28,7 @@ export async function tainOn(
   return answered(args, await tain(args, environmentOf(world, env)));
 }
 
-/** The same as a process of its own, which must end by itself: once for each command. */
+/** Runs `tain` as a process of its own, which must end by itself. One such test for each command is enough. */
 export async function tainProcessOn(
   world: TestWorld,
   args: readonly string[],
@@ -53,7 +53,7 @@ function environmentOf({ ctx: { config }, url }: TestWorld, env: NodeJS.ProcessE
 }
 
 function answered(args: readonly string[], ended: Ended): Answered {
-  // Before the last line a machine that is slow may have been told of progress.
+  // On a slow machine, lines about progress may come before the last line.
   const last = args.includes("--json") ? ended.stdout.trimEnd().split("\n").at(-1) : "";
   return { ...ended, json: last ? JSON.parse(last) : null };
 }

@@ -59,7 +59,7 @@ test("an operator adds a target, sees what is wrong with it, sends again, enable
     async () => (await tain("deliveries", id, "--json")).json.deliveries.length === 2,
   );
   expect((await tain("deliveries", id, "--limit", "1")).stdout).toContain(" again ");
-  // A redirect is not accepted, whoever is asked but the service's own API.
+  // The command and the operator's page do not count a redirect as accepted. The service's own API does.
   const redirected = [{ guid: sent.guid, statusCode: 302, isAccepted: false }];
   expect((await tain("deliveries", id, "--failed", "--json")).json.deliveries).toMatchObject(redirected);
   expect(await VIEWS.sent?.(world.ctx, new URLSearchParams({ target: id, failed: "1" }))).toMatchObject({
@@ -68,7 +68,7 @@ test("an operator adds a target, sees what is wrong with it, sends again, enable
   const listedBy = (answered: Answered) => listSent(world.ctx, Number(id), { limit: 9, answered });
   expect([(await listedBy("success")).length, (await listedBy("failure")).length]).toEqual([2, 0]);
 
-  // As the worker would, were the setting taken back.
+  // This command runs without the setting that allows the target. A worker without it would refuse the target, too.
   const checked = await tainOn(world, ["targets", "check"]);
   expect([checked.code, checked.stdout]).toEqual([1, expect.stringContaining("TARGETS_ALLOWED does not name it")]);
   expect(await tain("enable", id)).toMatchObject({ code: 0, stdout: `Target ${id} is sent to again\n` });

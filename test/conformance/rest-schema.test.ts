@@ -132,7 +132,7 @@ async function problems(
   return [...new Set(wrong)];
 }
 
-/** The generated world has none of them. */
+/** Adds what the generated world lacks: code, an asset of a release, check runs and statuses. */
 function addParts({ upstream: { world } }: ApiWorld, fullName: string): void {
   const [owner = "", name = ""] = fullName.split("/");
   const repository = world.repositoryByName(owner, name)?.repository;

@@ -101,7 +101,7 @@ test("whatever is committed after a listener has begun is told, whenever it was 
   const beginning = listen().finally(() => {
     hasBegun = true;
   });
-  // It waits for the writer that found nobody, and holds up none of those who come now.
+  // The listener waits for the writer that found nobody. It holds up no writer that comes now.
   await eventually(async () => {
     const { rows } = await eavesdropper.query(`select from ${AWAITED_LOCKS} where locktype = 'advisory'`);
     expect(rows).toHaveLength(1);
@@ -112,7 +112,7 @@ test("whatever is committed after a listener has begun is told, whenever it was 
   const listener = await beginning;
   await (await opened(3)).commit();
   await eventually(() => expect(listener.numbers).toEqual(expect.arrayContaining([3])));
-  // What was committed before need not be told; what came while it waited may be.
+  // The listener need not hear what was committed before it. It may hear what was committed while it waited.
   expect(listener.numbers.filter((number) => number !== 2)).toEqual([3]);
   expect((await heard()).includes(text(1))).toBe(false);
   await listener.stop();

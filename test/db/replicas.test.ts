@@ -19,9 +19,9 @@ import { eventually } from "../support/patience.ts";
 import { openReplicated, type Replicated } from "../support/replicas.ts";
 import { openWorld } from "../support/world.ts";
 
-/** Longer than any replica takes that replays. */
+/** No replica that replays takes this long. */
 const LONG_MS = 20_000;
-/** Where it does not replay. */
+/** The wait where the replica does not replay. */
 const SHORT_MS = 500;
 
 let servers: Replicated;
@@ -295,7 +295,7 @@ test("once a replica was promoted, a revision of the same number is another one,
   // To callers it is as if Postgres were away.
   expect(isPostgresOutage(refusal)).toBe(true);
   await servers.promote(heir);
-  // Several ask at once, and one of them names the history.
+  // Several requests ask at once, and one of them names the new history.
   const [now, ...others] = await Promise.all(Array.from({ length: 4 }, () => revisionIn(heir.url)));
   for (const other of others) expect(other).toMatchObject({ revision: now?.revision, era: now?.era });
   expect(now?.revision?.split("/")[1]).toBe(former.revision?.split("/")[1]);

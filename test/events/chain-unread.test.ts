@@ -1,4 +1,4 @@
-/** What a mirror has still to read, and another mirror asks it for. The first may hardly ask the root for others. */
+/** A second mirror asks the first for what the first has not read yet. The first may hardly ask the root for others. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { WholeKind } from "../../db/schema/states.ts";
 import { type Sql, sql } from "../../db/sql.ts";
@@ -17,7 +17,7 @@ const MINUTE = 60_000;
 let first: TestWorld;
 let second: Follower;
 let repositoryId: number;
-/** Of a pull request with others behind it. */
+/** The number of the newest pull request, which has others behind it. */
 let number: number;
 
 beforeAll(async () => {
@@ -58,13 +58,13 @@ async function refresh(mirror: TestMirror, kind: Kind): Promise<void> {
   await untilIdle(ctx);
 }
 
-/** Nothing is done any more, and nothing comes by itself later. */
+/** Removes the jobs that would start later, and waits until no job runs. */
 async function quiet({ ctx }: TestMirror): Promise<void> {
   await ctx.queues.refresh.clean(0, 1_000, "delayed");
   await untilIdle(ctx);
 }
 
-/** Rows of what is read as a whole, each with its `read_at`. */
+/** The table of each part: a row for each whole reading, with its `read_at`. */
 const READ: Record<Kind, Sql> = {
   lists: sql`mirrored_lists`,
   checks: sql`checked_commits`,
@@ -73,7 +73,7 @@ const READ: Record<Kind, Sql> = {
 };
 const of = (kind: Kind) => sql`${READ[kind]} t where t.repository_id = ${repositoryId}`;
 const unreadAt = ({ ctx }: TestMirror, kind: Kind) => ctx.db.count(sql`select from ${of(kind)} and t.read_at is null`);
-/** `number`: of one pull request alone. */
+/** @param number forgets the reading of one pull request alone */
 async function forget(mirror: TestMirror, kind: Kind, number?: number): Promise<void> {
   await quiet(mirror);
   const which = number === undefined ? sql`true` : sql`t.number = ${number}`;

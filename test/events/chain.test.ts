@@ -74,7 +74,7 @@ const root = () => [...world.simulator.world.repositories.values()].find(({ fork
 const rootId = () => root()?.id ?? 0;
 const issues = () => `/repos/${world.first}/issues`;
 
-/** Time passes, and nobody does what is due. */
+/** Moves all clocks on, without the jobs that become due. */
 function advance(ms: number): void {
   // No type says that a simulator's clock is one that a test may set.
   (world.simulator.world.clock as SettableClock).advance(ms);
@@ -273,7 +273,7 @@ test.each([
   const wanted = { kind: "issue", repositoryId: rootId(), key: number } as const;
   const doubt = async ({ ctx }: { ctx: Context }) => {
     const askedAt = new Date(ctx.clock.now().getTime() - MINUTE);
-    // Not due, so that no worker takes it.
+    // The mark is not due yet, so no worker takes it.
     const notBefore = new Date(ctx.clock.now().getTime() + 60 * MINUTE);
     await storeMarks(ctx.db, [{ ...wanted, askedAt, notBefore, ...(keys && { keys }) }]);
   };
@@ -366,7 +366,7 @@ async function untoldByRoot(change: () => unknown): Promise<void> {
   world.simulator.setFaults({});
 }
 
-/** After a pause that its owner wished, a hook is not sent what happened meanwhile. */
+/** Makes a change that the middle is not told of: a hook is never sent the events of a pause that its owner wished. */
 async function untoldByFirst(change: () => unknown): Promise<void> {
   const [target] = await listTargets(world.ctx);
   if (!target) throw new Error("The middle has no hook at the first");
@@ -387,7 +387,7 @@ async function delaysToLeaf(since: Date): Promise<number[]> {
   );
   const byGuid = new Map(applied.map(({ guid, at }) => [guid, at.getTime()]));
   const delays = first.flatMap(({ guid, at }) => (byGuid.has(guid) ? [(byGuid.get(guid) ?? 0) - at.getTime()] : []));
-  // All but what was lost on purpose.
+  // Every webhook was applied, except those that were lost on purpose.
   expect(delays.length).toBeGreaterThanOrEqual(first.length - MOST_LOST);
   return delays.toSorted((a, b) => a - b);
 }

@@ -24,7 +24,7 @@ const KILLS = Number(process.env.KILLS ?? 3);
 const IS_WHOLE = process.env.KILLS !== undefined;
 const TEST_MS = Math.max(LONG_TEST_MS, 40 * EVENTS);
 
-/** Each is told in the order of its numbers. */
+/** The events of each repository are told in the order of their numbers. */
 const REPOSITORIES = 8;
 
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
@@ -178,7 +178,7 @@ test(
     const missing = all - told.size;
     printFigures("feed", { events: all, kills: KILLS, missing, twice, changed, broken, seconds });
     expect({ missing, twice, changed }).toEqual({ missing: 0, twice: 0, changed: 0 });
-    // What waited in Redis while Postgres was away comes behind what arrived since.
+    // A delivery that waited in Redis while Postgres was away comes after those that arrived since.
     const numbers = Array.from({ length: each }, (_, number) => number);
     for (const id of ids) {
       const heard = order.filter((one) => one.id === id).map(({ number }) => number);

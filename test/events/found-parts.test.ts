@@ -1,4 +1,4 @@
-/** Of changes of repositories, releases and checks that no webhook told of an event is made, too. */
+/** The mirror makes events also of changes of repositories, releases and checks that no webhook reported. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { checkApp, createCheckRun, editCheckRun } from "../../src/simulator/changes/checks.ts";
@@ -99,7 +99,7 @@ async function made(): Promise<Told[]> {
 
 const names = (all: readonly Told[]) => all.map(({ event, action }) => `${event} ${action}`).sort();
 
-/** What payloads show of the moment, or is said by another key of the same document. */
+/** Keys whose values change from moment to moment, or repeat another key of the document. */
 const MOVING = new Set([
   "updated_at",
   "published_at",
@@ -112,7 +112,7 @@ const MOVING = new Set([
 const still = (payload: Document): Document =>
   JSON.parse(JSON.stringify(payload, (key, value) => (MOVING.has(key) ? undefined : value)));
 
-/** The same events as upstream's, each in upstream's form and with what upstream's says. */
+/** Expects the same events as upstream's, each in upstream's form and with upstream's values. */
 function expectAsUpstream(all: readonly Told[], subject: string): void {
   expect(names(all)).toEqual(names(unsent));
   for (const { event, action, payload } of all) {

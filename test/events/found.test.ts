@@ -1,4 +1,4 @@
-/** Changes of which no webhook tells are heard of all the same. */
+/** Targets hear also of changes that no webhook reported. */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
@@ -108,9 +108,9 @@ const pull = (): PullIssue =>
     (one): one is PullIssue => isPull(one) && world.simulator.world.repositories.has(one.pull.head.repositoryId ?? 0),
   );
 
-/** What payloads show of the moment: it moved with a later change. */
+/** Keys whose values move with later changes. */
 const MOVING = ["updated_at", "open_issues", "open_issues_count", "pushed_at", "closed_issues", "comments"];
-/** What upstream works out once it is asked. */
+/** Keys that upstream works out once it is asked. */
 const WORKED_OUT = ["mergeable", "mergeable_state", "rebaseable", "merge_commit_sha"];
 
 function still(payload: unknown): unknown {
@@ -239,7 +239,7 @@ test("a webhook that comes after its event was made is not told, and one of some
   editIssue(upstream, by, one, { state: "open" });
   await tell(world, lastUnsent("reopened"));
   await world.settle();
-  // Once more: the webhook of long ago, and one of now that says the same.
+  // Two webhooks say the same: the old one arrives again, and a new one tells of a new closing.
   await tell(world, closed);
   await world.settle();
   pass(MINUTE);
@@ -270,7 +270,7 @@ test("a webhook that waits while an event is made of something older is told beh
   await storeDelivery(world.ctx, { ...about, ...keys, repositoryId, receivedAt: world.ctx.clock.now() });
   // A process that stops makes no more.
   expect(await makeEvents(world.ctx, AbortSignal.abort())).toBe(0);
-  // It is not applied yet.
+  // The stored delivery is not applied yet.
   expect(await makeEvents(world.ctx)).toBe(1);
   await dispatchPending({ ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + MINUTE) } });
   await server.hears(2);
@@ -361,7 +361,7 @@ test("two workers that make events at once make each once", async () => {
 
 test("repositories whose events cannot be made hold up no other, and are left alone for a while", async () => {
   const { db } = world.ctx;
-  // As many as one call takes, found before anything else.
+  // As many changes as one call takes. All were found before any other.
   const failing = 100;
   pass(MINUTE);
   await db.query(sql`insert into found_changes (repository_id, kind, key, aspect, was, found_at)
@@ -374,7 +374,7 @@ test("repositories whose events cannot be made hold up no other, and are left al
     editIssue(world.simulator.world, repository.ownerId, issue(), { title: "found behind those that fail" });
     await find();
     expect(await make()).toBe(0);
-    // They rest, or come behind it.
+    // The failing changes rest, or come after the good one.
     expect(await makeEvents(world.ctx)).toBe(1);
     await server.hears(1);
     const problems = await db.query<{ problem: string; waits: boolean }>(sql`

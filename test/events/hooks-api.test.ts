@@ -340,7 +340,7 @@ test("our hook at upstream sends what targets want beside what the mirror follow
   });
   await ask("PATCH", `${path}/${first.body.id}`, { add_events: ["watch"] });
   await widened("star", "watch", "fork");
-  // What upstream does not have for repositories does not keep the others from theirs.
+  // Upstream has no such event for repositories. That does not keep the other targets from their events.
   await changeTarget(ctx, id, { events: ["organization"] });
   await ask("PATCH", `${path}/${first.body.id}`, { remove_events: ["watch"] });
   await until("upstream sends everything", async () => ours().join() === "*");

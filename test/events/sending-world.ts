@@ -65,7 +65,7 @@ export class SendingWorld implements AsyncDisposable {
     return tell(this.world, { event: "star", payload: { action: "created", number, repository } });
   }
 
-  /** Tells of one that it does. */
+  /** Tells of an event that the mirror follows. */
   async renamed(repository: ToldRepository, title: string): Promise<string> {
     const { body } = await this.world.get(`/repos/${repository.full_name}/issues/1`);
     const issue = {

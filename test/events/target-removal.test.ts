@@ -30,7 +30,7 @@ const isLocked = (kind: string) => async () =>
   (await world.ctx.db.count(sql`select from pg_stat_activity where datname = current_database()
     and wait_event_type = 'Lock' and wait_event = ${kind}`)) > 0;
 
-/** Writes an event of each of these repositories into the log, as who applies deliveries does. */
+/** Writes an event of each of these repositories into the log, as the worker does when it applies deliveries. */
 async function write(tx: Transaction, repositoryIds: readonly number[]): Promise<void> {
   const foundAt = world.ctx.clock.now();
   const made = repositoryIds.map((repositoryId) => ({ event: "star", action: "created", repositoryId, foundAt }));
@@ -144,7 +144,7 @@ test("what is asked of a target that is removed at that moment is not asked, and
     return { asking };
   });
   expect(await Promise.all(asking)).toEqual([false, false]);
-  // Nor later.
+  // A later ask is refused, too.
   expect(await askForSending(world.ctx, id, ask)).toBe(false);
   expect(await db.count(sql`select from target_asks where target_id = ${id}`)).toBe(0);
 });
@@ -157,7 +157,7 @@ test("a target is removed while a ping to it is being noted", async () => {
   const { id } = await createTarget(world.ctx, { ...given, active: true, rewriteTo: null, scope, madeBy: "operator" });
   const ping = { event: "ping", payload: Buffer.from("{}"), deliveryId: null, repositoryId: null };
   await askForSending(world.ctx, id, ping);
-  // Whoever notes a request waits here: it has dropped the ask, and has not locked the target.
+  // The worker that notes a request waits here: it has dropped the ask, and has not locked the target.
   await db.query(sql`create function wait_in_test() returns trigger language plpgsql as
     $$ begin perform pg_advisory_xact_lock(41); return null; end $$`);
   await db.query(sql`create trigger wait_in_test before update of accepted_at on targets

@@ -25,7 +25,7 @@ const DATE = /Date: [^\r]* GMT/g;
 /** How much longer a date is than `now`. */
 const DATE_LENGTH = "Sun, 01 Nov 2026 12:00:00 GMT".length - "now".length;
 
-/** No answer: HTTP does not allow its header. */
+/** This reply gets no answer: HTTP does not allow its header. */
 const BROKEN: Reply = { status: 200, headers: { "X-Broken": "a\r\nX-Injected: b" }, body: "never sent" };
 
 type Responses = typeof ServerResponse<IncomingMessage>;
@@ -63,7 +63,7 @@ async function openConnection(resources: AsyncDisposableStack, responses: Respon
     check();
   });
   await once(socket, "connect");
-  /** All that comes until an answer has ended that is not among the first `before`. */
+  /** Answers everything received once an answer has ended, not counting the first `before` answers. */
   const ask = (text: string, before = 0): Promise<string> => {
     received = "";
     socket.write(text);
@@ -79,7 +79,7 @@ async function openConnection(resources: AsyncDisposableStack, responses: Respon
   return { socket, ask, slow, handled, gone, logged, received: () => received };
 }
 
-/** Whether an answer has its head, and as much of a body as that says. */
+/** Whether an answer has its whole head, and a body as long as the head says. */
 function isWhole(answer: string, isHead: boolean): boolean {
   const end = answer.indexOf("\r\n\r\n");
   const length = isHead ? 0 : Number(/\r\nContent-Length: (\d+)/.exec(answer)?.[1] ?? 0);

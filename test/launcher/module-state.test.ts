@@ -9,10 +9,10 @@ import { projectRoot } from "../docs/markdown.ts";
 
 /** Declarations of a module begin a line, since Biome formats it. */
 const DECLARED = /^(?:export )?(let|var|const) (\w+|[[{].*?[\]}])(?:: ([\s\S]+?))? =\s+([\s\S]*?;)$/gm;
-/** What makes a collection. */
+/** Values that are collections. */
 const COLLECTION = /^(\[|Array\b|Object\.(keys|values|entries|fromEntries)\b|new (Map|Set|Array)\b)/;
 const READONLY = /^(Readonly(Map|Set|Array)?<|readonly )/;
-/** Ends of what is no collection in the end, or says in its own words that it is fixed. */
+/** Ends of values that are no collection after all, or that declare themselves fixed. */
 const FIXED = /( as const( satisfies [^;]+)?| as readonly [^;]+|\.join\("[^"]*"\));$/;
 /** What is made with `new` and does not change. */
 const UNCHANGING = /^new (RegExp|URL|Date)\(/;
