@@ -12,7 +12,7 @@ import { type History, openMirror, waitFor } from "./history.ts";
 import { startServer } from "./processes.ts";
 
 export interface Applied {
-  /** Once a quarter was applied: until then a process compiles more than it applies. */
+  /** Measured after a quarter was applied: until then a process compiles more than it applies. */
   perSecond: number;
   lost: number;
   /** CPU time for a delivery, in microseconds: of the workers, and of the server processes of Postgres. */
@@ -80,7 +80,8 @@ async function cpuSecondsOf(processes: readonly { cpuSeconds(): Promise<number> 
 const TICKS_PER_SECOND = 100;
 
 /**
- * Of the server processes that serve this database now; NaN where Postgres runs elsewhere or the kernel does not say.
+ * The CPU time of the server processes that serve this database now. NaN where Postgres runs elsewhere or the kernel
+ * does not say.
  */
 export async function postgresCpuSeconds({ db }: Pick<Context, "db">): Promise<number> {
   const rows = await db.query<{ pid: number }>(sql`
@@ -95,18 +96,18 @@ export async function postgresCpuSeconds({ db }: Pick<Context, "db">): Promise<n
   return ticks.reduce((sum, one) => sum + one, 0) / TICKS_PER_SECOND;
 }
 
-/** No webhook and no date tells of new contributors, or of what became of a pull request's fork. */
+/** No webhook and no date tells of new contributors, or of changes to a pull request's fork. */
 const AUDITED = /^(author_association$|head\.(repo|user)(\.|$))/;
 
 /**
- * Differences from upstream after one catch-up, once every doubt is settled. Those that only an audit can find are left
- * out.
+ * Differences from upstream after one catch-up, once every doubt is settled. Differences that only an audit can find
+ * are left out.
  */
 export async function driftOf(
   database: BenchDatabase,
   { simulator }: { simulator: Pick<Simulator, "url"> },
 ): Promise<string[]> {
-  // Past every replica's lag, so that one read settles a doubt.
+  // The clock is past every replica's lag, so that one read settles a doubt.
   let aheadMs = 600_000;
   await using mirror = await openMirror(database, simulator, "comparison", () => aheadMs);
   const { ctx } = mirror;

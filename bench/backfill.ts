@@ -15,7 +15,7 @@ const SIZE =
   process.env.TAIN_LARGE === "1"
     ? { REPOSITORIES: "4", ISSUES: "30000", PULLS: "10000" }
     : { REPOSITORIES: "4", ISSUES: "1500", PULLS: "500" };
-/** As many as a worker process copies at once. */
+/** A worker process copies this many repositories at once. */
 const AT_ONCE = 2;
 
 export const benchmark: Benchmark = {
@@ -58,7 +58,7 @@ export const benchmark: Benchmark = {
         postgresMicrosPerPage: postgres,
         simulatorMicrosPerPage: simulator,
         referenceSimulatorMicrosPerPage: microsPerPage(fetches),
-        // What all cores could do together if they did nothing else.
+        // The rate if all cores did nothing else.
         mostPerSecond: Math.round((cores * 1e6 * resources) / pages.length / (worker + postgres + simulator)),
       },
     };
@@ -68,7 +68,7 @@ export const benchmark: Benchmark = {
 interface Copied {
   seconds: number;
   resources: number;
-  /** Of CPU time: of the process that copies, of the server processes of Postgres, and of upstream. */
+  /** CPU time of the process that copies, of the server processes of Postgres, and of upstream. */
   workerSeconds: number;
   postgresSeconds: number;
   simulatorSeconds: number;

@@ -16,7 +16,7 @@ import { CONNECTIONS } from "./same-page.ts";
 import type { Cost } from "./serving.ts";
 import { bestOf, type TurnSide, takeTurns } from "./turns.ts";
 
-/** Of each side, in a round. */
+/** Turns of each side in a round. */
 const TURNS = 40;
 /**
  * Fifteen seconds of answers. A web process runs for days, and V8 goes on compiling under load: measured from the first second
@@ -24,10 +24,10 @@ const TURNS = 40;
  */
 const WARM_UPS = 100;
 const HOW = { warmUps: WARM_UPS, turns: TURNS, seconds: 0.15 };
-/** More than are answered in a slice. */
+/** More requests than are answered in a slice. */
 const AT_ONCE = 6_000;
 
-/** What a proxy at this machine says of the caller. */
+/** The headers by which a proxy at this machine names the caller. */
 const FORWARDED = {
   "X-Forwarded-For": "203.0.113.9",
   "X-Forwarded-Proto": "https",

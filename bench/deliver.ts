@@ -14,7 +14,7 @@ import { cpuSecondsOf, startProgram, startServer } from "./processes.ts";
 import { openStages } from "./reference/fresh.ts";
 
 const SECRET = "bench-webhook-secret";
-/** Nothing is asked of it. */
+/** An address where nothing listens: the benchmark asks upstream nothing. */
 const UPSTREAM = "http://127.0.0.1:9";
 const TARGETS = 50;
 const TIMES = 40;
@@ -22,7 +22,7 @@ const TIMES = 40;
 const WARM_UPS = 8;
 const PER_SECOND = 100;
 const SECONDS = Number(process.env.SECONDS ?? 5);
-/** Webhooks at once of which every target hears. */
+/** Webhooks that arrive at once. Every target hears of each. */
 const BURST = 20;
 const GIVEN_UP_MS = 120_000;
 
@@ -131,13 +131,13 @@ async function run(): Promise<Measured[]> {
 
 type Cpu = Record<"web" | "worker" | "postgres", number>;
 
-/** CPU time for each of so many, in microseconds. */
+/** CPU time per webhook, in microseconds. */
 function microsOf(before: Cpu, after: Cpu, count: number): Cpu {
   const of = (process: keyof Cpu) => Math.round(((after[process] - before[process]) * 1e6) / count);
   return { web: of("web"), worker: of("worker"), postgres: of("postgres") };
 }
 
-/** So many at a steady pace, whatever becomes of those before. Answers what each took. */
+/** Runs `once` at a steady pace, without waiting for earlier runs. Answers how long each took. */
 async function underLoad(once: () => Promise<number>): Promise<number[]> {
   const begunAt = performance.now();
   const all: Promise<number>[] = [];

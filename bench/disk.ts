@@ -7,7 +7,7 @@ import { prepareReadyIssues } from "./corpus-web.ts";
 import { READ_SIZE } from "./list.ts";
 import { type Benchmark, comparison } from "./measure.ts";
 
-/** So many of the comments are rendered to learn how long they are. */
+/** This many comments are rendered to learn how long they are. */
 const SAMPLED = 5_000;
 
 export const benchmark: Benchmark = {

@@ -96,7 +96,7 @@ function reads(place: Place): Asked[] {
   return readPaths(place).flatMap((path) => forms.map(([method, headers]) => ({ method, path, headers })));
 }
 
-/** What is asked for so often that the answer is kept. */
+/** Requests that come so often that the answer is kept. */
 function again(place: Place): Asked[] {
   const bearer = { ...AGENT, Authorization: `Bearer ${place.tokens.own}` };
   const forwarded = { "X-Forwarded-For": "203.0.113.9, 127.0.0.1", "X-Forwarded-Proto": "https" };
@@ -185,7 +185,7 @@ function own({ operatorToken }: Place): Asked[] {
   return paths.flatMap((path) => forms.map(([method, headers]) => ({ method, path, headers })));
 }
 
-/** What is no HTTP, or hardly. */
+/** Requests that break the rules of HTTP. */
 function malformed(): Asked[] {
   const lines = [
     "GARBAGE\r\n\r\n",

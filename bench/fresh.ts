@@ -11,7 +11,7 @@ import { type ServerProcess, startServer } from "./processes.ts";
 import { openStages } from "./reference/fresh.ts";
 
 const SECRET = "bench-webhook-secret";
-/** Nothing is asked of it. */
+/** An address where nothing listens: the benchmark asks upstream nothing. */
 const UPSTREAM = "http://127.0.0.1:9";
 const TIMES = 40;
 /** A process compiles more than it applies until it has applied some hundreds of deliveries. */

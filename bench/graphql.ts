@@ -12,9 +12,9 @@ import { alternateServers } from "./serving.ts";
 
 /** As many as the reference can hold as objects. */
 const PAGES = 700;
-/** Each query in so many spellings, which differ by white space: several times as many answers as are kept. */
+/** Spellings of each query, which differ by white space. They make several times as many answers as are kept. */
 const WAYS = 8;
-/** More than are answered in a slice. */
+/** More requests than are answered in a slice. */
 const AT_ONCE = 700;
 
 export const benchmark: Benchmark = {

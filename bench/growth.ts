@@ -21,7 +21,7 @@ export const GROWN: CorpusSize = LARGE ? sized(LARGE) : READ_SIZE;
 export const SMALL: CorpusSize = LARGE ? sized(LARGE / 100) : { issues: 10_000, repositories: 10 };
 
 const ASKED = 60_000;
-/** More than are answered in a slice. */
+/** More requests than are answered in a slice. */
 const AT_ONCE = 6_000;
 /** As many as match in the smallest repository. */
 const FEW = 20;

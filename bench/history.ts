@@ -66,7 +66,7 @@ async function openHistory(atLeast: number): Promise<History> {
   }
   const live = simulator.startLive({ ratePerSecond: 0, seed: 1 });
   while (simulator.webhooks.tally.sent < atLeast) {
-    // So that no more wait in memory than a few hundred.
+    // Waiting here keeps no more than a few hundred webhooks in memory.
     for (let step = 0; step < 200 && simulator.webhooks.tally.sent < atLeast; step++) live.step();
     await simulator.quiet();
   }
@@ -121,7 +121,7 @@ export async function openMirror(
   };
 }
 
-/** Until nothing is left to be done. */
+/** Waits until the query counts nothing left. */
 export async function waitFor(ctx: Context, countLeft: string, everyMs = 200): Promise<void> {
   for (;;) {
     const [row] = await ctx.db.query<{ left: number }>(sql.script(countLeft));

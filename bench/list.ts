@@ -6,9 +6,9 @@ import { startServer } from "./processes.ts";
 import { alternateServers } from "./serving.ts";
 
 export const PAGE = 100;
-/** Several times what a cache of pages holds of them. */
+/** Several times as many pages as a cache holds. */
 const PAGES = 6_000;
-/** More than are answered in a slice. */
+/** More requests than are answered in a slice. */
 export const AT_ONCE = 400;
 
 /** The size that `list`, `one` and `naive` are stated for. */
@@ -35,7 +35,7 @@ export function randomPages(corpus: Corpus): Question[] {
   const draw = draws(1);
   return Array.from({ length: PAGES }, () => {
     const { repository, number } = drawIssue(corpus, draw);
-    // None is shorter than the others.
+    // The page begins high enough to be full.
     const before = Math.max(number, PAGE + 1);
     const cursor = writeCursor([createdAt(before, repository.issues).getTime(), before], "url-safe");
     return {

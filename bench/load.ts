@@ -121,7 +121,7 @@ async function ask({ url, requests, connections, seconds, status, perSecond, num
     connection.socket.write(request);
     next += 1;
   };
-  // What was begun is answered: a server that works on after its turn would take from the next one's.
+  // Requests under way are still answered. Otherwise the server would work on during the next server's turn.
   const finishOnceAnswered = () => {
     if (all.every(({ dueAt }) => dueAt === null)) finish();
   };
@@ -187,7 +187,7 @@ function readAnswers(
   status: number,
   { onAnswer, onFault }: { onAnswer: (bodyBytes: number) => void; onFault: (error: Error) => void },
 ): void {
-  /** Of a head, or of a chunk's size, that has not arrived whole. */
+  /** The part of a head, or of a chunk's size, that has arrived so far. */
   let rest: Buffer | null = null;
   /** Bytes of the body that are still to come; null: before or between chunks, or in a head. */
   let left = 0;
@@ -225,7 +225,7 @@ function readAnswers(
           if (buffer.length < end + 4) break;
           buffer = buffer.subarray(end + 4);
         } else {
-          // With the line's end behind the chunk.
+          // The chunk and the end of its line.
           left = size + 2;
           length += size;
           buffer = buffer.subarray(end + 2);

@@ -5,7 +5,7 @@ export type Goal = { atLeast: number } | { atMost: number };
 export interface Measured {
   /** Which of several that one benchmark measures; absent where there is one alone. */
   part?: string;
-  /** Of what the figures are. */
+  /** The unit of the figures. */
   unit: string;
   /** Medians over all rounds. */
   subject: number;

@@ -66,7 +66,7 @@ interface Copy extends AsyncDisposable {
 interface Done {
   reads: number;
   deliveries: number;
-  /** Different ones, since the first round. */
+  /** Different pages since the first round. */
   auditedPages: number;
 }
 
@@ -95,7 +95,7 @@ async function peakUnderLoad({ corpus, database }: Copy): Promise<{ web: number;
     PORT: "0",
   };
   const web = resources.use(
-    // No upstream listens there: it is to ask none.
+    // No upstream listens there, as this web process needs none.
     await startServer("web-server.ts", { ...settings, UPSTREAM_URL: "http://127.0.0.1:9", UPSTREAM_TOKEN: "nobody" }),
   );
   const opened = { ...settings, UPSTREAM_URL: web.url, UPSTREAM_TOKEN: "none-yet" };

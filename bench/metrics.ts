@@ -91,7 +91,7 @@ async function measure(part: string, start: Start, forget: () => Promise<unknown
       pairs.map(([ours, theirs]) => [ours.perSecond, theirs.perSecond]),
       { unit: "answers/s", goal: { atLeast: 0.97 }, part },
     ),
-    // Of single turns they would say nothing.
+    // The spread of whole rounds: single turns differ too much to say anything.
     spread: [rounded(Math.min(...ofRounds)), rounded(Math.max(...ofRounds))],
     notes: {
       interval: medianInterval(bySeconds),

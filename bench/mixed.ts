@@ -91,12 +91,12 @@ export const trial: Trial = {
       problems,
     };
 
-    // What upstream says of new webhooks is no part of the load.
+    // What upstream sends to new webhooks arrives before the load, and is no part of it.
     await control(upstream.url, "POST", "quiet");
     const over = new AbortController();
     const { signal } = over;
     const startedAt = new Date();
-    // A failure of this program is told with the rest, and does not replace it.
+    // A failure of this program is reported with the others, and does not hide them.
     const kept = <T>(name: string, work: Promise<T>, otherwise: T) =>
       work.catch((error: Error) => {
         problems.add(`${name} ended early`, inspect(error));
@@ -225,7 +225,7 @@ async function untilSettled(ctx: Context, problems: Problems): Promise<void> {
   }
 }
 
-/** What became of the deliveries since then. */
+/** Counts the deliveries since then by what became of them, and notes what is missing as a problem. */
 async function accountFor(ctx: Context, sent: Sent, since: Date, problems: Problems) {
   const rows = await ctx.db.query<{ status: string; deliveries: number; reason: string }>(sql`
     select status, count(*)::int as deliveries, min(reason) as reason from deliveries
@@ -247,7 +247,7 @@ async function noteFailedJobs(ctx: Context, problems: Problems): Promise<void> {
   }
 }
 
-/** From when a delivery was received to when it was applied, of all since then. */
+/** The time from receipt to settling, for all deliveries since then. */
 async function settledMs(ctx: Context, since: Date) {
   const rows = await ctx.db.query<{ median: number; p99: number; most: number }>(sql`
     select percentile_cont(0.5) within group (order by ms) as median, percentile_cont(0.99) within group (order by ms) as p99,

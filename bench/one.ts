@@ -7,7 +7,7 @@ import { alternateServers } from "./serving.ts";
 
 /** Several times what a cache of pages holds of them. */
 const ISSUES = 60_000;
-/** More than are answered in a slice. */
+/** More requests than are answered in a slice. */
 const AT_ONCE = 6_000;
 
 export const benchmark: Benchmark = {

@@ -6,10 +6,10 @@ import type { Benchmark } from "./measure.ts";
 import type { ServerProcess } from "./processes.ts";
 import { alternateServers } from "./serving.ts";
 
-/** Less than the others have: it lies on two servers. */
+/** A smaller corpus than the other benchmarks have, since it lies on two servers. */
 const SIZE = { issues: 30_000, repositories: 10 };
 const CONNECTIONS = 16;
-/** By which the primary's processor time is measured. */
+/** The primary's processor time is measured over this many answers. */
 const ANSWERS = 4_000;
 
 export const benchmark: Benchmark = {

@@ -10,7 +10,7 @@ import { startProgram } from "./processes.ts";
 /** The files that each walk enters, by name: at least one function of each runs. */
 type Walks = Record<string, string[]>;
 
-/** How long a worker is left alone first: what it does by itself then is not the walk's. */
+/** A worker first runs alone for this long. What it does by itself then is no part of the walk. */
 const IDLE_MS = 5_000;
 const PATIENCE_MS = 60_000;
 
@@ -50,7 +50,7 @@ async function walksOf(checkout: string): Promise<Walks> {
 
   const { place } = world;
   const list = `/repos/${place.repository.fullName}/issues?state=all&per_page=30`;
-  // A connection and a plan of Postgres are not of one request.
+  // This request opens the connection and plans the statements, so that the walk has neither.
   await ask(world, `${list}&page=2`, place.tokens.own);
   const first = await entered(() => ask(world, list, place.tokens.reading));
   await ask(world, list, place.tokens.reading);

@@ -13,7 +13,7 @@ export const benchmark: Benchmark = {
     const by = async (processes: number) => {
       if (processes === 2) left -= 1;
       const applied = await applyBy(processes, history, async (database) => {
-        // The last time two worked together the mirror is compared with upstream.
+        // After the last round of two workers the mirror is compared with upstream.
         if (processes === 2 && left === 0) drift = await driftOf(database, history);
       });
       costs.push(applied);
@@ -29,7 +29,7 @@ export const benchmark: Benchmark = {
       ...measured,
       notes: {
         cores,
-        // What all cores could do together if they did nothing else: neither one worker nor two can do more.
+        // The rate if all cores did nothing else. Neither one worker nor two can do more.
         mostPerSecond: Math.round((cores * 1e6) / micros),
         lost: costs.reduce((sum, { lost }) => sum + lost, 0),
         drift: drift.length,
