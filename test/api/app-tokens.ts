@@ -3,7 +3,7 @@ import type { ApiWorld } from "./api-world.ts";
 
 interface Grant {
   permissions: Permissions;
-  /** Absent: all that the App is installed on. */
+  /** Absent: every repository that the App is installed on. */
   repositoryIds?: ReadonlySet<number>;
 }
 

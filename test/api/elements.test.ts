@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { indented, mapElements } from "../../src/api/dialect/elements.ts";
 import { Pace } from "../../src/work/pace.ts";
 
-/** As answers are: a list, what a search found, or one resource. */
+/** The forms of answers: a list, the results of a search, or one resource. */
 const answers = fc.oneof(
   fc.array(fc.jsonValue()),
   fc.record({

@@ -89,7 +89,7 @@ test.each([
 ])("%s, which the mirror cannot tell, is upstream's answer to a token of upstream's", async (form) => {
   const [org = ""] = open.fullName.split("/");
   const path = form.replace("REPO", open.fullName).replace("ORG", org);
-  // Who they are is asked once.
+  // The mirror asks once who the caller is.
   await ask("/user", TOKEN, "application/json");
   world.upstream.meter.reset();
   const ours = await ask(path, TOKEN, "application/json");

@@ -62,7 +62,7 @@ async function attack(): Promise<void> {
     const fork = `R_${Buffer.from([0x92, 0x00, 0xce, 0x3b, 0x9a, 0xca, at]).toString("base64url")}`;
     const token = `ghp_${randomBytes(18).toString("hex")}`;
     await Promise.all([
-      // No page twice: what upstream confirms is free, and would make it cheaper.
+      // No page comes twice: a page that upstream confirms is free, and would make the attack cheaper.
       ...own.map((each, of) =>
         askAt(world.url, "GET", `${repo}/labels?per_page=${3 * at + of}&fresh=true&junk=${at}`, { token: each }),
       ),
@@ -93,7 +93,7 @@ test("whatever callers do, what is left for refreshes and writes is what it woul
   expect(costOfWork).toBeGreaterThan(5);
   expect(calm.core - end.core).toBe(costOfWork + SHARE);
   expect(end.graphql).toBe(calm.graphql);
-  // More of the same finds the share spent.
+  // The share is spent now, so a second attack costs nothing.
   await attack();
   expect(await left()).toEqual(end);
 });

@@ -16,7 +16,7 @@ let hidden: Target;
 let open: Target;
 const theirs = {} as Record<Given, string>;
 const ours = {} as Record<Given, string>;
-/** Ours for all that is mirrored. */
+/** Our own tokens for everything that is mirrored. */
 const wide = {} as Record<Given, string>;
 
 const make = (permissions: readonly Permission[], repositoryIds?: number[]) => {
@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-/** Without what depends on the account's own role in the repository. */
+/** Removes the keys that depend on the account's own role in the repository. */
 const withoutViewer = (text: string) =>
   text
     .replaceAll(/,"(permissions|security_and_analysis)":\{("\w+":(\w+|\{[^}]*\}),?)*\}/g, "")

@@ -13,14 +13,14 @@ import { until } from "../support/patience.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 import { readPaths } from "./read-paths.ts";
 
-// What is answered again is what would be answered anew: never less new, never to others, and with the same headers.
+// A kept answer equals a new one: it is never older, never shown to other callers, and has the same headers.
 
 /** `PAGE_CACHE_STEPS=1000 npm test -- test/api/page-cache` makes as many changes, and reads after each. */
 const STEPS = Number(process.env.PAGE_CACHE_STEPS ?? 15);
 const WRITES = Number(process.env.PAGE_CACHE_WRITES ?? 100);
 
 let world: ApiWorld;
-/** Other processes' worth of API: one that keeps pages, one that keeps none. */
+/** The addresses of two more web processes: one keeps pages, and one keeps none. */
 let keeping: string;
 let plain: string;
 let aheadMs = 0;
@@ -38,12 +38,12 @@ beforeAll(async () => {
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-/** Once to learn what the page shows, once to keep it, once to remember the request. */
+/** Asks three times: once to learn what the page shows, once to keep it, once to remember the request. */
 async function warm(path: string, asking: Asking): Promise<void> {
   for (let time = 0; time < 3; time++) await askAt(keeping, "GET", path, asking);
 }
 
-/** Everything but what differs between any two requests, and which server was asked. */
+/** An answer without the values that differ between any two requests or servers. */
 function shape({ status, headers, text }: Answered, url: string): unknown {
   // A page that is compressed beforehand has a length; one that is compressed while it is sent has none.
   const own = /^(date|x-github-request-id|x-ratelimit-(remaining|used|reset)|age|content-length|transfer-encoding)$/;
@@ -212,7 +212,7 @@ async function touchRepository(id: number): Promise<void> {
   await world.ctx.db.transaction(async (tx) => tx.touch([id]));
 }
 
-/** How a resource is now, changed. */
+/** Stores a resource in the mirror as upstream has it now, with a change. */
 async function changed(path: string, kind: Kind, change: (was: Fields) => Fields, deleted = false): Promise<void> {
   const was = (await world.getUpstream(path)).body as Fields;
   const at = /^\/repos\/([^/]+\/[^/]+)/.exec(path)?.[1] ?? "";
@@ -390,7 +390,7 @@ test(`${STEPS} changes of every kind, each shown by the next read of a process t
   };
   for (const path of paths) for (const asking of askers) await warm(path, asking);
   for (let step = 0; step < STEPS; step++) {
-    // Each kind once, in their order; then as they come.
+    // Each kind of change comes once, in order. The later ones are drawn at random.
     const [name, change] = kinds[step < kinds.length ? step : draw(kinds.length)] as (typeof kinds)[number];
     await change(step);
     for (const path of paths) {

@@ -13,7 +13,7 @@ beforeAll(async () => {
   usual = { owner, repo, issue_number: "1", pull_number: "1", repository_id: String(world.repositories[0]?.id) };
   upstreams = "ghp_callers";
   world.upstream.tokens.create({ token: upstreams, login: owner, repositories: "all" });
-  // Who the caller is, is asked once and known from then on.
+  // The mirror asks once who the caller is, and knows it from then on.
   await askAt(world.url, "GET", "/user", { token: upstreams });
 });
 afterAll(() => world?.[Symbol.asyncDispose]());

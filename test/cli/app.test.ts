@@ -48,7 +48,7 @@ test("the App's webhook is found missing, registered, proven by a delivery that 
   expect(missing.json.repositories).toMatchObject([{ repository: "app" }]);
   expect(kinds(missing.json.repositories[0])).toContain("missing");
 
-  // Nothing was ever sent: registered, and unproven.
+  // Upstream has sent nothing yet. So the webhook is registered and unproven.
   const unproven = await run(world, ["hooks", "register", "--json"]);
   expect(unproven.json.registered).toMatchObject([{ repository: "app", ping: null, finding: { kind: "unproven" } }]);
   expect(app.hook).toMatchObject({ url: `${world.url}/webhooks`, secret: hookSecret("test-webhook-secret", OWN) });

@@ -72,7 +72,7 @@ test("a delivery is shown by GUID, at every hook that had it, or by id; its payl
   const byId = await tainOn(world, ["deliveries", "show", first.id, "--payload", "--json"]);
   expect(byId.json.deliveries).toMatchObject([{ guid, payload }]);
 
-  // What others wrote does not command the terminal.
+  // Control characters in other people's texts do not reach the terminal.
   const text = await tainOn(world, ["deliveries", "show", "--payload", first.id]);
   expect(text.stdout).toContain("logically awesome");
   for (const control of ["\u001b", "\u009b"]) expect(text.stdout).not.toContain(control);

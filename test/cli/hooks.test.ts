@@ -123,7 +123,7 @@ test("a server from before there were sub-issues is asked for the other events, 
   expect(hook?.events.toSorted()).toEqual([...known, "release"].toSorted());
   await simulator.quiet();
 
-  // Once it is upgraded, it is told again.
+  // Once the server is upgraded, the hook is changed again.
   simulator.setFaults({});
   expect((await tainOn(world, ["hooks", "register"])).code).toBe(0);
   expect(hook?.events.toSorted()).toEqual([...HOOK_EVENTS, "release"].toSorted());
@@ -253,7 +253,7 @@ test("a secret is changed in three steps, and no step loses a delivery", async (
 test("a hook whose ping with the new secret is refused has its old secret again", async () => {
   const world = await unhooked();
   await tainOn(world, ["hooks", "register"]);
-  // Of two receivers behind one address only one has been restarted: our own ping met that one.
+  // Two receivers share one address, and only one has been restarted. Our own ping met that one.
   const WEBHOOK_SECRET = "the-new-webhook-secret,test-webhook-secret";
   let asked = 0;
   const front = createServer(async (_request, response) => {
@@ -292,7 +292,7 @@ test("a secret for a hook made by hand is that of its repository alone", async (
   const upstream = world.simulator.world;
   const other = [...upstream.repositories.values()].find((one) => one !== hook?.repository);
   const name = other ? upstream.fullName(other) : "";
-  // Nobody mirrors it yet.
+  // The mirror does not hold this repository yet.
   const others = await tainOn(world, ["hooks", "secret", name, "--json"]);
   expect(others.json).toEqual({
     target: name.toLowerCase(),

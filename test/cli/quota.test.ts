@@ -62,11 +62,11 @@ test("an outlook is of one window, and says when it will be spent", () => {
     leftAtReset: 0,
     spentAt: new Date(60 * minute),
   });
-  // What was before the window, or more than ten minutes ago, says nothing of the pace.
+  // Counts from before the window, or from more than ten minutes ago, say nothing of the pace.
   expect(outlook([41, 10, 42 * minute], [44, 1_000], [50, 940])).toMatchObject({ perMinute: 10 });
   expect(outlook([20, 5_000], [40, 1_000], [50, 900])).toMatchObject({ perMinute: 10 });
-  // What was noted last may be older than the report.
+  // The last count may be older than the report.
   expect(outlook([40, 4_000], [50, 4_000])).toMatchObject({ leftAtReset: 1_000 });
-  // A window that was made longer is no negative pace.
+  // A window that becomes longer does not make the pace negative.
   expect(outlook([40, 900], [50, 1_000])).toEqual({ perMinute: 0, leftAtReset: 1_000, spentAt: null });
 });

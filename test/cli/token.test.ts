@@ -47,7 +47,7 @@ test("a user who is not mirrored can have no token, and it is said who can", asy
   const away = await tainOn(world, ["token", "create"], { UPSTREAM_URL: "http://127.0.0.1:1" });
   expect(away).toMatchObject({ code: 1, stdout: "" });
   expect(away.stderr).toMatch(/^tain: Upstream does not answer/);
-  // Who is known already needs no upstream.
+  // An account that is known already is not looked up at upstream.
   const known = await tainOn(world, ["token", "create", "--login", "mirror-owner"], {
     UPSTREAM_URL: "http://127.0.0.1:1",
   });
@@ -174,7 +174,7 @@ test("a token can be given kinds, which the list shows along with its end and it
   const text = (await tainOn(world, ["token", "list"])).stdout;
   expect(text).toMatch(/issues:write, pull_requests:read +all +its user's +\S+ ago +\S+ ago +valid for (29|30)d/);
   expect(text).toMatch(/metadata:read +all +its user's +\S+ ago +never/);
-  // Once a minute is often enough.
+  // The use of a token is noted once a minute.
   const before = (await listed())[1].lastUsedAt;
   for (let turn = 0; turn < 3; turn++) await asked(world, some.token);
   expect((await listed())[1].lastUsedAt).toBe(before);

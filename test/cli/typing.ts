@@ -28,7 +28,7 @@ interface Place {
   env: NodeJS.ProcessEnv;
 }
 
-/** A directory of somebody who begins. */
+/** The directory of a person who starts with Tain. */
 export async function emptyPlace(): Promise<Place> {
   const place = await mkdtemp(join(tmpdir(), "tain-first-"));
   onTestFinished(() => rm(place, { recursive: true }));

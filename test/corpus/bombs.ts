@@ -87,7 +87,7 @@ export const LARGE_TEXTS = {
 /** Markdown that takes long for its length. */
 export const SLOW_TEXTS = ["_a__a".repeat(13_107), "[".repeat(65_536), "> ".repeat(32_768), "`".repeat(65_536)];
 
-/** GraphQL's. */
+/** Requests to GraphQL. */
 export function graphqlBombs({ owner, name }: { owner: string; name: string }): Fuzz[] {
   const all = Object.entries(queries(`repository(owner: "${owner}", name: "${name}")`));
   const brackets = `${"[".repeat(450_000)}${"]".repeat(450_000)}`;
@@ -105,7 +105,7 @@ export function graphqlBombs({ owner, name }: { owner: string; name: string }): 
   ];
 }
 
-/** A mutation that shows much. @param id of an issue */
+/** Mutations whose answers are large. @param id an issue's */
 export function mutationBombs(id: string): Fuzz[] {
   const issue = "number title body state author { login } labels(first: 10) { nodes { name color } }";
   const much = aliases(20, () => `issues(first: 100) { nodes { ${issue} } }`);
@@ -120,7 +120,7 @@ export function mutationBombs(id: string): Fuzz[] {
   ];
 }
 
-/** Lists of a hundred texts, in each form, and in some forms together. @param kind of its texts */
+/** Lists of a hundred texts, in each form and in some forms together. @param kind what the texts are made of */
 export function listBombs(fullName: string, kind: string): (Fuzz & { isSingle: boolean })[] {
   const path = `/repos/${fullName}/issues?per_page=100&state=all`;
   const ask = (name: string, headers: Record<string, string> = {}, at = path) => ({

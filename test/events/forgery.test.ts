@@ -41,7 +41,7 @@ const wide = (text: string) =>
   [...text].map((sign) => (sign === "." ? "。" : String.fromCharCode(0xff10 + Number(sign)))).join("");
 const hex = (number: number, length = 0) => number.toString(16).padStart(length, "0");
 
-/** How one IPv4 address may be written in a URL. */
+/** The ways to write one IPv4 address in a URL. */
 function formsOf(address: string): string[] {
   const [a = 0, b = 0, c = 0, d = 0] = address.split(".").map(Number);
   const whole = ((a * 256 + b) * 256 + c) * 256 + d;

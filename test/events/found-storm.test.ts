@@ -39,7 +39,7 @@ const KEYS: Record<string, readonly string[]> = {
   comment: ["body"],
 };
 
-/** All that a document says, as events tell of it. */
+/** Everything that a document says, in the form in which events tell it. */
 function whole(kind: string, document: Document): Map<string, unknown> {
   const known = new Map<string, unknown>();
   for (const key of KEYS[kind] ?? []) known.set(key, plain(key, document[key]));

@@ -26,7 +26,7 @@ const TARGETS = Number(process.env.TARGETS ?? 10);
 const CHANGES = Number(process.env.CHANGES ?? 60);
 const isLarge = CHANGES >= 1_000;
 const REPOSITORIES = isLarge ? 20 : 2;
-/** Of each kind of bad target. */
+/** The number of targets of each bad kind. */
 const BAD = Math.ceil(TARGETS / 20);
 /** Every so many targets hear of everything, the others of one repository each. */
 const WHOLE_EVERY = 10;
@@ -42,11 +42,11 @@ interface Receiver {
   temper: Temper;
   /** Null: all of them. */
   repositoryId: number | null;
-  /** The numbers that arrived, by repository, in order; with repetitions. */
+  /** The numbers that arrived, by repository, in the order of arrival and with repetitions. */
   heard: Map<number, number[]>;
   distinct: number;
   accepted: number;
-  /** When each number was heard first, and when again, in ms, by repository. */
+  /** When each number was first heard, by repository, and below when some were heard again; in ms. */
   firstAt: Map<number, number>;
   again: { firstAt: number; at: number }[];
 }
