@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-/** What a browser goes by. */
+/** The status and headers by which a browser decides. */
 async function seen(base: string, origin: string | undefined, asking: Asking & { method?: string; at?: string } = {}) {
   const { method = "GET", at = path, ...rest } = asking;
   const { status, headers } = await askAt(base, method, at, { ...rest, headers: { ...rest.headers, origin } });

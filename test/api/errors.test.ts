@@ -3,7 +3,7 @@ import { type Asking, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
-// Every error that the service words and that can be given here, with its whole body and what its headers say.
+// Each error of the service's that the mirror can give, with its whole body and its headers.
 
 let world: ApiWorld;
 let spent: string;

@@ -7,7 +7,7 @@ import { type Answered, type Asking, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
-// What is only forwarded is kept for all, and shown to those to whom upstream shows it.
+// A forwarded answer is kept once for all callers. It is shown to those to whom upstream shows it.
 
 const [ANN, BEN, OUT] = ["ghp_of-ann", "ghp_of-ben", "ghp_of-an-outsider"];
 let world: ApiWorld;

@@ -98,7 +98,7 @@ test("what issues are written as is remembered for other pages of the same query
   const { body } = await ask(processes[0] as string, { first: 7 });
   expect(body.data.repository.issues.nodes).toEqual(nodes.slice(0, 7));
   expect(body.data.repository.issues.totalCount).toBe(totalCount);
-  // Which issues are on the page, without what is stored of them.
+  // The one statement asks which issues are on the page, and leaves out their documents.
   expect(statements.texts()).toEqual([expect.stringContaining("'' as document")]);
 });
 

@@ -7,7 +7,7 @@ import { type Answered, askAt } from "../support/asking.ts";
 import { testRedis } from "../support/database.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
-// What credentials that nobody knows may cost upstream, and whom they may keep out.
+// Unknown credentials cost upstream little, and keep nobody else out.
 
 const [PER_ADDRESS, ALL] = [5, 12];
 

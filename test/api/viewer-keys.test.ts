@@ -113,7 +113,7 @@ function paths({ fullName }: { fullName: string }): string[] {
   ];
 }
 
-/** Asked so often that it is kept, each by the class of who asks. */
+/** Asks for each page so often that it is kept. Pages are kept for each class of callers. */
 async function texts(name: Name, where: { fullName: string }): Promise<string[]> {
   const all: string[] = [];
   for (const path of paths(where))

@@ -96,7 +96,7 @@ const operations = MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "rep
 const reads = operations.filter(({ route }) => route.method === "GET").map(({ path }) => path);
 const writes = operations.filter(({ route }) => route.method !== "GET").map(({ path, route }) => [route.method, path]);
 
-/** Everything of an answer but what differs between any two requests. */
+/** An answer without the headers that differ between any two requests. */
 function shape({ status, headers, text }: Answered): Body {
   const kept = [...headers].filter(
     ([name]) => !/^(date|x-github-request-id|x-ratelimit-(remaining|used|reset))$/.test(name),

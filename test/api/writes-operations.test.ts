@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-/** What earlier steps made. */
+/** Numbers and ids of what earlier steps made, by the steps' names for them. */
 const made: Record<string, number> = {};
 
 interface Step {
@@ -247,7 +247,7 @@ test.each(steps)("$what: answered as upstream shows it, and the mirror is equal 
 test("a pending review is its author's alone: answered, and shown to nobody until it is submitted", async () => {
   const reviews = `/repos/${repo}/pulls/${made.pull}/reviews`;
   const before = (await world.get(reviews)).body;
-  // By one account: a mirror that writes as several could not submit what another of them began.
+  // This mirror writes as one account: one account cannot submit a review that another began.
   const alone = await world.openSibling({ UPSTREAM_TOKEN });
   const send = async (method: string, path: string, sent: object | undefined = undefined) => {
     const answer = await askAt(alone, method, path, {

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-/** What a person may take for an API: pages, and no JSON. */
+/** A website that a person may take for an API: it answers pages, and no JSON. */
 async function openWebsite(): Promise<{ url: string } & AsyncDisposable> {
   const server = createServer((_, response) => void response.writeHead(404).end("<h1>Not found</h1>"));
   await once(server.listen(0, "127.0.0.1"), "listening");
@@ -196,7 +196,7 @@ test("init writes nothing when the answers end too early", async () => {
   await expect(stat(place.file)).rejects.toThrow("ENOENT");
 });
 
-/** As a browser does: our page, its button, upstream's page. Answers to where that sends the browser back. */
+/** Presses the button of our page, as a browser does. Answers where upstream's page sends the browser back. */
 async function pressButton(page: string): Promise<{ manifest: unknown; back: URL }> {
   const html = await (await fetch(page)).text();
   const [, action = ""] = /<form method="post" action="([^"]+)"/.exec(html) ?? [];

@@ -107,7 +107,7 @@ export class Tain {
     return (await (await fetch(`${apiUrl}/-/status`, { headers })).json()) as Status;
   }
 
-  /** Ends what runs still, and lets go of the stores. */
+  /** Ends the `tain`s that still run, and lets go of the stores. */
   async close({ failed = false } = {}): Promise<void> {
     for (const run of this.#runs) {
       run.signal("SIGTERM");

@@ -22,7 +22,7 @@ interface Ended {
 
 const HERE: NodeJS.ProcessEnv = { ...inherited, TAIN_HOME: "/nonexistent/tain" };
 
-/** Without stores: what is asked here must not need any. */
+/** Runs `tain` without stores: the commands here must not need any. */
 function tain(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
   return new Promise((resolve) => {
     execFile(process.execPath, [main, ...args], { env: { ...HERE, ...env } }, (error, stdout, stderr) => {

@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const SUBJECT = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"];
 
-/** How many requests of a client were answered from where. */
+/** The numbers of a client's requests, by where they were answered. */
 interface Asked {
   requests: number;
   mirror: number;
@@ -24,7 +24,7 @@ interface Asked {
 /** Stands before the mirror's web server as a proxy of an installation does, and counts what clients ask. */
 export interface Front extends AsyncDisposable {
   url: string;
-  /** What was asked since it was called last, and where it was answered: side, method and path. */
+  /** The requests since its last call. `routes` has the side that answered, the method, the path and the status. */
   take(): { asked: Asked; routes: string[] };
   /** Is reached by this Unix socket, too. */
   listen(socket: string): Promise<void>;

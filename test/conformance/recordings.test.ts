@@ -194,7 +194,7 @@ async function storeAndServe(ctx: Context, kind: Kind, element: Fields): Promise
   let served: Json = null;
   await ctx.db
     .transaction(async (tx) => {
-      // A repository that is embedded comes with its own representation, which then is the only one.
+      // An element that embeds its repository brings the one representation of it that is merged.
       const withHome = kind !== "user" && kind !== "repository" && !JSON.stringify(element).includes('"full_name"');
       await mergeObserved(
         tx,

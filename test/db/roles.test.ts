@@ -24,7 +24,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Those of the statements that are not refused for want of a right. */
+/** The statements that are not refused for want of a right. */
 async function allowed(as: pg.Client, statements: readonly string[]): Promise<string[]> {
   const outcomes: (string | undefined)[] = [];
   for (const statement of statements)
@@ -37,7 +37,7 @@ async function allowed(as: pg.Client, statements: readonly string[]): Promise<st
   return statements.filter((_, at) => outcomes[at] !== "42501");
 }
 
-/** Nobody's but the migration's. */
+/** Statements that only the migration's role may run. */
 const SCHEMA = [
   "create table mine (id integer)",
   "alter table issues add column mine text",

@@ -63,7 +63,7 @@ test("before Postgres 18 keys of deliveries are what they are there: UUIDs of ve
   }
 });
 
-/** What Postgres has learnt since 15, as far as a statement of ours might be tempted by it. */
+/** Words that Postgres has learnt since 15, and that a statement of ours might come to use. */
 const SINCE_15 = [
   /\breturning\b[^`;]*?\b(?:old|new)\.\w+/i,
   /\bnot matched by source\b/i,

@@ -59,7 +59,7 @@ test.runIf(CHANGES > 0)(
     const [root] = [...world.simulator.world.repositories.values()].filter(({ fork }) => !fork);
     const stoppedAt = performance.now();
     const differences = async () =>
-      // A new contributor becomes one in everything that they ever wrote, and only an audit asks for that.
+      // A new contributor becomes one in all their earlier texts, and only an audit finds that.
       (await compare(leaf.ctx, world.simulator, String(root?.id), (_kind, path) => path === "author_association"))
         .differences;
     let left = await differences();

@@ -81,7 +81,7 @@ function advance(ms: number): void {
   for (const mirror of chain()) mirror.advance(ms);
 }
 
-/** A new contributor becomes one in everything that they ever wrote, and only an audit asks for that. */
+/** A new contributor becomes one in all their earlier texts, and only an audit finds that. */
 const differencesAt = async ({ ctx }: { ctx: Context }) =>
   (await compare(ctx, world.simulator, String(rootId()), (_kind, path) => path === "author_association")).differences;
 

@@ -49,7 +49,7 @@ export class FeedReader implements AsyncDisposable {
     return taken;
   }
 
-  /** Breaks off, as a process that is killed does. */
+  /** Breaks the connection off, as a killed process does. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#going.abort();
   }

@@ -10,7 +10,7 @@ export interface FeedWorld {
   world: TestWorld;
   open: ToldRepository;
   hidden: ToldRepository;
-  /** Has no right but to see what is public. */
+  /** A token that may only see what is public. */
   stranger: string;
   userId: number;
   /** Reads the feed, as the mirror's own token unless told otherwise. */

@@ -41,7 +41,7 @@ test("workers that are killed in the middle lose nothing, keep the order, and se
     for (const count of [10, 40, 80]) {
       start();
       await until(`${count} are heard`, async () => {
-        // As the scheduler does.
+        // The scheduler would do this.
         await wakeDue(mirror.ctx).catch(() => {});
         return server.heard.length >= count;
       });

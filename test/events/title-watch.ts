@@ -3,7 +3,7 @@
  * of.
  */
 export class TitleWatch {
-  /** What was shown that is older than what was told, in words. */
+  /** Answers that were older than the events before them, in words. */
   readonly behind: string[] = [];
   /** How many answers were looked at. */
   asked = 0;
