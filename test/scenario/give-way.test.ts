@@ -88,13 +88,16 @@ test("under a load that does not end it goes on after a while, and at once when 
     watched(() => null),
     new AbortController().signal,
   );
-  expect(looks()).toBe(20);
+  // In five seconds it looks four times a second, give or take chance and what each look takes.
+  const before = looks();
+  expect(before).toBeGreaterThan(3);
+  expect(before).toBeLessThan(30);
   const stopping = new AbortController();
   await giveWay(
     watched(() => stopping.abort()),
     stopping.signal,
   );
-  expect(looks()).toBe(21);
+  expect(looks()).toBe(before + 1);
 });
 
 test("refreshes let deliveries go first, and look together", async () => {
