@@ -1,4 +1,4 @@
-import { isBug } from "../failure.ts";
+import { isMistake } from "../failure.ts";
 import type { Logger } from "./log.ts";
 
 /** Logs an outage: one line when something is first missing, and one line when it is back. */
@@ -7,7 +7,7 @@ export class Outage {
   readonly #level: "warn" | "error";
   readonly #words: { begins: string; ends: string };
   #missed = 0;
-  #isBugTold = false;
+  #isMistakeTold = false;
 
   constructor(log: Logger, level: "warn" | "error", words: { begins: string; ends: string }) {
     this.#log = log;
@@ -17,10 +17,10 @@ export class Outage {
 
   /** The thing was needed and was missing, or a mistake of ours makes it seem so. */
   missed(reason: unknown): void {
-    if (isBug(reason)) {
-      if (!this.#isBugTold)
+    if (isMistake(reason)) {
+      if (!this.#isMistakeTold)
         this.#log.error({ err: reason }, `A mistake of ours looks like this: ${this.#words.begins}`);
-      this.#isBugTold = true;
+      this.#isMistakeTold = true;
       return;
     }
     this.#missed += 1;
@@ -29,7 +29,7 @@ export class Outage {
 
   /** The thing was needed, and was there. */
   met(): void {
-    this.#isBugTold = false;
+    this.#isMistakeTold = false;
     if (this.#missed === 0) return;
     this.#log.info({ missed: this.#missed }, this.#words.ends);
     this.#missed = 0;

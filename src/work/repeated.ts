@@ -105,8 +105,8 @@ export async function repeated<Value>(
 }
 
 /**
- * Looks until what is waited for holds. For things that nobody tells of, such as a change in Postgres' log, or locks
- * that are given back. False: it did not hold in time.
+ * Looks until what is waited for holds. No event tells of such a change: Postgres' log has moved on, or a lock was given
+ * back. False: it did not hold in time.
  * @throws what a look throws; AbortError when the signal aborts during a wait
  */
 export async function lookUntil(look: () => Promise<boolean>, waiting: Waiting): Promise<boolean> {

@@ -122,7 +122,7 @@ export async function openChecksWorld() {
   }
 
   /**
-   * Somebody pushes a head that no other test has to a pull request, and a webhook says so. `next` counts the heads.
+   * Counts the heads that tests have pushed to pull requests, so that each test gets a head of its own.
    */
   let next = 0;
   const nextSha = () => String(next + 1).padStart(40, "a");

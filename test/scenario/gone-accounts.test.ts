@@ -92,7 +92,7 @@ test.each([
   };
   await check();
   expect(await differences(world)).toEqual([]);
-  // Upstream tells nobody that an account is gone, neither by a webhook nor by a time.
+  // Upstream sends no webhook when an account goes, and moves no `updated_at`.
   pull.pull.mergedById = shownAs;
   expect(await differences(world)).not.toEqual([]);
   await check();

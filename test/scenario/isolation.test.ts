@@ -29,7 +29,7 @@ const FLEET = Number(process.env.FLEET ?? 24);
 const COUNTED_MINUTES = FLEET > 24 ? 60 : 30;
 const LONGEST_MS = (LONG_TEST_MS * Math.max(24, FLEET)) / 24;
 
-/** What is wrong, in which paths below a repository, and the words that its owner finds in the status. */
+/** Each fault, and the paths below a repository that have it. `words` are what the owner finds in the status. */
 const WAYS: readonly [what: string, fault: HttpFault, path: string, words: RegExp][] = [
   ["403 by a permission", { kind: "refusal", as: "permission" }, "(/|$)", /Resource not accessible/],
   ["403 by SAML", { kind: "refusal", as: "saml" }, "(/|$)", /SAML enforcement/],

@@ -24,7 +24,7 @@ import { pass } from "../support/paced.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
-/** A job about one repository, and what brings the repository to the state in which the job finds it. */
+/** A job about one repository. `prepare` brings the repository to the state that the job begins with. */
 interface Job {
   name: string;
   prepare: (town: Town) => Promise<void>;

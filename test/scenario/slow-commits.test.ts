@@ -1,6 +1,6 @@
 /**
- * Each commit waits for a synchronous replica. Two workers apply more than one does, and wait for each other only when
- * somebody listens to changes.
+ * Each commit waits for a synchronous replica. Two workers apply more than one worker does. They wait for each other only
+ * if somebody listens to changes.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";

@@ -54,7 +54,7 @@ export interface PartitionsOutcome extends Found, Reads {
   seed: number;
   processes: number;
   cuts: number;
-  /** The share of the time in which at least one way was cut, in percent. */
+  /** For how much of the time at least one link was cut, in percent. */
   cutPercent: number;
   deliveries: number;
   /** Webhooks that did not reach the mirror. */
@@ -64,7 +64,7 @@ export interface PartitionsOutcome extends Found, Reads {
   usedPercent: number;
   /** Requests that upstream refused because a limit was exceeded. */
   refused: number;
-  /** The most by which the mirror ever believed to have more quota left than it had. */
+  /** By how many requests the mirror overstated the quota that was left, at most. */
   overstated: number;
   crashes: string[];
   errors: Record<string, number>;
