@@ -2,13 +2,19 @@ import { LRUCache } from "lru-cache";
 import { levelOf } from "../failure.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HeaderLines } from "../http/header-lines.ts";
-import { type Encoding, isUnchanged, type Reply, wantsNoCache } from "../http/reply.ts";
+import { type Encoding, freshnessHeaders, isUnchanged, type Reply, wantsNoCache } from "../http/reply.ts";
 import { Kept, type Recalled, type Standing, type Standings } from "../mirror/unchanged/unchanged.ts";
 import type { ApiContext, RenderedPage } from "./call.ts";
 import { type Caller, type Callers, type Credential, classOf } from "./callers/caller.ts";
-import type { Bucket, CallerQuota, Recognised, Stranger, TakenQuota } from "./callers/quota.ts";
-import { freshnessHeaders, quotaHeaders } from "./dialect/reply.ts";
-import type { RequestIds } from "./dialect/request.ts";
+import {
+  type Bucket,
+  type CallerQuota,
+  quotaHeaders,
+  type Recognised,
+  type Stranger,
+  type TakenQuota,
+} from "./callers/quota.ts";
+import type { RequestIds } from "./dialect/protocol.ts";
 import { COMPRESSED } from "./kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "./metering.ts";
 

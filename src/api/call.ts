@@ -1,7 +1,7 @@
 import type { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
 import { isRead, type RequestHeaders } from "../http/exchange.ts";
-import type { Encoding, Reply } from "../http/reply.ts";
+import type { Encoding, Freshness, Reply } from "../http/reply.ts";
 import type { ShownRepository } from "../mirror/read/shown-repository.ts";
 import type { Right, Sight } from "../mirror/read/sight.ts";
 import type { MirrorReader } from "../mirror/reader.ts";
@@ -10,7 +10,7 @@ import type { Caller, User } from "./callers/caller.ts";
 import type { CallerQuota } from "./callers/quota.ts";
 import type { RepositoryPermission } from "./callers/upstream-rights.ts";
 import { ApiFault } from "./dialect/fault.ts";
-import type { ApiVersion, MediaType } from "./dialect/request.ts";
+import type { ApiVersion, MediaType } from "./dialect/protocol.ts";
 import type { ForwardCache } from "./forward/cache/cache.ts";
 import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 
@@ -74,7 +74,7 @@ export interface RepositoryCall extends Call {
   takes: Right;
 }
 
-export interface Answer {
+export interface Answer extends Freshness {
   status: number;
   /** JSON, as text or in UTF-8, or other text with `contentType`. Null: none. */
   body: string | Buffer | null;
@@ -82,12 +82,6 @@ export interface Answer {
   headers?: Record<string, string>;
   lastModified?: Date | null;
   link?: string | null;
-  /** When upstream confirmed what is shown, by our clock; null: not yet. Absent: it does not come from upstream. */
-  confirmedAt?: Date | null;
-  /** The parts of it that upstream did not show then; null or absent: none. */
-  missing?: string | null;
-  /** Why upstream's present state could not be shown although the caller asked for it. */
-  notFresh?: string;
   /**
    * The standings of all that is shown, from before it was read or from the statement that read it. Absent: see the
    * call's reading.

@@ -19,7 +19,7 @@ import { readPublished } from "./description/published.ts";
 import { description } from "./description/routes.ts";
 import { type CorsRule, corsRule } from "./dialect/cors.ts";
 import { failureReply } from "./dialect/failure.ts";
-import { ENTERPRISE_PREFIX, pathInApi, RequestIds } from "./dialect/request.ts";
+import { ENTERPRISE_PREFIX, pathInApi, RequestIds } from "./dialect/protocol.ts";
 import { edgeDoors, type RestDoor } from "./edge/doors.ts";
 import { answersOfEdge, Edge } from "./edge/edge.ts";
 import { POSITION_PATH, positionReply } from "./edge/position.ts";

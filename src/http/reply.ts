@@ -32,10 +32,13 @@ export interface Outlet {
   drop(): void;
 }
 
+/** The media type of JSON, as the service writes it. */
+export const JSON_TYPE = "application/json; charset=utf-8";
+
 export function json(status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): Reply {
   return {
     status,
-    headers: { "Content-Type": "application/json; charset=utf-8", ...headers },
+    headers: { "Content-Type": JSON_TYPE, ...headers },
     body: JSON.stringify(value),
   };
 }
@@ -250,4 +253,34 @@ export function wantsNoCache(headers: IncomingHttpHeaders): boolean {
   if (headers["cache-control"] === undefined) return false;
   if (headers["if-none-match"] !== undefined || headers["if-modified-since"] !== undefined) return false;
   return headers["cache-control"].split(",").some((part) => part.trim().toLowerCase() === "no-cache");
+}
+
+/** How fresh an answer is. */
+export interface Freshness {
+  /** When upstream confirmed what is shown, by our clock; null: not yet. Absent: it does not come from upstream. */
+  confirmedAt?: Date | null;
+  /** The parts of it that upstream did not show then; null or absent: none. */
+  missing?: string | null;
+  /** Why upstream's present state could not be shown although the caller asked for it. */
+  notFresh?: string;
+}
+
+/** The headers by which an answer says how fresh it is. Pure. RFC 7234 has the numbers of the warnings. */
+export function freshnessHeaders(
+  { confirmedAt, missing, notFresh }: Freshness,
+  { now, staleAfterMs }: { now: Date; staleAfterMs: number },
+): Record<string, string> {
+  if (confirmedAt === undefined) return {};
+  const ageMs = confirmedAt === null ? null : Math.max(0, now.getTime() - confirmedAt.getTime());
+  const warnings: string[] = [];
+  if (ageMs === null) warnings.push('110 tain "Upstream has not confirmed this yet"');
+  else if (ageMs > staleAfterMs) warnings.push('110 tain "Upstream has not confirmed this for a long time"');
+  if (notFresh !== undefined) warnings.push(`111 tain "Not refreshed: ${notFresh.replace(/[^ !#-[\]-~]/g, "")}"`);
+  return {
+    ...(confirmedAt === null || ageMs === null
+      ? {}
+      : { "X-Tain-Confirmed-At": confirmedAt.toISOString(), Age: String(Math.floor(ageMs / 1_000)) }),
+    ...(missing ? { "X-Tain-Missing": missing } : {}),
+    ...(warnings.length > 0 ? { Warning: warnings.join(", ") } : {}),
+  };
 }

@@ -1,13 +1,12 @@
 import type { Logins } from "../api/callers/logins.ts";
 import { ApiFault } from "../api/dialect/fault.ts";
-import { JSON_TYPE } from "../api/dialect/reply.ts";
 import { isSameSecret } from "../config/same-secret.ts";
 import type { Context } from "../context.ts";
 import { reasonOf } from "../failure.ts";
 import { findLacking } from "../health/readiness.ts";
 import { HttpError } from "../http/errors.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { json, type Reply } from "../http/reply.ts";
+import { JSON_TYPE, json, type Reply } from "../http/reply.ts";
 import type { Handler, Route } from "../http/server.ts";
 import type { Json } from "../json.ts";
 import { askForCommand, commandProgress } from "./commands.ts";

@@ -48,7 +48,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["how secrets are compared", /timingSafeEqual/, ["src/config/same-secret.ts"]],
   ["which era the server follows", /\bfrom eras e\b|pg_walfile_name/, ["db/revisions.ts"]],
   ["the address of the pages about REST", /"https:\/\/docs\.github\.com\/rest"/, ["src/api/dialect/fault.ts"]],
-  ["the repository that a path names", /\(\?:repos\\\//, ["src/api/dialect/request.ts"]],
+  ["the repository that a path names", /\(\?:repos\\\//, ["src/api/dialect/protocol.ts"]],
   ["requests to Redis for many jobs", /\.addBulk\(/, ["src/queues/queues.ts"]],
   ["why something failed", /function (reasonOf|codeOf)\b/, ["src/failure.ts"]],
   [

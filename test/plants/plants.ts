@@ -399,7 +399,7 @@ export const plants: readonly Plant[] = [
     name: "never-stale",
     property: 9,
     does: "A mirror that has lost its upstream long ago does not say so.",
-    file: "src/api/dialect/reply.ts",
+    file: "src/http/reply.ts",
     replaces: [["else if (ageMs > staleAfterMs)", "else if (ageMs < 0)"]],
     tests: ["test/api/freshness.test.ts"],
   },

@@ -329,3 +329,15 @@ function figuresOf(window: Window): QuotaFigures {
   const used = Math.min(Math.max(window.used - window.left, 0), window.limit);
   return { limit: window.limit, used, remaining: window.limit - used, reset: Math.ceil(window.resetAt / 1_000) };
 }
+
+/** The headers of a caller's quota, by their names. */
+export function quotaHeaders(figures: QuotaFigures | null, resource: Bucket): Record<string, string> {
+  if (!figures) return {};
+  return {
+    "X-RateLimit-Limit": String(figures.limit),
+    "X-RateLimit-Remaining": String(figures.remaining),
+    "X-RateLimit-Reset": String(figures.reset),
+    "X-RateLimit-Used": String(figures.used),
+    "X-RateLimit-Resource": resource,
+  };
+}

@@ -1,6 +1,6 @@
 import type { Config } from "../../config.ts";
 import { VERSION } from "../../version.ts";
-import { API_VERSIONS } from "../dialect/request.ts";
+import { API_VERSIONS } from "../dialect/protocol.ts";
 import type { ServedOperation } from "../operation.ts";
 import { dereferenced, type Parameter, type Published, type PublishedOperation, wholePath } from "./published.ts";
 

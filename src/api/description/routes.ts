@@ -1,14 +1,13 @@
 import type { Config } from "../../config.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { escapedHtml } from "../../http/html.ts";
-import { isUnchanged, type Reply } from "../../http/reply.ts";
+import { isUnchanged, JSON_TYPE, type Reply } from "../../http/reply.ts";
 import type { Route } from "../../http/server.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { ApiContext } from "../call.ts";
 import { faultReply } from "../dialect/failure.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { dialectReply, JSON_TYPE } from "../dialect/reply.ts";
-import { apiAddress, type RequestIds } from "../dialect/request.ts";
+import { apiAddress, dialectReply, type RequestIds } from "../dialect/protocol.ts";
 import { apiSchema } from "../graphql/schema.ts";
 import type { ServedOperation } from "../operation.ts";
 import { cacheHeaders } from "../rest/respond.ts";

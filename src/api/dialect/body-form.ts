@@ -2,8 +2,8 @@ import { type Fields, isObject, type Json } from "../../json.ts";
 import type { Pace } from "../../work/pace.ts";
 import { mapElements } from "./elements.ts";
 import type { MarkdownRenderer } from "./markdown-renderer.ts";
+import type { BodyForm } from "./protocol.ts";
 import type { Rendered, TextHome } from "./rendered.ts";
-import type { BodyForm } from "./request.ts";
 
 /**
  * An answer's JSON with the bodies of its issues, pull requests, comments and reviews in the form that was asked for.

@@ -120,3 +120,15 @@ function closingQuote(json: Buffer, start: number): number {
   }
   throw new Error("A text in an answer of ours has no end");
 }
+
+/** Agents that people read the answers of. The service indents JSON for them, after the ETag was made. */
+const READ_BY_PEOPLE = /curl|Wget|Safari|Firefox/;
+
+/** JSON as this agent gets it: indented for people. */
+export async function laidOut(body: string | Buffer, agent: string | undefined, pace: Pace): Promise<string | Buffer> {
+  return isLaidOut(agent) ? await indented(asBytes(body), pace) : body;
+}
+
+export function isLaidOut(agent: string | undefined): boolean {
+  return READ_BY_PEOPLE.test(agent ?? "");
+}

@@ -1,10 +1,9 @@
 import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { HttpError } from "../../http/errors.ts";
-import type { Reply } from "../../http/reply.ts";
+import { JSON_TYPE, type Reply } from "../../http/reply.ts";
 import type { ApiContext } from "../call.ts";
 import { ApiFault, faultBody, REST_DOCS } from "./fault.ts";
-import { dialectReply, JSON_TYPE } from "./reply.ts";
-import type { RequestIds } from "./request.ts";
+import { dialectReply, type RequestIds } from "./protocol.ts";
 
 /** The reply to a request that failed outside its route's own faults. @param path for the log */
 export function failureReply(

@@ -1,6 +1,6 @@
 import { type Exchange, isRead } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
-import { graphqlText } from "../dialect/request.ts";
+import { graphqlText } from "../dialect/protocol.ts";
 import type { Graphql } from "../graphql/handle.ts";
 import type { Match } from "../operation.ts";
 import type { Edge } from "./edge.ts";

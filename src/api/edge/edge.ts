@@ -9,7 +9,7 @@ import { lookUntil } from "../../work/repeated.ts";
 import { RETRIES } from "../../work/retries.ts";
 import { faultReply } from "../dialect/failure.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
-import { asksFresh, MAX_BODY_BYTES, type RequestIds } from "../dialect/request.ts";
+import { asksFresh, MAX_BODY_BYTES, type RequestIds } from "../dialect/protocol.ts";
 import { Centre, CentreAwayError } from "./centre.ts";
 import { POSITION_PATH, positionOf } from "./position.ts";
 

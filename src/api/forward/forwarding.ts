@@ -6,7 +6,7 @@ import type { Conditional, Opened } from "../../upstream/client/opened.ts";
 import type { Answer, Call } from "../call.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { dialectReply } from "../dialect/reply.ts";
+import { dialectReply } from "../dialect/protocol.ts";
 import { collected, forwardedBody, rebased, rebasedBytes } from "./body.ts";
 import type { CacheRequest, ForwardCache } from "./cache/cache.ts";
 import type { WholeAnswer } from "./cache/keeping.ts";

@@ -6,7 +6,7 @@ import type { Answer, Call } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
 import { readsRest } from "../callers/kinds.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { repositoryIn } from "../dialect/request.ts";
+import { repositoryIn } from "../dialect/protocol.ts";
 import { restrictRead } from "../view.ts";
 import type { SeenRepository } from "./cache/cache.ts";
 import type { TokenViewer } from "./cache/proofs.ts";

@@ -5,7 +5,7 @@ import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import { findReleaseOfAsset } from "../../mirror/read/releases.ts";
 import { type RefName, refNameOf } from "../../mirror/store/refs.ts";
 import type { ApiContext, Call } from "../call.ts";
-import { repositoryIn } from "../dialect/request.ts";
+import { repositoryIn } from "../dialect/protocol.ts";
 import { type IssueAddress, issuePlace, readOf, sides } from "../writes/issue-writes.ts";
 import type { Thing, Touched } from "./forwarded-writes.ts";
 

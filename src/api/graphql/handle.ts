@@ -2,7 +2,7 @@ import { execute, type GraphQLError } from "graphql";
 import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import type { Exchange } from "../../http/exchange.ts";
-import { encodingOf, type Reply } from "../../http/reply.ts";
+import { encodingOf, freshnessHeaders, JSON_TYPE, type Reply } from "../../http/reply.ts";
 import type { Confirmation } from "../../mirror/read/repositories.ts";
 import { type Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
@@ -10,19 +10,19 @@ import { sendable } from "../../work/pace.ts";
 import { eitherOf, TimeLimit } from "../../work/signals.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, mayBeForwarded, sightOf, type User } from "../callers/caller.ts";
-import type { CallerQuota, QuotaFigures } from "../callers/quota.ts";
+import { type CallerQuota, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
 import { doubtHeaders, prefers } from "../dialect/preferences.ts";
 import {
   agentMissing,
+  apiAddress,
   commonHeaders,
   dialectReply,
-  freshnessHeaders,
-  JSON_TYPE,
-  quotaHeaders,
+  graphqlText,
+  hasAgent,
+  type RequestIds,
   serverHeaders,
-} from "../dialect/reply.ts";
-import { apiAddress, graphqlText, hasAgent, type RequestIds } from "../dialect/request.ts";
+} from "../dialect/protocol.ts";
 import { forwardedReply } from "../forward/forwarding.ts";
 import { encoded, ownBytes } from "../kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";

@@ -4,7 +4,7 @@ import { levelOf } from "../../failure.ts";
 import type { UpstreamHeaders } from "../../upstream/quota/headers.ts";
 import type { Call } from "../call.ts";
 import type { User } from "../callers/caller.ts";
-import { repositoryIn } from "../dialect/request.ts";
+import { repositoryIn } from "../dialect/protocol.ts";
 
 /** The caller who writes, and the request. */
 export interface WriteContext extends Pick<Call, "requestId"> {

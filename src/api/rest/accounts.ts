@@ -4,7 +4,7 @@ import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users
 import { ONES_OWN } from "../../mirror/render/public-keys.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
 import { ApiFault, type FieldFault, notFound, unmirrored } from "../dialect/fault.ts";
-import { choice, directionParameter } from "../dialect/request.ts";
+import { choice, directionParameter } from "../dialect/protocol.ts";
 import { shownByUpstream } from "../forward/as-caller.ts";
 import { storeShown } from "../forward/store-shown.ts";
 import { showFields } from "../view.ts";

@@ -14,7 +14,7 @@ import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { joined } from "../dialect/elements.ts";
 import { type NotHeldFault, notHeld, unread } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
-import { choice } from "../dialect/request.ts";
+import { choice } from "../dialect/protocol.ts";
 import { showEach, showFields, showOne } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 

@@ -10,7 +10,7 @@ import { isMirroredPull } from "../../mirror/read/pulls.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { requireRight, seenInLists } from "../callers/permissions.ts";
 import { notFound } from "../dialect/fault.ts";
-import { choice, directionParameter, moment } from "../dialect/request.ts";
+import { choice, directionParameter, moment } from "../dialect/protocol.ts";
 import { showOne } from "../view.ts";
 import { requireIssue } from "./issues.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";

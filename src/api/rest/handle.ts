@@ -13,20 +13,22 @@ import { asBytes } from "../dialect/elements.ts";
 import { ApiFault, NotHeldFault, REST_DOCS, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { doubtHeaders, notYet, prefers } from "../dialect/preferences.ts";
-import { agentMissing, dialectReply, scopeHeaders, serverHeaders } from "../dialect/reply.ts";
 import {
   API_VERSIONS,
+  agentMissing,
   apiAddress,
   apiVersion,
   asksFresh,
   bodyText,
+  dialectReply,
   hasAgent,
   knownQuery,
   mediaType,
   pathInApi,
   type RequestIds,
   readAccept,
-} from "../dialect/request.ts";
+  serverHeaders,
+} from "../dialect/protocol.ts";
 import { forwardAsCaller } from "../forward/as-caller.ts";
 import { forward, forwardedReply } from "../forward/forwarding.ts";
 import { readByMirror } from "../forward/mirror-reads.ts";
@@ -318,4 +320,20 @@ function quotaSpent(caller: Caller, requestId: string, now: Date): ApiFault {
   return new ApiFault(403, message, {
     documentationUrl: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api",
   });
+}
+
+/**
+ * The scopes that a classic token or an OAuth App's has, and those that the operation takes.
+ * @param scopes as upstream names them; null: the token is of another kind, which has none
+ * @param operation null: it is not served here, and what it takes is not known
+ */
+function scopeHeaders(scopes: string | null, operation: Operation | null): Record<string, string> {
+  if (scopes === null) return {};
+  return { "X-OAuth-Scopes": scopes, "X-Accepted-OAuth-Scopes": operation === null ? "" : acceptedScopes(operation) };
+}
+
+/** The scopes that an operation accepts, as recorded of the service. They inform, and refuse nobody. */
+function acceptedScopes({ docs, run }: Operation): string {
+  if (docs.endsWith("/orgs/orgs#get-an-organization")) return "admin:org, read:org, repo, user, write:org";
+  return run.of === "service" || /\/rest\/(pulls\/|issues\/comments#)/.test(docs) ? "" : "repo";
 }

@@ -4,7 +4,7 @@ import { findUser } from "../../mirror/read/users.ts";
 import { type Answer, type Call, ok, requireUser } from "../call.ts";
 import { notFound, unmirrored } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
-import { choice, directionParameter, moment } from "../dialect/request.ts";
+import { choice, directionParameter, moment } from "../dialect/protocol.ts";
 import { showEach } from "../view.ts";
 import { requireAccount } from "./accounts.ts";
 import { askedNames, askedType } from "./issues.ts";

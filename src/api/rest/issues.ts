@@ -14,7 +14,7 @@ import { type Answer, moved, ok, type RepositoryCall } from "../call.ts";
 import { requireRight, seenInLists } from "../callers/permissions.ts";
 import { ApiFault, invalid, notFound, unmirrored } from "../dialect/fault.ts";
 import { cursorLink, numberedLink, readCursor, writeCursor } from "../dialect/paging.ts";
-import { choice, directionParameter, moment, pageNumber, pageSize } from "../dialect/request.ts";
+import { choice, directionParameter, moment, pageNumber, pageSize } from "../dialect/protocol.ts";
 import { showFields, showList, showOne } from "../view.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
 

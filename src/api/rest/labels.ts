@@ -2,7 +2,7 @@ import { findLabel, findLabels } from "../../mirror/read/labels.ts";
 import { findMilestone, findMilestones, type MilestoneRow } from "../../mirror/read/milestones.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { notFound } from "../dialect/fault.ts";
-import { choice, directionParameter } from "../dialect/request.ts";
+import { choice, directionParameter } from "../dialect/protocol.ts";
 import { showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 

@@ -3,7 +3,7 @@ import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type Answer, type Call, ok } from "../call.ts";
 import { learnPublicRights } from "../callers/permissions.ts";
 import { numberedLink } from "../dialect/paging.ts";
-import { pageNumber, pageSize } from "../dialect/request.ts";
+import { pageNumber, pageSize } from "../dialect/protocol.ts";
 import { showList } from "../view.ts";
 
 /** The part of a list that a page number asks for. */

@@ -2,7 +2,7 @@ import { type Fields, parseStored } from "../../json.ts";
 import { findPull, findPulls, type PullRow } from "../../mirror/read/pulls.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
-import { choice, directionParameter } from "../dialect/request.ts";
+import { choice, directionParameter } from "../dialect/protocol.ts";
 import { shownToMirror } from "../forward/mirror-reads.ts";
 import { showFields, showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";

@@ -5,7 +5,7 @@ import { findUser } from "../../mirror/read/users.ts";
 import { type Answer, type Call, ok, type RepositoryCall, requireUser } from "../call.ts";
 import { learnPublicRights } from "../callers/permissions.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
-import { choice, directionParameter, moment } from "../dialect/request.ts";
+import { choice, directionParameter, moment } from "../dialect/protocol.ts";
 import { showOne } from "../view.ts";
 import { fetchAndStoreWhole, showToAll } from "./accounts.ts";
 import { askedPage, repositoryPage } from "./page.ts";

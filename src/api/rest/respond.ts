@@ -1,25 +1,29 @@
 import { createHash, hash } from "node:crypto";
 import { type Exchange, isRead, type RequestHeaders } from "../../http/exchange.ts";
-import { type Encoding, encodingOf, isShort, isUnchanged, type Reply } from "../../http/reply.ts";
+import {
+  type Encoding,
+  encodingOf,
+  freshnessHeaders,
+  isShort,
+  isUnchanged,
+  JSON_TYPE,
+  type Reply,
+} from "../../http/reply.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { Again } from "../again.ts";
 import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
-import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";
-import { asBytes } from "../dialect/elements.ts";
+import { type Bucket, type CallerQuota, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
+import { asBytes, isLaidOut, laidOut } from "../dialect/elements.ts";
 import { type ApiFault, faultBody } from "../dialect/fault.ts";
 import {
+  type ApiVersion,
   commonHeaders,
   dialectReply,
-  freshnessHeaders,
-  isLaidOut,
-  JSON_TYPE,
-  laidOut,
-  quotaHeaders,
+  type MediaType,
+  mediaTypeHeader,
   VARY,
-  versionHeaders,
-} from "../dialect/reply.ts";
-import type { ApiVersion, MediaType } from "../dialect/request.ts";
+} from "../dialect/protocol.ts";
 import { forwardedReply } from "../forward/forwarding.ts";
 import { encoded } from "../kept-bodies.ts";
 import type { RequestFigures } from "../metering.ts";
@@ -197,4 +201,8 @@ function keptForm(
 ): { encoding: Encoding | null; bodyHeaders: Record<string, string> } {
   const encoding = encodingOf(page.bytes, headers["accept-encoding"]);
   return { encoding, bodyHeaders: { "Content-Type": JSON_TYPE, ...(encoding && { "Content-Encoding": encoding }) } };
+}
+
+function versionHeaders(version: ApiVersion, media: MediaType): Record<string, string> {
+  return { "X-GitHub-Media-Type": mediaTypeHeader(media), "X-GitHub-Api-Version-Selected": version };
 }

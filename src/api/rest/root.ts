@@ -2,7 +2,7 @@ import { pagesOf } from "../../upstream/client/address.ts";
 import { type Answer, type Call, ok } from "../call.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { API_VERSIONS, ENTERPRISE_PREFIX } from "../dialect/request.ts";
+import { API_VERSIONS, ENTERPRISE_PREFIX } from "../dialect/protocol.ts";
 
 /**
  * The addresses that the service's root names. They are part of the answer even where the mirror has nothing behind

@@ -1,7 +1,7 @@
 import { decoded, headerText, isRead } from "../../../http/exchange.ts";
 import type { Call } from "../../call.ts";
-import { isLaidOut } from "../../dialect/reply.ts";
-import { repositoryIn } from "../../dialect/request.ts";
+import { isLaidOut } from "../../dialect/elements.ts";
+import { repositoryIn } from "../../dialect/protocol.ts";
 import { type CacheableRead, digest } from "./forwarded-answers.ts";
 
 /**

@@ -4,7 +4,7 @@ import { rewritten } from "../../../events/request.ts";
 import { findSent, listSent, pageBefore } from "../../../events/sent.ts";
 import { ok } from "../../call.ts";
 import { ApiFault, notFound } from "../../dialect/fault.ts";
-import { choice, pageSize } from "../../dialect/request.ts";
+import { choice, pageSize } from "../../dialect/protocol.ts";
 import { numberParam } from "../page.ts";
 import { sentInFullView, sentView } from "./hook-view.ts";
 import { type HookOperation, requireTarget } from "./hooks.ts";

@@ -1,10 +1,11 @@
+/** What every request of the dialect has in common, and every reply. */
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Config } from "../../config.ts";
 import { isContentType } from "../../http/content-type.ts";
 import { HttpError } from "../../http/errors.ts";
 import { decoded, type Exchange, isRead } from "../../http/exchange.ts";
-import { wantsNoCache } from "../../http/reply.ts";
+import { type Reply, wantsNoCache } from "../../http/reply.ts";
 import type { RepositoryName } from "../../mirror/read/repositories.ts";
 import { ApiFault, type FieldFault, invalid } from "./fault.ts";
 
@@ -44,9 +45,24 @@ export function apiAddress(
   return `${protocol}://${host}${prefix}`;
 }
 
+/** Headers that say which server this is. Clients take it for an enterprise server. */
+export function serverHeaders(
+  { enterpriseVersion }: Pick<Config, "enterpriseVersion">,
+  isEnterprise: boolean,
+): Record<string, string> {
+  return isEnterprise ? { "X-GitHub-Enterprise-Version": enterpriseVersion } : {};
+}
+
 /** Whether the request names its agent, as the service requires. */
 export function hasAgent(headers: { "user-agent"?: string | undefined }): boolean {
   return (headers["user-agent"] ?? "").trim() !== "";
+}
+
+const AGENT_MISSING = `Request forbidden by administrative rules. Please make sure your request has a User-Agent header (https://docs.github.com/rest/overview/resources-in-the-rest-api#user-agent-required). Check https://developer.github.com for other possible causes.\n`;
+
+export function agentMissing(requestId: string): Reply {
+  const headers = { "Content-Type": "text/html; charset=utf-8" };
+  return dialectReply(requestId, { status: 403, headers, body: AGENT_MISSING });
 }
 
 /** The forms in which bodies are shown that people wrote in Markdown. */
@@ -244,4 +260,36 @@ export class RequestIds {
 /** Whether a request asks for upstream's present state. */
 export function asksFresh(query: URLSearchParams, headers: IncomingHttpHeaders): boolean {
   return query.get("fresh") === "true" || wantsNoCache(headers);
+}
+
+/** Headers from GitHub's docs and recordings. HSTS is left to the proxy that ends TLS for this host. */
+const COMMON_HEADERS = {
+  "Access-Control-Allow-Origin": "*",
+  "Access-Control-Expose-Headers":
+    "ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Used, X-RateLimit-Resource, X-RateLimit-Reset, X-OAuth-Scopes, X-Accepted-OAuth-Scopes, X-Poll-Interval, X-GitHub-Media-Type, X-GitHub-SSO, X-GitHub-Request-Id, Deprecation, Sunset, Age, Warning, X-Cache, X-Tain-Confirmed-At, X-Tain-Missing, X-Tain-Passed-Through",
+  "X-Frame-Options": "deny",
+  "X-Content-Type-Options": "nosniff",
+  "X-XSS-Protection": "0",
+  "Referrer-Policy": "origin-when-cross-origin, strict-origin-when-cross-origin",
+  "Content-Security-Policy": "default-src 'none'",
+};
+
+export const VARY = "Accept-Encoding, Accept, X-Requested-With";
+
+/** The headers of every reply. */
+export function commonHeaders(requestId: string): Record<string, string> {
+  return { ...COMMON_HEADERS, "X-GitHub-Request-Id": requestId, Vary: VARY };
+}
+
+/** A reply with the headers that every reply of the dialect has. */
+export function dialectReply(
+  requestId: string,
+  { status, headers, body }: { status: number; headers: Record<string, string>; body: string | Buffer | null },
+): Reply {
+  return {
+    status,
+    headers: { ...commonHeaders(requestId), ...headers },
+    body,
+    isEncodable: headers["Content-Encoding"] === undefined,
+  };
 }
