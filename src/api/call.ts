@@ -1,7 +1,7 @@
 import type { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
 import { isRead, type RequestHeaders } from "../http/exchange.ts";
-import type { Encoding, Freshness, Reply } from "../http/reply.ts";
+import type { Freshness, Reply } from "../http/reply.ts";
 import type { ShownRepository } from "../mirror/read/shown-repository.ts";
 import type { Right, Sight } from "../mirror/read/sight.ts";
 import type { MirrorReader } from "../mirror/reader.ts";
@@ -13,6 +13,7 @@ import { ApiFault } from "./dialect/fault.ts";
 import type { ApiVersion, MediaType } from "./dialect/protocol.ts";
 import type { ForwardCache } from "./forward/cache/cache.ts";
 import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
+import type { KeptBody } from "./kept-bodies.ts";
 
 export interface ApiContext
   extends Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "random" | "log" | "metrics" | "tracing"> {
@@ -119,21 +120,17 @@ export function moved({ method, api, query }: Call, path: string): Answer {
 }
 
 /** A rendered answer of status 200. It may be given again while all that it shows is unchanged. */
-export interface RenderedPage {
+export interface RenderedPage extends KeptBody {
   /** Unlike any other page's. */
   id: symbol;
   /** Names it among those that are kept. */
   key: string;
   /** Null: to callers of their class it is the same, whatever upstream permits them. */
   right: PublicRight | null;
-  /** JSON, in the form that was asked for. */
-  bytes: Buffer;
   link: string | null;
   lastModified: Date | null;
   /** The repository that was asked for. */
   repositoryId: number;
-  /** The same bytes, compressed for callers who asked for it so. */
-  encoded: Map<Encoding, Buffer>;
   /** Its ETags, by the parts of the request that they cover. */
   tags: Map<string, string>;
 }

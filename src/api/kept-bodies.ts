@@ -1,5 +1,11 @@
 import { compressed, type Encoding } from "../http/reply.ts";
-import type { RenderedPage } from "./call.ts";
+
+/** A body of JSON that is kept. */
+export interface KeptBody {
+  bytes: Buffer;
+  /** The bytes compressed, by encoding, for callers who accept that. */
+  encoded: Map<Encoding, Buffer>;
+}
 
 /**
  * The memory that a body of JSON takes, as a multiple of its size. Its compressed forms, brotli and gzip, take about a
@@ -7,12 +13,12 @@ import type { RenderedPage } from "./call.ts";
  */
 export const COMPRESSED = 1.4;
 
-/** The page's bytes in this encoding, which is made once and kept with it. */
-export async function encoded(page: Pick<RenderedPage, "bytes" | "encoded">, encoding: Encoding): Promise<Buffer> {
-  const known = page.encoded.get(encoding);
+/** The body in this encoding, which is made once and kept with it. */
+export async function encoded(body: KeptBody, encoding: Encoding): Promise<Buffer> {
+  const known = body.encoded.get(encoding);
   if (known) return known;
-  const bytes = ownBytes(await compressed(page.bytes, encoding, "often"));
-  page.encoded.set(encoding, bytes);
+  const bytes = ownBytes(await compressed(body.bytes, encoding, "often"));
+  body.encoded.set(encoding, bytes);
   return bytes;
 }
 

@@ -17,7 +17,7 @@ import { UpstreamForCallers } from "../../src/api/forward/upstream-for-callers.t
 import { GraphqlCall } from "../../src/api/graphql/call.ts";
 import { Documents } from "../../src/api/graphql/documents.ts";
 import { shownError } from "../../src/api/graphql/errors.ts";
-import { type Count, openIssueTexts } from "../../src/api/graphql/kept.ts";
+import { type Count, openIssueTexts } from "../../src/api/graphql/kept-lists.ts";
 import { type Executed, executePlan } from "../../src/api/graphql/run/execution.ts";
 import { Plans } from "../../src/api/graphql/run/plan.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";

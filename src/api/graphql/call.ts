@@ -28,7 +28,7 @@ import { classOf, type User } from "../callers/caller.ts";
 import { notAccessible } from "../callers/permissions.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
 import { BeyondMirrorError, notGiven, typedError } from "./errors.ts";
-import { type Count, IssueTexts, type WrittenTexts } from "./kept.ts";
+import { type Count, IssueTexts, type WrittenTexts } from "./kept-lists.ts";
 import { asActor, type Node, type NodeKind } from "./node.ts";
 import type { Cost } from "./query.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";

@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import {
   type ASTNode,
+  BREAK,
+  type DefinitionNode,
   type DocumentNode,
   type FieldNode,
   FieldsOnCorrectTypeRule,
@@ -9,6 +11,7 @@ import {
   type GraphQLSchema,
   isObjectType,
   Kind,
+  type OperationDefinitionNode,
   OverlappingFieldsCanBeMergedRule,
   parse,
   print,
@@ -264,3 +267,24 @@ const rules: readonly ValidationRule[] = [
   ...specifiedRules.filter((rule) => rule !== OverlappingFieldsCanBeMergedRule && rule !== FieldsOnCorrectTypeRule),
   fieldExists,
 ];
+
+/** Fields that show which repositories there are. No revision tells of that. */
+const UNBOUND: ReadonlySet<string> = new Set(["repositories"]);
+
+/** Whether an operation can show only single repositories and their contents, so that its result may be kept. Pure. */
+export function isKeepable(definitions: readonly DefinitionNode[], operation: OperationDefinitionNode): boolean {
+  if (operation.operation !== "query") return false;
+  if (definitions.some((one) => one.kind === Kind.OPERATION_DEFINITION && one !== operation)) return false;
+  if (!operation.selectionSet.selections.every((one) => one.kind === Kind.FIELD && one.name.value === "repository"))
+    return false;
+  let isBound = true;
+  for (const definition of definitions)
+    visit(definition, {
+      Field: ({ name }) => {
+        if (!UNBOUND.has(name.value)) return undefined;
+        isBound = false;
+        return BREAK;
+      },
+    });
+  return isBound;
+}

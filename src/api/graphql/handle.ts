@@ -3,13 +3,13 @@ import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { encodingOf, freshnessHeaders, JSON_TYPE, type Reply } from "../../http/reply.ts";
-import type { Confirmation } from "../../mirror/read/repositories.ts";
-import { type Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
+import { type Confirmation, joinConfirmations } from "../../mirror/read/repositories.ts";
+import { Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";
 import { sendable } from "../../work/pace.ts";
 import { eitherOf, TimeLimit } from "../../work/signals.ts";
 import type { ApiContext } from "../call.ts";
-import { type Callers, mayBeForwarded, sightOf, type User } from "../callers/caller.ts";
+import { type Callers, classOf, mayBeForwarded, sightOf, type User } from "../callers/caller.ts";
 import { type CallerQuota, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
 import { doubtHeaders, prefers } from "../dialect/preferences.ts";
@@ -24,7 +24,7 @@ import {
   serverHeaders,
 } from "../dialect/protocol.ts";
 import { forwardedReply } from "../forward/forwarding.ts";
-import { encoded, ownBytes } from "../kept-bodies.ts";
+import { COMPRESSED, encoded, type KeptBody, ownBytes } from "../kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import type { StreamPlaces } from "../streams/places.ts";
 import { GraphqlCall } from "./call.ts";
@@ -32,15 +32,7 @@ import { Documents, openValidation } from "./documents.ts";
 import { forwardWhole } from "./forward/forward.ts";
 import { type Side, Sides } from "./forward/side.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeDocument } from "./forward/unknown.ts";
-import {
-  confirmationOfKept,
-  type IssueTexts,
-  type KeptResult,
-  openCounts,
-  openIssueTexts,
-  openResults,
-  resultKey,
-} from "./kept.ts";
+import { type IssueTexts, openCounts, openIssueTexts } from "./kept-lists.ts";
 import { parseQuery, type Query } from "./query.ts";
 import { bugIn, MissingValues, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { executePlan } from "./run/execution.ts";
@@ -111,11 +103,16 @@ export class Graphql {
   constructor(parts: GraphqlParts) {
     this.#parts = parts;
     const keptBytes = parts.ctx.config.pageCacheBytes / 2;
-    this.#results = openResults(keptBytes);
+    this.#results = new Kept({ maxBytes: keptBytes, bytesOf: ({ bytes }) => bytes.length * COMPRESSED });
     this.#texts = openIssueTexts(keptBytes);
     this.#missing = new MissingValues(parts.ctx);
     this.#sides = new Sides(parts.ctx, this.#schema);
-    this.#streams = new Streams(parts.ctx, { ...parts, schema: this.#schema, plans: this.#plans });
+    this.#streams = new Streams(parts.ctx, {
+      ...parts,
+      schema: this.#schema,
+      plans: this.#plans,
+      missing: this.#missing,
+    });
   }
 
   /** Ends the threads that validate documents. */
@@ -159,19 +156,18 @@ export class Graphql {
     const api = apiAddress(ctx.config, exchange, { isEnterprise: exchange.path.startsWith("/api/") });
     Object.assign(progress.server, await doubtHeaders(ctx, sightOf(caller), exchange.headers));
     progress.figures = await quota.figures(caller, "graphql");
-    const key = resultKey(text, { api, caller });
+    // The caller is part of the key, since some fields show who asks.
+    const key = `${caller.userId} ${classOf(caller)} ${api}\n${text}`;
     const reading = new Reading(ctx.mirror.standings);
     const again = await this.#again(progress, { key, caller, reading });
     if (again) return again;
     const question: CallersQuery = { caller, api, text, key, reading, before: reading.soFar() };
 
-    const query = await parseQuery(text, {
-      schema: this.#schema,
-      documents: this.#documents,
-      pace: ctx.mirror.pace,
-    });
+    const query = await parseQuery(text, { schema: this.#schema, documents: this.#documents, pace: ctx.mirror.pace });
     if (!("cost" in query)) return await this.#answerUnknown(progress, question, query);
-    const side = await this.#sides.of(query, caller);
+    if (ctx.config.edgeOf !== null && query.operation.operation !== "query")
+      throw new AtCentreError("An edge neither writes nor tells of changes");
+    const side = mayBeForwarded(ctx, caller) ? await this.#sides.of(query, caller) : "ours";
     if (side === "upstream's") return await this.#forward(progress, question, wholeDocument(query), query.cost.points);
     return await this.#answerHere(progress, question, query, side);
   }
@@ -342,21 +338,10 @@ export class Graphql {
     query: Query,
     { caller, callFor }: Pick<Subscriber, "caller" | "callFor">,
   ): Promise<Reply> {
-    const { ctx } = this.#parts;
     const { requestId, figures, exchange } = progress;
-    const failed = (error: unknown) => {
-      ctx.log.error({ err: error, requestId }, "A subscription failed");
-      return wentWrongText(requestId, ctx.clock.now());
-    };
-    const format = (result: Result) => {
-      this.#missing.note(result.errors, requestId);
-      const bug = bugIn(result.errors);
-      return bug ? failed(bug.originalError ?? bug) : resultText(result);
-    };
     const identify = () => this.#identify(exchange);
-    const subscriber = { caller, callFor, identify, requestId };
-    const stream = await this.#streams.open(query, subscriber, { format, onFailure: failed });
-    if (typeof stream !== "function") return this.#reply(progress, resultOf(stream));
+    const stream = await this.#streams.open(query, { caller, callFor, identify, requestId });
+    if (typeof stream !== "function") return this.#reply(progress, stream);
     const headers = { ...commonHeaders(requestId), ...quotaHeaders(figures, "graphql"), ...EVENT_STREAM };
     return { status: 200, headers, body: null, stream };
   }
@@ -393,4 +378,18 @@ function reply(
   const media = { "Content-Type": JSON_TYPE, "X-GitHub-Media-Type": "github.v4; format=json" };
   const all = { ...server, ...media, ...freshness, ...headers, ...quotaHeaders(figures, "graphql") };
   return dialectReply(requestId, { status, headers: all, body });
+}
+
+/** A result without errors, which may be given again while nothing that it depends on has changed. */
+interface KeptResult extends KeptBody {
+  /** The points that the result costs each caller. */
+  points: number;
+  /** The repositories whose resources the result shows. */
+  shown: readonly number[];
+}
+
+/** Upstream's confirmation of the shown repositories; undefined: one of them may no longer be shown. */
+function confirmationOfKept({ shown }: KeptResult, standings: Standings): Confirmation | undefined {
+  const shownNow = shown.flatMap((id) => standings.get(id) ?? []).filter(({ isMirrored }) => isMirrored);
+  return shownNow.length === shown.length ? joinConfirmations(shownNow) : undefined;
 }

@@ -1,7 +1,6 @@
 import { type DocumentNode, type GraphQLSchema, TypeInfo, visit, visitWithTypeInfo } from "graphql";
-import { AtCentreError } from "../../../operations/at-centre.ts";
 import type { ApiContext } from "../../call.ts";
-import { mayBeForwarded, type User } from "../../callers/caller.ts";
+import type { User } from "../../callers/caller.ts";
 import { isOwnCursor } from "../../dialect/paging.ts";
 import type { Query } from "../query.ts";
 import { knowsAllNamed } from "./forward.ts";
@@ -26,15 +25,10 @@ export class Sides {
     this.#schema = schema;
   }
 
-  /**
-   * Which side answers, as far as the document and the caller tell.
-   * @throws AtCentreError for what an edge does not answer
-   */
+  /** Which side answers a caller who may be forwarded, as far as the document tells. */
   async of(query: Query, caller: User): Promise<Side> {
     const { operation, document, variables } = query;
-    if (this.#ctx.config.edgeOf !== null && operation.operation !== "query")
-      throw new AtCentreError("An edge neither writes nor tells of changes");
-    if (operation.operation === "subscription" || !mayBeForwarded(this.#ctx, caller)) return "ours";
+    if (operation.operation === "subscription") return "ours";
     // The side that began a list has to read it to its end.
     const begun = cursorsOf(document, variables.coerced);
     if (begun !== null) return begun;

@@ -13,7 +13,7 @@ import type { StoredDocument } from "../../../mirror/render/rendering.ts";
 import { readCursor, writeCursor } from "../../dialect/paging.ts";
 import type { GraphqlCall, ListNames } from "../call.ts";
 import { typedError } from "../errors.ts";
-import type { Count, WrittenTexts } from "../kept.ts";
+import type { Count, WrittenTexts } from "../kept-lists.ts";
 import type { Node, NodeKind } from "../node.ts";
 import { MAX_PAGE } from "../query.ts";
 import { WrittenResource } from "../run/execution.ts";

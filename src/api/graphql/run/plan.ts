@@ -26,7 +26,7 @@ import {
   TypeMetaFieldDef,
   visit,
 } from "graphql";
-import { isKeepable } from "../kept.ts";
+import { isKeepable } from "../documents.ts";
 
 /** An operation's selections, worked out once per document: the fields of each type, with their arguments. */
 

@@ -1,4 +1,4 @@
-import { type ExecutionResult, GraphQLError, type GraphQLSchema } from "graphql";
+import { GraphQLError, type GraphQLSchema } from "graphql";
 import type { Outlet } from "../../../http/reply.ts";
 import type { ApiContext } from "../../call.ts";
 import { classOf, type User } from "../../callers/caller.ts";
@@ -8,8 +8,9 @@ import type { StreamPlaces } from "../../streams/places.ts";
 import type { GraphqlCall } from "../call.ts";
 import { rateLimited, typedError } from "../errors.ts";
 import type { Query } from "../query.ts";
+import { bugIn, type MissingValues, type Result, resultOf, resultText, wentWrongText } from "../result.ts";
 import type { Plans } from "../run/plan.ts";
-import { eventStream, openEvents, type StreamParts } from "./events.ts";
+import { eventStream, openEvents } from "./events.ts";
 
 /** The caller who subscribes. Each event checks anew whether they still may. */
 export interface Subscriber {
@@ -24,6 +25,7 @@ interface StreamsParts {
   quota: CallerQuota;
   schema: GraphQLSchema;
   plans: Plans;
+  missing: MissingValues;
   /** How long an event may take to be shown. */
   timeoutMs: number;
   unreadMs: number;
@@ -32,34 +34,32 @@ interface StreamsParts {
 
 /** The subscriptions that this process streams. Each event is judged, and paid for, like a request of its own. */
 export class Streams {
-  readonly #ctx: Pick<ApiContext, "config" | "log">;
+  readonly #ctx: Pick<ApiContext, "clock" | "config" | "log">;
   readonly #quota: CallerQuota;
   readonly #schema: GraphQLSchema;
   readonly #plans: Plans;
+  readonly #missing: MissingValues;
   readonly #timeoutMs: number;
   readonly #unreadMs: number;
   readonly #places: StreamPlaces;
 
   constructor(
-    ctx: Pick<ApiContext, "config" | "log">,
-    { quota, schema, plans, timeoutMs, unreadMs, places }: StreamsParts,
+    ctx: Pick<ApiContext, "clock" | "config" | "log">,
+    { quota, schema, plans, missing, timeoutMs, unreadMs, places }: StreamsParts,
   ) {
     this.#ctx = ctx;
     this.#quota = quota;
     this.#schema = schema;
     this.#plans = plans;
+    this.#missing = missing;
     this.#timeoutMs = timeoutMs;
     this.#unreadMs = unreadMs;
     this.#places = places;
   }
 
   /** The writer of the stream, or why there is none. */
-  async open(
-    query: Query,
-    subscriber: Subscriber,
-    { format, onFailure }: Pick<StreamParts, "format" | "onFailure">,
-  ): Promise<ExecutionResult | ((outlet: Outlet) => Promise<void>)> {
-    const { config, log } = this.#ctx;
+  async open(query: Query, subscriber: Subscriber): Promise<Result | ((outlet: Outlet) => Promise<void>)> {
+    const { clock, config, log } = this.#ctx;
     const { caller, callFor, requestId } = subscriber;
     using place = this.#places.take(caller);
     if (!place) return { errors: [typedError("RESOURCE_LIMITS_EXCEEDED", this.#places.refusal)] };
@@ -68,7 +68,16 @@ export class Streams {
       query,
       callFor(caller, null),
     );
-    if (!("told" in events)) return events;
+    if (!("told" in events)) return resultOf(events);
+    const onFailure = (error: unknown) => {
+      log.error({ err: error, requestId }, "A subscription failed");
+      return wentWrongText(requestId, clock.now());
+    };
+    const format = (result: Result) => {
+      this.#missing.note(result.errors, requestId);
+      const bug = bugIn(result.errors);
+      return bug ? onFailure(bug.originalError ?? bug) : resultText(result);
+    };
     const over = typedError(
       "RESOURCE_LIMITS_EXCEEDED",
       "This subscription has lasted as long as one may. Subscribe again.",
