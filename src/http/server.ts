@@ -6,8 +6,7 @@ import type { Logger } from "../operations/log.ts";
 import { type Tracing, UNTRACED } from "../operations/tracing.ts";
 import { DirectResponse, KEEP_ALIVE_TIMEOUT_MS, LastLines } from "./direct-response.ts";
 import { HttpError, parserError } from "./errors.ts";
-import { decoded, Exchange } from "./exchange.ts";
-import { TrustedProxies } from "./proxies.ts";
+import { decoded, Exchange, TrustedProxies } from "./exchange.ts";
 import { type Reply, rawText, sendReply } from "./reply.ts";
 
 /** Values of the path, decoded, by the names that the route gives them. */

@@ -2,9 +2,8 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Config } from "../../config.ts";
-import { isContentType } from "../../http/content-type.ts";
 import { HttpError } from "../../http/errors.ts";
-import { decoded, type Exchange, isRead } from "../../http/exchange.ts";
+import { decoded, type Exchange, isContentType, isRead } from "../../http/exchange.ts";
 import { type Reply, wantsNoCache } from "../../http/reply.ts";
 import type { RepositoryName } from "../../mirror/read/repositories.ts";
 import { ApiFault, type FieldFault, invalid } from "./fault.ts";
