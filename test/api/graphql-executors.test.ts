@@ -11,7 +11,7 @@ import {
 } from "graphql";
 import { LRUCache } from "lru-cache";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { kindsOf } from "../../src/api/callers/kinds.ts";
+import { kindsOf, wholeSight } from "../../src/api/callers/kinds.ts";
 import { CallerQuota } from "../../src/api/callers/quota.ts";
 import { UpstreamForCallers } from "../../src/api/forward/upstream-for-callers.ts";
 import { GraphqlCall } from "../../src/api/graphql/call.ts";
@@ -24,7 +24,6 @@ import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { ChangeStreams } from "../../src/api/graphql/subscribe/change-streams.ts";
 import { Announcements } from "../../src/api/streams/announcements.ts";
 import { LogEnd } from "../../src/events/log-end.ts";
-import { wholeSight } from "../../src/mirror/read/sight.ts";
 import { openMirrorReader } from "../../src/mirror/reader.ts";
 import { Kept, Reading, StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { Pace } from "../../src/work/pace.ts";

@@ -1,8 +1,8 @@
 import { Redis } from "ioredis";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Caller } from "../../src/api/callers/caller.ts";
+import { wholeSight } from "../../src/api/callers/kinds.ts";
 import { CallerQuota } from "../../src/api/callers/quota.ts";
-import { wholeSight } from "../../src/mirror/read/sight.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { testConfig } from "../support/config.ts";
 import { testRedis } from "../support/database.ts";

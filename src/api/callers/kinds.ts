@@ -1,4 +1,4 @@
-import type { Right } from "../../mirror/read/sight.ts";
+import type { Right, Sight } from "../../mirror/read/sight.ts";
 
 const LEVELS = ["read", "write"] as const;
 type Level = (typeof LEVELS)[number];
@@ -76,4 +76,53 @@ export function readsRest({ checks, statuses, contents }: Kinds): boolean {
 /** Whether a token may write everything that can be written here. Pure. */
 export function writesAll({ issues, pulls }: Kinds): boolean {
   return issues === "write" && pulls === "write";
+}
+
+/** The rights that may be given beside the one to the repository itself. */
+type Givable = "issues" | "pulls" | "checks" | "statuses" | "contents";
+
+/** Every right in these repositories. */
+export function wholeSight(ids: Sight[Right]): Sight {
+  return sightIn(ids, { issues: true, pulls: true, checks: true, statuses: true, contents: true });
+}
+
+const NO_REPOSITORIES: readonly number[] = [];
+
+/** The same rights in each of these repositories: to see the repository, and the given ones. */
+export function sightIn(ids: Sight[Right], given: Readonly<Record<Givable, boolean>>): Sight {
+  const { issues, pulls, checks, statuses, contents } = given;
+  return {
+    metadata: ids,
+    issues: issues ? ids : NO_REPOSITORIES,
+    pulls: pulls ? ids : NO_REPOSITORIES,
+    "issues or pulls": issues || pulls ? ids : NO_REPOSITORIES,
+    checks: checks ? ids : NO_REPOSITORIES,
+    statuses: statuses ? ids : NO_REPOSITORIES,
+    contents: contents ? ids : NO_REPOSITORIES,
+  };
+}
+
+/**
+ * Sight from the issues and pull requests that are given in each repository, and the rights about commits that are
+ * given in all.
+ */
+export function sightByKind(
+  given: ReadonlyMap<number, { issues: boolean; pulls: boolean }>,
+  { code }: { code: boolean },
+): Sight {
+  const lists = new Map<string, number[]>();
+  // Equal lists are one list, so comparing them costs nothing.
+  const where = (test: (kinds: { issues: boolean; pulls: boolean }) => boolean) => {
+    const ids = [...given].filter(([, kinds]) => test(kinds)).map(([id]) => id);
+    return lists.getOrInsertComputed(ids.join(), () => ids);
+  };
+  return {
+    metadata: where(() => true),
+    issues: where(({ issues }) => issues),
+    pulls: where(({ pulls }) => pulls),
+    "issues or pulls": where(({ issues, pulls }) => issues || pulls),
+    checks: code ? where(() => true) : NO_REPOSITORIES,
+    statuses: code ? where(() => true) : NO_REPOSITORIES,
+    contents: code ? where(() => true) : NO_REPOSITORIES,
+  };
 }

@@ -1,10 +1,9 @@
 import { decoded, isRead } from "../../http/exchange.ts";
-import { wholeSight } from "../../mirror/read/sight.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import type { Answer, Call } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
-import { readsRest } from "../callers/kinds.ts";
+import { readsRest, wholeSight } from "../callers/kinds.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { repositoryIn } from "../dialect/protocol.ts";
 import { restrictRead } from "../view.ts";
