@@ -255,10 +255,7 @@ function apiTokenOf(id: string, row: TokenRow): ApiToken {
   const quotaName = hourlyLimit === null ? `u${userId}` : `t${id}`;
   const rights = classOfRights("own", [kinds, repositories]);
   const payer: Recognised = { kind: "user", quotaName, hourlyLimit, class: rights, scopes: null };
-  const { checks, statuses, contents } = kinds;
-  const given = { issues: kinds.issues !== null, pulls: kinds.pulls !== null, checks, statuses, contents };
-  const sight = sightIn(repositories, given);
-  return { id, userId, kinds, repositories, sight, payer };
+  return { id, userId, kinds, repositories, sight: sightIn(repositories, kinds), payer };
 }
 
 interface RememberedToken {

@@ -78,24 +78,20 @@ export function writesAll({ issues, pulls }: Kinds): boolean {
   return issues === "write" && pulls === "write";
 }
 
-/** The rights that may be given beside the one to the repository itself. */
-type Givable = "issues" | "pulls" | "checks" | "statuses" | "contents";
-
-/** Every right in these repositories. */
+/** The sight of a caller who reads every kind in these repositories. Pure. */
 export function wholeSight(ids: Sight[Right]): Sight {
-  return sightIn(ids, { issues: true, pulls: true, checks: true, statuses: true, contents: true });
+  return sightIn(ids, kindsOf(null, false));
 }
 
 const NO_REPOSITORIES: readonly number[] = [];
 
-/** The same rights in each of these repositories: to see the repository, and the given ones. */
-export function sightIn(ids: Sight[Right], given: Readonly<Record<Givable, boolean>>): Sight {
-  const { issues, pulls, checks, statuses, contents } = given;
+/** The sight of a caller who reads the same kinds in each of these repositories. Pure. */
+export function sightIn(ids: Sight[Right], { issues, pulls, checks, statuses, contents }: Kinds): Sight {
   return {
     metadata: ids,
-    issues: issues ? ids : NO_REPOSITORIES,
-    pulls: pulls ? ids : NO_REPOSITORIES,
-    "issues or pulls": issues || pulls ? ids : NO_REPOSITORIES,
+    issues: issues !== null ? ids : NO_REPOSITORIES,
+    pulls: pulls !== null ? ids : NO_REPOSITORIES,
+    "issues or pulls": issues !== null || pulls !== null ? ids : NO_REPOSITORIES,
     checks: checks ? ids : NO_REPOSITORIES,
     statuses: statuses ? ids : NO_REPOSITORIES,
     contents: contents ? ids : NO_REPOSITORIES,
@@ -104,7 +100,7 @@ export function sightIn(ids: Sight[Right], given: Readonly<Record<Givable, boole
 
 /**
  * Sight from the issues and pull requests that are given in each repository, and the rights about commits that are
- * given in all.
+ * given in all. Pure.
  */
 export function sightByKind(
   given: ReadonlyMap<number, { issues: boolean; pulls: boolean }>,
