@@ -1,7 +1,6 @@
 import type { MirrorPart } from "../config/parts.ts";
 import type { Params } from "../http/server.ts";
-import type { RepositoryName } from "../mirror/read/repositories.ts";
-import type { Right } from "../mirror/read/sight.ts";
+import type { RepositoryName, Right } from "../mirror/read/repositories.ts";
 import type { Answer, Call, RepositoryCall } from "./call.ts";
 
 /** One operation of the service that we serve. */

@@ -1,5 +1,5 @@
 import { type Fields, isObject, type Json, objectOf, parseStored } from "../json.ts";
-import { sees } from "../mirror/read/sight.ts";
+import { sees } from "../mirror/read/repositories.ts";
 import { isPublicKey, withoutReader } from "../mirror/render/public-keys.ts";
 import { type Audience, renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
 import type { ApiContext, Call } from "./call.ts";

@@ -330,7 +330,7 @@ export const plants: readonly Plant[] = [
     name: "private-is-public",
     property: 8,
     does: "A private repository is shown to everybody with a token for another.",
-    file: "src/mirror/read/sight.ts",
+    file: "src/mirror/read/repositories.ts",
     replaces: [[".private or ", ".private or true or "]],
     tests: ["test/api/visibility.test.ts"],
   },

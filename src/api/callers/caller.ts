@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import type { Fields } from "../../json.ts";
-import type { Sight } from "../../mirror/read/sight.ts";
+import type { Sight } from "../../mirror/read/repositories.ts";
 import type { Forward } from "../../upstream/client/as-caller.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { Received } from "../../upstream/client/transport.ts";

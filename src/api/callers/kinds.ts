@@ -1,4 +1,4 @@
-import type { Right, Sight } from "../../mirror/read/sight.ts";
+import type { Right, Sight } from "../../mirror/read/repositories.ts";
 
 const LEVELS = ["read", "write"] as const;
 type Level = (typeof LEVELS)[number];

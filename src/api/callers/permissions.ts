@@ -1,6 +1,6 @@
 import { isRead } from "../../http/exchange.ts";
 import type { HeldReleases } from "../../mirror/read/releases.ts";
-import { type Right, type Sight, sees } from "../../mirror/read/sight.ts";
+import { type Right, type Sight, sees } from "../../mirror/read/repositories.ts";
 import type { Closeness } from "../../mirror/render/public-keys.ts";
 import type { Searcher } from "../../mirror/search/names.ts";
 import { type RepositoryCall, requireUser } from "../call.ts";

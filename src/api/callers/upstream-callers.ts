@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf, textOf } from "../../json.ts";
-import type { Sight } from "../../mirror/read/sight.ts";
+import type { Sight } from "../../mirror/read/repositories.ts";
 import { ONES_OWN } from "../../mirror/render/public-keys.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";

@@ -1,7 +1,6 @@
 import type { LoggedEvent } from "../../events/log-reads.ts";
 import { type Fields, isObject, type Json, objectOf } from "../../json.ts";
-import type { ShownRepository } from "../../mirror/read/shown-repository.ts";
-import { type Right, type Sight, sees } from "../../mirror/read/sight.ts";
+import { type Right, type ShownRepository, type Sight, sees } from "../../mirror/read/repositories.ts";
 import { associationFor, type Closeness, withShown } from "../../mirror/render/public-keys.ts";
 import { type Caller, sightOf } from "../callers/caller.ts";
 import { closenessOf, hasMirrorsRights, mayHook, readsCode } from "../callers/permissions.ts";

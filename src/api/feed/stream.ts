@@ -1,7 +1,7 @@
 import type { LogEnd } from "../../events/log-end.ts";
 import { type EventFilter, keptAfter, type LoggedEvent, readEvents, readPayloads } from "../../events/log-reads.ts";
 import { type Fields, objectOf } from "../../json.ts";
-import type { ShownRepository } from "../../mirror/read/shown-repository.ts";
+import type { ShownRepository } from "../../mirror/read/repositories.ts";
 import type { ApiContext } from "../call.ts";
 import { sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota } from "../callers/quota.ts";

@@ -15,10 +15,14 @@ import {
   type Confirmation,
   findConfirmation,
   findOldestConfirmation,
+  findRenamedRepository,
+  hasWhereSeen,
   joinConfirmations,
+  type Right,
+  type ShownRepository,
+  type Sight,
+  sees,
 } from "../../mirror/read/repositories.ts";
-import { findRenamedRepository, type ShownRepository } from "../../mirror/read/shown-repository.ts";
-import { hasWhereSeen, type Right, type Sight, sees } from "../../mirror/read/sight.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { Unfolding } from "../../mirror/render/unfolding.ts";
 import type { Kept, Reading } from "../../mirror/unchanged/unchanged.ts";

@@ -2,7 +2,7 @@ import { levelOf } from "../../failure.ts";
 import { type Fields, isObject, type Json, objectOf, parseSent, TooManyValuesError } from "../../json.ts";
 import { findParentNumber } from "../../mirror/read/comments.ts";
 import { isMirroredIssue, isMirroredPull } from "../../mirror/read/pulls.ts";
-import type { Right } from "../../mirror/read/sight.ts";
+import type { Right } from "../../mirror/read/repositories.ts";
 import type { RawAnswer } from "../../upstream/client/upstream.ts";
 import type { Answer, RepositoryCall } from "../call.ts";
 import { requireWriter } from "../callers/permissions.ts";

@@ -9,7 +9,7 @@ import {
   findRollups,
   findStatuses,
 } from "../../mirror/read/checks.ts";
-import { findRepositoryDocument } from "../../mirror/read/shown-repository.ts";
+import { findRepositoryDocument } from "../../mirror/read/repositories.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { joined } from "../dialect/elements.ts";
 import { type NotHeldFault, notHeld, unread } from "../dialect/fault.ts";

@@ -8,7 +8,7 @@ import {
   type ListedIssue,
 } from "../../mirror/read/issues.ts";
 import { findMilestone } from "../../mirror/read/milestones.ts";
-import { sees } from "../../mirror/read/sight.ts";
+import { sees } from "../../mirror/read/repositories.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
 import { type Answer, moved, ok, type RepositoryCall } from "../call.ts";
 import { requireRight, seenInLists } from "../callers/permissions.ts";

@@ -1,4 +1,4 @@
-import type { Right } from "../../mirror/read/sight.ts";
+import type { Right } from "../../mirror/read/repositories.ts";
 import type { Answer, Call, RepositoryCall } from "../call.ts";
 import { REST_DOCS } from "../dialect/fault.ts";
 import type { Operation, ServedOperation } from "../operation.ts";

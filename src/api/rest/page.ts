@@ -1,4 +1,4 @@
-import type { RepositoryDocument } from "../../mirror/read/shown-repository.ts";
+import type { RepositoryDocument } from "../../mirror/read/repositories.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type Answer, type Call, ok } from "../call.ts";
 import { learnPublicRights } from "../callers/permissions.ts";

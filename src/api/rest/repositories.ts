@@ -1,6 +1,6 @@
 import { type Fields, parseStored } from "../../json.ts";
+import { findRepositoryDocument } from "../../mirror/read/repositories.ts";
 import { findUserRepositories, type Relation, type RepositorySort } from "../../mirror/read/repository-lists.ts";
-import { findRepositoryDocument } from "../../mirror/read/shown-repository.ts";
 import { findUser } from "../../mirror/read/users.ts";
 import { type Answer, type Call, ok, type RepositoryCall, requireUser } from "../call.ts";
 import { learnPublicRights } from "../callers/permissions.ts";

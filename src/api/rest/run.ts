@@ -1,9 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { isRead } from "../../http/exchange.ts";
-import { findOldestConfirmation, type RepositoryName } from "../../mirror/read/repositories.ts";
-import { findRenamedRepository, type ShownRepository } from "../../mirror/read/shown-repository.ts";
-import { type Right, sees } from "../../mirror/read/sight.ts";
+import {
+  findOldestConfirmation,
+  findRenamedRepository,
+  type RepositoryName,
+  type Right,
+  type ShownRepository,
+  sees,
+} from "../../mirror/read/repositories.ts";
 import type { Kept, Standing } from "../../mirror/unchanged/unchanged.ts";
 import { shownStanding } from "../again.ts";
 import { type Answer, type Call, moved, type PublicRight, type RenderedPage, type RepositoryCall } from "../call.ts";

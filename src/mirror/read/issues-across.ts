@@ -1,8 +1,7 @@
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, sql } from "../../../db/sql.ts";
 import { ISSUE_SORT_KEYS, type IssueFilter, type IssueOrder, issueConditions } from "./issues.ts";
-import { MIRRORED_REPOSITORIES } from "./shown-repository.ts";
-import { type Sight, visibleIssue } from "./sight.ts";
+import { MIRRORED_REPOSITORIES, type Sight, visibleIssue } from "./repositories.ts";
 
 export interface IssueAcross {
   repositoryId: number;

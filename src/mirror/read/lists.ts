@@ -2,7 +2,7 @@ import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { HAS_LISTS, LIST_VERSION, type ListKey, type ListName, THREADS_HAVE_ALL, tableOf } from "../store/lists.ts";
 import type { PageSource } from "./pages.ts";
-import { type Sight, visible } from "./sight.ts";
+import { type Sight, visible } from "./repositories.ts";
 
 /** How many rows each of these lists has; null: the list is incomplete or out of date here. */
 export async function countHeldLists(

@@ -2,8 +2,7 @@ import type { Database } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
-import { MIRRORED_REPOSITORIES } from "./shown-repository.ts";
-import { type Sight, visible } from "./sight.ts";
+import { MIRRORED_REPOSITORIES, type Sight, visible } from "./repositories.ts";
 
 /** A stored document that was asked for by a key. */
 export type FoundNode = StoredDocument & { key: string };

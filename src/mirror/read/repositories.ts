@@ -1,11 +1,102 @@
 import type { Database } from "../../../db/database.ts";
 import { COMPARED_REVISION, PEOPLE } from "../../../db/revisions.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
-import { sql } from "../../../db/sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
+import type { MirrorPart } from "../../config/parts.ts";
 import { Gather } from "../../work/gather.ts";
 import { Kept, type Reading, type Recalled, type Standing, type Standings } from "../unchanged/unchanged.ts";
-import { mirroredWhere, SHOWN_COLUMNS, type ShownRepository } from "./shown-repository.ts";
-import { type Sight, sees, visible } from "./sight.ts";
+
+/**
+ * The rights that a token may have in a repository. They are about the repository itself, its issues, pull requests,
+ * check runs and suites, commit statuses, and its code with releases. Labels, milestones and assignable people need
+ * either issues or pull requests.
+ */
+export type Right = "metadata" | "issues" | "pulls" | "issues or pulls" | "checks" | "statuses" | "contents";
+
+/** Private repositories, by id. */
+type Ids = "all" | readonly number[];
+
+/**
+ * The private repositories in which a caller has each right. Every caller sees all of a public one, as upstream shows
+ * it to callers without a token. It is not known on which routes upstream refuses a public repository to a token
+ * without the permission.
+ */
+export type Sight = Readonly<Record<Right, Ids>>;
+
+/** A repository that is mirrored and exists, with the values that requests below it need. */
+export interface ShownRepository {
+  id: number;
+  nodeId: string | null;
+  name: string;
+  fullName: string;
+  htmlUrl: string | null;
+  ownerId: number | null;
+  isPrivate: boolean;
+  hasIssues: boolean;
+  updatedAt: Date | null;
+  /** When upstream last confirmed the mirror's copy, by our clock; null: not since the first copy. */
+  confirmedAt: Date | null;
+  /** The parts that upstream did not show then, as answers name them; null: none. */
+  missing: string | null;
+  /** The parts that are mirrored beside issues and pull requests. */
+  mirrors: readonly MirrorPart[];
+}
+
+export interface RepositoryDocument extends ShownRepository {
+  document: string;
+  detail: string | null;
+}
+
+/** How a path names a repository: by its name, or by its id. Both are null for an id that no repository can have. */
+export interface RepositoryName {
+  fullName: string | null;
+  id: number | null;
+}
+
+/** Whether the caller has the right in this repository. */
+export function sees(sight: Sight, { id, isPrivate }: { id: number; isPrivate: boolean }, right: Right): boolean {
+  const ids = sight[right];
+  return !isPrivate || ids === "all" || ids.includes(id);
+}
+
+/** Whether the caller has the right wherever they see the repository. */
+export function hasWhereSeen(sight: Sight, right: Right): boolean {
+  return sight[right] === sight.metadata;
+}
+
+/** The condition under which the caller has the right in the repository `alias`. */
+export function visible(alias: Sql, sight: Sight, right: Right): Sql {
+  const ids = sight[right];
+  if (ids === "all") return sql`true`;
+  if (ids.length === 0) return sql`not ${alias}.private`;
+  return sql`(not ${alias}.private or ${alias}.id = any(${ids}::bigint[]))`;
+}
+
+/** The condition under which the caller sees `issue`, which may be a pull request, in the repository `alias`. */
+export function visibleIssue(alias: Sql, issue: Sql, sight: Sight): Sql {
+  const asIssue = visible(alias, sight, "issues");
+  if (sight.issues === sight.pulls) return asIssue;
+  return sql`case when ${issue}.is_pull_request then ${visible(alias, sight, "pulls")} else ${asIssue} end`;
+}
+
+/** A `ShownRepository`, of a repository `r` and its row `s` of `repository_syncs`. */
+export const SHOWN_COLUMNS = sql`r.id::float8 as id, r.node_id as "nodeId", r.name, r.full_name as "fullName",
+  r.html_url as "htmlUrl", r.owner_id::float8 as "ownerId", r.private as "isPrivate",
+  r.has_issues is not false as "hasIssues", r.updated_at as "updatedAt", s.confirmed_at as "confirmedAt",
+  s.parts_missing as missing,
+  coalesce(s.mirrors, '{}') as mirrors`;
+
+/** Repositories `r` that are mirrored and exist. */
+export const MIRRORED_REPOSITORIES = {
+  tables: sql`repositories r join repository_syncs s on s.repository_id = r.id and ${MIRRORED}`,
+  isMirrored: sql`r.deleted_at is null`,
+};
+
+/** The mirrored repositories `r` that meet the conditions. */
+export function mirroredWhere(...conditions: readonly Sql[]): Sql {
+  const { tables, isMirrored } = MIRRORED_REPOSITORIES;
+  return sql`from ${tables} where ${sql.and([isMirrored, ...conditions])}`;
+}
 
 /** Enough for 10,000 names, roughly. */
 const MAX_NAME_BYTES = 10 * 1024 * 1024;
@@ -15,12 +106,6 @@ const BYTES_PER_REPOSITORY = 500;
 interface Bearer {
   repository: ShownRepository;
   isMirrored: boolean;
-}
-
-/** How a path names a repository: by its name, or by its id. Both are null for an id that no repository can have. */
-export interface RepositoryName {
-  fullName: string | null;
-  id: number | null;
 }
 
 /** The repositories that had a name at its last look-up, newest observation first, as far as the caller sees them. */
@@ -121,6 +206,25 @@ async function findNumbered(db: Database, ids: readonly number[]): Promise<(Show
   );
   const found = new Map(rows.map((row) => [row.id, row]));
   return ids.map((id) => found.get(id) ?? null);
+}
+
+/** The repository that had this name before it was renamed or transferred. */
+export async function findRenamedRepository(
+  db: Database,
+  fullName: string,
+  sight: Sight,
+): Promise<ShownRepository | null> {
+  const wasNamed = sql`r.id in (select repository_id from former_names where full_name = ${fullName.toLowerCase()})`;
+  const [repository] = await db.prepared<ShownRepository>(sql`
+    select ${SHOWN_COLUMNS} ${mirroredWhere(visible(sql`r`, sight, "metadata"), wasNamed)} order by r.seen_at desc limit 1`);
+  return repository ?? null;
+}
+
+export async function findRepositoryDocument(db: Database, id: number): Promise<RepositoryDocument | null> {
+  const [repository] = await db.prepared<RepositoryDocument>(sql`
+    select ${SHOWN_COLUMNS}, r.document::text, r.detail::text from repositories r
+      left join repository_syncs s on s.repository_id = r.id where r.id = ${id}`);
+  return repository ?? null;
 }
 
 /** Upstream's confirmation of the rows that an answer shows. */

@@ -1,8 +1,14 @@
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
 import { direction, INTEGER, type Order, type PageSource, type SortKey, TEXT, time } from "./pages.ts";
-import { MIRRORED_REPOSITORIES, mirroredWhere, type RepositoryDocument, SHOWN_COLUMNS } from "./shown-repository.ts";
-import { type Sight, visible } from "./sight.ts";
+import {
+  MIRRORED_REPOSITORIES,
+  mirroredWhere,
+  type RepositoryDocument,
+  SHOWN_COLUMNS,
+  type Sight,
+  visible,
+} from "./repositories.ts";
 
 export type RepositorySort = "created" | "updated" | "pushed" | "full_name";
 export type Relation = "owner" | "collaborator" | "organization_member";

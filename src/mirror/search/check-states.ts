@@ -5,8 +5,7 @@
 import type { Database } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import { FAILED_STATES, PASSED_STATES } from "../read/checks.ts";
-import { MIRRORED_REPOSITORIES } from "../read/shown-repository.ts";
-import { visible } from "../read/sight.ts";
+import { MIRRORED_REPOSITORIES, visible } from "../read/repositories.ts";
 import { isScope, loginOf, type Searcher, type SearchNames } from "./names.ts";
 import { type Clause, qualifiersIn, UnmirroredSearchError } from "./query.ts";
 

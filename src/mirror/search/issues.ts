@@ -3,7 +3,7 @@
 import type { Database } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { DIRECTIONS, Sql, sql } from "../../../db/sql.ts";
-import { visibleIssue } from "../read/sight.ts";
+import { visibleIssue } from "../read/repositories.ts";
 import { requireCheckStates } from "./check-states.ts";
 import {
   ISSUE_QUALIFIERS,

@@ -1,8 +1,7 @@
 /** The repositories and people that a search names: found first, so that Postgres plans it for their ids. */
 import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
-import { MIRRORED_REPOSITORIES } from "../read/shown-repository.ts";
-import { type Sight, visible } from "../read/sight.ts";
+import { MIRRORED_REPOSITORIES, type Sight, visible } from "../read/repositories.ts";
 import { type Clause, qualifiersIn, UnknownScopeError } from "./query.ts";
 
 /** The caller who searches: their sight, and the user for `@me`; null for anonymous callers. */

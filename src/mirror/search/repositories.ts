@@ -1,8 +1,7 @@
 /** Searches the repositories that the searcher sees. They are few enough to be looked at one by one. */
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, Sql, sql } from "../../../db/sql.ts";
-import { MIRRORED_REPOSITORIES } from "../read/shown-repository.ts";
-import { visible } from "../read/sight.ts";
+import { MIRRORED_REPOSITORIES, visible } from "../read/repositories.ts";
 import { type Qualifier, ranged, type TermContext, textQuery, worded } from "./issue-terms.ts";
 import type { SearchOrder } from "./issues.ts";
 import { findSearchNames, isScope, loginOf, type Searcher } from "./names.ts";

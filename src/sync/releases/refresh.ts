@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import { type Fields, isObject, parseStored } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { findHeldReleases } from "../../mirror/read/releases.ts";
-import { findRepositoryDocument } from "../../mirror/read/shown-repository.ts";
+import { findRepositoryDocument } from "../../mirror/read/repositories.ts";
 import { marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";

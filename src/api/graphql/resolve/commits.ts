@@ -2,7 +2,7 @@
 
 import { type Fields, objectOf, textOf } from "../../../json.ts";
 import { countHeldLists, findCommits, listedSource } from "../../../mirror/read/lists.ts";
-import { sees } from "../../../mirror/read/sight.ts";
+import { sees } from "../../../mirror/read/repositories.ts";
 import type { ListName } from "../../../mirror/store/lists.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";

@@ -1,5 +1,5 @@
 import type { Json } from "../../../json.ts";
-import { hasWhereSeen, type Right } from "../../../mirror/read/sight.ts";
+import { hasWhereSeen, type Right } from "../../../mirror/read/repositories.ts";
 import { associationFor } from "../../../mirror/render/public-keys.ts";
 import { type CodeRight, closenessOf, notAccessible, readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call.ts";

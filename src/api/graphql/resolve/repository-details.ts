@@ -1,7 +1,7 @@
 /** Fields that only REST's single repository shows: permissions, merge settings, its origin, and its people. */
 
 import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
-import { sees } from "../../../mirror/read/sight.ts";
+import { sees } from "../../../mirror/read/repositories.ts";
 import { assignableUserSource } from "../../../mirror/read/users.ts";
 import { learnPublicRights, type Permissions, permissionsOf } from "../../callers/permissions.ts";
 import type { RepositoryPermission } from "../../callers/upstream-rights.ts";

@@ -4,7 +4,7 @@ import { labelSource } from "../../../mirror/read/labels.ts";
 import { milestoneSource } from "../../../mirror/read/milestones.ts";
 import { findIssueDocuments, type PageSource } from "../../../mirror/read/pages.ts";
 import { pullSource } from "../../../mirror/read/pulls.ts";
-import type { Right } from "../../../mirror/read/sight.ts";
+import type { Right } from "../../../mirror/read/repositories.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
