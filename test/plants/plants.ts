@@ -205,7 +205,7 @@ export const plants: readonly Plant[] = [
     name: "former-names-are-lost",
     property: 3,
     does: "A repository is not found by the name that it had before.",
-    file: "src/mirror/store/dependents.ts",
+    file: "src/mirror/store/rows.ts",
     replaces: [
       ['return typeof name === "string" && name !== stored.fields.full_name', 'return typeof name === "number"'],
     ],

@@ -1,11 +1,20 @@
 import { type Transaction, together } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
-import { childNumberColumns, followRows } from "./dependents.ts";
 import { type LastSaid, noteFound } from "./found.ts";
 import { type Folded, fold, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
 import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
-import { type Known, type KnownRow, knownOf, layoutFor, type RowWrite, recordset, selectKnown } from "./rows.ts";
+import {
+  childNumberColumns,
+  followRows,
+  type Known,
+  type KnownRow,
+  knownOf,
+  layoutFor,
+  type RowWrite,
+  recordset,
+  selectKnown,
+} from "./rows.ts";
 
 export interface Merged extends ResourceKey {
   outcome: Folded["outcome"];

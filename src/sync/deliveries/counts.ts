@@ -14,8 +14,7 @@ import {
   type Sighting,
 } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
-import type { Counting, RefreshAsk } from "./followed-event.ts";
-import type { Payload } from "./payload.ts";
+import type { Counting, Payload, RefreshAsk } from "./payload.ts";
 
 /**
  * Events of links show two issues, perhaps of two repositories. Each repository is told, so the other's issue is left out.

@@ -13,8 +13,7 @@ import type { Kind } from "../../mirror/store/resource.ts";
 import { strip } from "../../mirror/store/template.ts";
 import type { HookEvent, PartEvent } from "../following/hook-subscriptions.ts";
 import { askBlocking, askLinked, countingParent, observeLinked } from "./counts.ts";
-import type { BornHead, FollowedEvent } from "./followed-event.ts";
-import type { Payload } from "./payload.ts";
+import type { BornHead, FollowedEvent, Payload } from "./payload.ts";
 
 /** What is done to a repository. */
 const REPOSITORY_ACTIONS = "created edited renamed transferred archived unarchived privatized publicized deleted".split(

@@ -17,8 +17,14 @@ import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { partsOfEvent } from "../following/hook-subscriptions.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
 import { FOLLOWED_EVENTS, mismatch } from "./events.ts";
-import type { BornHead, Counting, RefreshAsk } from "./followed-event.ts";
-import { InvalidPayloadError, type Payload, type PayloadRepository } from "./payload.ts";
+import {
+  type BornHead,
+  type Counting,
+  InvalidPayloadError,
+  type Payload,
+  type PayloadRepository,
+  type RefreshAsk,
+} from "./payload.ts";
 
 /** A delivery's content: what it shows, and what it leaves open. */
 export interface DeliveryContent {
