@@ -169,6 +169,26 @@ test("a refresh that comes long after its reason still has its own question answ
   expect(await differences()).toEqual([]);
 });
 
+test("what nobody could ask about for a long time is asked again after the first time, and not given up", async () => {
+  const { world, repository, open, differences } = shared;
+  endJobs(world);
+  await audit(world.ctx, { repositoryId: repository.id, repair: true, signal: new AbortController().signal });
+  await world.settleMarks();
+  expect(await differences()).toEqual([]);
+  forget(open);
+  await unlearn(world);
+  await world.ctx.db.query(sql`
+    insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
+      values ('mergeability', ${repository.id}, ${repository.id}, ${world.ctx.clock.now()}, ${world.ctx.clock.now()})`);
+  world.advance(JOB_MS);
+  // Upstream begins to compute only now.
+  await new Refreshes(world.ctx).refresh({ kind: "mergeability", repositoryId: repository.id, key: repository.id });
+  endJobs(world);
+  expect((await differences()).length).toBeGreaterThan(0);
+  await world.settleMarks();
+  expect(await differences()).toEqual([]);
+});
+
 test("a merge commit that a list does not show yet is asked for where all else is known", async () => {
   const { world, repository, open, differences } = shared;
   endJobs(world);

@@ -60,10 +60,11 @@ export async function refreshMergeability(
   }
 
   const left = await findUnknownOfAll(ctx, open);
-  const ageOf = (askedAt: Date) => startedAt.getTime() - askedAt.getTime();
-  const waitMs = ({ askedAt }: Mark) => waitAtAgeMs(ageOf(askedAt), RETRIES.mergeability, 2);
-  const isOver = ({ repositoryId: id, askedAt }: Mark) =>
-    (left.get(id)?.length ?? 0) === 0 || ageOf(askedAt) >= RETRIES.mergeability.withinMs;
+  // Nobody could ask between the time when a mark was due and now, such as in an outage, so that does not count.
+  const ageMs = ({ askedAt, dueAt }: TakenMark) => Math.max(0, dueAt.getTime() - askedAt.getTime());
+  const waitMs = (one: TakenMark) => waitAtAgeMs(ageMs(one), RETRIES.mergeability, 2);
+  const isOver = (one: TakenMark) =>
+    (left.get(one.repositoryId)?.length ?? 0) === 0 || ageMs(one) >= RETRIES.mergeability.withinMs;
   const asked = marksOf(open.filter(({ id }) => !failed.has(id)));
   await settleMarks(ctx.db, asked.filter(isOver));
   const postponed = asked
@@ -80,7 +81,7 @@ export async function refreshMergeability(
 /** Takes due marks, and finds the pull requests to ask about. */
 async function takeDuePulls(ctx: Context, repositoryId: number, now: Date) {
   const taken = await takeDue(ctx, repositoryId, now);
-  const gone: Mark[] = [];
+  const gone: TakenMark[] = [];
   const open: MirroredRepository[] = [];
   await Promise.all(
     taken.map(async (one) => {
@@ -93,20 +94,25 @@ async function takeDuePulls(ctx: Context, repositoryId: number, now: Date) {
   return { taken, open, gone, unknown: await findUnknownOfAll(ctx, open) };
 }
 
+/** A mark that this job asks about. `dueAt`: its `notBefore` until it was taken. */
+interface TakenMark extends Mark {
+  dueAt: Date;
+}
+
 /**
  * Takes the job's own mark and others that are due. Each mark goes to one job. Marks that rest for a while are left
  * out.
  */
-async function takeDue(ctx: Context, repositoryId: number, now: Date): Promise<Mark[]> {
+async function takeDue(ctx: Context, repositoryId: number, now: Date): Promise<TakenMark[]> {
   const key = sql`m.repository_id::text`;
-  return await ctx.db.query<Mark>(sql`
-    with due as (select kind, repository_id, key from refresh_marks m
+  return await ctx.db.query<TakenMark>(sql`
+    with due as (select kind, repository_id, key, not_before from refresh_marks m
       where m.kind = 'mergeability' and m.not_before <= ${new Date(now.getTime() + EARLY_MS)}
         and not ${rests(ctx, "refresh", key)} and not ${rests(ctx, "refresh", sql`'mergeability-' || ${key} || '-' || ${key}`)}
       order by m.repository_id <> ${repositoryId}, m.repository_id limit ${MOST_TAKEN} for update skip locked)
     update refresh_marks m set not_before = ${new Date(now.getTime() + TAKEN_MS)} from due d
       where m.kind = d.kind and m.repository_id = d.repository_id and m.key = d.key
-      returning ${MARK_COLUMNS}`);
+      returning ${MARK_COLUMNS}, d.not_before as "dueAt"`);
 }
 
 interface Unknown {
