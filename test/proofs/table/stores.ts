@@ -1,0 +1,314 @@
+import { type Command, type Line, largestOf, listOf, numberAt, type Proof } from "../proof.ts";
+import { atLeast, atMost, COUNTED, outcomesOf, printed, shareOf, sumOf, told } from "./figures.ts";
+
+/** Versions of Postgres, each with a source of Redis. `npm test` itself runs on Postgres 18. */
+const STORES = [
+  ["15", "deb"],
+  ["16", "valkey"],
+  ["17", "deb"],
+] as const;
+/** The quick tests, and the tests in which a store goes away. */
+const CORE = [
+  ["test", "--project", "quick"],
+  ["test/workers", "test/scenario/stores.test.ts", "test/cli/doctor.test.ts"],
+];
+/** Tain sends this command only to a Redis that says that it is version 7.2 or newer. */
+const ASKED_WHERE_KNOWN = "waitaof";
+const SHORT_SEEDS_A_COMMAND = 5;
+const CHANGES_A_COMMAND = 2_500;
+
+/** Stores and processes that go away, are old, or are changed for others. */
+export const STORE_PROOFS: readonly Proof[] = [
+  {
+    name: "kills",
+    proves: "A process that is killed in a copy costs a page, and once the list beside it.",
+    minutes: 3,
+    commands: [
+      { args: ["test", "test/scenario/kill-worker.test.ts"] },
+      { args: ["test", "test/scenario/kill-tree.test.ts"], env: { KILLS: "3" } },
+    ],
+    figures: (lines) => {
+      const [worker, tree] = ["worker", "tree"].map((program) =>
+        printed(lines, "kills").find((line) => line.program === program),
+      );
+      return [
+        atMost("pages read twice per kill, a worker", largestOf(worker, "readTwice"), 1),
+        atMost("pages read twice per kill, the whole tree", largestOf(tree, "readTwice"), 2),
+      ];
+    },
+  },
+  {
+    name: "stores",
+    proves:
+      "The core of the suite passes on Debian's own Postgres 15 and Redis, on Postgres 16 and Valkey, and on Postgres 17, without a command of Redis that 6.2 has not.",
+    minutes: 15,
+    commands: STORES.flatMap(([postgres, redis]) =>
+      CORE.map((files) => ({
+        args: ["test", ...files],
+        env: { TAIN_POSTGRES: postgres, TAIN_REDIS_FROM: redis, ...COUNTED },
+      })),
+    ),
+    figures: (lines) =>
+      STORES.flatMap(([postgres, redis], at) => {
+        const own = (all: readonly Line[]) => all.slice(at * CORE.length, (at + 1) * CORE.length);
+        const runs = own(printed(lines, "tests"));
+        const newer = sumOf(
+          own(printed(lines, "stores")),
+          (line) => listOf(line, "newer").filter((name) => name !== ASKED_WHERE_KNOWN).length,
+        );
+        return [
+          atLeast(
+            `passed, Postgres ${postgres} and ${redis}`,
+            sumOf(runs, (run) => numberAt(run, "passed") ?? 0),
+            900,
+          ),
+          atMost(
+            `failed, Postgres ${postgres} and ${redis}`,
+            sumOf(runs, (run) => numberAt(run, "failed") ?? 1),
+            0,
+          ),
+          atMost(`commands of Redis newer than 6.2, ${redis}`, newer, 0),
+        ];
+      }),
+  },
+  {
+    name: "redis",
+    proves:
+      "Played on a Cluster of six nodes, and on servers that Sentinels watch, whose masters are killed, the mirror becomes equal.",
+    minutes: 50,
+    commands: (["cluster", "sentinel"] as const).flatMap((redis) => shortSeedCommands("--redis", redis)),
+    figures: (lines) => outcomesOf(lines, 40),
+  },
+  {
+    name: "replicas",
+    proves:
+      "Each of 10,000 changes is shown by the next reads of four web processes behind PgBouncer, while one of their two replicas is five seconds behind.",
+    minutes: 20,
+    commands: Array.from({ length: 10_000 / CHANGES_A_COMMAND }, () => ({
+      args: ["test", "test/scenario/replicas.test.ts"],
+      env: { CHANGES: String(CHANGES_A_COMMAND) },
+    })),
+    figures: (lines) => {
+      const sum = (name: string) => sumOf(printed(lines, "replicas"), (line) => numberAt(line, name) ?? 0);
+      return [
+        atLeast("changes", sum("changes"), 10_000),
+        atLeast("statements that a replica answered", sum("byReplica"), 10_000),
+        atMost("reads that did not show them", sum("wrong"), 0),
+      ];
+    },
+  },
+  {
+    name: "stopped",
+    proves:
+      "A worker that stands still for 30 s, eight times, in the middle of its deliveries, loses them to another, and none fails.",
+    minutes: 5,
+    commands: [{ args: ["test", "test/workers/stopped-worker.test.ts"], env: { STOPS: "8" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "stopped worker");
+      return [
+        atLeast("stops", numberAt(line, "stops"), 8),
+        atLeast("ms of each", numberAt(line, "stoppedMs"), 30_000),
+        atLeast("jobs that another took over", numberAt(line, "takenOver"), 8),
+        atMost("deliveries that failed", numberAt(line, "failed"), 0),
+      ];
+    },
+  },
+  {
+    name: "slow-commits",
+    proves:
+      "Where each commit waits 5 ms for a synchronous replica, commits do not wait for each other as long as nobody listens to changes; " +
+      "what one worker and two apply then, and with a listener.",
+    minutes: 3,
+    commands: [{ args: ["test", "test/scenario/slow-commits.test.ts"], env: { COMMITS: "10000" } }],
+    figures: (lines) => {
+      const all = printed(lines, "slow commits");
+      const each = all.flatMap((line) => {
+        const of = `${line.workers === 1 ? "one worker" : "two workers"}, ${line.isHeard ? "a listener" : "no listener"}`;
+        return [
+          told(`deliveries applied a second, ${of}`, numberAt(line, "perSecond")),
+          atLeast(`ms of a commit, ${of}`, numberAt(line, "commitMs"), 5),
+          line.isHeard
+            ? told(`ms that commits waited for each other, ${of}`, numberAt(line, "queuedMs"))
+            : atMost(`ms that commits waited for each other, ${of}`, numberAt(line, "queuedMs"), 0),
+        ];
+      });
+      const perSecond = (workers: number) =>
+        numberAt(
+          all.find((line) => line.workers === workers && !line.isHeard),
+          "perSecond",
+        );
+      const [one, two] = [perSecond(1), perSecond(2)];
+      return [...each, atLeast("what two workers apply by what one does, no listener", one && two && two / one, 1)];
+    },
+  },
+  {
+    name: "redis-disk",
+    proves:
+      "Of what is acknowledged while Postgres is away nothing is lost, though Redis is killed 20 times in the middle of it; each " +
+      "acknowledgement has waited for the disk, by strace's count.",
+    minutes: 3,
+    commands: [{ args: ["test", "test/receiver/redis-disk.test.ts"], env: { KILLS: "20", TRACED: "1" } }],
+    figures: (lines) => {
+      const [killed] = printed(lines, "redis killed");
+      const [traced] = printed(lines, "redis traced");
+      return [
+        atLeast("kills of Redis", numberAt(killed, "kills"), 20),
+        atLeast("deliveries that were acknowledged", numberAt(killed, "acknowledged"), 2_000),
+        atMost("of them missing", numberAt(killed, "missing"), 0),
+        atLeast("fsyncs while 20 were acknowledged, one after the other", numberAt(traced, "fsyncs"), 20),
+      ];
+    },
+  },
+  {
+    name: "failover",
+    proves:
+      "The primary is killed and a synchronous replica promoted under 100 deliveries a second: what was acknowledged is there, and no kept page shows a row that was lost.",
+    minutes: 3,
+    commands: [{ args: ["test", "test/scenario/failover.test.ts"], env: { FAILOVER: "1" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "failover");
+      return [
+        atLeast("deliveries that were acknowledged", numberAt(line, "acknowledged"), 1_000),
+        atMost("of them missing", numberAt(line, "missing"), 0),
+        atMost("ms from the promotion until reads are answered again", numberAt(line, "answeredMs"), 10_000),
+      ];
+    },
+  },
+  {
+    name: "pooler",
+    proves: "Played through PgBouncer in transaction mode, the mirror becomes equal.",
+    minutes: 25,
+    commands: shortSeedCommands("--pooler"),
+    figures: (lines) => outcomesOf(lines, 20),
+  },
+  {
+    name: "partitions",
+    proves:
+      "Eight processes at four sites, with Postgres and Redis at two more, whose links are cut and healed for ten minutes, become equal " +
+      "to upstream, spend no quota twice, and give no answer that is older than it says.",
+    minutes: 13,
+    commands: [{ args: ["simulate", "--partitions", "10", "--seed", "1", "--json"] }],
+    figures: (lines) => {
+      const [line] = lines.filter((one) => "cutPercent" in one);
+      const of = (name: string) => numberAt(line, name);
+      return [
+        atLeast("processes", of("processes"), 8),
+        atLeast("cuts", of("cuts"), 50),
+        atLeast("percent of the time in which something was cut", of("cutPercent"), 80),
+        atLeast("deliveries", of("deliveries"), 500),
+        atLeast("reads that were answered", of("answered"), 3_000),
+        atMost("of them older than they said", of("older"), 0),
+        atMost("of them of what upstream never showed", of("unknown"), 0),
+        atMost("requests that upstream refused for a limit", of("refused"), 0),
+        atMost("units of quota that the mirror had not and believed to have", of("overstated"), 0),
+        atMost("fields that differ after an audit", of("drift"), 0),
+        atMost("fields that differ before it, of those that webhooks and catch-ups tell", of("missed"), 0),
+        atMost("processes that ended by themselves", line ? listOf(line, "crashes").length : null, 0),
+      ];
+    },
+  },
+  {
+    name: "edges",
+    proves:
+      "An edge whose lines to the centre are cut and healed six times answers every read, none of them younger than it says, refuses " +
+      "every write, and shows afterwards what is written there.",
+    minutes: 2,
+    commands: [{ args: ["test", "test/scenario/edges.test.ts"], env: { CUTS: "6", WRITES: "3" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "edges");
+      const of = (name: string) => numberAt(line, name);
+      return [
+        atLeast("cuts", of("cuts"), 6),
+        atLeast("reads answered while it was cut off, or just healed", of("reads"), 200),
+        atLeast("writes refused meanwhile, with a sentence", of("refused"), 12),
+        atMost("milliseconds that the slowest of these reads took", of("slowestMs"), 4_000),
+        atMost("milliseconds until the centre's state was shown again", of("healedAfterMs"), 15_000),
+      ];
+    },
+  },
+  {
+    name: "workers",
+    proves:
+      "Fifty workers and ten schedulers behind PgBouncer do in a simulated hour what one does, on few connections, and hardly wait for locks.",
+    minutes: 12,
+    commands: [
+      {
+        args: ["test", "test/workers/many-workers.test.ts"],
+        env: { WORKERS: "50", SCHEDULERS: "10", MINUTES: "60" },
+      },
+    ],
+    figures: (lines) => {
+      const [line] = printed(lines, "many workers");
+      const of = (name: string) => numberAt(line, name);
+      const again = line ? (of("attempts") ?? 0) - (of("deliveries") ?? 0) : null;
+      return [
+        atLeast("workers", of("workers"), 50),
+        atLeast("schedulers", of("schedulers"), 10),
+        atLeast("simulated minutes", of("minutes"), 60),
+        atMost("connections to Postgres, with those of the web process and the test", of("postgres"), 60),
+        atMost("connections to Redis", of("redis"), 900),
+        atMost("statements that waited for a lock at one moment", of("locks"), 20),
+        atMost("share of moments with a wait for a lock", shareOf(line, "looksWithLocks", "looks"), 0.5),
+        atLeast("deliveries", of("deliveries"), 250),
+        atMost("of them applied again", again, 0),
+        atMost("requests to upstream a minute, by those of one worker", of("byOne"), 1.25),
+      ];
+    },
+  },
+  {
+    name: "upgrade",
+    proves:
+      "Upgrades under load, from 0.1.0 and from the first build that asks, process by process, and the way back to the latter lose no " +
+      "delivery and no read, and no read takes a second.",
+    minutes: 5,
+    commands: [{ args: ["test", "test/scenario/upgrade.test.ts"], env: { UPGRADE: "1" } }],
+    figures: (lines) =>
+      ["0.1.0", "the first build that asks"].flatMap((name, at) => {
+        const line = printed(lines, "upgrade")[at];
+        const from = `from ${name}`;
+        return [
+          atLeast(`deliveries and reads a second, each, ${from}`, numberAt(line, "perSecond"), 100),
+          atMost(`deliveries that failed, ${from}`, numberAt(line, "failed"), 0),
+          atMost(`requests that were refused or got no answer, ${from}`, numberAt(line, "problems"), 0),
+          atMost(`ms of the slowest read, ${from}`, numberAt(line, "slowestMs"), 1_000),
+        ];
+      }),
+  },
+  {
+    name: "package",
+    proves: "Packed, installed by npm into an empty directory and started there, Tain mirrors the demonstration.",
+    minutes: 2,
+    commands: [{ args: ["test", "test/launcher/package.test.ts"], env: { PACKAGE: "1" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "package");
+      return [
+        atLeast("repositories that are live", numberAt(line, "live"), 4),
+        atMost("seconds to pack", numberAt(line, "pack"), 60),
+        atMost("seconds to install, from the registry", numberAt(line, "install"), 300),
+        atMost("seconds from the start to serving, Redis fetched", numberAt(line, "serving"), 120),
+        atMost("seconds until all is copied", numberAt(line, "copied"), 120),
+      ];
+    },
+  },
+  {
+    name: "deployment",
+    proves:
+      "Kubernetes' types and compose's schema take what we write for them; the image has the same layers each time, and works read-only and without rights.",
+    minutes: 5,
+    commands: [{ args: ["test", "test/deploy/deployment.test.ts"], env: { DEPLOYMENT: "1" } }],
+    figures: (lines) => [
+      atLeast("documents that Kubernetes' types take", numberAt(printed(lines, "chart")[0], "documents"), 16),
+      atMost("seconds to build the image", numberAt(printed(lines, "image")[0], "seconds"), 600),
+    ],
+  },
+];
+
+/** Twenty short seeds. Each command plays only a few, so that an interruption costs minutes. */
+function shortSeedCommands(...kind: string[]): Command[] {
+  return Array.from({ length: 20 / SHORT_SEEDS_A_COMMAND }, (_, index) => {
+    const first = index * SHORT_SEEDS_A_COMMAND + 1;
+    const range = `${first}..${first + SHORT_SEEDS_A_COMMAND - 1}`;
+    const rest = ["--seeds", range, "--steps", "150", "--workers", "2", "--faults", "all", "--json"];
+    return { args: ["simulate", ...kind, ...rest] };
+  });
+}
