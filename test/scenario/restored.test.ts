@@ -12,7 +12,7 @@ import { openWorld, type TestWorld } from "../support/world.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Runs the statements while nobody is connected, because Postgres copies no database that is in use. */
+/** Runs the statements while nobody is connected: Postgres copies no database that is in use. */
 async function alone(name: string, statements: readonly string[]): Promise<void> {
   await administer(async (admin) => {
     const end = () => admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", [name]);

@@ -1,4 +1,4 @@
-/** What every request of the dialect has in common, and every reply. */
+/** What requests of the dialect have in common, and their replies. */
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Config } from "../../config.ts";

@@ -86,8 +86,7 @@ export async function applyDeliveries(
       heardAnew(tx, told, merged, askedAt),
     ]);
     const marks = [...left, ...unread];
-    // Most deliveries leave nothing to ask about.
-    if (marks.length > 0) await storeMarks(tx, marks);
+    await storeMarks(tx, marks);
     await followLife(ctx, tx, applied, shown);
 
     for (const { id, ignored } of settled) outcomes.set(id, ignored === null ? "applied" : "ignored");

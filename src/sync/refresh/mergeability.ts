@@ -60,7 +60,7 @@ export async function refreshMergeability(
   }
 
   const left = await findUnknownOfAll(ctx, open);
-  // Nobody could ask between the time when a mark was due and now, such as in an outage, so that does not count.
+  // A mark ages only until it is due. Nobody may have been able to ask since then, as in an outage.
   const ageMs = ({ askedAt, dueAt }: TakenMark) => Math.max(0, dueAt.getTime() - askedAt.getTime());
   const waitMs = (one: TakenMark) => waitAtAgeMs(ageMs(one), RETRIES.mergeability, 2);
   const isOver = (one: TakenMark) =>

@@ -24,8 +24,8 @@ const PLANTS_BY_SEEDS = [
 /** The most seeds that are played to find one bug. */
 const SEEDS_A_PLANT = 20;
 
-/** Faults by chance, bugs that are put in, and tests that take long. */
-export const CHANCE_PROOFS: readonly Proof[] = [
+/** Faults and bugs that are put in, and tests that take long. */
+export const FAULT_PROOFS: readonly Proof[] = [
   {
     name: "long",
     proves: "The tests pass that `npm test` leaves out (`LONG` in test/tiers.ts).",
