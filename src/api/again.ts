@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 import { levelOf } from "../failure.ts";
-import type { Exchange } from "../http/exchange.ts";
-import { HeaderLines } from "../http/header-lines.ts";
 import { type Encoding, freshnessHeaders, isUnchanged, type Reply, wantsNoCache } from "../http/reply.ts";
+import { HeaderLines } from "../http/response.ts";
+import type { Exchange } from "../http/server.ts";
 import { Kept, type Recalled, type Standing, type Standings } from "../mirror/unchanged/unchanged.ts";
 import type { ApiContext, RenderedPage } from "./call.ts";
 import { type Caller, type Callers, type Credential, classOf } from "./callers/caller.ts";

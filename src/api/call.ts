@@ -1,7 +1,7 @@
 import type { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
-import { isRead, type RequestHeaders } from "../http/exchange.ts";
-import type { Freshness, Reply } from "../http/reply.ts";
+import type { Freshness, Reply, RequestHeaders } from "../http/reply.ts";
+import { isRead } from "../http/reply.ts";
 import type { Right, ShownRepository, Sight } from "../mirror/read/repositories.ts";
 import type { MirrorReader } from "../mirror/reader.ts";
 import type { Reading, Standings } from "../mirror/unchanged/unchanged.ts";

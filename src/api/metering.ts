@@ -1,7 +1,8 @@
 import type { Histogram } from "prom-client";
 import type { Context } from "../context.ts";
-import { type Exchange, isRead } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
+import { isRead } from "../http/reply.ts";
+import type { Exchange } from "../http/server.ts";
 import { BoundedLabel } from "../operations/metrics.ts";
 import type { Caller } from "./callers/caller.ts";
 import { type Served, type Source, Sparing } from "./callers/spared.ts";

@@ -1,6 +1,6 @@
 import { parseRedisAddress, redisEndpoints } from "../config/redis-address.ts";
 import type { Config } from "../config.ts";
-import { AddressList } from "../http/exchange.ts";
+import { AddressList } from "../http/addresses.ts";
 
 const LOOPBACK = new AddressList(["loopback"]);
 const NEAR = new AddressList(["loopback", "linklocal", "uniquelocal"]);

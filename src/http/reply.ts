@@ -1,9 +1,21 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
-import { DirectResponse, type LastLines } from "./direct-response.ts";
-import type { Exchange, RequestHeaders } from "./exchange.ts";
-import { HeaderLines } from "./header-lines.ts";
+import { DirectResponse, HeaderLines, type LastLines } from "./response.ts";
+
+/** As they came, with names in lower case. */
+export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** The header as one line, if it came more than once. Empty: it did not come. */
+export function headerText(header: string | readonly string[] | undefined): string {
+  return typeof header === "string" ? header : (header ?? []).join(",");
+}
+
+/** A request, as far as its answer's form depends on it. */
+interface AskedRequest {
+  method: string;
+  headers: IncomingHttpHeaders;
+}
 
 /** By their names, or as lines, where they were sent before. */
 export type ReplyHeaders = Parameters<typeof HeaderLines.of>[0] | HeaderLines;
@@ -56,7 +68,7 @@ interface SendingRules {
  * @throws TypeError for a header that HTTP does not allow
  */
 export function sendReply(
-  exchange: Exchange,
+  asked: AskedRequest,
   response: ServerResponse,
   reply: Reply,
   how: SendingRules,
@@ -67,12 +79,12 @@ export function sendReply(
     sendHead(response, status, headers, how.isLast);
     return stream(response, reply.stream, how.unreadMs);
   }
-  const isHead = exchange.method === "HEAD";
+  const isHead = asked.method === "HEAD";
   if (body === null) {
     const isPlain = isHead || status === 204 || status === 304;
     return sendWhole(response, { status, headers: isPlain ? headers : headers.and(lengthOf("")), body }, how);
   }
-  const encoding = encodingFor(exchange, reply);
+  const encoding = encodingFor(asked, reply);
   // How long the body is once it is compressed is not known.
   if (isHead) {
     const known = encoding === null ? headers.and(lengthOf(body)) : headers;
@@ -145,7 +157,7 @@ export function rawText(reason: string, { status, headers, body }: Reply): strin
 }
 
 /** The encoding in which this body travels; null: as it is. */
-function encodingFor({ headers }: Exchange, { body, isEncodable }: Reply): Encoding | null {
+function encodingFor({ headers }: AskedRequest, { body, isEncodable }: Reply): Encoding | null {
   return isEncodable && body !== null ? encodingOf(body, headers["accept-encoding"]) : null;
 }
 
@@ -283,4 +295,8 @@ export function freshnessHeaders(
     ...(missing ? { "X-Tain-Missing": missing } : {}),
     ...(warnings.length > 0 ? { Warning: warnings.join(", ") } : {}),
   };
+}
+
+export function isRead(method: string): boolean {
+  return method === "GET" || method === "HEAD";
 }

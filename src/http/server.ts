@@ -1,13 +1,21 @@
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from "node:http";
 import type { Duplex } from "node:stream";
 import type { Logger } from "../operations/log.ts";
-import { type Tracing, UNTRACED } from "../operations/tracing.ts";
-import { DirectResponse, KEEP_ALIVE_TIMEOUT_MS, LastLines } from "./direct-response.ts";
+import { type TracedSpan, type Tracing, UNTRACED } from "../operations/tracing.ts";
+import { TrustedProxies } from "./addresses.ts";
+import { type BodyBudget, type HeldBody, RequestBody } from "./body.ts";
 import { HttpError, parserError } from "./errors.ts";
-import { decoded, Exchange, TrustedProxies } from "./exchange.ts";
 import { type Reply, rawText, sendReply } from "./reply.ts";
+import { DirectResponse, KEEP_ALIVE_TIMEOUT_MS, LastLines } from "./response.ts";
 
 /** Values of the path, decoded, by the names that the route gives them. */
 export type Params = Readonly<Record<string, string>>;
@@ -288,4 +296,100 @@ function routeIn({ routes }: RouteNode, method: string, values: readonly string[
 
 function newRouteNode(): RouteNode {
   return { literal: new Map(), any: null, rest: null, routes: new Map() };
+}
+
+/** RFC 9112: a client that believes us to be a proxy sends the whole address, and is to be answered, too. */
+const ORIGIN = /^https?:\/\/[^/?]*/i;
+
+/** A request, and what can be known of its caller. */
+export class Exchange {
+  readonly method: string;
+  /** Path and query, as they were sent. */
+  readonly requestTarget: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  /** Where its trace is told; null: it is not. */
+  span: TracedSpan | null = null;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #proxies: TrustedProxies;
+  #gone: AbortSignal | null = null;
+
+  constructor(request: IncomingMessage, response: ServerResponse, proxies: TrustedProxies) {
+    this.#request = request;
+    this.#response = response;
+    this.#proxies = proxies;
+    this.method = request.method ?? "GET";
+    const url = request.url ?? "/";
+    this.requestTarget = url.startsWith("/") ? url : url.replace(ORIGIN, "") || "/";
+    const at = this.requestTarget.indexOf("?");
+    this.path = at < 0 ? this.requestTarget : this.requestTarget.slice(0, at);
+    this.headers = request.headers;
+  }
+
+  /** What follows the question mark. */
+  get search(): string {
+    return this.requestTarget.slice(this.path.length + 1);
+  }
+
+  /** Fires once the caller has gone away before the whole answer was sent. */
+  get gone(): AbortSignal {
+    if (this.#gone) return this.#gone;
+    const controller = new AbortController();
+    const abort = () => {
+      if (!this.#response.writableFinished) controller.abort();
+    };
+    if (this.#response.closed) abort();
+    else this.#response.once("close", abort);
+    this.#gone = controller.signal;
+    return controller.signal;
+  }
+
+  /** The address at the other end of the connection: the caller's, or a proxy's. */
+  get peer(): string {
+    return this.#request.socket.remoteAddress ?? "";
+  }
+
+  /** The caller's address. The word of trusted proxies counts, from the nearest to the farthest. */
+  get address(): string {
+    const said = this.headers["x-forwarded-for"];
+    return said === undefined ? this.peer : this.#proxies.callersAddress(this.#request.socket, said);
+  }
+
+  /** The protocol that the caller speaks. TLS ends at a proxy. */
+  get protocol(): string {
+    return this.#forwarded("x-forwarded-proto") ?? "http";
+  }
+
+  /** The name and port that the caller asks for. */
+  get host(): string {
+    return this.#forwarded("x-forwarded-host") ?? this.headers.host ?? "";
+  }
+
+  /** @throws HttpError 413 when there are more than `maxBytes`, 400 when the sender went away before the end */
+  body(maxBytes: number): Promise<Buffer> {
+    return new RequestBody(this.#request, maxBytes).whole;
+  }
+
+  /** The body, for which the budget has room. @throws HttpError as `BodyBudget.read` */
+  bodyWithin(budget: BodyBudget, maxBytes: number): Promise<HeldBody> {
+    return budget.read(this.#request, maxBytes);
+  }
+
+  /** What the nearest proxy says, if it is trusted. */
+  #forwarded(name: string): string | undefined {
+    const said = this.headers[name];
+    return said === undefined ? undefined : this.#proxies.nearestSays(this.#request.socket, said);
+  }
+}
+
+/** The text without its percent-encoding. Null: what is encoded is no UTF-8. */
+export function decoded(text: string): string | null {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) return null;
+    throw error;
+  }
 }

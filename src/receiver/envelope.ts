@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { HookHolder } from "../config/hook-secrets.ts";
-import { isContentType } from "../http/exchange.ts";
+import { isContentType } from "../http/body.ts";
 import { type Delivery, keysOf } from "../inbox/inbox.ts";
 import { type Fields, isObject, type Json, objectOf } from "../json.ts";
 import { DeliveryFault } from "./fault.ts";

@@ -1,9 +1,8 @@
 import type { Context } from "../context.ts";
 import { BodyBudget } from "../http/body.ts";
 import { HttpError } from "../http/errors.ts";
-import type { Exchange } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";
-import type { Route } from "../http/server.ts";
+import type { Exchange, Route } from "../http/server.ts";
 import { openDispatch } from "../inbox/dispatch.ts";
 import { acceptDelivery, InboxUnavailableError, openInboxWriter } from "../inbox/inbox.ts";
 import { RedisDisk } from "../inbox/redis-disk.ts";

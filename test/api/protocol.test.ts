@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { USUAL_NAMES } from "../../src/http/header-lines.ts";
+import { USUAL_NAMES } from "../../src/http/response.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";

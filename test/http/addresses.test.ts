@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { AddressList } from "../../src/http/exchange.ts";
+import { AddressList } from "../../src/http/addresses.ts";
 
 test.each([
   [["loopback"], ["127.0.0.1", "127.255.0.9", "::1", "::ffff:127.0.0.1"], ["128.0.0.1", "::2", "10.0.0.1"]],

@@ -6,8 +6,7 @@ import { once } from "node:events";
 import { createServer, ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { expect, test } from "vitest";
-import { DirectResponse, LastLines } from "../../src/http/direct-response.ts";
-import { HeaderLines } from "../../src/http/header-lines.ts";
+import { DirectResponse, HeaderLines, LastLines } from "../../src/http/response.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 

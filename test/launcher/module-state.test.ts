@@ -80,7 +80,7 @@ const real: Record<string, [text: string, why: string]> = {
   "src/cli/follow/connection.ts": ["Date.now()", "the service names a moment, and the command has no context"],
   "src/cli/follow/follow.ts": ["Math.random", "the command has no context"],
   "src/cli/up/process-tree.ts": ["Math.random", "programs are started before there is a context"],
-  "src/http/direct-response.ts": ["Date.now()", "the date of a head is the machine's, as Node.js gives it"],
+  "src/http/response.ts": ["Date.now()", "the date of a head is the machine's, as Node.js gives it"],
   "src/operations/redis.ts": ["Math.random", "connections are opened before there is a context"],
   "src/stores.ts": ["new Date(), Math.random", "the context gets them here"],
   "src/sync/deliveries/apply.ts": ["new Date()", "spans go by the machine's clock"],

@@ -452,7 +452,7 @@ export const plants: readonly Plant[] = [
     name: "modules-may-change",
     property: 15,
     does: "What a module has may be changed while the process runs.",
-    file: "src/http/header-lines.ts",
+    file: "src/http/response.ts",
     replaces: [["export const USUAL_NAMES: ReadonlySet<string> = new Set(", "export const USUAL_NAMES = new Set("]],
     tests: ["test/launcher/module-state.test.ts"],
   },

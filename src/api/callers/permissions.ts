@@ -1,4 +1,4 @@
-import { isRead } from "../../http/exchange.ts";
+import { isRead } from "../../http/reply.ts";
 import type { HeldReleases } from "../../mirror/read/releases.ts";
 import { type Right, type Sight, sees } from "../../mirror/read/repositories.ts";
 import type { Closeness } from "../../mirror/render/public-keys.ts";

@@ -1,7 +1,7 @@
 import { WHOLE_KINDS } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import type { RequestHeaders } from "../../http/exchange.ts";
+import type { RequestHeaders } from "../../http/reply.ts";
 import { type Sight, visible } from "../../mirror/read/repositories.ts";
 import { NOT_YET } from "../../upstream/client/doubts.ts";
 import { ApiFault } from "./fault.ts";

@@ -2,9 +2,10 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Config } from "../../config.ts";
+import { isContentType } from "../../http/body.ts";
 import { HttpError } from "../../http/errors.ts";
-import { decoded, type Exchange, isContentType, isRead } from "../../http/exchange.ts";
-import { type Reply, wantsNoCache } from "../../http/reply.ts";
+import { isRead, type Reply, wantsNoCache } from "../../http/reply.ts";
+import { decoded, type Exchange } from "../../http/server.ts";
 import type { RepositoryName } from "../../mirror/read/repositories.ts";
 import { ApiFault, type FieldFault, invalid } from "./fault.ts";
 

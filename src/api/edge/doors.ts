@@ -1,5 +1,6 @@
-import { type Exchange, isRead } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
+import { isRead } from "../../http/reply.ts";
+import type { Exchange } from "../../http/server.ts";
 import { graphqlText } from "../dialect/protocol.ts";
 import type { Graphql } from "../graphql/handle.ts";
 import type { Match } from "../operation.ts";

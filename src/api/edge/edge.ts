@@ -1,8 +1,9 @@
 import { isPostgresOutage } from "../../../db/outage.ts";
 import { hasReached, type LogPosition } from "../../../db/replica.ts";
 import type { Context } from "../../context.ts";
-import { type Exchange, isRead } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
+import { isRead } from "../../http/reply.ts";
+import type { Exchange } from "../../http/server.ts";
 import { isForCentre } from "../../operations/at-centre.ts";
 import { UnsafePathError } from "../../upstream/client/paths.ts";
 import { lookUntil } from "../../work/repeated.ts";

@@ -1,5 +1,6 @@
 import { levelOf } from "../../failure.ts";
-import { decoded, isRead } from "../../http/exchange.ts";
+import { isRead } from "../../http/reply.ts";
+import { decoded } from "../../http/server.ts";
 import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import type { Answer, Call } from "../call.ts";

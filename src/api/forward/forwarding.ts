@@ -1,5 +1,5 @@
-import { isRead, type RequestHeaders } from "../../http/exchange.ts";
-import { isUnchanged, type Reply } from "../../http/reply.ts";
+import type { RequestHeaders } from "../../http/reply.ts";
+import { isRead, isUnchanged, type Reply } from "../../http/reply.ts";
 import type { Logger } from "../../operations/log.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional, Opened } from "../../upstream/client/opened.ts";

@@ -1,4 +1,5 @@
-import { decoded, isRead } from "../../http/exchange.ts";
+import { isRead } from "../../http/reply.ts";
+import { decoded } from "../../http/server.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import type { Answer, Call } from "../call.ts";

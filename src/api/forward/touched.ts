@@ -1,5 +1,5 @@
 import { sql } from "../../../db/sql.ts";
-import { decoded } from "../../http/exchange.ts";
+import { decoded } from "../../http/server.ts";
 import { type Fields, isObject, parseSent, TooManyValuesError } from "../../json.ts";
 import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import { findReleaseOfAsset } from "../../mirror/read/releases.ts";

@@ -1,8 +1,8 @@
 import { execute, type GraphQLError } from "graphql";
 import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
-import type { Exchange } from "../../http/exchange.ts";
 import { encodingOf, freshnessHeaders, JSON_TYPE, type Reply } from "../../http/reply.ts";
+import type { Exchange } from "../../http/server.ts";
 import { type Confirmation, joinConfirmations } from "../../mirror/read/repositories.ts";
 import { Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError, isForCentre } from "../../operations/at-centre.ts";

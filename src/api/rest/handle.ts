@@ -1,5 +1,6 @@
-import { type Exchange, isRead } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
+import { isRead } from "../../http/reply.ts";
+import type { Exchange } from "../../http/server.ts";
 import { type Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
 import { AtCentreError } from "../../operations/at-centre.ts";
 import { isSafePath } from "../../upstream/client/paths.ts";

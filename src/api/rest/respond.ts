@@ -1,14 +1,16 @@
 import { createHash, hash } from "node:crypto";
-import { type Exchange, isRead, type RequestHeaders } from "../../http/exchange.ts";
 import {
   type Encoding,
   encodingOf,
   freshnessHeaders,
+  isRead,
   isShort,
   isUnchanged,
   JSON_TYPE,
   type Reply,
+  type RequestHeaders,
 } from "../../http/reply.ts";
+import type { Exchange } from "../../http/server.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { Again } from "../again.ts";
 import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";

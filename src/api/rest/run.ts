@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { PEOPLE } from "../../../db/revisions.ts";
-import { isRead } from "../../http/exchange.ts";
+import { isRead } from "../../http/reply.ts";
 import {
   findOldestConfirmation,
   findRenamedRepository,

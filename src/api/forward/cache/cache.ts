@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Context } from "../../../context.ts";
-import type { RequestHeaders } from "../../../http/exchange.ts";
+import type { RequestHeaders } from "../../../http/reply.ts";
 import { namesTag } from "../../../http/reply.ts";
 import type { Conditional, Opened } from "../../../upstream/client/opened.ts";
 import { collected } from "../body.ts";

@@ -1,4 +1,5 @@
-import { decoded, headerText, isRead } from "../../../http/exchange.ts";
+import { headerText, isRead } from "../../../http/reply.ts";
+import { decoded } from "../../../http/server.ts";
 import type { Call } from "../../call.ts";
 import { isLaidOut } from "../../dialect/elements.ts";
 import { repositoryIn } from "../../dialect/protocol.ts";

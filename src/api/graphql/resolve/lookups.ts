@@ -1,4 +1,4 @@
-import { decoded } from "../../../http/exchange.ts";
+import { decoded } from "../../../http/server.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";

@@ -1,5 +1,5 @@
 import type { Scope } from "../../../events/target.ts";
-import { isRead } from "../../../http/exchange.ts";
+import { isRead } from "../../../http/reply.ts";
 import { type Fields, type Json, objectOf } from "../../../json.ts";
 import { findUser, findUserByLogin } from "../../../mirror/read/users.ts";
 import { failureOf, messageOf } from "../../../upstream/client/answer.ts";
