@@ -58,7 +58,7 @@ const ARROWS = {
     ...["src/api/rest", "src/api/graphql", "src/api/feed", "src/api/forward", "src/api/edge"],
   ],
   "src/api/dialect": ["base", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/api"],
-  "src/api/callers": ["base", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/api", "src/api/dialect"],
+  "src/api/callers": ["base", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/api/dialect"],
   "src/api/record": ["base", "src/context.ts", "src/upstream", "src/api", "src/api/callers", "src/api/dialect"],
   // How writes are sent and stored, for REST, mutations and forwarded writes.
   "src/api/writes": [

@@ -5,7 +5,8 @@ import { HeaderLines } from "../http/response.ts";
 import type { Exchange } from "../http/server.ts";
 import { Kept, type Recalled, type Standing, type Standings } from "../mirror/unchanged/unchanged.ts";
 import type { ApiContext, RenderedPage } from "./call.ts";
-import { type Caller, type Callers, type Credential, classOf } from "./callers/caller.ts";
+import type { Callers, Credential } from "./callers/caller.ts";
+import { type Caller, classOf } from "./callers/permissions.ts";
 import {
   type Bucket,
   type CallerQuota,

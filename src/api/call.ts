@@ -5,10 +5,9 @@ import { isRead } from "../http/reply.ts";
 import type { Right, ShownRepository, Sight } from "../mirror/read/repositories.ts";
 import type { MirrorReader } from "../mirror/reader.ts";
 import type { Reading, Standings } from "../mirror/unchanged/unchanged.ts";
-import type { Caller, User } from "./callers/caller.ts";
+import type { Caller } from "./callers/permissions.ts";
 import type { CallerQuota } from "./callers/quota.ts";
 import type { RepositoryPermission } from "./callers/upstream-rights.ts";
-import { ApiFault } from "./dialect/fault.ts";
 import type { ApiVersion, MediaType } from "./dialect/protocol.ts";
 import type { ForwardCache } from "./forward/cache/cache.ts";
 import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
@@ -99,12 +98,6 @@ export interface Answer extends Freshness {
 
 export function ok(body: string | Buffer, extra: Omit<Answer, "status" | "body"> = {}): Answer {
   return { status: 200, body, ...extra };
-}
-
-/** @throws ApiFault 401 for anonymous callers */
-export function requireUser({ caller }: Pick<Call, "caller">): User {
-  if (caller.kind === "user") return caller;
-  throw new ApiFault(401, "Requires authentication");
 }
 
 /** A redirect: 301 for a read. A write gets 307, so that clients repeat it with the same method. */

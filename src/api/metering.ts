@@ -4,7 +4,7 @@ import type { Reply } from "../http/reply.ts";
 import { isRead } from "../http/reply.ts";
 import type { Exchange } from "../http/server.ts";
 import { BoundedLabel } from "../operations/metrics.ts";
-import type { Caller } from "./callers/caller.ts";
+import type { Caller } from "./callers/permissions.ts";
 import { type Served, type Source, Sparing } from "./callers/spared.ts";
 import { failureStatus } from "./dialect/failure.ts";
 

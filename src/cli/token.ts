@@ -1,8 +1,8 @@
 import { type Sql, sql } from "../../db/sql.ts";
-import { PERMISSIONS, type Permission } from "../api/callers/kinds.ts";
+import { beginsAsOurs } from "../api/callers/caller.ts";
+import { PERMISSIONS, type Permission } from "../api/callers/permissions.ts";
 import {
   apiTokenId,
-  beginsAsOurs,
   createApiToken,
   type ListedToken,
   listApiTokens,

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import type { ForwardOwn } from "../../src/api/callers/caller.ts";
+import type { ForwardOwn } from "../../src/api/callers/permissions.ts";
 import { writeForwarder } from "../../src/api/forward/forwarded-writes.ts";
 import { listWrites } from "../../src/api/record/writes.ts";
 import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";

@@ -11,7 +11,7 @@ import {
 } from "graphql";
 import { LRUCache } from "lru-cache";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { kindsOf, wholeSight } from "../../src/api/callers/kinds.ts";
+import { kindsOf, wholeSight } from "../../src/api/callers/permissions.ts";
 import { CallerQuota } from "../../src/api/callers/quota.ts";
 import { UpstreamForCallers } from "../../src/api/forward/upstream-for-callers.ts";
 import { GraphqlCall } from "../../src/api/graphql/call.ts";

@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ApiTokens, mayBeUpstreams } from "../../src/api/callers/caller.ts";
-import { hashOf } from "../../src/api/callers/tokens.ts";
+import { ApiTokens, hashOf, mayBeUpstreams } from "../../src/api/callers/caller.ts";
 import { UpstreamCallers } from "../../src/api/callers/upstream-callers.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { testRedis } from "../support/database.ts";
@@ -200,10 +199,10 @@ test("ten thousand tokens that are none push no caller out of memory", async () 
   const [theirs, ours] = [good(), world.readToken];
   const upstreams = new UpstreamCallers(world.ctx);
   const tokens = new ApiTokens(world.ctx);
-  await upstreams.find(theirs, (ask) => ask());
+  await upstreams.find({ text: theirs, hash: hashOf(theirs) }, (ask) => ask());
   await tokens.find(ours);
   for (let at = 0; at < 10_100; at++) {
-    await upstreams.find(`ghp_${at}`, async () => null);
+    await upstreams.find({ text: `ghp_${at}`, hash: hashOf(`ghp_${at}`) }, async () => null);
     await tokens.find(`tain_${at}`, async () => null);
   }
   expect(upstreams.recall(hashOf(theirs))?.userId).toBeGreaterThan(0);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { User } from "../../src/api/callers/caller.ts";
+import type { User } from "../../src/api/callers/permissions.ts";
 import { forwardAsCaller } from "../../src/api/forward/as-caller.ts";
 import { ForwardedAnswers } from "../../src/api/forward/cache/forwarded-answers.ts";
 import { WriteRecord } from "../../src/api/record/write-record.ts";

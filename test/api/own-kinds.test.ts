@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Permission } from "../../src/api/callers/kinds.ts";
+import type { Permission } from "../../src/api/callers/permissions.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";

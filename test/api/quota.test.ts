@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import type { Caller } from "../../src/api/callers/caller.ts";
-import { wholeSight } from "../../src/api/callers/kinds.ts";
+import type { Caller } from "../../src/api/callers/permissions.ts";
+import { wholeSight } from "../../src/api/callers/permissions.ts";
 import { CallerQuota } from "../../src/api/callers/quota.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { testConfig } from "../support/config.ts";

@@ -1,65 +1,19 @@
+import { hash as digestOf } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
-import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import type { Fields } from "../../json.ts";
-import type { Sight } from "../../mirror/read/repositories.ts";
-import type { Forward } from "../../upstream/client/as-caller.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
-import type { Received } from "../../upstream/client/transport.ts";
-import type { ReadAnswer, Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
+import type { WriteRequest } from "../../upstream/client/upstream.ts";
 import { fingerprint } from "../../upstream/credentials/credentials.ts";
 import { mostEntries } from "../../work/bounded.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 import { isAppsQuestion, judged } from "./apps-questions.ts";
-import { type Kinds, kindsOf, sightIn, wholeSight } from "./kinds.ts";
 import { type AsStranger, Logins } from "./logins.ts";
-import { type CallerQuota, classOfRights, type Recognised, type Stranger } from "./quota.ts";
-import { beginsAsOurs, hashOf, idOfHash, isOfOurForm } from "./tokens.ts";
-import { type UpstreamCaller, UpstreamCallers } from "./upstream-callers.ts";
+import { type ApiToken, type Caller, type ForwardOwn, kindsOf, sightIn, type User } from "./permissions.ts";
+import { type CallerQuota, classOfRights, type Recognised } from "./quota.ts";
+import { UpstreamCallers } from "./upstream-callers.ts";
 import type { AskedRepository, RepositoryPermission } from "./upstream-rights.ts";
-
-/** A caller with a token. */
-export interface User extends Recognised {
-  /** The account that they answer as. */
-  userId: number;
-  /** The token that they showed, and what it allows. */
-  by:
-    | { of: "own"; token: ApiToken }
-    | {
-        of: "upstream";
-        /** Names the token without revealing it. */
-        fingerprint: string;
-        known: UpstreamCaller;
-        write: Upstream["write"];
-        /**
-         * Forwards one request with the caller's own token, at the cost of their own quota. The answer is upstream's.
-         */
-        forward: ForwardOwn;
-        /** Reads one page with the caller's own token. Upstream may show it to them alone, so it must not be kept. */
-        get: (path: string) => Promise<ReadAnswer>;
-        mutate: (query: string, variables: Fields) => Promise<Received>;
-        /** What upstream permits the caller in public repositories, as far as upstream can be asked. */
-        publicRights: (repositories: readonly AskedRepository[]) => Promise<ReadonlyMap<number, RepositoryPermission>>;
-      };
-}
-
-/** Forwards one request with a token that is already known here. The answer is upstream's. */
-export type ForwardOwn = (request: Omit<Parameters<Forward>[0], "token">) => Promise<Opened>;
-
-export type Caller = User | Stranger;
-
-/** What one of our own tokens allows. */
-export interface ApiToken {
-  /** Names the token without revealing it. */
-  id: string;
-  userId: number;
-  kinds: Kinds;
-  /** The mirrored repositories that it is for; it sees the public ones beside them. */
-  repositories: "all" | readonly number[];
-  sight: Sight;
-  payer: Recognised;
-}
 
 /** Names a token that was shown, without telling it: one of ours, or one of upstream's. */
 export interface Credential {
@@ -155,7 +109,8 @@ export class Callers {
       return { ...token.payer, userId: token.userId, by: { of: "own", token } };
     }
     if (this.#mode === "tokens" || !mayBeUpstreams(text, this.#upstreamUrl)) return null;
-    const known = await this.#upstream.find(text, (ask) => this.logins.upstreams(address, ask));
+    const shown = { text, hash: hashOf(text) };
+    const known = await this.#upstream.find(shown, (ask) => this.logins.upstreams(address, ask));
     if (!known) return null;
     const { upstream } = this.#upstream;
     const write = (request: WriteRequest) => upstream.write(text, request);
@@ -163,36 +118,11 @@ export class Callers {
     const get = (path: string) => upstream.get(text, path);
     const mutate = (query: string, variables: Fields) => upstream.graphql({ token: text, query, variables });
     const publicRights = (repositories: readonly AskedRepository[]) =>
-      this.#upstream.publicRights.find(text, repositories);
+      this.#upstream.publicRights.find(shown, repositories);
     const asThemselves = { write, forward, get, mutate, publicRights };
     const by = { of: "upstream", fingerprint: fingerprint(text), known, ...asThemselves } as const;
     return { ...known.payer, userId: known.userId, by };
   }
-}
-
-/** What of the mirror a caller sees beside what is public. */
-export function sightOf(caller: Caller): Sight {
-  if (caller.kind === "anonymous") return PUBLIC_SIGHT;
-  return caller.by.of === "own" ? caller.by.token.sight : caller.by.known.sight;
-}
-
-const PUBLIC_SIGHT = wholeSight([]);
-
-/** Callers of one class are shown the same of every repository. */
-export function classOf(caller: Caller): string {
-  return caller.kind === "anonymous" ? "" : caller.class;
-}
-
-/** Whether upstream can be asked as the caller, with their own token. */
-export function mayForwardAs(caller: Caller): boolean {
-  return caller.kind === "user" && caller.by.of === "upstream";
-}
-
-/**
- * Whether this caller's documents may go to upstream. With one of Tain's tokens nobody could say what they may read.
- */
-export function mayBeForwarded({ config }: { config: Pick<Config, "forwarding"> }, caller: User): boolean {
-  return config.forwarding !== false && mayForwardAs(caller);
 }
 
 /** The token that the header holds; null for a form that holds none. */
@@ -212,6 +142,30 @@ function shownToken(authorization: string): string | null {
     default:
       return null;
   }
+}
+
+/** The hash of a token, which is all that is kept of it. */
+export function hashOf(token: string): string {
+  return digestOf("sha256", token);
+}
+
+const ID_LENGTH = 12;
+
+/** The id of one of our tokens, by its hash. */
+export function idOfHash(hash: string): string {
+  return hash.slice(0, ID_LENGTH);
+}
+
+/** The form of the tokens that `tain token create` makes. */
+const OUR_TOKEN = /^tain_[0-9A-Za-z]{40}$/;
+
+function isOfOurForm(text: string): boolean {
+  return OUR_TOKEN.test(text);
+}
+
+/** Whether the text begins as our tokens do. Such a text never goes to upstream, even where its form is wrong. */
+export function beginsAsOurs(text: string): boolean {
+  return text.startsWith("tain_");
 }
 
 const GITHUB = "https://api.github.com";

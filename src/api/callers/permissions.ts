@@ -1,13 +1,183 @@
+import type { Config } from "../../config.ts";
 import { isRead } from "../../http/reply.ts";
+import type { Fields } from "../../json.ts";
 import type { HeldReleases } from "../../mirror/read/releases.ts";
 import { type Right, type Sight, sees } from "../../mirror/read/repositories.ts";
 import type { Closeness } from "../../mirror/render/public-keys.ts";
 import type { Searcher } from "../../mirror/search/names.ts";
-import { type RepositoryCall, requireUser } from "../call.ts";
+import type { Forward } from "../../upstream/client/as-caller.ts";
+import type { Opened } from "../../upstream/client/opened.ts";
+import type { Received } from "../../upstream/client/transport.ts";
+import type { ReadAnswer, Upstream } from "../../upstream/client/upstream.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import type { ApiToken, Caller, User } from "./caller.ts";
-import { mayWriteKind, writesAll } from "./kinds.ts";
-import { PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-rights.ts";
+import type { Recognised, Stranger } from "./quota.ts";
+import type { UpstreamCaller } from "./upstream-callers.ts";
+import { type AskedRepository, PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-rights.ts";
+
+export type Caller = User | Stranger;
+
+/** A caller with a token. */
+export interface User extends Recognised {
+  /** The account that they answer as. */
+  userId: number;
+  /** The token that they showed, and what it allows. */
+  by:
+    | { of: "own"; token: ApiToken }
+    | {
+        of: "upstream";
+        /** Names the token without revealing it. */
+        fingerprint: string;
+        known: UpstreamCaller;
+        write: Upstream["write"];
+        /**
+         * Forwards one request with the caller's own token, at the cost of their own quota. The answer is upstream's.
+         */
+        forward: ForwardOwn;
+        /** Reads one page with the caller's own token. Upstream may show it to them alone, so it must not be kept. */
+        get: (path: string) => Promise<ReadAnswer>;
+        mutate: (query: string, variables: Fields) => Promise<Received>;
+        /** What upstream permits the caller in public repositories, as far as upstream can be asked. */
+        publicRights: (repositories: readonly AskedRepository[]) => Promise<ReadonlyMap<number, RepositoryPermission>>;
+      };
+}
+
+/** Forwards one request with a token that is already known here. The answer is upstream's. */
+export type ForwardOwn = (request: Omit<Parameters<Forward>[0], "token">) => Promise<Opened>;
+
+/** What one of our own tokens allows. */
+export interface ApiToken {
+  /** Names the token without revealing it. */
+  id: string;
+  userId: number;
+  kinds: Kinds;
+  /** The mirrored repositories that it is for; it sees the public ones beside them. */
+  repositories: "all" | readonly number[];
+  sight: Sight;
+  payer: Recognised;
+}
+
+const LEVELS = ["read", "write"] as const;
+type Level = (typeof LEVELS)[number];
+
+/**
+ * What a token may be permitted besides the repositories themselves. The names are the service's fine-grained
+ * permissions.
+ */
+export const PERMISSIONS = [
+  "issues:read",
+  "issues:write",
+  "pull_requests:read",
+  "pull_requests:write",
+  "checks:read",
+  "statuses:read",
+  "contents:read",
+  "hooks:write",
+] as const;
+export type Permission = (typeof PERMISSIONS)[number];
+
+/** What a token may do with each kind of resource. Null: nothing. A token that may write may also read. */
+export interface Kinds {
+  issues: Level | null;
+  pulls: Level | null;
+  /** Whether it reads check runs and suites, commit statuses, or code and what is published of it. */
+  checks: boolean;
+  statuses: boolean;
+  contents: boolean;
+  /**
+   * Whether the token may register hooks here, which hear of all that happens. It may only if the permission is named.
+   */
+  hooks: boolean;
+}
+
+/** What a token may do. `permissions` null: it reads every kind, and writes them all if `canWrite`. Pure. */
+export function kindsOf(permissions: readonly string[] | null, canWrite: boolean): Kinds {
+  const all = canWrite ? "write" : "read";
+  if (permissions === null)
+    return { issues: all, pulls: all, checks: true, statuses: true, contents: true, hooks: false };
+  const given = (name: string) => LEVELS.findLast((level) => permissions.includes(`${name}:${level}`)) ?? null;
+  return {
+    issues: given("issues"),
+    pulls: given("pull_requests"),
+    checks: permissions.includes("checks:read"),
+    statuses: permissions.includes("statuses:read"),
+    contents: permissions.includes("contents:read"),
+    hooks: permissions.includes("hooks:write"),
+  };
+}
+
+/** The sight of a caller who reads every kind in these repositories. Pure. */
+export function wholeSight(ids: Sight[Right]): Sight {
+  return sightIn(ids, kindsOf(null, false));
+}
+
+const NO_REPOSITORIES: readonly number[] = [];
+
+/** The sight of a caller who reads the same kinds in each of these repositories. Pure. */
+export function sightIn(ids: Sight[Right], { issues, pulls, checks, statuses, contents }: Kinds): Sight {
+  return {
+    metadata: ids,
+    issues: issues !== null ? ids : NO_REPOSITORIES,
+    pulls: pulls !== null ? ids : NO_REPOSITORIES,
+    "issues or pulls": issues !== null || pulls !== null ? ids : NO_REPOSITORIES,
+    checks: checks ? ids : NO_REPOSITORIES,
+    statuses: statuses ? ids : NO_REPOSITORIES,
+    contents: contents ? ids : NO_REPOSITORIES,
+  };
+}
+
+/** Whether a token reads everything besides issues and pull requests. Pure. */
+export function readsRest({ checks, statuses, contents }: Kinds): boolean {
+  return checks && statuses && contents;
+}
+
+/** Whether a token may write everything that can be written here. Pure. */
+export function writesAll({ issues, pulls }: Kinds): boolean {
+  return issues === "write" && pulls === "write";
+}
+
+/** What of the mirror a caller sees beside what is public. */
+export function sightOf(caller: Caller): Sight {
+  if (caller.kind === "anonymous") return PUBLIC_SIGHT;
+  return caller.by.of === "own" ? caller.by.token.sight : caller.by.known.sight;
+}
+
+const PUBLIC_SIGHT = wholeSight([]);
+
+/** Callers of one class are shown the same of every repository. */
+export function classOf(caller: Caller): string {
+  return caller.kind === "anonymous" ? "" : caller.class;
+}
+
+/** Whether upstream can be asked as the caller, with their own token. */
+export function mayForwardAs(caller: Caller): boolean {
+  return caller.kind === "user" && caller.by.of === "upstream";
+}
+
+/**
+ * Whether this caller's documents may go to upstream. With one of Tain's tokens nobody could say what they may read.
+ */
+export function mayBeForwarded({ config }: { config: Pick<Config, "forwarding"> }, caller: User): boolean {
+  return config.forwarding !== false && mayForwardAs(caller);
+}
+
+/** Whether a token may write where this right is needed. If the right names two kinds, either suffices. Pure. */
+function mayWriteKind({ issues, pulls }: Kinds, right: Right): boolean {
+  switch (right) {
+    case "issues":
+      return issues === "write";
+    case "pulls":
+      return pulls === "write";
+    case "issues or pulls":
+      return issues === "write" || pulls === "write";
+    case "metadata":
+    case "checks":
+    case "statuses":
+    case "contents":
+      return false;
+    default:
+      throw new Error(`There is no right ${right satisfies never}`);
+  }
+}
 
 /**
  * Whether a caller's write to this repository is sent to upstream, if it takes this right. Upstream itself judges callers with a
@@ -163,12 +333,28 @@ const PERMISSIONS_OF_RIGHT: Readonly<Record<Right, readonly string[]>> = {
   contents: ["contents"],
 };
 
+/** What a request asks of a repository. */
+interface AskedOfRepository {
+  caller: Caller;
+  sight: Sight;
+  repository: { id: number; isPrivate: boolean };
+  /** The right that the operation takes. */
+  takes: Right;
+  method: string;
+}
+
+/** @throws ApiFault 401 for anonymous callers */
+export function requireUser({ caller }: { caller: Caller }): User {
+  if (caller.kind === "user") return caller;
+  throw new ApiFault(401, "Requires authentication");
+}
+
 /** Requires the right. @throws ApiFault 403 that names the permissions that the operation takes */
-export function requireRight(call: RepositoryCall, right: Right): void {
+export function requireRight(call: AskedOfRepository, right: Right): void {
   if (!sees(call.sight, call.repository, right)) throw missingRight(call);
 }
 
-function missingRight({ caller, takes, method }: RepositoryCall): ApiFault {
+function missingRight({ caller, takes, method }: AskedOfRepository): ApiFault {
   const level = isRead(method) ? "read" : "write";
   const accepted = PERMISSIONS_OF_RIGHT[takes].map((permission) => `${permission}=${level}`).join("; ");
   return new ApiFault(403, notAccessible(caller), { headers: { "X-Accepted-GitHub-Permissions": accepted } });
@@ -179,7 +365,7 @@ function missingRight({ caller, takes, method }: RepositoryCall): ApiFault {
  * which one. Null: that is not known, so the write takes both.
  * @throws ApiFault 401 for anonymous callers, 403 as `requireRight`
  */
-export async function requireWriter(call: RepositoryCall, subject: () => Promise<Right | null>): Promise<User> {
+export async function requireWriter(call: AskedOfRepository, subject: () => Promise<Right | null>): Promise<User> {
   const user = requireUser(call);
   const may = (right: Right) => mayWrite(user, call.repository.id, right);
   if (!may(call.takes)) throw missingRight(call);
@@ -193,7 +379,7 @@ export async function requireWriter(call: RepositoryCall, subject: () => Promise
  * What the caller sees in lists that hold issues and pull requests. Upstream was seen to refuse a pull request to a token
  * that was given issues alone. Whether its lists show one to such a token is not known; ours leave it out.
  */
-export function seenInLists({ sight, repository }: RepositoryCall): "issues" | "pulls" | "both" {
+export function seenInLists({ sight, repository }: AskedOfRepository): "issues" | "pulls" | "both" {
   if (!sees(sight, repository, "pulls")) return "issues";
   return sees(sight, repository, "issues") ? "both" : "pulls";
 }

@@ -5,11 +5,16 @@ import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { waitAfterMs } from "../../work/backoff.ts";
 import { Gather } from "../../work/gather.ts";
 import { RETRIES } from "../../work/retries.ts";
-import { hashOf } from "./tokens.ts";
 import { ASKED_AT_ONCE, type AskedRepository, askPermissions, type RepositoryPermission } from "./upstream-rights.ts";
 
 /** How many repositories are remembered for all callers together: some 20 MB. */
 const REMEMBERED_REPOSITORIES = 200_000;
+
+/** A token as its caller shows it, and the hash by which it is remembered. */
+export interface ShownToken {
+  text: string;
+  hash: string;
+}
 
 interface RightsQuestion {
   token: string;
@@ -63,10 +68,9 @@ export class PublicRights {
    * The token's rights in these repositories. A repository is absent if upstream has said nothing, or cannot be asked.
    */
   async find(
-    token: string,
+    { text: token, hash }: ShownToken,
     repositories: readonly AskedRepository[],
   ): Promise<ReadonlyMap<number, RepositoryPermission>> {
-    const hash = hashOf(token);
     const known = this.#known.get(hash) ?? this.#remember(hash);
     const levels = await Promise.all(
       repositories.map(

@@ -1,7 +1,8 @@
-import { hash as digestOf, randomInt } from "node:crypto";
+import { randomInt } from "node:crypto";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import type { Permission } from "./kinds.ts";
+import { hashOf, idOfHash } from "./caller.ts";
+import type { Permission } from "./permissions.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARACTERS = 40;
@@ -105,28 +106,4 @@ export async function revokeApiTokens(
         where id = any(${ids}) returning id, user_id, can_write, permissions, created_at, last_used_at, repository_ids,
           owner_ids, hourly_limit, expires_at, revoked_at
     ) select ${TOKEN_COLUMNS} from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.id`);
-}
-
-/** The hash of a token, which is all that is kept of it. */
-export function hashOf(token: string): string {
-  return digestOf("sha256", token);
-}
-
-const ID_LENGTH = 12;
-
-/** The id of one of our tokens, by its hash. */
-export function idOfHash(hash: string): string {
-  return hash.slice(0, ID_LENGTH);
-}
-
-/** The form of the tokens that `tain token create` makes. */
-const OUR_TOKEN = /^tain_[0-9A-Za-z]{40}$/;
-
-export function isOfOurForm(text: string): boolean {
-  return OUR_TOKEN.test(text);
-}
-
-/** Whether the text begins as our tokens do. Such a text never goes to upstream, even where its form is wrong. */
-export function beginsAsOurs(text: string): boolean {
-  return text.startsWith("tain_");
 }

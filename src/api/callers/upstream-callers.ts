@@ -16,11 +16,9 @@ import { waitAfterMs } from "../../work/backoff.ts";
 import { mostEntries } from "../../work/bounded.ts";
 import { RETRIES } from "../../work/retries.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { sightByKind } from "./kinds.ts";
 import type { AsStranger } from "./logins.ts";
-import { PublicRights } from "./public-rights.ts";
+import { PublicRights, type ShownToken } from "./public-rights.ts";
 import { classOfRights, type Recognised } from "./quota.ts";
-import { hashOf } from "./tokens.ts";
 import { askRights, type RepositoryRights, unusable } from "./upstream-rights.ts";
 
 const REMEMBERED_CALLERS = 10_000;
@@ -108,8 +106,7 @@ export class UpstreamCallers {
    * @param asStranger asks about a token that is not known yet, or throws
    * @throws ApiFault 503 when upstream cannot be asked and no recent answer is kept; 403 as upstream words it
    */
-  async find(token: string, asStranger: AsStranger): Promise<UpstreamCaller | null> {
-    const hash = hashOf(token);
+  async find({ text: token, hash }: ShownToken, asStranger: AsStranger): Promise<UpstreamCaller | null> {
     const now = this.#ctx.clock.now().getTime();
     const ttlMs = this.#ctx.config.upstreamCallerTtlMs;
     const known = this.#known.get(hash);
@@ -234,6 +231,32 @@ export class UpstreamCallers {
     const sighting = { api: this.#ctx.config.upstreamUrl, seenAt: this.#ctx.clock.now(), read: true };
     await this.#ctx.db.transaction((tx) => mergeObserved(tx, observe("user", known, sighting)));
   }
+}
+
+/**
+ * Sight from the issues and pull requests that are given in each repository, and the rights about commits that are
+ * given in all. Pure.
+ */
+function sightByKind(
+  given: ReadonlyMap<number, { issues: boolean; pulls: boolean }>,
+  { code }: { code: boolean },
+): Sight {
+  const lists = new Map<string, number[]>();
+  const none: readonly number[] = [];
+  // Equal lists are one list, so comparing them costs nothing.
+  const where = (test: (kinds: { issues: boolean; pulls: boolean }) => boolean) => {
+    const ids = [...given].filter(([, kinds]) => test(kinds)).map(([id]) => id);
+    return lists.getOrInsertComputed(ids.join(), () => ids);
+  };
+  return {
+    metadata: where(() => true),
+    issues: where(({ issues }) => issues),
+    pulls: where(({ pulls }) => pulls),
+    "issues or pulls": where(({ issues, pulls }) => issues || pulls),
+    checks: code ? where(() => true) : none,
+    statuses: code ? where(() => true) : none,
+    contents: code ? where(() => true) : none,
+  };
 }
 
 function payerOf(

@@ -2,8 +2,7 @@ import type { LoggedEvent } from "../../events/log-reads.ts";
 import { type Fields, isObject, type Json, objectOf } from "../../json.ts";
 import { type Right, type ShownRepository, type Sight, sees } from "../../mirror/read/repositories.ts";
 import { associationFor, type Closeness, withShown } from "../../mirror/render/public-keys.ts";
-import { type Caller, sightOf } from "../callers/caller.ts";
-import { closenessOf, hasMirrorsRights, mayHook, readsCode } from "../callers/permissions.ts";
+import { type Caller, closenessOf, hasMirrorsRights, mayHook, readsCode, sightOf } from "../callers/permissions.ts";
 
 /**
  * The right that shows an event. "code": all rights to resources of commits. "talk": the right to the issue or pull

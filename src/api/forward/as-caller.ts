@@ -4,7 +4,7 @@ import { decoded } from "../../http/server.ts";
 import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import type { Answer, Call } from "../call.ts";
-import type { User } from "../callers/caller.ts";
+import type { User } from "../callers/permissions.ts";
 import type { SeenRepository } from "./cache/cache.ts";
 import type { CacheableRead } from "./cache/forwarded-answers.ts";
 import { questionOf } from "./cache/question.ts";

@@ -11,7 +11,7 @@ import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import { sameValue } from "../../mirror/store/template.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
-import type { ForwardOwn } from "../callers/caller.ts";
+import type { ForwardOwn } from "../callers/permissions.ts";
 import { beginRecord, type RecordedWrite, type WriteRecord } from "../record/write-record.ts";
 import type { FollowUpRead } from "../writes/read-back.ts";
 import type { Writer } from "../writes/send-once.ts";

@@ -4,7 +4,7 @@ import type { Logger } from "../../operations/log.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional, Opened } from "../../upstream/client/opened.ts";
 import type { Answer, Call } from "../call.ts";
-import type { ForwardOwn } from "../callers/caller.ts";
+import type { ForwardOwn } from "../callers/permissions.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { dialectReply } from "../dialect/protocol.ts";
 import { collected, forwardedBody, rebased, rebasedBytes } from "./body.ts";

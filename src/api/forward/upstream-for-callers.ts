@@ -17,7 +17,7 @@ import type {
   Upstream,
   ReadAnswer as UpstreamAnswer,
 } from "../../upstream/client/upstream.ts";
-import type { Caller } from "../callers/caller.ts";
+import type { Caller } from "../callers/permissions.ts";
 import type { CallerQuota, Payer } from "../callers/quota.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 

@@ -3,7 +3,7 @@ import { type Sql, sql } from "../../../db/sql.ts";
 import { levelOf } from "../../failure.ts";
 import type { UpstreamHeaders } from "../../upstream/quota/headers.ts";
 import type { Call } from "../call.ts";
-import type { User } from "../callers/caller.ts";
+import type { User } from "../callers/permissions.ts";
 import { repositoryIn } from "../dialect/protocol.ts";
 
 /** The caller who writes, and the request. */

@@ -1,7 +1,8 @@
 import type { IssueOrder } from "../../mirror/read/issues.ts";
 import { type AcrossFilter, findIssuesAcross } from "../../mirror/read/issues-across.ts";
 import { findUser } from "../../mirror/read/users.ts";
-import { type Answer, type Call, ok, requireUser } from "../call.ts";
+import { type Answer, type Call, ok } from "../call.ts";
+import { requireUser } from "../callers/permissions.ts";
 import { notFound, unmirrored } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
 import { choice, directionParameter, moment } from "../dialect/protocol.ts";

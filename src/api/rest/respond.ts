@@ -14,7 +14,7 @@ import type { Exchange } from "../../http/server.ts";
 import type { Pace } from "../../work/pace.ts";
 import type { Again } from "../again.ts";
 import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
-import type { Caller } from "../callers/caller.ts";
+import type { Caller } from "../callers/permissions.ts";
 import { type Bucket, type CallerQuota, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
 import { asBytes, isLaidOut, laidOut } from "../dialect/elements.ts";
 import { type ApiFault, faultBody } from "../dialect/fault.ts";

@@ -12,8 +12,7 @@ import {
 import type { Kept, Standing } from "../../mirror/unchanged/unchanged.ts";
 import { shownStanding } from "../again.ts";
 import { type Answer, type Call, moved, type PublicRight, type RenderedPage, type RepositoryCall } from "../call.ts";
-import { classOf } from "../callers/caller.ts";
-import { learnPublicRights, readsCode, requireRight } from "../callers/permissions.ts";
+import { classOf, learnPublicRights, readsCode, requireRight } from "../callers/permissions.ts";
 import { notFound, notHeld } from "../dialect/fault.ts";
 import { refreshShown } from "../forward/fresh.ts";
 import { ownBytes } from "../kept-bodies.ts";

@@ -1,5 +1,5 @@
 import { ApiTokens } from "../../api/callers/caller.ts";
-import { writesAll } from "../../api/callers/kinds.ts";
+import { writesAll } from "../../api/callers/permissions.ts";
 import { createApiToken } from "../../api/callers/tokens.ts";
 import { instanceFile } from "../../config.ts";
 import type { Context } from "../../context.ts";

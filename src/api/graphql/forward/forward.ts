@@ -4,7 +4,7 @@ import { findUsersById } from "../../../mirror/read/nodes.ts";
 import { graphqlPath } from "../../../upstream/client/address.ts";
 import type { UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
 import type { Answer, ApiContext } from "../../call.ts";
-import { type ForwardOwn, sightOf, type User } from "../../callers/caller.ts";
+import { type ForwardOwn, sightOf, type User } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { writeForwarder } from "../../forward/forwarded-writes.ts";
 import { arrivingAnswer, type CallersRequest, opened } from "../../forward/forwarding.ts";

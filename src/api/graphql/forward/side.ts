@@ -1,6 +1,6 @@
 import { type DocumentNode, type GraphQLSchema, TypeInfo, visit, visitWithTypeInfo } from "graphql";
 import type { ApiContext } from "../../call.ts";
-import type { User } from "../../callers/caller.ts";
+import type { User } from "../../callers/permissions.ts";
 import { isOwnCursor } from "../../dialect/paging.ts";
 import type { Query } from "../query.ts";
 import { knowsAllNamed } from "./forward.ts";

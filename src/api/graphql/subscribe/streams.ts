@@ -1,7 +1,7 @@
 import { GraphQLError, type GraphQLSchema } from "graphql";
 import type { Outlet } from "../../../http/reply.ts";
 import type { ApiContext } from "../../call.ts";
-import { classOf, type User } from "../../callers/caller.ts";
+import { classOf, type User } from "../../callers/permissions.ts";
 import type { CallerQuota, QuotaFigures } from "../../callers/quota.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import type { StreamPlaces } from "../../streams/places.ts";
