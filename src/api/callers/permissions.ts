@@ -3,7 +3,7 @@ import { isRead } from "../../http/reply.ts";
 import type { Fields } from "../../json.ts";
 import type { HeldReleases } from "../../mirror/read/releases.ts";
 import { type Right, type Sight, sees } from "../../mirror/read/repositories.ts";
-import type { Closeness } from "../../mirror/render/public-keys.ts";
+import type { Closeness } from "../../mirror/render/documents.ts";
 import type { Searcher } from "../../mirror/search/names.ts";
 import type { Forward } from "../../upstream/client/as-caller.ts";
 import type { Opened } from "../../upstream/client/opened.ts";

@@ -4,7 +4,7 @@ import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf, textOf } from "../../json.ts";
 import type { Sight } from "../../mirror/read/repositories.ts";
-import { ONES_OWN } from "../../mirror/render/public-keys.ts";
+import { ONES_OWN } from "../../mirror/render/documents.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
 import { UpstreamAsCaller } from "../../upstream/client/as-caller.ts";

@@ -2,7 +2,7 @@
 import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../json.ts";
 import { keyIn, observe } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
-import { referenceId } from "../../mirror/store/template.ts";
+import { referenceId } from "../../mirror/store/resource.ts";
 import { counts, type IssueAddress, openCount, type RepositoryAddress, readOf, sides } from "./issue-writes.ts";
 import type { FollowUpRead } from "./read-back.ts";
 import type { Find, FindAll, Implied, Sayings, Write, Written } from "./write.ts";

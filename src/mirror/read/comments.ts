@@ -143,7 +143,7 @@ export const latestReviewSource: PageSource = {
     ...reviewSource({}).conditions,
     sql`not exists (select from pull_request_reviews v where v.repository_id = c.repository_id and v.pull_number = c.pull_number
       and v.user_id = c.user_id and v.id > c.id and v.deleted_at is null and v.state <> 'PENDING')`,
-    // The document names the requested reviewers, as placeholders for users: see `template.ts`.
+    // The document names the requested reviewers, as placeholders for users: see `strip`.
     sql`not exists (select from pull_requests p where p.repository_id = x.r and p.number = x.n and p.document::text ~
       (${`"requested_reviewers":\\[[^\\]]*\\\\u0005u`} || c.user_id || ':'))`,
   ],

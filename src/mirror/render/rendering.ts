@@ -1,16 +1,22 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import { joinedBytes, type Pace } from "../../work/pace.ts";
-import { type Cut, type Piece, PLACEHOLDER, reference, takeApart } from "../store/template.ts";
+import { PLACEHOLDER, reference } from "../store/resource.ts";
 import type { Reading } from "../unchanged/unchanged.ts";
-import { type Closeness, ONES_OWN, shownDocument, withShown } from "./public-keys.ts";
 import {
+  type Closeness,
+  type Cut,
   type Mentioned,
+  ONES_OWN,
+  type Piece,
   type References,
   type Referred,
   sharedKey,
   sharedName,
+  shownDocument,
+  takeApart,
   wholeRepository,
-} from "./shared-keys.ts";
+  withShown,
+} from "./documents.ts";
 import { joinObjects, type SharedRows, ShownRows } from "./shared-rows.ts";
 
 /** A stored document, as the reads of the mirror answer it. */

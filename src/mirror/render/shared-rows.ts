@@ -4,18 +4,19 @@ import { isOfOneEra, PEOPLE } from "../../../db/revisions.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
 import { Rounds } from "../../work/gather.ts";
-import { references, type SharedKind } from "../store/template.ts";
+import type { SharedKind } from "../store/resource.ts";
 import { Kept, type Reading, type Recalled, type Standings } from "../unchanged/unchanged.ts";
-import { hasPublicKeysOnly } from "./public-keys.ts";
 import {
   domainOf,
+  hasPublicKeysOnly,
   labelsHomeOf,
   type Mentioned,
   mentionedBy,
   References,
+  references,
   type SharedKey,
   wholeRepository,
-} from "./shared-keys.ts";
+} from "./documents.ts";
 
 /** A user, repository, label or milestone as it was stored at one moment. A changed one is another object. */
 export interface SharedRow {

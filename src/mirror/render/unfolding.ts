@@ -1,8 +1,8 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import type { Pace } from "../../work/pace.ts";
-import { literalOf, PLACEHOLDER } from "../store/template.ts";
+import { literalOf, PLACEHOLDER } from "../store/resource.ts";
+import { labelsHomeOf, type Mentioned, type Referred, wholeRepository, wholeUser } from "./documents.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
-import { labelsHomeOf, type Mentioned, type Referred, wholeRepository, wholeUser } from "./shared-keys.ts";
 import { type SharedRow, type SharedRows, ShownRows } from "./shared-rows.ts";
 
 /**

@@ -276,7 +276,7 @@ export const ISSUE_QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, 
   ),
 ]);
 
-/** The document names the requested reviewers, as placeholders for users: see `template.ts`. */
+/** The document names the requested reviewers, as placeholders for users: see `strip`. */
 function reviewRequested(values: string[], { names }: TermContext): Term {
   const ids = values.flatMap((value) => names.users.get(loginOf(value)) ?? []);
   if (ids.length === 0) return sql`false`;

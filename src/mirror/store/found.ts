@@ -4,8 +4,8 @@ import { sql } from "../../../db/sql.ts";
 import { type Fields, type Json, numberOf, objectOf, textOf } from "../../json.ts";
 import type { Stored } from "./merge-rule.ts";
 import type { Kind, ResourceKey } from "./resource.ts";
+import { literalOf, referenceId } from "./resource.ts";
 import type { RowWrite } from "./rows.ts";
-import { literalOf, referenceId } from "./template.ts";
 
 /**
  * What upstream sends change events for in one kind of resource: keys, and lists, each with the word for one member. An

@@ -4,8 +4,8 @@ import { pullRequestCommits, pullRequestFiles, pullRequestThreads } from "../../
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
+import { referenceId } from "./resource.ts";
 import { columnTable, columnText } from "./rows.ts";
-import { referenceId } from "./template.ts";
 
 /**
  * Lists below a pull request, which the mirror holds whole or not at all. No event tells of a single row, since a push

@@ -1,5 +1,5 @@
-import type { Fields, Json } from "../../json.ts";
-import { sameValue, withShapesOf } from "./template.ts";
+import { type Fields, isObject, type Json } from "../../json.ts";
+import { reference } from "./resource.ts";
 
 /**
  * The one merge rule. Pure.
@@ -306,4 +306,31 @@ function compare(a: Stamp, b: Stamp): "newer" | "older" | "tied" {
   if (a.read && a.seenAt > b.seenAt + REPLICA_LAG_MS) return "newer";
   if (b.read && b.seenAt > a.seenAt + REPLICA_LAG_MS) return "older";
   return "tied";
+}
+
+/** Whether two stripped values mean the same. The shape in which a shared resource was sent does not count. */
+export function sameValue(a: Json | undefined, b: Json | undefined): boolean {
+  if (a === b) return true;
+  if (typeof a === "string" && typeof b === "string") {
+    const [left, right] = [reference(a), reference(b)];
+    return left !== null && right !== null && left.kind === right.kind && left.id === right.id;
+  }
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    return (
+      Array.isArray(a) &&
+      Array.isArray(b) &&
+      a.length === b.length &&
+      a.every((element, index) => sameValue(element, b[index]))
+    );
+  }
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => key in b && sameValue(a[key], b[key]));
+}
+
+/** The new value, with the known shapes kept for resources that both values embed. */
+function withShapesOf(known: Json | undefined, value: Json): Json {
+  if (typeof value === "string") return known !== undefined && sameValue(known, value) ? known : value;
+  if (!isObject(value) || !isObject(known)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, withShapesOf(known[key], part)]));
 }

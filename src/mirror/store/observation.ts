@@ -1,8 +1,18 @@
 import { createHash } from "node:crypto";
 import { type Fields, isObject, type Json } from "../../json.ts";
 import type { Observation, Stamp } from "./merge-rule.ts";
-import { isPullRequest, type Kind, numberInAddress, type ResourceKey, resourceOf } from "./resource.ts";
-import { type DocumentHome, type ShapeIds, type SharedKind, type SharedResource, strip } from "./template.ts";
+import {
+  type DocumentHome,
+  isPullRequest,
+  type Kind,
+  numberInAddress,
+  type ResourceKey,
+  resourceOf,
+  type ShapeIds,
+  type SharedKind,
+  type SharedResource,
+  strip,
+} from "./resource.ts";
 
 /** One observation of one resource, ready to be merged. */
 export interface Seen extends ResourceKey, Observation {}

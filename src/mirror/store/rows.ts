@@ -4,8 +4,16 @@ import { type PgType, type Sql, sql, storableText, type Value } from "../../../d
 import type { Fields, Json } from "../../json.ts";
 import type { Stamp, Stored } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
-import { type Kind, type Resource, type ResourceKey, resourceOf, resources } from "./resource.ts";
-import { BODY_PLACEHOLDER, literalOf, referenceId } from "./template.ts";
+import {
+  BODY_PLACEHOLDER,
+  type Kind,
+  literalOf,
+  type Resource,
+  type ResourceKey,
+  referenceId,
+  resourceOf,
+  resources,
+} from "./resource.ts";
 
 /** The stored resource, with the revision of its row. A new revision shows that the row has changed. */
 export interface Known {

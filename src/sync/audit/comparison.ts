@@ -4,10 +4,9 @@ import { sql } from "../../../db/sql.ts";
 import { renderDocuments } from "../../mirror/render/rendering.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";
 import { findAllStored } from "../../mirror/store/merge.ts";
-import { fold, goneKeys, MERGEABILITY, VOLATILE } from "../../mirror/store/merge-rule.ts";
+import { fold, goneKeys, MERGEABILITY, sameValue, VOLATILE } from "../../mirror/store/merge-rule.ts";
 import type { Observed, Seen } from "../../mirror/store/observation.ts";
 import { type Kind, resourceOf, resources } from "../../mirror/store/resource.ts";
-import { sameValue } from "../../mirror/store/template.ts";
 import type { Drift } from "./report.ts";
 
 /** Upstream is still computing the mergeability, so a null says nothing. */

@@ -10,7 +10,7 @@ import {
 } from "../../mirror/store/observation.ts";
 import { refNameOf, type ToldRef } from "../../mirror/store/refs.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
-import { strip } from "../../mirror/store/template.ts";
+import { strip } from "../../mirror/store/resource.ts";
 import type { HookEvent, PartEvent } from "../following/hook-subscriptions.ts";
 import { askBlocking, askLinked, countingParent, observeLinked } from "./counts.ts";
 import type { BornHead, FollowedEvent, Payload } from "./payload.ts";

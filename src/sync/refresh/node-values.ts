@@ -3,7 +3,7 @@ import { type Fields, isObject, type Json, objectOf, textOf } from "../../json.t
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
-import { strip } from "../../mirror/store/template.ts";
+import { strip } from "../../mirror/store/resource.ts";
 import { readMergeability } from "../reads/graphql-pulls.ts";
 import { sightingOf } from "../reads/pages.ts";
 import { MERGEABILITY_FIELDS, mergeabilityView } from "../reads/pull-observations.ts";

@@ -1,4 +1,153 @@
+import { PEOPLE } from "../../../db/revisions.ts";
 import { type Fields, isObject, type Json, parseStored } from "../../json.ts";
+import { PLACEHOLDER, referenceOf, type SharedKind, type TemplateReference } from "../store/resource.ts";
+
+// In JSON text a placeholder is the escape \u000N just after a string's opening quote. An opening quote never follows a
+// backslash, and a quote inside a string always does. So no user's text can be taken for a placeholder.
+const ESCAPE = "\\u000";
+const QUOTE = 34;
+const BACKSLASH = 92;
+/** The length of a placeholder in JSON text, with the quote before it. */
+const PLACEHOLDER_LENGTH = 7;
+
+function isPlaceholderAt(document: string, at: number): boolean {
+  return document.charCodeAt(at - 1) === QUOTE && document.charCodeAt(at - 2) !== BACKSLASH;
+}
+
+/** A piece of a document's text where something was cut out. */
+export type Cut = (typeof PLACEHOLDER)["repository" | "api" | "page" | "body"];
+
+/** A piece of a stored document's text: JSON as it is, what was cut out, or what `found` made of a reference. */
+export type Piece<Found extends object> = string | Cut | Found;
+
+/**
+ * Takes a stored document's text apart, to be joined again with what was cut out. Text in, text out: nothing is parsed.
+ * `found` gets what stands behind the placeholder of a reference; see `referenceOf`.
+ */
+export function takeApart<Found extends object>(document: string, found: (text: string) => Found): Piece<Found>[] {
+  const pieces: Piece<Found>[] = [];
+  let from = 0;
+  for (let at = document.indexOf(ESCAPE); at >= 0; at = document.indexOf(ESCAPE, Math.max(at + 1, from))) {
+    if (!isPlaceholderAt(document, at)) continue;
+    const rest = at - 1 + PLACEHOLDER_LENGTH;
+    const code = document.charCodeAt(at + ESCAPE.length) - 48;
+    switch (code) {
+      case PLACEHOLDER.repository:
+      case PLACEHOLDER.api:
+      case PLACEHOLDER.page:
+        pieces.push(document.slice(from, at), code);
+        from = rest;
+        break;
+      case PLACEHOLDER.body:
+        pieces.push(document.slice(from, at - 1), code);
+        from = rest + 1;
+        break;
+      case PLACEHOLDER.reference: {
+        const end = document.indexOf('"', rest);
+        pieces.push(document.slice(from, at - 1), found(document.slice(rest, end)));
+        from = end + 1;
+        break;
+      }
+      case PLACEHOLDER.literal:
+        pieces.push(document.slice(from, at));
+        from = rest;
+        break;
+      default:
+        break;
+    }
+  }
+  pieces.push(from === 0 ? document : document.slice(from));
+  return pieces;
+}
+
+/** All references in a stored document's text, each once. */
+export function references(document: string): TemplateReference[] {
+  const texts = new Set<string>();
+  takeApart(document, (text) => texts.add(text));
+  return [...texts].map(referenceOf);
+}
+
+/** Which row: labels and milestones belong to a repository, users and repositories to none (0). */
+export interface SharedKey {
+  kind: SharedKind;
+  repositoryId: number;
+  id: number;
+}
+
+/** A row that a document refers to, and the shape in which it is shown there; null: whole. */
+export interface Mentioned {
+  key: SharedKey;
+  /** Its `sharedName`. */
+  name: string;
+  shape: string | null;
+}
+
+/** What a reference in a document stands for. */
+export interface Referred extends Mentioned {
+  shape: string;
+}
+
+export function mentionedBy(reference: TemplateReference, repositoryId: number): Referred {
+  const key = sharedKey(reference, repositoryId);
+  return { key, name: sharedName(key), shape: reference.shape };
+}
+
+/** Enough for the people and labels that busy repositories name. */
+const MAX_REFERENCES = 20_000;
+
+/**
+ * Knows what the placeholders in documents stand for (see `referenceOf`). The same placeholders come up in most
+ * answers, so their meanings are kept. V8 interns each new string that a map is asked for, which took a twentieth of a
+ * list's processor time.
+ */
+export class References {
+  /** By the repository whose rows the placeholders name; 0 for people and repositories. */
+  readonly #known = new Map<number, Map<string, Referred>>();
+  #count = 0;
+
+  /** As `mentionedBy`, from the reference's placeholder. */
+  of(placeholder: string, repositoryId: number): Referred {
+    const home = placeholder.startsWith("u") || placeholder.startsWith("r") ? 0 : repositoryId;
+    const known = this.#known.get(home)?.get(placeholder);
+    if (known) return known;
+    if (this.#count >= MAX_REFERENCES) {
+      this.#known.clear();
+      this.#count = 0;
+    }
+    const referred = mentionedBy(referenceOf(placeholder), repositoryId);
+    this.#known.getOrInsertComputed(home, () => new Map()).set(placeholder, referred);
+    this.#count += 1;
+    return referred;
+  }
+}
+
+export function wholeRepository(id: number): Mentioned {
+  return { key: { kind: "r", repositoryId: 0, id }, name: `r${id}`, shape: null };
+}
+
+export function wholeUser(id: number): Mentioned {
+  return { key: { kind: "u", repositoryId: 0, id }, name: `u${id}`, shape: null };
+}
+
+/** Which row a reference in a document of this repository stands for. */
+export function sharedKey({ kind, id }: TemplateReference, repositoryId: number): SharedKey {
+  return { kind, repositoryId: kind === "l" || kind === "m" ? repositoryId : 0, id };
+}
+
+/** The repository, or `PEOPLE`, whose revision grows when the row changes. */
+export function domainOf({ kind, repositoryId, id }: SharedKey): number {
+  return kind === "u" ? PEOPLE : kind === "r" ? id : repositoryId;
+}
+
+/** The repository whose labels and milestones a row of this key refers to. */
+export function labelsHomeOf({ kind, repositoryId, id }: SharedKey): number {
+  return kind === "r" ? id : repositoryId;
+}
+
+/** The name of a row in maps. */
+export function sharedName({ kind, repositoryId, id }: SharedKey): string {
+  return kind === "l" || kind === "m" ? `${kind}${repositoryId}/${id}` : `${kind}${id}`;
+}
 
 /**
  * How near a caller stands to a repository, which decides what of its documents they are shown:
