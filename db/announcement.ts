@@ -1,33 +1,5 @@
 import pg from "pg";
-import type { Transaction } from "./database.ts";
-import { sql } from "./sql.ts";
-
-const CHANNEL = "tain_changes";
-/** The keys of two advisory locks; any constants will do. All listeners hold the first, shared. */
-const LISTENING = 7_241_947;
-/**
- * A transaction that looks for listeners holds this lock, shared, until it ends. A new listener waits for such
- * transactions.
- */
-const WRITING = 7_241_948;
-
-/**
- * Sends texts to the listeners in every process when the transaction commits. NOTIFY makes the commits of all notifying
- * transactions wait for each other, so it runs only if a process listens. To find out, the transaction tries the lock
- * that listeners hold. If the lock is taken, there seems to be a listener. Two transactions that try at once may take
- * each other for a listener, which only costs a NOTIFY without a listener. Reading the view of all locks would be exact,
- * but takes milliseconds.
- */
-export async function announce(tx: Transaction, texts: readonly string[]): Promise<void> {
-  if (texts.length === 0) return;
-  await tx.prepared(sql`
-    with heard as materialized (
-      select case
-        when not pg_try_advisory_xact_lock_shared(${WRITING}) then true
-        when pg_try_advisory_lock(${LISTENING}) then not pg_advisory_unlock(${LISTENING})
-        else true end as is_heard)
-    select pg_notify(${CHANNEL}, one) from unnest(${[...new Set(texts)]}::text[]) as x(one), heard where is_heard`);
-}
+import { ANNOUNCED, LISTENING, WRITING } from "./database.ts";
 
 interface Listening {
   onText: (text: string) => void;
@@ -68,7 +40,7 @@ export async function listen(
     await client.connect();
     // The server itself ends its wait behind a client that has given up.
     await client.query("select set_config('lock_timeout', $1, false)", [String(2 * waitMs)]);
-    await client.query(`listen ${CHANNEL}`);
+    await client.query(`listen ${ANNOUNCED}`);
     await client.query("select pg_advisory_lock_shared($1)", [LISTENING]);
     // A transaction that looked earlier saw no listener; it commits before this lock is granted. A transaction that
     // looks from now on finds the listeners' lock taken.

@@ -81,6 +81,16 @@ class Runner implements Queries {
   }
 }
 
+/** The channel of announcements. */
+export const ANNOUNCED = "tain_changes";
+/** The keys of two advisory locks; any constants will do. All listeners hold the first, shared. */
+export const LISTENING = 7_241_947;
+/**
+ * A transaction that looks for listeners holds this lock, shared, until it ends. A new listener waits for such
+ * transactions.
+ */
+export const WRITING = 7_241_948;
+
 /** Statements that take effect together or not at all. */
 export class Transaction extends Runner {
   readonly #repositoryIds = new Set<number>();
@@ -97,6 +107,24 @@ export class Transaction extends Runner {
   touch(repositoryIds: Iterable<number>, names: Iterable<string> = []): void {
     for (const id of repositoryIds) this.#repositoryIds.add(id);
     for (const name of names) this.#names.add(name.toLowerCase());
+  }
+
+  /**
+   * Sends texts to the listeners in every process when the transaction commits. NOTIFY makes the commits of all notifying
+   * transactions wait for each other, so it runs only if a process listens. To find out, the transaction tries the lock
+   * that listeners hold. If the lock is taken, there seems to be a listener. Two transactions that try at once may take
+   * each other for a listener, which only costs a NOTIFY without a listener. Reading the view of all locks would be exact,
+   * but takes milliseconds.
+   */
+  async announce(texts: readonly string[]): Promise<void> {
+    if (texts.length === 0) return;
+    await this.prepared(sql`
+      with heard as materialized (
+        select case
+          when not pg_try_advisory_xact_lock_shared(${WRITING}) then true
+          when pg_try_advisory_lock(${LISTENING}) then not pg_advisory_unlock(${LISTENING})
+          else true end as is_heard)
+      select pg_notify(${ANNOUNCED}, one) from unnest(${[...new Set(texts)]}::text[]) as x(one), heard where is_heard`);
   }
 
   /** Raises the revisions of the touched repositories. This must be the transaction's last statement. */

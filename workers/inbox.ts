@@ -1,6 +1,5 @@
 import type { Worker } from "bullmq";
-import { openDispatch } from "../src/inbox/dispatch.ts";
-import { InboxUnavailableError, storeWaitingDelivery } from "../src/inbox/inbox.ts";
+import { InboxUnavailableError, openDispatch, storeWaitingDelivery } from "../src/inbox/inbox.ts";
 import { Outage } from "../src/operations/outage.ts";
 import type { InboxJob } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";

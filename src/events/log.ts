@@ -1,4 +1,3 @@
-import { announce } from "../../db/announcement.ts";
 import { type Transaction, together } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
@@ -56,7 +55,7 @@ export async function recordEvents(tx: Transaction, told: readonly Told[]): Prom
     lockPlaces(tx, repositoryIds),
     written(),
     place(tx, repositoryIds),
-    announce(tx, [EVENTS_TOLD]),
+    tx.announce([EVENTS_TOLD]),
   ]);
   return woken;
 }
@@ -73,7 +72,7 @@ async function placeHeld({ db }: Pick<Context, "db">, signal?: AbortSignal): Pro
     const repositoryIds = rows.map(({ repositoryId }) => repositoryId);
     if (repositoryIds.length > 0)
       await db.transaction((tx) =>
-        together([lockPlaces(tx, repositoryIds), place(tx, repositoryIds), announce(tx, [EVENTS_TOLD])]),
+        together([lockPlaces(tx, repositoryIds), place(tx, repositoryIds), tx.announce([EVENTS_TOLD])]),
       );
     if (repositoryIds.length < PLACED_AT_ONCE) return;
     last = repositoryIds.at(-1) ?? last;

@@ -1,34 +1,7 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import { levelOf } from "../failure.ts";
 import { deliveriesInBursts, deliveriesWithoutJob } from "../queues/open-jobs.ts";
-import { enqueueBursts, enqueueDeliveries } from "../queues/queues.ts";
-import { Rounds } from "../work/gather.ts";
-
-/** A delivery in the inbox. */
-interface InboxEntry {
-  deliveryId: string;
-  traceparent: string | null;
-}
-
-/** All deliveries of one moment share a question to Redis, and no question waits for another. */
-const UNBOUNDED = { atOnce: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY, patienceMs: null };
-
-/** Asks for deliveries to be applied, all of one moment together, after upstream got its answers. */
-export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (stored: InboxEntry) => void {
-  const asks = new Rounds(async (waiting: InboxEntry[]) => {
-    // Copies of one delivery that arrive at once count as one.
-    const deliveryIds = [...new Set(waiting.map(({ deliveryId }) => deliveryId))];
-    const traces = new Map(waiting.flatMap((one) => (one.traceparent ? [[one.deliveryId, one.traceparent]] : [])));
-    await enqueueBursts(ctx, deliveryIds, traces).catch((error: unknown) => {
-      ctx.log[levelOf(error, "debug")](
-        { deliveryIds, err: error },
-        "Deliveries could not be queued; the dispatcher will find them",
-      );
-    });
-  }, UNBOUNDED);
-  return (stored) => void asks.join(stored);
-}
+import { enqueueDeliveries } from "../queues/queues.ts";
 
 /** A younger delivery is most likely in the queue already. */
 const DISPATCH_OVERDUE_MS = 5_000;

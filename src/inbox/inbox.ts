@@ -4,13 +4,13 @@ import { schemaFit } from "../../db/schema-fit.ts";
 import { Pieces, sql } from "../../db/sql.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
-import { reasonOf } from "../failure.ts";
+import { levelOf, reasonOf } from "../failure.ts";
 import { type Fields, objectOf, wholeOf } from "../json.ts";
 import type { InboxJob } from "../queues/jobs.ts";
-import { enqueueInbox } from "../queues/queues.ts";
+import { enqueueBursts, enqueueInbox } from "../queues/queues.ts";
 import { Batches } from "../work/batches.ts";
+import { Rounds } from "../work/gather.ts";
 import { within } from "../work/within.ts";
-import type { openDispatch } from "./dispatch.ts";
 import type { RedisDisk } from "./redis-disk.ts";
 
 /** The value of `deliveries.hook_id` for deliveries that we made ourselves, of changes that no webhook reported. */
@@ -167,6 +167,31 @@ function inTime<T>(store: string, work: Promise<T>): Promise<T> {
 
 // Upstream gives up after 10 s. Two stores are tried one after the other, so each may take this long.
 export const STORE_TIMEOUT_MS = 3_000;
+
+/** A delivery in the inbox. */
+interface InboxEntry {
+  deliveryId: string;
+  traceparent: string | null;
+}
+
+/** All deliveries of one moment share a question to Redis, and no question waits for another. */
+const UNBOUNDED = { atOnce: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY, patienceMs: null };
+
+/** Asks for deliveries to be applied, all of one moment together, after upstream got its answers. */
+export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (stored: InboxEntry) => void {
+  const asks = new Rounds(async (waiting: InboxEntry[]) => {
+    // Copies of one delivery that arrive at once count as one.
+    const deliveryIds = [...new Set(waiting.map(({ deliveryId }) => deliveryId))];
+    const traces = new Map(waiting.flatMap((one) => (one.traceparent ? [[one.deliveryId, one.traceparent]] : [])));
+    await enqueueBursts(ctx, deliveryIds, traces).catch((error: unknown) => {
+      ctx.log[levelOf(error, "debug")](
+        { deliveryIds, err: error },
+        "Deliveries could not be queued; the dispatcher will find them",
+      );
+    });
+  }, UNBOUNDED);
+  return (stored) => void asks.join(stored);
+}
 
 /**
  * How many deliveries one statement stores. More saves little, and the socket to Postgres takes several turns for it.

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { announce, listen as listenOn } from "../../db/announcement.ts";
+import { listen as listenOn } from "../../db/announcement.ts";
 import { isPostgresOutage } from "../../db/outage.ts";
 import { AWAITED_LOCKS, connectTo } from "../support/database.ts";
 import { openMirror, type TestMirror } from "../support/mirror.ts";
@@ -36,7 +36,7 @@ async function opened(number: number): Promise<{ commit(): Promise<void> }> {
   const announced = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
   const done = mirror.ctx.db.transaction(async (tx) => {
-    await announce(tx, [text(number)]);
+    await tx.announce([text(number)]);
     announced.resolve();
     await asked.promise;
   });

@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { announce, listen } from "../../db/announcement.ts";
+import { listen } from "../../db/announcement.ts";
 import { type Database, openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import { temporaryDirectories } from "../../scripts/temporary.mjs";
@@ -82,7 +82,7 @@ test.skipIf(!isThere)(`a listener past the pooler hears what is told through it 
     const { promise: heard, resolve } = Promise.withResolvers<string>();
     const listener = await listen(database.url, { onText: resolve, onLost: (error) => resolve(String(error)) });
     try {
-      await db.transaction((tx) => announce(tx, ["a change"]));
+      await db.transaction((tx) => tx.announce(["a change"]));
       expect(await Promise.race([heard, delay(20_000, "nothing", { ref: false })])).toBe("a change");
     } finally {
       await listener[Symbol.asyncDispose]();

@@ -17,7 +17,7 @@ import { openView } from "../../src/simulator/views/view.ts";
 import { payloadOf } from "../../src/simulator/webhooks/payload.ts";
 import { isPull } from "../../src/simulator/world.ts";
 import { markChecksDue } from "../../src/sync/checks/due.ts";
-import { mismatch } from "../../src/sync/deliveries/events.ts";
+import { mismatch } from "../../src/sync/deliveries/read.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";

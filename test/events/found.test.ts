@@ -19,7 +19,7 @@ import { openView } from "../../src/simulator/views/view.ts";
 import { payloadOf } from "../../src/simulator/webhooks/payload.ts";
 import { isPull } from "../../src/simulator/world.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
-import { mismatch } from "../../src/sync/deliveries/events.ts";
+import { mismatch } from "../../src/sync/deliveries/read.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { FeedReader } from "./feed-reader.ts";

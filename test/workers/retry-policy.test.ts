@@ -5,7 +5,7 @@ import { isPostgresOutage } from "../../db/outage.ts";
 import { sql } from "../../db/sql.ts";
 import { InboxUnavailableError, UnstorableDeliveryError } from "../../src/inbox/inbox.ts";
 import { InvalidRepresentationError } from "../../src/mirror/store/observation.ts";
-import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
+import { InvalidPayloadError } from "../../src/sync/deliveries/read.ts";
 import { InterruptedError } from "../../src/sync/following/while-mirrored.ts";
 import { classifyFailure } from "../../src/sync/problems/causes.ts";
 import {

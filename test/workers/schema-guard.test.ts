@@ -3,8 +3,12 @@ import { describe, expect, test } from "vitest";
 import { openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import { hookSecret } from "../../src/config/hook-secrets.ts";
-import { openDispatch } from "../../src/inbox/dispatch.ts";
-import { InboxUnavailableError, storeWaitingDelivery, UnstorableDeliveryError } from "../../src/inbox/inbox.ts";
+import {
+  InboxUnavailableError,
+  openDispatch,
+  storeWaitingDelivery,
+  UnstorableDeliveryError,
+} from "../../src/inbox/inbox.ts";
 import { VERSION } from "../../src/version.ts";
 import { openLink } from "../receiver/breakable-link.ts";
 import { opened, openReceiverWorld, SECRET } from "../receiver/receiver-world.ts";

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { RepositoryJob } from "../../src/queues/jobs.ts";
 import { enqueueCatchUp, enqueueCatchUps, enqueueDeliveries } from "../../src/queues/queues.ts";
-import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
+import { InvalidPayloadError } from "../../src/sync/deliveries/read.ts";
 import { upsertSchedules } from "../../src/sync/schedules.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { openDeliveriesWorker } from "../../workers/deliveries.ts";

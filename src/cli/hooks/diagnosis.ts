@@ -1,4 +1,4 @@
-import { LATER_EVENTS } from "../../sync/following/hook-subscriptions.ts";
+import { LATER_EVENTS } from "../../sync/deliveries/events.ts";
 import type { HookAtUpstream, SentDelivery } from "../../upstream/hooks/hooks.ts";
 import { listOf } from "../command.ts";
 import { counted } from "../output.ts";

@@ -19,7 +19,6 @@ import { joinObserved, type Seen } from "../../mirror/store/observation.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueTask, orLater } from "../../queues/queues.ts";
 import { hearChecks } from "../checks/heard.ts";
-import { partsOfEvent } from "../following/hook-subscriptions.ts";
 import { noteInstallation } from "../following/installation.ts";
 import { pauseWithin } from "../following/pause.ts";
 import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
@@ -30,9 +29,16 @@ import { enqueueMarks } from "../refresh/marks.ts";
 import { hearRefs } from "../refs/heard.ts";
 import { hearReleases } from "../releases/heard.ts";
 import { marksForCounting, observeCounts } from "./counts.ts";
-import { FOLLOWED_EVENTS } from "./events.ts";
-import { aboutOf, InvalidPayloadError, ownerOf, type RefreshAsk } from "./payload.ts";
-import { type DeliveryContent, type MergedDeliveries, type Parsed, parse, readDelivery } from "./read.ts";
+import { aboutOf, ownerOf, partsOfEvent, type RefreshAsk } from "./events.ts";
+import {
+  type DeliveryContent,
+  FOLLOWED_EVENTS,
+  InvalidPayloadError,
+  type MergedDeliveries,
+  type Parsed,
+  parse,
+  readDelivery,
+} from "./read.ts";
 
 /**
  * Events of a repository's life: renamed, shown, hidden, moved. Requests that upstream refused before may be allowed

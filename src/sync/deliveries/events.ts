@@ -1,159 +1,109 @@
-import { isObject, type Json, numberOf, objectOf, textOf, wholeOf } from "../../json.ts";
+import { MIRROR_PARTS, type MirrorPart } from "../../config/parts.ts";
+import type { Told } from "../../events/log.ts";
+import { type Fields, isObject, type Json, numberOf, objectOf, textOf, wholeOf } from "../../json.ts";
 import {
   InvalidRepresentationError,
   keyIn,
   type Observed,
   observe,
-  requireObject,
-  requireString,
   type Sighting,
 } from "../../mirror/store/observation.ts";
-import { refNameOf, type ToldRef } from "../../mirror/store/refs.ts";
-import type { Kind } from "../../mirror/store/resource.ts";
-import { strip } from "../../mirror/store/resource.ts";
-import type { HookEvent, PartEvent } from "../following/hook-subscriptions.ts";
-import { askBlocking, askLinked, countingParent, observeLinked } from "./counts.ts";
-import type { BornHead, FollowedEvent, Payload } from "./payload.ts";
+import type { ToldRef } from "../../mirror/store/refs.ts";
+import { type Kind, type ResourceKey, strip } from "../../mirror/store/resource.ts";
+
+/** The events that the mirror reads of every repository. */
+export const HOOK_EVENTS = [
+  "issues",
+  "issue_comment",
+  "label",
+  "milestone",
+  "public",
+  "pull_request",
+  "pull_request_review",
+  "pull_request_review_comment",
+  "repository",
+  "sub_issues",
+  "issue_dependencies",
+] as const;
+
+/** Events that older servers, without sub-issues, do not know. They refuse a hook that names them. */
+export const LATER_EVENTS: ReadonlySet<string> = new Set(["sub_issues", "issue_dependencies"]);
+
+/** Further events that the mirror reads if a part is mirrored. */
+export const PART_EVENTS = {
+  checks: ["check_run", "check_suite", "push", "status", "workflow_job"],
+  commits: ["push"],
+  releases: ["release"],
+  refs: ["create", "delete", "push"],
+  threads: ["pull_request_review_thread"],
+} as const satisfies Readonly<Record<MirrorPart, readonly string[]>>;
+
+export type HookEvent = (typeof HOOK_EVENTS)[number];
+export type PartEvent = (typeof PART_EVENTS)[MirrorPart][number];
+
+export function eventsOfPart(part: MirrorPart): readonly string[] {
+  return PART_EVENTS[part];
+}
+
+/** The event is read only where one of these parts is mirrored; none: it is read of every repository. */
+export function partsOfEvent(event: string): MirrorPart[] {
+  return MIRROR_PARTS.filter((part) => eventsOfPart(part).includes(event));
+}
+
+export type Payload = Fields & { action?: string };
+
+/** The repository that a payload is about. */
+export type PayloadRepository = NonNullable<Sighting["repository"]>;
+
+export interface RefreshAsk extends ResourceKey {
+  /** Ask only if the mirror knows the resource as an issue, not as a pull request. */
+  ifPlainIssue?: boolean;
+}
+
+/** An issue in whose summary another one is counted, and the key of that summary. */
+export interface Counting {
+  fullName: string;
+  number: number;
+  key: "sub_issues_summary" | "issue_dependencies_summary";
+}
+
+export interface BornHead {
+  sha: string;
+  at: number;
+}
+
+/**
+ * How an event is read: what it shows, and what upstream has to be asked for because no payload and no list of the next
+ * catch-up shows it. `docs/quota.md` has a table of what each event leaves open, and who answers it.
+ */
+export interface FollowedEvent {
+  /** The keys of its payload that not every event has, by GitHub's OpenAPI description of webhooks. */
+  own: readonly string[];
+  /** Its actions, where no key tells it from other events. Empty: it has no action. */
+  actions?: readonly string[];
+  observe: (payload: Payload, at: Sighting) => Observed[];
+  ask?: (payload: Payload) => Omit<RefreshAsk, "repositoryId">[];
+  /** The payload's repository is not observed: it has keys and values that no other representation has. */
+  hasOtherRepository?: true;
+  /** The branch that the event moved, such as `refs/heads/main`. */
+  movedRef?: (payload: Payload) => string | null;
+  /** The commit that a push has just brought; `at`: when, by upstream's clock, in ms. */
+  bornHead?: (payload: Payload) => BornHead | null;
+  /** The issues that count the subject of the event and are not in the payload. */
+  counting?: (payload: Payload) => Counting[];
+  /** What the event says about a branch or tag. */
+  toldRef?: (payload: Payload) => ToldRef | null;
+  /** The pull request that has the changed review thread. */
+  threadsOf?: (payload: Payload) => number | null;
+}
 
 /** What is done to a repository. */
 const REPOSITORY_ACTIONS = "created edited renamed transferred archived unarchived privatized publicized deleted".split(
   " ",
 );
 
-/** The events that are followed only where a part is mirrored. */
-const FOLLOWED_FOR_PARTS = {
-  check_run: {
-    own: ["check_run"],
-    observe: ({ check_run: run }, at) => {
-      const { check_suite: suite } = objectOf(run);
-      return [
-        observe("check_run", run ?? null, at),
-        ...(isObject(suite) && suite.head_sha !== undefined ? [observePartial("check_suite", suite, at)] : []),
-      ];
-    },
-  },
-  check_suite: {
-    own: ["check_suite"],
-    observe: ({ check_suite: suite }, at) => [observePartial("check_suite", suite, at)],
-  },
-  status: { own: ["sha", "commit", "name"], observe: (payload, at) => [observeStatus(payload, at)] },
-  // No event of a check run says that it has begun; of a job of Actions this one does.
-  workflow_job: {
-    own: ["workflow_job", "deployment"],
-    observe: ({ workflow_job: job }, at) => observeJob(job, at),
-  },
-  release: {
-    own: ["release"],
-    observe: ({ release, action }, at) => [
-      observe("release", release ?? null, action === "deleted" ? { ...at, deleted: true } : at),
-    ],
-  },
-  push: {
-    own: ["ref", "commits"],
-    hasOtherRepository: true,
-    observe: () => [],
-    movedRef: ({ ref }) => textOf(ref),
-    bornHead,
-    toldRef: ({ ref, before, after }) => {
-      const named = refNameOf(textOf(ref) ?? "");
-      return named && { ...named, before: pointedAt(before), after: pointedAt(after) };
-    },
-  },
-  create: {
-    own: ["ref"],
-    observe: () => [],
-    toldRef: (payload) => madeRef(payload, { before: null, after: undefined }),
-  },
-  delete: {
-    own: ["ref"],
-    observe: () => [],
-    toldRef: (payload) => madeRef(payload, { before: undefined, after: null }),
-  },
-  // The event does not move the pull request's time, and says nothing about its other threads.
-  pull_request_review_thread: {
-    own: ["pull_request", "thread"],
-    observe: () => [],
-    threadsOf: ({ pull_request: pull }) => wholeOf(objectOf(pull).number),
-  },
-} satisfies Record<PartEvent, FollowedEvent>;
-
-/** A push says where a ref pointed and points to; forty zeros are nowhere. */
-function pointedAt(sha: Payload[string] | undefined): string | null {
-  if (typeof sha !== "string" || !/^[0-9a-f]{40,64}$/.test(sha))
-    throw new InvalidRepresentationError("This push came without before or after");
-  return /^0+$/.test(sha) ? null : sha;
-}
-
-/** Commits that upstream does not call distinct were there before. */
-function bornHead({ after, commits, repository }: Payload): BornHead | null {
-  const isNew =
-    Array.isArray(commits) && commits.some((one) => objectOf(one).id === after && objectOf(one).distinct === true);
-  const sha = isNew ? textOf(after) : null;
-  // Other events say it as text, a push in seconds.
-  const pushedAt = numberOf(objectOf(repository).pushed_at);
-  return sha !== null && pushedAt !== null ? { sha, at: pushedAt * 1_000 } : null;
-}
-
-/** The ref of a `create` or `delete` event, whose payload tells only the name. */
-function madeRef({ ref, ref_type: type }: Payload, told: Pick<ToldRef, "before" | "after">): ToldRef | null {
-  const name = textOf(ref);
-  if (name === null || (type !== "branch" && type !== "tag")) return null;
-  return { kind: type === "branch" ? "heads" : "tags", name, ...told };
-}
-
-/** A partial observation, since webhooks leave out keys that every read has. */
-function observePartial(kind: "check_run" | "check_suite", value: Payload[string] | undefined, at: Sighting): Observed {
-  const observed = observe(kind, value ?? null, at);
-  const seen = observed.seen.map((one) => (one.kind === kind ? { ...one, extent: "partial" as const } : one));
-  return { ...observed, seen };
-}
-
-/**
- * The payload has the status without its address, its creator and its global id. The first two are told by what stands beside it;
- * a read has to show the third.
- */
-function observeStatus(payload: Payload, at: Sighting): Observed {
-  const { id, sha, state, description, target_url, context, avatar_url, sender } = payload;
-  if (typeof sha !== "string" || !at.repository) throw new InvalidRepresentationError("This status came without sha");
-  const url = `${at.api}/repos/${at.repository.fullName}/statuses/${sha}`;
-  return observe(
-    "status",
-    {
-      url,
-      avatar_url: avatar_url ?? objectOf(sender).avatar_url ?? null,
-      id: id ?? null,
-      state: state ?? null,
-      description: description ?? null,
-      target_url: target_url ?? null,
-      context: context ?? null,
-      created_at: inSeconds(requireString("status", payload, "created_at")),
-      updated_at: inSeconds(requireString("status", payload, "updated_at")),
-      ...(isObject(sender) && { creator: sender }),
-    },
-    at,
-  );
-}
-
-/** `2019-05-15T15:20:41+00:00` → `2019-05-15T15:20:41Z`, as REST has it. */
-function inSeconds(moment: string): string {
-  const at = new Date(moment);
-  return Number.isNaN(at.getTime()) ? moment : at.toISOString().replace(/\.\d+Z$/, "Z");
-}
-
-/**
- * A job of Actions, observed as its check run: the job's address has the run's id. A run that the mirror does not know
- * yet is not learnt from a job.
- */
-function observeJob(value: Payload[string] | undefined, at: Sighting): Observed[] {
-  const { check_run_url, status, started_at, head_sha, name } = objectOf(value);
-  const id = numberOf(Number(/\/check-runs\/(\d+)$/.exec(textOf(check_run_url) ?? "")?.[1]));
-  if (status !== "in_progress" || !Number.isSafeInteger(id)) return [];
-  const run = { id, head_sha: head_sha ?? null, name: name ?? null, status, started_at: started_at ?? null };
-  return [observePartial("check_run", requireObject("check_run", run), at)];
-}
-
-/** The events that the mirror follows. Every payload also shows its repository and its people. */
-export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
+/** The events that are followed whatever is mirrored. Every payload also shows its repository and its people. */
+export const FOLLOWED_ALWAYS = {
   issues: {
     own: ["issue", "label", "milestone"],
     observe: (payload, at) => {
@@ -244,35 +194,7 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
       payload.action === "transferred" ? [{ kind: "repository", key: keyIn("repository", payload.repository) }] : [],
   },
   public: { own: [], actions: [], observe: () => [] },
-  ...FOLLOWED_FOR_PARTS,
-} satisfies Record<HookEvent | PartEvent, FollowedEvent>;
-
-/**
- * Keys that only some events have. A key that is missing here decides nothing, since upstream adds keys. Overlooking
- * that a repository was made private would be worse than taking one event for another.
- */
-const EVENT_KEYS = `alert answer blocked_issue blocking_issue branch build check_run check_suite comment commit commits
-  definition deployment deployment_status discussion forkee hook invitation issue key label location member membership
-  merge_group milestone number package pages parent_issue project project_card project_column pull_request ref
-  registry_package release repository_advisory repository_ruleset review rule scan security_advisory sha starred_at
-  status sub_issue team thread workflow workflow_job workflow_run zen`.split(/\s+/);
-
-/**
- * Why the payload cannot belong to the event; null: no reason found. The event's name stands in a header, which nobody
- * signs. So a stranger could send bytes that upstream signed under another event's name. Pure.
- */
-export function mismatch(event: string, payload: Payload): string | null {
-  const followed = FOLLOWED_EVENTS[event];
-  if (!followed) return null;
-  const { own, actions } = followed;
-  const strange = EVENT_KEYS.find((key) => key in payload && !own.includes(key));
-  if (strange) return `no payload of ${event} has ${strange}: it was signed as another event`;
-  const { action } = payload;
-  const isKnown = !actions || (action === undefined ? actions.length === 0 : actions.includes(action));
-  return isKnown
-    ? null
-    : `no payload of ${event} has ${action ? `the action ${action}` : "no action"}: it was signed as another event`;
-}
+} satisfies Record<HookEvent, FollowedEvent>;
 
 /** The account that upstream shows in the place of one that is gone. */
 const NOBODY = "ghost";
@@ -317,4 +239,88 @@ function observeRequired(kind: Kind, value: Json | undefined, at: Sighting, dele
 
 function observeOptional(kind: Kind, value: Json | undefined, at: Sighting): Observed[] {
   return isObject(value) && typeof value.id === "number" ? observeRequired(kind, value, at) : [];
+}
+
+/**
+ * Events of links show two issues, perhaps of two repositories. Each repository is told, so the other's issue is left out.
+ * @param names the keys of the two in the payload
+ */
+function observeLinked(payload: Payload, at: Sighting, names: readonly string[]): Observed[] {
+  return names
+    .filter((name) => isOwn(payload, name))
+    .map((name) => {
+      const issue = payload[name] ?? null;
+      return observe(
+        "issue",
+        isOrphan(payload, name) && isObject(issue) ? { ...issue, parent_issue_url: null } : issue,
+        at,
+      );
+    });
+}
+
+/** An issue without a parent lacks a key, and only a read shows that. */
+function askLinked(payload: Payload): Omit<RefreshAsk, "repositoryId">[] {
+  return isOwn(payload, "sub_issue") && isOrphan(payload, "sub_issue")
+    ? [{ kind: "issue", key: keyIn("issue", payload.sub_issue) }]
+    : [];
+}
+
+/** A sub-issue that was taken from its parent. */
+function isOrphan({ action, ...payload }: Payload, name: string): boolean {
+  return (
+    name === "sub_issue" && action?.endsWith("_removed") === true && !("parent_issue_url" in objectOf(payload[name]))
+  );
+}
+
+/**
+ * Whether the issue belongs to the payload's own repository. A payload may name the repository of the other issue; some
+ * leave it out.
+ */
+function isOwn({ repository, ...payload }: Payload, name: string): boolean {
+  if (!isObject(payload[name])) return false;
+  const { id, url } = objectOf(repository);
+  const given = objectOf(payload[`${name}_repo`]).id;
+  return given === undefined ? objectOf(payload[name]).repository_url === url : given === id;
+}
+
+const COUNTED_ACTIONS: ReadonlySet<string> = new Set(["closed", "reopened", "deleted", "transferred"]);
+
+/** The parent of an issue that was closed, opened again or deleted: no event tells of its summary. */
+function countingParent({ action = "", issue }: Payload): Counting[] {
+  const parent = COUNTED_ACTIONS.has(action) ? issueAt(objectOf(issue).parent_issue_url) : null;
+  return parent ? [{ ...parent, key: "sub_issues_summary" }] : [];
+}
+
+/** Whether other issues wait for this one. Only a list at upstream says which. */
+export function isBlocking(issue: Json | undefined): boolean {
+  return (numberOf(objectOf(objectOf(issue).issue_dependencies_summary).total_blocking) ?? 0) > 0;
+}
+
+/**
+ * Asks for an issue that was closed or reopened while others wait for it. Its read also reads the waiting issues
+ * (`blocked-issues.ts`).
+ */
+function askBlocking({ action = "", issue }: Payload): Omit<RefreshAsk, "repositoryId">[] {
+  const isMoved = action === "closed" || action === "reopened";
+  return isMoved && isBlocking(issue) ? [{ kind: "issue", key: keyIn("issue", issue) }] : [];
+}
+
+/** The issue at an address of upstream's API; null: it is no such address. */
+export function issueAt(address: Json | undefined): { fullName: string; number: number } | null {
+  const [, fullName, number] = /\/repos\/([^/]+\/[^/]+)\/issues\/(\d{1,9})$/.exec(textOf(address) ?? "") ?? [];
+  return fullName === undefined ? null : { fullName, number: Number(number) };
+}
+
+/** Upstream's id of the account that an event belongs to: its repository's owner, or its organization. Null: it names none. */
+export function ownerOf({ repository, organization }: Payload): number | null {
+  return wholeOf(objectOf(objectOf(repository).owner).id) ?? wholeOf(objectOf(organization).id);
+}
+
+/** The issue or pull request that a payload is about; null: none. */
+export function aboutOf({ issue, pull_request: pull }: Payload): Told["about"] {
+  const number = wholeOf(objectOf(pull).number);
+  if (number !== null) return { number, isPullRequest: true };
+  const { number: shownOwn, pull_request: asPull } = objectOf(issue);
+  const own = wholeOf(shownOwn);
+  return own !== null ? { number: own, isPullRequest: isObject(asPull) } : null;
 }

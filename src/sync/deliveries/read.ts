@@ -14,17 +14,26 @@ import {
 import type { ToldRef } from "../../mirror/store/refs.ts";
 import type { ShapeIds } from "../../mirror/store/resource.ts";
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
-import { partsOfEvent } from "../following/hook-subscriptions.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
-import { FOLLOWED_EVENTS, mismatch } from "./events.ts";
 import {
   type BornHead,
   type Counting,
-  InvalidPayloadError,
+  FOLLOWED_ALWAYS,
+  type FollowedEvent,
   type Payload,
   type PayloadRepository,
+  partsOfEvent,
   type RefreshAsk,
-} from "./payload.ts";
+} from "./events.ts";
+import { FOLLOWED_FOR_PARTS } from "./part-events.ts";
+
+/** A delivery is signed by upstream and yet says something that cannot be. Trying again will not help. */
+export class InvalidPayloadError extends Error {
+  override name = "InvalidPayloadError";
+}
+
+/** The events that the mirror follows. */
+export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = { ...FOLLOWED_ALWAYS, ...FOLLOWED_FOR_PARTS };
 
 /** A delivery's content: what it shows, and what it leaves open. */
 export interface DeliveryContent {
@@ -227,4 +236,31 @@ function observeAround(payload: Payload, at: Sighting): Observed[] {
     if (isObject(user) && typeof user.type === "string") observed.push(observe("user", user, at));
   }
   return observed;
+}
+
+/**
+ * Keys that only some events have. A key that is missing here decides nothing, since upstream adds keys. Overlooking
+ * that a repository was made private would be worse than taking one event for another.
+ */
+const EVENT_KEYS = `alert answer blocked_issue blocking_issue branch build check_run check_suite comment commit commits
+  definition deployment deployment_status discussion forkee hook invitation issue key label location member membership
+  merge_group milestone number package pages parent_issue project project_card project_column pull_request ref
+  registry_package release repository_advisory repository_ruleset review rule scan security_advisory sha starred_at
+  status sub_issue team thread workflow workflow_job workflow_run zen`.split(/\s+/);
+
+/**
+ * Why the payload cannot belong to the event; null: no reason found. The event's name stands in a header, which nobody
+ * signs. So a stranger could send bytes that upstream signed under another event's name. Pure.
+ */
+export function mismatch(event: string, payload: Payload): string | null {
+  const followed = FOLLOWED_EVENTS[event];
+  if (!followed) return null;
+  const { own, actions } = followed;
+  const strange = EVENT_KEYS.find((key) => key in payload && !own.includes(key));
+  if (strange) return `no payload of ${event} has ${strange}: it was signed as another event`;
+  const { action } = payload;
+  const isKnown = !actions || (action === undefined ? actions.length === 0 : actions.includes(action));
+  return isKnown
+    ? null
+    : `no payload of ${event} has ${action ? `the action ${action}` : "no action"}: it was signed as another event`;
 }

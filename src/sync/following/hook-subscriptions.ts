@@ -2,50 +2,12 @@ import type { Queries } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import { hookSecret } from "../../config/hook-secrets.ts";
-import { MIRROR_PARTS, type MirrorPart } from "../../config/parts.ts";
+import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
+import { eventsOfPart, HOOK_EVENTS, LATER_EVENTS, PART_EVENTS } from "../deliveries/events.ts";
 import { eachAlone } from "../problems/isolated.ts";
-
-/** The events that the mirror reads of every repository. */
-export const HOOK_EVENTS = [
-  "issues",
-  "issue_comment",
-  "label",
-  "milestone",
-  "public",
-  "pull_request",
-  "pull_request_review",
-  "pull_request_review_comment",
-  "repository",
-  "sub_issues",
-  "issue_dependencies",
-] as const;
-
-/** Events that older servers, without sub-issues, do not know. They refuse a hook that names them. */
-export const LATER_EVENTS: ReadonlySet<string> = new Set(["sub_issues", "issue_dependencies"]);
-
-/** Further events that the mirror reads if a part is mirrored. */
-const PART_EVENTS = {
-  checks: ["check_run", "check_suite", "push", "status", "workflow_job"],
-  commits: ["push"],
-  releases: ["release"],
-  refs: ["create", "delete", "push"],
-  threads: ["pull_request_review_thread"],
-} as const satisfies Readonly<Record<MirrorPart, readonly string[]>>;
-
-export type HookEvent = (typeof HOOK_EVENTS)[number];
-export type PartEvent = (typeof PART_EVENTS)[MirrorPart][number];
-
-export function eventsOfPart(part: MirrorPart): readonly string[] {
-  return PART_EVENTS[part];
-}
-
-/** The event is read only where one of these parts is mirrored; none: it is read of every repository. */
-export function partsOfEvent(event: string): MirrorPart[] {
-  return MIRROR_PARTS.filter((part) => eventsOfPart(part).includes(event));
-}
 
 const EVERYTHING = "*";
 

@@ -11,7 +11,7 @@ import type { Kind } from "../../mirror/store/resource.ts";
 import { deleteInBatches } from "../../work/deletion.ts";
 import { repeated } from "../../work/repeated.ts";
 import { RETRIES } from "../../work/retries.ts";
-import { aboutOf, ownerOf } from "../deliveries/payload.ts";
+import { aboutOf, ownerOf } from "../deliveries/events.ts";
 import { findMirrored } from "../following/state.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests } from "../problems/problems.ts";

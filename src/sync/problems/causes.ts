@@ -10,7 +10,7 @@ import {
   UpstreamRefusedError,
   UpstreamUnavailableError,
 } from "../../upstream/client/errors.ts";
-import { InvalidPayloadError } from "../deliveries/payload.ts";
+import { InvalidPayloadError } from "../deliveries/read.ts";
 import { InterruptedError, RemovedError } from "../following/while-mirrored.ts";
 import { PullsNotShownError } from "../reads/graphql-pulls.ts";
 import type { Cause } from "./problems.ts";

@@ -3,8 +3,8 @@ import { numberOf, objectOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Observed, observe, requireList, type Seen } from "../../mirror/store/observation.ts";
 import { pages } from "../../upstream/client/pagination.ts";
-import { isBlocking, issueAt } from "../deliveries/counts.ts";
-import type { Counting } from "../deliveries/payload.ts";
+import type { Counting } from "../deliveries/events.ts";
+import { isBlocking, issueAt } from "../deliveries/events.ts";
 import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
 
 /**

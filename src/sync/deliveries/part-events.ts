@@ -1,0 +1,143 @@
+import { isObject, numberOf, objectOf, textOf, wholeOf } from "../../json.ts";
+import {
+  InvalidRepresentationError,
+  type Observed,
+  observe,
+  requireObject,
+  requireString,
+  type Sighting,
+} from "../../mirror/store/observation.ts";
+import { refNameOf, type ToldRef } from "../../mirror/store/refs.ts";
+import type { BornHead, FollowedEvent, PartEvent, Payload } from "./events.ts";
+
+/** The events that are followed only where a part is mirrored. */
+export const FOLLOWED_FOR_PARTS = {
+  check_run: {
+    own: ["check_run"],
+    observe: ({ check_run: run }, at) => {
+      const { check_suite: suite } = objectOf(run);
+      return [
+        observe("check_run", run ?? null, at),
+        ...(isObject(suite) && suite.head_sha !== undefined ? [observePartial("check_suite", suite, at)] : []),
+      ];
+    },
+  },
+  check_suite: {
+    own: ["check_suite"],
+    observe: ({ check_suite: suite }, at) => [observePartial("check_suite", suite, at)],
+  },
+  status: { own: ["sha", "commit", "name"], observe: (payload, at) => [observeStatus(payload, at)] },
+  // No event of a check run says that it has begun; of a job of Actions this one does.
+  workflow_job: {
+    own: ["workflow_job", "deployment"],
+    observe: ({ workflow_job: job }, at) => observeJob(job, at),
+  },
+  release: {
+    own: ["release"],
+    observe: ({ release, action }, at) => [
+      observe("release", release ?? null, action === "deleted" ? { ...at, deleted: true } : at),
+    ],
+  },
+  push: {
+    own: ["ref", "commits"],
+    hasOtherRepository: true,
+    observe: () => [],
+    movedRef: ({ ref }) => textOf(ref),
+    bornHead,
+    toldRef: ({ ref, before, after }) => {
+      const named = refNameOf(textOf(ref) ?? "");
+      return named && { ...named, before: pointedAt(before), after: pointedAt(after) };
+    },
+  },
+  create: {
+    own: ["ref"],
+    observe: () => [],
+    toldRef: (payload) => madeRef(payload, { before: null, after: undefined }),
+  },
+  delete: {
+    own: ["ref"],
+    observe: () => [],
+    toldRef: (payload) => madeRef(payload, { before: undefined, after: null }),
+  },
+  // The event does not move the pull request's time, and says nothing about its other threads.
+  pull_request_review_thread: {
+    own: ["pull_request", "thread"],
+    observe: () => [],
+    threadsOf: ({ pull_request: pull }) => wholeOf(objectOf(pull).number),
+  },
+} satisfies Record<PartEvent, FollowedEvent>;
+
+/** A push says where a ref pointed and points to; forty zeros are nowhere. */
+function pointedAt(sha: Payload[string] | undefined): string | null {
+  if (typeof sha !== "string" || !/^[0-9a-f]{40,64}$/.test(sha))
+    throw new InvalidRepresentationError("This push came without before or after");
+  return /^0+$/.test(sha) ? null : sha;
+}
+
+/** Commits that upstream does not call distinct were there before. */
+function bornHead({ after, commits, repository }: Payload): BornHead | null {
+  const isNew =
+    Array.isArray(commits) && commits.some((one) => objectOf(one).id === after && objectOf(one).distinct === true);
+  const sha = isNew ? textOf(after) : null;
+  // Other events say it as text, a push in seconds.
+  const pushedAt = numberOf(objectOf(repository).pushed_at);
+  return sha !== null && pushedAt !== null ? { sha, at: pushedAt * 1_000 } : null;
+}
+
+/** The ref of a `create` or `delete` event, whose payload tells only the name. */
+function madeRef({ ref, ref_type: type }: Payload, told: Pick<ToldRef, "before" | "after">): ToldRef | null {
+  const name = textOf(ref);
+  if (name === null || (type !== "branch" && type !== "tag")) return null;
+  return { kind: type === "branch" ? "heads" : "tags", name, ...told };
+}
+
+/** A partial observation, since webhooks leave out keys that every read has. */
+function observePartial(kind: "check_run" | "check_suite", value: Payload[string] | undefined, at: Sighting): Observed {
+  const observed = observe(kind, value ?? null, at);
+  const seen = observed.seen.map((one) => (one.kind === kind ? { ...one, extent: "partial" as const } : one));
+  return { ...observed, seen };
+}
+
+/**
+ * The payload has the status without its address, its creator and its global id. The first two are told by what stands beside it;
+ * a read has to show the third.
+ */
+function observeStatus(payload: Payload, at: Sighting): Observed {
+  const { id, sha, state, description, target_url, context, avatar_url, sender } = payload;
+  if (typeof sha !== "string" || !at.repository) throw new InvalidRepresentationError("This status came without sha");
+  const url = `${at.api}/repos/${at.repository.fullName}/statuses/${sha}`;
+  return observe(
+    "status",
+    {
+      url,
+      avatar_url: avatar_url ?? objectOf(sender).avatar_url ?? null,
+      id: id ?? null,
+      state: state ?? null,
+      description: description ?? null,
+      target_url: target_url ?? null,
+      context: context ?? null,
+      created_at: inSeconds(requireString("status", payload, "created_at")),
+      updated_at: inSeconds(requireString("status", payload, "updated_at")),
+      ...(isObject(sender) && { creator: sender }),
+    },
+    at,
+  );
+}
+
+/** `2019-05-15T15:20:41+00:00` → `2019-05-15T15:20:41Z`, as REST has it. */
+function inSeconds(moment: string): string {
+  const at = new Date(moment);
+  return Number.isNaN(at.getTime()) ? moment : at.toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+/**
+ * A job of Actions, observed as its check run: the job's address has the run's id. A run that the mirror does not know
+ * yet is not learnt from a job.
+ */
+function observeJob(value: Payload[string] | undefined, at: Sighting): Observed[] {
+  const { check_run_url, status, started_at, head_sha, name } = objectOf(value);
+  const id = numberOf(Number(/\/check-runs\/(\d+)$/.exec(textOf(check_run_url) ?? "")?.[1]));
+  if (status !== "in_progress" || !Number.isSafeInteger(id)) return [];
+  const run = { id, head_sha: head_sha ?? null, name: name ?? null, status, started_at: started_at ?? null };
+  return [observePartial("check_run", requireObject("check_run", run), at)];
+}
