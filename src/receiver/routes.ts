@@ -8,9 +8,16 @@ import { RedisDisk } from "../inbox/redis-disk.ts";
 import type { Logger } from "../operations/log.ts";
 import { BoundedLabel } from "../operations/metrics.ts";
 import { Outage } from "../operations/outage.ts";
-import { MAX_PAYLOAD_BYTES, readEnvelope, readPayload, requireOf, tooLarge } from "./envelope.ts";
+import {
+  CommonSecret,
+  MAX_PAYLOAD_BYTES,
+  readEnvelope,
+  readPayload,
+  requireOf,
+  Signatures,
+  tooLarge,
+} from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
-import { CommonSecret, Signatures } from "./verify.ts";
 
 type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log" | "metrics" | "tracing">;
 

@@ -39,7 +39,7 @@ export const plants: readonly Plant[] = [
     name: "signature-not-checked",
     property: 1,
     does: "A delivery that nobody signed with our secret is taken.",
-    file: "src/receiver/verify.ts",
+    file: "src/receiver/envelope.ts",
     replaces: [["if (group === 1) return null;", "if (group === 1 || group === -1) return null;"]],
     tests: ["test/receiver/faults.test.ts"],
   },

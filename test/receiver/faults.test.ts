@@ -2,8 +2,7 @@ import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MAX_PAYLOAD_BYTES } from "../../src/receiver/envelope.ts";
-import { Signatures } from "../../src/receiver/verify.ts";
+import { MAX_PAYLOAD_BYTES, Signatures } from "../../src/receiver/envelope.ts";
 import { eventually } from "../support/patience.ts";
 import { OLDER_SECRET, opened, openReceiverWorld, type ReceiverWorld, SECRET, type Sending } from "./receiver-world.ts";
 

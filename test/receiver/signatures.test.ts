@@ -2,8 +2,8 @@
 import { sign } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type HookHolder, hookSecret } from "../../src/config/hook-secrets.ts";
+import { Signatures } from "../../src/receiver/envelope.ts";
 import { DeliveryFault } from "../../src/receiver/fault.ts";
-import { Signatures } from "../../src/receiver/verify.ts";
 
 const MB = 1024 * 1024;
 const SECRETS = ["the newer webhook secret", "the older webhook secret"];
