@@ -9,7 +9,7 @@ import { ApiFault } from "../dialect/fault.ts";
 import { apiAddress, dialectReply, type RequestIds } from "../dialect/protocol.ts";
 import { apiSchema } from "../graphql/schema.ts";
 import type { ServedOperation } from "../operation.ts";
-import { cacheHeaders } from "../rest/respond.ts";
+import { cacheHeaders } from "../rest/run.ts";
 import { describeApi } from "./document.ts";
 import { descriptionPage, PAGE_POLICY } from "./page.ts";
 import { readPublished } from "./published.ts";

@@ -84,3 +84,19 @@ export function faultBody(fault: ApiFault, documentationUrl: string): string {
     status: String(fault.status),
   });
 }
+
+/** The caller's quota is spent, in the service's words. */
+export function quotaSpent(
+  caller: { kind: "user"; userId: number } | { kind: "anonymous"; address: string },
+  requestId: string,
+  now: Date,
+): ApiFault {
+  const time = `${now.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  const message =
+    caller.kind === "user"
+      ? `API rate limit exceeded for user ID ${caller.userId}. If you reach out to GitHub Support for help, please include the request ID ${requestId} and timestamp ${time}. For more on scraping GitHub and how it may affect your rights, please review our Terms of Service (https://docs.github.com/en/site-policy/github-terms/github-terms-of-service)`
+      : `API rate limit exceeded for ${caller.address}. (But here's the good news: Authenticated requests get a higher rate limit. Check out the documentation for more details.)`;
+  return new ApiFault(403, message, {
+    documentationUrl: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api",
+  });
+}

@@ -1,44 +1,52 @@
-import type { Reply } from "../../http/reply.ts";
-import { isRead } from "../../http/reply.ts";
+import {
+  type Encoding,
+  encodingOf,
+  freshnessHeaders,
+  isRead,
+  isUnchanged,
+  JSON_TYPE,
+  type Reply,
+} from "../../http/reply.ts";
 import type { Exchange } from "../../http/server.ts";
 import { type Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
-import { AtCentreError } from "../../operations/at-centre.ts";
 import { isSafePath } from "../../upstream/client/paths.ts";
+import type { Pace } from "../../work/pace.ts";
 import type { Again } from "../again.ts";
 import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
 import type { Callers } from "../callers/caller.ts";
 import { type Caller, mayForwardAs, sightOf } from "../callers/permissions.ts";
-import type { CallerQuota } from "../callers/quota.ts";
+import { type Bucket, type CallerQuota, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
 import type { Source } from "../callers/spared.ts";
-import { inForm } from "../dialect/body-form.ts";
-import { asBytes } from "../dialect/elements.ts";
-import { ApiFault, NotHeldFault, REST_DOCS, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
+import { isLaidOut, laidOut } from "../dialect/elements.ts";
+import { ApiFault, faultBody, quotaSpent, REST_DOCS } from "../dialect/fault.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
-import { doubtHeaders, notYet, prefers } from "../dialect/preferences.ts";
+import { doubtHeaders } from "../dialect/preferences.ts";
 import {
   API_VERSIONS,
+  type ApiVersion,
   agentMissing,
   apiAddress,
   apiVersion,
   asksFresh,
   bodyText,
+  commonHeaders,
   dialectReply,
   hasAgent,
   knownQuery,
+  type MediaType,
   mediaType,
+  mediaTypeHeader,
   pathInApi,
   type RequestIds,
   readAccept,
   serverHeaders,
 } from "../dialect/protocol.ts";
-import { forwardAsCaller } from "../forward/as-caller.ts";
 import { forward, forwardedReply } from "../forward/forwarding.ts";
-import { readByMirror } from "../forward/mirror-reads.ts";
-import { isServiceWord, notServed, serviceRoute } from "../forward/service-routes.ts";
+import { isServiceWord, serviceRoute } from "../forward/service-routes.ts";
+import { encoded } from "../kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import type { Match, Operation } from "../operation.ts";
-import { isOurJson, type RestProgress, refused, replyTo } from "./respond.ts";
-import { keptOrRendered, runOperation } from "./run.ts";
+import { answerTo, cacheHeaders, isOurJson } from "./run.ts";
 
 const NO_PARAMETERS: ReadonlySet<string> = new Set();
 
@@ -69,6 +77,29 @@ interface LearntBefore {
   learnt: Standings | undefined;
   /** Its name for `Again.remember`. Null: its answer may not be kept. */
   signature: string | null;
+}
+
+/** What is known of a request so far. A fault is answered with as much of it as there is. */
+interface RestProgress {
+  requestId: string;
+  metered: RequestFigures;
+  version: ApiVersion;
+  media: MediaType;
+  /** The headers that say which server this is, and what the caller's token may do. */
+  identity: Record<string, string>;
+  bucket: Bucket;
+  figures: QuotaFigures | null;
+  docs: string;
+}
+
+/** An operation's answer, and its caller. */
+interface AnsweredCall {
+  exchange: Exchange;
+  /** The name by which the request may be remembered. Null: it must not be remembered. */
+  signature: string | null;
+  call: Call;
+  answer: Answer;
+  progress: RestProgress;
 }
 
 /** Answers requests of the REST dialect, in the service's order: agent, version, caller, quota, media type, route. */
@@ -128,7 +159,7 @@ export class Rest {
         return forwardedReply(requestId, { ...answer, headers: { ...progress.identity, ...answer.headers } });
       }
       const { call, operation, asked } = await this.#open(exchange, match, { progress, body, learnt });
-      const answer = await this.#run(call, operation, asked);
+      const answer = await answerTo({ ...this.#parts, markdown: this.#markdown }, call, { match: operation, asked });
       metered.source = sourceOf(answer);
       return await replyTo(this.#parts, { exchange, signature, call, answer, progress });
     } catch (error) {
@@ -244,54 +275,6 @@ export class Rest {
     progress.figures = figures;
     if (isSpent) throw quotaSpent(caller, progress.requestId, ctx.clock.now());
   }
-
-  /** @param asked the whole query; a call holds only the parameters that its operation knows */
-  async #run(call: Call, match: Match | null, asked: URLSearchParams): Promise<Answer> {
-    const { ctx, pages } = this.#parts;
-    const { forwarding } = ctx.config;
-    if (!match) return await this.#forwarded(call, null);
-    const render = async () => this.#formed(call, await runOperation(call, match));
-    return await keptOrRendered(pages, call, match, render).catch(async (error: unknown) => {
-      if (error instanceof UnmirroredFault) this.#leaveToCentre(call, match);
-      if (error instanceof NotHeldFault) return await this.#forwarded({ ...call, query: asked }, match, error);
-      const mayAsk = error instanceof UnmirroredFault && forwarding && isRead(call.method);
-      const answer = mayAsk ? await forwardAsCaller(call) : null;
-      if (!answer) throw error;
-      return answer;
-    });
-  }
-
-  /**
-   * Upstream's answer to a request that we cannot answer.
-   * @param held what is mirrored of it but missing here
-   * @throws ApiFault if upstream is not asked: this is not served, or not yet
-   */
-  async #forwarded(call: Call, match: Match | null, held?: NotHeldFault): Promise<Answer> {
-    this.#leaveToCentre(call, match);
-    const { forwarding } = this.#parts.ctx.config;
-    const forwarded = forwarding ? await forwardAsCaller(call) : null;
-    if (forwarded) return forwarded;
-    if (held instanceof UnreadFault && prefers(call.headers, "settled")) throw notYet();
-    const answer = forwarding === "all" ? await readByMirror(call) : null;
-    if (!answer) throw notServed(call);
-    return answer;
-  }
-
-  /**
-   * Leaves to the centre what an edge does not hold: the centre answers and counts it. @throws AtCentreError at an edge
-   */
-  #leaveToCentre({ quota, caller }: Call, match: Match | null): void {
-    if (this.#parts.ctx.config.edgeOf === null) return;
-    if (!match?.route.isFree) quota.refund(caller, match?.route.bucket ?? "core", 1);
-    throw new AtCentreError("The replica does not hold what was asked for");
-  }
-
-  /** Our JSON with the bodies in the form that was asked for. */
-  async #formed({ media: { form } }: Call, answer: Answer): Promise<Answer> {
-    if (form === null || !isOurJson(answer)) return answer;
-    const { body, isFinal } = await inForm(asBytes(answer.body), form, this.#markdown, this.#parts.ctx.mirror.pace);
-    return { ...answer, body, ...(isFinal ? {} : { isUncached: true }) };
-  }
 }
 
 function sourceOf({ stream, headers, isKept }: Answer): Source {
@@ -313,17 +296,6 @@ function endsInNumber({ params }: Match, path: string): boolean {
   return params.id === last || params.number === last;
 }
 
-function quotaSpent(caller: Caller, requestId: string, now: Date): ApiFault {
-  const time = `${now.toISOString().slice(0, 19).replace("T", " ")} UTC`;
-  const message =
-    caller.kind === "user"
-      ? `API rate limit exceeded for user ID ${caller.userId}. If you reach out to GitHub Support for help, please include the request ID ${requestId} and timestamp ${time}. For more on scraping GitHub and how it may affect your rights, please review our Terms of Service (https://docs.github.com/en/site-policy/github-terms/github-terms-of-service)`
-      : `API rate limit exceeded for ${caller.address}. (But here's the good news: Authenticated requests get a higher rate limit. Check out the documentation for more details.)`;
-  return new ApiFault(403, message, {
-    documentationUrl: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api",
-  });
-}
-
 /**
  * The scopes that a classic token or an OAuth App's has, and those that the operation takes.
  * @param scopes as upstream names them; null: the token is of another kind, which has none
@@ -338,4 +310,91 @@ function scopeHeaders(scopes: string | null, operation: Operation | null): Recor
 function acceptedScopes({ docs, run }: Operation): string {
   if (docs.endsWith("/orgs/orgs#get-an-organization")) return "admin:org, read:org, repo, user, write:org";
   return run.of === "service" || /\/rest\/(pulls\/|issues\/comments#)/.test(docs) ? "" : "repo";
+}
+
+/** An operation's answer with all its headers; 304 where the caller has it already. */
+async function replyTo(
+  { ctx, quota, again }: { ctx: ApiContext; quota: CallerQuota; again: Pick<Again, "remember"> },
+  { exchange, signature, call, answer, progress: { bucket, figures, requestId, identity, metered } }: AnsweredCall,
+): Promise<Reply> {
+  const { caller, headers: request } = call;
+  const { pace } = ctx.mirror;
+  const { status, page } = answer;
+  const agent = exchange.headers["user-agent"];
+  const lasting: Record<string, string> = {
+    ...identity,
+    ...versionHeaders(call.version, call.media),
+    ...(await cacheHeaders(answer, caller, { request, agent, pace })),
+    ...answer.headers,
+    ...(answer.link ? { Link: answer.link } : {}),
+  };
+  const headers = {
+    ...freshnessHeaders(answer, { now: ctx.clock.now(), staleAfterMs: ctx.config.staleAfterMs }),
+    ...lasting,
+  };
+  // Upstream's own answer has its own validators, figures and media type.
+  if (answer.stream)
+    return forwardedReply(requestId, { ...answer, headers: { ...quotaHeaders(figures, bucket), ...headers } });
+  const form = page && call.method === "GET" && !isLaidOut(agent) ? keptForm(page, exchange) : null;
+  // A page that names no other page needs no memory of its own.
+  const isPlain = () => new URLSearchParams(exchange.search).size === call.query.size;
+  if (signature !== null && page && form && isPlain()) {
+    const { "X-GitHub-Request-Id": _, ...common } = commonHeaders(requestId);
+    again.remember(signature, {
+      exchange,
+      metered,
+      caller,
+      page,
+      bucket,
+      headers: { ...common, ...lasting },
+      ...form,
+    });
+  }
+  // GitHub docs: a 304 is free to those who are authorised.
+  const refunded = () => (caller.kind === "user" ? quota.refund(caller, bucket, 1) : figures);
+  if (isRead(call.method) && status === 200 && isUnchanged(headers, request)) {
+    const all = { ...headers, ...quotaHeaders(refunded(), bucket) };
+    return dialectReply(requestId, { status: 304, headers: all, body: null });
+  }
+  if (page) {
+    const body = form?.encoding ? await encoded(page, form.encoding) : await laidOut(page.bytes, agent, pace);
+    const bodyHeaders = form?.bodyHeaders ?? { "Content-Type": JSON_TYPE };
+    const all = { ...quotaHeaders(figures, bucket), ...headers, ...bodyHeaders };
+    return dialectReply(requestId, { status, headers: all, body });
+  }
+  // Upstream's own 304 is as free as ours, and its own figures, where it sends some, are those that count.
+  const all = { ...quotaHeaders(status === 304 ? refunded() : figures, bucket), ...headers };
+  if (answer.body !== null) all["Content-Type"] = answer.contentType ?? JSON_TYPE;
+  const body = isOurJson(answer) ? await laidOut(answer.body, agent, pace) : answer.body;
+  return dialectReply(requestId, { status, headers: all, body });
+}
+
+/** The reply to a request that is refused, with all that is known of the request. */
+async function refused(
+  fault: ApiFault,
+  progress: RestProgress,
+  { agent, pace }: { agent: string | undefined; pace: Pace },
+): Promise<Reply> {
+  const headers = {
+    "Content-Type": JSON_TYPE,
+    ...progress.identity,
+    ...versionHeaders(progress.version, progress.media),
+    ...quotaHeaders(progress.figures, progress.bucket),
+    ...fault.headers,
+  };
+  const body = await laidOut(faultBody(fault, progress.docs), agent, pace);
+  return dialectReply(progress.requestId, { status: fault.status, headers, body });
+}
+
+/** How a page's bytes travel to this caller: in an encoding that is kept with them, or as they are. */
+function keptForm(
+  page: RenderedPage,
+  { headers }: Exchange,
+): { encoding: Encoding | null; bodyHeaders: Record<string, string> } {
+  const encoding = encodingOf(page.bytes, headers["accept-encoding"]);
+  return { encoding, bodyHeaders: { "Content-Type": JSON_TYPE, ...(encoding && { "Content-Encoding": encoding }) } };
+}
+
+function versionHeaders(version: ApiVersion, media: MediaType): Record<string, string> {
+  return { "X-GitHub-Media-Type": mediaTypeHeader(media), "X-GitHub-Api-Version-Selected": version };
 }

@@ -1,6 +1,7 @@
+import { createHash, hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { PEOPLE } from "../../../db/revisions.ts";
-import { isRead } from "../../http/reply.ts";
+import { encodingOf, isRead, isShort, type RequestHeaders } from "../../http/reply.ts";
 import {
   findOldestConfirmation,
   findRenamedRepository,
@@ -10,19 +11,103 @@ import {
   sees,
 } from "../../mirror/read/repositories.ts";
 import type { Kept, Standing } from "../../mirror/unchanged/unchanged.ts";
+import { AtCentreError } from "../../operations/at-centre.ts";
+import type { Pace } from "../../work/pace.ts";
 import { shownStanding } from "../again.ts";
-import { type Answer, type Call, moved, type PublicRight, type RenderedPage, type RepositoryCall } from "../call.ts";
-import { classOf, learnPublicRights, readsCode, requireRight } from "../callers/permissions.ts";
-import { notFound, notHeld } from "../dialect/fault.ts";
+import {
+  type Answer,
+  type ApiContext,
+  type Call,
+  moved,
+  type PublicRight,
+  type RenderedPage,
+  type RepositoryCall,
+} from "../call.ts";
+import { type Caller, classOf, learnPublicRights, readsCode, requireRight } from "../callers/permissions.ts";
+import { inForm } from "../dialect/body-form.ts";
+import { asBytes, laidOut } from "../dialect/elements.ts";
+import { NotHeldFault, notFound, notHeld, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
+import type { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
+import { notYet, prefers } from "../dialect/preferences.ts";
+import { VARY } from "../dialect/protocol.ts";
+import { forwardAsCaller } from "../forward/as-caller.ts";
 import { refreshShown } from "../forward/fresh.ts";
+import { readByMirror } from "../forward/mirror-reads.ts";
+import { notServed } from "../forward/service-routes.ts";
 import { ownBytes } from "../kept-bodies.ts";
 import type { Match, Operation } from "../operation.ts";
 
 /** The paths whose answers say nothing of upstream. */
 const OWN: ReadonlySet<string> = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);
 
+/** What answering takes beside the call. */
+interface AnsweringParts {
+  ctx: ApiContext;
+  pages: Kept<RenderedPage>;
+  markdown: MarkdownRenderer;
+}
+
+/**
+ * The answer to a call: kept, made of the mirror, or upstream's own.
+ * @param match null: we serve no such operation
+ * @param asked the whole query; a call holds only the parameters that its operation knows
+ */
+export async function answerTo(
+  { ctx, pages, markdown }: AnsweringParts,
+  call: Call,
+  { match, asked }: { match: Match | null; asked: URLSearchParams },
+): Promise<Answer> {
+  const { forwarding } = ctx.config;
+  if (!match) return await forwarded(ctx, call, null);
+  const render = async () => inAskedForm(call, await runOperation(call, match), { markdown, pace: ctx.mirror.pace });
+  return await keptOrRendered(pages, call, match, render).catch(async (error: unknown) => {
+    if (error instanceof UnmirroredFault) leaveToCentre(ctx, call, match);
+    if (error instanceof NotHeldFault) return await forwarded(ctx, { ...call, query: asked }, match, error);
+    const mayAsk = error instanceof UnmirroredFault && forwarding && isRead(call.method);
+    const answer = mayAsk ? await forwardAsCaller(call) : null;
+    if (!answer) throw error;
+    return answer;
+  });
+}
+
+/**
+ * Upstream's answer to a request that we cannot answer.
+ * @param held what is mirrored of it but missing here
+ * @throws ApiFault if upstream is not asked: this is not served, or not yet
+ */
+async function forwarded(ctx: ApiContext, call: Call, match: Match | null, held?: NotHeldFault): Promise<Answer> {
+  leaveToCentre(ctx, call, match);
+  const { forwarding } = ctx.config;
+  const answered = forwarding ? await forwardAsCaller(call) : null;
+  if (answered) return answered;
+  if (held instanceof UnreadFault && prefers(call.headers, "settled")) throw notYet();
+  const answer = forwarding === "all" ? await readByMirror(call) : null;
+  if (!answer) throw notServed(call);
+  return answer;
+}
+
+/**
+ * Leaves to the centre what an edge does not hold: the centre answers and counts it. @throws AtCentreError at an edge
+ */
+function leaveToCentre({ config }: ApiContext, { quota, caller }: Call, match: Match | null): void {
+  if (config.edgeOf === null) return;
+  if (!match?.route.isFree) quota.refund(caller, match?.route.bucket ?? "core", 1);
+  throw new AtCentreError("The replica does not hold what was asked for");
+}
+
+/** Our JSON with the bodies in the form that was asked for. */
+async function inAskedForm(
+  { media: { form } }: Call,
+  answer: Answer,
+  { markdown, pace }: { markdown: MarkdownRenderer; pace: Pace },
+): Promise<Answer> {
+  if (form === null || !isOurJson(answer)) return answer;
+  const { body, isFinal } = await inForm(asBytes(answer.body), form, markdown, pace);
+  return { ...answer, body, ...(isFinal ? {} : { isUncached: true }) };
+}
+
 /** Runs the operation that was asked for, below a repository once it is known that the caller may see it. */
-export async function runOperation(call: Call, { route, repository: named }: Match): Promise<Answer> {
+async function runOperation(call: Call, { route, repository: named }: Match): Promise<Answer> {
   const { config, db } = call.ctx;
   if (route.run.of === "service") {
     // A replica that was cut off replays minutes in a moment. So the confirmation is read before the rows, and is never
@@ -135,7 +220,7 @@ async function findNamedRepository(
  * The kept page, or else the answer of `render`, which is kept if possible. `render` notes in `call.met` the
  * repositories that it shows.
  */
-export async function keptOrRendered(
+async function keptOrRendered(
   pages: Kept<RenderedPage>,
   call: Call,
   match: Match,
@@ -211,4 +296,73 @@ function isPage({ status, contentType, headers, isUncached, notFresh }: Answer):
 function pageAnswer(page: RenderedPage, { confirmedAt, missing }: Standing): Answer {
   const { link, lastModified } = page;
   return { status: 200, body: null, page, link, lastModified, confirmedAt, missing, isKept: true };
+}
+
+/** How much is hashed at once: it takes a millisecond. */
+const HASHED_AT_ONCE = 512 * 1024;
+
+/** How many tags of one page are kept, each for another caller. */
+const MAX_TAGS = 100;
+
+/**
+ * The headers by which an answer may be kept and asked for again.
+ * @param agent the agent that the body is laid out for; undefined: it travels as it is
+ */
+export async function cacheHeaders(
+  answer: Answer,
+  caller: Caller,
+  { request, agent, pace }: { request: RequestHeaders; agent: string | undefined; pace: Pace },
+): Promise<Record<string, string>> {
+  if (answer.isUncached) return { "Cache-Control": "no-cache" };
+  const body = answer.page?.bytes ?? answer.body;
+  if (body === null || answer.status > 299) return {};
+  const isAnonymous = caller.kind === "anonymous";
+  const vary = isAnonymous ? ["Accept"] : ["Accept", "Authorization", "Cookie", "X-GitHub-OTP"];
+  const tag = `"${await entityTag(answer, body, { vary, request, pace })}"`;
+  // Indented, a short body may be long enough to travel compressed.
+  const travelling = isShort(body) && answer.contentType === undefined ? await laidOut(body, agent, pace) : body;
+  return {
+    // A body that travels compressed has a weak tag, made of the plain bytes. GitHub was recorded to do so, but for a
+    // 201.
+    ETag: answer.status !== 201 && encodingOf(travelling, request["accept-encoding"]) !== null ? `W/${tag}` : tag,
+    "Cache-Control": `${isAnonymous ? "public" : "private"}, max-age=60, s-maxage=60`,
+    Vary: `${vary.join(", ")}, ${VARY}`,
+    ...(answer.lastModified ? { "Last-Modified": answer.lastModified.toUTCString() } : {}),
+  };
+}
+
+/** SHA-256 of the request headers that the answer varies by and of the body, as GitHub was found to make it. */
+async function entityTag(
+  { page }: Answer,
+  body: string | Buffer,
+  { vary, request, pace }: { vary: string[]; request: RequestHeaders; pace: Pace },
+): Promise<string> {
+  let prefix = "";
+  for (const name of ["Accept", "Authorization", "Cookie"]) {
+    const value = vary.includes(name) ? request[name.toLowerCase()] : undefined;
+    if (value !== undefined) prefix += `${value}:`;
+  }
+  // One call takes half the time of a hash that is built in pieces.
+  if (!page && typeof body === "string" && body.length <= HASHED_AT_ONCE) return hash("sha256", prefix + body);
+  // Hashing a long body takes a while, and the same callers come again, so the page keeps their tags.
+  const key = page && hash("sha256", prefix, "base64");
+  const known = key && page.tags.get(key);
+  if (known) return known;
+  const bytes = asBytes(body);
+  const varied = createHash("sha256").update(prefix);
+  for (let at = 0; at < bytes.length; at += HASHED_AT_ONCE) {
+    if (at > 0 && pace.isOver()) await pace.turn();
+    varied.update(bytes.subarray(at, at + HASHED_AT_ONCE));
+  }
+  const tag = varied.digest("hex");
+  if (key) {
+    if (page.tags.size >= MAX_TAGS) page.tags.clear();
+    page.tags.set(key, tag);
+  }
+  return tag;
+}
+
+/** Whether the answer is JSON of ours. Text, and upstream's own answer, stay as they are. */
+export function isOurJson(answer: Answer): answer is Answer & { body: string | Buffer } {
+  return answer.body !== null && answer.contentType === undefined;
 }
