@@ -1,7 +1,6 @@
 import { buildSchema, getVariableValues, type OperationDefinitionNode, parse } from "graphql";
 import { expect, test } from "vitest";
-import { Documents } from "../../src/api/graphql/documents.ts";
-import { Plans } from "../../src/api/graphql/run/plan.ts";
+import { Documents, Plans } from "../../src/api/graphql/documents.ts";
 
 const schema = buildSchema(`
   type Query { node: Node }

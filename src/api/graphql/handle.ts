@@ -29,7 +29,7 @@ import { COMPRESSED, encoded, type KeptBody, ownBytes } from "../kept-bodies.ts"
 import type { ApiMeter, RequestFigures } from "../metering.ts";
 import type { StreamPlaces } from "../streams/places.ts";
 import { GraphqlCall } from "./call.ts";
-import { Documents, openValidation } from "./documents.ts";
+import { Documents, openValidation, Plans } from "./documents.ts";
 import { forwardWhole } from "./forward/forward.ts";
 import { type Side, Sides } from "./forward/side.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeDocument } from "./forward/unknown.ts";
@@ -37,7 +37,6 @@ import { type IssueTexts, openCounts, openIssueTexts } from "./kept-lists.ts";
 import { parseQuery, type Query } from "./query.ts";
 import { bugIn, MissingValues, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { executePlan } from "./run/execution.ts";
-import { Plans } from "./run/plan.ts";
 import { apiSchema } from "./schema.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
 import { acceptsEventStream, EVENT_STREAM, eventStreamOnly } from "./subscribe/events.ts";

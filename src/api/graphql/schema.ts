@@ -24,7 +24,7 @@ import { label, milestone } from "./resolve/labels-milestones.ts";
 import { nodeOf, resourceAt } from "./resolve/lookups.ts";
 import { refResolvers } from "./resolve/refs.ts";
 import { releaseResolvers } from "./resolve/releases.ts";
-import { repository } from "./resolve/repository.ts";
+import { namedRepository, repository } from "./resolve/repository.ts";
 import { topicResolvers } from "./resolve/repository-details.ts";
 import { reviewResolvers } from "./resolve/reviews.ts";
 import { search } from "./resolve/search.ts";
@@ -106,11 +106,7 @@ const queryResolvers: Readonly<Record<string, RootResolver>> = {
     call.lacks();
     return null;
   },
-  repository: (
-    _root,
-    { owner, name: repo, followRenames }: { owner: string; name: string; followRenames?: boolean | null },
-    call,
-  ) => call.requireRepository(owner, repo, followRenames ?? true),
+  repository: namedRepository,
   node: (_root, { id }: { id: string }, call) => nodeOf(call, id),
   nodes: (_root, { ids }: { ids: string[] }, call) => {
     if (ids.length > MAX_IDS) {

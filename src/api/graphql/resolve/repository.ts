@@ -23,6 +23,15 @@ import { repositoryRefs } from "./refs.ts";
 import { repositoryReleases } from "./releases.ts";
 import { repositoryDetails } from "./repository-details.ts";
 
+/** The field `repository` of a query. @throws GraphQLError NOT_FOUND, as `requireRepository` */
+export function namedRepository(
+  _root: unknown,
+  { owner, name, followRenames }: { owner: string; name: string; followRenames?: boolean | null },
+  call: GraphqlCall,
+): Promise<Node> {
+  return call.requireRepository(owner, name, followRenames ?? true);
+}
+
 /**
  * A list of what belongs to a repository. A repository that is only known as a pull request's head has no such list.
  */

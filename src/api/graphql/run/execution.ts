@@ -8,24 +8,22 @@ import type { Pace } from "../../../work/pace.ts";
 import { MissingValueError, resourceLimit } from "../errors.ts";
 import {
   concreteType,
-  type Form,
-  type Plan,
-  type PlannedField,
-  type PlannedSelection,
-  type VariableValues,
-} from "./plan.ts";
-import {
   Faults,
+  type Form,
   flat,
   isIterable,
   isPromise,
   isShared,
   leafText,
   PIECE_CHARACTERS,
+  type Plan,
+  type PlannedField,
+  type PlannedSelection,
   propertyOf,
   type ResponsePath,
   responsePath,
-} from "./values.ts";
+  type VariableValues,
+} from "./plan.ts";
 
 /** The most values and text of one answer. A larger answer is refused as a whole, so that nobody waits for it. */
 const MAX_VALUES = 5_000_000;

@@ -1,5 +1,4 @@
 import {
-  type DefinitionNode,
   type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLAbstractType,
@@ -26,9 +25,11 @@ import {
   TypeMetaFieldDef,
   visit,
 } from "graphql";
-import { isKeepable } from "../documents.ts";
 
-/** An operation's selections, worked out once per document: the fields of each type, with their arguments. */
+/**
+ * An operation's selections, worked out once per document: the fields of each type, with their arguments, and how their
+ * values are read and written.
+ */
 
 export type VariableValues = Extract<
   ReturnType<typeof getVariableValues>,
@@ -91,13 +92,8 @@ const META_FIELDS: ReadonlyMap<string, GraphQLField<unknown, unknown>> = new Map
   [SchemaMetaFieldDef, TypeMetaFieldDef].map((field) => [field.name, field]),
 );
 
-/** How many plans of one operation are kept, one for each choice of its `@skip` and `@include`. */
-const MAX_CHOICES = 16;
-/** How many fields all kept plans may have together, at some 400 bytes each. A short document may select 20,000. */
-const MAX_PLANNED_FIELDS = 100_000;
-
 /** Counts the fields that were planned. */
-interface FieldCount {
+export interface FieldCount {
   fields: number;
 }
 
@@ -241,91 +237,10 @@ export class Plan {
   }
 }
 
-/** Keeps the plans of documents for as long as the documents are kept. */
-export class Plans {
-  readonly #schema: GraphQLSchema;
-  #known = new WeakMap<OperationDefinitionNode, Planned>();
-  /** Counts the fields of all plans that are kept. A plan grows when a type is first met. */
-  #tally: FieldCount = { fields: 0 };
-  #made = 0;
-
-  constructor(schema: GraphQLSchema) {
-    this.#schema = schema;
-  }
-
-  /** The plan of an operation. Null: the variables are wrong, and graphql-js says how. */
-  of(
-    definitions: readonly DefinitionNode[],
-    operation: OperationDefinitionNode,
-    variables: VariableValues,
-  ): Plan | null {
-    if (this.#tally.fields > MAX_PLANNED_FIELDS) {
-      this.#known = new WeakMap();
-      this.#tally = { fields: 0 };
-    }
-    let planned = this.#known.get(operation);
-    if (!planned) {
-      planned = prepare(definitions, operation);
-      this.#known.set(operation, planned);
-    }
-    const rootType = this.#schema.getRootType(operation.operation);
-    if (!rootType) return null;
-    const chosen: Record<string, boolean> = {};
-    let name = "";
-    for (const variable of planned.conditions) {
-      const value = variables.coerced[variable];
-      // A default that was overruled can leave null here. graphql-js says what is wrong with that.
-      if (typeof value !== "boolean") return null;
-      chosen[variable] = value;
-      name += value ? "1" : "0";
-    }
-    let plan = planned.plans.get(name);
-    if (!plan) {
-      plan = new Plan(this.#schema, rootType, operation, {
-        name: String(this.#made++),
-        prepared: planned,
-        chosen,
-        tally: this.#tally,
-      });
-      if (planned.plans.size < MAX_CHOICES) planned.plans.set(name, plan);
-    }
-    return plan;
-  }
-}
-
 /** All plans of an operation share this. */
-interface Prepared {
+export interface Prepared {
   fragments: Fragments;
   isKeepable: boolean;
-}
-
-interface Planned extends Prepared {
-  /** The variables that `@skip` and `@include` depend on. */
-  conditions: readonly string[];
-  plans: Map<string, Plan>;
-}
-
-function prepare(definitions: readonly DefinitionNode[], operation: OperationDefinitionNode): Planned {
-  const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
-  for (const definition of definitions)
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments[definition.name.value] = definition;
-  const conditions = new Set<string>();
-  const look = (node: OperationDefinitionNode | FragmentDefinitionNode) =>
-    visit(node, {
-      Directive: ({ name, arguments: args }) => {
-        if (name.value !== "skip" && name.value !== "include") return;
-        const value = args?.[0]?.value;
-        if (value?.kind === Kind.VARIABLE) conditions.add(value.name.value);
-      },
-    });
-  look(operation);
-  for (const fragment of Object.values(fragments)) look(fragment);
-  return {
-    isKeepable: isKeepable(definitions, operation),
-    conditions: [...conditions],
-    fragments,
-    plans: new Map(),
-  };
 }
 
 function hasVariable(argument: Parameters<typeof visit>[0]): boolean {
@@ -381,4 +296,104 @@ export function selects(
       return looksIn(fragments[name]?.selectionSet);
     }) ?? false;
   return fieldNodes.some(({ selectionSet }) => looksIn(selectionSet));
+}
+
+/** The value of a field without a resolver of its own: the property, or the result if the property is a function. */
+export function propertyOf(source: unknown, info: FieldInfo, args: unknown, context: unknown): unknown {
+  if (typeof source !== "object" || source === null) return undefined;
+  // No type can say which properties the sources of a field have.
+  const value = (source as Record<string, unknown>)[info.fieldName];
+  return typeof value === "function" ? value.call(source, args, context, info) : value;
+}
+
+export function leafText(type: GraphQLLeafType, value: unknown): string {
+  // A string type shows these values as they are.
+  if (typeof value === "string" && isText(type)) return jsonString(value);
+  const coerced: unknown = type.coerceOutputValue(value);
+  if (coerced == null) throw new Error(`A value of the type ${type} cannot be shown: ${value}`);
+  return typeof coerced === "string" ? jsonString(coerced) : JSON.stringify(coerced);
+}
+
+function isText(type: GraphQLLeafType): boolean {
+  const { name } = type;
+  return name === "String" || name === "ID" || name === "DateTime" || name === "URI";
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what JSON escapes
+const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/;
+
+function jsonString(text: string): string {
+  return text.length < 64 && !ESCAPED.test(text) ? `"${text}"` : JSON.stringify(text);
+}
+
+/**
+ * How long a text may be before it is flattened. A shorter one is a tree of ten thousand pieces at most, which is read
+ * within a millisecond or two.
+ */
+export const PIECE_CHARACTERS = 256 * 1024;
+
+/**
+ * The same text, in one piece of memory if it is long. A concatenated string is a tree of its pieces until it is read.
+ * Reading the 1.5 million pieces of a long answer at once takes 50 ms.
+ */
+export function flat(text: string): string {
+  // Counting the bytes makes the engine flatten the string.
+  if (text.length > PIECE_CHARACTERS) Buffer.byteLength(text);
+  return text;
+}
+
+export function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}
+
+/** Whether the value is a list. As in graphql-js, strings are none. */
+export function isIterable(value: unknown): value is Iterable<unknown> {
+  return typeof value === "object" && value !== null && Symbol.iterator in value;
+}
+
+interface Shared {
+  /** The object that stands for the resource, wherever the answer shows it. */
+  rest: object;
+  /** Takes the text of a resource that one view alone shows. */
+  keep?: (text: string) => void;
+}
+
+/** A resource that one answer may show at many places. */
+export function isShared(value: unknown): value is Shared {
+  return typeof value === "object" && value !== null && "rest" in value;
+}
+
+/** The place of a value in the answer. */
+export interface ResponsePath {
+  above: ResponsePath | undefined;
+  key: string | number;
+}
+
+export function responsePath(place: ResponsePath): (string | number)[] {
+  const path: (string | number)[] = [];
+  for (let at: ResponsePath | undefined = place; at; at = at.above) path.push(at.key);
+  return path.reverse();
+}
+
+/** Collects the errors of one answer. */
+export class Faults {
+  /** The errors that the answer shows. */
+  readonly errors: GraphQLError[] = [];
+  /** The places that are null because of an error. Errors below such a place are not shown. */
+  readonly #nulled = new Set<string>();
+  #count = 0;
+
+  /** How many errors occurred, shown or not. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** @param path the path of the value that is null because of the error */
+  add(error: GraphQLError, path: readonly (string | number)[]): void {
+    this.#count += 1;
+    for (let length = path.length; length >= 0; length--)
+      if (this.#nulled.has(JSON.stringify(path.slice(0, length)))) return;
+    this.#nulled.add(JSON.stringify(path));
+    this.errors.push(error);
+  }
 }

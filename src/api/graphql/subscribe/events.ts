@@ -10,10 +10,10 @@ import {
 import type { Outlet } from "../../../http/reply.ts";
 import { lasting } from "../../streams/lasting.ts";
 import type { GraphqlCall } from "../call.ts";
+import type { Plans } from "../documents.ts";
 import type { Query } from "../query.ts";
 import { type Result, resultOf } from "../result.ts";
 import { executePlan } from "../run/execution.ts";
-import type { Plans } from "../run/plan.ts";
 
 export const EVENT_STREAM = {
   "Content-Type": "text/event-stream; charset=utf-8",

@@ -6,10 +6,10 @@ import type { CallerQuota, QuotaFigures } from "../../callers/quota.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import type { StreamPlaces } from "../../streams/places.ts";
 import type { GraphqlCall } from "../call.ts";
+import type { Plans } from "../documents.ts";
 import { rateLimited, typedError } from "../errors.ts";
 import type { Query } from "../query.ts";
 import { bugIn, type MissingValues, type Result, resultOf, resultText, wentWrongText } from "../result.ts";
-import type { Plans } from "../run/plan.ts";
 import { eventStream, openEvents } from "./events.ts";
 
 /** The caller who subscribes. Each event checks anew whether they still may. */
