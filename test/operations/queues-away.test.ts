@@ -5,7 +5,7 @@ import { isMistake } from "../../src/failure.ts";
 import type { Logger } from "../../src/operations/log.ts";
 import { openRedis } from "../../src/operations/redis.ts";
 import { askQueues, closeQueues, openQueues, orLater, QueueUnavailableError } from "../../src/queues/queues.ts";
-import { logEvents } from "../../workers/reports.ts";
+import { logEvents } from "../../workers/worker.ts";
 import { NOWHERE, testConfig } from "../support/config.ts";
 import { testRedis } from "../support/database.ts";
 
