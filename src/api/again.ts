@@ -18,6 +18,7 @@ import {
 import type { RequestIds } from "./dialect/protocol.ts";
 import { COMPRESSED } from "./kept-bodies.ts";
 import type { ApiMeter, RequestFigures } from "./metering.ts";
+import type { RestDoor } from "./operation.ts";
 
 /** A request and how it was answered. The same request may come again. */
 export interface AnsweredRequest {
@@ -30,6 +31,14 @@ export interface AnsweredRequest {
   /** All headers that are the same each time, but those of the body. */
   headers: Record<string, string>;
   bodyHeaders: Record<string, string>;
+}
+
+/** What was learnt of a request that could not be answered as before. */
+export interface LearntBefore {
+  /** The repositories' standings, taken after the request had come. Undefined: they were not asked for. */
+  learnt: Standings | undefined;
+  /** Its name for `Again.remember`. Null: its answer may not be kept. */
+  signature: string | null;
 }
 
 interface RememberedRequest {
@@ -66,6 +75,11 @@ interface Ready {
   page: Recalled<RenderedPage>;
   body: Buffer;
   taken: TakenQuota;
+}
+
+/** Answers a request the usual way. */
+interface UsualWay {
+  handle(exchange: Exchange, matched: Parameters<RestDoor>[1], before: LearntBefore): Promise<Reply>;
 }
 
 /** The part of the memory for pages that is added for requests. */
@@ -132,30 +146,28 @@ export class Again {
     });
   }
 
-  /**
-   * @param usual answers the usual way; given how repositories stood after the request had come, if that was asked, and
-   *   what `remember` takes
-   */
-  answer(
-    exchange: Exchange,
-    usual: (learnt: Standings | undefined, signature: string | null) => Promise<Reply>,
-  ): Promise<Reply> {
+  /** The door of REST: a request that comes again is answered as before, if that still holds. Only others go to `rest`. */
+  before(rest: UsualWay): RestDoor {
+    return (exchange, matched) => this.#answer(exchange, (before) => rest.handle(exchange, matched, before));
+  }
+
+  #answer(exchange: Exchange, usual: (before: LearntBefore) => Promise<Reply>): Promise<Reply> {
     const signature = this.#signatureOf(exchange);
     const ready = signature === null ? null : this.#begin(exchange, signature);
-    if (!ready) return usual(undefined, signature);
+    if (!ready) return usual({ learnt: undefined, signature });
     const { page, taken } = ready;
     return this.#ctx.mirror.standings.now(page.basis.shown).then(
       (standings) => {
         const home = this.#pages.stands(page, standings) ? shownStanding(page.value, standings) : null;
         if (home) return this.#reply(exchange, ready, home);
         this.#quota.undo(taken);
-        return usual(standings, signature);
+        return usual({ learnt: standings, signature });
       },
       (error: unknown) => {
         // The usual way says what is wrong, unless the mistake is ours and here alone.
         this.#ctx.log[levelOf(error, "debug")]({ err: error }, "A kept page could not be confirmed");
         this.#quota.undo(taken);
-        return usual(undefined, signature);
+        return usual({ learnt: undefined, signature });
       },
     );
   }

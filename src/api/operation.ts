@@ -1,5 +1,6 @@
 import type { MirrorPart } from "../config/parts.ts";
-import type { Params } from "../http/server.ts";
+import type { Reply } from "../http/reply.ts";
+import type { Exchange, Params } from "../http/server.ts";
 import type { RepositoryName, Right } from "../mirror/read/repositories.ts";
 import type { Answer, Call, RepositoryCall } from "./call.ts";
 
@@ -44,3 +45,6 @@ export interface ServedOperation {
   takesRest?: boolean;
   route: Operation;
 }
+
+/** Replies to a request of the REST dialect. @param matched null: we serve no such operation */
+export type RestDoor = (exchange: Exchange, matched: (() => Match) | null) => Promise<Reply>;

@@ -4,7 +4,7 @@ import type { ReplicaState } from "../../db/replica.ts";
 import type { Context } from "../context.ts";
 import { LogEnd } from "../events/log-end.ts";
 import type { Reply } from "../http/reply.ts";
-import type { Exchange, Handler, Params, Route } from "../http/server.ts";
+import type { Exchange, Handler, Route } from "../http/server.ts";
 import { openMirrorReader } from "../mirror/reader.ts";
 import { StandingsReader } from "../mirror/unchanged/unchanged.ts";
 import { mostEntries } from "../work/bounded.ts";
@@ -18,8 +18,8 @@ import { readPublished } from "./description/published.ts";
 import { description } from "./description/routes.ts";
 import { type CorsRule, corsRule } from "./dialect/cors.ts";
 import { failureReply } from "./dialect/failure.ts";
-import { ENTERPRISE_PREFIX, pathInApi, RequestIds } from "./dialect/protocol.ts";
-import { edgeDoors, type RestDoor } from "./edge/doors.ts";
+import { RequestIds } from "./dialect/protocol.ts";
+import { edgeDoors } from "./edge/doors.ts";
 import { answersOfEdge, Edge } from "./edge/edge.ts";
 import { POSITION_PATH, positionReply } from "./edge/position.ts";
 import { Feed } from "./feed/feed.ts";
@@ -28,11 +28,9 @@ import { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import { Graphql } from "./graphql/handle.ts";
 import { ChangeStreams } from "./graphql/subscribe/change-streams.ts";
 import { ApiMeter } from "./metering.ts";
-import type { Match, Operation, ServedOperation } from "./operation.ts";
 import { openReplicas } from "./replicas.ts";
 import { Rest } from "./rest/handle.ts";
-import { REST_OPERATIONS } from "./rest/operations.ts";
-import { numberParam } from "./rest/page.ts";
+import { operationForm, REST_OPERATIONS, restRoutes } from "./rest/operations.ts";
 import { Announcements } from "./streams/announcements.ts";
 import { StreamPlaces } from "./streams/places.ts";
 
@@ -99,9 +97,7 @@ export function openApi(
   const forms = new Map(REST_OPERATIONS.map(({ path, route }) => [route, operationForm(path, route)]));
   const parameters = knownParameters(REST_OPERATIONS, readPublished());
   const rest = new Rest({ ctx, meter, forms, callers, quota, pages, again, requestIds, parameters });
-  // A request that comes again is answered as before, if that still holds. Only others go to `rest`.
-  const answerRest: RestDoor = (exchange, matched) =>
-    again.answer(exchange, (learnt, signature) => rest.handle(exchange, matched, { learnt, signature }));
+  const answerRest = again.before(rest);
   const graphql = new Graphql({ ctx, meter, callers, quota, changes, places, requestIds, timeoutMs, unreadMs });
   const ofPrimary = { ...ctx, readDb: primaryReads };
   const feed = new Feed({ ctx: ofPrimary, meter, callers, quota, announcements, end, places, requestIds, unreadMs });
@@ -164,54 +160,4 @@ function openReads(given: Pick<Context, "config" | "db" | "log" | "metrics" | "r
   const readDb = primaryReads.readingFrom(replicas);
   const mirror = openMirrorReader({ db: given.db, reads: primaryReads, standings, replicas });
   return { standings, replicas, primaryReads, readDb, mirror };
-}
-
-/** Each operation at `/` and at `/api/v3`; below a repository by its name and by its id. */
-function restRoutes(handle: (exchange: Exchange, matched: () => Match) => Promise<Reply>): Route[] {
-  const at = (
-    path: string,
-    { route: operation, takesRest = false }: ServedOperation,
-    match: (exchange: Exchange, params: Params) => Match,
-  ): Route[] =>
-    [path, ENTERPRISE_PREFIX + path, ...(path === "/" ? [ENTERPRISE_PREFIX] : [])].map((whole) => ({
-      method: operation.method,
-      path: whole,
-      takesRest,
-      handle: (exchange, at) => handle(exchange, () => match(exchange, at.params)),
-    }));
-  return REST_OPERATIONS.flatMap((served) => {
-    const { path, route } = served;
-    return route.run.of === "service"
-      ? at(path, served, (_exchange, params) => ({ route, params, repository: null }))
-      : [
-          ...at(`/repos/:owner/:repo${pathBelowRepository(path)}`, served, (exchange, params) => ({
-            route,
-            params,
-            repository: { fullName: `${params.owner}/${params.repo}`, id: null, rest: pathAfter(exchange, 3) },
-          })),
-          ...at(`/repositories/:repositoryId${pathBelowRepository(path)}`, served, (exchange, params) => ({
-            route,
-            params,
-            repository: { fullName: null, id: numberParam(params.repositoryId), rest: pathAfter(exchange, 2) },
-          })),
-        ];
-  });
-}
-
-/** The operation's path by name, with a star for each value, as the forms of other routes have it. */
-function operationForm(path: string, { run }: Operation): string {
-  return (run.of === "service" ? path : `/repos/:owner/:repo${pathBelowRepository(path)}`).replace(/:\w+/g, "*");
-}
-
-/** An operation on the repository itself has the path `/`. */
-function pathBelowRepository(path: string): string {
-  return path === "/" ? "" : path;
-}
-
-/** What follows so many segments of a path, as it was sent. */
-function pathAfter(exchange: Exchange, segments: number): string {
-  const { path } = pathInApi(exchange);
-  let at = 0;
-  for (let left = segments; left > 0 && at >= 0; left--) at = path.indexOf("/", at + 1);
-  return at < 0 ? "" : path.slice(at);
 }

@@ -1,6 +1,6 @@
 import { type Fields, isObject, type Json, objectOf, parseStored } from "../json.ts";
+import { isPublicKey, withoutReader } from "../mirror/documents.ts";
 import { sees } from "../mirror/read/repositories.ts";
-import { isPublicKey, withoutReader } from "../mirror/render/documents.ts";
 import { type Audience, renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
 import type { ApiContext, Call } from "./call.ts";
 import { closenessOf, hasMirrorsRights, permissionsOf } from "./callers/permissions.ts";

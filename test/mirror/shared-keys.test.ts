@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { References } from "../../src/mirror/render/documents.ts";
+import { References } from "../../src/mirror/documents.ts";
 
 test("people are the same in all repositories, and labels are each repository's own", () => {
   const references = new References();

@@ -1,9 +1,9 @@
 import type { Config } from "../../config.ts";
 import { isRead } from "../../http/reply.ts";
 import type { Fields } from "../../json.ts";
+import type { Closeness } from "../../mirror/documents.ts";
 import type { HeldReleases } from "../../mirror/read/releases.ts";
 import { type Right, type Sight, sees } from "../../mirror/read/repositories.ts";
-import type { Closeness } from "../../mirror/render/documents.ts";
 import type { Searcher } from "../../mirror/search/names.ts";
 import type { Forward } from "../../upstream/client/as-caller.ts";
 import type { Opened } from "../../upstream/client/opened.ts";

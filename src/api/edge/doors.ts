@@ -3,11 +3,8 @@ import { isRead } from "../../http/reply.ts";
 import type { Exchange } from "../../http/server.ts";
 import { graphqlText } from "../dialect/protocol.ts";
 import type { Graphql } from "../graphql/handle.ts";
-import type { Match } from "../operation.ts";
+import type { Match, RestDoor } from "../operation.ts";
 import type { Edge } from "./edge.ts";
-
-/** Replies to a request of the REST dialect. @param matched null: we serve no such operation */
-export type RestDoor = (exchange: Exchange, matched: (() => Match) | null) => Promise<Reply>;
 
 /** The ways by which requests come in at an edge. */
 export function edgeDoors(edge: Edge, { rest, graphql }: { rest: RestDoor; graphql: Graphql }) {

@@ -1,7 +1,7 @@
 import type { LoggedEvent } from "../../events/log-reads.ts";
 import { type Fields, isObject, type Json, objectOf } from "../../json.ts";
+import { associationFor, type Closeness, withShown } from "../../mirror/documents.ts";
 import { type Right, type ShownRepository, type Sight, sees } from "../../mirror/read/repositories.ts";
-import { associationFor, type Closeness, withShown } from "../../mirror/render/documents.ts";
 import { type Caller, closenessOf, hasMirrorsRights, mayHook, readsCode, sightOf } from "../callers/permissions.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { type Fields, objectOf, parseStored } from "../../json.ts";
+import { ONES_OWN } from "../../mirror/documents.ts";
 import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/repository-lists.ts";
 import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users.ts";
-import { ONES_OWN } from "../../mirror/render/documents.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
 import { ApiFault, type FieldFault, notFound, unmirrored } from "../dialect/fault.ts";
 import { choice, directionParameter } from "../dialect/protocol.ts";

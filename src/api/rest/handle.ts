@@ -11,7 +11,7 @@ import type { Exchange } from "../../http/server.ts";
 import { type Kept, Reading, type Standings } from "../../mirror/unchanged/unchanged.ts";
 import { isSafePath } from "../../upstream/client/paths.ts";
 import type { Pace } from "../../work/pace.ts";
-import type { Again } from "../again.ts";
+import type { Again, LearntBefore } from "../again.ts";
 import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
 import type { Callers } from "../callers/caller.ts";
 import { type Caller, mayForwardAs, sightOf } from "../callers/permissions.ts";
@@ -69,14 +69,6 @@ export interface RestParts {
   requestIds: RequestIds;
   /** The names of the query parameters that each operation knows. */
   parameters: ReadonlyMap<Operation, ReadonlySet<string>>;
-}
-
-/** What `Again` learnt of a request that it could not answer as before. */
-interface LearntBefore {
-  /** The repositories' standings, taken after the request had come. Undefined: they were not asked for. */
-  learnt: Standings | undefined;
-  /** Its name for `Again.remember`. Null: its answer may not be kept. */
-  signature: string | null;
 }
 
 /** What is known of a request so far. A fault is answered with as much of it as there is. */

@@ -1,7 +1,9 @@
+import type { Exchange, Params, Route } from "../../http/server.ts";
 import type { Right } from "../../mirror/read/repositories.ts";
 import type { Answer, Call, RepositoryCall } from "../call.ts";
 import { REST_DOCS } from "../dialect/fault.ts";
-import type { Operation, ServedOperation } from "../operation.ts";
+import { ENTERPRISE_PREFIX, pathInApi } from "../dialect/protocol.ts";
+import type { Match, Operation, RestDoor, ServedOperation } from "../operation.ts";
 import { getOrganization, getUser, listOrganizationRepositories, listUserRepositories } from "./accounts.ts";
 import { listNotifications, listReceivedEvents } from "./activity.ts";
 import { checkAssignee, listAssignees } from "./assignees.ts";
@@ -11,6 +13,7 @@ import { HOOK_OPERATIONS } from "./hooks/hook-operations.ts";
 import { getIssue, listIssueLabels, listIssues } from "./issues.ts";
 import { listIssuesAcross, listOrganizationIssues, listOwnIssues } from "./issues-across.ts";
 import { getLabel, getMilestone, listLabels, listMilestoneLabels, listMilestones } from "./labels.ts";
+import { numberParam } from "./page.ts";
 import { listPullCommits, listPullFiles } from "./pull-lists.ts";
 import { checkMerged, getPull, getRequestedReviewers, listPulls } from "./pulls.ts";
 import * as refs from "./refs.ts";
@@ -203,6 +206,56 @@ export const REST_OPERATIONS: readonly ServedOperation[] = [
   ...PART_OPERATIONS,
   ...HOOK_OPERATIONS,
 ];
+
+/** Each operation at `/` and at `/api/v3`; below a repository by its name and by its id. */
+export function restRoutes(handle: RestDoor): Route[] {
+  const at = (
+    path: string,
+    { route: operation, takesRest = false }: ServedOperation,
+    match: (exchange: Exchange, params: Params) => Match,
+  ): Route[] =>
+    [path, ENTERPRISE_PREFIX + path, ...(path === "/" ? [ENTERPRISE_PREFIX] : [])].map((whole) => ({
+      method: operation.method,
+      path: whole,
+      takesRest,
+      handle: (exchange, at) => handle(exchange, () => match(exchange, at.params)),
+    }));
+  return REST_OPERATIONS.flatMap((served) => {
+    const { path, route } = served;
+    return route.run.of === "service"
+      ? at(path, served, (_exchange, params) => ({ route, params, repository: null }))
+      : [
+          ...at(`/repos/:owner/:repo${pathBelowRepository(path)}`, served, (exchange, params) => ({
+            route,
+            params,
+            repository: { fullName: `${params.owner}/${params.repo}`, id: null, rest: pathAfter(exchange, 3) },
+          })),
+          ...at(`/repositories/:repositoryId${pathBelowRepository(path)}`, served, (exchange, params) => ({
+            route,
+            params,
+            repository: { fullName: null, id: numberParam(params.repositoryId), rest: pathAfter(exchange, 2) },
+          })),
+        ];
+  });
+}
+
+/** The operation's path by name, with a star for each value, as the forms of other routes have it. */
+export function operationForm(path: string, { run }: Operation): string {
+  return (run.of === "service" ? path : `/repos/:owner/:repo${pathBelowRepository(path)}`).replace(/:\w+/g, "*");
+}
+
+/** An operation on the repository itself has the path `/`. */
+function pathBelowRepository(path: string): string {
+  return path === "/" ? "" : path;
+}
+
+/** What follows so many segments of a path, as it was sent. */
+function pathAfter(exchange: Exchange, segments: number): string {
+  const { path } = pathInApi(exchange);
+  let at = 0;
+  for (let left = segments; left > 0 && at >= 0; left--) at = path.indexOf("/", at + 1);
+  return at < 0 ? "" : path.slice(at);
+}
 
 function service(
   path: string,

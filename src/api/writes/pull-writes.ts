@@ -1,8 +1,8 @@
 /** Writes about pull requests, reviews and review comments: what each sends, and what its success changes. */
 import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../json.ts";
+import { referenceId } from "../../mirror/documents.ts";
 import { keyIn, observe } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
-import { referenceId } from "../../mirror/store/resource.ts";
 import { counts, type IssueAddress, openCount, type RepositoryAddress, readOf, sides } from "./issue-writes.ts";
 import type { FollowUpRead } from "./read-back.ts";
 import type { Find, FindAll, Implied, Sayings, Write, Written } from "./write.ts";

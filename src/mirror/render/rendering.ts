@@ -1,22 +1,23 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import { joinedBytes, type Pace } from "../../work/pace.ts";
-import { PLACEHOLDER, reference } from "../store/resource.ts";
-import type { Reading } from "../unchanged/unchanged.ts";
 import {
   type Closeness,
   type Cut,
   type Mentioned,
   ONES_OWN,
   type Piece,
+  PLACEHOLDER,
   type References,
   type Referred,
+  reference,
   sharedKey,
   sharedName,
   shownDocument,
   takeApart,
   wholeRepository,
   withShown,
-} from "./documents.ts";
+} from "../documents.ts";
+import type { Reading } from "../unchanged/unchanged.ts";
 import { joinObjects, type SharedRows, ShownRows } from "./shared-rows.ts";
 
 /** A stored document, as the reads of the mirror answer it. */

@@ -4,8 +4,6 @@ import { isOfOneEra, PEOPLE } from "../../../db/revisions.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
 import { Rounds } from "../../work/gather.ts";
-import type { SharedKind } from "../store/resource.ts";
-import { Kept, type Reading, type Recalled, type Standings } from "../unchanged/unchanged.ts";
 import {
   domainOf,
   hasPublicKeysOnly,
@@ -15,8 +13,10 @@ import {
   References,
   references,
   type SharedKey,
+  type SharedKind,
   wholeRepository,
-} from "./documents.ts";
+} from "../documents.ts";
+import { Kept, type Reading, type Recalled, type Standings } from "../unchanged/unchanged.ts";
 
 /** A user, repository, label or milestone as it was stored at one moment. A changed one is another object. */
 export interface SharedRow {

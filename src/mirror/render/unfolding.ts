@@ -1,7 +1,14 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import type { Pace } from "../../work/pace.ts";
-import { literalOf, PLACEHOLDER } from "../store/resource.ts";
-import { labelsHomeOf, type Mentioned, type Referred, wholeRepository, wholeUser } from "./documents.ts";
+import {
+  labelsHomeOf,
+  literalOf,
+  type Mentioned,
+  PLACEHOLDER,
+  type Referred,
+  wholeRepository,
+  wholeUser,
+} from "../documents.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
 import { type SharedRow, type SharedRows, ShownRows } from "./shared-rows.ts";
 

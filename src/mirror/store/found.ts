@@ -2,9 +2,9 @@ import type { Transaction } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { type Fields, type Json, numberOf, objectOf, textOf } from "../../json.ts";
+import { literalOf, referenceId } from "../documents.ts";
 import type { Stored } from "./merge-rule.ts";
 import type { Kind, ResourceKey } from "./resource.ts";
-import { literalOf, referenceId } from "./resource.ts";
 import type { RowWrite } from "./rows.ts";
 
 /**

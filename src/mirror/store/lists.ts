@@ -4,7 +4,7 @@ import { pullRequestCommits, pullRequestFiles, pullRequestThreads } from "../../
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
-import { referenceId } from "./resource.ts";
+import { referenceId } from "../documents.ts";
 import { columnTable, columnText } from "./rows.ts";
 
 /**

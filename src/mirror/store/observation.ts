@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Fields, isObject, type Json } from "../../json.ts";
+import type { SharedKind } from "../documents.ts";
 import type { Observation, Stamp } from "./merge-rule.ts";
 import {
   type DocumentHome,
@@ -9,7 +10,6 @@ import {
   type ResourceKey,
   resourceOf,
   type ShapeIds,
-  type SharedKind,
   type SharedResource,
   strip,
 } from "./resource.ts";

@@ -3,6 +3,7 @@ import type { ResourceKind } from "../../../db/schema/states.ts";
 import type { Table } from "../../../db/schema/table.ts";
 import * as tables from "../../../db/schema/tables.ts";
 import { type Fields, type Json, numberOf, objectOf, textOf } from "../../json.ts";
+import { isPlaceholder, referenceId, type SharedKind } from "../documents.ts";
 
 export type Kind = ResourceKind;
 
@@ -200,8 +201,7 @@ export function numberInAddress(address: Json | undefined): number | null {
   return match ? Number(match[1]) : null;
 }
 
-/** Kinds of shared resource: user, repository, label, milestone. */
-export type SharedKind = "u" | "r" | "l" | "m";
+// The template of a resource's document.
 
 /** A resource found inside another. `fields` are stripped already. */
 export interface SharedResource {
@@ -231,28 +231,9 @@ export interface Stripped {
  */
 export type ShapeIds = Map<string, string>;
 
-/** The control characters that placeholders begin with: `strip` says what each stands for. */
-export const PLACEHOLDER = { repository: 1, api: 2, page: 3, body: 4, reference: 5, literal: 6 } as const;
-export const BODY_PLACEHOLDER = String.fromCharCode(PLACEHOLDER.body);
-
 /**
- * Makes a template of a resource: cuts out everything that is stored elsewhere. Pure. `takeApart` is the first step of
- * the way back.
- *
- * Documents are stored as templates of what upstream sent: whole, in its key order, unknown keys included, except that
- * what can change elsewhere is cut out and put back when the document is served. A string that begins with a control
- * character is such a cut:
- *
- * | placeholder | stands for |
- * | --- | --- |
- * | `\u0001…` | the repository's API address, then the rest: `\u0001/issues/5` |
- * | `\u0002…` | the API's address, then the rest: `\u0002/users/octocat` |
- * | `\u0003…` | the repository's page, then the rest |
- * | `\u0004` | the column `body` |
- * | `\u0005…` | a shared resource, stored once: its kind, id and shape, `\u0005u583231:5f3a9c01` |
- * | `\u0006…` | the rest literally; only what would read as a placeholder is escaped so |
- *
- * So a rename shows everywhere at once, answers carry the caller's own address, and no user is stored twice.
+ * Makes a template of a resource: cuts out everything that is stored elsewhere (`PLACEHOLDER`). Pure. `takeApart` is the
+ * first step of the way back.
  */
 export function strip(resource: Fields, home: DocumentHome, shapeIds: ShapeIds = new Map()): Stripped {
   const shared: SharedResource[] = [];
@@ -326,21 +307,11 @@ function escapePlaceholder(text: string): string {
   return isPlaceholder(text) ? `\u0006${text}` : text;
 }
 
-/** The original text of a stripped string that holds no address. */
-export function literalOf(text: string): string {
-  return text.charCodeAt(0) === PLACEHOLDER.literal ? text.slice(1) : text;
-}
-
 /** The rest of an address after `prefix`. Null if the address begins otherwise. */
 function after(text: string, prefix: string): string | null {
   if (!text.startsWith(prefix)) return null;
   const rest = text.slice(prefix.length);
   return rest === "" || "/{?#".includes(rest.charAt(0)) ? rest : null;
-}
-
-function isPlaceholder(text: string): boolean {
-  const code = text.charCodeAt(0);
-  return code >= PLACEHOLDER.repository && code <= PLACEHOLDER.literal;
 }
 
 /**
@@ -357,32 +328,4 @@ function sharedKind(value: Fields, key: string): SharedKind | null {
 
 function shapeIdOf(keys: string): string {
   return hash("sha256", keys).slice(0, 8);
-}
-
-/** A placeholder that stands for a shared resource. */
-export interface TemplateReference {
-  kind: SharedKind;
-  id: number;
-  shape: string;
-}
-
-/** Reads a stripped value as a reference; null when it is something else. */
-export function reference(value: Json | undefined): TemplateReference | null {
-  return typeof value === "string" && value.charCodeAt(0) === 5 ? referenceOf(value.slice(1)) : null;
-}
-
-/** `u583231:5f3a9c01` as a reference. */
-export function referenceOf(text: string): TemplateReference {
-  const colon = text.indexOf(":");
-  // `strip` writes the kind as the text's first character. TypeScript does not know that.
-  return {
-    kind: text.charAt(0) as SharedKind,
-    id: Number(text.slice(1, colon)),
-    shape: text.slice(colon + 1),
-  };
-}
-
-/** The id of the shared resource that a stripped value stands for; null when it is none. */
-export function referenceId(value: Json | undefined): number | null {
-  return reference(value)?.id ?? null;
 }

@@ -2,18 +2,10 @@ import type { Transaction } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { type PgType, type Sql, sql, storableText, type Value } from "../../../db/sql.ts";
 import type { Fields, Json } from "../../json.ts";
+import { BODY_PLACEHOLDER, literalOf, referenceId } from "../documents.ts";
 import type { Stamp, Stored } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
-import {
-  BODY_PLACEHOLDER,
-  type Kind,
-  literalOf,
-  type Resource,
-  type ResourceKey,
-  referenceId,
-  resourceOf,
-  resources,
-} from "./resource.ts";
+import { type Kind, type Resource, type ResourceKey, resourceOf, resources } from "./resource.ts";
 
 /** The stored resource, with the revision of its row. A new revision shows that the row has changed. */
 export interface Known {

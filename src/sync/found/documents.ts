@@ -1,6 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type Fields, isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
-import { withShown } from "../../mirror/render/documents.ts";
+import { withShown } from "../../mirror/documents.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";
 import { Unfolding } from "../../mirror/render/unfolding.ts";
 import { findAllStored } from "../../mirror/store/merge.ts";

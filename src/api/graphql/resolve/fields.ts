@@ -1,6 +1,6 @@
 import type { Json } from "../../../json.ts";
+import { associationFor } from "../../../mirror/documents.ts";
 import { hasWhereSeen, type Right } from "../../../mirror/read/repositories.ts";
-import { associationFor } from "../../../mirror/render/documents.ts";
 import { type CodeRight, closenessOf, notAccessible, readsCode } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call.ts";
 import { notGiven, typedError } from "../errors.ts";

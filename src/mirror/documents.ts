@@ -1,6 +1,70 @@
-import { PEOPLE } from "../../../db/revisions.ts";
-import { type Fields, isObject, type Json, parseStored } from "../../json.ts";
-import { PLACEHOLDER, referenceOf, type SharedKind, type TemplateReference } from "../store/resource.ts";
+import { PEOPLE } from "../../db/revisions.ts";
+import { type Fields, isObject, type Json, parseStored } from "../json.ts";
+
+// Stored documents: what stands in them for what was cut out, and what of them a caller is shown.
+
+/** Kinds of shared resource: user, repository, label, milestone. */
+export type SharedKind = "u" | "r" | "l" | "m";
+
+/**
+ * The control characters that placeholders begin with.
+ *
+ * Documents are stored as templates of what upstream sent: whole, in its key order, unknown keys included, except that
+ * what can change elsewhere is cut out and put back when the document is served. A string that begins with a control
+ * character is such a cut:
+ *
+ * | placeholder | stands for |
+ * | --- | --- |
+ * | `\u0001…` | the repository's API address, then the rest: `\u0001/issues/5` |
+ * | `\u0002…` | the API's address, then the rest: `\u0002/users/octocat` |
+ * | `\u0003…` | the repository's page, then the rest |
+ * | `\u0004` | the column `body` |
+ * | `\u0005…` | a shared resource, stored once: its kind, id and shape, `\u0005u583231:5f3a9c01` |
+ * | `\u0006…` | the rest literally; only what would read as a placeholder is escaped so |
+ *
+ * So a rename shows everywhere at once, answers carry the caller's own address, and no user is stored twice.
+ */
+export const PLACEHOLDER = { repository: 1, api: 2, page: 3, body: 4, reference: 5, literal: 6 } as const;
+export const BODY_PLACEHOLDER = String.fromCharCode(PLACEHOLDER.body);
+
+/** Whether a string begins as placeholders do. */
+export function isPlaceholder(text: string): boolean {
+  const code = text.charCodeAt(0);
+  return code >= PLACEHOLDER.repository && code <= PLACEHOLDER.literal;
+}
+
+/** The original text of a stripped string that holds no address. */
+export function literalOf(text: string): string {
+  return text.charCodeAt(0) === PLACEHOLDER.literal ? text.slice(1) : text;
+}
+
+/** A placeholder that stands for a shared resource. */
+export interface TemplateReference {
+  kind: SharedKind;
+  id: number;
+  shape: string;
+}
+
+/** Reads a stripped value as a reference; null when it is something else. */
+export function reference(value: Json | undefined): TemplateReference | null {
+  return typeof value === "string" && value.charCodeAt(0) === 5 ? referenceOf(value.slice(1)) : null;
+}
+
+/** `u583231:5f3a9c01` as a reference. */
+function referenceOf(text: string): TemplateReference {
+  const colon = text.indexOf(":");
+  // `strip` writes the kind as the text's first character. TypeScript does not know that.
+  return {
+    kind: text.charAt(0) as SharedKind,
+    id: Number(text.slice(1, colon)),
+    shape: text.slice(colon + 1),
+  };
+}
+
+/** The id of the shared resource that a stripped value stands for; null when it is none. */
+export function referenceId(value: Json | undefined): number | null {
+  return reference(value)?.id ?? null;
+}
 
 // In JSON text a placeholder is the escape \u000N just after a string's opening quote. An opening quote never follows a
 // backslash, and a quote inside a string always does. So no user's text can be taken for a placeholder.
@@ -148,6 +212,8 @@ export function labelsHomeOf({ kind, repositoryId, id }: SharedKey): number {
 export function sharedName({ kind, repositoryId, id }: SharedKey): string {
   return kind === "l" || kind === "m" ? `${kind}${repositoryId}/${id}` : `${kind}${id}`;
 }
+
+// What a caller is shown.
 
 /**
  * How near a caller stands to a repository, which decides what of its documents they are shown:
