@@ -10,7 +10,13 @@ import {
   isObjectType,
   isScalarType,
 } from "graphql";
-import type { Change, ChangesOf } from "../../events/log-reads.ts";
+import { objectOf } from "../../json.ts";
+import { issueSource } from "../../mirror/read/issues.ts";
+import { labelSource } from "../../mirror/read/labels.ts";
+import { milestoneSource } from "../../mirror/read/milestones.ts";
+import { findIssueDocuments, type PageSource } from "../../mirror/read/pages.ts";
+import { pullSource } from "../../mirror/read/pulls.ts";
+import type { Right } from "../../mirror/read/repositories.ts";
 import type { GraphqlCall } from "./call.ts";
 import { typedError } from "./errors.ts";
 import { mutationResolvers } from "./mutate/mutations.ts";
@@ -18,20 +24,33 @@ import type { Node } from "./node.ts";
 import { accountNamed, accountResolvers, ownsRepositories } from "./resolve/accounts.ts";
 import { checkResolvers } from "./resolve/checks.ts";
 import { commitResolvers } from "./resolve/commits.ts";
-import type { TypeResolvers } from "./resolve/fields.ts";
+import { type KeptRows, type PageArguments, storedConnection } from "./resolve/connection.ts";
+import {
+  account,
+  databaseId,
+  enumValue,
+  given,
+  type Resolver,
+  resourcePath,
+  rest,
+  type TypeResolvers,
+} from "./resolve/fields.ts";
 import { issue, pullRequest } from "./resolve/issues.ts";
 import { label, milestone } from "./resolve/labels-milestones.ts";
 import { nodeOf, resourceAt } from "./resolve/lookups.ts";
-import { refResolvers } from "./resolve/refs.ts";
-import { releaseResolvers } from "./resolve/releases.ts";
-import { namedRepository, repository } from "./resolve/repository.ts";
-import { topicResolvers } from "./resolve/repository-details.ts";
+import { refResolvers, repositoryRefs } from "./resolve/refs.ts";
+import { releaseResolvers, repositoryReleases } from "./resolve/releases.ts";
+import { repositoryDetails, topicResolvers } from "./resolve/repository-details.ts";
 import { reviewResolvers } from "./resolve/reviews.ts";
 import { search } from "./resolve/search.ts";
 import { threadResolvers } from "./resolve/threads.ts";
 import type { FieldInfo } from "./run/plan.ts";
+import { subscriptionFields } from "./subscribe/fields.ts";
 
-/** The schema that is served, with the resolver of each field. */
+/**
+ * The schema that is served, with the resolver of each field. Here stand those of queries and of repositories, where most
+ * queries begin.
+ */
 export function apiSchema(): GraphQLSchema {
   const text = readFileSync(new URL("./schema.graphql", import.meta.url), "utf8");
   // test/api/graphql-schema.test.ts validates it: at each start that would take longer than all else here.
@@ -46,8 +65,8 @@ export function apiSchema(): GraphQLSchema {
   for (const type of Object.values(schema.getTypeMap())) {
     if (type.name === "DateTime" && isScalarType(type)) type.coerceInputValue = checkedTime;
     if (isAbstractType(type)) type.resolveType = (node: Node) => node.kind;
-    const { databaseId } = isObjectType(type) || isInterfaceType(type) ? type.getFields() : {};
-    if (databaseId) databaseId.type = wideInt;
+    const { databaseId: id } = isObjectType(type) || isInterfaceType(type) ? type.getFields() : {};
+    if (id) id.type = wideInt;
     if (!isObjectType(type)) continue;
     for (const field of Object.values(type.getFields())) {
       const resolve = resolvers[type.name]?.[field.name];
@@ -66,6 +85,120 @@ function checkedTime(value: unknown): string {
   throw new GraphQLError(
     `Could not parse a DateTime from ${JSON.stringify(value)}: it should look like 2026-01-31T12:00:00Z`,
   );
+}
+
+/**
+ * A list of what belongs to a repository. A repository that is only known as a pull request's head has no such list.
+ */
+function repositoryList<Args extends object>(
+  kind: Node["kind"],
+  right: Right,
+  source: (args: Args) => PageSource,
+): Resolver {
+  return async ({ repositoryId }, args: Args & PageArguments, call, info) => {
+    await call.requireRepositoryById(repositoryId);
+    const parent = { r: repositoryId, n: 0 };
+    return call.withRight({ repositoryId, right }, () =>
+      storedConnection(call, info, args, {
+        ...{ kind, source: source(args), parent },
+        ...(kind === "Issue" && { kept: keptIssues(call, repositoryId) }),
+      }),
+    );
+  };
+}
+
+/** The kept texts of a repository's issues, for the lists that the repository itself shows. */
+function keptIssues(call: GraphqlCall, repositoryId: number): KeptRows {
+  return {
+    textsIn: (view) => call.issueTexts(repositoryId, view),
+    documents: (numbers, request) => findIssueDocuments(call.db, repositoryId, numbers, request),
+  };
+}
+
+/** What a repository shows. */
+const repository: TypeResolvers = {
+  ...repositoryDetails,
+  ...repositoryReleases,
+  ...repositoryRefs,
+  id: rest("node_id"),
+  databaseId,
+  name: rest("name"),
+  nameWithOwner: rest("full_name"),
+  owner: account("owner"),
+  description: rest("description"),
+  homepageUrl: ({ rest: { homepage } }) => homepage || null,
+  url: rest("html_url"),
+  resourcePath,
+  sshUrl: rest("ssh_url"),
+  mirrorUrl: rest("mirror_url"),
+  visibility: ({ rest: { visibility, private: isPrivate } }) =>
+    enumValue(visibility) ?? (isPrivate ? "PRIVATE" : "PUBLIC"),
+  isPrivate: rest("private"),
+  isFork: rest("fork"),
+  isArchived: ({ rest: { archived } }) => archived === true,
+  isDisabled: ({ rest: { disabled } }) => disabled === true,
+  isTemplate: ({ rest: { is_template } }) => is_template === true,
+  isMirror: ({ rest: { mirror_url } }) => mirror_url != null,
+  isInOrganization: ({ rest: { owner } }) => objectOf(owner).type === "Organization",
+  createdAt: rest("created_at"),
+  updatedAt: rest("updated_at"),
+  pushedAt: rest("pushed_at"),
+  primaryLanguage: ({ rest: { language } }) => (language ? { name: language } : null),
+  licenseInfo: ({ rest: { license } }) =>
+    license
+      ? { key: objectOf(license).key, name: objectOf(license).name, spdxId: objectOf(license).spdx_id, nickname: null }
+      : null,
+  stargazerCount: rest("stargazers_count"),
+  forkCount: rest("forks_count"),
+  diskUsage: rest("size"),
+  hasIssuesEnabled: ({ rest: { has_issues } }) => has_issues === true,
+  hasProjectsEnabled: ({ rest: { has_projects } }) => has_projects === true,
+  hasWikiEnabled: ({ rest: { has_wiki } }) => has_wiki === true,
+  hasDiscussionsEnabled: ({ rest: { has_discussions } }) => has_discussions === true,
+  issue: ({ repositoryId }, { number }: { number: number }, call) =>
+    call.withRight({ repositoryId, right: "issues" }, () => numbered(call, "Issue", repositoryId, number)),
+  pullRequest: ({ repositoryId }, { number }: { number: number }, call) =>
+    call.withRight({ repositoryId, right: "pulls" }, () => numbered(call, "PullRequest", repositoryId, number)),
+  issueOrPullRequest: ({ repositoryId }, { number }: { number: number }, call) =>
+    call.withRight({ repositoryId, right: "issues or pulls" }, () => issueOrPullRequest(call, repositoryId, number)),
+  label: ({ repositoryId }, { name: label }: { name: string }, call) =>
+    call.withRight({ repositoryId, right: "issues or pulls" }, () => call.label(repositoryId, label)),
+  milestone: ({ repositoryId }, { number }: { number: number }, call) =>
+    call.withRight({ repositoryId, right: "issues or pulls" }, () => call.numbered("Milestone", repositoryId, number)),
+  issues: repositoryList("Issue", "issues", issueSource),
+  pullRequests: repositoryList("PullRequest", "pulls", pullSource),
+  // The service documents permissions for REST alone. There either of the two rights suffices.
+  labels: repositoryList("Label", "issues or pulls", labelSource),
+  milestones: repositoryList("Milestone", "issues or pulls", milestoneSource),
+};
+
+async function numbered(
+  call: GraphqlCall,
+  kind: "Issue" | "PullRequest",
+  repositoryId: number,
+  number: number,
+): Promise<Node> {
+  const found = await call.numbered(kind, repositoryId, number);
+  // A pull request's number names no issue.
+  if (found && !(kind === "Issue" && isPull(found))) return found;
+  throw typedError(
+    "NOT_FOUND",
+    `Could not resolve to ${kind === "Issue" ? "an Issue" : "a PullRequest"} with the number of ${number}.`,
+  );
+}
+
+async function issueOrPullRequest(call: GraphqlCall, repositoryId: number, number: number): Promise<Node> {
+  const [pull, found] = await Promise.all([
+    call.numbered("PullRequest", repositoryId, number),
+    call.numbered("Issue", repositoryId, number),
+  ]);
+  const node = pull ?? (found && !isPull(found) ? found : null);
+  if (node) return given(call, node);
+  throw typedError("NOT_FOUND", `Could not resolve to an issue or pull request with the number of ${number}.`);
+}
+
+function isPull({ rest: fields }: Node): boolean {
+  return fields.pull_request != null;
 }
 
 const typeResolvers: Readonly<Record<string, TypeResolvers>> = {
@@ -106,7 +239,11 @@ const queryResolvers: Readonly<Record<string, RootResolver>> = {
     call.lacks();
     return null;
   },
-  repository: namedRepository,
+  repository: (
+    _root,
+    { owner, name: repo, followRenames }: { owner: string; name: string; followRenames?: boolean | null },
+    call,
+  ) => call.requireRepository(owner, repo, followRenames ?? true),
   node: (_root, { id }: { id: string }, call) => nodeOf(call, id),
   nodes: (_root, { ids }: { ids: string[] }, call) => {
     if (ids.length > MAX_IDS) {
@@ -128,39 +265,4 @@ const queryResolvers: Readonly<Record<string, RootResolver>> = {
       used: figures.used,
       resetAt: `${new Date(figures.reset * 1_000).toISOString().slice(0, 19)}Z`,
     },
-};
-
-/** A field of `Subscription`: what starts its stream, and what each event shows. */
-interface SubscriptionField {
-  subscribe: (root: unknown, args: { repositoryId: string }, call: GraphqlCall) => Promise<AsyncIterable<Change>>;
-  resolve: (change: Change, args: { repositoryId: string }, call: GraphqlCall) => unknown;
-}
-
-function changesField(kind: ChangesOf["kind"], key: "issue" | "pullRequest"): SubscriptionField {
-  const right = kind === "issue" ? "issues" : "pulls";
-  return {
-    subscribe: async (_root, { repositoryId }, call) => {
-      const { repositoryId: id } = await repositoryNode(call, repositoryId);
-      return call.withRight({ repositoryId: id, right }, () => call.changes.open({ repositoryId: id, kind }));
-    },
-    resolve: async ({ number }, { repositoryId }, call) => {
-      // Rights are checked at each event: a caller who has lost sight of the repository hears no more of it.
-      const { repositoryId: id } = await repositoryNode(call, repositoryId);
-      const node = await call.withRight({ repositoryId: id, right }, () =>
-        call.numbered(kind === "issue" ? "Issue" : "PullRequest", id, number),
-      );
-      return { number, [key]: node };
-    },
-  };
-}
-
-async function repositoryNode(call: GraphqlCall, globalId: string): Promise<Node> {
-  const node = await nodeOf(call, globalId);
-  if (node.kind === "Repository") return node;
-  throw typedError("NOT_FOUND", `Could not resolve to Repository node with the global id of '${globalId}'.`);
-}
-
-const subscriptionFields: Readonly<Record<string, SubscriptionField>> = {
-  issueChanged: changesField("issue", "issue"),
-  pullRequestChanged: changesField("pull_request", "pullRequest"),
 };
