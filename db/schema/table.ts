@@ -19,7 +19,7 @@ export function table(name: string, columns: Readonly<Record<string, PgType | `$
 /** What every mirrored row carries beside the resource's own columns. */
 export const observed = {
   /**
-   * Everything upstream sent, as a template: see `src/mirror/store/template.ts`. JSON as its text, in upstream's own
+   * Everything upstream sent, as a template: see `src/mirror/documents.ts`. JSON as its text, in upstream's own
    * order of keys; unlike jsonb it accepts `\u0000` and lone surrogates, which upstream does send.
    */
   document: "json",
