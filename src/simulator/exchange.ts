@@ -66,7 +66,7 @@ export function openExchange(
     response,
     method: request.method ?? "GET",
     path,
-    query: new URLSearchParams(rawQuery),
+    query: lastOfEach(new URLSearchParams(rawQuery)),
     view: openView({
       world,
       apiUrl: `${host}${prefix}`,
@@ -83,7 +83,7 @@ export function openExchange(
     requestId: newRequestId(),
     mediaName: media.name,
     file: media.file,
-    bucket: path === "/graphql" ? "graphql" : path.startsWith("/app-manifests/") ? "integration_manifest" : "core",
+    bucket: bucketOf(path),
     route: `${request.method} (unknown)`,
     docs: "https://docs.github.com/rest",
     accepted: null,
@@ -92,6 +92,12 @@ export function openExchange(
     limited: null,
     truncated: false,
   };
+}
+
+function bucketOf(path: string): Bucket {
+  if (path === "/graphql") return "graphql";
+  if (path.startsWith("/search/")) return "search";
+  return path.startsWith("/app-manifests/") ? "integration_manifest" : "core";
 }
 
 /** GitHub docs: a JWT must be sent as `Bearer`. */
@@ -110,4 +116,11 @@ function roleOfApp({ apps }: Service, app: App | Refusal, repository: Repository
 export function header(request: IncomingMessage, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value[0] : value;
+}
+
+/** The service is a Rack application, where the last of a repeated parameter counts. */
+function lastOfEach(sent: URLSearchParams): URLSearchParams {
+  const query = new URLSearchParams();
+  for (const [name, value] of sent) query.set(name, value);
+  return query;
 }

@@ -2,12 +2,15 @@
 import type { GraphqlFaults } from "./graphql.ts";
 import { type Random, seededRandom } from "./random.ts";
 import { REFUSALS, type RefusalName } from "./refusals.ts";
+import { ROW_KINDS, type RowFault } from "./row-faults.ts";
 
 export interface HttpFault {
   /** A regular expression for `METHOD /path`; absent: every request. Control requests (`/-/`) are never touched. */
   readonly match?: string;
   /** Only pages of lists from this number on; cursors count pages too. */
   readonly fromPage?: number;
+  /** Only pages of lists that ask for more rows than this: heavy pages fail, and smaller ones are answered. */
+  readonly moreRowsThan?: number;
   /** What happens. `reset` ends the connection unanswered, `truncate` after half of the body. */
   readonly kind: "status" | "reset" | "truncate" | "slow" | "secondary-limit" | "refusal";
   /** For `refusal`: why the service will not answer. */
@@ -44,6 +47,7 @@ export interface WebhookFaults {
 export interface FaultSettings {
   readonly seed?: number;
   readonly http?: readonly HttpFault[];
+  readonly rows?: readonly RowFault[];
   readonly webhooks?: WebhookFaults;
   readonly graphql?: GraphqlFaults;
   /** Events that a server of an earlier time does not know: it refuses hooks that name them, and sends none. */
@@ -90,6 +94,7 @@ export class Faults {
   lockOut: FaultSettings["lockOut"];
   /** How often each kind struck since it was last set: `{"status 502": 3}`. */
   readonly struck = new Map<string, number>();
+  #rows: { fault: RowFault; match: RegExp | null }[] = [];
   #http: { fault: HttpFault; match: RegExp | null; left: number }[] = [];
 
   constructor(seed: number) {
@@ -116,8 +121,14 @@ export class Faults {
       if (name !== "delayMs" && !(value >= 0 && value <= 1))
         throw new Error(`webhooks.${name} is a probability from 0 to 1, not ${value}`);
     }
+    const rows = (settings.rows ?? []).map((fault) => {
+      if (!ROW_KINDS.includes(fault.kind))
+        throw new Error(`"${fault.kind}" is no kind of fault of a row: ${ROW_KINDS.join(", ")}`);
+      return { fault, match: fault.match === undefined ? null : new RegExp(fault.match) };
+    });
     if (settings.seed !== undefined) this.random = seededRandom(settings.seed);
     this.#http = http;
+    this.#rows = rows;
     this.webhooks = settings.webhooks ?? {};
     this.graphql = settings.graphql ?? {};
     this.lacksEvents = settings.lacksEvents ?? [];
@@ -131,9 +142,9 @@ export class Faults {
   }
 
   /** The fault that hits this request, if any. */
-  http(method: string, path: string, page = 1): HttpFault | null {
+  http(method: string, path: string, { page = 1, rows = 30 } = {}): HttpFault | null {
     for (const one of this.#http) {
-      if (page < (one.fault.fromPage ?? 1)) continue;
+      if (page < (one.fault.fromPage ?? 1) || rows <= (one.fault.moreRowsThan ?? 0)) continue;
       if (one.left <= 0 || (one.match && !one.match.test(`${method} ${path}`))) continue;
       if (!this.random.chance(one.fault.probability ?? 1)) continue;
       one.left -= 1;
@@ -141,6 +152,13 @@ export class Faults {
       return one.fault;
     }
     return null;
+  }
+
+  /** The faults of rows in the answer to this request. */
+  rows(method: string, path: string): readonly RowFault[] {
+    return this.#rows
+      .filter(({ match }) => match === null || match.test(`${method} ${path}`))
+      .map(({ fault }) => fault);
   }
 
   /** Whether a fault of a delivery strikes. */

@@ -14,7 +14,7 @@ import {
 import { allows, wasGiven } from "./access.ts";
 import { type Call, type Caller, type GraphqlFaults, TimedOutError, typedError } from "./graphql/call.ts";
 import { type Cost, NODE_LIMIT, priceOperation } from "./graphql/cost.ts";
-import { Documents, executionError } from "./graphql/documents.ts";
+import { Documents, executionError, variableErrors } from "./graphql/documents.ts";
 import { buildSimulatorSchema } from "./graphql/schema.ts";
 import { isJsonObject } from "./json.ts";
 import { callerOf, type Quota } from "./quota.ts";
@@ -97,7 +97,7 @@ export class Graphql {
     const coerced = getVariableValues(this.#schema, operation.variableDefinitions ?? [], asked.variables, {
       hideSuggestions: true,
     });
-    if (coerced.errors) return failed(coerced.errors.map(executionError));
+    if (coerced.errors) return failed(variableErrors(this.#schema, operation, asked.variables));
     const { chargeCounts } = this.#quota;
     const variables = coerced.variableValues.coerced;
     const cost = priceOperation(this.#schema, reading.document, operation, variables, { chargeCounts });
@@ -132,6 +132,7 @@ export class Graphql {
       points: { limit: state.limit, used: state.used, remaining: state.remaining, resetAt: state.reset },
       work: 0,
       nested: new Map(),
+      oldIds: new Map(),
     };
     const result = await execute({
       schema: this.#schema,
@@ -152,7 +153,17 @@ export class Graphql {
     const bug = errors.find((error) => isBug(error));
     if (bug) throw new Error(`The GraphQL endpoint failed: ${bug.message}`, { cause: bug.originalError });
     const data = result.data === undefined ? {} : { data: result.data };
-    const body = { ...data, ...(errors.length > 0 ? { errors: errors.map(executionError) } : {}) };
+    const warnings = [...call.oldIds].map(([legacy_global_id, next_global_id]) => ({
+      type: "DEPRECATION",
+      message: `The id ${legacy_global_id} is deprecated. Update your cache to use the next_global_id from the data payload.`,
+      data: { legacy_global_id, next_global_id },
+      link: "https://docs.github.com",
+    }));
+    const body = {
+      ...data,
+      ...(errors.length > 0 ? { errors: errors.map(executionError) } : {}),
+      ...(warnings.length > 0 ? { extensions: { warnings } } : {}),
+    };
     return { status: 200, body, points, limited: null };
   }
 

@@ -78,7 +78,8 @@ export class HttpApi {
     try {
       quota.draw(this.#faults.windows ? this.#faults.random : null);
       const page = Number(exchange.query.get("page") ?? 1);
-      const fault = this.#faults.http(exchange.method, exchange.path, page);
+      const rows = Number(exchange.query.get("per_page") ?? 30);
+      const fault = this.#faults.http(exchange.method, exchange.path, { page, rows });
       if (fault && (await this.#struck(exchange, fault))) return;
       await this.#answer(exchange);
     } finally {
@@ -179,6 +180,7 @@ export class HttpApi {
     if (!repository || !role) throw notFound();
     if (moved) throw new Redirect(`${exchange.view.apiUrl}${call.path}${queryOf(request)}`);
     if (repository.blocked) return blockedAnswer(repository);
+    if (segments[3] === "pulls" && !repository.hasPullRequests) throw notFound();
     if (!app) this.#checkPermission(exchange, found.route, repository);
     const { token } = exchange;
     const level = levelOf(method);

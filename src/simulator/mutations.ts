@@ -75,6 +75,7 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
       "defaultBranch",
       "topics",
       "hasIssues",
+      "hasPullRequests",
       "hasProjects",
       "hasWiki",
     );

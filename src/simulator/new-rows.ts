@@ -64,6 +64,7 @@ export function userRow(ids: Ids, fields: NewUser): User {
   return {
     id: fields.id ?? ids.nextId("user"),
     login: fields.login,
+    loginInComments: fields.loginInComments ?? null,
     type: fields.type ?? "User",
     siteAdmin: fields.siteAdmin ?? false,
     name: fields.name ?? null,
@@ -97,6 +98,7 @@ export function repositoryRow(ids: Ids, fields: NewRepository): Repository {
     blocked: fields.blocked ?? null,
     isTemplate: fields.isTemplate ?? false,
     hasIssues: fields.hasIssues ?? true,
+    hasPullRequests: fields.hasPullRequests ?? true,
     hasProjects: fields.hasProjects ?? true,
     hasWiki: fields.hasWiki ?? true,
     hasPages: fields.hasPages ?? false,

@@ -62,6 +62,7 @@ export function acceptedScopes(method: string, pattern: string): string {
     return ["admin:repo_hook", "public_repo", ...read, "repo", ...write].join(", ");
   }
   if (/^\/statuses|\/status(es)?$/.test(path)) return "repo, repo:status";
+  if (levelOf(method) === "write") return path.endsWith("/lock") ? "public_repo, repo" : "";
   return /^\/(pulls|git|commits)|^\/issues\/(:number\/)?comments/.test(path) ? "" : "repo";
 }
 

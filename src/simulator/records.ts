@@ -18,7 +18,9 @@ export type AccountType = "User" | "Organization" | "Bot" | "Mannequin";
 export interface User {
   readonly id: number;
   login: string;
-  readonly type: AccountType;
+  /** As which the account of some Apps' bots signs comments; null: its login. */
+  loginInComments: string | null;
+  type: AccountType;
   siteAdmin: boolean;
   name: string | null;
   company: string | null;
@@ -52,6 +54,8 @@ export interface Repository {
   blocked: "dmca" | "tos" | null;
   isTemplate: boolean;
   hasIssues: boolean;
+  /** Switched off: whatever stands below `/pulls` is 404 to everybody. */
+  hasPullRequests: boolean;
   hasProjects: boolean;
   hasWiki: boolean;
   hasPages: boolean;

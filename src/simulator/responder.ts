@@ -13,6 +13,8 @@ import {
   quotaHeaders,
   tokenHeaders,
 } from "./rest/headers.ts";
+import { credentialOf } from "./rest/negotiation.ts";
+import { spoilt } from "./row-faults.ts";
 
 // Below this gzip makes nothing smaller; the service's answers of `[]` are never compressed.
 const MIN_COMPRESSED = 64;
@@ -30,12 +32,19 @@ export class Responder {
 
   send(exchange: Exchange, answer: Answer): void {
     const { request, token } = exchange;
-    const json = answer.body === undefined ? null : JSON.stringify(answer.body);
+    const odd = this.#faults.rows(
+      exchange.method,
+      `${exchange.path}${exchange.query.size > 0 ? `?${exchange.query}` : ""}`,
+    );
+    const written = (body: unknown) => (odd.length === 0 ? JSON.stringify(body) : spoilt(body, odd));
+    const json = answer.body === undefined ? null : written(answer.body);
     const content = answer.text?.content ?? json;
     const signed = token !== null;
     const cacheable = content !== null && (answer.status === 200 || answer.status === 201);
     const tagged = cacheable && !answer.uncached;
-    const etag = tagged ? (answer.tag ?? etagOf(request.headers, signed, content, this.#faults.tags)) : null;
+    const etag = tagged
+      ? ((odd.length === 0 ? answer.tag : undefined) ?? etagOf(request.headers, signed, content, this.#faults.tags))
+      : null;
     const read = exchange.method === "GET" || exchange.method === "HEAD";
     const fresh =
       read && answer.status === 200 && isFresh(request.headers, etag, tagged ? answer.lastModified : undefined);
@@ -82,8 +91,8 @@ export class Responder {
       "X-GitHub-Media-Type": exchange.mediaName,
       "x-github-api-version-selected": exchange.view.version,
       ...tokenHeaders(exchange.token, exchange.accepted),
-      // Calls with a JWT carry none.
-      ...(exchange.app && !(exchange.app instanceof Refusal)
+      // Calls with a JWT carry none, and neither do refused credentials (seen in 2026).
+      ...((exchange.app && !(exchange.app instanceof Refusal)) || isUnknown(exchange)
         ? {}
         : quotaHeaders(quota.state(exchange.caller, exchange.bucket), exchange.bucket)),
     };
@@ -116,7 +125,7 @@ export class Responder {
       {
         ...commonHeaders(exchange.requestId),
         "Access-Control-Allow-Headers":
-          "Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, If-Unmodified-Since, X-GitHub-OTP, X-Requested-With",
+          "Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, If-Unmodified-Since, Accept-Encoding, X-GitHub-OTP, X-Requested-With, User-Agent, GraphQL-Features, X-Github-Next-Global-ID, X-GitHub-Api-Version, X-Fetch-Nonce, Copilot-Integration-Id, DD-CLIENT-TOKEN, X-Client-Application",
         "Access-Control-Allow-Methods": "GET, POST, PATCH, PUT, DELETE",
         "Access-Control-Max-Age": "86400",
       },
@@ -143,4 +152,9 @@ export class Responder {
     const body = { message, documentation_url: documentationUrl, status: String(status) };
     return { status, body, headers: retryAfter === null ? {} : { "Retry-After": String(retryAfter) } };
   }
+}
+
+/** Whether the caller showed a credential that belongs to nobody. */
+function isUnknown({ request, token, app }: Exchange): boolean {
+  return !token && !app && credentialOf(request.headers.authorization) !== null;
 }

@@ -47,6 +47,35 @@ test("issues are paged by cursor, without a last page, by numeric id", async () 
   expect(rels(await it.get(`${LIST}?per_page=25`))).toEqual([]);
 });
 
+test("a search answers whole issues with a score, in its own bucket, without a validator, and once replicas know them", async () => {
+  await using it = await openSimulated();
+  fill(it, 5);
+  const q = encodeURIComponent(`is:issue (user:octo OR user:nobody) created:>=2000-01-01T00:00:00Z`);
+  const found = await it.get(`/search/issues?q=${q}&sort=created&order=asc&per_page=2`);
+  expect(found.status).toBe(200);
+  const told = ["x-ratelimit-resource", "cache-control", "etag"].map((name) => found.headers.get(name));
+  expect(told).toEqual(["search", "no-cache", null]);
+  expect(found.body).toMatchObject({ total_count: 5, incomplete_results: false });
+  expect(found.body.items.map((row: { number: number }) => row.number)).toEqual([1, 2]);
+  const [{ closed_by: _, ...first }, shown] = [(await it.get(`${LIST}/1`)).body, found.body.items[0]];
+  expect(shown).toEqual({ ...first, score: 1 });
+  expect(rels(found)).toEqual(["next", "last"]);
+  const numbersOf = async (text: string) =>
+    (await it.get(`/search/issues?q=${encodeURIComponent(text)}&sort=created&order=asc`)).body.items.map(
+      (row: { number: number }) => row.number,
+    );
+  expect(await numbersOf('"Issue 1" OR "Issue 2" is:closed')).toEqual([1]);
+  expect(await numbersOf('("Issue 1" OR "Issue 2") is:open')).toEqual([1, 2]);
+  expect(await numbersOf('Issue -"Issue 1" (-"Issue 2" is:open)')).toEqual([3, 4, 5]);
+  it.simulator.setFaults({ lagMs: 60_000 });
+  it.issue("Unheard of");
+  expect((await it.get("/search/issues?q=Unheard")).body.items).toEqual([]);
+  for (const path of ["/search/issues", "/search/issues?q=+"]) {
+    const refused = await it.get(path);
+    expect([refused.status, refused.body.errors]).toEqual([422, [{ resource: "Search", field: "q", code: "missing" }]]);
+  }
+});
+
 test.each(["created", "updated", "comments"])(
   "a walk sorted by %s meets every issue once, in both directions",
   async (sort) => {
@@ -172,7 +201,7 @@ test("other lists are paged by number with up to four rels", async () => {
   expect(rels(await it.get(`${path}&page=4`))).toEqual(["prev", "first"]);
   expect((await it.get(`${path}&page=9`)).body).toEqual([]);
   expect(rel(await it.get("/repos/octo/demo/labels?page=1&per_page=3"), "next")).toBe(
-    `${it.simulator.url}/repositories/${it.repository.id}/labels?per_page=3&page=2`,
+    `${it.simulator.url}/repositories/${it.repository.id}/labels?page=2&per_page=3`,
   );
 });
 
@@ -252,13 +281,14 @@ test("repositories are listed for the caller, an account and an organisation", a
     "octo/demo",
   ]);
   expect((await it.get("/user/repos?type=all&visibility=public")).status).toBe(422);
-  expect(await names("/orgs/acme/repos")).toEqual(["acme/Open", "acme/secret"]);
+  // Without a sort the oldest comes first.
+  expect(await names("/orgs/acme/repos")).toEqual(["acme/secret", "acme/Open"]);
   expect(await names("/orgs/acme/repos", null)).toEqual(["acme/Open"]);
   expect(await names("/users/other/repos")).toEqual(["other/foreign"]);
   expect(rel(await it.get("/orgs/acme/repos?per_page=1"), "next")).toBe(
     `${it.simulator.url}/organizations/${org.id}/repos?per_page=1&page=2`,
   );
-  expect((await it.get(`/organizations/${org.id}/repos?per_page=1&page=2`)).body[0].name).toBe("secret");
+  expect((await it.get(`/organizations/${org.id}/repos?per_page=1&page=2`)).body[0].name).toBe("Open");
   const [row] = (await it.get("/user/repos")).body;
   expect(row.permissions).toEqual({ admin: true, maintain: true, push: true, triage: true, pull: true });
 });

@@ -286,7 +286,7 @@ test("milestones and repositories tell their changes", async () => {
     "repository.unarchived",
     "repository.renamed",
     "repository.transferred",
-    "repository.deleted",
+    // Its deletion is for Apps alone.
   ]);
   expect(heard[1]?.payload.changes).toEqual({ title: { from: "v1" }, due_on: { from: null } });
   expect(heard[11]?.payload.changes).toEqual({ repository: { name: { from: "demo" } } });

@@ -140,7 +140,8 @@ function setState(
   issue.state = state;
   world.countIssue(issue, 1);
   issue.closedAt = state === "closed" ? world.now() : null;
-  issue.closedById = state === "closed" ? by : null;
+  // Recorded (octokit.rb, 2016): a reopened issue still shows who closed it.
+  if (state === "closed") issue.closedById = by;
   if (issue.pull) issue.stateReason = null;
   else if (state === "open") issue.stateReason = "reopened";
   else issue.stateReason = reason && reason !== "reopened" ? reason : "completed";

@@ -16,6 +16,7 @@ export interface RepositoryEdit {
   readonly defaultBranch?: string;
   readonly topics?: readonly string[];
   readonly hasIssues?: boolean;
+  readonly hasPullRequests?: boolean;
   readonly hasProjects?: boolean;
   readonly hasWiki?: boolean;
 }
@@ -44,6 +45,7 @@ export function editRepository(world: World, by: number, repository: Repository,
     repository.topics = edit.topics;
   }
   repository.hasIssues = edit.hasIssues ?? repository.hasIssues;
+  repository.hasPullRequests = edit.hasPullRequests ?? repository.hasPullRequests;
   repository.hasProjects = edit.hasProjects ?? repository.hasProjects;
   repository.hasWiki = edit.hasWiki ?? repository.hasWiki;
   repository.updatedAt = world.now();

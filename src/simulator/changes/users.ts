@@ -19,6 +19,24 @@ export function renameUser(world: World, user: User, login: string): void {
   world.loginChanged(user, before);
 }
 
+/**
+ * The account can no longer be assigned, as one that has left or was blocked: it vanishes from the assignees of every
+ * issue. No webhook tells of it, and no `updated_at` moves.
+ */
+export function vanishFromAssignees(world: World, user: User): void {
+  for (const issue of world.issues.values()) {
+    if (!issue.assigneeIds.includes(user.id)) continue;
+    world.changing(issue);
+    issue.assigneeIds = issue.assigneeIds.filter((id) => id !== user.id);
+  }
+}
+
+/** A person's account becomes an organisation. It keeps its id and what it wrote. No webhook tells of it. */
+export function becomeOrganization(world: World, user: User): void {
+  user.type = "Organization";
+  user.updatedAt = world.now();
+}
+
 /** From now on the account's words are shown as the ghost's. Its repositories are deleted. */
 export function deleteUser(world: World, by: number, user: User): void {
   if (user.id === GHOST_ID) throw new Refusal(422, "The ghost cannot be deleted");

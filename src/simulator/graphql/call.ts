@@ -83,6 +83,8 @@ export interface Call {
   work: number;
   /** By path without list places: how many parents asked for the connection. */
   readonly nested: Map<string, number>;
+  /** The ids of the old form that the query names, each with the new one. */
+  readonly oldIds: Map<string, string>;
 }
 
 export type ErrorType =
@@ -117,12 +119,15 @@ export function actor(call: Call, id: number | null): User | null {
 }
 
 /** The row as a replica that may lag has it; null when it is not there (yet). */
-export function seen<T extends Row>(call: Call, row: T | null | undefined): T | null {
+export function seen<T extends Row>(call: Pick<Call, "world">, row: T | null | undefined): T | null {
   if (!row || row.deleted) return null;
   return call.world.lag.seen(row);
 }
 
-export function readable(call: Call, repository: Repository | null | undefined): Repository | null {
+export function readable(
+  call: Pick<Call, "world" | "caller">,
+  repository: Repository | null | undefined,
+): Repository | null {
   const row = seen(call, repository);
   return row && call.caller.roleOf(row) ? row : null;
 }
@@ -130,7 +135,7 @@ export function readable(call: Call, repository: Repository | null | undefined):
 /** The permission that what hangs on code takes. */
 type CodeKind = "checks" | "statuses" | "contents";
 
-export function mayRead(call: Call, repository: Repository, kind: Kind | CodeKind): boolean {
+export function mayRead(call: Pick<Call, "caller">, repository: Repository, kind: Kind | CodeKind): boolean {
   return call.caller.may(repository, [{ permission: kind, level: "read" }]);
 }
 

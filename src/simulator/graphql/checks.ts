@@ -23,17 +23,17 @@ interface Rollup extends Head {
 
 const FAILED: readonly (string | null)[] = ["failure", "cancelled", "timed_out", "action_required", "stale"];
 
-function suitesOf({ world }: Call, { oid, repository }: Head): readonly CheckSuite[] {
+function suitesOf({ world }: Pick<Call, "world">, { oid, repository }: Head): readonly CheckSuite[] {
   return (world.code.of(repository).suites.get(oid) ?? []).flatMap((suite) => world.lag.seen(suite) ?? []);
 }
 
-function statusesOf({ world }: Call, { oid, repository }: Head): readonly CommitStatus[] {
+function statusesOf({ world }: Pick<Call, "world">, { oid, repository }: Head): readonly CommitStatus[] {
   const all = (world.code.of(repository).statuses.get(oid) ?? []).flatMap((row) => world.lag.seen(row) ?? []);
   return latestStatuses(all);
 }
 
 /** Null for a commit without runs and statuses. Reruns supersede only inside a suite: older suites still count. */
-export function rollupOf(call: Call, head: Head): Rollup | null {
+export function rollupOf(call: Pick<Call, "world">, head: Head): Rollup | null {
   const runs = suitesOf(call, head)
     .flatMap(latestRuns)
     .flatMap((run) => call.world.lag.seen(run) ?? [])

@@ -3,14 +3,24 @@ import {
   type DocumentNode,
   GraphQLError,
   type GraphQLFormattedError,
+  type GraphQLInputType,
   type GraphQLSchema,
+  getNullableType,
   isEnumType,
+  isInputObjectType,
+  isInputType,
+  isListType,
+  isNonNullType,
+  type OperationDefinitionNode,
   OverlappingFieldsCanBeMergedRule,
   parse,
+  print,
   specifiedRules,
+  typeFromAST,
   type ValidationRule,
   validate,
 } from "graphql";
+import { isJsonObject } from "../json.ts";
 
 /**
  * The service merges fields with different enums. `gh` selects `state` of an issue and of a pull request under one
@@ -87,14 +97,14 @@ const WORDINGS: readonly (readonly [RegExp, string, (...names: string[]) => stri
     (field, argument) => `Field '${field}' is missing required arguments: ${argument}`,
   ],
   [
-    /^Variable "\$(\w+)" is not defined/,
+    /^Variable "\$(\w+)" is not defined(?: by operation "(\w+)")?/,
     "variableNotDefined",
-    (name) => `Variable $${name} is used by anonymous query but not declared`,
+    (name, operation) => `Variable $${name} is used by ${operation ?? "anonymous query"} but not declared`,
   ],
   [
-    /^Variable "\$(\w+)" is never used/,
+    /^Variable "\$(\w+)" is never used(?: in operation "(\w+)")?/,
     "variableNotUsed",
-    (name) => `Variable $${name} is declared by anonymous query but not used`,
+    (name, operation) => `Variable $${name} is declared by ${operation ?? "anonymous query"} but not used`,
   ],
   [
     /^Field "(\w+)" of type "(.+)" must have a selection/,
@@ -113,6 +123,70 @@ function inServiceWords(error: GraphQLError): GraphQLFormattedError {
 
 function plain(error: GraphQLError): GraphQLFormattedError {
   return { ...(error.locations ? { locations: error.locations } : {}), message: error.message };
+}
+
+interface VariableProblem {
+  readonly path: readonly (string | number)[];
+  readonly explanation: string;
+}
+
+/** What the service says of variables that are not of their types: one error each. The public threads show it. */
+export function variableErrors(
+  schema: GraphQLSchema,
+  { variableDefinitions = [] }: OperationDefinitionNode,
+  values: Readonly<Record<string, unknown>>,
+): object[] {
+  return variableDefinitions.flatMap((definition) => {
+    const name = definition.variable.name.value;
+    const type = typeFromAST(schema, definition.type);
+    if (!isInputType(type) || (!(name in values) && definition.defaultValue)) return [];
+    const problems = [...problemsOf(type, values[name] ?? null, [])];
+    if (problems.length === 0) return [];
+    const deep = problems.filter(({ path }) => path.length > 0);
+    const where = deep.map(({ path, explanation }) => `${path.join(".")} (${explanation})`);
+    const start = `Variable $${name} of type ${print(definition.type)} was provided invalid value`;
+    return [
+      {
+        ...plain(new GraphQLError("", { nodes: definition })),
+        message: where.length === 0 ? start : `${start} for ${where.join(", ")}`,
+        extensions: { value: values[name] ?? null, problems },
+      },
+    ];
+  });
+}
+
+function* problemsOf(type: GraphQLInputType, value: unknown, path: (string | number)[]): Iterable<VariableProblem> {
+  if (value === null || value === undefined) {
+    if (isNonNullType(type)) yield { path, explanation: "Expected value to not be null" };
+    return;
+  }
+  const text = JSON.stringify(value);
+  const nullable = getNullableType(type);
+  if (isListType(nullable)) {
+    const items = Array.isArray(value) ? value.entries() : [[null, value] as const];
+    for (const [at, item] of items) yield* problemsOf(nullable.ofType, item, at === null ? path : [...path, at]);
+  } else if (isInputObjectType(nullable)) {
+    if (!isJsonObject(value)) {
+      yield { path, explanation: `Expected ${text} to be a key-value object.` };
+      return;
+    }
+    for (const key of Object.keys(value))
+      if (!nullable.getFields()[key])
+        yield { path: [...path, key], explanation: `Field is not defined on ${nullable.name}` };
+    for (const { name, type: inner, default: given } of Object.values(nullable.getFields()))
+      if (name in value || given === undefined) yield* problemsOf(inner, value[name], [...path, name]);
+  } else if (isEnumType(nullable)) {
+    const names = nullable.getValues().map(({ name }) => name);
+    if (!names.includes(String(value)))
+      yield { path, explanation: `Expected ${text} to be one of: ${names.join(", ")}` };
+  } else {
+    try {
+      nullable.coerceInputValue(value);
+    } catch (error) {
+      if (!(error instanceof GraphQLError)) throw error;
+      yield { path, explanation: `Could not coerce value ${text} to ${nullable.name}` };
+    }
+  }
 }
 
 /** `{type, path, extensions, locations, message}`; what has no type of the service's is left without. */

@@ -1,7 +1,7 @@
 /** Looking rows up by global id, of either generation. */
 
 import { kindOf } from "../access.ts";
-import { type NodeKind, parseNodeId } from "../node-id.ts";
+import { type NodeKind, nodeId, parseNodeId } from "../node-id.ts";
 import type { Issue } from "../records.ts";
 import type { Row } from "../replica-lag.ts";
 import { isPull } from "../world.ts";
@@ -27,6 +27,10 @@ function checked(call: Call, id: string, row: object | null): object {
   else if (repository && "tagName" in row) requireRead(call, repository, "contents");
   else if (repository && ("suite" in row || "headSha" in row)) requireRead(call, repository, "checks");
   else if (repository && repository !== row) requireEither(call, repository);
+  const parsed = parseNodeId(id);
+  // A repository itself lies in none.
+  const home = repository && repository !== row ? repository.id : undefined;
+  if (parsed && !/^[A-Z]+_/.test(id)) call.oldIds.set(id, nodeId(parsed.kind, parsed.id, false, home));
   return row;
 }
 

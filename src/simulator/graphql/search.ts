@@ -1,7 +1,7 @@
 /** A plain matcher for the common search qualifiers. Words must all occur in the title or the body. */
 
 import { kindOf } from "../access.ts";
-import type { Issue, Repository, Seconds } from "../records.ts";
+import type { Issue, Repository, Seconds, User } from "../records.ts";
 import { commentCount, isPull } from "../world.ts";
 import { type Call, mayRead, readable } from "./call.ts";
 import { rollupOf, stateOf } from "./checks.ts";
@@ -9,6 +9,9 @@ import { mentionOf } from "./issue-lists.ts";
 
 /** GitHub docs: a search answers at most 1,000 results. */
 const SEARCH_LIMIT = 1_000;
+
+/** Who searches. Null: nobody in particular. */
+export type Searcher = Pick<Call, "world" | "caller"> & { readonly viewer: User | null };
 
 interface Term {
   readonly negated: boolean;
@@ -18,7 +21,7 @@ interface Term {
 
 function termsOf(query: string): Term[] {
   const terms: Term[] = [];
-  for (const match of query.matchAll(/(-)?(?:([a-z-]+):)?(?:"([^"]*)"|([^\s"]+))/gi)) {
+  for (const match of query.replaceAll(BETWEEN, " ").matchAll(/(-)?(?:([a-z-]+):)?(?:"([^"]*)"|([^\s"]+))/gi)) {
     terms.push({
       negated: match[1] !== undefined,
       name: match[2]?.toLowerCase() ?? null,
@@ -26,6 +29,41 @@ function termsOf(query: string): Term[] {
     });
   }
   return terms;
+}
+
+/** What joins terms, outside of quotes. */
+const BETWEEN = /[()]|\bOR\b/g;
+
+type IssueTest = (issue: Issue) => boolean;
+
+/** The query as one test: terms that follow each other must all hold, and bind closer than OR; brackets bind closest. */
+function queryTest(query: string, testOf: (term: Term) => IssueTest | undefined): IssueTest {
+  const tokens = [...query.matchAll(/[()]|-?(?:[a-z-]+:)?(?:"[^"]*"|[^\s"()]+)/gi)].map(([token]) => token);
+  let at = 0;
+  const any = (): IssueTest => {
+    const alternatives = [all()];
+    for (; tokens[at] === "OR"; ) {
+      at += 1;
+      alternatives.push(all());
+    }
+    return (issue) => alternatives.some((one) => one(issue));
+  };
+  const all = (): IssueTest => {
+    const tests: IssueTest[] = [];
+    for (; at < tokens.length && tokens[at] !== ")" && tokens[at] !== "OR"; at++) {
+      if (tokens[at] === "(") {
+        at += 1;
+        tests.push(any());
+        continue;
+      }
+      for (const term of termsOf(tokens[at] ?? "")) {
+        const test = testOf(term);
+        if (test) tests.push((issue) => test(issue) !== term.negated);
+      }
+    }
+    return (issue) => tests.every((one) => one(issue));
+  };
+  return any();
 }
 
 export interface Found<Row> {
@@ -38,19 +76,16 @@ export interface Found<Row> {
 const KINDS = ["issues", "pull_requests"] as const;
 
 /** What the caller may not read is neither found nor counted. */
-export function searchIssues(call: Call, query: string): Found<Issue> {
+export function searchIssues(call: Searcher, query: string): Found<Issue> {
   const terms = termsOf(query);
   const repositories = repositoriesFor(call, terms);
-  const tests = terms.flatMap((term) => {
-    const test = issueTest(call, term);
-    return test ? [(issue: Issue) => test(issue) !== term.negated] : [];
-  });
+  const matches = queryTest(query, (term) => issueTest(call, term));
   const found: Issue[] = [];
   for (const repository of repositories) {
     const kinds = KINDS.filter((kind) => mayRead(call, repository, kind));
     if (kinds.length === 0) continue;
     for (const issue of repository.rows.issuesByCreated.descending())
-      if (kinds.includes(kindOf(issue)) && tests.every((test) => test(issue))) found.push(issue);
+      if (kinds.includes(kindOf(issue)) && matches(issue)) found.push(issue);
   }
   const sort = terms.find((term) => term.name === "sort")?.value ?? "created-desc";
   const sign = sort.endsWith("-asc") ? 1 : -1;
@@ -62,7 +97,7 @@ export function searchIssues(call: Call, query: string): Found<Issue> {
   return { rows: found.slice(0, SEARCH_LIMIT), total: found.length };
 }
 
-export function searchRepositories(call: Call, query: string): Found<Repository> {
+export function searchRepositories(call: Searcher, query: string): Found<Repository> {
   const terms = termsOf(query);
   const words = terms.filter((term) => term.name === null).map((term) => term.value.toLowerCase());
   const found = repositoriesFor(call, terms).filter((repository) => {
@@ -98,7 +133,7 @@ function repositoryMatches(repository: Repository, term: Term): boolean | undefi
 }
 
 /** Those named by `repo:`, `org:` and `user:`; without any of them, all that can be read. */
-function repositoriesFor(call: Call, terms: readonly Term[]): Repository[] {
+function repositoriesFor(call: Searcher, terms: readonly Term[]): Repository[] {
   const named = terms.filter((term) => !term.negated && term.name === "repo").map((term) => term.value.toLowerCase());
   const owners = terms
     .filter((term) => !term.negated && (term.name === "org" || term.name === "user"))
@@ -115,10 +150,10 @@ function repositoriesFor(call: Call, terms: readonly Term[]): Repository[] {
 }
 
 /** Undefined for terms that do not narrow issues down. */
-function issueTest(call: Call, term: Term): ((issue: Issue) => boolean) | undefined {
+function issueTest(call: Searcher, term: Term): ((issue: Issue) => boolean) | undefined {
   const { world } = call;
   const value = term.value.toLowerCase();
-  const userId = () => (value === "@me" ? call.viewer.id : world.userByLogin(value)?.id);
+  const userId = () => (value === "@me" ? call.viewer?.id : world.userByLogin(value)?.id);
   switch (term.name) {
     case null:
       return (issue) => issue.title.toLowerCase().includes(value) || (issue.body ?? "").toLowerCase().includes(value);

@@ -55,9 +55,12 @@ export function listViewerRepositories(call: Call): Answer {
     throw new Refusal(422, "If you specify visibility or affiliation, you cannot specify type.");
   }
   const type = query.get("type") ?? "all";
-  const visibility = query.get("visibility") ?? (type === "public" || type === "private" ? type : "all");
+  const visibility =
+    known(query.get("visibility"), ["public", "private"]) ?? (type === "public" || type === "private" ? type : "all");
   const byType = type === "owner" ? "owner" : type === "member" ? "collaborator,organization_member" : undefined;
-  const wanted = (byType ?? query.get("affiliation") ?? "owner,collaborator,organization_member").split(",");
+  const all = ["owner", "collaborator", "organization_member"];
+  const asked = (byType ?? query.get("affiliation") ?? "").split(",").filter((one) => all.includes(one));
+  const wanted = asked.length > 0 ? asked : all;
   const since = timeParameter(query, "since");
   const before = timeParameter(query, "before");
   const rows = visibleRepositories(call).filter((repository) => {
@@ -66,7 +69,11 @@ export function listViewerRepositories(call: Call): Answer {
     if (visibility !== "all" && (visibility === "public") !== (repository.visibility === "public")) return false;
     return (since === null || repository.updatedAt > since) && (before === null || repository.updatedAt < before);
   });
-  return listed(call, sorted(call, rows, "full_name"));
+  return listed(call, sorted(call, rows, { sort: "full_name", direction: "asc", odd: "desc" }));
+}
+
+function known(word: string | null, words: readonly string[]): string | null {
+  return word !== null && words.includes(word) ? word : null;
 }
 
 function relationOf(
@@ -94,7 +101,7 @@ export function listUserRepositories(call: Call): Answer {
     const member = repository.collaborators.has(user.id);
     return type === "all" ? owns || member : type === "member" ? member : owns;
   });
-  return listed(call, sorted(call, rows, "full_name"));
+  return listed(call, sorted(call, rows, { sort: "full_name", direction: "asc", odd: "desc" }));
 }
 
 export function listOrganizationRepositories(call: Call): Answer {
@@ -115,7 +122,7 @@ export function listOrganizationRepositories(call: Call): Answer {
         return true;
     }
   });
-  return listed(call, sorted(call, rows, "created"));
+  return listed(call, sorted(call, rows, { sort: "created", direction: "asc", odd: "asc" }));
 }
 
 function summary(call: Call, repository: Repository): unknown {
@@ -131,10 +138,18 @@ function visibleRepositories(call: Call): Repository[] {
   return [...call.world.repositories.values()].filter((repository) => call.view.roleOf(repository) !== undefined);
 }
 
-function sorted(call: Call, rows: Repository[], defaultSort: string): Repository[] {
+/** Seen in 2026: an unknown sort is `created`, and an unknown direction is `odd`. Nothing is refused. */
+function sorted(
+  call: Call,
+  rows: Repository[],
+  unsent: { sort: string; direction: string; odd: string },
+): Repository[] {
   const asked = call.query.get("sort");
-  const sort = asked && SORTS.includes(asked) ? asked : defaultSort;
-  const direction = call.query.get("direction") ?? (sort === "full_name" ? "asc" : "desc");
+  const named = asked === "name" && unsent.sort === "created" ? "full_name" : asked;
+  const sort = named === null ? unsent.sort : SORTS.includes(named) ? named : "created";
+  const usual = asked === null ? unsent.direction : sort === "full_name" ? "asc" : "desc";
+  const sent = call.query.get("direction");
+  const direction = sent === null ? usual : sent === "asc" || sent === "desc" ? sent : unsent.odd;
   const sign = direction === "asc" ? 1 : -1;
   const { world } = call;
   if (sort === "full_name") {

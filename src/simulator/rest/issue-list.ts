@@ -3,7 +3,7 @@ import { invalid, Refusal } from "../refusal.ts";
 import { issueView } from "../views/issue.ts";
 import { commentCount } from "../world.ts";
 import { type Answer, ok, type RepositoryCall } from "./call.ts";
-import { type Cursor, link, pageNumber, pageSize, readCursor, writeCursor } from "./pagination.ts";
+import { type Cursor, cursorLink, pageNumber, pageSize, readCursor, writeCursor } from "./pagination.ts";
 
 /** `GET …/issues`: pull requests included, pages by cursor. */
 export function listIssues(call: RepositoryCall): Answer {
@@ -41,10 +41,12 @@ export function listIssues(call: RepositoryCall): Answer {
   const first = rows[0];
   const next = backward ? true : more;
   if (next && last)
-    links.push(link(call, { after: writeCursor(cursorOf(call, last)), page: String(page + 1) }, "next"));
+    links.push(cursorLink(call, { after: writeCursor(cursorOf(call, last)) }, { rel: "next", page: page + 1 }));
   const previous = backward ? more : page > 1 || after !== null;
   if (previous && first)
-    links.push(link(call, { before: writeCursor(cursorOf(call, first)), page: String(Math.max(1, page - 1)) }, "prev"));
+    links.push(
+      cursorLink(call, { before: writeCursor(cursorOf(call, first)) }, { rel: "prev", page: Math.max(1, page - 1) }),
+    );
 
   const shown: unknown[] = [];
   for (const row of rows) {
@@ -57,9 +59,11 @@ export function listIssues(call: RepositoryCall): Answer {
 type SortKey = "created" | "updated" | "comments";
 
 function sortOf(query: URLSearchParams): { key: SortKey; ascending: boolean } {
-  const sort = query.get("sort");
-  const key = sort === "updated" || sort === "comments" ? sort : "created";
-  return { key, ascending: query.get("direction") === "asc" };
+  const [sort, direction] = [query.get("sort") ?? "created", query.get("direction") ?? "desc"];
+  // Seen in 2026: an unknown word in either parameter gives the order without both.
+  const isKnown = /^(created|updated|comments)$/.test(sort) && /^(asc|desc)$/.test(direction);
+  const key = isKnown && (sort === "updated" || sort === "comments") ? sort : "created";
+  return { key, ascending: isKnown && direction === "asc" };
 }
 
 function ordered(call: RepositoryCall, from: Cursor | undefined, backward: boolean): Iterable<Issue> {

@@ -47,14 +47,34 @@ export function counted<Row>(call: Call, name: string, rows: readonly Row[], sho
   return { ...answer, body: { total_count: rows.length, [name]: answer.body } };
 }
 
-/** Order and choice as the service has them: first page `next, last`; last page `prev, first`. */
+/** Order and choice as the service has them: first page `next, last`; last page `prev, first`; beyond it all but `next`. */
 function numberedLinks(call: Call, page: number, last: number): string[] {
   const links: string[] = [];
-  if (page > 1) links.push(link(call, { page: String(Math.min(page - 1, last)) }, "prev"));
-  if (page < last)
-    links.push(link(call, { page: String(page + 1) }, "next"), link(call, { page: String(last) }, "last"));
-  if (page > 1) links.push(link(call, { page: "1" }, "first"));
+  if (page > 1) links.push(numberedLink(call, Math.min(page - 1, last), "prev"));
+  if (page < last) links.push(numberedLink(call, page + 1, "next"));
+  if (page !== last) links.push(numberedLink(call, last, "last"));
+  if (page > 1) links.push(numberedLink(call, 1, "first"));
   return links;
+}
+
+/** A page that was asked for keeps its place among the parameters, as in recordings of 2015 and 2023. */
+function numberedLink(call: Call, page: number, rel: string): string {
+  const query = new URLSearchParams(call.query);
+  query.set("page", String(page));
+  return `<${call.view.apiUrl}${call.path}?${query}>; rel="${rel}"`;
+}
+
+/** A link of a list by cursor: the applied size is always written, a page where one was asked for or no cursor was. */
+export function cursorLink(
+  call: Call,
+  cursor: Readonly<Record<string, string>>,
+  { rel, page }: { rel: string; page: number },
+): string {
+  const { query } = call;
+  const counts = pageNumber(query) > 1 || !(query.has("after") || query.has("before"));
+  const sized = new URLSearchParams(query);
+  sized.set("per_page", String(pageSize(query)));
+  return link({ ...call, query: sized }, { ...cursor, ...(counts ? { page: String(page) } : {}) }, rel);
 }
 
 /** Query parameters as they came, without the old position; the new position stands at the end. */

@@ -30,18 +30,17 @@ export function listPulls(call: RepositoryCall): Answer {
 function pullListing(call: RepositoryCall): Listing<Issue> {
   const { query, repository } = call;
   const { rows, openPulls } = repository;
-  const state = query.get("state") ?? "open";
-  const sort = query.get("sort") ?? "created";
+  // Seen in 2026: no unknown word is refused, and without a direction any sort that was sent is ascending.
+  const state = query.get("state") === "closed" || query.get("state") === "all" ? query.get("state") : "open";
+  const sort = query.get("sort");
   const head = query.get("head");
   const base = query.get("base");
-  const ascending = (query.get("direction") ?? (sort === "created" ? "desc" : "asc")) === "asc";
+  const ascending = (query.get("direction") ?? (sort === null ? "desc" : "asc")) === "asc";
   const all = rows.pullsByCreated.size;
   const size = state === "open" ? openPulls : state === "closed" ? all - openPulls : all;
 
   let found: Iterable<Issue>;
-  if (sort === "created" || sort === "long-running") {
-    found = ascending ? rows.pullsByCreated.ascending() : rows.pullsByCreated.descending();
-  } else if (sort === "updated") {
+  if (sort === "updated") {
     found = only(
       ascending ? rows.issuesByUpdated.ascending() : rows.issuesByUpdated.descending(),
       (row) => row.pull !== null,
@@ -51,10 +50,9 @@ function pullListing(call: RepositoryCall): Listing<Issue> {
     found = [...rows.pullsByCreated.ascending()].sort(
       (a, b) => sign * (commentCount(a) - commentCount(b) || a.id - b.id),
     );
-  } else throw invalid({ resource: "PullRequest", field: "sort", code: "invalid", value: sort });
+  } else found = ascending ? rows.pullsByCreated.ascending() : rows.pullsByCreated.descending();
 
-  if (state === "open" || state === "closed") found = only(found, (row) => row.state === state);
-  else if (state !== "all") throw invalid({ resource: "PullRequest", field: "state", code: "invalid", value: state });
+  if (state !== "all") found = only(found, (row) => row.state === state);
   if (head === null && base === null) return { rows: found, size };
   if (base !== null) found = only(found, (row) => row.pull?.base.ref === base);
   // `user:branch`; without a colon the service does not filter.

@@ -21,6 +21,7 @@ import * as pulls from "./pulls.ts";
 import * as repositories from "./repositories.ts";
 import * as reviews from "./reviews.ts";
 import { inRepository, type Method, type Route } from "./router.ts";
+import { getIssueSearch } from "./search.ts";
 
 function route(method: Method, pattern: string, docs: string, run: (call: Call) => Answer): Route {
   return { method, pattern, docs, run };
@@ -38,6 +39,7 @@ export const ROUTES: readonly Route[] = [
   route("GET", "/meta", "meta/meta#get-apiname-meta-information", getMeta),
   route("GET", "/versions", "meta/meta#get-all-api-versions", getVersions),
   route("GET", "/rate_limit", "rate-limit/rate-limit#get-rate-limit-status-for-the-authenticated-user", getRateLimit),
+  route("GET", "/search/issues", "search/search#search-issues-and-pull-requests", getIssueSearch),
   route("GET", "/user", "users/users#get-the-authenticated-user", getViewer),
   route("GET", "/user/repos", "repos/repos#list-repositories-for-the-authenticated-user", listViewerRepositories),
   route(
@@ -161,7 +163,7 @@ export const ROUTES: readonly Route[] = [
   ),
   inRepository(
     "DELETE",
-    "/issues/:number/labels/:name",
+    "/issues/:number/labels/*name",
     "issues/labels#remove-a-label-from-an-issue",
     issues.deleteIssueLabel,
   ),
@@ -293,9 +295,9 @@ export const ROUTES: readonly Route[] = [
 
   inRepository("GET", "/labels", "issues/labels#list-labels-for-a-repository", labels.listLabels),
   inRepository("POST", "/labels", "issues/labels#create-a-label", labels.postLabel),
-  inRepository("GET", "/labels/:name", "issues/labels#get-a-label", labels.getLabel),
-  inRepository("PATCH", "/labels/:name", "issues/labels#update-a-label", labels.patchLabel),
-  inRepository("DELETE", "/labels/:name", "issues/labels#delete-a-label", labels.removeLabel),
+  inRepository("GET", "/labels/*name", "issues/labels#get-a-label", labels.getLabel),
+  inRepository("PATCH", "/labels/*name", "issues/labels#update-a-label", labels.patchLabel),
+  inRepository("DELETE", "/labels/*name", "issues/labels#delete-a-label", labels.removeLabel),
   inRepository("GET", "/milestones", "issues/milestones#list-milestones", labels.listMilestones),
   inRepository("POST", "/milestones", "issues/milestones#create-a-milestone", labels.postMilestone),
   inRepository("GET", "/milestones/:number", "issues/milestones#get-a-milestone", labels.getMilestone),

@@ -1,5 +1,5 @@
 import type { Comment, Review, ReviewComment } from "../records.ts";
-import { simpleUserOrNull } from "./user.ts";
+import { commentAuthor, simpleUserOrNull } from "./user.ts";
 import {
   association,
   bodyFields,
@@ -22,7 +22,7 @@ export function commentView(view: View, comment: Comment): Json {
     issue_url: `${base}/issues/${issue.number}`,
     id: comment.id,
     node_id: view.world.nodeId("IssueComment", comment, issue.repository.id, view.nextIds),
-    user: simpleUserOrNull(view, comment.authorId),
+    user: commentAuthor(view, comment.authorId),
     created_at: time(comment.createdAt),
     updated_at: time(comment.updatedAt),
     ...bodyFields(view, comment.body),
@@ -68,7 +68,7 @@ export function reviewCommentView(view: View, comment: ReviewComment): Json {
     path: comment.path,
     commit_id: comment.commitId,
     original_commit_id: comment.originalCommitId,
-    user: simpleUserOrNull(view, authorId),
+    user: commentAuthor(view, authorId),
     ...bodyFields(view, comment.body),
     created_at: time(comment.createdAt),
     updated_at: time(comment.updatedAt),

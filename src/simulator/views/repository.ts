@@ -109,7 +109,7 @@ export function repositorySummary(view: View, repository: Repository): Json {
     allow_forking: repository.allowForking,
     is_template: repository.isTemplate,
     web_commit_signoff_required: repository.webCommitSignoffRequired,
-    has_pull_requests: true,
+    has_pull_requests: repository.hasPullRequests,
     pull_request_creation_policy: "all",
     topics: repository.topics,
     visibility: repository.visibility,

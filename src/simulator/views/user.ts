@@ -7,11 +7,24 @@ export function simpleUser(view: View, id: number): Json {
   const shown = view.people.get(id);
   if (shown) return shown;
   const user = view.world.user(id);
-  const url = `${view.apiUrl}/users/${encodeURIComponent(user.login)}`;
+  const json = accountAs(view, user, user.login);
+  view.people.set(id, json);
+  return json;
+}
+
+/** The author of a comment. The bots of some Apps have another login there, and the same id. */
+export function commentAuthor(view: View, id: number | null): Json | null {
+  const { loginInComments } = id === null ? { loginInComments: null } : view.world.user(id);
+  if (id === null || loginInComments === null) return simpleUserOrNull(view, id);
+  return accountAs(view, view.world.user(id), loginInComments);
+}
+
+function accountAs(view: View, user: User, login: string): Json {
+  const url = `${view.apiUrl}/users/${encodeURIComponent(login)}`;
   const page =
     user.type === "Bot" ? `${view.htmlUrl}/apps/${user.login.replace("[bot]", "")}` : `${view.htmlUrl}/${user.login}`;
-  const json: Json = {
-    login: user.login,
+  return {
+    login,
     id: user.id,
     node_id: view.world.nodeId(user.type satisfies NodeKind, user, undefined, view.nextIds),
     avatar_url: `https://avatars.githubusercontent.com/u/${user.id}?v=4`,
@@ -31,8 +44,6 @@ export function simpleUser(view: View, id: number): Json {
     user_view_type: "public",
     site_admin: user.siteAdmin,
   };
-  view.people.set(id, json);
-  return json;
 }
 
 export function simpleUserOrNull(view: View, id: number | null): Json | null {

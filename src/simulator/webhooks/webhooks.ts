@@ -100,9 +100,9 @@ export class Webhooks {
   #tell(event: WorldEvent): void {
     if (!this.knows(event.event)) return;
     const { onlyApp } = event;
-    const hooks = [...event.repository.rows.hooks.values()].filter(
-      (hook) => onlyApp === undefined && wants(hook, event.event),
-    );
+    // GitHub: a repository's deletion is for organisations' hooks and Apps. Its own hooks are gone with it.
+    const isForHooks = onlyApp === undefined && !(event.event === "repository" && event.action === "deleted");
+    const hooks = [...event.repository.rows.hooks.values()].filter((hook) => isForHooks && wants(hook, event.event));
     const installations = this.#apps
       .covering(event.repository)
       .filter((one) => (onlyApp === undefined ? hears(one, event.event) : isAsked(one, onlyApp)));
