@@ -33,7 +33,7 @@ export const benchmark: Benchmark = {
         { api: "https://mirror.example" },
       );
       const { issues = 0, bytes = 0, comments = 0 } = served[0] ?? {};
-      const commentBytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0) / texts.length;
+      const commentBytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text ?? ""), 0) / texts.length;
       const stored = tables.reduce((sum, table) => sum + table.bytes, 0);
       const json = bytes + comments * commentBytes;
       return {

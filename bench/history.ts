@@ -6,7 +6,7 @@ import { generateWorld } from "../src/simulator/generate.ts";
 import type { Simulator } from "../src/simulator/running.ts";
 import { openSimulator } from "../src/simulator/simulator.ts";
 import { addSelections, resolveSelections } from "../src/sync/following/selection.ts";
-import { ensureRepositoryHook } from "../src/upstream/hooks/hooks.ts";
+import { ensureRepositoryHook, findId } from "../src/upstream/hooks/hooks.ts";
 import { openWeb } from "../src/web.ts";
 import { openWorkers } from "../workers/main.ts";
 import { type BenchDatabase, benchRedis, openBenchDatabase } from "./databases.ts";
@@ -62,7 +62,12 @@ async function openHistory(atLeast: number): Promise<History> {
   const url = `${await web.listen({ host: "127.0.0.1", port: 0 })}/webhooks`;
   for (const fullName of names) {
     const secret = ctx.config.webhookSecrets[0] as string;
-    await ensureRepositoryHook(ctx.upstream, { fullName, url, secret, events: ["*"] });
+    await ensureRepositoryHook(ctx.upstream, {
+      repository: { id: await findId(ctx.upstream, `/repos/${fullName}`), fullName },
+      url,
+      secret,
+      events: ["*"],
+    });
   }
   const live = simulator.startLive({ ratePerSecond: 0, seed: 1 });
   while (simulator.webhooks.tally.sent < atLeast) {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import pg from "pg";
 import { type Client, clientOf, limitStatements, openPool, type Pool, runWithin } from "./lending.ts";
+import type { Lane } from "./replica.ts";
 import type { Replicas } from "./replicas.ts";
 import { Pieces, type Sql, sql } from "./sql.ts";
 import { piecesQuery } from "./wire.ts";
@@ -91,14 +92,31 @@ export const LISTENING = 7_241_947;
  */
 export const WRITING = 7_241_948;
 
+export interface Clock {
+  now(): Date;
+}
+
+const SYSTEM_CLOCK: Clock = { now: () => new Date() };
+
 /** Statements that take effect together or not at all. */
 export class Transaction extends Runner {
+  readonly #clock: Clock;
   readonly #repositoryIds = new Set<number>();
   /**
    * Full names in lower case. For a moment two repositories can have the same name, and a change of either may decide
    * which of them is found by that name.
    */
   readonly #names = new Set<string>();
+
+  constructor(client: Client, names: StatementNames, tracing: StatementTracing | null, clock: Clock) {
+    super(client, names, tracing);
+    this.#clock = clock;
+  }
+
+  /** The time by our clock: whatever is stored with a later one was stored while a clock ran ahead. */
+  now(): Date {
+    return this.#clock.now();
+  }
 
   /**
    * Notes that the transaction changes what these repositories show, or who may see them. Their revisions are raised
@@ -140,20 +158,22 @@ class PoolConnection extends Runner {
   readonly #client: pg.PoolClient;
   readonly #names: StatementNames;
   readonly #tracing: StatementTracing | null;
+  readonly #clock: Clock;
   /** A transaction began, and neither a commit nor a rollback is known to have ended it. */
   isInTransaction = false;
 
-  constructor(client: pg.PoolClient, names: StatementNames, tracing: StatementTracing | null) {
+  constructor(client: pg.PoolClient, { names, tracing, clock }: Pick<DatabaseParts, "names" | "tracing" | "clock">) {
     super(client, names, tracing);
     this.#client = client;
     this.#names = names;
     this.#tracing = tracing;
+    this.#clock = clock;
   }
 
   async transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
     this.isInTransaction = true;
     await this.#client.query("begin");
-    const tx = new Transaction(this.#client, this.#names, this.#tracing);
+    const tx = new Transaction(this.#client, this.#names, this.#tracing, this.#clock);
     let result: T;
     try {
       result = await run(tx);
@@ -182,37 +202,59 @@ class PoolConnection extends Runner {
 /** The pools behind one `Database`. */
 interface DatabaseParts extends Pool {
   names: StatementNames;
-  /** The replicas that may run single statements. Null: only the primary runs them. */
-  replicas: Replicas | null;
+  /** The replicas that may run single statements, and by which of their pools. Null: only the primary runs them. */
+  replicas: { all: Replicas; lane: Lane } | null;
   tracing: StatementTracing | null;
+  clock: Clock;
+}
+
+interface StatementsUntil {
+  signal?: AbortSignal | null;
+  admit?: () => Promise<Disposable>;
+}
+
+/** Runs each statement when it is its turn. */
+class Admitted implements Client {
+  readonly #client: Client;
+  readonly #admit: () => Promise<Disposable>;
+
+  constructor(client: Client, admit: () => Promise<Disposable>) {
+    this.#client = client;
+    this.#admit = admit;
+  }
+
+  async query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
+    using _ = await this.#admit();
+    return await this.#client.query<Row>(config);
+  }
 }
 
 /** The pool of connections to Postgres. A connection is made when it is first needed. */
 export class Database extends Runner {
   readonly #opened: DatabaseParts;
-  readonly #names: StatementNames;
 
-  constructor(opened: DatabaseParts, signal: AbortSignal | null = null) {
+  constructor(opened: DatabaseParts, { signal = null, admit }: StatementsUntil = {}) {
     const { names, replicas, tracing } = opened;
     const primary = clientOf(opened, signal);
-    super(replicas ? replicas.before(primary, signal) : primary, names, tracing);
+    const client = replicas ? replicas.all.before(primary, { signal, lane: replicas.lane }) : primary;
+    super(admit ? new Admitted(client, admit) : client, names, tracing);
     this.#opened = opened;
-    this.#names = names;
   }
 
   /**
    * The same pool, for statements that nobody needs once the signal aborts. Then they fail, and Postgres cancels them.
+   * @param admit waits for each statement's turn; what it returns is disposed of when the statement has ended
    */
-  until(signal: AbortSignal): Database {
-    return new Database(this.#opened, signal);
+  until(signal: AbortSignal, admit?: () => Promise<Disposable>): Database {
+    return new Database(this.#opened, { signal, ...(admit && { admit }) });
   }
 
   /**
    * The same pool, but single statements go to a replica that has replayed all of the primary's commits. They must only
    * read.
    */
-  readingFrom(replicas: Replicas | null): Database {
-    return new Database({ ...this.#opened, replicas });
+  readingFrom(replicas: Replicas | null, lane: Lane = "reads"): Database {
+    return new Database({ ...this.#opened, replicas: replicas && { all: replicas, lane } });
   }
 
   /**
@@ -232,7 +274,7 @@ export class Database extends Runner {
 
   async #transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
     const client = await this.#opened.pool.connect();
-    const connection = new PoolConnection(client, this.#names, this.#opened.tracing);
+    const connection = new PoolConnection(client, this.#opened);
     try {
       return await connection.transaction(run);
     } finally {
@@ -251,8 +293,10 @@ export class Database extends Runner {
  * @param options.isPooled `url` leads to a pooler that lends a connection for one transaction. Then statements are
  * planned each time, and an abandoned statement runs to its end or its time limit.
  * @param options.statementTimeoutMs Postgres cancels a statement that takes longer
+ * @param options.isSerial a statement has one process of Postgres, and no other helps it
  * @param options.cancelBy the address at which Postgres is asked to cancel abandoned statements; see `until`
  * @param options.tracing records a span for each statement
+ * @param options.clock what transactions take for the time
  */
 export function openDatabase(
   url: string,
@@ -261,19 +305,23 @@ export function openDatabase(
     maxConnections = 10,
     applicationName = "tain",
     statementTimeoutMs = 0,
+    isSerial = false,
     cancelBy,
     tracing = null,
+    clock = SYSTEM_CLOCK,
   }: {
     isPooled?: boolean;
     maxConnections?: number;
     applicationName?: string;
     statementTimeoutMs?: number;
+    isSerial?: boolean;
     cancelBy?: Queries;
     tracing?: StatementTracing | null;
+    clock?: Clock;
   } = {},
 ): Database {
   const pool = openPool(url, { maxConnections, applicationName });
-  const told = { replicas: null, tracing };
+  const told = { replicas: null, tracing, clock };
   if (isPooled) {
     const run = statementTimeoutMs > 0 ? runWithin(statementTimeoutMs) : null;
     return new Database({ pool, names: new StatementNames(0), cancel: async () => false, run, ...told });
@@ -281,6 +329,7 @@ export function openDatabase(
   const cancel = cancelBy
     ? limitStatements(pool, {
         statementTimeoutMs,
+        isSerial,
         cancelProcess: (process) => cancelBy.count(sql`select pg_cancel_backend(${process})`),
       })
     : async () => false;

@@ -173,19 +173,22 @@ export function openPool(
 /**
  * Limits each statement of the pool's connections to `statementTimeoutMs`. Returns how a statement is cancelled
  * earlier.
+ * @param isSerial a statement has one process of Postgres, and no other helps it
  * @param cancelProcess asks the server to cancel the running statement of one of its processes
  */
 export function limitStatements(
   pool: pg.Pool,
   {
     statementTimeoutMs,
+    isSerial = false,
     cancelProcess,
-  }: { statementTimeoutMs: number; cancelProcess: (process: number) => Promise<unknown> },
+  }: { statementTimeoutMs: number; isSerial?: boolean; cancelProcess: (process: number) => Promise<unknown> },
 ): Cancel {
   const processes = new WeakMap<pg.PoolClient, number>();
   // The limit is set by a statement, because some poolers refuse connections that start with such a parameter.
+  const serial = isSerial ? sql`, set_config('max_parallel_workers_per_gather', '0', false)` : sql``;
   const { text, values } = sql`select pg_backend_pid() as pid,
-    set_config('statement_timeout', ${String(statementTimeoutMs)}, false)`.compiled();
+    set_config('statement_timeout', ${String(statementTimeoutMs)}, false) ${serial}`.compiled();
   const limiting = { text, values: [...values], query_timeout: pool.options.connectionTimeoutMillis };
   // The pool lends a new connection once this is done. If it fails, the pool closes the connection, and the statement
   // that asked for one fails with this error.

@@ -6,6 +6,11 @@ export function isPostgresOutage(error: unknown): boolean {
   return hasCause(error, ({ code, message }) => isOutageCode(code) || MESSAGES.has(String(message)));
 }
 
+/** Whether all connections of a pool were in use for so long that no statement could be sent. Postgres may be well. */
+export function isPoolExhausted(error: unknown): boolean {
+  return hasCause(error, ({ message }) => message === POOL_EXHAUSTED);
+}
+
 /** Whether the transaction lost against another one and was undone. A second try may succeed. */
 export function isPostgresConflict(error: unknown): boolean {
   // serialization_failure, deadlock_detected
@@ -17,9 +22,12 @@ export function isPostgresCancelled(error: unknown): boolean {
   return hasCause(error, ({ code }) => code === "57014"); // query_canceled
 }
 
-/** Whether no column can hold a value of the statement (class 22). Another try cannot help. */
+/**
+ * Whether no column can hold a value of the statement (class 22), or one is missing (not_null_violation). Another try
+ * cannot help.
+ */
 export function isPostgresDataException(error: unknown): boolean {
-  return hasCause(error, ({ code }) => typeof code === "string" && /^22\w{3}$/.test(code));
+  return hasCause(error, ({ code }) => typeof code === "string" && /^(22\w{3}|23502)$/.test(code));
 }
 
 /** The same, or a constraint forbids what the statement would store (class 23). */
@@ -70,6 +78,8 @@ const CODES: ReadonlySet<string> = new Set([
   "ENETUNREACH",
 ]);
 
+const POOL_EXHAUSTED = "timeout exceeded when trying to connect";
+
 /** Errors of node-postgres that have a message but no code. A test looks for these texts in the driver's source. */
 export const MESSAGES: ReadonlySet<string> = new Set([
   // pg 8.23.1, lib/client.js:170, 204, 707, 767, 774
@@ -80,6 +90,6 @@ export const MESSAGES: ReadonlySet<string> = new Set([
   "Client has encountered a connection error and is not queryable",
   "Client was closed and is not queryable",
   // pg-pool 3.14.0, index.js:224, 276
-  "timeout exceeded when trying to connect",
+  POOL_EXHAUSTED,
   "Connection terminated due to connection timeout",
 ]);

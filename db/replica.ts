@@ -33,11 +33,20 @@ export interface ReplicaState {
   bytesBehind: number | null;
 }
 
-export interface ReplicaOptions {
+/** What a pool is for. Statements of one never take the connections of the other. */
+export type Lane = "reads" | "searches";
+
+/** The bounds of one pool. */
+interface LaneBounds {
   maxConnections: number;
-  applicationName: string;
   /** The replica cancels a statement that takes longer. */
   statementTimeoutMs: number;
+  isSerial?: boolean;
+}
+
+export interface ReplicaOptions {
+  lanes: Readonly<Record<Lane, LaneBounds>>;
+  applicationName: string;
   /** How long a read waits for the replica to reach the primary's position. */
   waitMs: number;
   /** Adds chance to waits, so that many web processes do not try at once. */
@@ -86,7 +95,7 @@ class NotThereError extends Error {
 export class Replica {
   readonly name: string;
   readonly #options: ReplicaOptions;
-  readonly #reads: Pool;
+  readonly #pools: Readonly<Record<Lane, Pool>>;
   /**
    * A pool with one connection, which asks for the replica's position and cancels statements. Reads do not use it, so
    * it is never held up.
@@ -109,16 +118,16 @@ export class Replica {
     const { host, pathname } = new URL(url);
     this.name = host + pathname;
     this.#options = options;
-    const { applicationName, maxConnections, statementTimeoutMs } = options;
+    const { applicationName, lanes } = options;
     const common = { applicationName, connectTimeoutMs: SERVER_SILENT_MS };
     const watch = openPool(url, { ...common, maxConnections: 1 });
-    const pool = openPool(url, { ...common, maxConnections });
-    const cancel = limitStatements(pool, {
-      statementTimeoutMs,
-      cancelProcess: (process) => watch.query("select pg_cancel_backend($1)", [process]),
-    });
+    const cancelProcess = (process: number) => watch.query("select pg_cancel_backend($1)", [process]);
+    const open = ({ maxConnections, ...bounds }: LaneBounds): Pool => {
+      const pool = openPool(url, { ...common, maxConnections });
+      return { pool, cancel: limitStatements(pool, { ...bounds, cancelProcess }), run: this.#run };
+    };
     this.#watch = watch;
-    this.#reads = { pool, cancel, run: this.#run };
+    this.#pools = { reads: open(lanes.reads), searches: open(lanes.searches) };
     this.#try();
   }
 
@@ -135,13 +144,13 @@ export class Replica {
   }
 
   /** Runs the statements that `at` makes. */
-  client(signal: AbortSignal | null): Client {
-    return clientOf(this.#reads, signal);
+  client({ signal, lane }: { signal: AbortSignal | null; lane: Lane }): Client {
+    return clientOf(this.#pools[lane], signal);
   }
 
   /** The statement, with the log position that the replica must have reached before it answers. */
-  at(position: LogPosition, config: pg.QueryConfig): pg.QueryConfig {
-    const late = { query_timeout: this.#options.statementTimeoutMs + ANSWER_WAY_MS };
+  at(position: LogPosition, config: pg.QueryConfig, lane: Lane): pg.QueryConfig {
+    const late = { query_timeout: this.#options.lanes[lane].statementTimeoutMs + ANSWER_WAY_MS };
     const asked = { ...late, ...config };
     this.#positions.set(asked, position);
     return asked;
@@ -177,15 +186,21 @@ export class Replica {
   }
 
   load(): { open: number; idle: number; waiting: number } {
-    const { totalCount: open, idleCount: idle, waitingCount: waiting } = this.#reads.pool;
-    return { open, idle, waiting };
+    const pools = [this.#pools.reads.pool, this.#pools.searches.pool];
+    const sum = (of: (pool: pg.Pool) => number) => pools.reduce((all, pool) => all + of(pool), 0);
+    return {
+      open: sum(({ totalCount }) => totalCount),
+      idle: sum(({ idleCount }) => idleCount),
+      waiting: sum(({ waitingCount }) => waitingCount),
+    };
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#trying;
-    await Promise.all([this.#reads.pool.end(), this.#watch.end()]);
+    const { reads, searches } = this.#pools;
+    await Promise.all([reads.pool.end(), searches.pool.end(), this.#watch.end()]);
   }
 
   /**
@@ -301,6 +316,11 @@ function hasReplayed(seen: SeenReplica | null, { era, lsn }: LogPosition): boole
 /** Whether the replica behind `run` has reached the position. */
 export async function hasReached(run: (look: Sql) => Promise<LookRow[]>, position: LogPosition): Promise<boolean> {
   return hasReplayed(seenIn(await run(LOOK)), position);
+}
+
+/** The name of the history that the server behind `run` follows. */
+export async function eraOf(run: (look: Sql) => Promise<LookRow[]>): Promise<string> {
+  return seenIn(await run(LOOK)).era;
 }
 
 async function look(client: Pick<pg.ClientBase, "query"> | pg.Pool): Promise<SeenReplica> {

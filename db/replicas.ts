@@ -2,7 +2,7 @@ import type pg from "pg";
 import { reasonOf } from "../src/failure.ts";
 import type { Client } from "./lending.ts";
 import { isPostgresCancelled, isPostgresOutage } from "./outage.ts";
-import { type LogPosition, Replica, type ReplicaOptions, type ReplicaState, untold } from "./replica.ts";
+import { type Lane, type LogPosition, Replica, type ReplicaOptions, type ReplicaState, untold } from "./replica.ts";
 
 interface ReplicasOptions extends ReplicaOptions {
   /** Called with the name of the replica that answered a statement, or with "primary". */
@@ -26,8 +26,8 @@ export class Replicas {
   }
 
   /** Runs statements on a replica, or else on the primary. */
-  before(primary: Client, signal: AbortSignal | null): Client {
-    return new Nearest({ replicas: this, primary, signal });
+  before(primary: Client, how: { signal: AbortSignal | null; lane: Lane }): Client {
+    return new Nearest({ replicas: this, primary, ...how });
   }
 
   /** The next replica in turn. Null: all are left out. */
@@ -89,12 +89,14 @@ class Nearest implements Client {
   readonly #replicas: Replicas;
   readonly #primary: Client;
   readonly #signal: AbortSignal | null;
+  readonly #lane: Lane;
   readonly #clients = new Map<Replica, Client>();
 
-  constructor(parts: { replicas: Replicas; primary: Client; signal: AbortSignal | null }) {
+  constructor(parts: { replicas: Replicas; primary: Client; signal: AbortSignal | null; lane: Lane }) {
     this.#replicas = parts.replicas;
     this.#primary = parts.primary;
     this.#signal = parts.signal;
+    this.#lane = parts.lane;
   }
 
   async query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
@@ -113,7 +115,7 @@ class Nearest implements Client {
     if (!position) return null;
     try {
       if (!(await replica.reaches(position))) return null;
-      return await this.#on(replica).query<Row>(replica.at(position, config));
+      return await this.#on(replica).query<Row>(replica.at(position, config, this.#lane));
     } catch (error) {
       // The caller has gone, or the statement took too long. The primary would take just as long, so it is not asked.
       if (this.#signal?.aborted || isPostgresCancelled(error)) throw error;
@@ -125,7 +127,7 @@ class Nearest implements Client {
   }
 
   #on(replica: Replica): Client {
-    const client = this.#clients.get(replica) ?? replica.client(this.#signal);
+    const client = this.#clients.get(replica) ?? replica.client({ signal: this.#signal, lane: this.#lane });
     this.#clients.set(replica, client);
     return client;
   }

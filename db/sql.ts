@@ -128,6 +128,21 @@ function array(values: readonly Value[], type: PgType): Sql {
   return tag`(select ${values}::${new Sql([type])}[])`;
 }
 
+/** Half a character, as `JSON.stringify` writes it, or NUL. */
+const UNFIT = /\\u(?:0000|d[89a-f][0-9a-f]{2})/;
+
+/**
+ * Rows for `json_to_recordset`, sent as one value. Their texts are as `storable` makes them: Postgres reads JSON that
+ * has others, and fails once it takes such a text out of it.
+ */
+function json(rows: unknown): Sql {
+  const text = JSON.stringify(rows);
+  const fit = UNFIT.test(text)
+    ? JSON.stringify(rows, (_, one) => (typeof one === "string" ? storableText(one) : one))
+    : text;
+  return tag`${fit}::json`;
+}
+
 /** The name of a table or column, perhaps with that of its table: `issues`, `i.number`. */
 function identifier(name: string): Sql {
   if (!/^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$/.test(name)) {
@@ -141,7 +156,7 @@ function script(text: string): Sql {
   return new Sql([text]);
 }
 
-export const sql = Object.assign(tag, { value, join, and, or, array, identifier, script });
+export const sql = Object.assign(tag, { value, join, and, or, array, json, identifier, script });
 
 /** Escapes a text for a `like` pattern, so that it matches only itself. */
 export function escapeLike(text: string): string {

@@ -58,7 +58,16 @@ const ARROWS = {
     ...["src/api/rest", "src/api/graphql", "src/api/feed", "src/api/forward", "src/api/edge"],
   ],
   "src/api/dialect": ["base", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/api"],
-  "src/api/callers": ["base", "src/context.ts", "src/http", "src/upstream", "src/mirror", "src/api/dialect"],
+  // What a caller has registered ends with their rights.
+  "src/api/callers": [
+    "base",
+    "src/context.ts",
+    "src/http",
+    "src/upstream",
+    "src/mirror",
+    "src/events",
+    "src/api/dialect",
+  ],
   "src/api/record": ["base", "src/context.ts", "src/upstream", "src/api", "src/api/callers", "src/api/dialect"],
   // How writes are sent and stored, for REST, mutations and forwarded writes.
   "src/api/writes": [
@@ -72,7 +81,7 @@ const ARROWS = {
   "src/api/streams": ["base", "src/http", "src/api", "src/api/callers"],
   "src/api/rest": [
     ...["base", "src/http", "src/upstream", "src/mirror", "src/events"],
-    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/writes", "src/api/forward"],
+    ...["src/api", "src/api/callers", "src/api/dialect", "src/api/record", "src/api/writes", "src/api/forward"],
   ],
   "src/api/graphql": [
     ...["base", "src/http", "src/upstream", "src/mirror", "src/events", "src/api", "src/api/callers"],
@@ -97,7 +106,7 @@ const ARROWS = {
     ...["src/receiver", "src/api", "src/health", "src/operator"],
   ],
   "src/cli": [
-    ...["base", "src/context.ts", "src/queues", "src/http", "src/upstream"],
+    ...["base", "src/context.ts", "src/queues", "src/http", "src/upstream", "src/mirror"],
     ...["src/inbox", "src/events", "src/sync", "src/api", "src/api/callers", "src/api/record", "src/health"],
   ],
   workers: [

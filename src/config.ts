@@ -57,12 +57,21 @@ export function parseConfig(given: NodeJS.ProcessEnv): Config {
   problems.push(...credentialProblems(given), ...misspelt(env));
   if (env.EDGE_OF?.trim() && env.DATABASE_REPLICA_URLS?.trim())
     problems.push("DATABASE_REPLICA_URLS is set, and EDGE_OF is: the replica of an edge is what DATABASE_URL leads to");
+  problems.push(...sharedKeyProblems(values));
   const order = Object.values(SETTINGS).map(({ name }) => name);
   const placeOf = (problem: string) => order.indexOf(problem.split(" ")[0]?.replace(/_FILE$/, "") ?? "");
   problems.sort((a, b) => placeOf(a) - placeOf(b));
   if (problems.length > 0) throw new ConfigError(`Cannot start:\n  ${problems.join("\n  ")}`);
   // The loop gives every key the value of its own reader. TypeScript has no type that says so.
   return Object.freeze(values) as Config;
+}
+
+/** A key that does two things is as good as none of its own. The message must not repeat it. */
+function sharedKeyProblems({ encryptionKeys, webhookSecrets }: Record<string, unknown>): string[] {
+  if (!Array.isArray(encryptionKeys) || !Array.isArray(webhookSecrets)) return [];
+  return encryptionKeys.some((key) => webhookSecrets.includes(key))
+    ? ["ENCRYPTION_KEY holds a value of WEBHOOK_SECRET: give it one of its own; WEBHOOK_SECRET decrypts anyway"]
+    : [];
 }
 
 /** What is wrong with our credentials: upstream must know us by tokens, by an App, or by both. */

@@ -3,8 +3,16 @@ export type Json = string | number | boolean | null | Json[] | Fields;
 /** A type alias, since TypeScript does not assign an interface's value to an index signature. */
 export type Fields = { [key: string]: Json };
 
+declare global {
+  interface JSON {
+    // ECMAScript's, which TypeScript's libraries do not declare yet.
+    rawJSON(text: string): object;
+    isRawJSON(value: unknown): value is { rawJSON: string };
+  }
+}
+
 export function isObject(value: Json | undefined): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
 }
 
 /** The value as an object; an empty object if it is none. */
@@ -36,12 +44,17 @@ export function textsOf(value: Json | undefined): string[] {
 
 /** An id as a string of digits, because some ids are above 2^53 and a number would round them. */
 export function digitsOf(value: Json | undefined): string | null {
-  return typeof value === "number" ? String(value) : textOf(value);
+  return typeof value === "number" ? String(value) : (largeNumber(value) ?? textOf(value));
+}
+
+/** The digits of a whole number that a double would change; null: the value is anything else. */
+export function largeNumber(value: Json | undefined): string | null {
+  return JSON.isRawJSON(value) ? value.rawJSON : null;
 }
 
 /**
- * JSON as upstream sent it. A whole number that a double would change stands as its digits: ids of webhook deliveries
- * are above 2^53. @throws SyntaxError
+ * JSON as upstream sent it. A whole number that a double would change keeps its digits, up to 64 of them, and is written
+ * as it came: see `largeNumber`. Ids of webhook deliveries are above 2^53. @throws SyntaxError
  */
 export function parseExactly(text: string): Json {
   // The test comes first because parsing with a reviver takes several times as long.
@@ -50,49 +63,8 @@ export function parseExactly(text: string): Json {
 
 function exact(_key: string, value: Json, context?: { source?: string }): Json {
   const digits = typeof value === "number" && !Number.isSafeInteger(value) ? context?.source : undefined;
-  return digits !== undefined && /^-?\d+$/.test(digits) ? digits : value;
-}
-
-/** A caller's JSON has more values than any request needs. */
-export class TooManyValuesError extends Error {
-  override name = "TooManyValuesError";
-}
-
-/** A MiB of nothing but keys or brackets takes 100 ms to parse; this many values take 10. */
-const MOST_VALUES = 10_000;
-
-/** JSON that a caller sent. @throws SyntaxError, TooManyValuesError */
-export function parseSent(text: string): Json {
-  if (!hasAtMost(text, MOST_VALUES)) throw new TooManyValuesError(`More than ${MOST_VALUES} values`);
-  return JSON.parse(text);
-}
-
-const [QUOTE, BACKSLASH, COMMA, LIST, OBJECT] = Array.from('"\\,[{', (one) => one.charCodeAt(0));
-
-/** Each value but the first follows a comma or a bracket. */
-function hasAtMost(text: string, most: number): boolean {
-  let count = 1;
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) {
-      at = endOfText(text, at);
-      if (at < 0) return true;
-    } else if (code === COMMA || code === LIST || code === OBJECT) {
-      count += 1;
-      if (count > most) return false;
-    }
-  }
-  return true;
-}
-
-/** The index of the quote that ends the string; -1 if none does. */
-function endOfText(text: string, start: number): number {
-  for (let at = text.indexOf('"', start + 1); at > 0; at = text.indexOf('"', at + 1)) {
-    let backslashes = 0;
-    while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes += 1;
-    if (backslashes % 2 === 0) return at;
-  }
-  return -1;
+  // No type of JSON's is such a number. Whoever looks for an object finds none: see `isObject`.
+  return digits !== undefined && /^-?\d{1,64}$/.test(digits) ? (JSON.rawJSON(digits) as unknown as Json) : value;
 }
 
 /** The value of a text that we stored as JSON. */

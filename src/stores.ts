@@ -1,4 +1,4 @@
-import { type Database, openDatabase } from "../db/database.ts";
+import { type Clock, type Database, openDatabase } from "../db/database.ts";
 import { redisTooOld } from "../db/unfit.ts";
 import { type Config, ConfigError } from "./config.ts";
 import { type Logger, openLog } from "./operations/log.ts";
@@ -32,10 +32,6 @@ export interface StoreOptions {
   isCentral?: boolean;
 }
 
-export interface Clock {
-  now(): Date;
-}
-
 // Long enough for a connection on a busy machine, short enough for a receiver that starts while Redis is away.
 const READY_WAIT_MS = 1_500;
 const QUIT_MS = 1_000;
@@ -61,6 +57,7 @@ export async function openStores(
     maxConnections: config.databaseConnections,
     applicationName: `tain ${name}`,
     tracing,
+    clock,
   });
   resources.defer(() => db.close());
   const metrics = new Metrics();

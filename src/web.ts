@@ -5,6 +5,7 @@ import { watchFleet } from "./health/fleet.ts";
 import { forecast } from "./health/forecast.ts";
 import { plainTextWarnings } from "./health/plain-text.ts";
 import { health } from "./health/routes.ts";
+import { BodyBudget } from "./http/body.ts";
 import { HttpServer, Router } from "./http/server.ts";
 import { runProcess } from "./operations/entry.ts";
 import { guardSchema } from "./operations/schema-guard.ts";
@@ -32,9 +33,10 @@ export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
     ...health(ctx, { quota: () => quotaReport(ctx), forecast, replicas: api.replicas, otherwise }),
     ...api.routes,
   ]);
-  const { log, config, tracing } = ctx;
-  const { trustedProxies } = config;
-  const server = new HttpServer({ routes, otherwise, failure, adapt, trustedProxies, tracing, log });
+  const { log, config, tracing, clock } = ctx;
+  const { trustedProxies, webhookBodiesBytes: maxBytes, webhookBodyTimeoutMs: patienceMs } = config;
+  const bodies = new BodyBudget({ maxBytes, patienceMs });
+  const server = new HttpServer({ routes, otherwise, failure, adapt, trustedProxies, bodies, tracing, log, clock });
   return {
     listen: (at) => server.listen(at),
     async close() {
@@ -53,6 +55,10 @@ async function runWeb(): Promise<void> {
   await using resources = new AsyncDisposableStack();
   const ctx = await openContext(config, resources, { name: "web", isTraced: true });
   for (const warning of plainTextWarnings(config)) ctx.log.warn(warning);
+  if (config.encryptionKeys === null && config.edgeOf === null)
+    ctx.log.warn(
+      "ENCRYPTION_KEY is not set, so WEBHOOK_SECRET also encrypts targets' secrets: set it to a secret of its own, and then run `tain targets reseal`",
+    );
   const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
   await guardSchema(ctx, shutdown, resources);
   ctx.metrics.observeProcess();

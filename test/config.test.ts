@@ -157,6 +157,8 @@ describe("a value that cannot be right says what would be", () => {
     ["LOG_LEVEL", "INFO", "not one of silent, fatal, error, warn, info, debug, trace"],
     ["OPERATOR_TOKEN", "fifteen-letters", "at least 16 characters"],
     ["WEBHOOK_SECRET", "fifteen-letters", "at least 16 characters"],
+    ["ENCRYPTION_KEY", "fifteen-letters", "at least 16 characters"],
+    ["ENCRYPTION_KEY", "a-key-of-its-own-1,first-webhook-secret", "holds a value of WEBHOOK_SECRET"],
     ["WEBHOOK_SECRET", "a-secret-that-is-long, fifteen-letters", "at least 16 characters"],
   ])("%s=%s", (name, value, message) => {
     expect(problemsOf({ ...least, [name]: value })).toEqual([expect.stringMatching(new RegExp(`^${name} `))]);

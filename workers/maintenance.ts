@@ -14,6 +14,7 @@ import { markChecksDue } from "../src/sync/checks/due.ts";
 import { checkDeliveries } from "../src/sync/deliveries/missed.ts";
 import { moveSubscriptions } from "../src/sync/following/hook-subscriptions.ts";
 import { resolveSelections } from "../src/sync/following/selection.ts";
+import { putTimesRight } from "../src/sync/following/times.ts";
 import { makeEvents, pruneFound } from "../src/sync/found/make.ts";
 import { markListsDue } from "../src/sync/lists/due.ts";
 import { wakeRested } from "../src/sync/problems/wake.ts";
@@ -23,6 +24,7 @@ import { markReleasesDue } from "../src/sync/releases/due.ts";
 import { inShards } from "../src/sync/shards.ts";
 import { pruneBodies, pruneValidators } from "../src/upstream/conditional/validators.ts";
 import { noteQuota } from "../src/upstream/quota/history.ts";
+import { pruneAuditLog } from "../src/work/audit-log.ts";
 import { allOf } from "./duties.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
@@ -57,9 +59,11 @@ export async function maintain(ctx: WorkerContext, task: MaintenanceTask, signal
         pruneValidators(ctx, signal),
         pruneBodies(ctx),
         pruneWrites(ctx, signal),
+        pruneAuditLog(ctx, signal),
         pruneSent(ctx, signal),
         pruneCursors(ctx, signal),
         pruneFound(ctx, signal),
+        putTimesRight(ctx),
       ]);
     case "select":
       return await allOf(ctx.log, task, [

@@ -52,5 +52,6 @@ $$;
 -- api_tokens: the hashes of our own tokens.
 -- validators, token_owners: fingerprints of upstream's tokens.
 -- writes: which caller did what, with the fingerprints of callers' tokens.
+-- audit_log: who did what, from which address.
 -- found_changes: what an event may still be made of.
 -- targets and what is sent to them: addresses often hold a key, and targets have secrets.

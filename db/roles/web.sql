@@ -59,6 +59,11 @@ grant insert on writes to tain_web;
 grant update (ended_at, outcome, status, upstream_request_id) on writes to tain_web;
 grant select (id) on writes to tain_web;
 
+-- It enters acts in the audit log, and takes none back.
+grant insert on audit_log to tain_web;
+grant update (outcome, object) on audit_log to tain_web;
+grant select (id, object) on audit_log to tain_web;
+
 -- It registers targets and asks for what is to be sent to them. It sends nothing itself.
 grant select, insert, update, delete on targets to tain_web;
 grant select, delete on target_cursors to tain_web;

@@ -31,8 +31,24 @@ to tain_worker;
 grant select on origin, schema_migrations, eras to tain_worker;
 grant execute on function sent_payload(bigint, bigint) to tain_worker;
 
+-- After a copy it has Postgres look at what it filled. Before 17 there is no such right, and autovacuum does it alone.
+do $$
+begin
+  if current_setting('server_version_num')::integer >= 170000 then
+    grant maintain on
+      repositories, users, labels, milestones, issues, issue_labels, issue_assignees, issue_comments, pull_requests,
+      pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses, releases
+    to tain_worker;
+  end if;
+end
+$$;
+
 -- It drops what is too old of what callers wrote, and changes none of it. An operator asks it for the record.
 grant select, delete on writes to tain_worker;
+
+-- It enters what an operator asks it for in the audit log, shows the log, and drops what is too old of it.
+grant select, insert, delete on audit_log to tain_worker;
+grant update (outcome, object) on audit_log to tain_worker;
 
 -- For an operator it makes tokens and revokes them. It cannot read one, nor give one more rights.
 grant insert on api_tokens to tain_worker;
@@ -41,3 +57,6 @@ grant select (id, user_id, can_write, permissions, created_at, last_used_at, rep
 grant update (revoked_at) on api_tokens to tain_worker;
 
 -- Not granted: api_tokens.hash and forwarded_answers. No worker serves callers.
+
+-- It reads no token, but for whether targets still have a maker who may register them.
+grant execute on function lapsed_targets(timestamptz) to tain_worker;

@@ -29,6 +29,11 @@ export const observed = {
   seen_at: "timestamptz",
   /** Whether that observation was read from upstream (true) or pushed by a webhook (false). */
   seen_by_read: "boolean",
+  /**
+   * When a value that is shown last became another: by the row's own `updated_at` if that moved, otherwise by our clock.
+   * Null: not since the row was first stored.
+   */
+  changed_at: "timestamptz?",
   /** Set when upstream deleted the resource: the row is a tombstone. By our clock. */
   deleted_at: "timestamptz?",
   /** Grows with every change that the mirror applies, over all tables. */

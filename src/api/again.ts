@@ -127,6 +127,8 @@ export class Again {
     const credential = authorization === undefined ? null : this.#callers.credentialOf(authorization);
     if (authorization !== undefined && credential === null) return;
     const { ETag, "Last-Modified": lastModified } = headers;
+    // The page gets its date once the second of its last change has passed.
+    if (page.lastModified && lastModified === undefined) return;
     const lasting = HeaderLines.of(headers);
     this.#remembered?.set(signature, {
       credential,

@@ -12,6 +12,7 @@ import type { ApiVersion, MediaType } from "./dialect/protocol.ts";
 import type { ForwardCache } from "./forward/cache/cache.ts";
 import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import type { KeptBody } from "./kept-bodies.ts";
+import type { Searches } from "./searches.ts";
 
 export interface ApiContext
   extends Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "random" | "log" | "metrics" | "tracing"> {
@@ -26,6 +27,8 @@ export interface ApiContext
    * The database for callers' reads. It has connections of its own, so the receiver and writes never wait for reads.
    */
   readDb: Context["db"];
+  /** Where searches and filtered lists run, which must not keep other reads from being answered. */
+  searches: Searches;
   /** Aborts when the process is to stop. Requests that run are finished, and wait for nothing any more. */
   stopping: AbortSignal;
 }
@@ -33,6 +36,8 @@ export interface ApiContext
 /** One request, checked, authenticated and paid for. */
 export interface Call {
   ctx: ApiContext;
+  /** The database for the caller's searches and filtered lists. */
+  searchDb: Context["db"];
   quota: CallerQuota;
   caller: Caller;
   /** The part of the mirror that the caller may see. */
@@ -52,12 +57,16 @@ export interface Call {
   media: MediaType;
   /** The repositories that the answer has shown something of so far; the first is the one that was asked for. */
   met: Set<number>;
+  /** When what is embedded in what is shown last changed, in ms; 0: never, as far as the mirror saw. */
+  embedded: { changedAt: number };
   /** The standings of repositories that the request has learnt. */
   reading: Reading;
   /** The caller's rights in public repositories that the request has learnt. */
   publicRights: Map<number, RepositoryPermission>;
   /** Whether the caller asked for upstream's present state. */
   isFresh: boolean;
+  /** Whether the mirror has only a part of what is asked for: see `Operation`. */
+  isPart: boolean;
   /** Fires once the caller has gone away. */
   gone: AbortSignal;
   /** Names this request in error bodies and logs. */

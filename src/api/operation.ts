@@ -23,6 +23,11 @@ export interface Operation {
    * exist.
    */
   part?: MirrorPart;
+  /**
+   * Whether the answer is complete only at upstream, since nothing confines it to mirrored repositories. Callers with a
+   * token of upstream's are forwarded. All others get the mirror's part, and are told that it is one.
+   */
+  isPart?: (call: Call) => boolean | Promise<boolean>;
   /** Below a repository: `run` is given one that the caller may see, and in which they have the right that it takes. */
   run:
     | { of: "service"; with: (call: Call) => Promise<Answer> }

@@ -1,4 +1,4 @@
-import type { ReplicaState } from "../../db/replica.ts";
+import type { ReplicaOptions, ReplicaState } from "../../db/replica.ts";
 import { Replicas } from "../../db/replicas.ts";
 import type { Context } from "../context.ts";
 import { StandingsReader } from "../mirror/unchanged/unchanged.ts";
@@ -8,7 +8,7 @@ export function openReplicas(
   { config, log, metrics, random }: Pick<Context, "config" | "log" | "metrics" | "random">,
   standings: Pick<StandingsReader, "position">,
 ): Replicas | null {
-  const { databaseReplicaUrls: urls, readConnections, readTimeoutMs, replicaWaitMs } = config;
+  const { databaseReplicaUrls: urls, replicaWaitMs } = config;
   const statements = metrics.counter("tain_read_statements_total", "Statements of callers' reads, by what ran them.", [
     "by",
   ]);
@@ -22,9 +22,8 @@ export function openReplicas(
   );
   if (urls.length === 0) return null;
   const replicas = new Replicas(urls, {
-    maxConnections: readConnections,
+    lanes: lanesOf(config),
     applicationName: "tain reads",
-    statementTimeoutMs: readTimeoutMs,
     waitMs: replicaWaitMs,
     random,
     position: () => standings.position(),
@@ -49,9 +48,8 @@ export async function askReplicas({ config, random }: Pick<Context, "config" | "
   if (config.databaseReplicaUrls.length === 0) return [];
   await using standings = new StandingsReader(config);
   const replicas = new Replicas(config.databaseReplicaUrls, {
-    maxConnections: 1,
+    lanes: lanesOf(config),
     applicationName: "tain status",
-    statementTimeoutMs: config.readTimeoutMs,
     waitMs: config.replicaWaitMs,
     random,
     position: () => standings.position(),
@@ -62,4 +60,17 @@ export async function askReplicas({ config, random }: Pick<Context, "config" | "
   const found = replicas.states();
   await replicas.close();
   return found;
+}
+
+/** The pools for callers' reads, at the primary and at each replica. */
+export function lanesOf({
+  readConnections,
+  readTimeoutMs,
+  searchConnections,
+  searchTimeoutMs,
+}: Context["config"]): ReplicaOptions["lanes"] {
+  return {
+    reads: { maxConnections: readConnections, statementTimeoutMs: readTimeoutMs },
+    searches: { maxConnections: searchConnections, statementTimeoutMs: searchTimeoutMs, isSerial: true },
+  };
 }

@@ -1,11 +1,12 @@
 import { LRUCache } from "lru-cache";
 import { openDatabase } from "../../db/database.ts";
-import type { ReplicaState } from "../../db/replica.ts";
+import type { Lane, ReplicaState } from "../../db/replica.ts";
 import type { Context } from "../context.ts";
 import { LogEnd } from "../events/log-end.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Exchange, Handler, Route } from "../http/server.ts";
 import { openMirrorReader } from "../mirror/reader.ts";
+import { LeftOut } from "../mirror/render/left-out.ts";
 import { StandingsReader } from "../mirror/unchanged/unchanged.ts";
 import { mostEntries } from "../work/bounded.ts";
 import { Again, openPages } from "./again.ts";
@@ -28,9 +29,10 @@ import { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import { Graphql } from "./graphql/handle.ts";
 import { ChangeStreams } from "./graphql/subscribe/change-streams.ts";
 import { ApiMeter } from "./metering.ts";
-import { openReplicas } from "./replicas.ts";
+import { lanesOf, openReplicas } from "./replicas.ts";
 import { Rest } from "./rest/handle.ts";
 import { operationForm, REST_OPERATIONS, restRoutes } from "./rest/operations.ts";
+import { Searches } from "./searches.ts";
 import { Announcements } from "./streams/announcements.ts";
 import { StreamPlaces } from "./streams/places.ts";
 
@@ -46,7 +48,7 @@ export interface Api {
   /** Fits each reply to the page that asks, by `CORS_ORIGINS`. */
   adapt: CorsRule | null;
   /** Counts those who fail to log in, by their address. */
-  logins: Pick<Logins, "own">;
+  logins: Pick<Logins, "operators">;
   /** How the replicas stand that reads go to. */
   replicas: () => ReplicaState[];
   /**
@@ -70,11 +72,14 @@ export interface ApiLimits {
 const UNSHOWN_MS = 10 * 60_000;
 
 export function openApi(
-  given: Omit<ApiContext, "mirror" | "readDb" | "unshownAccounts" | "upstream" | "forwarded" | "stopping"> &
+  given: Omit<
+    ApiContext,
+    "mirror" | "readDb" | "searches" | "unshownAccounts" | "upstream" | "forwarded" | "stopping"
+  > &
     Pick<Context, "upstream">,
   { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = STREAM_UNREAD_MS }: ApiLimits = {},
 ): Api {
-  const { standings, replicas, primaryReads, readDb, mirror } = openReads(given);
+  const { standings, replicas, primaryReads, primarySearches, readDb, searches, mirror } = openReads(given);
   const unshownAccounts = new LRUCache<string, true>({ ...mostEntries(10_000), ttl: UNSHOWN_MS });
   const quota = new CallerQuota(given);
   const upstream = new UpstreamForCallers(given, quota);
@@ -82,7 +87,7 @@ export function openApi(
   const forwarded = given.config.forwardCacheBytes > 0 && edgeOf === null ? new ForwardCache(given) : null;
   const stop = new AbortController();
   const stopping = stop.signal;
-  const ctx: ApiContext = { ...given, upstream, mirror, readDb, unshownAccounts, forwarded, stopping };
+  const ctx: ApiContext = { ...given, upstream, mirror, readDb, searches, unshownAccounts, forwarded, stopping };
   const requestIds = new RequestIds();
   const callers = new Callers(ctx, quota);
   const announcements = new Announcements(ctx);
@@ -93,6 +98,7 @@ export function openApi(
   const pages = openPages(ctx.config.pageCacheBytes);
   const meter = new ApiMeter(ctx);
   ctx.metrics.watchPool("reads", primaryReads);
+  ctx.metrics.watchPool("searches", primarySearches);
   const again = new Again(ctx, { callers, quota, pages, requestIds, meter });
   const forms = new Map(REST_OPERATIONS.map(({ path, route }) => [route, operationForm(path, route)]));
   const parameters = knownParameters(REST_OPERATIONS, readPublished());
@@ -109,7 +115,7 @@ export function openApi(
         query: (exchange: Exchange) => graphql.handle(exchange),
         feed: (exchange: Exchange) => feed.handle(exchange),
         rest: answerRest,
-        position: async () => positionReply(await standings.position()),
+        position: async ({ headers }: Exchange) => positionReply(await standings.position(), headers),
       };
   return {
     routes: [
@@ -139,25 +145,34 @@ export function openApi(
       await callers.close();
       await replicas?.close();
       await mirror[Symbol.asyncDispose]();
-      await primaryReads.close();
+      await Promise.all([primaryReads.close(), primarySearches.close()]);
     },
   };
 }
 
 /** Opens the connections for callers' reads, and the reader that asks how repositories stand. */
 function openReads(given: Pick<Context, "config" | "db" | "log" | "metrics" | "random" | "tracing">) {
-  const { databaseUrl, databaseDirectUrl, readConnections, readTimeoutMs } = given.config;
+  const { databaseUrl, databaseDirectUrl } = given.config;
   const standings = new StandingsReader(given.config);
   const replicas = openReplicas(given, standings);
-  const primaryReads = openDatabase(databaseUrl, {
-    isPooled: databaseDirectUrl !== null,
-    maxConnections: readConnections,
-    applicationName: "tain reads",
-    statementTimeoutMs: readTimeoutMs,
-    cancelBy: given.db,
-    tracing: given.tracing,
-  });
+  const lanes = lanesOf(given.config);
+  const open = (lane: Lane) =>
+    openDatabase(databaseUrl, {
+      ...lanes[lane],
+      isPooled: databaseDirectUrl !== null,
+      applicationName: `tain ${lane}`,
+      cancelBy: given.db,
+      tracing: given.tracing,
+    });
+  const [primaryReads, primarySearches] = [open("reads"), open("searches")];
   const readDb = primaryReads.readingFrom(replicas);
-  const mirror = openMirrorReader({ db: given.db, reads: primaryReads, standings, replicas });
-  return { standings, replicas, primaryReads, readDb, mirror };
+  const searches = new Searches(primarySearches.readingFrom(replicas, "searches"), lanes.searches.maxConnections);
+  const mirror = openMirrorReader({
+    db: given.db,
+    reads: primaryReads,
+    standings,
+    replicas,
+    leftOut: new LeftOut(given),
+  });
+  return { standings, replicas, primaryReads, primarySearches, readDb, searches, mirror };
 }

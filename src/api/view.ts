@@ -1,29 +1,43 @@
-import { type Fields, isObject, type Json, objectOf, parseStored } from "../json.ts";
+import { type Fields, isObject, type Json, objectOf, parseExactly, parseStored } from "../json.ts";
 import { isPublicKey, withoutReader } from "../mirror/documents.ts";
 import { sees } from "../mirror/read/repositories.ts";
+import { rowNamed } from "../mirror/render/left-out.ts";
 import { type Audience, renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
 import type { ApiContext, Call } from "./call.ts";
 import { closenessOf, hasMirrorsRights, permissionsOf } from "./callers/permissions.ts";
 import { type Frame, joined } from "./dialect/elements.ts";
 
 export type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "version" | "caller" | "sight"> &
-  Partial<Pick<Call, "met" | "reading" | "publicRights">>;
+  Partial<Pick<Call, "met" | "embedded" | "reading" | "publicRights">>;
 
-/** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
-export async function showEach(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
+/**
+ * Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. Null: the document
+ * cannot be shown, and its list leaves it out.
+ */
+export async function showEach(call: Viewer, documents: StoredDocument[]): Promise<(string | null)[]> {
   const shown = await withoutHiddenAddresses(call, documents);
   const texts = await renderDocuments(call.ctx.mirror.shared, shown, audienceOf(call));
   const { pace } = call.ctx.mirror;
-  const restricted: string[] = [];
+  const restricted: (string | null)[] = [];
   for (const [at, text] of texts.entries()) {
     if (pace.isOver()) await pace.turn();
-    restricted.push(restrict(text, call, mayHoldRepository(documents[at])));
+    const name = () => rowNamed(documents[at] ?? { repositoryId: 0, document: "" });
+    const restrictOne = (whole: string) =>
+      call.ctx.mirror.leftOut.unless(name, () => restrict(whole, call, mayHoldRepository(documents[at])));
+    restricted.push(text === null ? null : restrictOne(text));
   }
   return restricted;
 }
 
+/** The same without those that cannot be shown. */
+export async function showAll(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
+  return (await showEach(call, documents)).filter((text) => text !== null);
+}
+
 export async function showOne(call: Viewer, document: StoredDocument): Promise<string> {
-  return (await showEach(call, [document])).join();
+  const [text] = await showEach(call, [document]);
+  if (text != null) return text;
+  throw new Error("The row cannot be shown; the log names it");
 }
 
 /** The same, parsed. */
@@ -41,14 +55,14 @@ export async function showList(
     isWholeToAll(call) && !areRepositories
       ? await renderList(call.ctx.mirror.shared, await withoutHiddenAddresses(call, documents), audienceOf(call))
       : null;
-  return list ?? joined(await showEach(call, documents), LIST_FRAME, call.ctx.mirror.pace);
+  return list ?? joined(await showAll(call, documents), LIST_FRAME, call.ctx.mirror.pace);
 }
 
 const LIST_FRAME: Frame = { before: "[", between: ",", behind: "]" };
 
-function audienceOf({ ctx, api, met, reading, caller, publicRights }: Viewer): Audience {
+function audienceOf({ ctx, api, met, embedded, reading, caller, publicRights }: Viewer): Audience {
   const closeness = (repositoryId: number) => closenessOf(caller, repositoryId, publicRights);
-  return { api, met, reading, pace: ctx.mirror.pace, closeness };
+  return { api, met, embedded, reading, pace: ctx.mirror.pace, closeness };
 }
 
 /** Whether the version shows resources other than repositories whole. */
@@ -81,7 +95,7 @@ function restrict(text: string, to: To, holdsRepository: boolean): string {
   const hasForeign = !hasMirrorsRights(to.caller) && text.includes(UPSTREAMS_OWN);
   const hasHidden = to.sight.metadata !== "all" && PRIVATE.test(text);
   if (isWholeToAll(to) && !hasForeign && !hasHidden && !hasToken) return text;
-  return JSON.stringify(restrictValue(JSON.parse(text), to, true));
+  return JSON.stringify(restrictValue(parseExactly(text), to, true));
 }
 
 /**
@@ -110,7 +124,7 @@ const ORIGINS: readonly string[] = ["parent", "source", "template_repository"];
 
 function restrictValue(value: Json, to: To, isWhole: boolean): Json {
   if (Array.isArray(value)) return value.map((element) => restrictValue(element, to, false));
-  if (value === null || typeof value !== "object") return value;
+  if (!isObject(value)) return value;
   const isRepository = typeof value.full_name === "string" && "owner" in value;
   // A fork that the caller may not see is shown as a deleted one.
   const one = { id: Number(value.id), isPrivate: value.private === true };

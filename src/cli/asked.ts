@@ -2,11 +2,13 @@ import { stripVTControlCharacters } from "node:util";
 import type { Context } from "../context.ts";
 import { withoutContents } from "../failure.ts";
 import type { AskedCommand, CommandReport } from "../queues/commands.ts";
+import { recordAct } from "../work/audit-log.ts";
 import { type Command, type CommandGroup, chooseAction, parseArguments } from "./command.ts";
 import { deliveries } from "./deliveries/deliveries.ts";
 import { doctor } from "./doctor/doctor.ts";
 import { hooks } from "./hooks/hooks.ts";
 import type { Output } from "./output.ts";
+import { actionOf, commandActor, isRecorded, withoutSecretArguments } from "./recorded.ts";
 import { add } from "./repositories/add.ts";
 import { audit } from "./repositories/audit.ts";
 import { backfill } from "./repositories/backfill.ts";
@@ -39,7 +41,7 @@ const MOST_LINES = 200;
  */
 export async function runAsked(
   ctx: Context,
-  { name, args }: Pick<AskedCommand, "name" | "args">,
+  { name, args, by = null }: Pick<AskedCommand, "name" | "args" | "by">,
   { signal, tell }: { signal: AbortSignal; tell: (told: CommandReport) => void },
 ): Promise<CommandReport> {
   const told: CommandReport = { state: "running", lines: [], document: null, error: null, code: null };
@@ -64,7 +66,10 @@ export async function runAsked(
     const { command, rest } = chosen(name, args);
     const given = parseArguments(command, rest);
     await using resources = new AsyncDisposableStack();
-    told.code = await command.run({ ...given, env: {}, resources, within: { ctx, signal } }, output);
+    const within = { ctx, signal, by: { name: by?.session ?? null, address: by?.address ?? null } };
+    const run = () => command.run({ ...given, env: {}, resources, within }, output);
+    const act = { actor: commandActor(within), action: actionOf(command), args: withoutSecretArguments(rest) };
+    told.code = isRecorded(command) ? await recordAct(ctx, act, run, (code) => code === 0) : await run();
   } catch (error) {
     told.code = 1;
     told.error = signal.aborted

@@ -46,6 +46,8 @@ export interface Given {
 export interface Within {
   ctx: Context;
   signal: AbortSignal;
+  /** Who asked on the page. */
+  by: { name: string | null; address: string | null };
 }
 
 /** The command line makes no sense. The message says what was wrong and what would be right. Exit code 2. */

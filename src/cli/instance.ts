@@ -13,6 +13,8 @@ export interface Instance {
   token: string;
   webhookUrl: string;
   webhookSecret: string;
+  /** What encrypts targets' secrets. Null: an older version of Tain wrote the file. */
+  encryptionKey: string | null;
   /** The token for `/-/status`. Null: an older version of Tain wrote the file. */
   operatorToken: string | null;
   upstreamUrl: string;
@@ -49,6 +51,7 @@ function parseInstance(text: string): Instance {
     token: json.string("token"),
     webhookUrl: json.string("webhookUrl"),
     webhookSecret: json.string("webhookSecret"),
+    encryptionKey: json.has("encryptionKey") ? json.string("encryptionKey") : null,
     operatorToken: json.has("operatorToken") ? json.string("operatorToken") : null,
     upstreamUrl: json.string("upstreamUrl"),
     upstreamToken: json.string("upstreamToken"),
@@ -84,6 +87,7 @@ export function completed(env: NodeJS.ProcessEnv, instance: Instance | null): No
     ...known,
     // A command that only reads verifies no delivery, so any secret will do.
     WEBHOOK_SECRET: env.WEBHOOK_SECRET || instance?.webhookSecret || newSecret(),
+    ENCRYPTION_KEY: env.ENCRYPTION_KEY || (instance?.encryptionKey ?? undefined),
     // Log lines would stand among the command's results, and the command itself reports errors.
     LOG_LEVEL: env.LOG_LEVEL || "silent",
   };

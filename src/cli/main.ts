@@ -2,8 +2,10 @@
 import { inspect } from "node:util";
 import {
   type Command,
+  CommandError,
   type CommandGroup,
   chooseAction,
+  type Given,
   helpOf,
   helpOfGroup,
   listOf,
@@ -28,6 +30,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> 
   app: async () => (await import("./app/app.ts")).app,
   targets: async () => (await import("./targets/targets.ts")).targets,
   token: async () => (await import("./token.ts")).token,
+  "audit-log": async () => (await import("./audit-log.ts")).auditLog,
   writes: async () => (await import("./writes.ts")).writes,
   migrate: async () => (await import("./migrate.ts")).migrate,
   doctor: async () => (await import("./doctor/doctor.ts")).doctor,
@@ -83,10 +86,41 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv, strea
   await using resources = new AsyncDisposableStack();
   const { withSecretFiles } = await import("../config.ts");
   const settled = withSecretFiles(env);
-  return await command.run(
-    { words, flags, values, env: settled, streams, resources },
-    openOutput({ json: flags.has("json") }, streams),
-  );
+  const given = { words, flags, values, env: settled, streams, resources };
+  const output = openOutput({ json: flags.has("json") }, streams);
+  const { isRecorded } = await import("./recorded.ts");
+  if (!isRecorded(command)) return await command.run(given, output);
+  let outcome: "done" | "failed" = "failed";
+  try {
+    const code = await command.run(given, output);
+    if (code === 0) outcome = "done";
+    await noteCommand({ command, args: chosen.args, given }, outcome);
+    return code;
+  } catch (error) {
+    // Without a database there was nothing that the command could have done. The command's own error says so.
+    if (outcome === "failed" && !(error instanceof UsageError))
+      await noteCommand({ command, args: chosen.args, given }, outcome).catch(() => {});
+    throw error;
+  }
+}
+
+/** Enters a terminal's command in the audit log. @throws CommandError if it cannot: the command has ended by then */
+async function noteCommand(
+  { command, args, given }: { command: Command; args: readonly string[]; given: Given },
+  outcome: "done" | "failed",
+): Promise<void> {
+  const [{ noteAct }, { openInstance }, recorded] = await Promise.all([
+    import("../work/audit-log.ts"),
+    import("./open-instance.ts"),
+    import("./recorded.ts"),
+  ]);
+  try {
+    const { ctx } = await openInstance(given.env, given.resources);
+    const act = { actor: recorded.commandActor(undefined), action: recorded.actionOf(command) };
+    await noteAct(ctx, { ...act, args: recorded.withoutSecretArguments(args) }, outcome);
+  } catch (cause) {
+    throw new CommandError("The command has ended, and could not be entered in the audit log", { cause });
+  }
 }
 
 async function overview(): Promise<string> {

@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../db/sql.ts";
+import { sql } from "../../db/sql.ts";
 import { beginsAsOurs } from "../api/callers/caller.ts";
 import { PERMISSIONS, type Permission } from "../api/callers/permissions.ts";
 import {
@@ -11,10 +11,13 @@ import {
 } from "../api/callers/tokens.ts";
 import { duration } from "../config/values.ts";
 import type { Context } from "../context.ts";
+import { findUser, findUserByLogin } from "../mirror/read/users.ts";
 import { fetchAndStoreViewer } from "../sync/following/viewer.ts";
+import { noteAct } from "../work/audit-log.ts";
 import { type Command, CommandError, type CommandGroup, type Given, listOf, UsageError } from "./command.ts";
 import { openInstance } from "./open-instance.ts";
 import { counted, type Output, spanOf, styled, tableLines } from "./output.ts";
+import { commandActor } from "./recorded.ts";
 import { findMatches, readPatterns } from "./repositories/patterns.ts";
 
 const create: Command = {
@@ -89,6 +92,8 @@ async function runCreate({ flags, values, env, resources, within }: Given, outpu
   const canWrite = flags.has("write") || (permissions?.some((each) => each.endsWith(":write")) ?? false);
   const scope = patterns && (await tokenScope(ctx, patterns));
   const text = await createApiToken(ctx, { userId, canWrite, permissions, scope, hourlyLimit, expiresAt });
+  // Nobody has the token yet. If this fails nobody gets it.
+  await noteAct(ctx, { actor: commandActor(within), action: "token.create", object: apiTokenId(text) }, "done");
   output.document({
     token: text,
     id: apiTokenId(text),
@@ -180,17 +185,14 @@ async function tokenScope(ctx: Context, patterns: readonly string[]): Promise<To
  *   user
  */
 async function userNamed(ctx: Context, login: string | undefined): Promise<{ userId: number; login: string }> {
-  const known = async (condition: Sql) => {
-    const rows = await ctx.db.query<{ id: string; login: string }>(sql`
-      select id, login from users where ${condition} and deleted_at is null order by seen_at desc limit 1`);
-    return rows[0] ? { userId: Number(rows[0].id), login: rows[0].login } : null;
-  };
-  const mirrored = login === undefined ? null : await known(sql`lower(login) = lower(${login})`);
-  if (mirrored) return mirrored;
+  const mirrored = login === undefined ? null : await findUserByLogin(ctx.db, login);
+  if (mirrored) return { userId: mirrored.id, login: mirrored.login };
 
-  const viewer = await known(sql`id = ${await fetchAndStoreViewer(ctx)}`);
+  const viewerId = await fetchAndStoreViewer(ctx);
+  const viewer = await findUser(ctx.db, viewerId);
   if (!viewer) throw new Error("The viewer was read and is not stored");
-  if (login === undefined || login.toLowerCase() === viewer.login.toLowerCase()) return viewer;
+  if (login === undefined || login.toLowerCase() === viewer.login.toLowerCase())
+    return { userId: viewerId, login: viewer.login };
   throw new CommandError(
     `${login} is not a user that is mirrored: name one who takes part in a mirrored repository, or ${viewer.login}, whose UPSTREAM_TOKEN is`,
   );
@@ -226,6 +228,8 @@ async function runRevoke({ words, flags, env, resources, within }: Given, output
     );
 
   const revoked = await revokeApiTokens(ctx, ids);
+  for (const { id } of revoked)
+    await noteAct(ctx, { actor: commandActor(within), action: "token.revoke", object: id }, "done");
   output.document({ revoked });
   if (revoked.length > 0) output.line(tokensTable(revoked, ctx));
   output.line(`${counted(revoked.length, "token")} revoked; every process refuses them within ten seconds`);

@@ -107,7 +107,7 @@ export const CALLER_SETTINGS = {
     read: count,
     default: "60",
     about:
-      "How many such tokens upstream is asked about in a minute, for all addresses together. Further ones are answered 503.",
+      "How many such tokens upstream is asked about in a minute, for all addresses together. Further ones are answered 503. As many again are kept for networks from which upstream's token was accepted within a week, and as many for what Apps ask about themselves.",
   },
   streamsPerCaller: {
     name: "STREAMS_PER_CALLER",
@@ -131,6 +131,13 @@ export const CALLER_SETTINGS = {
     default: "all",
     about:
       "Whose requests are forwarded to upstream where Tain does not mirror the answer. `on`: those of callers with an upstream token, with that token and at the cost of its quota. `all`: also reads of all other callers below a repository that they may see (contents, commits, checks; docs/reading.md has the list). Those are made with the mirror's own credential, within `UPSTREAM_READS_PER_CALLER` and `UPSTREAM_READS`. Other requests are answered with a 403 that says so.",
+  },
+  forwardsApps: {
+    name: "PASS_THROUGH_APPS",
+    read: oneOf("auto", "on", "off"),
+    default: "auto",
+    about:
+      "Whether what Apps ask about themselves by their JWT (`/app`, `…/installation`) or by an installation's token (`/installation`) is forwarded before the caller is known, where `PASS_THROUGH` is not `off`. `auto`: unless `ALLOWED_USERS` or `ALLOWED_ORGANIZATIONS` is set, since a JWT names no account. Each network has `RATE_LIMIT_USER` such questions an hour. With `off` a JWT is answered 403.",
   },
   forwardCacheBytes: {
     name: "FORWARD_CACHE_BYTES",

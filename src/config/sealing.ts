@@ -19,3 +19,51 @@ export function unseal(key: Buffer, boundTo: string, bytes: Buffer): string {
   decipher.setAAD(Buffer.from(boundTo)).setAuthTag(bytes.subarray(12, 28));
   return Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString("utf8");
 }
+
+/** The settings that keys are made of. */
+interface SealingConfig {
+  /** Null: ENCRYPTION_KEY is not set. */
+  readonly encryptionKeys: readonly string[] | null;
+  readonly webhookSecrets: readonly string[];
+}
+
+/** What is sealed for, and for whom. */
+interface Sealed {
+  purpose: string;
+  boundTo: string;
+}
+
+/**
+ * The secrets that sealing keys are made of, the newest first. The first one seals, and all open. Those of WEBHOOK_SECRET
+ * come last: they sealed everything before ENCRYPTION_KEY was set.
+ */
+function sealingSecrets({ encryptionKeys, webhookSecrets }: SealingConfig): readonly string[] {
+  return [...(encryptionKeys ?? []), ...webhookSecrets];
+}
+
+/** Seals with the newest key. */
+export function sealNewest(config: SealingConfig, { purpose, boundTo }: Sealed, text: string): Buffer {
+  return seal(sealingKey(sealingSecrets(config)[0] ?? "", purpose), boundTo, text);
+}
+
+/** The text, and the place of the key that sealed it: 0 is the newest. Null: no key that is set sealed it. */
+export function openAny(
+  config: SealingConfig,
+  { purpose, boundTo }: Sealed,
+  bytes: Buffer,
+): { text: string; place: number } | null {
+  for (const [place, secret] of sealingSecrets(config).entries()) {
+    try {
+      return { text: unseal(sealingKey(secret, purpose), boundTo, bytes), place };
+    } catch {
+      // Another key sealed it, or nobody's: null says so when none is left.
+    }
+  }
+  return null;
+}
+
+/** How the key at a place is called, for operators. */
+export function sealingKeyName({ encryptionKeys }: SealingConfig, place: number): string {
+  const own = encryptionKeys?.length ?? 0;
+  return place < own ? `value ${place + 1} of ENCRYPTION_KEY` : `value ${place - own + 1} of WEBHOOK_SECRET`;
+}

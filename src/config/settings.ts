@@ -105,6 +105,19 @@ export const SETTINGS = {
     about:
       "How long a statement of a caller's read may take in Postgres. Then it is cancelled, and the answer is 502 as from the service.",
   },
+  searchConnections: {
+    name: "SEARCH_CONNECTIONS",
+    read: count,
+    default: "2",
+    about:
+      "The most connections a web process opens to Postgres for searches and for lists that filter by labels, people or texts. Plain reads never wait for those. Each caller's searches run one at a time.",
+  },
+  searchTimeoutMs: {
+    name: "SEARCH_TIMEOUT",
+    read: timeout,
+    default: "5s",
+    about: "How long such a statement may take. Then it is cancelled, and the answer is 502.",
+  },
   redisUrl: {
     name: "REDIS_URL",
     required: true,
@@ -191,19 +204,26 @@ export const SETTINGS = {
       "The master secret, from which each hook's own secret is made; no hook gets it. Several, comma separated: the first makes the secrets of new hooks, and all verify, so that it can be changed without losing a delivery.",
     secret: true,
   },
+  encryptionKeys: {
+    name: "ENCRYPTION_KEY",
+    read: secrets,
+    about:
+      "The secret from which the keys are made that encrypt targets' secrets in Postgres and operators' commands in Redis. Several, comma separated, the newest first: the first encrypts, and all decrypt; `tain targets reseal` encrypts anew what older ones did. Unset: `WEBHOOK_SECRET` does it as well.",
+    secret: true,
+  },
   webhookBodiesBytes: {
     name: "WEBHOOK_BODIES_SIZE",
     read: bodiesSize,
     default: "128MB",
     about:
-      "How much memory the bodies of webhooks under way may take in each web process. It is at least `32MB`, since one body may have 25 MB. Beyond it the bodies that have been arriving for longest are answered 503 with `Retry-After`.",
+      "How much memory the bodies of all requests under way, webhooks and the API's, may take in each web process; a quarter of it those of one caller of the API. It is at least `32MB`, since one body may have 25 MB. Beyond it the bodies that have been arriving for longest are answered 503 with `Retry-After`.",
   },
   webhookBodyTimeoutMs: {
     name: "WEBHOOK_BODY_TIMEOUT",
     read: timeout,
     default: "20s",
     about:
-      "How long the body of a webhook may take to arrive. Then it is answered 408. GitHub gives a delivery ten seconds, an enterprise server thirty.",
+      "How long the body of a request may take to arrive. Then it is answered 408. GitHub gives a delivery ten seconds, an enterprise server thirty.",
   },
   deliveryRetentionMs: {
     name: "DELIVERY_RETENTION",
@@ -225,6 +245,13 @@ export const SETTINGS = {
     about:
       "Where events may be sent besides the public Internet and the ports 80, 443, 8080 and 8443: host names, addresses or networks (`10.0.0.0/8`), comma separated.",
   },
+  targetsProxy: {
+    name: "TARGETS_PROXY",
+    read: urlOf("http:", "https:"),
+    secret: true,
+    about:
+      "The proxy through which events are sent: `http://` or `https://`, a user name and password if it takes them, and a port. Tain asks it by CONNECT. The proxy looks up the targets' names, so it has to refuse the addresses inside your network.",
+  },
   targetsRetryForMs: {
     name: "TARGETS_RETRY_FOR",
     read: span,
@@ -238,12 +265,19 @@ export const SETTINGS = {
     default: "90d",
     about: "How long the record of writes, which `tain writes list` shows, is kept.",
   },
+  auditLogRetentionMs: {
+    name: "AUDIT_LOG_RETENTION",
+    read: span,
+    default: "365d",
+    about:
+      "How long the audit log, which `tain audit-log` shows, is kept. It also holds at most 100,000 rows of each kind of act.",
+  },
   catchUpIntervalMs: {
     name: "CATCH_UP_INTERVAL",
     read: span,
     default: "5m",
     about:
-      "How often each repository is asked for changes that its webhooks may have missed. With more than 20 repositories, sweeps decide which ones need it.",
+      "At least how far catch-ups of one repository lie apart while its webhooks get lost. Sweeps say which repositories need one; each gets one in 144 times this.",
   },
   sweepIntervalMs: {
     name: "SWEEP_INTERVAL",

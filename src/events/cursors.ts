@@ -86,7 +86,7 @@ export type Step =
   | { to: "next"; doneId: number }
   /** The event is tried again, not before `retryAt`. */
   | { to: "again"; retryAt: Date }
-  /** The target is disabled. The event waits, and its attempts are counted anew once the target is enabled. */
+  /** The target is disabled, or its key is missing here. The event waits, and its attempts are counted anew. */
   | { to: "rest" };
 
 /** If no event is left, the step also gives the cursor back. */

@@ -2,7 +2,7 @@ import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { addressFault } from "./address-guard.ts";
 import { lastSent } from "./sent.ts";
-import { listTargets, SealedSecretError, secretOf, type Target } from "./target.ts";
+import { listTargets, type Maker, SealedSecretError, secretOf, type Target } from "./target.ts";
 
 /** A target, with the outcome of its last request and its problem. */
 export interface ListedTarget {
@@ -12,7 +12,10 @@ export interface ListedTarget {
   url: string;
   events: readonly string[];
   madeBy: Target["madeBy"];
-  state: "on" | "off" | "disabled";
+  /** Who registered it, or resumed it last. Null: an operator, or it was not noted. */
+  maker: (Maker & { login: string | null }) | null;
+  /** "paused" by the mirror, "off" by its owner. */
+  state: "on" | "off" | "disabled" | "paused";
   lastStatus: string | null;
   waiting: Backlog | null;
   /** The target's problem in words. Null: none. */
@@ -28,13 +31,15 @@ export async function findListedTargets(ctx: Pick<Context, "db" | "config">): Pr
   );
   const waiting = await waitingFor(ctx);
   const names = await scopeNames(ctx, found);
+  const logins = await loginsOf(ctx, found);
   const listed: ListedTarget[] = [];
   for (const target of found) {
-    const { id, url, events, madeBy, active, disabledAt } = target;
+    const { id, url, events, madeBy, active, disabledAt, maker, pausedWhy } = target;
     const lastStatus = last.get(id)?.status ?? null;
     listed.push({
       ...{ id, for: names.get(id) ?? "?", url, events, madeBy, lastStatus, waiting: waiting.get(id) ?? null },
-      state: disabledAt !== null ? "disabled" : active ? "on" : "off",
+      maker: maker && { ...maker, login: logins.get(maker.userId) ?? null },
+      state: pausedWhy !== null ? "paused" : disabledAt !== null ? "disabled" : active ? "on" : "off",
       problem: problemOf(ctx, target, lastStatus),
     });
   }
@@ -42,7 +47,8 @@ export async function findListedTargets(ctx: Pick<Context, "db" | "config">): Pr
 }
 
 function problemOf(ctx: Pick<Context, "config">, target: Target, lastStatus: string | null): string | null {
-  if (target.problem !== null) return target.problem;
+  const known = target.pausedWhy ?? target.problem;
+  if (known !== null) return known;
   if (addressFault(ctx.config.targetsAllowed, target.url) !== null)
     return "Its address is not on the public Internet, and TARGETS_ALLOWED does not name it";
   try {
@@ -69,6 +75,15 @@ async function scopeNames({ db }: Pick<Context, "db">, found: readonly Target[])
         : (names.get(`${scope.kind} ${scope.id}`) ?? `${scope.kind} ${scope.id}`),
     ]),
   );
+}
+
+/** The present logins of those who made targets, by their ids. */
+async function loginsOf({ db }: Pick<Context, "db">, found: readonly Target[]): Promise<Map<number, string>> {
+  const ids = [...new Set(found.flatMap(({ maker }) => (maker ? [maker.userId] : [])))];
+  const rows = await db.query<{ id: number; login: string }>(
+    sql`select id::float8 as id, login from users where id = any(${ids}::bigint[])`,
+  );
+  return new Map(rows.map(({ id, login }) => [id, login]));
 }
 
 /** How many events wait for a target. */

@@ -13,7 +13,17 @@ export interface LoggedEvent {
   receivedAt: Date;
   /** Whether the mirror made the event, of a change that no webhook reported. */
   isMade: boolean;
+  /** Whether its repository was private when it was logged. */
+  wasPrivate: boolean;
 }
+
+/**
+ * Whether the repository of an event `e` was private then. A process of an older version did not say. Then it was, if
+ * the repository was published later.
+ */
+const WAS_PRIVATE = sql`coalesce(e.was_private, exists (select from events p
+  where p.repository_id = e.repository_id and p.id > e.id
+    and (p.event = 'public' or (p.event = 'repository' and p.action = 'publicized'))))`;
 
 /** Which events are asked for; null: all. */
 export interface EventFilter {
@@ -29,15 +39,15 @@ export async function readEvents(
   { repositoryIds, events, actions }: EventFilter,
 ): Promise<LoggedEvent[]> {
   const conditions = [
-    sql`id > ${after} and id <= ${upTo}`,
-    ...(repositoryIds ? [sql`repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[])`] : []),
-    ...(events ? [sql`event = any(${sql.array(events, "text")}::text[])`] : []),
-    ...(actions ? [sql`action = any(${sql.array(actions, "text")}::text[])`] : []),
+    sql`e.id > ${after} and e.id <= ${upTo}`,
+    ...(repositoryIds ? [sql`e.repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[])`] : []),
+    ...(events ? [sql`e.event = any(${sql.array(events, "text")}::text[])`] : []),
+    ...(actions ? [sql`e.action = any(${sql.array(actions, "text")}::text[])`] : []),
   ];
   return await db.prepared<LoggedEvent>(sql`
-    select id::float8 as id, repository_id::float8 as "repositoryId", guid, event, action, received_at as "receivedAt",
-        is_made as "isMade"
-      from events where ${sql.and(conditions)} order by id limit ${limit}`);
+    select e.id::float8 as id, e.repository_id::float8 as "repositoryId", e.guid, e.event, e.action,
+        e.received_at as "receivedAt", e.is_made as "isMade", ${WAS_PRIVATE} as "wasPrivate"
+      from events e where ${sql.and(conditions)} order by e.id limit ${limit}`);
 }
 
 /** The payloads of the first of these events, as many as fit into the bytes. At least one, if it is still kept. */
@@ -71,16 +81,22 @@ export interface Change {
 export interface ChangesOf {
   repositoryId: number;
   kind: "issue" | "pull_request";
+  /** Whether the reader has the right there, also while the repository is private. */
+  seesPrivate: boolean;
 }
+
+/** Readers who may not see a private repository get its changes too: looking them up ends their streams. */
+const IS_PRIVATE = sql`exists (select from repositories r where r.id = e.repository_id and r.private)`;
 
 /** The issues, or pull requests, that events of a part of the log are about, in order. */
 export async function readChanges(
   db: Queries,
   { after, upTo, limit }: { after: number; upTo: number; limit: number },
-  { repositoryId, kind }: ChangesOf,
+  { repositoryId, kind, seesPrivate }: ChangesOf,
 ): Promise<Change[]> {
   return await db.prepared<Change>(sql`
-    select id::float8 as id, number from events
-      where repository_id = ${repositoryId} and id > ${after} and id <= ${upTo} and number is not null
-        and is_pull_request = ${kind === "pull_request"} order by id limit ${limit}`);
+    select e.id::float8 as id, e.number from events e
+      where e.repository_id = ${repositoryId} and e.id > ${after} and e.id <= ${upTo} and e.number is not null
+        and e.is_pull_request = ${kind === "pull_request"} and (${seesPrivate} or not ${WAS_PRIVATE} or ${IS_PRIVATE})
+      order by e.id limit ${limit}`);
 }

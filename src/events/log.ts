@@ -3,14 +3,17 @@ import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { enqueueTargets, enqueueTask, orLater } from "../queues/queues.ts";
 import { dueTargets } from "./cursors.ts";
+import { pauseLapsed } from "./target.ts";
 
 /** A delivery that is settled in the same transaction, with the repository, owner and issue that it concerns. */
 export interface Told {
   deliveryId: string;
   /** Null: no repository. */
   repositoryId: number | null;
-  /** The owner that the payload names. For a known repository, the stored owner counts. */
+  /** Whose targets hear of it. For a mirrored repository, the owner that upstream showed counts. */
   ownerId: number | null;
+  /** Whether the payload says that the repository is private. If either the payload or the mirror does, it was. */
+  isPrivate: boolean;
   /** The issue or pull request that it is about; null: none. */
   about: { number: number; isPullRequest: boolean } | null;
 }
@@ -39,17 +42,20 @@ export async function recordEvents(tx: Transaction, told: readonly Told[]): Prom
   const ids = told.map(({ deliveryId }) => deliveryId);
   const owners = told.map(({ ownerId }) => ownerId);
   const numbers = told.map(({ about }) => about?.number ?? null);
+  const arePrivate = told.map(({ isPrivate }) => isPrivate);
   const arePulls = told.map(({ about }) => about?.isPullRequest ?? null);
   const written = () =>
     tx.prepared(sql`
       insert into events (repository_id, guid, delivery_id, event, action, owner_id, received_at, is_made, number,
-          is_pull_request)
+          is_pull_request, was_private)
         select x.repository_id, d.guid, d.id, d.event, d.action, coalesce(r.owner_id, x.owner_id), d.received_at,
-            d.is_made, x.number, x.is_pull_request
+            d.is_made, x.number, x.is_pull_request, x.is_private or coalesce(r.private, false)
           from unnest(${sql.array(ids, "uuid")}, ${sql.array(repositoryIds, "bigint")}, ${sql.array(owners, "bigint")},
-            ${sql.array(numbers, "integer")}, ${sql.array(arePulls, "boolean")})
-            as x(id, repository_id, owner_id, number, is_pull_request)
-          join deliveries d on d.id = x.id left join repositories r on r.id = x.repository_id
+            ${sql.array(numbers, "integer")}, ${sql.array(arePulls, "boolean")}, ${sql.array(arePrivate, "boolean")})
+            as x(id, repository_id, owner_id, number, is_pull_request, is_private)
+          join deliveries d on d.id = x.id
+          -- Other rows of repositories may be made of what webhooks of others show.
+          left join (repositories r join repository_syncs s on s.repository_id = r.id) on r.id = x.repository_id
         on conflict (repository_id, guid) do nothing`);
   const [, , woken] = await together([
     lockPlaces(tx, repositoryIds),
@@ -142,11 +148,15 @@ export async function wakeTargets(
   await orLater(ctx, { targetIds }, () => enqueueTargets(ctx, targetIds));
 }
 
-/** Wakes every target that has something to send now, unless `signal` is aborted. Answers how many. */
+/**
+ * Wakes every target that has something to send now, unless `signal` is aborted. Answers how many. Targets whose maker
+ * may register them no more are paused before.
+ */
 export async function wakeDue(
-  ctx: Pick<Context, "db" | "clock" | "queues" | "redis">,
+  ctx: Pick<Context, "db" | "clock" | "log" | "queues" | "redis">,
   signal?: AbortSignal,
 ): Promise<number> {
+  await pauseLapsed(ctx);
   await placeHeld(ctx, signal);
   if (signal?.aborted) return 0;
   const due = await dueTargets(ctx);

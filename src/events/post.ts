@@ -1,4 +1,4 @@
-import type { Agent, Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
 import type { Context } from "../context.ts";
 import { codeOf, isBug } from "../failure.ts";
 import { guardedLookup, type Resolve, requireAdmitted, TargetRefusedError } from "./address-guard.ts";
@@ -60,7 +60,7 @@ export class TargetClient {
     try {
       requireAdmitted(this.#ctx.config.targetsAllowed, to.url);
       const { origin, pathname, search } = new URL(to.url);
-      this.#opened ??= openAgents(guardedLookup(this.#ctx.config.targetsAllowed, this.#resolve));
+      this.#opened ??= openAgents(this.#ctx.config, this.#resolve);
       const { checked, unchecked } = await this.#opened;
       const agent = to.insecureSsl ? unchecked : checked;
       const answer = await agent.request({ origin, path: pathname + search, method: "POST", headers, body, signal });
@@ -89,20 +89,37 @@ export class TargetClient {
 }
 
 /** One for targets whose certificate is checked, one for the others. */
-type Agents = Record<"checked" | "unchecked", Agent>;
+type Agents = Record<"checked" | "unchecked", Dispatcher>;
 
-/** Loaded with the first request, as in `src/upstream/client/transport.ts`: most processes send targets nothing. */
-async function openAgents(lookup: ReturnType<typeof guardedLookup>): Promise<Agents> {
-  const { Agent } = await import("undici");
+/**
+ * Loaded with the first request, as in `src/upstream/client/transport.ts`: most processes send targets nothing. Behind a
+ * proxy, it looks up names and judges where they lead. Bare addresses are judged here as well.
+ */
+async function openAgents(
+  { targetsAllowed, targetsProxy }: Pick<Context["config"], "targetsAllowed" | "targetsProxy">,
+  resolve: Resolve | undefined,
+): Promise<Agents> {
+  const { Agent, ProxyAgent } = await import("undici");
+  const lookup = guardedLookup(targetsAllowed, resolve);
+  const limits = {
+    allowH2: false,
+    pipelining: 1,
+    headersTimeout: TIMEOUT_MS,
+    bodyTimeout: TIMEOUT_MS,
+    maxHeaderSize: MOST_HEADER_BYTES,
+  } as const;
+  const timeout = TARGET_CONNECT_MS;
   const open = (rejectUnauthorized: boolean) =>
-    new Agent({
-      connect: { lookup, timeout: TARGET_CONNECT_MS, rejectUnauthorized },
-      allowH2: false,
-      pipelining: 1,
-      headersTimeout: TIMEOUT_MS,
-      bodyTimeout: TIMEOUT_MS,
-      maxHeaderSize: MOST_HEADER_BYTES,
-    });
+    targetsProxy === null
+      ? new Agent({ connect: { lookup, timeout, rejectUnauthorized }, ...limits })
+      : new ProxyAgent({
+          uri: targetsProxy,
+          // A tunnel for http, too: then the proxy sees no payload, and a target no header of the proxy's.
+          proxyTunnel: true,
+          requestTls: { timeout, rejectUnauthorized },
+          proxyTls: { timeout },
+          ...limits,
+        });
   return { checked: open(true), unchecked: open(false) };
 }
 

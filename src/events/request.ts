@@ -13,6 +13,8 @@ export interface Message {
   eventId: number | null;
   /** Whether the mirror made the event, of a change that no webhook reported. */
   isMade: boolean;
+  /** When this attempt begins. */
+  sentAt: Date;
   /**
    * The JSON document, byte for byte as upstream sent it. Only the mirror's addresses and an installation may be put
    * in, if the target wants them.
@@ -32,7 +34,7 @@ export async function requestTo(
   { config }: { config: Pick<Config, "upstreamUrl"> },
   target: Pick<Target, "id" | "scope" | "contentType" | "rewriteTo" | "installationId">,
   secret: string | null,
-  { event, guid, eventId, isMade, payload: original }: Message,
+  { event, guid, eventId, isMade, sentAt, payload: original }: Message,
 ): Promise<TargetRequest> {
   const { id, scope, contentType, rewriteTo, installationId } = target;
   const moved = rewriteTo === null ? original : rewritten(original, { from: config.upstreamUrl, to: rewriteTo });
@@ -64,10 +66,24 @@ export async function requestTo(
             "X-Hub-Signature": `sha1=${createHmac("sha1", secret).update(body).digest("hex")}`,
             // The inbox holds only UTF-8, so the text stands for exactly these bytes.
             "X-Hub-Signature-256": await sign(secret, body.toString("utf8")),
+            ...timedSignature(secret, { guid, sentAt, body }),
           }),
     },
     body,
   };
+}
+
+/**
+ * A signature of the time as well, so that a receiver can refuse a request that somebody recorded and sends again. The
+ * service has no such header, and receivers pass over it.
+ */
+function timedSignature(
+  secret: string,
+  { guid, sentAt, body }: Pick<Message, "guid" | "sentAt"> & Pick<TargetRequest, "body">,
+): Record<string, string> {
+  const time = String(Math.floor(sentAt.getTime() / 1_000));
+  const signature = createHmac("sha256", secret).update(`${time}.${guid}.`).update(body).digest("hex");
+  return { "X-Tain-Timestamp": time, "X-Tain-Signature-256": `sha256=${signature}` };
 }
 
 /**

@@ -1,5 +1,6 @@
-import { sql } from "../../db/sql.ts";
-import { seal, sealingKey, unseal } from "../config/sealing.ts";
+import type { Queries, Transaction } from "../../db/database.ts";
+import { type Sql, sql } from "../../db/sql.ts";
+import { openAny, sealNewest } from "../config/sealing.ts";
 import type { Context } from "../context.ts";
 import { forgetCursors } from "./cursors.ts";
 
@@ -24,6 +25,15 @@ export interface TargetConfig {
   rewriteTo: string | null;
 }
 
+/** Who registered a target, or resumed it last. */
+export interface Maker {
+  userId: number;
+  /** Whose token the caller showed: one of ours, or one of upstream's. */
+  tokenOf: "own" | "upstream";
+  /** Names the token without revealing it. */
+  token: string;
+}
+
 /** Where events are sent. */
 export interface Target extends Omit<TargetConfig, "secret"> {
   id: number;
@@ -40,83 +50,162 @@ export interface Target extends Omit<TargetConfig, "secret"> {
   /** Since when the target is disabled, because it accepted nothing for long: events wait. */
   disabledAt: Date | null;
   problem: string | null;
+  /** Null: an operator made it, or a process that did not note who did. */
+  maker: Maker | null;
+  /** Why the mirror has paused the target, in words. What happens meanwhile is not sent. Null: it has not. */
+  pausedWhy: string | null;
 }
 
-interface TargetRow extends Omit<Target, "id" | "scope"> {
+interface TargetRow extends Omit<Target, "id" | "scope" | "maker"> {
   id: string;
   scope: Scope["kind"];
   scopeId: string;
+  makerId: number | null;
+  tokenOf: Maker["tokenOf"] | null;
+  token: string | null;
 }
 
 const TARGET_COLUMNS = sql`id, scope, scope_id as "scopeId", made_by as "madeBy", url, content_type as "contentType",
   insecure_ssl as "insecureSsl", secret as "sealedSecret", events, active, rewrite_to as "rewriteTo", installation_id::float8 as "installationId",
   created_at as "createdAt",
-  updated_at as "updatedAt", accepted_at as "acceptedAt", disabled_at as "disabledAt", problem`;
+  updated_at as "updatedAt", accepted_at as "acceptedAt", disabled_at as "disabledAt", problem,
+  maker_id::float8 as "makerId", token_of as "tokenOf", token, paused_why as "pausedWhy"`;
 
-function targetOf({ id, scope, scopeId, ...rest }: TargetRow): Target {
-  return { ...rest, id: Number(id), scope: { kind: scope, id: Number(scopeId) } };
+function targetOf({ id, scope, scopeId, makerId: userId, tokenOf, token, ...rest }: TargetRow): Target {
+  const maker = userId === null || tokenOf === null || token === null ? null : { userId, tokenOf, token };
+  return { ...rest, id: Number(id), scope: { kind: scope, id: Number(scopeId) }, maker };
 }
 
 /** The targets of one scope, or all targets; the oldest first. */
-export async function listTargets({ db }: Pick<Context, "db">, scope?: Scope): Promise<Target[]> {
+export async function listTargets({ db }: { db: Queries }, scope?: Scope): Promise<Target[]> {
   const within = scope ? sql`where scope = ${scope.kind} and scope_id = ${scope.id}` : sql``;
   const rows = await db.query<TargetRow>(sql`select ${TARGET_COLUMNS} from targets ${within} order by id`);
   return rows.map(targetOf);
 }
 
 /** `scope`: only if it is of that one. */
-export async function findTarget({ db }: Pick<Context, "db">, id: number, scope?: Scope): Promise<Target | null> {
+export async function findTarget({ db }: { db: Queries }, id: number, scope?: Scope): Promise<Target | null> {
   const [row] = await db.prepared<TargetRow>(sql`select ${TARGET_COLUMNS} from targets where id = ${id}`);
   const target = row ? targetOf(row) : null;
   const isOf = !scope || (target?.scope.kind === scope.kind && target.scope.id === scope.id);
   return isOf ? target : null;
 }
 
+/** Judges a change by the other targets of the scope. It may throw. */
+export type RequireFit = (others: readonly Target[]) => void;
+
+/** The key of the lock under which the targets of a scope are counted and added to. */
+function scopeLock({ kind, id }: Scope): string {
+  return `tain targets ${kind} ${id}`;
+}
+
+/** Two callers who add at once would each count the other's target as absent, so they take turns. */
+async function judged(tx: Transaction, scope: Scope, except: number | null, require: RequireFit): Promise<void> {
+  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${scopeLock(scope)}, 0))`);
+  require((await listTargets({ db: tx }, scope)).filter(({ id }) => id !== except));
+}
+
+interface NewTarget extends TargetConfig, Pick<Target, "scope" | "madeBy"> {
+  installationId?: Target["installationId"];
+  maker?: Target["maker"];
+}
+
+/** @throws what `require` does */
 export async function createTarget(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
-  {
-    scope,
-    madeBy,
-    installationId = null,
-    ...given
-  }: TargetConfig & Pick<Target, "scope" | "madeBy"> & Partial<Pick<Target, "installationId">>,
+  { scope, madeBy, installationId = null, maker = null, ...given }: NewTarget,
+  require: RequireFit | null = null,
 ): Promise<Target> {
   const now = clock.now();
-  const [row] = await db.query<TargetRow>(sql`
-    insert into targets (scope, scope_id, made_by, url, content_type, insecure_ssl, secret, events, active, rewrite_to,
-        installation_id, created_at, updated_at)
-      values (${scope.kind}, ${scope.id}, ${madeBy}, ${given.url}, ${given.contentType}, ${given.insecureSsl},
-        ${sealSecret(config, given.secret)}, ${given.events}, ${given.active}, ${given.rewriteTo},
-        ${installationId}, ${now}, ${now}) returning ${TARGET_COLUMNS}`);
-  if (!row) throw new Error("A target was not stored");
-  return targetOf(row);
+  return await db.transaction(async (tx) => {
+    if (require) await judged(tx, scope, null, require);
+    const [row] = await tx.query<TargetRow>(sql`
+      insert into targets (scope, scope_id, made_by, url, content_type, insecure_ssl, secret, events, active, rewrite_to,
+          installation_id, created_at, updated_at, maker_id, token_of, token)
+        values (${scope.kind}, ${scope.id}, ${madeBy}, ${given.url}, ${given.contentType}, ${given.insecureSsl},
+          ${sealSecret(config, given.secret)}, ${given.events}, ${given.active}, ${given.rewriteTo},
+          ${installationId}, ${now}, ${now}, ${maker?.userId ?? null}, ${maker?.tokenOf ?? null},
+          ${maker?.token ?? null}) returning ${TARGET_COLUMNS}`);
+    if (!row) throw new Error("A target was not stored");
+    return targetOf(row);
+  });
+}
+
+interface Changing {
+  /** Who answers for the target if this resumes it. Null: an operator, who is asked for no right. */
+  maker: Target["maker"];
+  require: RequireFit | null;
 }
 
 /**
  * Changes only the given settings. A target that was disabled by failures gets the waiting events once it is enabled. A
- * target that its owner paused gets no events of the pause. Null: there is no such target.
+ * target that its owner or the mirror paused gets no events of the pause. Null: there is no such target.
+ * @throws what `require` does
  */
 export async function changeTarget(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
   id: number,
   change: Partial<TargetConfig>,
+  { maker, require }: Changing = { maker: null, require: null },
 ): Promise<Target | null> {
   const { url = null, contentType = null, insecureSsl = null, events = null, active = null } = change;
   return await db.transaction(async (tx) => {
+    const before = await findTarget({ db: tx }, id);
+    if (!before) return null;
+    if (require) await judged(tx, before.scope, id, require);
     // Cursors are locked before the target's row, as everywhere, so that no transactions deadlock.
-    if (active === true && (await tx.count(sql`select from targets where id = ${id} and not active`)) > 0)
-      await forgetCursors(tx, id);
+    const resumes = active === true && (await tx.count(sql`select from targets where id = ${id} and not active`)) > 0;
+    if (resumes) await forgetCursors(tx, id);
     const secret = change.secret === undefined ? sql`secret` : sql`${sealSecret(config, change.secret)}::bytea`;
     const rewriteTo = change.rewriteTo === undefined ? sql`rewrite_to` : sql`${change.rewriteTo}`;
     const enabled = active === true;
+    const by = resumes
+      ? sql`maker_id = ${maker?.userId ?? null}, token_of = ${maker?.tokenOf ?? null}, token = ${maker?.token ?? null},
+        paused_why = null,`
+      : sql``;
     const [row] = await tx.query<TargetRow>(sql`update targets set url = coalesce(${url}, url),
         content_type = coalesce(${contentType}, content_type), insecure_ssl = coalesce(${insecureSsl}::boolean, insecure_ssl),
         secret = ${secret}, rewrite_to = ${rewriteTo}, events = coalesce(${events}::text[], events), active = coalesce(${active}::boolean, active),
         disabled_at = case when ${enabled} then null else disabled_at end,
-        problem = case when ${enabled} then null else problem end, updated_at = ${clock.now()}
+        problem = case when ${enabled} then null else problem end, ${by} updated_at = ${clock.now()}
       where id = ${id} returning ${TARGET_COLUMNS}`);
     return row ? targetOf(row) : null;
   });
+}
+
+/** Pauses targets whose maker may register them no more. Answers the paused ones. */
+export async function pauseLapsed({ db, clock, log }: Pick<Context, "db" | "clock" | "log">): Promise<number[]> {
+  return await paused({ log }, db, sql`select target_id, why from lapsed_targets(${clock.now()})`);
+}
+
+/** Pauses targets that a token of upstream's made, for a reason in words. */
+export async function pauseTargets(
+  { db, log }: Pick<Context, "db" | "log">,
+  ids: readonly number[],
+  why: string,
+): Promise<number[]> {
+  if (ids.length === 0) return [];
+  return await paused(
+    { log },
+    db,
+    sql`select id as target_id, ${why}::text as why from unnest(${ids}::bigint[]) as t(id)`,
+  );
+}
+
+async function paused({ log }: Pick<Context, "log">, db: Queries, lapsed: Sql): Promise<number[]> {
+  const rows = await db.query<{ id: number; why: string }>(sql`
+    update targets t set active = false, paused_why = l.why from (${lapsed}) l
+      where t.id = l.target_id and t.active returning t.id::float8 as id, l.why`);
+  for (const { id: targetId, why } of rows) log.warn({ targetId, why }, "A target is paused");
+  return rows.map(({ id }) => id);
+}
+
+/** The active targets that a token of upstream's made. */
+export async function madeWith({ db }: { db: Queries }, token: string): Promise<{ id: number; scope: Scope }[]> {
+  const rows = await db.prepared<{ id: number; kind: Scope["kind"]; scopeId: number }>(sql`
+    select id::float8 as id, scope as kind, scope_id::float8 as "scopeId" from targets
+      where token = ${token} and token_of = 'upstream' and active`);
+  return rows.map(({ id, kind, scopeId }) => ({ id, scope: { kind, id: scopeId } }));
 }
 
 /** Removes a target, with the record of what was sent to it. False: there is no such target. */
@@ -132,56 +221,73 @@ export async function removeTarget({ db }: Pick<Context, "db">, id: number): Pro
   });
 }
 
-/** A secret cannot be read with any WEBHOOK_SECRET that is set. */
+/** A secret cannot be read with any key that is set. */
 export class SealedSecretError extends Error {
   override name = "SealedSecretError";
 }
 
-const SECRETS_PURPOSE = "tain targets";
+const SEALED = { purpose: "tain targets", boundTo: "tain targets" };
 
-function sealSecret({ webhookSecrets }: Context["config"], secret: string | null): Buffer | null {
-  return secret === null ? null : seal(sealingKey(webhookSecrets[0] ?? "", SECRETS_PURPOSE), SECRETS_PURPOSE, secret);
+function sealSecret(config: Context["config"], secret: string | null): Buffer | null {
+  return secret === null ? null : sealNewest(config, SEALED, secret);
 }
 
-/** The secret that signs requests to a target. */
-export interface TargetSecret {
-  /** Null: they are not signed. */
-  value: string | null;
-  /** Whether an older WEBHOOK_SECRET sealed it. */
-  isOutdated: boolean;
-}
-
-/** Only reads. @throws SealedSecretError */
+/** The secret that signs requests to a target. Null: they are not signed. Only reads. @throws SealedSecretError */
 export function secretOf(
   { config }: Pick<Context, "config">,
   { sealedSecret }: Pick<Target, "sealedSecret">,
-): TargetSecret {
-  if (sealedSecret === null) return { value: null, isOutdated: false };
-  for (const [at, webhookSecret] of config.webhookSecrets.entries()) {
-    const value = tryUnseal(webhookSecret, sealedSecret);
-    if (value !== null) return { value, isOutdated: at > 0 };
-  }
+): string | null {
+  if (sealedSecret === null) return null;
+  const opened = openAny(config, SEALED, sealedSecret);
+  if (opened) return opened.text;
   throw new SealedSecretError(
-    "Its secret was encrypted with a WEBHOOK_SECRET that is no longer set: set that one beside the present one, or give the target its secret again",
+    "Its secret was encrypted with a key that is not set: name it behind the present one, in ENCRYPTION_KEY or WEBHOOK_SECRET, or give the target its secret again",
   );
 }
 
-/** Seals an outdated secret with the present WEBHOOK_SECRET, so that the older one can be dropped. */
-export async function sealAnew(
-  { db, config }: Pick<Context, "db" | "config">,
-  { id, sealedSecret }: Pick<Target, "id" | "sealedSecret">,
-  { value }: TargetSecret,
-): Promise<void> {
-  await db.query(
-    sql`update targets set secret = ${sealSecret(config, value)} where id = ${id} and secret = ${sealedSecret}`,
-  );
+/** How many targets' secrets each key sealed. */
+export interface SealedSecrets {
+  /** By the key's place: 0 is the newest. */
+  byKey: ReadonlyMap<number, number>;
+  /** How many no key that is set opens. */
+  unopened: number;
 }
 
-function tryUnseal(webhookSecret: string, sealedSecret: Buffer): string | null {
-  try {
-    return unseal(sealingKey(webhookSecret, SECRETS_PURPOSE), SECRETS_PURPOSE, sealedSecret);
-  } catch {
-    // Another key sealed it: `secretOf` tries the next one, and throws when none is left.
-    return null;
+export async function countSealedSecrets(ctx: Pick<Context, "db" | "config">): Promise<SealedSecrets> {
+  const byKey = new Map<number, number>();
+  let unopened = 0;
+  for await (const { secret } of sealedSecrets(ctx)) {
+    const place = openAny(ctx.config, SEALED, secret)?.place;
+    if (place === undefined) unopened += 1;
+    else byKey.set(place, (byKey.get(place) ?? 0) + 1);
+  }
+  return { byKey, unopened };
+}
+
+/**
+ * Seals what older keys sealed with the newest key, so that the older ones can be dropped. What no key opens stays as it
+ * is. A secret that is changed meanwhile is left alone: the newest key sealed it. Answers how many it sealed anew.
+ */
+export async function resealSecrets(ctx: Pick<Context, "db" | "config">): Promise<number> {
+  let resealed = 0;
+  for await (const { id, secret } of sealedSecrets(ctx)) {
+    const opened = openAny(ctx.config, SEALED, secret);
+    if (opened === null || opened.place === 0) continue;
+    const anew = sealSecret(ctx.config, opened.text);
+    resealed += await ctx.db.count(sql`update targets set secret = ${anew} where id = ${id} and secret = ${secret}`);
+  }
+  return resealed;
+}
+
+const SECRETS_READ = 200;
+
+async function* sealedSecrets({ db }: Pick<Context, "db">): AsyncGenerator<{ id: string; secret: Buffer }> {
+  for (let last = "0"; ; ) {
+    const rows = await db.query<{ id: string; secret: Buffer }>(sql`select id::text, secret from targets
+      where secret is not null and id > ${last}::bigint order by id limit ${SECRETS_READ}`);
+    yield* rows;
+    const end = rows.at(-1);
+    if (!end || rows.length < SECRETS_READ) return;
+    last = end.id;
   }
 }

@@ -23,7 +23,7 @@ import { isAccepted, type SendOutcome, type TargetClient } from "./post.ts";
 import { type Message, requestTo, type TargetRequest } from "./request.ts";
 import type { SendSlot } from "./send-slots.ts";
 import { noteSent, type Sending } from "./sent.ts";
-import { findTarget, SealedSecretError, sealAnew, secretOf, type Target, type TargetSecret } from "./target.ts";
+import { findTarget, SealedSecretError, secretOf, type Target } from "./target.ts";
 
 /** How many repositories' events a target is sent at once. Events of one repository are sent one after the other. */
 const LANES = 4;
@@ -190,7 +190,12 @@ async function sendOne(
   { payload, slot }: { payload: HeldPayload; slot: SendSlot },
 ): Promise<Step["to"] | "lost"> {
   const tried = await tryOnce(ctx, client, target, { ...event, ...contentOf(payload), eventId: event.id });
-  if (tried === null) return take(ctx, cursor, { to: "rest" });
+  if (tried === null) {
+    // Another process may have the key, or this one after its next start. The event waits, and its target stays on.
+    turn.retryAt ??= new Date(ctx.clock.now().getTime() + waitAfterMs(1, RETRIES.unknownKey, ctx.random));
+    turn.isDrained = true;
+    return take(ctx, cursor, { to: "rest" });
+  }
   slot.answered();
   const { outcome } = tried;
   const now = ctx.clock.now();
@@ -231,24 +236,23 @@ interface Tried {
 const contentOf = ({ bytes, traceparent }: HeldPayload) => ({ payload: bytes, traceparent });
 const timesOf = ({ sentAt, durationMs }: Tried) => ({ sentAt, durationMs });
 
-/** Sends one request. Null: it cannot be signed, so the target is disabled. */
+/** Sends one request. Null: this process has not the key of the target's secret, and cannot sign it. */
 async function tryOnce(
   ctx: TurnContext,
   client: TargetClient,
   target: Target,
-  { traceparent, ...message }: Message & Pick<HeldPayload, "traceparent">,
+  { traceparent, ...message }: Omit<Message, "sentAt"> & Pick<HeldPayload, "traceparent">,
 ): Promise<Tried | null> {
-  let secret: TargetSecret;
+  let secret: string | null;
   try {
     secret = secretOf(ctx, target);
   } catch (error) {
     if (!(error instanceof SealedSecretError)) throw error;
-    await disable(ctx, target, error.message);
+    ctx.log.error({ targetId: target.id, problem: error.message }, "A request cannot be signed: events wait");
     return null;
   }
-  if (secret.isOutdated) await sealAnew(ctx, target, secret);
-  const request = await requestTo(ctx, target, secret.value, message);
   const sentAt = ctx.clock.now();
+  const request = await requestTo(ctx, target, secret, { ...message, sentAt });
   const begun = performance.now();
   const attributes = { "tain.event": message.event, "tain.delivery": message.guid, "tain.target": target.id };
   const about = { kind: "client", attributes } as const;

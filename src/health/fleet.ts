@@ -22,6 +22,7 @@ interface WaitingRow {
   oldestMark: Date | null;
   audits: number;
   drifted: number;
+  partial: number;
   missed: number;
   /** Null: no live repository is there. */
   oldestSweep: Date | null;
@@ -149,6 +150,8 @@ async function readMirror(db: FleetContext["db"], now: Date): Promise<MirrorRows
       (select min(not_before) from refresh_marks where not_before <= ${now}) as "oldestMark",
       (select count(*)::int from audits where finished_at is not null) as audits,
       (select count(*)::int from audits where finished_at is not null and report->>'counts' <> '{}') as drifted,
+      (select count(*)::int from audits where finished_at is not null and report->>'counts' = '{}'
+        and report->>'notCompared' <> '[]') as partial,
       (select coalesce(sum(missed), 0)::float8 from hook_checks) as missed,
       (select min(coalesce(shown_at, added_at)) from repository_syncs left join sweeps using (repository_id)
         where state = 'live') as "oldestSweep",
@@ -179,7 +182,8 @@ function setWaiting(gauges: MirrorGauges, waiting: WaitingRow, now: Date): void 
   gauges.marks.set(waiting.marks);
   gauges.marksAge.set(secondsSince(waiting.oldestMark, now));
   gauges.audits.set({ outcome: "drift" }, waiting.drifted);
-  gauges.audits.set({ outcome: "equal" }, waiting.audits - waiting.drifted);
+  gauges.audits.set({ outcome: "partial" }, waiting.partial);
+  gauges.audits.set({ outcome: "equal" }, waiting.audits - waiting.drifted - waiting.partial);
   gauges.missed.set(waiting.missed);
   gauges.sweepAge.set(secondsSince(waiting.oldestSweep, now));
   gauges.untold.set(waiting.untold);

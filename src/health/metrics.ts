@@ -4,7 +4,7 @@ import { json } from "../http/reply.ts";
 import { HttpServer, type Route, Router } from "../http/server.ts";
 import { isOperator } from "./operator.ts";
 
-type MetricsContext = Pick<Context, "config" | "metrics" | "log">;
+type MetricsContext = Pick<Context, "config" | "metrics" | "log" | "clock">;
 
 /** `/-/metrics`, for requests with the operator's token. @param otherwise answers all other requests */
 export function metricsRoute({ config, metrics }: MetricsContext, otherwise: Route["handle"]): Route {
@@ -39,6 +39,7 @@ export async function serveMetrics(ctx: MetricsContext, resources: AsyncDisposab
     },
     trustedProxies: [],
     log,
+    clock: ctx.clock,
   });
   const address = await server.listen({ host: config.host, port: config.metricsPort });
   resources.defer(() => server.close());

@@ -188,11 +188,11 @@ async function loadRepositories({
       from selections w left join problems p on p.task = 'select' and p.key = w.pattern
       -- Each by equality, so that none is looked for among all.
       where not exists (select from repository_syncs s join repositories r on r.id = s.repository_id
-          where lower(r.full_name) = w.pattern)
+          where folded(r.full_name) = w.pattern)
         and not exists (select from repository_syncs s join former_names f using (repository_id) where f.full_name = w.pattern)
         and not (p.problem is null and split_part(w.pattern, '/', 2) = '*' and split_part(w.pattern, '/', 1) in (
-          select lower(split_part(r.full_name, '/', 1)) from repository_syncs s join repositories r on r.id = s.repository_id))
-    ) listed order by lower(owner), lower(name)`);
+          select folded(split_part(r.full_name, '/', 1)) from repository_syncs s join repositories r on r.id = s.repository_id))
+    ) listed order by folded(owner), folded(name)`);
   const now = clock.now().getTime();
   const backfilling = rows.filter(({ state, problem }) => state === "backfilling" && problem === null);
   const backfills = backfilling.map(({ phases }) => phases ?? []);

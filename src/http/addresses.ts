@@ -1,4 +1,5 @@
 import { BlockList, isIP, type Socket } from "node:net";
+import ipaddr from "ipaddr.js";
 import { headerText } from "./reply.ts";
 
 const NETWORKS: Readonly<Record<string, readonly string[]>> = {
@@ -66,6 +67,18 @@ export class TrustedProxies {
     this.#known.set(socket, isProxy);
     return isProxy;
   }
+}
+
+/**
+ * The network of an address, which is what callers are told apart by: /24 of IPv4, /64 of IPv6. Whoever has one address of
+ * such a network mostly has many. What is no address is its own network.
+ */
+export function networkOf(written: string): string {
+  const { address, family } = readAddress(written);
+  if (isIP(address) === 0) return written;
+  if (family === "ipv4") return `${address.slice(0, address.lastIndexOf("."))}.0/24`;
+  const parts = ipaddr.IPv6.parse(address.replace(/%.*$/, "")).parts.slice(0, 4);
+  return `${parts.map((part) => part.toString(16)).join(":")}::/64`;
 }
 
 /** An IPv4 address that is written as IPv6, as sockets of both families do, is the IPv4 address. */

@@ -3,17 +3,29 @@ import { HttpError } from "./errors.ts";
 
 const EMPTY_BODY = Buffer.alloc(0);
 
+/** A body may come in so many pieces, and in more if they have `LEAST_PIECE_BYTES` on average: each takes 3 µs. */
+const MOST_PIECES = 4_000;
+const LEAST_PIECE_BYTES = 64;
+/** The first buffer into which pieces are joined. */
+const FIRST_BUFFER_BYTES = 16 * 1024;
+
+/** The body comes in so many small pieces that reading on would cost more than it holds. */
+export class TooManyPiecesError extends HttpError {
+  override name = "TooManyPiecesError";
+}
+
 /** A body that is being read. */
-export class RequestBody {
+class RequestBody {
   /**
    * Its exact bytes.
-   * @throws HttpError 413 when there are more than `maxBytes`, 400 when the sender went away before the end
+   * @throws HttpError 413 when there are more than `maxBytes`, 400 when the sender went away before the end, or sends
+   *   too many pieces
    */
   readonly whole: Promise<Buffer>;
   #stop: (reason: Error) => void = () => {};
 
-  /** @param onPiece is called with the size of each piece */
-  constructor(request: IncomingMessage, maxBytes: number, onPiece: (bytes: number) => void = () => {}) {
+  /** @param onGrown is called with the bytes of memory that a piece has taken beyond those before it */
+  constructor(request: IncomingMessage, maxBytes: number, onGrown: (bytes: number) => void) {
     this.whole = new Promise((resolve, reject) => {
       // Node.js reads and drops what is left unread once we have answered, so the sender gets to see the answer.
       const tooLarge = () => new HttpError(413, "Request body is too large");
@@ -21,19 +33,22 @@ export class RequestBody {
       if (request.readableEnded) return resolve(EMPTY_BODY);
       // The sender is gone already, and no event will say so.
       if (request.destroyed) return reject(cut());
-      if (Number(request.headers["content-length"]) > maxBytes) return reject(tooLarge());
+      const announced = Number(request.headers["content-length"] ?? maxBytes);
+      if (announced > maxBytes) return reject(tooLarge());
 
-      let chunks: Buffer[] = [];
-      let size = 0;
-      const onData = (chunk: Buffer) => {
-        size += chunk.length;
-        if (size > maxBytes) return this.#stop(tooLarge());
-        chunks.push(chunk);
-        onPiece(chunk.length);
+      const joined = new JoinedPieces(announced);
+      const onData = (piece: Buffer) => {
+        if (joined.size + piece.length > maxBytes) return this.#stop(tooLarge());
+        if (joined.isTooFragmented) {
+          // The rest is not even read, since reading is what takes long.
+          request.pause();
+          return this.#stop(new TooManyPiecesError(400, "The body comes in too many small pieces: send larger ones"));
+        }
+        onGrown(joined.add(piece));
       };
       const onEnd = () => {
         ignore();
-        resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size));
+        resolve(joined.bytes);
       };
       const onCut = () => this.#stop(cut());
       const ignore = () => {
@@ -43,7 +58,7 @@ export class RequestBody {
       };
       this.#stop = (reason) => {
         ignore();
-        chunks = [];
+        joined.clear();
         reject(reason);
       };
       request.on("data", onData).on("end", onEnd).on("error", onCut).on("close", onCut);
@@ -56,11 +71,53 @@ export class RequestBody {
   }
 }
 
-/**
- * The rough size of a piece of a body beside its bytes: each is an object with memory of its own. A body that is sent
- * byte by byte would else hold a hundred times what is counted.
- */
-const PIECE_BYTES = 256;
+/** Pieces in one buffer, which doubles when it is full. The only piece of most bodies stays where it arrived. */
+class JoinedPieces {
+  readonly #mostBytes: number;
+  #buffer: Buffer = EMPTY_BODY;
+  #pieces = 0;
+  size = 0;
+
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
+  }
+
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.size);
+  }
+
+  get isTooFragmented(): boolean {
+    return this.#pieces > MOST_PIECES + this.size / LEAST_PIECE_BYTES;
+  }
+
+  /** Answers the bytes of memory that it has taken for it. */
+  add(piece: Buffer): number {
+    const before = this.#buffer;
+    const size = this.size + piece.length;
+    this.#pieces += 1;
+    if (this.#pieces === 1) this.#buffer = piece;
+    else {
+      if (size > before.length) {
+        const wanted = Math.max(size, 2 * before.length, FIRST_BUFFER_BYTES);
+        this.#buffer = Buffer.allocUnsafeSlow(Math.max(size, Math.min(wanted, this.#mostBytes)));
+        before.copy(this.#buffer, 0, 0, this.size);
+      }
+      piece.copy(this.#buffer, this.size);
+    }
+    this.size = size;
+    return this.#buffer.length - before.length;
+  }
+
+  clear(): void {
+    this.#buffer = EMPTY_BODY;
+    this.size = 0;
+  }
+}
+
+/** The rough size of what is kept of a body beside its bytes. */
+const BODY_OVERHEAD_BYTES = 256;
+/** The part of all memory for bodies that one sender's may take. */
+const SHARE_OF_ONE = 1 / 4;
 
 /** A whole body. Its bytes count until it is disposed of. */
 export class HeldBody implements Disposable {
@@ -80,15 +137,18 @@ export class HeldBody implements Disposable {
 /** A body under way. */
 interface ArrivingBody {
   readonly body: RequestBody;
+  /** Null: the sender is not told apart. */
+  readonly sender: string | null;
   /** By the monotonic clock, in milliseconds. */
   readonly beganAt: number;
   heldBytes: number;
 }
 
 /**
- * Bounds the memory that bodies of requests take in a process. Bytes that have arrived count until the request is
- * answered. Announced bytes do not count, so an announcement takes nothing from others. When there is no room, the body
- * that has been arriving for the longest is given up: a small one, which comes in one piece, is never that.
+ * Bounds the memory that bodies of requests take in a process, whichever door they come by. Bytes that have arrived
+ * count until the request is answered. Announced bytes do not count, so an announcement takes nothing from others. When
+ * there is no room, the body that has been arriving for the longest is given up: a small one, which comes in one piece,
+ * is never that. A sender who fills their own share gives up their own bodies, and takes no room from others.
  */
 export class BodyBudget {
   readonly #maxBytes: number;
@@ -98,6 +158,8 @@ export class BodyBudget {
   readonly #awaited = new Set<ArrivingBody>();
   /** Those of them that have arrived in part, the oldest first. */
   readonly #arriving = new Set<ArrivingBody>();
+  /** The bytes that are held of each sender who is told apart. */
+  readonly #heldOf = new Map<string, number>();
   /** Goes off when the oldest may be late: one timer for all, since most bodies arrive at once. Null: it is not set. */
   #lateness: NodeJS.Timeout | null = null;
 
@@ -113,11 +175,12 @@ export class BodyBudget {
 
   /**
    * Reads a body of at most `maxBytes`.
+   * @param sender whose share of the memory it takes. Null: senders are not told apart, as those of signed bodies
    * @throws HttpError 503 when there is no room for it, 408 when it has not arrived in time, and as `RequestBody.whole`
    */
-  async read(request: IncomingMessage, maxBytes: number): Promise<HeldBody> {
-    const body = new RequestBody(request, maxBytes, (bytes) => this.#take(arriving, bytes + PIECE_BYTES));
-    const arriving: ArrivingBody = { body, beganAt: performance.now(), heldBytes: 0 };
+  async read(request: IncomingMessage, maxBytes: number, sender: string | null = null): Promise<HeldBody> {
+    const body = new RequestBody(request, maxBytes, (bytes) => this.#take(arriving, bytes));
+    const arriving: ArrivingBody = { body, sender, beganAt: performance.now(), heldBytes: 0 };
     this.#awaited.add(arriving);
     this.#lateness ??= this.#lookIn(this.#patienceMs);
     try {
@@ -147,13 +210,19 @@ export class BodyBudget {
     }
   }
 
-  #take(arriving: ArrivingBody, bytes: number): void {
+  #take(arriving: ArrivingBody, grownBytes: number): void {
+    this.#count(arriving, arriving.heldBytes === 0 ? grownBytes + BODY_OVERHEAD_BYTES : grownBytes);
     this.#arriving.add(arriving);
-    arriving.heldBytes += bytes;
-    this.#heldBytes += bytes;
+    const { sender } = arriving;
+    if (sender !== null) {
+      for (const oldest of this.#arriving) {
+        if ((this.#heldOf.get(sender) ?? 0) <= this.#maxBytes * SHARE_OF_ONE) break;
+        if (oldest.sender === sender) this.#giveUp(oldest, noRoom("There is no room for more bodies of one sender"));
+      }
+    }
     for (const oldest of this.#arriving) {
       if (this.#heldBytes <= this.#maxBytes) return;
-      this.#giveUp(oldest, new HttpError(503, "There is no room for the body at the moment"));
+      this.#giveUp(oldest, noRoom("There is no room for the body"));
     }
   }
 
@@ -164,9 +233,22 @@ export class BodyBudget {
   }
 
   #release(arriving: ArrivingBody): void {
-    this.#heldBytes -= arriving.heldBytes;
-    arriving.heldBytes = 0;
+    this.#count(arriving, -arriving.heldBytes);
   }
+
+  #count(arriving: ArrivingBody, bytes: number): void {
+    arriving.heldBytes += bytes;
+    this.#heldBytes += bytes;
+    const { sender } = arriving;
+    if (sender === null) return;
+    const held = (this.#heldOf.get(sender) ?? 0) + bytes;
+    if (held === 0) this.#heldOf.delete(sender);
+    else this.#heldOf.set(sender, held);
+  }
+}
+
+function noRoom(why: string): HttpError {
+  return new HttpError(503, `${why} at the moment: send it again later`, { headers: { "Retry-After": "5" } });
 }
 
 const TOKEN = "[\\w!#$%&'*+.^`|~-]+";

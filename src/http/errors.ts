@@ -2,10 +2,16 @@
 export class HttpError extends Error {
   override name = "HttpError";
   readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, message: string, options?: ErrorOptions) {
+  constructor(
+    status: number,
+    message: string,
+    { headers = {}, ...options }: ErrorOptions & { headers?: Readonly<Record<string, string>> } = {},
+  ) {
     super(message, options);
     this.status = status;
+    this.headers = headers;
   }
 }
 

@@ -277,6 +277,12 @@ export interface Freshness {
   notFresh?: string;
 }
 
+/**
+ * What may have changed at upstream without anything that a confirmation compares: reactions have neither a webhook nor
+ * an `updated_at`, accounts have no webhook, and the newest changes show no edit of a comment.
+ */
+const NOT_CONFIRMED = "accounts, comments, reactions";
+
 /** The headers by which an answer says how fresh it is. Pure. RFC 7234 has the numbers of the warnings. */
 export function freshnessHeaders(
   { confirmedAt, missing, notFresh }: Freshness,
@@ -291,7 +297,11 @@ export function freshnessHeaders(
   return {
     ...(confirmedAt === null || ageMs === null
       ? {}
-      : { "X-Tain-Confirmed-At": confirmedAt.toISOString(), Age: String(Math.floor(ageMs / 1_000)) }),
+      : {
+          "X-Tain-Confirmed-At": confirmedAt.toISOString(),
+          "X-Tain-Not-Confirmed": NOT_CONFIRMED,
+          Age: String(Math.floor(ageMs / 1_000)),
+        }),
     ...(missing ? { "X-Tain-Missing": missing } : {}),
     ...(warnings.length > 0 ? { Warning: warnings.join(", ") } : {}),
   };

@@ -22,8 +22,9 @@ export const USUAL_NAMES: ReadonlySet<string> = new Set(
     ...["X-Content-Type-Options", "X-Frame-Options", "X-XSS-Protection"],
     ...["X-GitHub-Api-Version-Selected", "X-GitHub-Enterprise-Version", "X-GitHub-Media-Type", "X-GitHub-Request-Id"],
     ...["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Resource", "X-RateLimit-Used"],
-    ...["X-OAuth-Scopes", "X-Accepted-OAuth-Scopes"],
-    ...["X-Tain-Confirmed-At", "X-Tain-Missing", "Age", "Warning", "Retry-After"],
+    ...["X-OAuth-Scopes", "X-Accepted-OAuth-Scopes", "X-Accepted-GitHub-Permissions"],
+    ...["X-Tain-Confirmed-At", "X-Tain-Not-Confirmed", "X-Tain-Missing", "X-Tain-Part", "X-Tain-Hint"],
+    ...["Age", "Warning", "Retry-After"],
   ].map(checked),
 );
 
@@ -152,12 +153,18 @@ function isKeptOpen({ connection }: IncomingHttpHeaders): boolean {
 
 /** The last lines of a head, which are the same for all answers of a second. */
 export class LastLines {
+  readonly #clock: { now(): Date };
   #second = 0;
   #lines = "";
 
-  /** Those of the present second. The date is that of the machine, as Node.js gives it. */
+  /** @param clock the one by which the answers tell other times, too: a mirror below this one compares them */
+  constructor(clock: { now(): Date }) {
+    this.#clock = clock;
+  }
+
+  /** Those of the present second. */
   now(): string {
-    const now = Math.floor(Date.now() / 1_000);
+    const now = Math.floor(this.#clock.now().getTime() / 1_000);
     if (now !== this.#second) {
       this.#second = now;
       this.#lines = `Date: ${new Date(now * 1_000).toUTCString()}\r\n${KEPT_OPEN}\r\n`;

@@ -12,7 +12,7 @@ import type { Duplex } from "node:stream";
 import type { Logger } from "../operations/log.ts";
 import { type TracedSpan, type Tracing, UNTRACED } from "../operations/tracing.ts";
 import { TrustedProxies } from "./addresses.ts";
-import { type BodyBudget, type HeldBody, RequestBody } from "./body.ts";
+import { BodyBudget, type HeldBody, TooManyPiecesError } from "./body.ts";
 import { HttpError, parserError } from "./errors.ts";
 import { type Reply, rawText, sendReply } from "./reply.ts";
 import { DirectResponse, KEEP_ALIVE_TIMEOUT_MS, LastLines } from "./response.ts";
@@ -38,10 +38,13 @@ export interface Route {
 }
 
 const NOWHERE: FoundRoute = { params: {} };
+/** Redirects repeat the target, and clients of Node.js read heads of 16 KiB. */
+const MOST_TARGET_BYTES = 8_192;
 /** A request must have arrived whole within this time; 25 MB take it on a slow line. */
 const REQUEST_TIMEOUT_MS = 30_000;
 /** A part of an answer that is not read is held in memory. A MiB takes as long over a line of 140 kbit/s. */
 const ANSWER_UNREAD_MS = 60_000;
+const SMALL_BODIES = { maxBytes: 1024 * 1024, patienceMs: REQUEST_TIMEOUT_MS };
 /** While the server stops, an answer that was begun before may leave its connection open. */
 const IDLE_CHECK_MS = 500;
 
@@ -54,8 +57,12 @@ export interface ServerParts {
   /** Fits a reply, also a failure's, to the `Origin` of its request. Null: each goes as it is. */
   adapt?: ((reply: Reply, origin: string | undefined) => Reply) | null;
   trustedProxies: readonly string[];
+  /** The memory for bodies. Absent: that of a server whose requests have small ones. */
+  bodies?: BodyBudget;
   tracing?: Tracing;
   log: Logger;
+  /** Dates the answers. */
+  clock: { now(): Date };
   /** How long a caller may leave a part of an answer unread. Absent: a minute. */
   unreadMs?: number;
   /** The class of its responses. Absent: `DirectResponse`. */
@@ -71,17 +78,20 @@ function unlessMissing(error: Error & { code?: string }): void {
 export class HttpServer {
   readonly #parts: ServerParts;
   readonly #proxies: TrustedProxies;
+  readonly #bodies: BodyBudget;
   readonly #tracing: Tracing;
   readonly #unreadMs: number;
-  readonly #lastLines = new LastLines();
+  readonly #lastLines: LastLines;
   readonly #servers: Server[] = [];
   #isStopping = false;
 
   constructor(parts: ServerParts) {
     this.#parts = parts;
     this.#proxies = new TrustedProxies(parts.trustedProxies);
+    this.#bodies = parts.bodies ?? new BodyBudget(SMALL_BODIES);
     this.#tracing = parts.tracing ?? UNTRACED;
     this.#unreadMs = parts.unreadMs ?? ANSWER_UNREAD_MS;
+    this.#lastLines = new LastLines(parts.clock);
   }
 
   /** Its address, once it listens. @throws what the operating system refuses */
@@ -126,7 +136,7 @@ export class HttpServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const exchange = new Exchange(request, response, this.#proxies);
+    const exchange = new Exchange(request, response, { proxies: this.#proxies, bodies: this.#bodies });
     try {
       let reply: Reply;
       try {
@@ -136,7 +146,8 @@ export class HttpServer {
         reply = this.#parts.failure(error, exchange.path);
       }
       const adapted = this.#adapted(reply, exchange.headers.origin);
-      const how = { isLast: this.#isStopping, unreadMs: this.#unreadMs, lastLines: this.#lastLines };
+      const isLast = this.#isStopping || exchange.isCut;
+      const how = { isLast, unreadMs: this.#unreadMs, lastLines: this.#lastLines };
       await sendReply(exchange, response, adapted, how);
     } catch (error) {
       this.#parts.log.error({ err: error, path: exchange.path }, "An answer could not be sent");
@@ -170,6 +181,11 @@ export class HttpServer {
   }
 
   #answer(exchange: Exchange, route: RouteMatch | null): Reply | Promise<Reply> {
+    if (exchange.requestTarget.length > MOST_TARGET_BYTES)
+      throw new HttpError(
+        414,
+        `URI Too Long: send at most ${MOST_TARGET_BYTES.toLocaleString("en-US")} bytes of path and query`,
+      );
     if (route) return route.handle(exchange, route);
     if (decoded(exchange.path) === null)
       throw new HttpError(400, `Bad Request: '${exchange.requestTarget}' is not a valid url component`);
@@ -313,12 +329,20 @@ export class Exchange {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #proxies: TrustedProxies;
+  readonly #bodies: BodyBudget;
+  /** The rest of its body is not read, so the connection ends behind the answer. */
+  isCut = false;
   #gone: AbortSignal | null = null;
 
-  constructor(request: IncomingMessage, response: ServerResponse, proxies: TrustedProxies) {
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { proxies, bodies }: { proxies: TrustedProxies; bodies: BodyBudget },
+  ) {
     this.#request = request;
     this.#response = response;
     this.#proxies = proxies;
+    this.#bodies = bodies;
     this.method = request.method ?? "GET";
     const url = request.url ?? "/";
     this.requestTarget = url.startsWith("/") ? url : url.replace(ORIGIN, "") || "/";
@@ -366,14 +390,18 @@ export class Exchange {
     return this.#forwarded("x-forwarded-host") ?? this.headers.host ?? "";
   }
 
-  /** @throws HttpError 413 when there are more than `maxBytes`, 400 when the sender went away before the end */
-  body(maxBytes: number): Promise<Buffer> {
-    return new RequestBody(this.#request, maxBytes).whole;
-  }
-
-  /** The body, for which the budget has room. @throws HttpError as `BodyBudget.read` */
-  bodyWithin(budget: BodyBudget, maxBytes: number): Promise<HeldBody> {
-    return budget.read(this.#request, maxBytes);
+  /**
+   * The body, within the server's memory for bodies.
+   * @param sender whose share it takes; absent: that of the address. Null: senders are not told apart
+   * @throws HttpError as `BodyBudget.read`
+   */
+  async body(maxBytes: number, sender: string | null = this.address): Promise<HeldBody> {
+    try {
+      return await this.#bodies.read(this.#request, maxBytes, sender);
+    } catch (error) {
+      if (error instanceof TooManyPiecesError) this.isCut = true;
+      throw error;
+    }
   }
 
   /** What the nearest proxy says, if it is trusted. */

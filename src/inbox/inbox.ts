@@ -3,6 +3,7 @@ import { isOfPostgres, isPostgresRefusal } from "../../db/outage.ts";
 import { schemaFit } from "../../db/schema-fit.ts";
 import { Pieces, sql } from "../../db/sql.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
+import type { HookHolder } from "../config/hook-secrets.ts";
 import type { Context } from "../context.ts";
 import { levelOf, reasonOf } from "../failure.ts";
 import { type Fields, objectOf, wholeOf } from "../json.ts";
@@ -24,6 +25,8 @@ export interface Delivery {
   event: string;
   action: string | null;
   repositoryId: number | null;
+  /** Whose own secret signed it; null: WEBHOOK_SECRET itself, which signs for all. */
+  signer: HookHolder | null;
   /** The JSON document as received, without its form encoding. */
   payload: Buffer;
   receivedAt: Date;
@@ -69,8 +72,8 @@ export interface Ways {
 }
 
 /**
- * Makes a delivery durable, then asks for it to be applied. With Postgres away the delivery waits on the disk of Redis;
- * with Redis away the dispatcher finds it in Postgres.
+ * Makes a delivery durable, then asks for it to be applied. With Postgres away the delivery waits on the disk of Redis,
+ * unless it is large; with Redis away the dispatcher finds it in Postgres.
  * @throws InboxUnavailableError when neither store takes it
  */
 export async function acceptDelivery(
@@ -78,11 +81,16 @@ export async function acceptDelivery(
   { inbox, dispatch, disk }: Ways,
   delivery: Delivery,
 ): Promise<Acceptance> {
+  const isLarge = delivery.payload.length > LARGE_BYTES;
   let stored: string | null;
   try {
-    stored = await inTime("Postgres", inbox.add(delivery));
+    stored = await inTime("Postgres", inbox.add(delivery), storeTimeoutMs([delivery]));
   } catch (error) {
     const postgresError = error instanceof Error ? error : new Error(String(error));
+    if (isLarge)
+      throw new InboxUnavailableError("Postgres cannot keep the delivery, which is too large to wait in Redis", {
+        cause: postgresError,
+      });
     await acceptIntoRedis(ctx, disk, delivery, postgresError);
     return { status: "accepted", postgresError };
   }
@@ -102,7 +110,7 @@ export async function storeWaitingDelivery(
   dispatch: Ways["dispatch"],
   job: InboxJob,
 ): Promise<void> {
-  const { hookId, guid, event, repositoryId, traceparent = null, isMade = false } = job;
+  const { hookId, guid, event, repositoryId, signer = null, traceparent = null, isMade = false } = job;
   const payload = Buffer.from(job.payload, "base64");
   let stored: string | null;
   try {
@@ -110,7 +118,17 @@ export async function storeWaitingDelivery(
     // The receiver's repository counts, since the signature was checked for it.
     const keys = repositoryId === undefined ? found : { ...found, repositoryId };
     const receivedAt = new Date(job.receivedAt);
-    stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt, traceparent, isMade });
+    stored = await storeDelivery(ctx, {
+      hookId,
+      guid,
+      event,
+      ...keys,
+      signer,
+      payload,
+      receivedAt,
+      traceparent,
+      isMade,
+    });
   } catch (error) {
     const isRefused = error instanceof SyntaxError || (isPostgresRefusal(error) && !(await isShutOut(ctx)));
     if (isRefused) throw new UnstorableDeliveryError(reasonOf(error), { cause: error });
@@ -137,12 +155,13 @@ async function acceptIntoRedis(
   delivery: Delivery,
   postgresError: Error,
 ): Promise<void> {
-  const { hookId, guid, event, repositoryId, payload, receivedAt, traceparent, isMade } = delivery;
+  const { hookId, guid, event, repositoryId, signer, payload, receivedAt, traceparent, isMade } = delivery;
   const job: InboxJob = {
     hookId,
     guid,
     event,
     repositoryId,
+    ...(signer !== null && { signer }),
     payload: payload.toString("base64"),
     receivedAt: receivedAt.toISOString(),
     ...(traceparent !== null && { traceparent }),
@@ -159,14 +178,26 @@ async function acceptIntoRedis(
 }
 
 /** The outcome of `work`, or a failure if the store is silent. The work goes on: storing a delivery twice is safe. */
-function inTime<T>(store: string, work: Promise<T>): Promise<T> {
-  return within(STORE_TIMEOUT_MS, work, () => {
-    throw new Error(`${store} gave no answer within ${STORE_TIMEOUT_MS} ms`);
+function inTime<T>(store: string, work: Promise<T>, timeoutMs = STORE_TIMEOUT_MS): Promise<T> {
+  return within(timeoutMs, work, () => {
+    throw new Error(`${store} gave no answer within ${timeoutMs} ms`);
   });
 }
 
+/**
+ * A larger payload has a statement of its own, and does not wait in Redis: as text in a job, 25 MB hold the event loop
+ * for half a second.
+ */
+const LARGE_BYTES = 4_000_000;
+
 // Upstream gives up after 10 s. Two stores are tried one after the other, so each may take this long.
 export const STORE_TIMEOUT_MS = 3_000;
+
+/** What is too large for the second store has the time of both for the first. */
+function storeTimeoutMs(deliveries: readonly Delivery[]): number {
+  const isLarge = deliveries.some(({ payload }) => payload.length > LARGE_BYTES);
+  return isLarge ? 2 * STORE_TIMEOUT_MS : STORE_TIMEOUT_MS;
+}
 
 /** A delivery in the inbox. */
 interface InboxEntry {
@@ -197,7 +228,6 @@ export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (s
  * How many deliveries one statement stores. More saves little, and the socket to Postgres takes several turns for it.
  */
 const STORED_AT_ONCE = 16;
-const BATCH_BYTES = 4_000_000;
 /** While one batch waits for the disk, the next is already sent. With more of them, each would store fewer. */
 const BATCHES_AT_ONCE = 2;
 
@@ -211,7 +241,7 @@ export type InboxWriter = Batches<Delivery, string | null>;
 export function openInboxWriter({ db, log, tracing }: Pick<Context, "db" | "log" | "tracing">): InboxWriter {
   const limits = {
     size: STORED_AT_ONCE,
-    bytes: { most: BATCH_BYTES, of: ({ payload }: Delivery) => payload.length },
+    bytes: { most: LARGE_BYTES, of: ({ payload }: Delivery) => payload.length },
     atOnce: BATCHES_AT_ONCE,
   };
   return new Batches({ log, tracing }, limits, async (batch) => {
@@ -227,9 +257,6 @@ export function openInboxWriter({ db, log, tracing }: Pick<Context, "db" | "log"
   });
 }
 
-/** A connection whose server stopped answering is thrown away, not waited for. */
-const STORE_LIMITS = { timeoutMs: STORE_TIMEOUT_MS };
-
 /**
  * Answers the row's id when the delivery is to be applied, null when it was settled before.
  *
@@ -237,17 +264,19 @@ const STORE_LIMITS = { timeoutMs: STORE_TIMEOUT_MS };
  * failed delivery pending again. A pending one stays as it is and is dispatched again, since its job may be lost.
  */
 export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Delivery): Promise<string | null> {
-  const { hookId, guid, event, action, repositoryId, payload, receivedAt, traceparent, isMade } = delivery;
+  const { hookId, guid, event, action, repositoryId, signer, payload, receivedAt, traceparent, isMade } = delivery;
   const [row] = await db.prepared<{ id: string }>(
     sql`
-      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, payload, traceparent, is_made)
+      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, payload, traceparent, is_made,
+          signer_type, signer_id)
         values (${hookId}, ${guid}, ${event}, ${action}, ${repositoryId}, ${receivedAt}, ${payload}, ${traceparent},
-          ${isMade})
+          ${isMade}, ${signer?.type ?? null}, ${signer?.id ?? null})
         on conflict (hook_id, guid) do update set status = 'pending', reason = null, settled_at = null,
           traceparent = excluded.traceparent
           where deliveries.status in ('pending', 'failed')
         returning id`,
-    STORE_LIMITS,
+    // A connection whose server stopped answering is thrown away, not waited for.
+    { timeoutMs: storeTimeoutMs([delivery]) },
   );
   return row?.id ?? null;
 }
@@ -266,15 +295,19 @@ async function storeNew(db: Context["db"], deliveries: readonly Delivery[]): Pro
   const payloads = new Pieces(of("payload"));
   const rows = await db.prepared<{ id: string; hook_id: string; guid: string }>(
     sql`
-      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, traceparent, is_made, payload)
-        select hook_id, guid, event, action, repository_id, received_at, traceparent, is_made,
+      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, traceparent, is_made, signer_type,
+          signer_id, payload)
+        select hook_id, guid, event, action, repository_id, received_at, traceparent, is_made, signer_type, signer_id,
             substring(${payloads}::bytea from start for length)
           from unnest(${of("hookId")}::bigint[], ${of("guid")}::text[], ${of("event")}::text[], ${of("action")}::text[],
             ${of("repositoryId")}::bigint[], ${of("receivedAt")}::timestamptz[], ${starts}::integer[],
-            ${lengths}::integer[], ${of("traceparent")}::text[], ${of("isMade")}::boolean[])
-            as x(hook_id, guid, event, action, repository_id, received_at, start, length, traceparent, is_made)
+            ${lengths}::integer[], ${of("traceparent")}::text[], ${of("isMade")}::boolean[],
+            ${deliveries.map(({ signer }) => signer?.type ?? null)}::text[],
+            ${deliveries.map(({ signer }) => signer?.id ?? null)}::bigint[])
+            as x(hook_id, guid, event, action, repository_id, received_at, start, length, traceparent, is_made,
+              signer_type, signer_id)
         on conflict (hook_id, guid) do nothing returning id, hook_id, guid`,
-    STORE_LIMITS,
+    { timeoutMs: storeTimeoutMs(deliveries) },
   );
   return new Map(rows.map(({ id, hook_id, guid }) => [deliveryKey({ hookId: hook_id, guid }), id]));
 }
@@ -291,6 +324,8 @@ export interface Taken {
   payload: string | null;
   /** The repository that the receiver read. */
   repositoryId: number | null;
+  /** Whose own secret signed it; null: WEBHOOK_SECRET itself, which signs for all. */
+  signer: HookHolder | null;
   receivedAt: Date;
   /** The trace in which the delivery arrived; null: unknown. */
   traceparent: string | null;
@@ -308,16 +343,26 @@ const MAX_TAKEN_BYTES = 8_000_000;
  */
 export async function takeDeliveries(tx: Transaction, ids: readonly string[]): Promise<Taken[]> {
   // The receiver takes only UTF-8. As text a payload is half as long on its way from Postgres.
-  const rows = await tx.prepared<Omit<Taken, "receivedAt"> & { receivedMs: number }>(sql`with held as materialized
-      (select id, event, payload, status, received_at, repository_id, traceparent from deliveries
+  type Row = Omit<Taken, "receivedAt" | "signer"> & {
+    receivedMs: number;
+    signerType: HookHolder["type"] | null;
+    signerId: number | null;
+  };
+  const rows = await tx.prepared<Row>(sql`with held as materialized
+      (select id, event, payload, status, received_at, repository_id, traceparent, signer_type, signer_id from deliveries
         where id = any(${sql.array(ids, "uuid")}::uuid[]) order by id for update),
     sized as (select *, row_number() over going as place, sum(octet_length(payload)) over going as bytes
       from held where status in ('pending', 'failed') window going as (order by received_at, id))
-    select id, event, repository_id::float8 as "repositoryId", traceparent,
+    select id, event, repository_id::float8 as "repositoryId", traceparent, signer_type as "signerType",
+      signer_id::float8 as "signerId",
       extract(epoch from received_at)::float8 * 1000 as "receivedMs",
       case when place = 1 or bytes <= ${MAX_TAKEN_BYTES} then convert_from(payload, 'UTF8') end as payload
     from sized order by place`);
-  return rows.map(({ receivedMs, ...taken }) => ({ ...taken, receivedAt: new Date(receivedMs) }));
+  return rows.map(({ receivedMs, signerType: type, signerId: id, ...taken }) => ({
+    ...taken,
+    signer: type === null || id === null ? null : { type, id },
+    receivedAt: new Date(receivedMs),
+  }));
 }
 
 export interface Settled {

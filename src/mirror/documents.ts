@@ -19,23 +19,29 @@ export type SharedKind = "u" | "r" | "l" | "m";
  * | `\u0002…` | the API's address, then the rest: `\u0002/users/octocat` |
  * | `\u0003…` | the repository's page, then the rest |
  * | `\u0004` | the column `body` |
- * | `\u0005…` | a shared resource, stored once: its kind, id and shape, `\u0005u583231:5f3a9c01` |
+ * | `\u0005…` | a shared resource, stored once: its kind, id and shape, `\u0005u583231:5f3a9c01`; and a bot's login there, if it is another than its App's, `\u0005u175728472:5f3a9c01:Copilot` |
+ * | `\u0007…` | a number of these digits, which a double would change |
  * | `\u0006…` | the rest literally; only what would read as a placeholder is escaped so |
  *
  * So a rename shows everywhere at once, answers carry the caller's own address, and no user is stored twice.
  */
-export const PLACEHOLDER = { repository: 1, api: 2, page: 3, body: 4, reference: 5, literal: 6 } as const;
+export const PLACEHOLDER = { repository: 1, api: 2, page: 3, body: 4, reference: 5, literal: 6, number: 7 } as const;
 export const BODY_PLACEHOLDER = String.fromCharCode(PLACEHOLDER.body);
 
 /** Whether a string begins as placeholders do. */
 export function isPlaceholder(text: string): boolean {
   const code = text.charCodeAt(0);
-  return code >= PLACEHOLDER.repository && code <= PLACEHOLDER.literal;
+  return code >= PLACEHOLDER.repository && code <= PLACEHOLDER.number;
 }
+
+/** As `strip` writes a number. Documents of earlier versions may have other texts that begin so. */
+const IS_NUMBER = /^.-?\d+$/s;
+const IS_WHOLE = /^-?\d+$/;
 
 /** The original text of a stripped string that holds no address. */
 export function literalOf(text: string): string {
-  return text.charCodeAt(0) === PLACEHOLDER.literal ? text.slice(1) : text;
+  const code = text.charCodeAt(0);
+  return code === PLACEHOLDER.literal || (code === PLACEHOLDER.number && IS_NUMBER.test(text)) ? text.slice(1) : text;
 }
 
 /** A placeholder that stands for a shared resource. */
@@ -43,6 +49,8 @@ export interface TemplateReference {
   kind: SharedKind;
   id: number;
   shape: string;
+  /** The login that a bot has in this place; null: that of its row. */
+  login: string | null;
 }
 
 /** Reads a stripped value as a reference; null when it is something else. */
@@ -52,13 +60,19 @@ export function reference(value: Json | undefined): TemplateReference | null {
 
 /** `u583231:5f3a9c01` as a reference. */
 function referenceOf(text: string): TemplateReference {
-  const colon = text.indexOf(":");
+  const [head = "", shape = "", login] = text.split(":");
   // `strip` writes the kind as the text's first character. TypeScript does not know that.
   return {
     kind: text.charAt(0) as SharedKind,
-    id: Number(text.slice(1, colon)),
-    shape: text.slice(colon + 1),
+    id: Number(head.slice(1)),
+    shape,
+    login: login === undefined ? null : decodeURIComponent(login),
   };
+}
+
+/** The same reference without the login of its place. */
+export function withoutLogin(placeholder: string): string {
+  return placeholder.split(":", 2).join(":");
 }
 
 /** The id of the shared resource that a stripped value stands for; null when it is none. */
@@ -116,6 +130,13 @@ export function takeApart<Found extends object>(document: string, found: (text: 
         pieces.push(document.slice(from, at));
         from = rest;
         break;
+      case PLACEHOLDER.number: {
+        const digits = document.slice(rest, document.indexOf('"', rest));
+        if (!IS_WHOLE.test(digits)) break;
+        pieces.push(document.slice(from, at - 1), digits);
+        from = rest + digits.length + 1;
+        break;
+      }
       default:
         break;
     }
@@ -144,6 +165,7 @@ export interface Mentioned {
   /** Its `sharedName`. */
   name: string;
   shape: string | null;
+  login: string | null;
 }
 
 /** What a reference in a document stands for. */
@@ -153,7 +175,7 @@ export interface Referred extends Mentioned {
 
 export function mentionedBy(reference: TemplateReference, repositoryId: number): Referred {
   const key = sharedKey(reference, repositoryId);
-  return { key, name: sharedName(key), shape: reference.shape };
+  return { key, name: sharedName(key), shape: reference.shape, login: reference.login };
 }
 
 /** Enough for the people and labels that busy repositories name. */
@@ -186,11 +208,11 @@ export class References {
 }
 
 export function wholeRepository(id: number): Mentioned {
-  return { key: { kind: "r", repositoryId: 0, id }, name: `r${id}`, shape: null };
+  return { key: { kind: "r", repositoryId: 0, id }, name: `r${id}`, shape: null, login: null };
 }
 
 export function wholeUser(id: number): Mentioned {
-  return { key: { kind: "u", repositoryId: 0, id }, name: `u${id}`, shape: null };
+  return { key: { kind: "u", repositoryId: 0, id }, name: `u${id}`, shape: null, login: null };
 }
 
 /** Which row a reference in a document of this repository stands for. */

@@ -3,6 +3,7 @@ import type { Replicas } from "../../db/replicas.ts";
 import { Pace } from "../work/pace.ts";
 import { IssueLookups } from "./read/issue-lookups.ts";
 import { Repositories } from "./read/repositories.ts";
+import type { LeftOut } from "./render/left-out.ts";
 import { SharedRows } from "./render/shared-rows.ts";
 import type { StandingsReader } from "./unchanged/unchanged.ts";
 
@@ -15,6 +16,7 @@ export interface MirrorReader extends AsyncDisposable {
   repositories: Repositories;
   issues: IssueLookups;
   shared: SharedRows;
+  leftOut: LeftOut;
   /** Bounds how long slow answers, together, hold the event loop. */
   pace: Pace;
 }
@@ -23,6 +25,7 @@ export interface MirrorReader extends AsyncDisposable {
  * @param parts.db for repositories and shared rows, which answers to writes show too
  * @param parts.reads for rows that only reads need
  * @param parts.standings reads the revisions of repositories
+ * @param parts.leftOut for rows that cannot be shown
  * @param parts.replicas for reads that cost the primary more than its WAL position does; look-ups by key cost less
  */
 export function openMirrorReader({
@@ -30,17 +33,20 @@ export function openMirrorReader({
   reads,
   standings,
   replicas,
+  leftOut,
 }: {
   db: Database;
   reads: Database;
   standings: StandingsReader;
   replicas: Replicas | null;
+  leftOut: LeftOut;
 }): MirrorReader {
   return {
     standings,
     repositories: new Repositories(db),
     issues: new IssueLookups(reads),
-    shared: new SharedRows(db.readingFrom(replicas), { maxBytes: MAX_SHARED_BYTES }),
+    shared: new SharedRows(db.readingFrom(replicas), { maxBytes: MAX_SHARED_BYTES, leftOut }),
+    leftOut,
     pace: new Pace(),
     [Symbol.asyncDispose]: () => standings[Symbol.asyncDispose](),
   };

@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import { HttpError } from "../http/errors.ts";
 import { type Json, objectOf } from "../json.ts";
-import { askCommand, type CommandReport, readCommand, waitsFor } from "../queues/commands.ts";
+import { type AskedCommand, askCommand, type CommandReport, readCommand, waitsFor } from "../queues/commands.ts";
 import { QueueUnavailableError } from "../queues/queues.ts";
 
 /**
@@ -34,7 +34,11 @@ const MOST_WORDS = 100;
 const LONGEST = 2_000;
 
 /** Asks a worker for a command. @throws HttpError for one that is not offered, or while Redis is away */
-export async function askForCommand(ctx: Context, body: Json): Promise<{ id: string }> {
+export async function askForCommand(
+  ctx: Context,
+  body: Json,
+  by: NonNullable<AskedCommand["by"]>,
+): Promise<{ id: string }> {
   const { command, words = [], flags = [], values = {} } = objectOf(body);
   const name = typeof command === "string" && Object.hasOwn(OFFERED, command) ? command : null;
   if (name === null) throw new HttpError(422, "The page does not offer this command");
@@ -50,7 +54,7 @@ export async function askForCommand(ctx: Context, body: Json): Promise<{ id: str
   const options = valuesGiven.map(([option, value]) => `--${option}=${textIn(value, option)}`);
   // After two hyphens, no word is taken for an option.
   const args = [...flagsGiven.map((flag) => `--${flag}`), ...options, "--", ...wordsGiven];
-  return { id: await whileRedisIsThere(() => askCommand(ctx, { name, args })) };
+  return { id: await whileRedisIsThere(() => askCommand(ctx, { name, args, by })) };
 }
 
 /** The progress of a command. `waitsFor`: why it has not begun, in words. @throws HttpError for an unknown command */

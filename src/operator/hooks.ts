@@ -31,5 +31,5 @@ export async function hooksAsTheyStand({ db }: Pick<Context, "db">): Promise<Hoo
           and hook_id <> ${MADE_HOOK} order by received_at desc limit 1) d on true
       left join lateral (select problem from problems where task = 'hook' and repository_id = s.repository_id
         order by failed_at desc limit 1) p on true
-      where ${MIRRORED} order by lower(r.full_name)`);
+      where ${MIRRORED} order by folded(r.full_name)`);
 }

@@ -8,6 +8,8 @@ import { HttpError } from "../http/errors.ts";
 import { JSON_TYPE, json, type Reply } from "../http/reply.ts";
 import type { Exchange, Handler, Route } from "../http/server.ts";
 import type { Json } from "../json.ts";
+import { JsonBoundError, parseSent } from "../sent-json.ts";
+import { noteAct } from "../work/audit-log.ts";
 import { askForCommand, commandProgress } from "./commands.ts";
 import { files, fileTagOf, withTag } from "./files.ts";
 import { GUARDS, refusedPage, shell, signInPage, unsetPage } from "./pages.ts";
@@ -24,7 +26,7 @@ interface Door {
   ctx: Context;
   sessions: Sessions;
   operatorToken: string;
-  logins: Pick<Logins, "own">;
+  logins: Pick<Logins, "operators">;
 }
 
 /** A handler for an operator who is signed in. */
@@ -55,7 +57,8 @@ export function operatorPage(ctx: Context, { logins }: Pick<Door, "logins">): Ro
       "/-/operator/commands",
       asOperator(async (exchange, signed) => {
         refuseStrangers(exchange, signed, ctx.config.publicUrl);
-        return json(202, await askForCommand(ctx, await readJsonBody(exchange)), {
+        const by = { session: sessionName(signed.session), address: exchange.address };
+        return json(202, await askForCommand(ctx, await readJsonBody(exchange), by), {
           ...GUARDS,
           "Cache-Control": "no-store",
         });
@@ -93,8 +96,11 @@ async function signIn({ ctx, sessions, operatorToken, logins }: Door, exchange: 
   const given = (await readFormBody(exchange)).get("token")?.trim() ?? "";
   try {
     const isRight = async () => (isSameSecret(given, operatorToken) ? true : null);
-    if (await logins.own(exchange.address, isRight))
-      return seeOther("/-/", { "Set-Cookie": sessions.begin(isSecure(exchange)) });
+    if (await logins.operators(exchange.address, isRight)) {
+      const { cookie, session } = sessions.begin(isSecure(exchange));
+      await noteSession(ctx, exchange, "session.sign_in", session);
+      return seeOther("/-/", { "Set-Cookie": cookie });
+    }
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
     const { "Retry-After": seconds = "60" } = error.headers;
@@ -112,11 +118,32 @@ async function signOut({ ctx, sessions }: Door, exchange: Exchange): Promise<Rep
   if (!isFromHere(exchange, ctx.config.publicUrl) || !sessions.isOurs(exchange, session, word))
     return refusedPage(403, NOT_SENT_HERE);
   try {
-    return seeOther("/-/", { "Set-Cookie": await sessions.end(session, isSecure(exchange)) });
+    const cookie = await sessions.end(session, isSecure(exchange));
+    await noteSession(ctx, exchange, "session.sign_out", session);
+    return seeOther("/-/", { "Set-Cookie": cookie });
   } catch (error) {
     ctx.log.warn({ reason: reasonOf(error) }, "A session could not be ended");
     return refusedPage(503, "Redis does not answer, so the session goes on. Close the browser, or try again soon.");
   }
+}
+
+/** Enters a sign-in. Operators need the page most while Postgres is away, so they are let in without an entry then. */
+async function noteSession(
+  ctx: Context,
+  { address }: Exchange,
+  action: string,
+  session: Pick<Session, "nonce">,
+): Promise<void> {
+  try {
+    await noteAct(ctx, { actor: { kind: "operator", name: sessionName(session), address }, action }, "done");
+  } catch (error) {
+    ctx.log.error({ err: error, address, action }, "This could not be entered in the audit log");
+  }
+}
+
+/** Names a session in the audit log. Its cookie needs a signature as well. */
+function sessionName({ nonce }: Pick<Session, "nonce">): string {
+  return nonce.slice(0, 8);
 }
 
 /** @throws HttpError when there is no such view */
@@ -176,10 +203,11 @@ function seeOther(location: string, headers: Record<string, string> = {}): Reply
 async function readJsonBody(exchange: Exchange): Promise<Json> {
   if (!/^application\/json *(;|$)/i.test(exchange.headers["content-type"] ?? ""))
     throw new HttpError(415, "JSON is expected here");
-  const bytes = await exchange.body(COMMAND_BYTES);
+  using body = await exchange.body(COMMAND_BYTES);
   try {
-    return JSON.parse(bytes.toString("utf8"));
+    return parseSent(body.bytes.toString("utf8"));
   } catch (cause) {
+    if (cause instanceof JsonBoundError) throw new HttpError(400, cause.message, { cause });
     throw new HttpError(400, "This is no JSON", { cause });
   }
 }
@@ -188,5 +216,6 @@ async function readJsonBody(exchange: Exchange): Promise<Json> {
 async function readFormBody(exchange: Exchange): Promise<URLSearchParams> {
   const type = exchange.headers["content-type"] ?? "";
   if (!/^application\/x-www-form-urlencoded *(;|$)/i.test(type)) throw new HttpError(415, "A form is expected here");
-  return new URLSearchParams((await exchange.body(FORM_BYTES)).toString("utf8"));
+  using body = await exchange.body(FORM_BYTES);
+  return new URLSearchParams(body.bytes.toString("utf8"));
 }

@@ -38,11 +38,11 @@ export class Sessions {
   }
 
   /** The cookie of a new session. `isSecure`: the browser speaks https, whatever a proxy speaks with us. */
-  begin(isSecure: boolean): string {
+  begin(isSecure: boolean): { cookie: string; session: Pick<Session, "nonce"> } {
     const expiresAt = this.#ctx.clock.now().getTime() + SESSION_MS;
     const nonce = randomBytes(16).toString("base64url");
     const value = `${expiresAt}.${nonce}.${this.#sign("session", expiresAt, nonce)}`;
-    return cookieOf(value, SESSION_MS / 1_000, isSecure);
+    return { cookie: cookieOf(value, SESSION_MS / 1_000, isSecure), session: { nonce } };
   }
 
   /** The session of the request's cookie. Null: there is no cookie, or its session is over. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { seal, sealingKey, unseal } from "../config/sealing.ts";
+import { openAny, sealNewest } from "../config/sealing.ts";
 import { withPatience } from "../operations/redis.ts";
 import type { Stores } from "../stores.ts";
 import type { CommandJob } from "./jobs.ts";
@@ -7,7 +7,7 @@ import { askQueues, type QueueAccess } from "./queues.ts";
 
 /**
  * Commands of `tain` that an operator asks for on the page. The web process may not do them itself, so a worker does. Commands
- * and their reports are sealed by a key made of WEBHOOK_SECRET: Redis keeps no secret in the open, and write access to Redis
+ * and their reports are sealed by a key made of ENCRYPTION_KEY: Redis keeps no secret in the open, and write access to Redis
  * alone is not enough to ask for a command.
  */
 export interface AskedCommand {
@@ -17,6 +17,8 @@ export interface AskedCommand {
   args: string[];
   /** Epoch milliseconds, by our clock. */
   askedAt: number;
+  /** Who asked, for the audit log. `session` names the sign-in, and opens none. Null: a process of before asked. */
+  by?: { session: string; address: string } | null;
 }
 
 /** How a command comes along, or how it ended. */
@@ -42,10 +44,10 @@ type Sealing = Pick<Stores, "config">;
 /** Asks for a command, and answers its id. @throws QueueUnavailableError */
 export async function askCommand(
   ctx: QueueAccess & Sealing & Pick<Stores, "clock">,
-  { name, args }: Pick<AskedCommand, "name" | "args">,
+  { name, args, by = null }: Pick<AskedCommand, "name" | "args" | "by">,
 ): Promise<string> {
   const id = randomUUID();
-  const asked: AskedCommand = { name, args, askedAt: ctx.clock.now().getTime() };
+  const asked: AskedCommand = { name, args, by, askedAt: ctx.clock.now().getTime() };
   const job: CommandJob = { id, sealed: sealedValue(ctx, `asked ${id}`, asked) };
   await askQueues(ctx, () => ctx.queues.commands.add("command", job, { jobId: id }));
   return id;
@@ -85,19 +87,13 @@ export async function waitsFor(ctx: QueueAccess, id: string): Promise<string | n
 const PURPOSE = "tain commands";
 
 function sealedValue({ config }: Sealing, boundTo: string, value: unknown): string {
-  return seal(sealingKey(config.webhookSecrets[0] ?? "", PURPOSE), boundTo, JSON.stringify(value)).toString("base64");
+  return sealNewest(config, { purpose: PURPOSE, boundTo }, JSON.stringify(value)).toString("base64");
 }
 
-/** While a secret is exchanged, processes may have another one first. */
+/** While a key is exchanged, processes may have another one first. */
 function unsealed({ config }: Sealing, boundTo: string, text: string): unknown {
-  for (const secret of config.webhookSecrets) {
-    try {
-      return JSON.parse(unseal(sealingKey(secret, PURPOSE), boundTo, Buffer.from(text, "base64")));
-    } catch {
-      // Another key's, or nobody's: null says so when none is left.
-    }
-  }
-  return null;
+  const opened = openAny(config, { purpose: PURPOSE, boundTo }, Buffer.from(text, "base64"));
+  return opened === null ? null : JSON.parse(opened.text);
 }
 
 function commandKey({ redisPrefix }: Pick<Stores["config"], "redisPrefix">, id: string): string {

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { MarkKind } from "../../db/schema/states.ts";
+import type { HookHolder } from "../config/hook-secrets.ts";
 
 /**
  * A whole delivery on its way to Postgres, while Postgres cannot be reached. It is the only job that carries more than
@@ -11,6 +12,8 @@ export interface InboxJob {
   event: string;
   /** As the receiver read it; absent from jobs of older versions. */
   repositoryId?: number | null;
+  /** Whose own secret signed it; absent: WEBHOOK_SECRET itself did. */
+  signer?: HookHolder;
   /** The JSON document as received, base64. */
   payload: string;
   /** ISO 8601, by our clock. */

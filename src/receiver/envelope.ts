@@ -1,13 +1,11 @@
-import { isUtf8 } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
-import { verify } from "@octokit/webhooks-methods";
-import { type HookHolder, hookSecret } from "../config/hook-secrets.ts";
+import type { HookHolder } from "../config/hook-secrets.ts";
 import { isContentType } from "../http/body.ts";
-import { type Delivery, keysOf } from "../inbox/inbox.ts";
-import { type Fields, isObject, type Json, objectOf } from "../json.ts";
+import type { Delivery } from "../inbox/inbox.ts";
+import { type Fields, isObject, objectOf } from "../json.ts";
 import type { Logger } from "../operations/log.ts";
-import { Threads, ThreadsBusyError, TooMuchWorkError } from "../work/threads.ts";
 import { DeliveryFault } from "./fault.ts";
+import type { PayloadForm, ReadPayload } from "./payload.ts";
 
 /** GitHub docs: payloads are capped at 25 MB; a larger event is not delivered at all. */
 export const MAX_PAYLOAD_BYTES = 25 * 1024 * 1024;
@@ -25,7 +23,7 @@ export interface Envelope {
   /** Whether the sender is a mirror that made the delivery itself, of a change that no webhook reported. */
   isMade: boolean;
   /** How the body carries the payload. */
-  form: "json" | "form";
+  form: PayloadForm;
 }
 
 /**
@@ -78,7 +76,7 @@ function requireLength(headers: IncomingHttpHeaders): void {
   if (Number(length) > MAX_PAYLOAD_BYTES) throw tooLarge();
 }
 
-function emptyBody(): DeliveryFault {
+export function emptyBody(): DeliveryFault {
   return new DeliveryFault(400, "The body is empty: send the event's payload");
 }
 
@@ -147,86 +145,21 @@ function holderIn(headers: IncomingHttpHeaders): HookHolder | null {
 }
 
 /**
- * The JSON document in a verified body, and the keys by which the inbox is searched.
- * @throws DeliveryFault 400 for a body without a JSON object
- */
-export function readPayload(form: Envelope["form"], body: Buffer): { payload: Buffer } & ReturnType<typeof keysOf> {
-  const payload = form === "json" ? body : Buffer.from(formPayload(body.toString("utf8")));
-  return { payload, ...(keysAtSight(payload) ?? keysOf(parsedObject(payload.toString("utf8")))) };
-}
-
-const CLOSING_BRACE = 125;
-/** Smaller payloads are parsed, which takes hardly any time. */
-const PARSED_BYTES = 4_096;
+/** Upstream sends these to Apps alone. */
+const OF_APPS = /^(installation|github_app_authorization|marketplace_purchase)/;
+/** Upstream sends these to the hooks of organisations and Apps, and to no repository's. */
+const OF_ORGANIZATIONS: ReadonlySet<string> = new Set(["organization", "membership", "org_block"]);
 
 /**
- * The keys of a large payload as upstream writes it: an object that begins with its action and names one repository, in
- * JSON without spaces. Null for any other payload, which is parsed. Parsing all would take most of the time that
- * upstream waits for us. A signed payload that looks so but is no JSON fails when it is applied.
- */
-function keysAtSight(payload: Buffer): ReturnType<typeof keysOf> | null {
-  if (payload.length < PARSED_BYTES) return null;
-  const action = /^\{"action":"([\w.-]{1,100})",/.exec(payload.toString("latin1", 0, 120))?.[1];
-  if (action === undefined || payload.at(-1) !== CLOSING_BRACE) return null;
-  const start = startOfSoleRepositoryId(payload);
-  if (start === null) return null;
-  const id = /^([0-9]{1,16}),/.exec(payload.toString("latin1", start, start + 17))?.[1];
-  return id !== undefined && Number.isSafeInteger(Number(id)) ? { action, repositoryId: Number(id) } : null;
-}
-
-const REPOSITORY_KEY = '"repository":';
-/** Braces are rare in JSON, so a search that begins with one takes less than half the time that the key's takes. */
-const OBJECT_START = '{"id":';
-/** Each costs a call; a push of the most commits has fewer. */
-const MOST_OBJECTS = 5_000;
-
-/** Where the id of the one object under the key `repository` begins. Null: there is none, or there are several. */
-function startOfSoleRepositoryId(payload: Buffer): number | null {
-  let found: number | null = null;
-  let at = payload.indexOf(OBJECT_START);
-  for (let objects = 0; at !== -1; objects++, at = payload.indexOf(OBJECT_START, at + OBJECT_START.length)) {
-    if (objects === MOST_OBJECTS) return null;
-    // Quotes in people's texts are escaped, so the key is never found inside them.
-    if (payload.toString("latin1", at - REPOSITORY_KEY.length, at) !== REPOSITORY_KEY) continue;
-    if (found !== null) return null;
-    found = at + OBJECT_START.length;
-  }
-  return found;
-}
-
-function formPayload(text: string): string {
-  const fields = [...new URLSearchParams(text)];
-  const [field] = fields;
-  if (fields.length !== 1 || field?.[0] !== "payload") {
-    throw new DeliveryFault(
-      400,
-      "The form does not have exactly one field `payload`: send `payload=` and the JSON document",
-    );
-  }
-  return field[1];
-}
-
-function parsedObject(json: string): Fields {
-  let payload: Json;
-  try {
-    payload = JSON.parse(json);
-  } catch (error) {
-    // The parser's own message quotes the document, which may be private; the cause is not sent.
-    throw new DeliveryFault(400, "The payload is not valid JSON: send one JSON object", { cause: error });
-  }
-  if (isObject(payload)) return payload;
-  throw new DeliveryFault(400, "The payload is not a JSON object: send the event's object");
-}
-
-/**
- * Makes sure that a delivery is only about the holder whose secret signed it.
+ * Makes sure that a delivery is only about the holder whose secret signed it, as far as its payload shows that. What
+ * else its holder owns is known to the mirror, and judged when the delivery is applied.
  * @throws DeliveryFault 400 if it is about anything else
  */
 export function requireOf(
   holder: HookHolder,
-  { event, repositoryId, payload }: Pick<Delivery, "event" | "repositoryId" | "payload">,
+  { event, repositoryId, head }: Pick<Delivery, "event"> & Pick<ReadPayload, "repositoryId" | "head">,
 ): void {
-  const isOf = repositoryId === null ? mayConcernNone(holder, event, payload) : concerns(holder, repositoryId, payload);
+  const isOf = isSentTo(holder, event) && isAbout(holder, event, repositoryId, head);
   if (isOf) return;
   throw new DeliveryFault(
     400,
@@ -234,126 +167,41 @@ export function requireOf(
   );
 }
 
-/**
- * Whether a delivery of this hook may concern no repository. Only an App gets events about installations. A
- * repository's hook gets only events about its repository and itself. An organization's events are sent on to targets,
- * so they must be about that organization.
- */
-function mayConcernNone({ type, id }: HookHolder, event: string, payload: Buffer): boolean {
-  switch (type) {
-    case "integration":
-      return true;
-    case "organization": {
-      const { organization } = parsedObject(payload.toString("utf8"));
-      return !event.startsWith("installation") && (!isObject(organization) || organization.id === id);
-    }
-    case "repository":
-      if (event.startsWith("installation")) return false;
-      return event === "ping" || !isObject(parsedObject(payload.toString("utf8")).organization);
-    default:
-      return type satisfies never;
-  }
+/** Whether upstream sends such an event to hooks of this type. */
+function isSentTo({ type }: HookHolder, event: string): boolean {
+  return type === "integration" || !(OF_APPS.test(event) || (type === "repository" && OF_ORGANIZATIONS.has(event)));
 }
 
-function concerns({ type, id }: HookHolder, repositoryId: number, payload: Buffer): boolean {
+function isAbout({ type, id }: HookHolder, event: string, repositoryId: number | null, head: Fields): boolean {
   switch (type) {
     case "repository":
-      return repositoryId === id;
+      // Only a ping may leave the repository out.
+      return repositoryId === id || (repositoryId === null && event === "ping" && namesNone(head));
     case "organization":
-      return isOfOwner(parsedObject(payload.toString("utf8")), id);
+      return isOfOrganization(head, { id, event, repositoryId });
     case "integration":
-      // Deliveries to an App name the installation. Quotes in people's texts are escaped, so no text can look like this
-      // key.
-      return payload.includes('"installation":{') || isObject(parsedObject(payload.toString("utf8")).installation);
+      // Deliveries to an App name the installation.
+      return repositoryId === null || isObject(head.installation);
     default:
       return type satisfies never;
   }
 }
 
-function isOfOwner({ organization, repository }: Fields, organizationId: number): boolean {
-  const owner = objectOf(objectOf(repository).owner);
-  return objectOf(organization).id === organizationId && owner.id === organizationId;
+function namesNone({ repository, organization }: Fields): boolean {
+  return repository === undefined && organization === undefined;
 }
 
-/**
- * A smaller body is checked within a few milliseconds. The largest would hold the event loop for some hundred
- * milliseconds.
- */
-const HASHED_APART_BYTES = 512 * 1024;
-
-interface SignatureCheck {
-  /** `sha256=` and 64 hexadecimal digits. */
-  signature: string;
-  /** Tried in this order. */
-  groups: readonly (readonly string[])[];
-}
-
-/**
- * The group whose secret signed exactly this text; -1: none.
- * @param text is not empty, and was well-formed UTF-8: encoded again, it gives exactly the bytes that came
- */
-export async function signedBy(text: string, { signature, groups }: SignatureCheck): Promise<number> {
-  for (const [at, secrets] of groups.entries()) {
-    for (const secret of secrets) if (await verify(secret, text, signature)) return at;
+/** A repository that is named has to be named by a whole id, and with its owner. */
+function isOfOrganization(
+  payload: Fields,
+  { id, event, repositoryId }: { id: number; event: string; repositoryId: number | null },
+): boolean {
+  const { organization, repository } = payload;
+  if (repository !== undefined || repositoryId !== null) {
+    const owner = objectOf(objectOf(repository).owner);
+    return repositoryId !== null && objectOf(organization).id === id && owner.id === id;
   }
-  return -1;
-}
-
-/** A check on a thread of its own. */
-export interface LargeBodyCheck extends SignatureCheck {
-  body: Uint8Array;
-}
-
-/** Checks who signed a delivery. */
-export class Signatures {
-  readonly #secrets: readonly string[];
-  readonly #threads: Threads<LargeBodyCheck, number>;
-
-  /** @param secrets those of WEBHOOK_SECRET */
-  constructor(secrets: readonly string[]) {
-    this.#secrets = secrets;
-    const module = new URL("./signature-thread.ts", import.meta.url);
-    this.#threads = new Threads(module, { size: 1, mostWaiting: 50, budgetMs: 20_000 });
-  }
-
-  /**
-   * Answers the holder whose own secret signed exactly these bytes; null: one of WEBHOOK_SECRET itself did, as of hooks
-   * that were made before holders had secrets of their own.
-   * @param envelope.holder whose hook it is, by headers that nobody signs: they only choose which secret is tried
-   * @throws DeliveryFault 400 for a body that is empty or not UTF-8, 401 for a wrong signature, 503 when too many large
-   *   bodies are being checked
-   */
-  async require(
-    body: Buffer,
-    { signature, holder }: Pick<Envelope, "signature" | "holder">,
-  ): Promise<HookHolder | null> {
-    if (body.length === 0) throw emptyBody();
-    if (!isUtf8(body)) throw new DeliveryFault(400, "The body is not UTF-8: JSON and forms are sent in UTF-8");
-    const own = holder ? this.#secrets.map((secret) => hookSecret(secret, holder)) : [];
-    const check = { signature, groups: [own, this.#secrets] };
-    const group =
-      body.length < HASHED_APART_BYTES
-        ? await signedBy(body.toString("utf8"), check)
-        : await this.#threads.run({ body, ...check }).catch(later);
-    if (group === 0) return holder;
-    if (group === 1) return null;
-    throw new DeliveryFault(
-      401,
-      "X-Hub-Signature-256 does not match the body: the hook's secret is none that WEBHOOK_SECRET gives it",
-    );
-  }
-
-  close(): Promise<void> {
-    return this.#threads.close();
-  }
-}
-
-/** @throws always: what is a bug of ours as it is */
-function later(error: unknown): never {
-  if (!(error instanceof ThreadsBusyError || error instanceof TooMuchWorkError)) throw error;
-  throw new DeliveryFault(503, "Too many large bodies are being checked at the moment: send it again later", {
-    cause: error,
-  });
+  return organization === undefined ? event === "ping" : objectOf(organization).id === id;
 }
 
 /** Further hooks are not told apart. Once these are mended, the next start names the others. */

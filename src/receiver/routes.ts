@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { BodyBudget } from "../http/body.ts";
+import { TooManyPiecesError } from "../http/body.ts";
 import { HttpError } from "../http/errors.ts";
 import { json, type Reply } from "../http/reply.ts";
 import type { Exchange, Route } from "../http/server.ts";
@@ -8,16 +8,9 @@ import { RedisDisk } from "../inbox/redis-disk.ts";
 import type { Logger } from "../operations/log.ts";
 import { BoundedLabel } from "../operations/metrics.ts";
 import { Outage } from "../operations/outage.ts";
-import {
-  CommonSecret,
-  MAX_PAYLOAD_BYTES,
-  readEnvelope,
-  readPayload,
-  requireOf,
-  Signatures,
-  tooLarge,
-} from "./envelope.ts";
+import { CommonSecret, MAX_PAYLOAD_BYTES, readEnvelope, requireOf, tooLarge } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
+import { DeliveryReading } from "./reading.ts";
 
 type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log" | "metrics" | "tracing">;
 
@@ -38,9 +31,7 @@ export interface Receiver {
 export function openReceiver(ctx: Receiving): Receiver {
   const disk = new RedisDisk(ctx);
   const into = { inbox: openInboxWriter(ctx), dispatch: openDispatch(ctx), disk };
-  const { webhookBodiesBytes: maxBytes, webhookBodyTimeoutMs: patienceMs } = ctx.config;
-  const budget = new BodyBudget({ maxBytes, patienceMs });
-  const signatures = new Signatures(ctx.config.webhookSecrets);
+  const reading = new DeliveryReading(ctx.config.webhookSecrets);
   const refusals = new Refusals(ctx);
   const common = new CommonSecret(ctx.log);
   const arrived = ctx.metrics.counter("tain_deliveries_received_total", "Webhook requests, by what came of them.", [
@@ -54,13 +45,12 @@ export function openReceiver(ctx: Receiving): Receiver {
     let named = "unknown";
     try {
       const envelope = readEnvelope(exchange.headers);
-      const { form, hookId, guid, event, isMade } = envelope;
-      using body = await exchange.bodyWithin(budget, MAX_PAYLOAD_BYTES);
-      // The signature covers the exact bytes. Until it is checked, no answer depends on their contents.
-      const signer = await signatures.require(body.bytes, envelope);
+      const { hookId, guid, event, isMade } = envelope;
+      // Upstream sends all its deliveries from a few addresses.
+      using body = await exchange.body(MAX_PAYLOAD_BYTES, null);
+      const { signer, read } = await reading.read(body.bytes, envelope, exchange.address);
       const traceparent = ctx.tracing.here();
-      const read = readPayload(form, body.bytes);
-      const delivery = { hookId, guid, event, isMade, ...read, receivedAt, traceparent };
+      const delivery = { hookId, guid, event, isMade, signer, ...read, receivedAt, traceparent };
       // Only after the signature check, since anybody can send any event name.
       named = events.of(event);
       exchange.span?.setAttributes({ "tain.event": named, "tain.delivery": guid });
@@ -85,7 +75,7 @@ export function openReceiver(ctx: Receiving): Receiver {
     routes: [{ method: "POST", path: PATH, handle: receive }, ...others],
     async close() {
       disk.close();
-      await signatures.close();
+      await reading.close();
     },
   };
 }
@@ -101,6 +91,7 @@ function bodyFault(error: unknown): unknown {
     case 503:
       return new DeliveryFault(503, "Too many bodies are under way at the moment: send it again later");
     default:
+      if (error instanceof TooManyPiecesError) return new DeliveryFault(400, error.message, { cause: error });
       return new DeliveryFault(400, "The body ended before all of it had arrived: send it again");
   }
 }

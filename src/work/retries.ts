@@ -44,6 +44,8 @@ export const RETRIES = {
   /** The question of `npm start` whose token it has. An instance needs an API token to give out. */
   viewer: { firstMs: 2 * SECOND, longestMs: MINUTE, until: "the process ends" },
 
+  /** A target whose secret this process cannot decrypt, as beside processes with a newer ENCRYPTION_KEY. */
+  unknownKey: { ...each(MINUTE), until: "a process has the key" },
   /** The search for a repository's webhook at upstream, where it has none. */
   unknownHook: { ...each(6 * HOUR), until: "there is one" },
 
@@ -83,12 +85,17 @@ export const RETRIES = {
   unavailable: { firstMs: SECOND, longestMs: HOUR, until: "upstream answers" },
   /** Upstream is a mirror that is reading the thing just now. But its own upstream may be away. */
   unread: { firstMs: 2 * SECOND, longestMs: 15 * MINUTE, until: "the mirror has read it" },
+  /** What a sweep finds and no catch-up explains: audits look for it. */
+  unexplained: { firstMs: 5 * MINUTE, longestMs: 4 * HOUR, until: "the mirror holds it" },
   /** Tain itself fails. */
   own: { firstMs: SECOND, longestMs: HOUR, until: "it goes well" },
   /** A resource that upstream does not show yet. Then it is asked for only when the whole repository is confirmed. */
   missing: { firstMs: 10 * SECOND, longestMs: 10 * MINUTE, withinMs: 5 * MINUTE },
-  /** Mergeability, which upstream never computes for some pull requests. Then only a new reason asks again. */
-  mergeability: { firstMs: 15 * SECOND, longestMs: 10 * MINUTE, withinMs: 5 * MINUTE },
+  /**
+   * Mergeability, which upstream never computes for some pull requests. Then only a new reason asks again. The pace of
+   * common questions may take minutes of it.
+   */
+  mergeability: { firstMs: 15 * SECOND, longestMs: 10 * MINUTE, withinMs: 20 * MINUTE },
   /** Making events of found changes, against merges that lock the same rows. The merge is over, so nothing waits. */
   foundChanges: { ...each(0), attempts: 3 },
   /** A look whether deliveries and refreshes have caught up. A copy has to end under any load. */

@@ -12,6 +12,7 @@ export class ThreadsBusyError extends Error {
 
 interface QueuedTask<Task, Done> {
   task: Task;
+  given: readonly ArrayBuffer[];
   resolve: (done: Done) => void;
   reject: (error: Error) => void;
 }
@@ -25,7 +26,7 @@ interface Thread<Task, Done> {
 /** A message of a thread: it is ready, or its task has ended. */
 type ThreadMessage<Done> = { ready: true } | { done: Done } | { failed: string };
 
-/** The memory limit of a thread. */
+/** The memory limit of a thread, unless it is given another. */
 const MAX_MEMORY_MB = 192;
 
 /** Runs tasks on threads, for work that would hold the event loop. A thread is started when it is first needed. */
@@ -34,6 +35,7 @@ export class Threads<Task, Done> {
   readonly #size: number;
   readonly #mostWaiting: number;
   readonly #budgetMs: number;
+  readonly #memoryMb: number;
   readonly #waiting: QueuedTask<Task, Done>[] = [];
   readonly #idle: Thread<Task, Done>[] = [];
   readonly #all = new Set<Thread<Task, Done>>();
@@ -43,19 +45,31 @@ export class Threads<Task, Done> {
    * @param options.mostWaiting how many tasks may wait; more are refused
    * @param options.budgetMs how long a task may take before its thread is ended
    */
-  constructor(module: URL, { size, mostWaiting, budgetMs }: { size: number; mostWaiting: number; budgetMs: number }) {
+  constructor(
+    module: URL,
+    {
+      size,
+      mostWaiting,
+      budgetMs,
+      memoryMb = MAX_MEMORY_MB,
+    }: { size: number; mostWaiting: number; budgetMs: number; memoryMb?: number },
+  ) {
     this.#module = module;
     this.#size = size;
     this.#mostWaiting = mostWaiting;
     this.#budgetMs = budgetMs;
+    this.#memoryMb = memoryMb;
   }
 
-  /** @throws TooMuchWorkError, ThreadsBusyError */
-  run(task: Task): Promise<Done> {
+  /**
+   * @param given buffers of the task that are handed over without copying them: they are empty here afterwards
+   * @throws TooMuchWorkError, ThreadsBusyError
+   */
+  run(task: Task, given: readonly ArrayBuffer[] = []): Promise<Done> {
     if (this.#waiting.length >= this.#mostWaiting)
       return Promise.reject(new ThreadsBusyError(`${this.#waiting.length} tasks wait for a thread already`));
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ task, resolve, reject });
+      this.#waiting.push({ task, given, resolve, reject });
       if (this.#idle.length === 0 && this.#all.size < this.#size) this.#start();
       this.#giveOut();
     });
@@ -70,7 +84,7 @@ export class Threads<Task, Done> {
 
   #start(): void {
     const worker = new Worker(this.#module, {
-      resourceLimits: { maxOldGenerationSizeMb: MAX_MEMORY_MB },
+      resourceLimits: { maxOldGenerationSizeMb: this.#memoryMb },
       // Otherwise the thread's output would bypass the log.
       stdout: true,
       stderr: true,
@@ -105,7 +119,7 @@ export class Threads<Task, Done> {
       thread.current = waiting;
       const tooLong = new TooMuchWorkError(`A task took longer than ${this.#budgetMs} ms`);
       thread.timer = setTimeout(() => this.#end(thread, tooLong), this.#budgetMs);
-      thread.worker.postMessage(waiting.task);
+      thread.worker.postMessage(waiting.task, waiting.given);
     }
   }
 
@@ -122,16 +136,25 @@ export class Threads<Task, Done> {
   }
 }
 
-/** For a thread's module: runs the tasks that arrive, one after the other. */
-export function serveThread<Task, Done>(work: (task: Task) => Done | Promise<Done>): void {
+/**
+ * For a thread's module: runs the tasks that arrive, one after the other.
+ * @param givenOf the buffers of what is done that are handed over without copying them
+ */
+export function serveThread<Task, Done>(
+  work: (task: Task) => Done | Promise<Done>,
+  givenOf: (done: Done) => ArrayBuffer[] = () => [],
+): void {
   parentPort?.on("message", async (task: Task) => {
     let said: ThreadMessage<Done>;
+    let given: ArrayBuffer[] = [];
     try {
-      said = { done: await work(task) };
+      const done = await work(task);
+      said = { done };
+      given = givenOf(done);
     } catch (error) {
       said = { failed: error instanceof Error ? (error.stack ?? error.message) : String(error) };
     }
-    parentPort?.postMessage(said);
+    parentPort?.postMessage(said, given);
   });
   parentPort?.postMessage({ ready: true } satisfies ThreadMessage<Done>);
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
@@ -36,6 +37,28 @@ test("every operation, known or not, is refused to callers without a token", asy
     const answer = await world.send(method, path, { token: null });
     expect([answer.status, answer.body], `${method} ${path}`).toEqual([401, REFUSAL]);
   }
+});
+
+/** What every answer has, whatever was asked. */
+const HEADERS_OF_ALL =
+  /^(access-control-.*|cache-control|connection|content-.*|date|keep-alive|referrer-policy|server|strict-transport-.*|transfer-encoding|vary|x-(content-type-options|frame-options|xss-protection|github-.*|ratelimit-.*))$/;
+
+test("no header of a refusal tells of what is mirrored, whatever the request prefers", async () => {
+  const { ctx, repositories } = world;
+  for (const { id } of repositories)
+    await ctx.db.query(sql`insert into refresh_marks (repository_id, kind, key, asked_at, not_before)
+      values (${id}, 'issue', 1, ${ctx.clock.now()}, ${ctx.clock.now()})`);
+  const headers = { prefer: "settled, rewrite-urls", "cache-control": "no-cache", "if-none-match": "*" };
+  for (const { path, route } of REST_OPERATIONS) {
+    const below = path.replace(/:\w+/g, "1");
+    const at = route.run.of === "service" ? below : `${repository}${below === "/" ? "" : below}`;
+    const { status, headers: told } = await world.send(route.method, at, { token: null, headers });
+    const odd = [...told.keys()].filter((name) => !HEADERS_OF_ALL.test(name));
+    expect([status, odd], `${route.method} ${at}`).toEqual([401, []]);
+  }
+  const refused = await world.send("POST", "/graphql", { token: null, headers, body: '{"query":"{viewer{login}}"}' });
+  expect(refused.headers.get("x-tain-in-doubt")).toBeNull();
+  expect((await world.get(repository, { headers })).headers.get("x-tain-in-doubt")).toContain("/issue/1");
 });
 
 test("a page that is kept is refused to them as well, with the validators of those who have it too", async () => {

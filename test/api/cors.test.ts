@@ -1,5 +1,6 @@
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ASKED } from "../../src/api/forward/forwarding.ts";
 import { type Asking, askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
@@ -55,6 +56,22 @@ describe("by default", () => {
           variesByOrigin: false,
         });
   });
+});
+
+/** What the service was seen to name in its answer to a preflight. */
+const OF_THE_SERVICE = `Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, If-Unmodified-Since,
+  Accept-Encoding, X-GitHub-OTP, X-Requested-With, User-Agent, GraphQL-Features, X-Github-Next-Global-ID,
+  X-GitHub-Api-Version, X-Fetch-Nonce, Copilot-Integration-Id, DD-CLIENT-TOKEN, X-Client-Application`;
+
+test("a page may send every request header that is read here or forwarded", async () => {
+  const { status, headers } = await askAt(world.url, "OPTIONS", path, {
+    headers: { origin: OTHER, "access-control-request-headers": "authorization,x-github-api-version" },
+  });
+  expect(status).toBe(204);
+  const allowed = (headers.get("access-control-allow-headers") ?? "").toLowerCase().split(", ");
+  const read = ["accept", "authorization", "cache-control", "last-event-id", "prefer", "traceparent"];
+  const service = OF_THE_SERVICE.split(/,\s*/).map((name) => name.toLowerCase());
+  expect([...service, ...ASKED, ...read].filter((name) => !allowed.includes(name))).toEqual([]);
 });
 
 describe("with a list of origins", () => {

@@ -15,7 +15,7 @@ const schema = buildSchema(`
 const documents = new Documents(schema);
 
 async function problemOf(text: string): Promise<string> {
-  const read = await documents.read(text);
+  const read = await documents.read(text, "somebody");
   return "kind" in read ? "none" : read.map(({ message }) => message).join("\n");
 }
 
@@ -43,16 +43,16 @@ test("a difference of types hides no other one", async () => {
 
 test("what is remembered of documents is bounded by the length of all their texts", async () => {
   const textOf = (one: number, length: number) =>
-    `{ node { ... on Issue { ${`a${one}: title `.repeat(length / 10)}} } }`;
+    `{ node { ... on Issue { ${Array.from({ length: length / 15 }, (_, at) => `a${one}_${String(at).padStart(5, "0")}: title `).join("")}} } }`;
   const short = textOf(0, 100);
-  const first = await documents.read(short);
-  expect(await documents.read(short)).toBe(first);
-  for (let one = 1; one < 20; one++) await documents.read(textOf(one, 20_000));
-  expect(await documents.read(short)).not.toBe(first);
+  const first = await documents.read(short, "somebody");
+  expect(await documents.read(short, "somebody")).toBe(first);
+  for (let one = 1; one < 20; one++) await documents.read(textOf(one, 20_000), "somebody");
+  expect(await documents.read(short, "somebody")).not.toBe(first);
   const long = textOf(1, 100_000);
-  const again = await documents.read(textOf(2, 100));
-  await documents.read(long);
-  expect(await documents.read(textOf(2, 100))).toBe(again);
+  const again = await documents.read(textOf(2, 100), "somebody");
+  await documents.read(long, "somebody");
+  expect(await documents.read(textOf(2, 100), "somebody")).toBe(again);
 });
 
 test("plans are forgotten before all of them together have too many fields", () => {

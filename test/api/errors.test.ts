@@ -73,7 +73,7 @@ const cases: Record<string, Case> = {
     status: 401,
     message: "Bad credentials",
     docs: AT,
-    headers: { "x-ratelimit-limit": "60" },
+    headers: { "x-ratelimit-limit": null },
   },
   "an anonymous caller where a user is needed": {
     path: "/user",
@@ -96,7 +96,7 @@ const cases: Record<string, Case> = {
     status: 403,
     message: /^API rate limit exceeded for user ID \d+\. If you reach out to GitHub Support/,
     docs: `${AT}/overview/rate-limits-for-the-rest-api`,
-    headers: { "x-ratelimit-remaining": "0", "x-ratelimit-resource": "core", "retry-after": null },
+    headers: { "x-ratelimit-remaining": "0", "x-ratelimit-resource": "core" },
   },
   "what does not exist": {
     path: () => `${repo}/issues/99999`,

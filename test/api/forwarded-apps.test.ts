@@ -52,7 +52,7 @@ test.each(["", "/api/v3"])("octokit's App works through %s/ as it is", async (pr
   expect(comments.find(({ id }) => id === comment.id)?.user?.login).toBe("helper[bot]");
 });
 
-test("its answers are upstream's, it is asked of nobody, and it takes none of an address's quota", async () => {
+test("its answers are upstream's, it is asked of nobody, and it takes none of the quota of those without a token", async () => {
   const token = jwt();
   for (const path of ["/app", `/users/${owner}/installation`, `/orgs/${owner}/installation`, "/app/installations"]) {
     world.upstream.meter.reset();
@@ -68,6 +68,8 @@ test("its answers are upstream's, it is asked of nobody, and it takes none of an
 test("upstream's words on a bad signature reach its client, and its clock does", async () => {
   const ours = await askAt(on, "GET", "/app", { token: `${jwt().slice(0, -9)}AAAAAAAAA` });
   expect([ours.status, ours.body.message]).toEqual([401, "A JSON web token could not be decoded"]);
+  // These would be the mirror's own at upstream. go-github stops by itself where they say that nothing is left.
+  expect([...ours.headers.keys()].filter((name) => name.startsWith("x-ratelimit"))).toEqual([]);
   expect(Date.parse(ours.headers.get("date") ?? "")).not.toBeNaN();
 });
 
@@ -97,8 +99,75 @@ test("a storm of invented signatures ends at the door, and does not keep a good 
   expect(refused).toHaveLength(25);
   expect(refused[0]?.body.message).toBe("Maximum number of login attempts exceeded. Please try again later.");
   expect(world.upstream.meter.read().requests).toBe(5);
-  expect((await ask(jwt(), "/app", "192.0.2.8")).status).toBe(200);
+  expect((await ask(jwt(), "/app", "192.0.8.8")).status).toBe(200);
   // A 404 for a missing thing does not count as a caller's failure.
   for (let at = 0; at < 8; at++)
-    expect((await ask(jwt(), `/app/installations/${99_000 + at}`, "192.0.2.9")).status).toBe(404);
+    expect((await ask(jwt(), `/app/installations/${99_000 + at}`, "192.0.9.9")).status).toBe(404);
+});
+
+test("each question is charged to its network, and no address beside it asks for more", async () => {
+  const url = await world.openSibling({
+    ...{ PASS_THROUGH: "on", RATE_LIMIT_USER: "5", TRUSTED_PROXIES: "loopback" },
+    REDIS_PREFIX: testRedis().prefix,
+  });
+  const ask = (address: string) => askAt(url, "GET", "/app", { token: jwt(), headers: { "x-forwarded-for": address } });
+  world.upstream.meter.reset();
+  for (let at = 0; at < 5; at++) expect((await ask(`192.0.2.${at}`)).status).toBe(200);
+  const spent = await ask("192.0.2.99");
+  expect([spent.status, spent.body.message]).toEqual([403, expect.stringContaining("API rate limit exceeded")]);
+  expect(Number(spent.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect(world.upstream.meter.read().requests).toBe(5);
+  expect((await ask("192.0.3.1")).status).toBe(200);
+});
+
+test("slow questions of Apps take no place of a caller's login", async () => {
+  const url = await world.openSibling({ PASS_THROUGH: "on", REDIS_PREFIX: testRedis().prefix });
+  const { value: token } = world.upstream.tokens.create({ token: "ghp_newcomer", login: "newcomer" });
+  world.upstream.faults.set({ http: [{ kind: "slow", delayMs: 1_500, match: "GET /app" }] });
+  let answered = 0;
+  const slow = Array.from({ length: 12 }, async () => {
+    const { status } = await askAt(url, "GET", "/app", { token: jwt() });
+    answered += 1;
+    return status;
+  });
+  expect((await askAt(url, "GET", "/versions", { token })).status).toBe(200);
+  expect(answered).toBe(0);
+  expect(new Set(await Promise.all(slow))).toEqual(new Set([200]));
+  world.upstream.faults.set({});
+});
+
+test.each([{ PASS_THROUGH_APPS: "off" }, { ALLOWED_USERS: "helper[bot]" }, { ALLOWED_ORGANIZATIONS: "a-team" }])(
+  "with %o a signature is refused, and upstream is not asked",
+  async (env) => {
+    const url = await world.openSibling({ PASS_THROUGH: "on", ...env, REDIS_PREFIX: testRedis().prefix });
+    world.upstream.meter.reset();
+    for (const path of ["/app", "/app/installations", `/repos/${owner}/${repo}/installation`]) {
+      const { status, body } = await askAt(url, "GET", path, { token: jwt() });
+      expect([status, body.message]).toEqual([403, expect.stringContaining("PASS_THROUGH_APPS=on")]);
+    }
+    expect(world.upstream.meter.read().requests).toBe(0);
+  },
+);
+
+test("where accounts are listed, an installation's token asks about itself only if its App is among them", async () => {
+  const { token } = (
+    await new App({
+      appId: app.id,
+      privateKey: PEM,
+      Octokit: Octokit.defaults({ baseUrl: on }),
+    }).octokit.request("POST /app/installations/{installation_id}/access_tokens", {
+      installation_id: (await askAt(on, "GET", "/app/installations", { token: jwt() })).body[0].id,
+    })
+  ).data;
+  for (const [listed, status] of [
+    ["helper[bot]", 200],
+    ["somebody-else", 403],
+  ] as const) {
+    const url = await world.openSibling({
+      PASS_THROUGH: "on",
+      ALLOWED_USERS: listed,
+      REDIS_PREFIX: testRedis().prefix,
+    });
+    expect((await askAt(url, "GET", "/installation/repositories", { token })).status, listed).toBe(status);
+  }
 });

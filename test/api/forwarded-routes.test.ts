@@ -140,11 +140,13 @@ test("a form that only upstream has is upstream's for its own tokens, and never 
   expect((await ask(path)).headers.get("x-tain-passed-through")).toBeNull();
 });
 
-test("a route that is mirrored is never asked of upstream, and what upstream hides stays hidden", async () => {
-  expect((await ask(unserved(hidden))).status).toBe(404);
-  world.upstream.meter.reset();
-  expect((await ask("/repos/no/body/issues")).status).toBe(404);
-  expect(world.upstream.meter.read().requests).toBe(0);
+test("what upstream hides stays hidden, and is asked of upstream with the caller's own token", async () => {
+  for (const path of [unserved(hidden), `/repos/${hidden}`, `/repos/${hidden}/issues`, "/repos/no/body/issues"]) {
+    world.upstream.meter.reset();
+    const answer = await ask(path);
+    expect([path, answer.status, answer.headers.get("x-tain-passed-through")]).toEqual([path, 404, "upstream"]);
+    expect(Object.keys(world.upstream.meter.read().callers), path).toEqual([TOKEN]);
+  }
 });
 
 test("what is no part of the dialect is not forwarded: upstream's own pages may show what is its operator's", async () => {
@@ -213,12 +215,12 @@ test("what leads out of the API, and an upstream that is away are refused", asyn
     const broken = await get("/broken");
     expect([broken.status, broken.body.message]).toEqual([
       502,
-      "This mirror does not serve this route, and upstream, which may, gave no answer that can be read.",
+      "This mirror does not hold what is asked for, and upstream, which may, gave no answer that can be read.",
     ]);
     const write = await askAt(away.url, "POST", "/broken", { token: TOKEN, body: "{}" });
     expect([write.status, write.body.message]).toEqual([
       502,
-      "This mirror does not serve this route, and upstream, which may, gave no answer that can be read. Whether it did what was asked is not known; it is not sent again.",
+      "This mirror does not hold what is asked for, and upstream, which may, gave no answer that can be read. Whether it did what was asked is not known; it is not sent again.",
     ]);
     expect(seen.filter((one) => one.startsWith("POST /broken"))).toHaveLength(1);
     // Whether it is a media type of the route is for upstream to say.
@@ -234,7 +236,7 @@ test("what leads out of the API, and an upstream that is away are refused", asyn
     const gone = await askAt(away.url, "POST", "/anything", { token: TOKEN, body: "{}" });
     expect([gone.status, gone.body.message]).toEqual([
       502,
-      "This mirror does not serve this route, and upstream, which may, cannot be reached.",
+      "This mirror does not hold what is asked for, and upstream, which may, cannot be reached.",
     ]);
   } finally {
     odd.closeAllConnections();

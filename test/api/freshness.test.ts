@@ -35,6 +35,7 @@ describe("every answer says when upstream confirmed it", () => {
     for (const path of ["", "/issues", "/issues/1", "/labels", "/pulls?state=all"]) {
       const { headers } = await world.get(`/repos/${repo.fullName}${path}`);
       expect(headers.get("x-tain-confirmed-at"), path).toBe(at.toISOString());
+      expect(headers.get("x-tain-not-confirmed"), path).toBe("accounts, comments, reactions");
       expect(Number(headers.get("age")), path).toBeGreaterThanOrEqual(100);
       expect(headers.get("warning"), path).toBeNull();
     }
@@ -57,6 +58,7 @@ describe("every answer says when upstream confirmed it", () => {
     await confirm(null);
     const never = await world.get(`/repos/${repo.fullName}/issues/1`);
     expect(never.headers.get("x-tain-confirmed-at")).toBeNull();
+    expect(never.headers.get("x-tain-not-confirmed")).toBeNull();
     expect(never.headers.get("warning")).toBe('110 tain "Upstream has not confirmed this yet"');
   });
 });

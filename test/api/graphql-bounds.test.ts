@@ -1,6 +1,7 @@
 /** What one query may ask for. Each refusal comes before anything is read, and before points are taken. */
 import { getIntrospectionQuery } from "graphql";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
@@ -32,13 +33,17 @@ function nested(levels: number, names: string[]): string {
 const aliases = (count: number, field: (at: number) => string) =>
   Array.from({ length: count }, (_, at) => `a${at}: ${field(at)}`).join(" ");
 
-describe("refused at once, for no points", () => {
+describe("refused at once, for a point", () => {
   test.each([
     ["fields that double with each level", () => nested(29, ["a", "b"])],
     ["fields that triple with each level", () => nested(29, ["a", "b", "c"])],
     [
       "a fragment of many fields at many places",
       () => `query { ${aliases(300, () => "viewer { ...F }")} } fragment F on User { ${aliases(100, () => "login")} }`,
+    ],
+    [
+      "fields of one name, which would be compared in pairs",
+      () => `query { ${repository} { ${aliases(480, (at) => (at % 2 ? "name" : "id")).replaceAll(/a\d+:/g, "a:")} } }`,
     ],
     [
       "eleven searches",
@@ -60,7 +65,7 @@ describe("refused at once, for no points", () => {
     expect(refused.body).toMatchObject(REFUSED);
     expect(refused.status).toBe(200);
     expect(refused.body.data).toBeUndefined();
-    expect(refused.used).toBe(used);
+    expect(refused.used).toBe(used + 1);
   });
 
   test("a filter whose text comes in a variable", async () => {
@@ -69,6 +74,43 @@ describe("refused at once, for no points", () => {
     expect((await ask(query, { f: { mentioned: "z" } })).body).toMatchObject(REFUSED);
     expect((await ask(query, { f: { states: ["OPEN"] } })).body.errors).toBeUndefined();
   });
+});
+
+test("whatever is wrong with a document, it costs a point; with none left nothing of it is read", async () => {
+  const token = await createApiToken(world.ctx, { userId: world.userId, canWrite: false, hourlyLimit: 6 });
+  const send = (body: string) => world.send("POST", "/graphql", { body, token });
+  for (const [at, body] of [
+    "{",
+    "[]",
+    "{}",
+    JSON.stringify({ query: "{" }),
+    JSON.stringify({ query: "{ nothing }" }),
+  ].entries())
+    expect(Number((await send(body)).headers.get("x-ratelimit-used")), body).toBe(at + 1);
+  await send(JSON.stringify({ query: "{ viewer { login } }" }));
+  const spent = await send(JSON.stringify({ query: "{ nothing }" }));
+  expect(spent.body).toMatchObject({ errors: [{ type: "RATE_LIMITED" }] });
+  expect(Number(spent.headers.get("retry-after"))).toBeGreaterThan(0);
+});
+
+test("a caller with many long documents is refused some, and another's long document is next", async () => {
+  const other = await createApiToken(world.ctx, { userId: world.userId, canWrite: false, hourlyLimit: 1_000 });
+  const long = (name: string) => `query { ${aliases(1_500, (at) => `viewer { ${name}${at}: login }`)} }`;
+  const ended: string[] = [];
+  const send = async (who: string, query: string, token: string) => {
+    const answer = await world.send("POST", "/graphql", { body: JSON.stringify({ query }), token });
+    ended.push(who);
+    return answer;
+  };
+  const many = Array.from({ length: 30 }, (_, at) => send("many", long(`n${at}_`), world.token));
+  const one = send("one", long("other"), other);
+  expect((await one).status).toBe(200);
+  const answers = await Promise.all(many);
+  const refused = answers.filter(({ status }) => status === 403);
+  expect(refused.length).toBeGreaterThan(0);
+  for (const { headers } of refused) expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+  // Those that are refused end at once, and one or two may be under way when the other comes.
+  expect(ended.slice(refused.length).indexOf("one")).toBeLessThan(4);
 });
 
 describe("answered", () => {
@@ -86,6 +128,21 @@ describe("answered", () => {
     const { body } = await ask(`query { rateLimit { cost } ${searches} ${repository} { ${filters} } }`);
     expect(body.errors).toBeUndefined();
     expect(body.data.rateLimit.cost).toBe(26);
+  });
+
+  test("a search for many words, at the price of as many as find as much", async () => {
+    const words = Array.from({ length: 60 }, (_, at) => `w${at}`).join(" ");
+    const searches = aliases(10, () => `search(type: ISSUE, query: "in:comments ${words}", first: 1) { issueCount }`);
+    const { body } = await ask(`query { rateLimit(dryRun: true) { cost } ${searches} }`);
+    expect(body.data.rateLimit.cost).toBe(1 + 10 * 13 - 5);
+  });
+
+  test("no more labels than an issue can have are looked for", async () => {
+    const labels = JSON.stringify(Array.from({ length: 101 }, (_, at) => `l${at}`));
+    for (const filter of [`labels: ${labels}`, `filterBy: {labels: ${labels}}`]) {
+      const { body } = await ask(`query { ${repository} { issues(first: 1, ${filter}) { totalCount } } }`);
+      expect(body.errors).toMatchObject([{ type: "ARGUMENT_LIMIT", path: ["repository", "issues"] }]);
+    }
   });
 
   test("a filter counts once for each parent", async () => {

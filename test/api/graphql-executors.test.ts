@@ -21,9 +21,11 @@ import { type Count, openIssueTexts } from "../../src/api/graphql/kept-lists.ts"
 import { type Executed, executePlan } from "../../src/api/graphql/run/execution.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { ChangeStreams } from "../../src/api/graphql/subscribe/change-streams.ts";
+import { Searches } from "../../src/api/searches.ts";
 import { Announcements } from "../../src/api/streams/announcements.ts";
 import { LogEnd } from "../../src/events/log-end.ts";
 import { openMirrorReader } from "../../src/mirror/reader.ts";
+import { LeftOut } from "../../src/mirror/render/left-out.ts";
 import { Kept, Reading, StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
 import { Pace } from "../../src/work/pace.ts";
 import { poolsIn } from "../corpus/query-pools.ts";
@@ -54,7 +56,7 @@ async function answersOf(
   { query, variables }: GeneratedQuery,
   newContext: (mayRemember: boolean) => unknown,
 ): Promise<Answers | null> {
-  const document = await new Documents(schema).read(query);
+  const document = await new Documents(schema).read(query, "somebody");
   if (!("kind" in document)) return null;
   const operation = getOperationAST(document);
   if (!operation) return null;
@@ -262,6 +264,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const token = { id: "t", userId, kinds: kindsOf(null, true), repositories: "all" as const, sight, payer };
   const caller = { ...payer, userId, by: { of: "own" as const, token } };
   await using mirror = openMirrorReader({
+    leftOut: new LeftOut(ctx),
     ...ctx,
     reads: ctx.db,
     standings: new StandingsReader(ctx.config),
@@ -280,11 +283,13 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
         upstream,
         mirror,
         readDb: ctx.db,
+        searches: new Searches(ctx.db, 4),
         forwarded: null,
         unshownAccounts: new LRUCache({ max: 10 }),
         stopping: new AbortController().signal,
       },
       db: ctx.db,
+      searchDb: ctx.db,
       caller,
       sight,
       api: world.url,
@@ -294,6 +299,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
       changes,
       beyond: null,
       isForMirror: false,
+      hasNextIds: false,
       reading: new Reading(mirror.standings, { isLasting: mayRemember }),
       counts,
       texts,

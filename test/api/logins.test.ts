@@ -71,6 +71,13 @@ function expectLockedOut({ status, headers, body }: Answered): void {
   expect(seconds).toBeLessThanOrEqual(61);
 }
 
+test("the addresses of one network fail together", async () => {
+  await storm(3, ["192.0.2.44", "192.0.2.45"]);
+  expect(failures()).toBe(PER_ADDRESS);
+  expectLockedOut(await ask(random(), "192.0.2.46"));
+  expect((await ask(good(), "192.0.3.46")).status).toBe(200);
+});
+
 describe("random tokens", () => {
   test("of one address are asked about as often as it may fail, by REST, GraphQL and streams alike", async () => {
     const answers = await storm();
@@ -81,7 +88,7 @@ describe("random tokens", () => {
   });
 
   test("of many addresses cost upstream the budget of a minute, and no more", async () => {
-    const addresses = Array.from({ length: 10 }, (_, at) => `198.51.100.${at}`);
+    const addresses = Array.from({ length: 10 }, (_, at) => `198.51.${at}.7`);
     const answers = await storm(20, addresses);
     const count = (of: number) => answers.filter(({ status }) => status === of).length;
     const figures = {
@@ -104,7 +111,7 @@ describe("random tokens", () => {
     expect((await ask(known)).status).toBe(200);
     world.upstream.meter.reset();
     world.upstream.faults.set({ http: [{ kind: "slow", delayMs: 500, match: "GET /user" }] });
-    const storming = Array.from({ length: 40 }, (_, at) => ask(random(), `203.0.113.${at}`));
+    const storming = Array.from({ length: 40 }, (_, at) => ask(random(), `203.0.${at}.7`));
     const body = '{"title":"Meanwhile"}';
     const written = await askAt(url, "POST", `${repo}/issues`, {
       token: known,
@@ -182,9 +189,40 @@ describe("during a storm from their own address", () => {
     await storm();
     const newcomer = good();
     expectLockedOut(await ask(newcomer));
-    expect((await ask(newcomer, "192.0.2.9")).status).toBe(200);
+    expect((await ask(newcomer, "192.0.9.9")).status).toBe(200);
     aheadMs += 61_000;
     expect((await ask(good())).status).toBe(200);
+  });
+});
+
+describe("while invented tokens of other networks use up the budget of all", () => {
+  const elsewhere = Array.from({ length: 6 }, (_, at) => `203.0.${at}.7`);
+
+  test("a caller whom a new process does not know gets in from where a token was accepted lately", async () => {
+    const redis = testRedis().prefix;
+    const settings = { FAILED_LOGINS: `${ALL}`, TRUSTED_PROXIES: "loopback", REDIS_PREFIX: redis };
+    url = await world.openSibling(settings);
+    const known = good();
+    expect((await ask(known)).status).toBe(200);
+    aheadMs += 2 * 24 * 3_600_000;
+    url = await world.openSibling(settings);
+    await storm(4, elsewhere);
+    expect((await ask(good(), "192.0.9.9")).status).toBe(503);
+    expect((await ask(known)).status).toBe(200);
+    expect((await ask(good(), "192.0.2.200")).status).toBe(200);
+    expect(failures()).toBe(ALL);
+  });
+
+  test("the reserve is bounded as well, and a network's failures there are counted as ever", async () => {
+    for (const address of [HOME, "192.0.3.1", "192.0.4.1"]) expect((await ask(good(), address)).status).toBe(200);
+    await storm(4, elsewhere);
+    world.upstream.meter.reset();
+    await storm(6, [HOME]);
+    expect(failures()).toBe(PER_ADDRESS);
+    expectLockedOut(await ask(random()));
+    await storm(6, ["192.0.3.1", "192.0.4.1"]);
+    expect(failures()).toBe(ALL);
+    expect((await ask(good(), "192.0.4.1")).status).toBe(503);
   });
 });
 
@@ -221,14 +259,20 @@ test("of GitHub's tokens the forms are known; elsewhere anything may be one that
   const github = "https://api.github.com";
   const long = `ghs_123_${"e".repeat(200)}.${"p".repeat(200)}.${"s-_".repeat(30)}`;
   const tokens = [
-    random(),
+    "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",
     `github_pat_${"a1_".repeat(27)}`,
     `${"0123456789abcdef".repeat(2)}01234567`,
     long,
     "eyJh.eyJp.c2ln",
   ];
   for (const token of tokens) expect(mayBeUpstreams(token, github), token).toBe(true);
-  for (const token of ["secret", "ghp_short", "password123", "0".repeat(39)]) {
+  for (const token of [
+    "secret",
+    "ghp_short",
+    "ghp_zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ0mLq18",
+    "password123",
+    "0".repeat(39),
+  ]) {
     expect(mayBeUpstreams(token, github), token).toBe(false);
     expect(mayBeUpstreams(token, "https://ghes.example/api/v3"), token).toBe(true);
   }

@@ -42,7 +42,7 @@ test.each([
 test("a method that nobody serves", async () => {
   const { head, body } = await say("TRACE /user HTTP/1.1\r\nHost: x\r\nUser-Agent: t\r\nConnection: close\r\n\r\n");
   expect(head).toMatch(/^HTTP\/1.1 404 /);
-  expect(JSON.parse(body).message).toBe("Not Found: this mirror does not serve TRACE on this route");
+  expect(JSON.parse(body).message).toBe("Not Found");
 });
 
 test("a whole address as the target, as a proxy is asked", async () => {
@@ -62,6 +62,33 @@ test("a body that is too large: the caller gets to read why, and the connection 
     expect([answer.statusCode, answer.headers.connection]).toEqual([413, "keep-alive"]);
     expect(JSON.parse((await answer.toArray()).join(""))).toMatchObject({ message: "Request body is too large" });
   }
+});
+
+test("an address that no client could read back from an answer: 414", async () => {
+  const answer = await askAt(world.url, "GET", `/issues?filter=${"x".repeat(8_300)}`);
+  expect([answer.status, answer.body.message]).toEqual([
+    414,
+    "URI Too Long: send at most 8,192 bytes of path and query",
+  ]);
+});
+
+test.each([
+  ["links of which only one fits", "x".repeat(7_000), /^<[^>]+page=3>; rel="next"$/],
+  ["links that all fit", "x".repeat(2_000), /rel="next".*rel="prev"/],
+])("%s into the head of an answer that clients read", async (_what, odd, link) => {
+  const list = `/repos/${world.repositories[0]?.fullName}/issues?state=all&per_page=1&page=2&sort=${odd}`;
+  const answer = await world.get(list);
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get("link")).toMatch(link);
+});
+
+test("links of which none fits: 414", async () => {
+  const list = `/repos/${world.repositories[0]?.fullName}/issues?state=all&per_page=1&page=2&sort=${"(".repeat(5_000)}`;
+  const answer = await world.get(list);
+  expect([answer.status, answer.body.message]).toEqual([
+    414,
+    "URI Too Long: the links to other pages would be longer than clients read",
+  ]);
 });
 
 test("a Content-Type that cannot be read: 415", async () => {

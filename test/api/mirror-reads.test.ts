@@ -2,12 +2,17 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { Permission } from "../../src/api/callers/permissions.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
-import { mayBeRead } from "../../src/api/forward/mirror-reads.ts";
+import { rightsOf } from "../../src/api/forward/mirror-reads.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { testRedis } from "../support/database.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
+
+const READ_PERMISSIONS = [
+  ...(["contents:read", "issues:read", "pull_requests:read", "checks:read", "statuses:read"] as const),
+] satisfies Permission[];
 
 // With PASS_THROUGH=all the mirror's own credential reads for those who have none of upstream's.
 
@@ -68,7 +73,7 @@ test("what is below a repository is read for who sees it, and kept for nobody", 
   for (const name of [hidden.fullName, "no/body"]) {
     const refused = await get(name, "/contents/a/b.json?ref=main", null);
     expect([refused.status, refused.body.message]).toEqual([
-      ...[403, "Forbidden: this mirror shows you no such repository, or no code of it, and so asks nothing."],
+      ...[403, "Forbidden: this mirror shows you no such repository, and so asks nothing."],
     ]);
   }
   expect(asked).toEqual([]);
@@ -88,6 +93,62 @@ test("a token for some kinds alone reads code where everybody does, and nowhere 
   expect(asked).toEqual([]);
   expect((await get(seen.fullName, "/contents/a", token)).status).toBe(200);
 });
+
+/** Paths below a repository, with the permissions that each takes. One of them may be an encoded form of another. */
+const TAKEN: Readonly<Record<string, readonly Permission[]>> = {
+  "/contents/a": ["contents:read"],
+  "/readme": ["contents:read"],
+  "/commits": ["contents:read"],
+  "/commits/main": ["contents:read"],
+  "/commits/main/comments": ["contents:read"],
+  "/branches/main": ["contents:read"],
+  "/git/trees/main": ["contents:read"],
+  "/compare/a...b": ["contents:read"],
+  "/releases/latest": ["contents:read"],
+  "/comments/1": ["contents:read"],
+  "/comments/1/reactions": ["contents:read"],
+  "/languages": [],
+  "/contributors": [],
+  "/stats/participation": [],
+  "/pulls/1/commits": ["pull_requests:read"],
+  "/pulls/1/files": ["pull_requests:read"],
+  "/pulls%2F1/files": ["pull_requests:read"],
+  "/pulls/comments/1/reactions": ["pull_requests:read"],
+  "/issues/1/reactions": ["issues:read", "pull_requests:read"],
+  "/issues/comments/1/reactions": ["issues:read", "pull_requests:read"],
+  "/commits/main/pulls": ["contents:read", "pull_requests:read"],
+  "/commits/feature/x/pulls": ["contents:read", "pull_requests:read"],
+  "/commits/main%2Fpulls": ["contents:read", "pull_requests:read"],
+  "/commits/main/pulls/": READ_PERMISSIONS,
+  "/commits/main/pulls.json": READ_PERMISSIONS,
+  "/commits/main/check-runs": ["checks:read"],
+  "/commits/main/check-suites": ["checks:read"],
+  "/check-runs/1/annotations": ["checks:read"],
+  "/commits/main/status": ["statuses:read"],
+  "/commits/feature/x/statuses": ["statuses:read"],
+  "/statuses/main": ["statuses:read"],
+};
+
+test.each(READ_PERMISSIONS)(
+  "a token without %s is shown nothing of a private repository that takes it",
+  async (one) => {
+    const { ctx, userId } = world;
+    const others = READ_PERMISSIONS.filter((permission) => permission !== one);
+    const token = await createApiToken(ctx, { userId, canWrite: false, permissions: others });
+    for (const [rest, taken] of Object.entries(TAKEN)) {
+      asked.length = 0;
+      const read = await get(hidden.fullName, rest, token);
+      expect([read.status, asked.length], rest).toEqual(taken.includes(one) ? [403, 0] : [200, 1]);
+      if (!taken.includes(one)) continue;
+      expect(read.body.message).toBe("Resource not accessible by personal access token");
+      expect(read.headers.get("x-accepted-github-permissions")?.split(", ").sort(), rest).toEqual(
+        taken.map((permission) => permission.replace(":", "=")).sort(),
+      );
+      // The same is public elsewhere, where it takes no right.
+      expect((await get(seen.fullName, rest, token)).status, rest).toBe(200);
+    }
+  },
+);
 
 test("bytes, redirects and what is not there are as upstream has them", async () => {
   const bytes = Buffer.from([0, 255, 254, 10, 13, 128]);
@@ -128,9 +189,9 @@ test("what is a setting, a secret, a person's or a write is never asked with the
 });
 
 test("what is still encoded once it is decoded is not read", () => {
-  expect(mayBeRead("/contents/a%20b")).toBe(true);
-  expect(mayBeRead("/contents/a%252Fb")).toBe(false);
-  expect(mayBeRead("/contents%2F%ff")).toBe(false);
+  expect(rightsOf("/contents/a%20b")).toEqual(["contents"]);
+  expect(rightsOf("/contents/a%252Fb")).toBeNull();
+  expect(rightsOf("/contents%2F%ff")).toBeNull();
 });
 
 test("a share that is spent is said in words, and bounds all the reads of a caller", async () => {

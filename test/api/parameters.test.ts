@@ -14,6 +14,21 @@ afterAll(() => world?.[Symbol.asyncDispose]());
 
 const TIMES = 60;
 
+test("more labels than an issue can carry are counted before Postgres is asked, and refused", async () => {
+  const names = (count: number) => Array.from({ length: count }, (_, at) => `l${at}`).join();
+  using statements = countStatements();
+  for (const path of [`${repo}/issues`, "/issues"]) {
+    expect((await world.get(`${path}?labels=${names(100)}`)).status).toBe(200);
+    const { status, body } = await world.get(`${path}?labels=${names(101)}`);
+    expect(status).toBe(422);
+    expect(body).toMatchObject({
+      message: "Validation Failed",
+      errors: [{ resource: "Issue", field: "labels", message: "labels is too long (maximum is 100 labels)" }],
+    });
+  }
+  expect(statements.texts().filter((text) => text.includes("issue_labels")).length).toBeLessThanOrEqual(2);
+});
+
 describe("a parameter that the operation does not know", () => {
   test("is no part of a page's name: sixty of them read the rows as often as none", async () => {
     using statements = countStatements();
@@ -53,9 +68,9 @@ describe("a parameter that the operation does not know", () => {
   });
 });
 
-test("of a parameter that comes twice the first counts, alone", async () => {
+test("of a parameter that comes twice the last counts, alone", async () => {
   const once = await world.get(`${repo}/issues?per_page=1&state=all`);
-  const twice = await world.get(`${repo}/issues?per_page=1&state=all&state=open&per_page=7`);
+  const twice = await world.get(`${repo}/issues?per_page=7&state=open&state=all&per_page=1`);
   expect(twice.body).toEqual(once.body);
   expect(twice.headers.get("link")).toBe(once.headers.get("link"));
 });

@@ -8,7 +8,11 @@ let world: ApiWorld;
 let upstreams: string;
 let usual: Record<string, string>;
 beforeAll(async () => {
-  world = await openApiWorld({ repositories: 1, issues: 10, env: { RATE_LIMIT_USER: "0", PASS_THROUGH: "on" } });
+  world = await openApiWorld({
+    repositories: 1,
+    issues: 10,
+    env: { RATE_LIMIT_USER: "0", PASS_THROUGH: "on", UPSTREAM_CALLER_TTL: "1h" },
+  });
   const [owner = "", repo = ""] = (world.repositories[0]?.fullName ?? "").split("/");
   usual = { owner, repo, issue_number: "1", pull_number: "1", repository_id: String(world.repositories[0]?.id) };
   upstreams = "ghp_callers";
@@ -45,7 +49,7 @@ const LEADING_AWAY = [
   "a%0Ab",
 ];
 
-test("a path whose segments are dots, once decoded, is found nowhere and reaches upstream by no route", async () => {
+test("a path whose segments are dots, once decoded, finds nothing and reaches upstream by no route", async () => {
   const { body } = await askAt(world.url, "GET", "/-/openapi.json");
   const operations = Object.entries(body.paths as Record<string, object>).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => ({ method: method.toUpperCase(), path })),
@@ -67,7 +71,9 @@ test("a path whose segments are dots, once decoded, is found nowhere and reaches
       ...LEADING_AWAY.map((one) => ({ method: "GET", address: `/${one}` })),
     ]) {
       const status = await statusOf(method, method === "GET" ? `${address}?fresh=true` : address, token);
-      if (status !== 404) wrong.push(`${status} ${method} ${address}`);
+      // A label may have such a name, but a write to it is not sent.
+      if (status !== 404 && !(status === 422 && address.includes("/labels/")))
+        wrong.push(`${status} ${method} ${address}`);
     }
   }
   expect(wrong).toEqual([]);

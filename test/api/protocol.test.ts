@@ -3,6 +3,7 @@ import { sql } from "../../db/sql.ts";
 import { USUAL_NAMES } from "../../src/http/response.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
+import { until } from "../support/patience.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
@@ -161,6 +162,61 @@ describe("conditional requests", () => {
     expect(
       (await world.get(`/repos/${repo}/issues`, { headers: { "if-modified-since": new Date().toUTCString() } })).status,
     ).toBe(200);
+  });
+
+  test("a date is that of the latest change of anything that is shown", async () => {
+    const [home] = world.repositories;
+    const { body: issues } = await world.get(`/repos/${repo}/issues?state=all&per_page=100`);
+    const number = issues.find(
+      ({ labels, milestone }: { labels: unknown[]; milestone: unknown }) => labels[0] && milestone,
+    ).number;
+    const path = `/repos/${repo}/issues/${number}`;
+    // Within the second of the change there is none.
+    const dateOf = async (): Promise<string> => {
+      let date: string | null = null;
+      await until("there is a date", async () => {
+        date = (await world.get(path)).headers.get("last-modified");
+        return date !== null;
+      });
+      return String(date);
+    };
+    const asked = async (date: string) => (await world.get(path, { headers: { "if-modified-since": date } })).status;
+    const { body: shown } = await world.get(path);
+    const label = shown.labels[0];
+    const changes = [
+      ["label", { ...label, color: "abcdef" }],
+      ["label", { ...label, color: "fedcba" }],
+      ["milestone", { ...shown.milestone, title: "another title" }],
+      ["user", { ...shown.user, avatar_url: "https://avatars.example/u/1?v=5" }],
+      ["issue", { ...shown, comments: shown.comments + 1 }],
+    ] as const;
+    for (const [kind, changed] of changes) {
+      const before = await dateOf();
+      expect(await asked(before), kind).toBe(304);
+      const at = { id: home?.id ?? 0, fullName: repo, htmlUrl: null };
+      // What the mirror shows has its own addresses.
+      const text = JSON.stringify(changed).replaceAll(world.url, world.upstream.url);
+      await store(world.ctx, world.upstream, kind, JSON.parse(text), kind === "user" ? undefined : at);
+      expect(await asked(before), kind).toBe(200);
+      const after = await dateOf();
+      expect(Date.parse(after), kind).toBeGreaterThan(Date.parse(before));
+      expect(await asked(after), kind).toBe(304);
+    }
+    const single = `/repos/${repo}/labels/${encodeURIComponent(label.name)}`;
+    const date = (await world.get(single)).headers.get("last-modified") ?? "";
+    expect(Date.now() - Date.parse(date)).toBeLessThan(60_000);
+    expect((await world.get(single, { headers: { "if-modified-since": date } })).status).toBe(304);
+  });
+
+  test("what upstream shows in addition moves no date", async () => {
+    const path = `/repos/${repo}/issues/2`;
+    const { body: shown, headers } = await world.get(path);
+    const text = JSON.stringify({ ...shown, shown_since: 1 }).replaceAll(world.url, world.upstream.url);
+    const home = { id: repoId, fullName: repo, htmlUrl: (await world.get(`/repos/${repo}`)).body.html_url };
+    await store(world.ctx, world.upstream, "issue", JSON.parse(text), home);
+    const again = await world.get(path);
+    expect(again.body.shown_since).toBe(1);
+    expect(again.headers.get("last-modified")).toBe(headers.get("last-modified"));
   });
 
   test("the ETag belongs to the caller and to the body", async () => {

@@ -28,8 +28,8 @@ test("what a proxy forwards is believed of those that were named, and of nobody 
     const answer = await fetch(`${world.url}/versions`, { headers: { "user-agent": "t", "x-forwarded-for": address } });
     return answer.headers.get("x-ratelimit-used");
   };
-  expect([await used(trusting, "203.0.113.1"), await used(trusting, "203.0.113.2")]).toEqual(["1", "1"]);
-  expect([await used(wary, "203.0.113.1"), await used(wary, "203.0.113.2")]).toEqual(["1", "2"]);
+  expect([await used(trusting, "203.0.113.1"), await used(trusting, "203.0.114.1")]).toEqual(["1", "1"]);
+  expect([await used(wary, "203.0.113.1"), await used(wary, "203.0.114.1")]).toEqual(["1", "2"]);
 });
 
 test("PUBLIC_URL wins over whatever is forwarded", async () => {

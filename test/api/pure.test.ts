@@ -2,7 +2,7 @@ import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cursorLink, numberedLink, readCursor, writeCursor } from "../../src/api/dialect/paging.ts";
-import { decodeId } from "../../src/api/graphql/resolve/node-id.ts";
+import { decodeId, nextId } from "../../src/api/graphql/resolve/node-id.ts";
 import { ownBytes } from "../../src/api/kept-bodies.ts";
 import { compressed } from "../../src/http/reply.ts";
 
@@ -62,12 +62,32 @@ describe("global ids", () => {
     expect(decodeId(text)).toBeNull();
   });
 
+  test.each([
+    ["MDQ6VXNlcjM0MDczMDM=", 0, "U_kgDOADP9xw"],
+    ["MDEwOlJlcG9zaXRvcnkzNTg2NjQ1Mjk=", 0, "R_kgDOFWDJUQ"],
+    ["MDQ6VXNlcjE=", 0, "U_kgAB"],
+    [Buffer.from("05:Issue1308968954").toString("base64"), 515_435_940, "I_kwDOHrjtpM5OBUf6"],
+    [Buffer.from("03:Ref1296269:refs/heads/main").toString("base64"), 7, "REF_kwDOABPHja9yZWZzL2hlYWRzL21haW4"],
+    [
+      Buffer.from(`06:Commit1296269:${"7".repeat(40)}`).toString("base64"),
+      7,
+      `C_kwDOABPHjdoAKDc3${"Nzc3".repeat(12)}Nzc`,
+    ],
+    // Nothing shows whose the App is, which its newer id names.
+    ["MDM6QXBwMTUzNjg=", 0, null],
+    ["U_kgDOADP9xw", 0, null],
+    ["x", 0, null],
+    ["", 0, null],
+  ])("the newer form of %s", (text, repositoryId, next) => {
+    expect(nextId(text, repositoryId)).toBe(next);
+  });
+
   test("no text makes it throw", () => {
     fc.assert(
       fc.property(
         fc.base64String(),
         fc.constantFrom("", "I_", "PR_", "R_"),
-        (text, prefix) => void decodeId(prefix + text),
+        (text, prefix) => void [decodeId(prefix + text), nextId(prefix + text, 1)],
       ),
     );
   });
@@ -75,23 +95,37 @@ describe("global ids", () => {
 
 describe("Link", () => {
   const query = new URLSearchParams("per_page=5&page=2&state=all");
-  test("names the neighbours that there are, in the service's order, with the query's own parameters first", () => {
+  test("names the neighbours that there are, in the service's order, with the parameters in theirs", () => {
     const at = (page: number, last: number) => numberedLink("https://h/repositories/1/pulls", query, { page, last });
     const link = (rel: string, page: number) =>
-      `<https://h/repositories/1/pulls?per_page=5&state=all&page=${page}>; rel="${rel}"`;
+      `<https://h/repositories/1/pulls?per_page=5&page=${page}&state=all>; rel="${rel}"`;
     expect(at(1, 1)).toBeNull();
     expect(at(1, 0)).toBeNull();
     expect(at(1, 3)).toBe([link("next", 2), link("last", 3)].join(", "));
     expect(at(2, 3)).toBe([link("prev", 1), link("next", 3), link("last", 3), link("first", 1)].join(", "));
     expect(at(3, 3)).toBe([link("prev", 2), link("first", 1)].join(", "));
+    expect(at(9, 3)).toBe([link("prev", 3), link("last", 3), link("first", 1)].join(", "));
+    expect(at(2, 0)).toBe([link("prev", 1), link("last", 1), link("first", 1)].join(", "));
+    const first = numberedLink("https://h", new URLSearchParams("per_page=5&state=all"), { page: 1, last: 2 });
+    expect(first).toContain('<https://h?per_page=5&state=all&page=2>; rel="next"');
   });
 
   test("by cursor names neither first nor last", () => {
-    const link = cursorLink("https://h/repositories/1/issues", query, { page: 2, next: "abc==", previous: "xyz" });
+    const link = cursorLink("https://h/repositories/1/issues", query, {
+      page: 2,
+      size: 5,
+      next: "abc==",
+      previous: "xyz",
+    });
     expect(link).toBe(
       '<https://h/repositories/1/issues?per_page=5&state=all&after=abc%3D%3D&page=3>; rel="next", <https://h/repositories/1/issues?per_page=5&state=all&before=xyz&page=1>; rel="prev"',
     );
-    expect(cursorLink("https://h", query, { page: 1, next: null, previous: null })).toBeNull();
+    expect(cursorLink("https://h", query, { page: 1, size: 5, next: null, previous: null })).toBeNull();
+    // The size that was applied, and no page that nobody asked for.
+    const walked = new URLSearchParams("per_page=abc&after=here");
+    expect(cursorLink("https://h", walked, { page: 1, size: 30, next: "there", previous: null })).toBe(
+      '<https://h?per_page=30&after=there>; rel="next"',
+    );
   });
 });
 

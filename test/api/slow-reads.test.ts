@@ -25,11 +25,11 @@ afterAll(async () => {
   await administer((admin) => admin.query(`drop role if exists ${LOGIN}`));
 });
 
-/** How many of callers' reads wait in Postgres for a lock. */
-async function waiting(): Promise<number> {
+/** How many of callers' reads of this kind wait in Postgres for a lock. */
+async function waiting(lane: "reads" | "searches" = "searches"): Promise<number> {
   const [row] = await locker.query<{ count: number }>(
     sql`select count(*)::integer as count from pg_stat_activity
-      where datname = current_database() and application_name = 'tain reads' and wait_event_type = 'Lock'`,
+      where datname = current_database() and application_name = ${`tain ${lane}`} and wait_event_type = 'Lock'`,
   );
   return row?.count ?? 0;
 }
@@ -44,8 +44,8 @@ function whileLocked<T>(run: () => Promise<T>): Promise<T> {
 
 const SLOW = () => `/repos/${world.repositories[0]?.fullName}/issues?labels=bug`;
 
-test("a read that takes longer than READ_TIMEOUT is cancelled, and answered 502 as the service does", async () => {
-  const url = await world.openSibling({ READ_TIMEOUT: "500ms" });
+test("a search that takes longer than SEARCH_TIMEOUT is cancelled, and answered 502 as the service does", async () => {
+  const url = await world.openSibling({ SEARCH_TIMEOUT: "500ms" });
   await whileLocked(async () => {
     const answer = await fetch(url + SLOW(), {
       headers: { "User-Agent": "test", Authorization: `Bearer ${world.token}` },
@@ -58,7 +58,7 @@ test("a read that takes longer than READ_TIMEOUT is cancelled, and answered 502 
 });
 
 /** With this setting a read may wait longer than the test lasts. */
-const UNBOUNDED = { READ_TIMEOUT: "10m" };
+const UNBOUNDED = { READ_TIMEOUT: "10m", SEARCH_TIMEOUT: "10m" };
 
 test("a read whose caller goes away is cancelled", async () => {
   const url = await world.openSibling({ ...asItself, ...UNBOUNDED });
@@ -92,6 +92,54 @@ test("a GraphQL query that runs out of time is cancelled", async () => {
   expect((await world.send("POST", "/graphql", { body: JSON.stringify({ query }) })).body.errors).toBeUndefined();
 });
 
+test("while searches take all of their connections, plain reads are answered, and their caller gets no second place", async () => {
+  const url = await world.openSibling({ ...asItself, ...UNBOUNDED, RATE_LIMIT_USER: "1000000" });
+  const plain = `/repos/${world.repositories[0]?.fullName}/issues?state=all`;
+  const ask = (path: string, token: string | null, signal = AbortSignal.timeout(60_000)) =>
+    fetch(url + path, {
+      headers: { "User-Agent": "test", ...(token && { Authorization: `Bearer ${token}` }) },
+      signal,
+    });
+  await whileLocked(async () => {
+    const leaving = new AbortController();
+    const searches = Array.from({ length: 6 }, (_, at) =>
+      ask(`${SLOW()}&per_page=${at + 1}`, world.token, leaving.signal).catch(() => null),
+    );
+    await until("a search waits", async () => (await waiting()) === 1);
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, at) => ask(`${plain}&per_page=${at + 1}`, world.token)),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(await waiting()).toBe(1);
+    leaving.abort();
+    await Promise.all(searches);
+    await until("no search waits any more", async () => (await waiting()) === 0);
+  });
+});
+
+test("a caller who waits too long behind their own searches is refused, and told when to come again", async () => {
+  const url = await world.openSibling({ ...asItself, ...UNBOUNDED, RATE_LIMIT_USER: "1000000" });
+  const headers = { "User-Agent": "test", Authorization: `Bearer ${world.token}` };
+  await whileLocked(async () => {
+    const leaving = new AbortController();
+    const first = fetch(url + SLOW(), { headers, signal: leaving.signal }).catch(() => null);
+    await until("a search waits", async () => (await waiting()) === 1);
+    const others = await Promise.all(
+      Array.from({ length: 45 }, (_, at) => fetch(`${url}${SLOW()}&per_page=${at + 1}`, { headers })),
+    );
+    for (const answer of others) {
+      expect(answer.status).toBe(403);
+      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(await answer.json()).toMatchObject({
+        message: expect.stringMatching(/^You have exceeded a secondary rate limit/),
+      });
+    }
+    leaving.abort();
+    await first;
+    await until("no search waits any more", async () => (await waiting()) === 0);
+  });
+});
+
 test("while all connections for reads wait, deliveries are accepted, and the probes and writes answered", async () => {
   const url = await world.openSibling({ READ_CONNECTIONS: "2", RATE_LIMIT_USER: "1000000" });
   const headers = { "User-Agent": "test", Authorization: `Bearer ${world.token}` };
@@ -100,9 +148,12 @@ test("while all connections for reads wait, deliveries are accepted, and the pro
     const leaving = new AbortController();
     const signal = AbortSignal.timeout(15_000);
     const reads = Array.from({ length: 6 }, (_, at) =>
-      fetch(`${url}${SLOW()}&per_page=${at + 1}`, { headers, signal: leaving.signal }).catch(() => {}),
+      fetch(`${url}/repos/${repository?.fullName}/milestones/1/labels?per_page=${at + 1}`, {
+        headers,
+        signal: leaving.signal,
+      }).catch(() => {}),
     );
-    await until("two reads wait", async () => (await waiting()) === 2);
+    await until("two reads wait", async () => (await waiting("reads")) === 2);
     const body = JSON.stringify({ zen: "Keep it logically awesome.", hook_id: 1 });
     const delivered = await fetch(`${url}/webhooks`, {
       method: "POST",

@@ -96,7 +96,7 @@ describe("a caller with a token of upstream's", () => {
     expect((await as(token, `/repos/${open}/issues/${written.body.number}`)).body.user.login).toBe(login);
   });
 
-  test("is told the scopes of their token, and those that a route takes, as upstream tells them", async () => {
+  test("is told the scopes of their token, and what a route takes, as upstream tells them", async () => {
     const { token } = upstreamToken();
     const fine = "github_pat_of_a_person";
     world.upstream.tokens.create({ token: fine, kind: "fine-grained", login: "fine", repositories: [hidden] });
@@ -112,11 +112,16 @@ describe("a caller with a token of upstream's", () => {
     );
     const scopesOf = ({ headers }: { headers: Headers }) =>
       ["x-oauth-scopes", "x-accepted-oauth-scopes"].map((name) => headers.get(name));
+    const permissionsOf = ({ headers }: { headers: Headers }) => headers.get("x-accepted-github-permissions");
     for (const path of paths) {
       const theirs = await askAt(world.upstream.url, "GET", path, { token });
       // The simulator does not serve this route, so it knows no scopes for it.
       if (theirs.status === 404 && theirs.headers.get("x-accepted-oauth-scopes") === "") continue;
       expect(scopesOf(await as(token, path)), path).toEqual(scopesOf(theirs));
+      expect(permissionsOf(await as(token, path)), path).toBeNull();
+      if (!path.startsWith("/repos/")) continue;
+      const permissions = permissionsOf(await askAt(world.upstream.url, "GET", path, { token: fine }));
+      for (const other of [fine, world.token]) expect(permissionsOf(await as(other, path)), path).toBe(permissions);
     }
     expect(scopesOf(await as(token, `/repos/${hidden}/issues`))).toEqual(["repo, user", "repo"]);
     for (const path of ["/user", `/repos/${hidden}/issues`, `/repos/${hidden}/issues/99999`])
@@ -213,13 +218,78 @@ describe("when upstream cannot be asked", () => {
     await outage[Symbol.asyncDispose]();
     expect((await as(known, `/repos/${hidden}`)).status).toBe(200);
   });
+});
 
-  test("a limit of their token's is no revocation", async () => {
+describe("when upstream limits the caller's own token", () => {
+  /** A caller who is known here, loses the repository at upstream, and has spent what they have there. */
+  async function spender(bucket: "core" | "graphql"): Promise<{ token: string; login: string }> {
+    const { token, login } = upstreamToken();
+    expect((await as(token, `/repos/${hidden}`)).status).toBe(200);
+    world.upstream.tokens.delete(token);
+    world.upstream.tokens.create({ token, login, repositories: [], limit: 3 });
+    for (let spent = 0; spent < 5; spent++)
+      await (bucket === "core"
+        ? askAt(world.upstream.url, "GET", "/user/repos", { token })
+        : askAt(world.upstream.url, "POST", "/graphql", { token, body: '{"query":"{ viewer { login } }"}' }));
+    return { token, login };
+  }
+
+  test.each(["core", "graphql"] as const)(
+    "rights that are lost end after UPSTREAM_CALLER_TTL, though %s is spent: they are told to wait, and not believed",
+    async (bucket) => {
+      const { token } = await spender(bucket);
+      clock.advance(61_000);
+      for (const path of [`/repos/${hidden}`, `/repos/${hidden}/issues`, `/repos/${open}`]) {
+        const limited = await as(token, path);
+        expect([limited.status, limited.body.message], path).toEqual([403, expect.stringMatching(/API rate limit/)]);
+        expect(Number(limited.headers.get("retry-after")), path).toBeGreaterThan(60);
+        expect(limited.headers.get("x-ratelimit-remaining"), path).toBe("0");
+      }
+      const { body } = await as(token, "/graphql", { method: "POST", body: '{"query":"{ viewer { login } }"}' });
+      expect(body).toMatchObject({ message: expect.stringMatching(/API rate limit/) });
+    },
+  );
+
+  test.each([
+    [429, "Too Many Requests"],
+    [403, "You have exceeded a secondary rate limit"],
+  ])("a %i of theirs has the service's form, and ends with it", async (status, message) => {
     const { token } = upstreamToken();
     expect((await as(token, `/repos/${hidden}`)).status).toBe(200);
-    await using _limited = fail(429);
+    world.upstream.faults.set({
+      http: [status === 429 ? { kind: "status", status, retryAfter: 40 } : { kind: "secondary-limit", retryAfter: 40 }],
+    });
     clock.advance(61_000);
+    const limited = await as(token, `/repos/${hidden}`);
+    expect([limited.status, limited.body.message]).toEqual([status, expect.stringContaining(message)]);
+    expect(Number(limited.headers.get("retry-after"))).toBeGreaterThanOrEqual(39);
+    world.upstream.faults.set({});
+    clock.advance(41_000);
     expect((await as(token, `/repos/${hidden}`)).status).toBe(200);
+  });
+
+  test("rights in public repositories end as well, while what else is known is still fresh", async () => {
+    const { token } = upstreamToken();
+    const permissions = async () => (await as(token, `/repos/${open}`)).body.permissions;
+    await as(token, "/user");
+    clock.advance(31_000);
+    const before = await permissions();
+    clock.advance(31_000);
+    await as(token, "/user");
+    world.upstream.faults.set({ http: [{ kind: "secondary-limit", retryAfter: 3_600, match: "POST /graphql" }] });
+    clock.advance(31_000);
+    const after = await permissions();
+    world.upstream.faults.set({});
+    expect([before, after]).toEqual([expect.any(Object), undefined]);
+  });
+
+  test("a token that upstream refuses between two questions is not believed either", async () => {
+    const { token } = upstreamToken();
+    expect((await as(token, `/repos/${hidden}`)).status).toBe(200);
+    world.upstream.faults.set({ http: [{ kind: "status", status: 401, match: "POST /graphql" }] });
+    clock.advance(61_000);
+    expect((await as(token, `/repos/${hidden}`)).status).toBe(401);
+    world.upstream.faults.set({});
   });
 });
 

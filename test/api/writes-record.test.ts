@@ -53,7 +53,7 @@ test("a write by REST is one row: who, what, when, and what upstream answered un
     login: "mirror-owner",
     method: "POST",
     route: "/repos/{owner}/{repo}/issues",
-    path: `/repos/${repo}/issues`,
+    path: `/repositories/${id}/issues`,
     repositoryId: id,
     repository: repo,
     outcome: "answered",
@@ -72,7 +72,7 @@ test("what upstream refuses is a row too, and what Tain refuses is none", async 
   const barred = await world.send("POST", `/repos/${repo}/labels`, { token: world.readToken, body: '{"name":"x"}' });
   expect(barred.status).toBe(403);
   expect(await recorded()).toMatchObject([
-    { ...own(), method: "PATCH", path: `/repos/${repo}/issues/1`, outcome: "answered", status: 422 },
+    { ...own(), method: "PATCH", path: `/repositories/${id}/issues/1`, outcome: "answered", status: 422 },
   ]);
 });
 
@@ -111,7 +111,7 @@ describe("mutations", () => {
       expect((await mutate("removeLabelsFromLabelable", off, token())).body.errors).toBeUndefined();
       expect((await mutate("removeLabelsFromLabelable", off, token())).body).toBeDefined();
       const rows = await recorded();
-      const path = `/repos/${repo}/issues/${made.body.number}`;
+      const path = `/repositories/${id}/issues/${made.body.number}`;
       expect(rows.slice(1)).toMatchObject([
         {
           tokenOf,
@@ -158,7 +158,7 @@ describe("when upstream does not answer", () => {
     const url = await through(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`);
     const answer = await askAt(url, "POST", `/repos/${repo}/issues`, { token: world.token, body: '{"title":"?"}' });
     expect(answer.status).toBe(504);
-    const open = { ...own(), path: `/repos/${repo}/issues`, outcome: "unknown", status: null };
+    const open = { ...own(), path: `/repositories/${id}/issues`, outcome: "unknown", status: null };
     // As a crash would have left it.
     expect(await seen.promise).toMatchObject([{ ...open, endedAt: null }]);
     expect(await recorded()).toMatchObject([open]);

@@ -322,3 +322,24 @@ test.each([
 ])("an App with the installations %j is judged %j", (installations, expected) => {
   expect(worse(installationFindings(installations))).toEqual(expected);
 });
+
+test("keys: it says which secrets an older one still needs, when none does, and what no key opens", async () => {
+  await using world = await openMirror();
+  const doctored = async (env: NodeJS.ProcessEnv) =>
+    ((await tainOn(world, ["doctor", "--json"], env)).json.findings as Finding[]).filter(({ part }) => part === "keys");
+  const env = { TARGETS_ALLOWED: "127.0.0.1" };
+  const before = { ...env, ENCRYPTION_KEY: "" };
+  expect((await tainOn(world, ["targets", "add", "http://127.0.0.1:9/"], before)).code).toBe(0);
+  expect(worse(await doctored(before))).toEqual(["warning key-shared"]);
+
+  const after = { ...env, ENCRYPTION_KEY: "a-newer-key-of-its-own" };
+  expect(worse(await doctored(after))).toEqual(["warning key-older"]);
+  expect((await doctored(after))[0]?.says).toBe(
+    "1 secret of targets can be decrypted by value 1 of WEBHOOK_SECRET alone",
+  );
+  expect(worse(await doctored({ ...env, WEBHOOK_SECRET: "another-webhook-secret" }))).toEqual(["problem key-missing"]);
+  expect((await tainOn(world, ["targets", "reseal", "--json"], after)).json).toEqual({ resealed: 1 });
+  const done = await doctored({ ...after, WEBHOOK_SECRET: "another-webhook-secret" });
+  expect(worse(done)).toEqual([]);
+  expect(done[0]?.says).toBe("1 secret of targets, all encrypted by value 1 of ENCRYPTION_KEY: no older key is needed");
+});

@@ -73,7 +73,8 @@ test("init says of each answer what is wrong with it, asks again, and writes wha
     PUBLIC_URL: "http://127.0.0.1:1",
   });
   expect(parseConfig(written)).toMatchObject({ upstreamTokens: [UPSTREAM_TOKEN] });
-  for (const secret of [written.WEBHOOK_SECRET ?? "", written.OPERATOR_TOKEN ?? ""]) {
+  for (const name of ["WEBHOOK_SECRET", "ENCRYPTION_KEY", "OPERATOR_TOKEN"]) {
+    const secret = written[name] ?? "";
     expect(secret.length).toBeGreaterThan(30);
     expect(shown).not.toContain(secret);
   }

@@ -11,6 +11,7 @@ const instance: Instance = {
   token: "t",
   webhookUrl: "http://127.0.0.1:8080/webhooks",
   webhookSecret: "s",
+  encryptionKey: "e",
   operatorToken: "o",
   upstreamUrl: "https://api.github.com",
   upstreamToken: "u",

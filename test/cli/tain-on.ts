@@ -47,6 +47,7 @@ function environmentOf({ ctx: { config }, url }: TestWorld, env: NodeJS.ProcessE
     UPSTREAM_URL: config.upstreamUrl,
     UPSTREAM_TOKEN: config.upstreamTokens.join(","),
     WEBHOOK_SECRET: config.webhookSecrets.join(","),
+    ...(config.encryptionKeys && { ENCRYPTION_KEY: config.encryptionKeys.join(",") }),
     PUBLIC_URL: url,
     ...env,
   };

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { mergeObserved } from "../../src/mirror/store/merge.ts";
+import { observe } from "../../src/mirror/store/observation.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -34,6 +36,19 @@ test("a token answers as the user it was made for, is printed alone, and is kept
     { canWrite: true },
   ]);
   for (const secret of [token, writing.json.token]) expect(listed.stdout).not.toContain(secret);
+});
+
+test("a login is whose upstream showed it, also after a webhook has claimed it for another account", async () => {
+  const { ctx } = shared;
+  const first = await tainOn(shared, ["token", "create", "--login", "mirror-owner", "--json"]);
+  const at = { api: ctx.config.upstreamUrl, seenAt: new Date(ctx.clock.now().getTime() + 60_000), read: false };
+  const claimed = { id: 987_654_321, node_id: "U_claimed", login: "mirror-owner", type: "User" };
+  await ctx.db.transaction((tx) => mergeObserved(tx, observe("user", claimed, at)));
+  const again = await tainOn(shared, ["token", "create", "--login", "mirror-owner", "--json"]);
+  expect(again.json).toMatchObject({ userId: first.json.userId, login: "mirror-owner" });
+  const token = String(again.json.token);
+  expect(await (await asked(shared, token)).json()).toMatchObject({ id: first.json.userId });
+  await ctx.db.query(sql`delete from users where id = ${claimed.id}`);
 });
 
 test("a user who is not mirrored can have no token, and it is said who can", async () => {

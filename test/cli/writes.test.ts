@@ -15,16 +15,21 @@ test("the record of writes answers who did what: for people, for programs, and b
   const path = `/repos/${name}/issues/1`;
   const closed = await askAt(world.url, "PATCH", path, { token, body: '{"state":"closed"}' });
   expect(closed.status).toBe(200);
+  const [owner = "", repo = ""] = name.split("/");
+  const repository = world.simulator.world.repositoryByName(owner, repo)?.repository.id;
+  const sent = `/repositories/${repository}/issues/1`;
 
   const listed = await tainOn(world, ["writes", "list", "--repo", name, "--since", "1h"]);
   expect(listed.code).toBe(0);
   const [head = "", line = "", ...others] = listed.stdout.trimEnd().split("\n");
   expect(head).toMatch(/^BEGUN +WHO +TOKEN +WROTE +ASKED BY +ANSWER$/);
-  expect(line).toMatch(new RegExp(`^\\d+s ago +mirror-owner +own ${id} +PATCH ${path} +REST +200$`));
+  expect(line).toMatch(new RegExp(`^\\d+s ago +mirror-owner +own ${id} +PATCH ${sent} +REST +200$`));
   expect(others).toEqual([]);
 
   const ours = await tainOn(world, ["writes", "list", "--token", token, "--json"]);
-  expect(ours.json.writes).toMatchObject([{ token: id, path, outcome: "answered", status: 200, repository: name }]);
+  expect(ours.json.writes).toMatchObject([
+    { token: id, path: sent, outcome: "answered", status: 200, repository: name },
+  ]);
   expect(ours.stdout).not.toContain(token);
   expect((await tainOn(world, ["writes", "list", "--token", "ffffffffffff", "--json"])).json).toEqual({ writes: [] });
 });

@@ -17,6 +17,7 @@ const BY_ANOTHER_KEY = {
   target_deliveries: "target",
   target_asks: "target",
   writes: "a caller's write",
+  audit_log: "an act of an operator or a caller",
 };
 
 /** Has a row for each repository at most, and is found by its id. */

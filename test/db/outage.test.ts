@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { expect, test } from "vitest";
-import { isPostgresOutage, MESSAGES } from "../../db/outage.ts";
+import { isPoolExhausted, isPostgresOutage, MESSAGES } from "../../db/outage.ts";
 
 const { resolve } = createRequire(import.meta.url);
 
@@ -18,4 +18,10 @@ test("what node-postgres says without a code is still what its source says", asy
 test("a message that begins like an outage's is none", () => {
   expect(isPostgresOutage(new Error("Connection terminated"))).toBe(true);
   expect(isPostgresOutage(new Error("Connection terminated by a rule of ours"))).toBe(false);
+});
+
+test("a pool whose connections are all in use is told from a Postgres that is away", () => {
+  const [exhausted] = [...MESSAGES].filter((message) => isPoolExhausted(new Error(message)));
+  expect(exhausted).toBe("timeout exceeded when trying to connect");
+  expect(isPoolExhausted(new Error("Connection terminated due to connection timeout"))).toBe(false);
 });

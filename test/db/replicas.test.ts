@@ -55,9 +55,11 @@ function openProcess({
   const standings = new StandingsReader({ databaseUrl: url, databaseDirectUrl: null });
   const answers = new Map<string, number>();
   const replicas = new Replicas(urls, {
-    maxConnections: 4,
+    lanes: {
+      reads: { maxConnections: 4, statementTimeoutMs: 5_000 },
+      searches: { maxConnections: 2, statementTimeoutMs: 5_000 },
+    },
     applicationName: "reads",
-    statementTimeoutMs: 5_000,
     waitMs,
     random: Math.random,
     position: () => standings.position(),

@@ -173,6 +173,13 @@ test("each table is granted or withheld on purpose, so that a new one is not for
   ]);
 });
 
+test("a web process enters acts in the audit log, and neither reads nor deletes them; a worker changes none", async () => {
+  for (const statement of ["select * from audit_log", "delete from audit_log", "update audit_log set actor = 'x'"])
+    await expect(web.query(statement)).rejects.toMatchObject(refused);
+  for (const statement of ["update audit_log set actor = 'x'", "update audit_log set at = now()"])
+    await expect(worker.query(statement)).rejects.toMatchObject(refused);
+});
+
 test("rights that were granted by hand are gone after the next migration", async () => {
   const owner = await connectTo(database.url);
   await owner.query("grant delete on issues to tain_web");

@@ -52,6 +52,17 @@ test("names of tables and columns stand in the text", () => {
   });
 });
 
+test("rows of JSON are one parameter, whose texts Postgres can take out", () => {
+  const rows = [{ ref: "a\0b", half: "\ud800", whole: "\u{1f600} \\u0000", nested: [{ t: "\udc00" }] }];
+  expect(sql`from json_to_recordset(${sql.json(rows)}) as x(ref text)`.compiled()).toEqual({
+    text: "from json_to_recordset($1::json) as x(ref text)",
+    values: ['[{"ref":"a\ufffdb","half":"\ufffd","whole":"\u{1f600} \\\\u0000","nested":[{"t":"\ufffd"}]}]'],
+  });
+  expect(sql.json([{ at: new Date(0), none: null, n: 1 }]).compiled().values).toEqual([
+    '[{"at":"1970-01-01T00:00:00.000Z","none":null,"n":1}]',
+  ]);
+});
+
 test("an array is one parameter, which the planner does not look into", () => {
   expect(sql`select from issues where number = any (${sql.array([1, 2], "integer")})`.compiled()).toEqual({
     text: "select from issues where number = any ((select $1::integer[]))",

@@ -10,14 +10,30 @@ const page = readPage("docs/security.md");
 /** Up to where the page turns from claims to advice. */
 const [claims = ""] = page.split("## Before others can reach it");
 
-const shown = [...claims.replace(/\n {2}/g, " ").matchAll(/`(test\/[\w/.-]+\.test\.ts)`: "([^"]+)"/g)].map(
-  ([, file = "", title = ""]) => ({ file, title }),
-);
+/** The tests that a part of the page names. */
+function namedIn(part: string): { file: string; title: string }[] {
+  return [...part.replace(/\n {2}/g, " ").matchAll(/`(test\/[\w/.-]+\.test\.ts)`: "([^"]+)"/g)].map(
+    ([, file = "", title = ""]) => ({ file, title }),
+  );
+}
+
+const shown = namedIn(claims);
 
 test.each(shown)("$file has the test $title", ({ file, title }) => expect(hasTest(file, title)).toBe(true));
 
 test("each claim names one", () => {
-  expect(claims.match(/^- /gm)).toHaveLength(shown.length);
+  const lists = claims.split("\n").filter((line) => !line.startsWith("|"));
+  expect(claims.match(/^- /gm)).toHaveLength(namedIn(lists.join("\n")).length);
+});
+
+test("each cell of the table by credential names one", () => {
+  const [, table = ""] = claims.split("## By credential");
+  const rows = (table.split("## ")[0] ?? "").split("\n").filter((line) => /^\| (?!---|who has)/.test(line));
+  expect(rows.length).toBeGreaterThanOrEqual(14);
+  for (const row of rows) {
+    const [who = "", ...cells] = row.split(" | ");
+    expect([who, ...cells.map((cell) => namedIn(cell).length)]).toEqual([who, 1, 1]);
+  }
 });
 
 interface Locked {

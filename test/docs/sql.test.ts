@@ -279,6 +279,7 @@ describe("the read-only role", () => {
         from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE' order by table_name`);
     expect(rows.filter(({ is_readable }) => !is_readable).map(({ table_name }) => table_name)).toEqual([
       "api_tokens",
+      "audit_log",
       "event_log",
       "events",
       "forwarded_answers",

@@ -6,6 +6,7 @@ import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { changeTarget, listTargets } from "../../src/events/target.ts";
 import { storeMarks } from "../../src/mirror/store/marks.ts";
+import { enqueueCatchUps } from "../../src/queues/queues.ts";
 import { checkApp, createCheckRun, createStatus } from "../../src/simulator/changes/checks.ts";
 import { pushToPull } from "../../src/simulator/changes/pulls.ts";
 import { createRelease } from "../../src/simulator/changes/releases.ts";
@@ -17,7 +18,6 @@ import { addCode } from "../../src/simulator/generate-code.ts";
 import type { Issue, PullIssue } from "../../src/simulator/records.ts";
 import { isPull } from "../../src/simulator/world.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
-import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { moveSubscriptions } from "../../src/sync/following/hook-subscriptions.ts";
 import { makeEvents } from "../../src/sync/found/make.ts";
 import { forgetProblems } from "../../src/sync/problems/problems.ts";
@@ -95,9 +95,9 @@ async function minutesUntilEqual(mirrors = chain()): Promise<number> {
   }
 }
 
-/** One catch-up, and nothing else that is due. */
+/** One catch-up, as a sweep would ask for it, and nothing else that is due. */
 async function caughtUp({ ctx }: { ctx: Context }): Promise<void> {
-  await scheduleCatchUps(ctx);
+  await enqueueCatchUps(ctx, [rootId()]);
   await untilIdle(ctx);
 }
 

@@ -266,7 +266,15 @@ test("a webhook that waits while an event is made of something older is told beh
   editIssue(upstream, repository.ownerId, one, { title: "told" });
   const payload = Buffer.from(JSON.stringify(lastUnsent("edited").payload));
   const { repositoryId, ...keys } = keysOf(JSON.parse(payload.toString()));
-  const about = { hookId: 1, guid: randomUUID(), event: "issues", payload, traceparent: null, isMade: false };
+  const about = {
+    hookId: 1,
+    guid: randomUUID(),
+    event: "issues",
+    payload,
+    signer: null,
+    traceparent: null,
+    isMade: false,
+  };
   await storeDelivery(world.ctx, { ...about, ...keys, repositoryId, receivedAt: world.ctx.clock.now() });
   // A process that stops makes no more.
   expect(await makeEvents(world.ctx, AbortSignal.abort())).toBe(0);
@@ -388,4 +396,33 @@ test("repositories whose events cannot be made hold up no other, and are left al
   // Each is tried again once its time has come, and what is over is forgotten.
   expect(await make()).toBe(0);
   expect(await db.query(sql`select from problems where task = 'events'`)).toEqual([]);
+});
+
+test("an event shows no deleted label where the mirror still has it on the issue, and no gap in its place", async () => {
+  const upstream = world.simulator.world;
+  const { ownerId: by } = repository;
+  const label = createLabel(upstream, by, { repository, name: "soon gone" });
+  const other = createLabel(upstream, by, { repository, name: "stays" });
+  const carrier = issue();
+  editIssue(upstream, by, carrier, { labelIds: [label.id, other.id] });
+  await find({ all: true });
+  await server.hears(await make());
+  server.heard.length = 0;
+
+  editIssue(upstream, by, carrier, { title: "reworded once more" });
+  createComment(upstream, by, carrier, "nobody was told of it");
+  pass(MINUTE);
+  await world.catchUp();
+  // As a label's own deletion is heard, before upstream shows its issues without it.
+  const bury = (at: Date | null) =>
+    world.ctx.db.query(sql`
+    update labels set deleted_at = ${at}, revision = nextval('revision') where id = ${label.id}`);
+  await bury(world.ctx.clock.now());
+  await server.hears(await make());
+  const labels = server.heard.flatMap(({ payload }) => {
+    const { issue: shown } = payload as { issue?: { labels: ({ name: string } | null)[] } };
+    return shown ? [shown.labels.map((one) => one?.name)] : [];
+  });
+  expect(labels).toEqual([["stays"], ["stays"]]);
+  await bury(null);
 });

@@ -5,13 +5,12 @@ import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { askForSending } from "../../src/events/asks.ts";
 import { dueTargets } from "../../src/events/cursors.ts";
-import { findListedTargets } from "../../src/events/listed-targets.ts";
 import { wakeDue } from "../../src/events/log.ts";
 import { PayloadRoom } from "../../src/events/payload.ts";
 import { TargetClient } from "../../src/events/post.ts";
 import { listSent } from "../../src/events/sent.ts";
 
-import { changeTarget, findTarget, secretOf } from "../../src/events/target.ts";
+import { changeTarget, findTarget } from "../../src/events/target.ts";
 import { sendTo } from "../../src/events/turn.ts";
 import { PATIENCE_MS, TEST_MS } from "../support/bounds.ts";
 import { printFigures } from "../support/figures.ts";
@@ -249,27 +248,6 @@ test("a target that accepts nothing for long is disabled with its problem, and g
   await wakeDue(world.ctx);
   await server.hears(4);
   expect(server.heard.slice(2).map(({ payload }) => payload.number)).toEqual([1, 2]);
-});
-
-test("a secret that an older WEBHOOK_SECRET sealed is only read by who looks, and is sealed anew once something is sent", async () => {
-  const server = await sending.openServer();
-  const id = await sending.register(server.url);
-  const { config } = world.ctx;
-  const sealedBy = (...webhookSecrets: string[]) => ({ ...world.ctx, config: { ...config, webhookSecrets } });
-  const ctx = sealedBy("a newer one", ...config.webhookSecrets);
-  const found = async () => (await findTarget(ctx, id)) ?? { sealedSecret: null };
-  const before = await found();
-  expect(await findListedTargets(ctx)).toMatchObject([{ id, problem: null }]);
-  expect(await found()).toEqual(before);
-  const client = new TargetClient(ctx);
-  try {
-    await askForSending(ctx, id, { event: "ping", payload: Buffer.from("{}"), deliveryId: null, repositoryId: null });
-    await sendTo(ctx, client, id, new AbortController().signal);
-  } finally {
-    await client.close();
-  }
-  expect(server.pings).toHaveLength(1);
-  expect(secretOf(sealedBy("a newer one"), await found())).toEqual({ value: SECRET, isOutdated: false });
 });
 
 test("an event that a target alone does not take is given up after its time, and the rest goes on", async () => {

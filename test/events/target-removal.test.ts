@@ -43,7 +43,7 @@ async function write(tx: Transaction, repositoryIds: readonly number[]): Promise
   const told = ids.map((deliveryId, at) => ({ deliveryId, repositoryId: repositoryIds[at] ?? 0 }));
   await recordEvents(
     tx,
-    told.map((one) => ({ ...one, ownerId: null, about: null })),
+    told.map((one) => ({ ...one, ownerId: null, isPrivate: false, about: null })),
   );
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { AddressList } from "../../src/http/addresses.ts";
+import { AddressList, networkOf } from "../../src/http/addresses.ts";
 
 test.each([
   [["loopback"], ["127.0.0.1", "127.255.0.9", "::1", "::ffff:127.0.0.1"], ["128.0.0.1", "::2", "10.0.0.1"]],
@@ -18,4 +18,16 @@ test.each([
   for (const address of included) expect(list.includes(address), address).toBe(true);
   for (const text of [...others, "", "localhost", "unknown", "10.0.0.1:80", "10.1"])
     expect(list.includes(text), text).toBe(false);
+});
+
+test.each([
+  ["192.0.2.1", "192.0.2.0/24"],
+  ["::ffff:192.0.2.200", "192.0.2.0/24"],
+  ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+  ["2001:db8:1:2::", "2001:db8:1:2::/64"],
+  ["fe80::1%eth0", "fe80:0:0:0::/64"],
+  ["::1", "0:0:0:0::/64"],
+  ["unknown", "unknown"],
+])("the network of %s is %s", (address, network) => {
+  expect(networkOf(address)).toBe(network);
 });

@@ -12,11 +12,14 @@ afterEach(() => {
 });
 
 /** A server that keeps each whole body until it is told to let go, and answers those given up with their status. */
-async function openServer(budget: BodyBudget): Promise<{ port: number; held: HeldBody[]; statuses: number[] }> {
+async function openServer(
+  budget: BodyBudget,
+  sender: string | null = null,
+): Promise<{ port: number; held: HeldBody[]; statuses: number[] }> {
   const held: HeldBody[] = [];
   const statuses: number[] = [];
   const server = createServer((request, response) => {
-    budget.read(request, 1_000_000).then(
+    budget.read(request, 1_000_000, sender).then(
       (body) => held.push(body),
       (error) => {
         statuses.push(error instanceof HttpError ? error.status : 0);
@@ -116,12 +119,54 @@ test("each body that is late is given up, also one that began while another was 
   await eventually(() => expect(statuses).toHaveLength(4));
 });
 
-test("a body that comes byte by byte counts as the memory that it takes", async () => {
-  const budget = new BodyBudget({ maxBytes: 100_000, patienceMs: 60_000 });
-  const { port, statuses } = await openServer(budget);
+/** Begins a body that comes in chunks. */
+function sendChunks(port: number, chunks: string): Socket {
   const socket = connect(port, "127.0.0.1");
   closing.push(() => socket.destroy());
+  socket.on("error", () => {}); // The server may end the connection before it is read.
   socket.write("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
-  socket.write("1\r\nx\r\n".repeat(1_000));
-  await eventually(() => expect(statuses).toEqual([503]));
+  socket.write(chunks);
+  return socket;
+}
+
+test("pieces are joined: byte by byte, a body takes no more memory than its size asks for", async () => {
+  const budget = new BodyBudget({ maxBytes: 100_000, patienceMs: 60_000 });
+  const { port, held } = await openServer(budget);
+  const letters = Array.from({ length: 3_000 }, (_, at) => "abcdefghij".charAt(at % 10));
+  sendChunks(port, `${letters.map((letter) => `1\r\n${letter}\r\n`).join("")}0\r\n\r\n`);
+  await eventually(() => expect(held).toHaveLength(1));
+  expect(held[0]?.bytes.toString()).toBe(letters.join(""));
+  expect(budget.heldBytes).toBeLessThan(20_000);
+});
+
+test("a body of very many small pieces is given up after the first thousands", async () => {
+  const budget = new BodyBudget({ maxBytes: 100_000, patienceMs: 60_000 });
+  const { port, statuses } = await openServer(budget);
+  sendChunks(port, "1\r\nx\r\n".repeat(200_000));
+  await eventually(() => expect(statuses).toEqual([400]));
+  expect(budget.heldBytes).toBe(0);
+});
+
+test("pieces of an ordinary size are taken, however many they are", async () => {
+  const budget = new BodyBudget({ maxBytes: 10_000_000, patienceMs: 60_000 });
+  const { port, held } = await openServer(budget);
+  sendChunks(port, `${`c8\r\n${text(200)}\r\n`.repeat(4_900)}0\r\n\r\n`);
+  await eventually(() => expect(held).toHaveLength(1));
+  expect(held[0]?.bytes.toString()).toBe(text(980_000));
+});
+
+test("a sender who fills their share gives up their own bodies, and takes no room from others", async () => {
+  const budget = new BodyBudget({ maxBytes: 400_000, patienceMs: 60_000 });
+  const one = await openServer(budget, "one");
+  const other = await openServer(budget, "other");
+  await send(other.port, 900_000, text(60_000));
+  for (let sent = 0; sent < 10; sent++) {
+    await send(one.port, 900_000, text(60_000));
+    await eventually(() => expect(one.statuses).toEqual(Array.from({ length: sent }, () => 503)));
+  }
+  expect(other.statuses).toEqual([]);
+  expect(budget.heldBytes).toBeLessThan(200_000);
+  // Another small body of theirs is still taken.
+  await send(one.port, 1_000, text(1_000));
+  await eventually(() => expect(one.held).toHaveLength(1));
 });

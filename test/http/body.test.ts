@@ -7,7 +7,7 @@ import { openLog } from "../../src/operations/log.ts";
 import { NOWHERE, testConfig } from "../support/config.ts";
 
 test("the body of a caller who left before it was asked for is refused, and not waited for", async () => {
-  const { promise: read, resolve, reject } = Promise.withResolvers<Buffer>();
+  const { promise: read, resolve, reject } = Promise.withResolvers<unknown>();
   const handle = async (exchange: Exchange) => {
     if (!exchange.gone.aborted) await once(exchange.gone, "abort");
     await new Promise(setImmediate);
@@ -19,6 +19,7 @@ test("the body of a caller who left before it was asked for is refused, and not 
     otherwise: handle,
     failure: () => ({ status: 400, headers: {}, body: null }),
     trustedProxies: [],
+    clock: { now: () => new Date() },
     log: openLog(testConfig({ ...NOWHERE, redis: { url: NOWHERE.redis, prefix: "{test}" } }), { name: "test" }),
   });
   const { port } = new URL(await server.listen({ host: "127.0.0.1", port: 0 }));

@@ -30,7 +30,8 @@ async function responsesTo(requests: string, count: number, resources: AsyncDisp
   return { responses, socket };
 }
 
-const send = (response: DirectResponse) => response.sendAtOnce(200, HeaderLines.of({}), "", new LastLines());
+const send = (response: DirectResponse) =>
+  response.sendAtOnce(200, HeaderLines.of({}), "", new LastLines({ now: () => new Date() }));
 
 test("the server alone listens to a response, and only to its finish", async () => {
   await using resources = new AsyncDisposableStack();

@@ -50,6 +50,7 @@ async function openConnection(resources: AsyncDisposableStack, responses: Respon
     failure: (error) => ({ status: 400, headers: {}, body: String(error) }),
     trustedProxies: [],
     responses,
+    clock: { now: () => new Date() },
     log: openLog(config, { name: "test" }, { write: (line) => logged.push(line) }),
   });
   const { port } = new URL(await server.listen({ host: "127.0.0.1", port: 0 }));

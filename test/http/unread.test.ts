@@ -35,6 +35,7 @@ async function openConnection(
     },
     trustedProxies: [],
     responses,
+    clock: { now: () => new Date() },
     log: openLog(testConfig({ ...NOWHERE, redis: { url: NOWHERE.redis, prefix: "{test}" } }), { name: "test" }),
     unreadMs: 100,
   });

@@ -14,6 +14,7 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
   ["changes of marks", changes("refresh_marks"), ["src/mirror/store/marks.ts", "src/sync/refresh/"]],
   ["changes of selections", changes("selections"), ["src/sync/following/"]],
   ["changes of the record of writes", changes("writes"), ["src/api/record/"]],
+  ["changes of the audit log", changes("audit_log"), ["src/work/audit-log.ts"]],
   ["changes of validators", changes("validators"), ["src/upstream/conditional/validators.ts"]],
   ["changes of sweeps", changes("sweeps"), ["src/sync/catch-up/"]],
   ["changes of a backfill's progress", changes("backfill_phases"), ["src/sync/backfill/"]],
@@ -37,6 +38,8 @@ const homes: [what: string, text: RegExp, places: string[]][] = [
     changes("repository_syncs"),
     [
       "src/sync/following/",
+      "src/sync/catch-up/sweep-lists.ts",
+      "src/sync/catch-up/sweep-told.ts",
       "src/sync/backfill/backfill.ts",
       "src/sync/catch-up/catch-up.ts",
       "src/sync/checks/confirm.ts",
@@ -88,22 +91,22 @@ function sharedNames(declared: RegExp): [name: string, paths: string[]][] {
   return [...homesOf].filter(([, paths]) => paths.length > 1);
 }
 
-test("no two types have the same name", () => {
+test("no two exported types have the same name", () => {
   expect(sharedNames(/^(?:export )?(?:type|interface|class) (\w+)/gm)).toEqual([]);
 });
 
 const FUNCTIONS =
-  /^(?:export )?(?:(?:async )?function\*? |const (?=\w+(?:: [^=\n]+)? = (?:async )?(?:<.*>)?(?:\(|\w+ =>)))(\w+)/gm;
+  /^export (?:(?:async )?function\*? |const (?=\w+(?:: [^=\n]+)? = (?:async )?(?:<.*>)?(?:\(|\w+ =>)))(\w+)/gm;
 
 // A command of the CLI is run by the function that has the command's last word: `tain hooks list` by `runList`.
 const COMMANDS = /^run(Add|Check|Create|List|Remove)$/;
 
-test("no two functions have the same name, except those that run commands", () => {
+test("no two exported functions have the same name, except those that run commands", () => {
   const shared = sharedNames(FUNCTIONS);
   expect(shared.filter(([name]) => !COMMANDS.test(name))).toEqual([]);
   expect(shared.flatMap(([, paths]) => paths).filter((path) => !path.startsWith("src/cli/"))).toEqual([]);
 });
 
-test("no two constants have the same name", () => {
-  expect(sharedNames(/^(?:export )?const ([A-Z][A-Z\d_]*)\b/gm)).toEqual([]);
+test("no two exported constants have the same name", () => {
+  expect(sharedNames(/^export const ([A-Z][A-Z\d_]*)\b/gm)).toEqual([]);
 });

@@ -20,6 +20,7 @@ const UNCHANGING = /^new (RegExp|URL|Date)\(/;
 /** Other objects of a module, and why they hold no state. */
 const objects: Record<string, string> = {
   "src/api/dialect/markdown-thread.ts markdown": "the module is a thread of its own",
+  "src/api/forward/mirror-reads.ts EVERY_RIGHT": "its type is read-only",
   "src/api/forward/service-routes.ts TREE": "filled when it is made",
   "src/health/plain-text.ts LOOPBACK": "filled when it is made",
   "src/health/plain-text.ts NEAR": "filled when it is made",
@@ -76,11 +77,11 @@ function writesTo(name: string): RegExp {
 /** Real time and true chance, and why. All else takes them from the context, or measures how long something takes. */
 const real: Record<string, [text: string, why: string]> = {
   "db/apply.ts": ["Math.random", "migrations have no context"],
+  "db/database.ts": ["new Date()", "a pool of its own, as a test opens it, has no context"],
   "db/migrate.ts": ["Math.random", "migrations have no context"],
   "src/cli/follow/connection.ts": ["Date.now()", "the service names a moment, and the command has no context"],
   "src/cli/follow/follow.ts": ["Math.random", "the command has no context"],
   "src/cli/up/process-tree.ts": ["Math.random", "programs are started before there is a context"],
-  "src/http/response.ts": ["Date.now()", "the date of a head is the machine's, as Node.js gives it"],
   "src/operations/redis.ts": ["Math.random", "connections are opened before there is a context"],
   "src/stores.ts": ["new Date(), Math.random", "the context gets them here"],
   "src/sync/deliveries/apply.ts": ["new Date()", "spans go by the machine's clock"],

@@ -23,6 +23,31 @@ test("of two changes in one second the fresh delivery that comes later is shown,
   expect(folded).toMatchObject({ outcome: "tied", next: { fields: { title: "two" } } });
 });
 
+test("of what carries no time, an event that changed just what is stored is shown, and upstream is asked all the same", () => {
+  const label = (name: string, seenAt: number, before?: Fields): Observation => ({
+    ...issue({ id: 1, name }, { updatedAt: 0, seenAt }),
+    ...(before && { before }),
+  });
+  const stored = run([{ ...label("bug", START), stamp: { updatedAt: 0, seenAt: START, read: true } }]);
+  const told = (name: string, from: string) => fold(stored, label(name, START + 60_000, { name: from }));
+  expect(told("error", "bug")).toMatchObject({ outcome: "tied", keys: ["name"], next: { fields: { name: "error" } } });
+  // It changed something else than what is stored: it may be an older event.
+  expect(told("error", "fault")).toMatchObject({ outcome: "tied", next: null });
+  expect(fold(stored, label("error", START + 60_000))).toMatchObject({ outcome: "tied", next: null });
+  expect(fold(stored, label("error", START - 1, { name: "bug" }))).toMatchObject({ outcome: "tied", next: null });
+});
+
+test("a push brings no key to an account that a read has shown, and a read does", () => {
+  const account = (fields: Fields, seenAt: number, read: boolean) =>
+    issue({ id: 7, login: "alice", ...fields }, { updatedAt: 0, seenAt, read });
+  const stored = run([account({}, START, true)]);
+  expect(fold(stored, account({ starred_at: "made" }, START + 60_000, false))).toEqual({ outcome: "known" });
+  const told = run([account({}, START, false)]);
+  expect(next(told, account({ type: "User" }, START + 60_000, false))?.fields).toHaveProperty("type");
+  const reading = account({ user_view_type: "public" }, START + 60_000, true);
+  expect(next(stored, reading)?.fields).toMatchObject({ user_view_type: "public" });
+});
+
 test("a read that a lagging replica may have answered does not overrule a delivery of the same second", () => {
   const stored = run([issue({ title: "new" }, { seenAt: START + 60_000 })]);
   const soon = issue({ title: "old" }, { read: true, seenAt: START + 61_000 });
@@ -54,6 +79,22 @@ test("a key that was not sent is kept, and one that was sent as null is not", ()
   const stored = run([issue({ title: "a", closed_by: "x", milestone: "m" }, { read: true })]);
   const after = next(stored, issue({ title: "b", milestone: null }, { updatedAt: START + 1_000 }));
   expect(after?.fields).toEqual({ title: "b", closed_by: "x", milestone: null });
+});
+
+test("keys stand in the order in which upstream's representation has them, also those that came before it or later", () => {
+  const keysOf = (stored: Stored | undefined) => Object.keys(stored?.fields ?? {});
+  const at = (seconds: number) => ({ read: true, updatedAt: START + seconds * 1_000 });
+  // Of a pull request, an issue shows a part.
+  const part = run([{ ...issue({ title: "a", state: "open", updated_at: "" }, at(0)), extent: "partial" }]);
+  const listed = { id: 1, state: "open", title: "a", body: "b", updated_at: "" };
+  const whole = next(part, issue(listed, at(1)));
+  expect(keysOf(whole)).toEqual(Object.keys(listed));
+  const single = { ...listed, closed_by: null, reactions: 0 };
+  const { updated_at: _, ...payload } = { ...single, sender: 1 };
+  const told = next(next(whole, issue(single, at(2))), issue(payload, at(3)));
+  expect(keysOf(told)).toEqual(["id", "state", "title", "body", "updated_at", "closed_by", "reactions", "sender"]);
+  const late = next(told, { ...issue({ body: "c", locked: true, odd: 1 }, at(4)), extent: "partial" });
+  expect(keysOf(late).slice(3, 7)).toEqual(["body", "locked", "odd", "updated_at"]);
 });
 
 test("a late observation does not bring back what was deleted; a read after every replica has caught up does", () => {
@@ -284,4 +325,15 @@ test("the other side of a pull request moves a row's time, and no key that it do
   expect(moved).toMatchObject({ fields: { title: "5", closed_by: null, updated_at: time(5) }, stamp: told(5).stamp });
   // The keys that the webhook did not show are still known as of the read before.
   expect(moved?.keyStamps.closed_by).toEqual(whole.stamp);
+});
+
+test("what has another id under the same number is another's, and replaces nothing", () => {
+  const stored = run([issue({ id: 1, title: "ours" }, { read: true })]);
+  const other = { id: 2, title: "another's" };
+  expect(fold(stored, issue(other, { updatedAt: START + 30_000 })).outcome).toBe("known");
+  expect(fold(stored, issue(other, { updatedAt: START + 30_000, seenAt: START + 90_000, read: true }))).toEqual({
+    outcome: "tied",
+    next: null,
+    keys: ["id"],
+  });
 });

@@ -2,12 +2,13 @@ import { expect, test, vi } from "vitest";
 import { openDatabase } from "../../db/database.ts";
 import { PEOPLE } from "../../db/revisions.ts";
 import { sql } from "../../db/sql.ts";
-import type { Fields } from "../../src/json.ts";
+import { type Fields, parseExactly } from "../../src/json.ts";
 import { type SharedKey, sharedName } from "../../src/mirror/documents.ts";
 import { IssueLookups } from "../../src/mirror/read/issue-lookups.ts";
 import { renderDocuments, renderList, type StoredDocument } from "../../src/mirror/render/rendering.ts";
 import { SharedRows, ShownRows } from "../../src/mirror/render/shared-rows.ts";
 import { Unfolding } from "../../src/mirror/render/unfolding.ts";
+import { marksForTies } from "../../src/mirror/store/marks.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { type Observed, observe, type Sighting } from "../../src/mirror/store/observation.ts";
 import { Reading, StandingsReader } from "../../src/mirror/unchanged/unchanged.ts";
@@ -109,7 +110,7 @@ async function openMirror() {
     show: async (): Promise<Fields[]> => {
       const stored = await documents();
       const texts = await renderDocuments(new SharedRows(reader), stored, OURS);
-      const shown = texts.map((text) => JSON.parse(text));
+      const shown = texts.map((text) => JSON.parse(text ?? ""));
       for (const reading of [undefined, new Reading(standings), new Reading(standings, { isLasting: false })]) {
         const audience = { ...OURS, reading };
         expect(await renderDocuments(shared, stored, audience)).toEqual(texts);
@@ -171,7 +172,7 @@ test.each([
   const shared = new SharedRows(mirror.reader, { maxBytes });
   const load = async (keys: SharedKey[]) => {
     const rows = new ShownRows(shared, { reading: new Reading(mirror.standings) });
-    await rows.load(keys.map((key) => ({ key, name: sharedName(key), shape: null })));
+    await rows.load(keys.map((key) => ({ key, name: sharedName(key), shape: null, login: null })));
     return rows;
   };
   const mona = { kind: "u", repositoryId: 0, id: 1 } as const;
@@ -301,4 +302,89 @@ test("many who ask for issues at once are each answered what is theirs, with how
   expect(found.map((one) => one.issue)).toEqual(asked.map((number) => expected[number]));
   const standings = await mirror.standings.now([PEOPLE, 7]);
   for (const one of found) expect(one.standings).toEqual(standings);
+});
+
+const bot = (login: string, more: Fields = {}): Fields => ({
+  ...user(9, encodeURIComponent(login)),
+  login,
+  type: "Bot",
+  html_url: "https://example.com/apps/helper-bot",
+  ...more,
+});
+const accountShown = (login: string) => ({
+  login,
+  followers_url: `${OURS.api}/users/${encodeURIComponent(login)}/followers`,
+});
+
+test("a bot keeps in each place the login that upstream shows there, and its account the App's", async () => {
+  await using mirror = await openMirror();
+  await mirror.merge(observe("repository", repository("octo/demo", user(4, "octo")), at(0)));
+  for (const turn of [0, 60]) {
+    const merged = [
+      await mirror.merge(
+        observe("issue", issue(1, { user: bot("helper-bot[bot]"), assignees: [bot("Helper")] }), at(turn)),
+      ),
+      await mirror.merge(
+        observe("issue", issue(2, { user: bot("Helper"), assignees: [bot("helper-bot[bot]")] }), at(turn + 20)),
+      ),
+      await mirror.merge(observe("user", bot("Helper"), at(turn + 40))),
+    ];
+    // Nothing contradicts anything, so upstream is asked about nothing.
+    expect(marksForTies(merged.flat(), new Date())).toEqual([]);
+    expect(await mirror.show()).toMatchObject([
+      { user: accountShown("helper-bot[bot]"), assignees: [accountShown("Helper")] },
+      { user: accountShown("Helper"), assignees: [accountShown("helper-bot[bot]")] },
+    ]);
+    expect(await mirror.reader.query(sql`select login from users where id = 9`)).toEqual([
+      { login: "helper-bot[bot]" },
+    ]);
+  }
+  // Nothing has changed, so no kept page is dropped.
+  const revision = sql`select revision from revisions where repository_id = ${PEOPLE}`;
+  const before = await mirror.reader.query(revision);
+  await mirror.merge(observe("issue", issue(1, { user: bot("helper-bot[bot]"), assignees: [bot("Helper")] }), at(200)));
+  await mirror.merge(observe("user", bot("helper-bot[bot]"), at(220)));
+  expect(await mirror.reader.query(revision)).toEqual(before);
+});
+
+test("a bot whose page names no App is known by the login with [bot], wherever it was met first", async () => {
+  const elsewhere = { html_url: "https://example.com/Helper" };
+  for (const logins of [
+    ["Helper", "helper-bot[bot]"],
+    ["helper-bot[bot]", "Helper"],
+  ] as const) {
+    await using mirror = await openMirror();
+    await mirror.merge(observe("repository", repository("octo/demo", user(4, "octo")), at(0)));
+    for (const [at_, login] of logins.entries())
+      await mirror.merge(observe("issue", issue(at_ + 1, { user: bot(login, elsewhere) }), at(30 * at_)));
+    expect((await mirror.show()).map(({ user: shown }) => (shown as Fields).login)).toEqual(logins);
+    expect(await mirror.reader.query(sql`select login from users where id = 9`)).toEqual([
+      { login: "helper-bot[bot]" },
+    ]);
+  }
+});
+
+test("a review that a webhook tells shows its bot as reads do", () => {
+  const review = { id: 5, state: "commented", user: bot("Helper"), pull_request_url: `${API}/repos/octo/demo/pulls/1` };
+  const userOf = ({ seen }: Observed) => String(seen.find(({ kind }) => kind === "review")?.fields.user);
+  expect(userOf(observe("review", review, at(0, { read: false })))).not.toContain("Helper");
+  expect(userOf(observe("review", review, at(0)))).toContain(":Helper");
+});
+
+test("a number that a double would change is shown as it came, by a read and by a webhook alike", async () => {
+  const digits = "9007199254740993";
+  await using mirror = await openMirror();
+  await mirror.merge(observe("repository", repository("octo/demo", user(4, "octo")), at(0)));
+  const text = JSON.stringify(issue(1, { issue_field_values: [{ value: "BIG", note: "\u00075 bells" }] })).replace(
+    '"BIG"',
+    digits,
+  );
+  for (const read of [true, false]) {
+    const merged = await mirror.merge(observe("issue", parseExactly(text), at(read ? 0 : 60, { read })));
+    expect(marksForTies(merged, new Date())).toEqual([]);
+    const [shown] = await renderDocuments(new SharedRows(mirror.reader), await mirror.documents(), OURS);
+    expect(shown).toContain(`"issue_field_values":[{"value":${digits},"note":"\\u00075 bells"}]`);
+    const [unfolded] = await new Unfolding(mirror.shared, OURS, new Pace(0)).unfold(await mirror.documents());
+    expect(unfolded?.issue_field_values).toEqual([{ value: Number(digits), note: "\u00075 bells" }]);
+  }
 });

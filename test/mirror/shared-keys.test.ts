@@ -9,6 +9,7 @@ test("people are the same in all repositories, and labels are each repository's 
       key: { kind: "l", repositoryId, id: 7 },
       name: `l${repositoryId}/7`,
       shape: "5f3a9c01",
+      login: null,
     });
 });
 

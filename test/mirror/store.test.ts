@@ -68,6 +68,36 @@ test("text that Postgres cannot hold is stored readable and kept exactly", async
   expect(JSON.parse(String(row?.document)).body).toBe(body);
 });
 
+test("a change is newer than a row dated in the future, which a lagging replica showed after it", async () => {
+  await using mirror = await openMirror();
+  const titled = (title: string, updated_at: string) => issue({ title, updated_at });
+  await mirror.merge(observe("issue", titled("dated ahead", "2041-01-01T00:00:00Z"), at(8)));
+  await mirror.merge(observe("issue", titled("changed", "2026-01-01T00:00:01Z"), at(60)));
+  expect(await mirror.rows("select title, updated_at from issues")).toEqual([
+    { title: "changed", updated_at: new Date("2026-01-01T00:00:01Z") },
+  ]);
+});
+
+test("a push of a row dated in the future may be old, so it replaces nothing", async () => {
+  await using mirror = await openMirror();
+  const titled = (title: string, updated_at: string) => issue({ title, updated_at });
+  await mirror.merge(observe("issue", titled("changed", "2026-01-01T00:00:01Z"), at(2)));
+  await mirror.merge(observe("issue", titled("dated ahead", "2041-01-01T00:00:00Z"), at(600, false)));
+  expect(await mirror.rows("select title, updated_at from issues")).toEqual([
+    { title: "changed", updated_at: new Date("2026-01-01T00:00:01Z") },
+  ]);
+  await mirror.merge(observe("issue", titled("dated ahead", "2041-01-01T00:00:00Z"), at(660)));
+  expect(await mirror.rows("select title from issues")).toEqual([{ title: "dated ahead" }]);
+});
+
+test("values that no column holds keep no row out, and stand in its document as they came", async () => {
+  await using mirror = await openMirror();
+  const odd = { comments: 3_000_000_000, closed_at: "2026-02-30T00:00:00Z" };
+  await mirror.merge(observe("issue", issue(odd), at(0)));
+  const [row] = await mirror.rows("select document::text from issues where number = 1");
+  expect(JSON.parse(String(row?.document))).toMatchObject(odd);
+});
+
 test("labels and assignees that leave an issue leave its lists", async () => {
   await using mirror = await openMirror();
   const label = (id: number, name: string): Fields => ({

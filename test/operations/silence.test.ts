@@ -57,9 +57,11 @@ test("of several things that were stopped by what is no fault of theirs, the fir
 test("replicas are left out, and say why, when the primary answers but does not tell where it is", async () => {
   const reads = (error: Error) =>
     new Replicas(["postgres://nobody@127.0.0.1:1/none"], {
-      maxConnections: 1,
+      lanes: {
+        reads: { maxConnections: 1, statementTimeoutMs: 1_000 },
+        searches: { maxConnections: 1, statementTimeoutMs: 1_000 },
+      },
       applicationName: "test",
-      statementTimeoutMs: 1_000,
       waitMs: 1_000,
       random: () => 0.5,
       position: () => Promise.reject(error),

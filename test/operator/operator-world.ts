@@ -32,7 +32,7 @@ export async function openOperatorWorld() {
 
   /** Attempts to sign in are counted by address. Each has an address of its own, so that no test disturbs another. */
   let addresses = 0;
-  const asSomebody = () => ({ "x-forwarded-for": `192.0.2.${++addresses}` });
+  const asSomebody = () => ({ "x-forwarded-for": `192.0.${++addresses}.2` });
 
   function signIn(token: string, headers: Record<string, string> = asSomebody()): Promise<Response> {
     const form = { "content-type": "application/x-www-form-urlencoded", ...headers };

@@ -1,3 +1,4 @@
+import { oddUpstreamPlants } from "./odd-upstream.ts";
 import type { Plant } from "./plant.ts";
 
 /**
@@ -12,7 +13,7 @@ export const plants: readonly Plant[] = [
     file: "src/inbox/inbox.ts",
     replaces: [
       [
-        `    stored = await inTime("Postgres", inbox.add(delivery));`,
+        `    stored = await inTime("Postgres", inbox.add(delivery), storeTimeoutMs([delivery]));`,
         `    inbox.add(delivery).then((id) => id && dispatch(id), () => {});
     return { status: "accepted", postgresError: null };`,
       ],
@@ -39,7 +40,7 @@ export const plants: readonly Plant[] = [
     name: "signature-not-checked",
     property: 1,
     does: "A delivery that nobody signed with our secret is taken.",
-    file: "src/receiver/envelope.ts",
+    file: "src/receiver/reading.ts",
     replaces: [["if (group === 1) return null;", "if (group === 1 || group === -1) return null;"]],
     tests: ["test/receiver/faults.test.ts"],
   },
@@ -294,7 +295,7 @@ export const plants: readonly Plant[] = [
     property: 6,
     does: "A search for what is not so finds what is.",
     file: "src/mirror/search/issues.ts",
-    replaces: [[") is not true`;", ") is true`;"]],
+    replaces: [[") is not true` : sql", ") is true` : sql"]],
     tests: ["test/api/search.test.ts"],
   },
   {
@@ -456,4 +457,5 @@ export const plants: readonly Plant[] = [
     replaces: [["export const USUAL_NAMES: ReadonlySet<string> = new Set(", "export const USUAL_NAMES = new Set("]],
     tests: ["test/launcher/module-state.test.ts"],
   },
+  ...oddUpstreamPlants,
 ];

@@ -51,6 +51,18 @@ describe("what a holder's own secret signs is taken", () => {
 describe("what it signs of anything else is refused in words", () => {
   test.each([
     ["another repository", sending(A, of(8))],
+    ["no repository", { event: "deployment", ...sending(A, { repository: null, organization: [] }) }],
+    ["an organisation's ping", { event: "ping", ...sending(A, { organization: { id: 71 } }) }],
+    ["what only an organisation's hook tells", { event: "organization", ...sending(A, of(7)) }],
+    [
+      "an installation beside its repository",
+      { event: "installation", ...sending(A, of(7, { installation: { id: 3 } })) },
+    ],
+    ["an organisation that is not named", { event: "member_added", ...sending(ORGANIZATION, { organization: null }) }],
+    [
+      "a repository that is not named, beside its organisation",
+      { event: "star", ...sending(ORGANIZATION, { repository: null, organization: { id: 70 } }) },
+    ],
     ["another repository, in a large payload", sending(A, of(8, { filling: "x".repeat(5_000) }))],
     ["an installation", { event: "installation", ...sending(A, { action: "deleted", installation: { id: 3 } }) }],
     ["a repository of another organisation", sending(ORGANIZATION, owned(9, 71))],
@@ -66,6 +78,11 @@ describe("what it signs of anything else is refused in words", () => {
     const answer = await world.deliver(sent);
     expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining("whose secret signed it") } });
   });
+});
+
+test.each([undefined, null, "7", 7.5, {}])("nor is a repository whose id is %j taken for none", async (id) => {
+  const payload = { repository: { id, full_name: "octo/demo", owner: { id: 71 } } };
+  expect(await world.deliver({ event: "star", ...sending(A, payload) })).toMatchObject({ status: 400 });
 });
 
 describe("a secret is tried for the holder that the headers name, and for no other", () => {
@@ -104,13 +121,20 @@ test("of each such hook a line says once what to do", async () => {
   ]);
 });
 
+test("of two repositories under one key the last counts, also in a long payload", async () => {
+  const filling = "x".repeat(5_000);
+  const both = (first: number, last: number) =>
+    `{"action":"edited","filling":"${filling}","repository":{"id":${first}}, "reposit\\u006fry" : {"id":${last}}}`;
+  const sent = { event: "label", secret: hookSecret(SECRET, A), headers: named(A) };
+  expect(await world.deliver({ ...sent, body: both(7, 8) })).toMatchObject({ status: 400 });
+  expect(await world.deliver({ ...sent, body: both(8, 7) })).toMatchObject({ status: 202 });
+});
+
 test("a delivery that waits in Redis keeps the repository that its signature was checked for", async () => {
   await using apart = await openReceiverWorld();
   const { db } = apart.ctx;
   await db.query(sql`alter table deliveries add constraint refused check (event <> 'label')`);
-  const inside = JSON.stringify({ id: 8, full_name: "octo/other" });
-  const filling = "x".repeat(5_000);
-  const body = `{"action":"edited","filling":"${filling}","repository":{"id":7,"name":"a"}, "repository" : ${inside}}`;
+  const body = JSON.stringify({ action: "edited", repository: { id: 7, name: "a" } });
   const sent = { event: "label", guid: "waits-in-redis", body, secret: hookSecret(SECRET, A), headers: named(A) };
   expect(await apart.deliver(sent)).toMatchObject({ status: 202 });
   const [job] = await eventually(async () => {
@@ -118,5 +142,5 @@ test("a delivery that waits in Redis keeps the repository that its signature was
     expect(jobs).toHaveLength(1);
     return jobs;
   });
-  expect(job?.data).toMatchObject({ repositoryId: 7 });
+  expect(job?.data).toMatchObject({ repositoryId: 7, signer: A });
 });

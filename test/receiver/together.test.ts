@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { keysOf } from "../../src/inbox/inbox.ts";
 import type { Fields } from "../../src/json.ts";
-import { readPayload } from "../../src/receiver/envelope.ts";
+import { readPayload } from "../../src/receiver/payload.ts";
 import { connectTo } from "../support/database.ts";
 import { eventually } from "../support/patience.ts";
 import { openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
@@ -15,18 +15,13 @@ beforeAll(async () => {
 afterAll(() => world[Symbol.asyncDispose]());
 
 const read = (body: string | Buffer) => readPayload("json", Buffer.from(body));
-/** A text long enough for the receiver to read the payload at sight. */
 const filling = "x".repeat(5_000);
 
-describe("the keys of a payload that is read at sight are those that it has", () => {
+describe("the keys of a payload are those that it has", () => {
   test("of each example that upstream gives", () => {
-    let large = 0;
-    for (const payload of (examples as unknown as { examples: Fields[] }[]).flatMap((one) => one.examples)) {
-      const body = JSON.stringify(payload);
-      if (body.length > 4_096) large += 1;
-      expect(read(body)).toMatchObject(keysOf(payload));
-    }
-    expect(large).toBeGreaterThan(100);
+    const payloads = (examples as unknown as { examples: Fields[] }[]).flatMap((one) => one.examples);
+    expect(payloads.length).toBeGreaterThan(300);
+    for (const payload of payloads) expect(read(JSON.stringify(payload))).toMatchObject(keysOf(payload));
   });
 
   test.each([
@@ -57,7 +52,7 @@ describe("the keys of a payload that is read at sight are those that it has", ()
     for (const indent of [0, 2]) expect(read(JSON.stringify(payload, null, indent))).toMatchObject(keysOf(payload));
   });
 
-  test("JSON that is cut in a large payload is refused where it shows at the end", () => {
+  test("JSON that is cut is refused", () => {
     const body = JSON.stringify({ action: "opened", filling, repository: { id: 7, name: "a" }, sender: 1 });
     expect(() => read(body.slice(0, -1))).toThrow("not valid JSON");
   });

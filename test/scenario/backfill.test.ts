@@ -4,6 +4,7 @@ import { deleteComment, editComment } from "../../src/simulator/changes/comments
 import { deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill, restartBackfill } from "../../src/sync/backfill/backfill.ts";
+import { analyzeCopied } from "../../src/sync/backfill/statistics.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
@@ -195,3 +196,24 @@ test("a copy that broke off goes on behind the last page that it stored", async 
   const pages = asked.filter((path) => path.includes("?"));
   expect(pages.filter((path) => before.includes(path))).toEqual([before.at(-1)]);
 });
+
+test("at its end Postgres knows the sizes of the tables that it filled, and is not asked again for little", async () => {
+  const { world, rowsOf, copy } = await openUncopied({ issues: 150, pulls: 60, commentsPerIssue: 2 });
+  await using _ = world;
+  const looked = "select relname as name, analyze_count as times from pg_stat_user_tables where analyze_count > 0";
+  expect(await rowsOf(looked)).toEqual([]);
+  // Connections report what they changed within a second. A long copy has done so; this short one waits for it.
+  await copy(async (path) => {
+    if (path.includes("/pulls/comments?")) await reported(rowsOf, "issues");
+  });
+  const times = new Map((await rowsOf<{ name: string; times: string }>(looked)).map((row) => [row.name, row.times]));
+  expect([...times.keys()]).toEqual(expect.arrayContaining(["issues", "issue_comments", "pull_requests"]));
+  await analyzeCopied(world.ctx);
+  const again = await rowsOf<{ name: string; times: string }>(`${looked} and relname = 'issues'`);
+  expect(again).toEqual([{ name: "issues", times: times.get("issues") }]);
+});
+
+async function reported(rowsOf: (statement: string) => Promise<unknown[]>, table: string): Promise<void> {
+  const counted = `select from pg_stat_user_tables where relname = '${table}' and n_mod_since_analyze > 100`;
+  await expect.poll(() => rowsOf(counted), { timeout: 15_000 }).toHaveLength(1);
+}

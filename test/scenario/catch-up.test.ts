@@ -8,6 +8,7 @@ import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { UpstreamUnavailableError } from "../../src/upstream/client/errors.ts";
 import { changed } from "../support/changed-upstream.ts";
+import { pass } from "../support/paced.ts";
 import { openWorld } from "../support/world.ts";
 
 const { signal } = new AbortController();
@@ -69,4 +70,101 @@ test("a pull request's reviews are read, though the catch-up that met it first b
   await caughtUp();
   const rows = await world.ctx.db.query(sql`select from pull_request_reviews where body = 'looked at'`);
   expect(rows).toHaveLength(1);
+});
+
+test("a row dated in the future hides no later change, neither of other rows nor of its own", async () => {
+  const { world, clock, write, caughtUp, numbers } = await openCopied();
+  await using _ = world;
+  const [early = 0, other = 0] = await numbers("issues");
+  const [pull] = await numbers("pulls");
+  const [, ahead = 0] = await numbers("pulls");
+  const rows = [early, ahead].map((number) => ({
+    where: { number },
+    kind: "with" as const,
+    fields: { updated_at: "2041-01-01T00:00:00Z" },
+  }));
+  world.simulator.setFaults({ rows });
+  clock.advance(60_000);
+  await write("PATCH", `/issues/${early}`, { title: "ahead" });
+  await write("PATCH", `/pulls/${ahead}`, { title: "pull ahead" });
+  await caughtUp();
+  const latest = async () => {
+    const [row] = await world.ctx.db.query<{ at: Date }>(sql`
+      select greatest(issues_synced_at, comments_synced_at, review_comments_synced_at, pulls_synced_at) as at from repository_syncs`);
+    return row?.at.getTime();
+  };
+  expect(await latest()).toBeLessThanOrEqual(clock.now());
+  await caughtUp();
+  clock.advance(60_000);
+  await write("PATCH", `/issues/${other}`, { title: "later" });
+  await write("POST", `/issues/${other}/comments`, { body: "later comment" });
+  await write("POST", `/pulls/${pull}/reviews`, { event: "COMMENT", body: "later review" });
+  await write("PATCH", `/issues/${early}`, { title: "still ahead" });
+  await caughtUp();
+  // Upstream's date was put right, and so is the row.
+  world.simulator.setFaults({});
+  clock.advance(60_000);
+  await write("PATCH", `/pulls/${ahead}`, { title: "put right" });
+  await caughtUp();
+  const found = await world.ctx.db.query<{ text: string }>(sql`
+    select title as text from issues where number = any(${[early, other, ahead]}::int[])
+      union all select body from issue_comments where body = 'later comment'
+      union all select body from pull_request_reviews where body = 'later review'`);
+  expect(found.map(({ text }) => text).sort()).toEqual([
+    "later",
+    "later comment",
+    "later review",
+    "put right",
+    "still ahead",
+  ]);
+  expect(await latest()).toBeLessThanOrEqual(clock.now());
+});
+
+test("a row of a list that lacks what it must have keeps no other from being stored", async () => {
+  const { world, clock, write, caughtUp, numbers } = await openCopied();
+  await using _ = world;
+  const [odd = 0, other = 0] = await numbers("issues");
+  world.simulator.setFaults({
+    rows: [{ match: "/issues[?]", where: { number: odd }, kind: "without", keys: ["title"] }],
+  });
+  clock.advance(60_000);
+  for (const number of [odd, other]) await write("PATCH", `/issues/${number}`, { title: "changed" });
+  await caughtUp();
+  const changed = async () => {
+    const rows = await world.ctx.db.query<{ number: number }>(sql`select number from issues where title = 'changed'`);
+    return rows.map(({ number }) => number).sort((a, b) => a - b);
+  };
+  expect(await changed()).toContain(other);
+  world.simulator.setFaults({});
+  await caughtUp();
+  expect(await changed()).toEqual([odd, other].sort((a, b) => a - b));
+});
+
+test("a page since a moment that no catch-up will ask for again leaves no validator behind", async () => {
+  const { world, write, caughtUp } = await openCopied();
+  await using _ = world;
+  const counts: number[] = [];
+  for (let round = 0; round < 5; round++) {
+    pass(world, 600_000);
+    await write("POST", "/issues", { title: `round ${round}` });
+    await caughtUp();
+    const [kept] = await world.ctx.db.query<{ count: number }>(sql`
+      select count(*)::int as count from validators where path like ${"%since=%"}`);
+    counts.push(kept?.count ?? 0);
+  }
+  expect(counts.at(-1)).toBe(counts[1]);
+});
+
+test("a milestone that was stored with a key that Postgres cannot read stops no catch-up", async () => {
+  const { world, clock, write, caughtUp } = await openCopied();
+  await using _ = world;
+  const { db } = world.ctx;
+  const stamps = String.raw`{"odd\u0000key":[0,0,false]}`;
+  const spoilt = await db.query(sql`update milestones set key_stamps = ${stamps}::json returning id`);
+  expect(spoilt.length).toBeGreaterThan(0);
+  clock.advance(60_000);
+  await write("PATCH", "/issues/1", { title: "after it" });
+  await caughtUp();
+  expect(await db.query(sql`select title from issues where number = 1`)).toEqual([{ title: "after it" }]);
+  expect(await db.query(sql`select task from problems`)).toEqual([]);
 });

@@ -272,3 +272,38 @@ test("a reason to try again that comes while a try fails stands, and a second on
   await fail();
   expect(tries).toBe(4); // No new reason came, so the failure rests once more.
 });
+
+test("a delivery with what no column holds fails alone, or is stored as it can be, and no other of its batch fails", async () => {
+  const { ctx, simulator } = world;
+  const lies = [
+    { issue: { number: 2 ** 31 } },
+    { issue: { id: 2 ** 53, number: 1.5 } },
+    { issue: { comments: 2 ** 31 } },
+    { issue: { updated_at: "999999-01-01T00:00:00Z" } },
+    { issue: { created_at: "no moment" } },
+    { sender: { id: 1e300 } },
+  ];
+  const edited = plain(lies.length + 1);
+  for (const issue of edited) editIssue(simulator.world, by, issue, { title: `edited ${issue.number}` });
+  await simulator.quiet();
+  const rows = await ctx.db.query<{ id: string; payload: string }>(sql`
+    select id, convert_from(payload, 'UTF8') as payload from deliveries where status = 'pending' order by received_at`);
+  expect(rows).toHaveLength(edited.length);
+  for (const [at, lie] of lies.entries()) {
+    const { id = "", payload = "" } = rows[at] ?? {};
+    const told = JSON.parse(payload);
+    for (const [part, fields] of Object.entries(lie)) Object.assign(told[part], fields);
+    await ctx.db.query(
+      sql`update deliveries set payload = convert_to(${JSON.stringify(told)}, 'UTF8') where id = ${id}`,
+    );
+  }
+  const outcomes = await applyDeliveries(
+    ctx,
+    rows.map(({ id }) => id),
+  );
+  const told = rows.map(({ id }) => outcomes.get(id));
+  expect(told.map((one) => (typeof one === "string" ? one : one?.name))).toEqual([
+    ...["InvalidPayloadError", "InvalidPayloadError", "applied", "applied", "applied"],
+    ...["InvalidPayloadError", "applied"],
+  ]);
+});

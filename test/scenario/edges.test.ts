@@ -137,6 +137,10 @@ test(
       expect(await retitle(atEdge, `before ${at}`)).toMatchObject({ status: 200, body: { title: `before ${at}` } });
       expect(await atEdge(issue)).toMatchObject({ status: 200, body: { title: `before ${at}` } });
     }
+    // Strangers are not told how much the primary writes, here or there.
+    for (const at of [atCentre, atEdge])
+      for (const headers of [{}, { "x-tain-edge": "1" }, { "x-tain-era": "00000000-0000-0000-0000-000000000000" }])
+        expect((await at("/-/position", { headers })).body).not.toHaveProperty("lsn");
     // The centre answers, or refuses, what nobody mirrors.
     for (const path of [`/repos/${world.first}/contents/README.md`, "/nothing/of/the/kind"])
       expect(await atEdge(path)).toMatchObject({ status: (await atCentre(path)).status });

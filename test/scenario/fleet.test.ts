@@ -60,7 +60,8 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
   });
   const { ctx, simulator } = world;
   const app = simulator.apps.byIssuer(4711);
-  if (app) simulator.apps.edit(app, { webhook: { url: `${world.url}/webhooks`, secret: "test-webhook-secret" } });
+  if (app && as === "App")
+    simulator.apps.edit(app, { webhook: { url: `${world.url}/webhooks`, secret: "test-webhook-secret" } });
   const repositories = [...simulator.world.repositories.values()].filter(({ fork }) => !fork);
   const refreshes = new Refreshes(ctx);
   const drain = async () => {

@@ -310,6 +310,7 @@ const untold = new Set([
   "a user renamed",
   "a user gone, whose words are the ghost's now",
   "the fork deleted that a pull request came from",
+  "a repository deleted", // Its own hooks do not hear of it.
 ]);
 
 /** Whether a difference such as `repository 7 open_issues_count: 3 ≠ 2` may last until the repository is read. */

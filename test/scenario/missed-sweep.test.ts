@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { rowsOf } from "../../src/json.ts";
+import { createIssue, editIssue } from "../../src/simulator/changes/issues.ts";
+import { deleteLabel } from "../../src/simulator/changes/labels.ts";
+import { archiveRepository } from "../../src/simulator/changes/repositories.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import { audit } from "../../src/sync/audit/audit.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { probeLists, probesFor } from "../../src/sync/catch-up/list-ends.ts";
@@ -10,6 +14,7 @@ import { addSelections, resolveSelections } from "../../src/sync/following/selec
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { changed } from "../support/changed-upstream.ts";
+import { pass } from "../support/paced.ts";
 import { openTapped } from "../support/upstream-tap.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
@@ -248,7 +253,140 @@ test("an answer that is no list is an error, and never the end of one", async ()
     }),
   };
   const ours = { labels: 1, milestones: 0, issues: 1, comments: 0, reviewComments: 0 };
-  await expect(probeLists({ upstream }, { repositoryId: 1, ours, before: null, except: [] })).rejects.toThrow(
-    "something that is not a list",
-  );
+  await expect(
+    probeLists({ upstream }, { repositoryId: 1, ours, before: null, except: [], now: new Date(0) }),
+  ).rejects.toThrow("something that is not a list");
+});
+
+test("what an audit has not explained is asked for again, ever more seldom, until it is explained", async () => {
+  await using world = await openWithoutWorkers({ repositories: 1 });
+  const [id = 0] = await copyAll(world);
+  const { ctx, simulator } = world;
+  // Removed from the mirror's sight alone: no event tells of it, and no list of changes shows it.
+  const label = [...simulator.world.labels.values()].find(({ repository }) => repository.id === id);
+  if (!label) throw new Error("The generated world has no label");
+  deleteLabel(simulator.world, label.repository.ownerId, label);
+  const askedAfter: number[] = [];
+  const begun = ctx.clock.now().getTime();
+  for (let minute = 0; minute < 240; minute += 5) {
+    world.advance(5 * 60_000);
+    await sweep(ctx);
+    if ((await ctx.queues.audit.getJobCounts("waiting")).waiting === 0) continue;
+    // The audit reads a replica that lags behind, and finds nothing.
+    await ctx.queues.audit.obliterate({ force: true });
+    askedAfter.push(Math.round((ctx.clock.now().getTime() - begun) / 60_000));
+  }
+  // Meanwhile nothing is confirmed, since the labels are known to differ.
+  const [sync] = await ctx.db.query<{ at: Date }>(sql`select confirmed_at as at from repository_syncs`);
+  expect(sync?.at.getTime()).toBeLessThan(begun + 60_000);
+  expect(askedAfter.length).toBeGreaterThan(4);
+  expect(askedAfter.length).toBeLessThan(12);
+
+  await audit(ctx, { repositoryId: id, repair: true, anew: true, signal });
+  for (let hour = 0; hour < 6; hour++) {
+    world.advance(3_600_000);
+    await sweep(ctx);
+  }
+  expect((await ctx.queues.audit.getJobCounts("waiting")).waiting).toBe(0);
+});
+
+test("an archived repository is left alone only after a look at its lists that began after it was archived", async () => {
+  await using world = await openWithoutWorkers({ repositories: 1 });
+  const [id = 0] = await copyAll(world);
+  const { ctx, simulator } = world;
+  const asked = () => Object.keys(simulator.meter.read().routes).filter((route) => route.includes("/labels")).length;
+  const look = async () => {
+    world.advance(6 * 60_000);
+    simulator.meter.reset();
+    await sweep(ctx);
+    return asked();
+  };
+  await look();
+  // Within one interval a label goes, which no list of changes shows, and the repository is archived.
+  const label = [...simulator.world.labels.values()].find(({ repository }) => repository.id === id);
+  if (!label) throw new Error("The generated world has no label");
+  deleteLabel(simulator.world, label.repository.ownerId, label);
+  archiveRepository(simulator.world, label.repository.ownerId, label.repository, true);
+  await look();
+  await look();
+  expect((await ctx.queues.audit.getJobCounts("waiting")).waiting).toBe(1);
+  await audit(ctx, { repositoryId: id, repair: true, signal });
+  const looks = [await look(), await look(), await look()];
+  expect(looks.at(-1)).toBe(0);
+});
+
+test("a row that a list shows minutes late is read as soon as a sweep meets it, however far the watermark has moved", async () => {
+  await using world = await openWithoutWorkers({ repositories: 1 });
+  const [id = 0] = await copyAll(world);
+  const { ctx, simulator } = world;
+  const upstream = simulator.world;
+  const repository = upstream.repositories.get(id);
+  if (!repository) throw new Error("The generated world has no repository");
+  const follow = async () => {
+    await sweep(ctx);
+    const asked = await ctx.queues.catchUp.count();
+    await ctx.queues.catchUp.drain(true);
+    if (asked > 0) await catchUp(ctx, { repositoryId: id }, signal);
+    return asked;
+  };
+  pass(world, 6 * 60_000);
+  await follow();
+  const late = createIssue(upstream, repository.ownerId, { repository, title: "late" });
+  simulator.setFaults({ rows: [{ match: "/issues\\?", where: { number: late.number }, kind: "hidden" }] });
+  pass(world, 6 * 60_000);
+  createIssue(upstream, repository.ownerId, { repository, title: "in time" });
+  pass(world, 60_000);
+  expect(await follow()).toBe(1);
+  const titles = async () => {
+    const rows = await ctx.db.query<{ title: string }>(sql`
+      select title from issues where repository_id = ${id} and title in ('late', 'in time') order by 1`);
+    return rows.map(({ title }) => title);
+  };
+  expect(await titles()).toEqual(["in time"]);
+  simulator.setFaults({});
+  pass(world, 6 * 60_000);
+  expect(await follow()).toBe(1);
+  expect(await titles()).toEqual(["in time", "late"]);
+  // That catch-up began within the lag of replicas, so one more follows it.
+  for (const asked of [1, 0]) {
+    pass(world, 6 * 60_000);
+    expect(await follow()).toBe(asked);
+  }
+});
+
+test("what a catch-up still does not show is read again, and left to an audit at last", async () => {
+  await using world = await openWithoutWorkers({ repositories: 1 });
+  const [id = 0] = await copyAll(world);
+  const { ctx, simulator } = world;
+  const upstream = simulator.world;
+  const repository = upstream.repositories.get(id);
+  if (!repository) throw new Error("The generated world has no repository");
+  pass(world, 6 * 60_000);
+  await sweep(ctx);
+  const edited = [...repository.rows.issuesByCreated.ascending()].find(({ pull }) => !pull);
+  if (!edited) throw new Error("The generated world has no issue");
+  const old = { title: edited.title, updated_at: new Date(edited.updatedAt * 1_000).toISOString().replace(".000", "") };
+  editIssue(upstream, repository.ownerId, edited, { title: "seen at the end alone" });
+  // The list that is read since a moment still shows it as it was; the end that a sweep looks at does not.
+  simulator.setFaults({ rows: [{ match: "since=", where: { number: edited.number }, kind: "with", fields: old }] });
+  const audits: number[] = [];
+  const reads: number[] = [];
+  for (let minute = 0; minute < 120; minute += 6) {
+    pass(world, 6 * 60_000);
+    await sweep(ctx);
+    if ((await ctx.queues.catchUp.count()) > 0) {
+      reads.push(minute);
+      await catchUp(ctx, { repositoryId: id }, signal);
+    }
+    if ((await ctx.queues.audit.count()) > 0) audits.push(minute);
+    await Promise.all([ctx.queues.catchUp.obliterate({ force: true }), ctx.queues.audit.obliterate({ force: true })]);
+  }
+  expect(reads.length).toBeGreaterThan(1);
+  expect(reads.length).toBeLessThan(10);
+  expect(audits.length).toBeGreaterThan(1);
+  expect(audits.length).toBeLessThan(8);
+  await audit(ctx, { repositoryId: id, repair: true, signal });
+  pass(world, 6 * 60_000);
+  await sweep(ctx);
+  expect([await ctx.queues.catchUp.count(), await ctx.queues.audit.count()]).toEqual([0, 0]);
 });

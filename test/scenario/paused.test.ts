@@ -102,6 +102,19 @@ test("one that was public all the while is public again after the next read, tho
   expect(shown.body).toMatchObject({ private: false, visibility: "public" });
 });
 
+test("a single false 404 hides it until upstream has been asked once more, and no longer", async () => {
+  await using world = await open();
+  const match = `^GET /repositories/${repositoryOf(world).id}$`;
+  world.simulator.setFaults({ http: [{ kind: "refusal", as: "absent", match, times: 1 }] });
+  await world.catchUp();
+  expect(world.simulator.faults.struck.get("refusal")).toBe(1);
+  expect(await statusAt(world, `/repos/${world.first}`)).toBe(404);
+  await world.settleMarks();
+  expect(await statusAt(world, `/repos/${world.first}`)).toBe(200);
+  const rows = await world.ctx.db.query(sql`select state from repository_syncs`);
+  expect(rows).toEqual([{ state: "live" }]);
+});
+
 test("with PAUSED_REPOSITORIES=shown it is served as it was", async () => {
   await using world = await open({ PAUSED_REPOSITORIES: "shown" });
   await hide(world);

@@ -10,7 +10,7 @@ import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { InterruptedError } from "../../src/sync/following/while-mirrored.ts";
-import { afterAnswer, afterRefusal, inHalves, type Learnt } from "../../src/sync/reads/graphql-sizes.ts";
+import { afterAnswer, afterRefusal, inHalves, type Learnt } from "../../src/upstream/client/bearable-sizes.ts";
 import { GraphqlTooHeavyError } from "../../src/upstream/client/errors.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { compare } from "../support/comparison.ts";

@@ -8,7 +8,9 @@ import { addCode } from "../../src/simulator/generate-code.ts";
 import type { Repository } from "../../src/simulator/records.ts";
 import { settleParts } from "../../src/sync/following/parts.ts";
 import { markRefsDue } from "../../src/sync/refs/due.ts";
+import { fetchAndStoreRefs } from "../../src/sync/refs/read.ts";
 import { askAt, rebased } from "../support/asking.ts";
+import { withUpstream } from "../support/changed-upstream.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { forge } from "../support/forging.ts";
 import { passRound } from "../support/rounds.ts";
@@ -302,4 +304,32 @@ test("refs that are not all here are upstream's to answer", async () => {
     expect([path, isPassed(await get(path, token))]).toEqual([path, true]);
   await pass(60_000);
   await expectHeld(...everyPath());
+});
+
+test("one empty answer deletes no branch, and a second one does", async () => {
+  const { ctx } = world;
+  const mirrored = await ctx.jobReads.repository(repository.id);
+  if (!mirrored) throw new Error("The repository is not mirrored");
+  const held = () =>
+    ctx.db.count(
+      sql`select from refs where repository_id = ${repository.id} and kind = 'heads' and deleted_at is null`,
+    );
+  const before = await held();
+  expect(before).toBeGreaterThan(0);
+  let empty = 1;
+  const faulty = withUpstream(ctx, {
+    get: async (path, options) => {
+      const answer = await ctx.upstream.get(path, options);
+      const isEmptied = /matching-refs/.test(path) && empty-- > 0;
+      return isEmptied && answer.kind === "ok" ? { ...answer, body: [] } : answer;
+    },
+  });
+  world.advance(60_000);
+  await ctx.db.query(sql`delete from validators`);
+  await fetchAndStoreRefs(faulty, mirrored, "heads");
+  expect(await held()).toBe(before);
+  await ctx.db.query(sql`delete from validators`);
+  empty = 2;
+  await fetchAndStoreRefs(faulty, mirrored, "heads");
+  expect(await held()).toBe(0);
 });

@@ -89,13 +89,15 @@ check("instance.json tells its owner, and nobody else, how to reach everything",
     token: expect.stringMatching(/^tain_\w{40}$/),
     webhookUrl: `http://127.0.0.1:${tain.env.PORT}/webhooks`,
     webhookSecret: expect.stringMatching(/^[0-9a-f]{48}$/),
+    encryptionKey: expect.stringMatching(/^[0-9a-f]{48}$/),
     operatorToken: expect.stringMatching(/^[0-9a-f]{48}$/),
     upstreamUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     upstreamToken: expect.any(String),
     repositories: (await tain.status()).repositories.map(({ owner, name }) => ({ owner, name })),
   });
   // The secrets stand nowhere else, so a collector of the start's output gets none.
-  for (const secret of [instance.token, instance.webhookSecret, instance.operatorToken, instance.upstreamToken])
+  const { token, webhookSecret, encryptionKey, operatorToken, upstreamToken } = instance;
+  for (const secret of [token, webhookSecret, encryptionKey, operatorToken, upstreamToken])
     expect(run.stdout + run.stderr).not.toContain(secret);
 });
 

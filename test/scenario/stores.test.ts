@@ -5,7 +5,7 @@ import { sql } from "../../db/sql.ts";
 import type { Kind } from "../../src/mirror/store/resource.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
-import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
+import { ensureRepositoryHook, findId } from "../../src/upstream/hooks/hooks.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { compare } from "../support/comparison.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
@@ -48,7 +48,7 @@ test(
     await world.mirror(world.first);
     const [secret = ""] = world.ctx.config.webhookSecrets;
     await ensureRepositoryHook(world.ctx.upstream, {
-      fullName: world.first,
+      repository: { id: await findId(world.ctx.upstream, `/repos/${world.first}`), fullName: world.first },
       url: `${address}/webhooks`,
       secret,
       events: ["*"],

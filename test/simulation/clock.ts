@@ -14,14 +14,14 @@ export const CLOCK_FILE = "SIMULATION_CLOCK";
 /** The setting that says by how many ms a program's clock is wrong, as the clocks of two machines differ. */
 export const CLOCK_SKEW = "SIMULATION_CLOCK_SKEW_MS";
 
-/** Replaces this process's `Date` by one that follows the file. */
-function follow(path: string, skewMs = 0): void {
+/** Replaces this process's `Date` by one that follows the file. `jumps`: it is one of the mirror's. */
+function follow(path: string, { skewMs, jumps }: { skewMs: number; jumps: boolean }): void {
   const file = openSync(path, "r");
-  const buffer = new Float64Array(1);
+  const buffer = new Float64Array(2);
   const real = Date.now.bind(Date);
   const now = () => {
-    readSync(file, buffer, 0, 8, 0);
-    return real() + (buffer[0] ?? 0) + skewMs;
+    readSync(file, buffer, 0, 16, 0);
+    return real() + (buffer[0] ?? 0) + skewMs + (jumps ? (buffer[1] ?? 0) : 0);
   };
   const construct = (target: DateConstructor, args: unknown[], as: unknown) =>
     Reflect.construct(target, args.length === 0 ? [now()] : args, as as DateConstructor) as Date;
@@ -36,6 +36,8 @@ function follow(path: string, skewMs = 0): void {
 export interface SharedClock extends Disposable {
   readonly path: string;
   advance(ms: number): void;
+  /** Has the clocks of the mirror's programs run ahead of upstream's by so much; 0: they are put right. */
+  jump(ms: number): void;
   /** Goes back to real time for the next simulation. No program of the mirror may run then. */
   reset(): void;
   /** By how many ms it is ahead of real time. */
@@ -45,13 +47,13 @@ export interface SharedClock extends Disposable {
 /** Makes the file at `path`, and gives its time to this process, which can do this only once. */
 export function openClock(path: string): SharedClock {
   const clock = makeClock(path);
-  follow(path);
+  follow(path, { skewMs: 0, jumps: false });
   return clock;
 }
 
 /** Makes the file at `path`, for other programs alone: this process keeps real time. */
 export function makeClock(path: string): SharedClock {
-  writeFileSync(path, new Float64Array(1));
+  writeFileSync(path, new Float64Array(2));
   const file = openSync(path, "r+");
   let aheadMs = 0;
   const set = (ms: number) => {
@@ -67,14 +69,18 @@ export function makeClock(path: string): SharedClock {
       if (!(ms >= 0)) throw new RangeError(`Time goes forward: ${ms}`);
       set(aheadMs + Math.round(ms)); // A date counts whole milliseconds.
     },
-    reset: () => set(0),
+    jump: (ms) => void writeSync(file, new Float64Array([ms]), 0, 8, 8),
+    reset() {
+      this.jump(0);
+      set(0);
+    },
     [Symbol.dispose]: () => closeSync(file),
   };
 }
 
 const given = process.env[CLOCK_FILE];
 if (given !== undefined) {
-  follow(given, Number(process.env[CLOCK_SKEW] ?? 0));
+  follow(given, { skewMs: Number(process.env[CLOCK_SKEW] ?? 0), jumps: true });
   // Node.js stores what a program has compiled only when the program ends by itself, and most of these programs are
   // killed.
   setTimeout(flushCompileCache, 3_000).unref();

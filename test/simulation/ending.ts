@@ -3,8 +3,11 @@ import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { type QueueCounts, queueCounts } from "../../src/queues/counts.ts";
 import { QUEUE_NAMES, QueueUnavailableError } from "../../src/queues/queues.ts";
+import { deleteComment } from "../../src/simulator/changes/comments.ts";
+import { deleteIssue } from "../../src/simulator/changes/issues.ts";
 import type { Repository } from "../../src/simulator/records.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
+import type { World } from "../../src/simulator/world.ts";
 import { type ComparedUpstream, compare } from "../support/comparison.ts";
 import type { SharedClock } from "./clock.ts";
 import { isHeard, isTold } from "./told.ts";
@@ -34,6 +37,8 @@ export interface Found {
   missed: number;
   /** Differences before that audit in fields that neither tells, so that an audit has to find them. */
   untold: number;
+  /** Differences of somebody who rebuilds from the feed alone what upstream has. */
+  unfollowed: number;
   differences: string[];
 }
 
@@ -86,6 +91,32 @@ export class Ending {
       },
       found.differences,
       "after the audit",
+    );
+  }
+
+  /**
+   * Deletes something just before an audit, while every replica is behind. No webhook tells of it, so the audit finds
+   * nothing, and the sweeps have to find out.
+   */
+  async judgeBehind(found: Found, lagMs: number, setFaults: Simulator["setFaults"]): Promise<void> {
+    const { simulator, clock, repositories, auditPeriodMs } = this.#stage;
+    clock.advance(auditPeriodMs);
+    setFaults({ lagMs, webhooks: { drop: 1 } });
+    const begunAt = Date.now();
+    for (const repository of repositories)
+      if (!repository.deleted && !repository.archived) deleteLast(simulator.world, repository);
+    await this.until("audit of replicas", () => this.#unauditedSince(begunAt), 500);
+    setFaults({});
+    const quietAt = Date.now();
+    clock.advance(LONG_LAG_MS);
+    await this.until("sweeps after it", () => this.#untoldBy(quietAt), 3 * SECOND);
+    await this.#compare(
+      () => {
+        found.drift += 1;
+        return true;
+      },
+      found.differences,
+      "after an audit of replicas that were behind",
     );
   }
 
@@ -171,13 +202,33 @@ export class Ending {
     return waiting.length === 0 ? null : JSON.stringify(waiting);
   }
 
-  /** The repositories that no catch-up or no sweep has looked at since upstream was quiet; null: none. */
+  /** Whether a row `s` of `repository_syncs` is of a repository that upstream still has. */
+  #isThere() {
+    const ids = this.#stage.repositories.filter(({ deleted }) => !deleted).map(({ id }) => id);
+    return sql`s.repository_id = any(${sql.array(ids, "bigint")}::bigint[])`;
+  }
+
+  /** The repositories that upstream has, and that the mirror does not follow. */
+  async #unknown(): Promise<string[]> {
+    const rows = await this.#stage.ctx.db.query<{ id: number }>(sql`
+      select repository_id::float8 as id from repository_syncs where state <> 'gone'`);
+    const known = new Set(rows.map(({ id }) => id));
+    const { repositories, simulator } = this.#stage;
+    return repositories
+      .filter(({ id, deleted }) => !deleted && !known.has(id))
+      .map(simulator.world.fullName, simulator.world);
+  }
+
+  /** The repositories that no catch-up or no sweep has looked at whole since upstream was quiet; null: none. */
   async #unconfirmedSince(quietAt: number): Promise<string | null> {
     const since = new Date(quietAt + LONG_LAG_MS);
+    const unknown = await this.#unknown();
+    if (unknown.length > 0) return `not mirrored: ${unknown.join()}`;
     const rows = await this.#stage.ctx.db.query(sql`
-      select s.repository_id, s.state, s.problem, s.confirmed_at, w.swept_at from repository_syncs s left
+      select s.repository_id, s.state, s.problem, s.confirmed_at, s.parts_missing, w.swept_at from repository_syncs s left
         join sweeps w using (repository_id)
-        where s.state <> 'live' or s.confirmed_at is null or s.confirmed_at < ${since} or w.swept_at is null or w.swept_at < ${since}`);
+        where ${this.#isThere()} and (s.state <> 'live' or s.confirmed_at is null or s.confirmed_at < ${since} or w.swept_at is null or w.swept_at < ${since}
+          or s.parts_missing is not null or greatest(s.confirmed_at, w.swept_at) > ${new Date(Date.now() + MINUTE)})`);
     return rows.length > 0 ? `not confirmed: ${JSON.stringify(rows)}` : null;
   }
 
@@ -193,7 +244,7 @@ export class Ending {
     const rows = await this.#stage.ctx.db.query(sql`
       select s.repository_id, s.state, a.phase, a.started_at, a.finished_at from repository_syncs s left
         join audits a using (repository_id)
-        where a.started_at is null or a.finished_at is null or a.started_at < ${new Date(toldAt)}`);
+        where ${this.#isThere()} and (a.started_at is null or a.finished_at is null or a.started_at < ${new Date(toldAt)})`);
     if (rows.length > 0) return `not audited: ${JSON.stringify(rows)}`;
     return this.#busy();
   }
@@ -227,4 +278,16 @@ export class Ending {
       differences.push(...found.differences.map((line) => `${when}: ${simulator.world.fullName(repository)}: ${line}`));
     }
   }
+}
+
+/** Deletes the newest issue and the newest comment of another one. */
+function deleteLast(world: World, repository: Repository): void {
+  const issues = repository.rows.byNumber.flatMap((one) => (one && !one.deleted && !one.pull ? [one] : []));
+  const comment = issues
+    .slice(0, -1)
+    .findLast(({ thread }) => thread.length > 0)
+    ?.thread.at(-1);
+  const issue = issues.at(-1);
+  if (comment) deleteComment(world, repository.ownerId, comment);
+  if (issue) deleteIssue(world, repository.ownerId, issue);
 }

@@ -16,8 +16,8 @@ import { plants } from "../plants/plants.ts";
 import { whyNoNetwork } from "../support/network.ts";
 import { openOwnStores } from "../support/own-stores.ts";
 import { openClock, type SharedClock } from "./clock.ts";
+import { faultKinds } from "./fault-kinds.ts";
 import { haveFailed, playPartitions } from "./partitions.ts";
-import { faultKinds } from "./schedule.ts";
 import { hasFailed, type Outcome, simulate } from "./simulation.ts";
 import { readWish, USAGE, type Wish, WishError } from "./wish.ts";
 
@@ -97,14 +97,16 @@ function replayOf({ steps, workers, faults, redis, pooler, plant }: Wish, seed: 
 }
 
 function inWords(outcome: Outcome, log: string | null, replay: string): string {
-  const { seed, steps, deliveries, drift, missed, untold, differences, crashes, errors, hang } = outcome;
+  const { seed, steps, deliveries, drift, missed, untold, unfollowed, differences, crashes, errors, hang } = outcome;
   const verdict = log === null ? styleText("green", "equal") : styleText("red", "NOT EQUAL");
   const struck = Object.values(outcome.faults).reduce((sum, one) => sum + one, 0);
   const lines = [
     `seed ${seed}: ${verdict} after ${steps} steps, ${deliveries} deliveries and ${struck} faults in ${outcome.simulatedMinutes} simulated minutes (${outcome.seconds} s)`,
   ];
   if (log !== null) {
-    lines.push(`  drift ${drift}, missed before the audit ${missed}, left to the audit ${untold}`);
+    lines.push(
+      `  drift ${drift}, missed before the audit ${missed}, left to the audit ${untold}, by the feed alone ${unfollowed}`,
+    );
     if (hang) lines.push(`  did not come to an end: ${hang}`);
     lines.push(...crashes.map((crash) => `  crash: ${crash}`));
     lines.push(...Object.entries(errors).map(([error, times]) => `  logged ${times} times: ${error}`));

@@ -153,7 +153,7 @@ export async function playPartitions(options: PartitionsOptions): Promise<Partit
     auditPeriodMs: AUDIT_PERIOD_MS,
     ended: () => {},
   });
-  const found: Found = { drift: 0, missed: 0, untold: 0, differences: [] };
+  const found: Found = { drift: 0, missed: 0, untold: 0, unfollowed: 0, differences: [] };
   const reads: Reads = { reads: 0, answered: 0, older: 0, unknown: 0, complaints: [] };
   let overstated = 0;
   let usedPercent = 0;
@@ -232,7 +232,7 @@ function siteOf(network: Network, site = ""): Site {
 
 async function hook(ctx: Context, simulator: Simulator, repository: Repository): Promise<void> {
   await ensureRepositoryHook(ctx.upstream, {
-    fullName: simulator.world.fullName(repository),
+    repository: { id: repository.id, fullName: simulator.world.fullName(repository) },
     url: `${ctx.config.publicUrl}/webhooks`,
     secret: ctx.config.webhookSecrets[0] ?? "",
     events: ["*"],

@@ -2,39 +2,13 @@
  * What happens in one simulation, step by step. The plan follows from the seed alone, so that it can be played again.
  * Pure.
  */
-import type { FaultSettings, HttpFault, WebhookFaults } from "../../src/simulator/faults.ts";
+import type { FaultSettings } from "../../src/simulator/faults.ts";
 import { type Random, seededRandom } from "../../src/simulator/random.ts";
 import type { UncertainBumps } from "../../src/simulator/world.ts";
+import type { FaultKind } from "./fault-kinds.ts";
+import { ODDITY_NAMES, type Oddity } from "./oddities.ts";
+import { lastWeather, limited, MAX_LAG_MS, moodOf, oddAnswers, weatherOf } from "./weather.ts";
 
-/** Every fault, with what it does. */
-export const faultKinds = {
-  drop: "webhooks are lost without a trace",
-  fail: "webhooks do not arrive, and upstream's list says so",
-  duplicate: "webhooks arrive twice",
-  delay: "webhooks arrive late",
-  reorder: "webhooks arrive after their successors",
-  redeliver: "old webhooks are sent again",
-  errors: "upstream answers 500, 502 or 503",
-  refusals: "upstream answers 403 or 429, with and without Retry-After",
-  truncate: "upstream's answers end in the middle",
-  reset: "upstream ends connections without an answer",
-  slow: "upstream answers late",
-  timeout: "upstream does not answer in time",
-  lag: "upstream's replicas show an older state",
-  moods:
-    "upstream counts in two windows, tags by another formula, limits GraphQL by work, refuses by permission, locks out, moves other times",
-  quota: "another user of the token spends the quota",
-  rotate: "a token is replaced, and the old one revoked",
-  revoke: "a token is refused for a while, and then accepted again",
-  skew: "the clocks of the processes differ by up to a second",
-  kill: "a process ends by kill -9 and is started again",
-  flush: "Redis forgets everything",
-  redis: "Redis is away for a while",
-  postgres: "Postgres is away for a while",
-  alone: "in every third seed nothing is read on a schedule, and no webhook is lost: webhooks alone have to tell",
-} as const;
-
-export type FaultKind = keyof typeof faultKinds;
 export type Part = "web" | "worker" | "scheduler";
 
 export type Deed =
@@ -50,6 +24,10 @@ export type Deed =
   | { readonly kind: "revoke"; readonly index: number; readonly awaySteps: number }
   | { readonly kind: "kill"; readonly part: Part; readonly index: number; readonly awaySteps: number }
   | { readonly kind: "flush" }
+  | { readonly kind: "jump"; readonly aheadMs: number; readonly awaySteps: number }
+  | { readonly kind: "parts" | "archive"; readonly index: number; readonly awaySteps: number }
+  | { readonly kind: "odd"; readonly oddity: Oddity; readonly index: number }
+  | { readonly kind: "reuse" }
   | { readonly kind: "twice" }
   | { readonly kind: "redis" | "postgres"; readonly awayMs: number };
 
@@ -81,6 +59,8 @@ export interface Plan {
   readonly isAlone: boolean;
   /** How often an audit runs: several times during the simulation, or only once at its end. */
   readonly auditPeriodMs: number;
+  /** By how much the replicas are behind while the last audit reads what has changed just before; 0: they are not. */
+  readonly auditLagMs: number;
   /** By how much each process's clock is wrong. */
   readonly skewsMs: Readonly<Record<string, number>>;
   /** Whether a change moves `updated_at`, for each kind of change for which the service's rule is not known. */
@@ -107,9 +87,14 @@ const FREQUENCIES = {
   flush: 0.006,
   redis: 0.003,
   postgres: 0.003,
+  parts: 0.005,
+  jump: 0.004,
+  archive: 0.004,
+  reuse: 0.006,
+  odd: 0.03,
 };
 /** How often each of these happens at most in a simulation, because each costs seconds of real time. */
-const AT_MOST = { redis: 1, postgres: 1, rotate: 1, kill: 6 };
+const AT_MOST = { redis: 1, postgres: 1, rotate: 1, kill: 6, jump: 1, reuse: 2 };
 /** How many tokens the mirror has. */
 export const TOKENS = 2;
 /** The average number of steps after which the weather changes. */
@@ -122,7 +107,6 @@ const TWICE = 0.15;
 const LAST_WORDS = 4;
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-const REFUSED = ["/issues$", "/pulls/[0-9]+$", "/labels$", "/issues/comments$", "^POST /graphql$", "/pulls/comments$"];
 /** The number of meetings of each kind. */
 const MEETINGS = 4;
 const SHORT_LAG_MS = 2_000;
@@ -131,8 +115,6 @@ const SHORT_LAG_MS = 2_000;
  * that the mirror reckons with.
  */
 const LONG_LAG_MS = 7_000;
-/** Less than the longest lag of a replica that the mirror reckons with. */
-const MAX_LAG_MS = 9_000;
 const MAX_SKEW_MS = 900;
 
 /**
@@ -141,7 +123,8 @@ const MAX_SKEW_MS = 900;
  */
 const READ_AFTER: ReadonlySet<FaultKind> = new Set([
   ...(["drop", "fail", "kill", "redis", "postgres"] as const),
-  ...(["flush", "rotate", "revoke"] as const),
+  ...(["flush", "rotate", "revoke", "parts", "jump"] as const),
+  ...(["archive", "reuse", "rows"] as const),
 ]);
 
 export function planOf({ seed, steps, workers, faults: wished }: PlanOptions): Plan {
@@ -162,6 +145,12 @@ export function planOf({ seed, steps, workers, faults: wished }: PlanOptions): P
     return count > 0;
   };
   const twos = seededRandom(seed * 49_979_687 + 4);
+  const jumps = seededRandom(seed * 98_764_321 + 6);
+  const switches = seededRandom(seed * 86_028_121 + 5);
+  const odds = seededRandom(seed * 67_867_967 + 7);
+  const answers = seededRandom(seed * 32_452_843 + 8);
+  const ofAll = (weather: typeof weatherOf) =>
+    oddAnswers(answers, faults, limited(limits, faults, moodOf(moods, faults, weather(random, faults))));
   const auditPeriodMs = random.chance(0.25) ? MINUTE_MS : DAY_MS;
   const planned: Step[] = [];
   for (let index = 0; index < steps; index++) {
@@ -170,13 +159,13 @@ export function planOf({ seed, steps, workers, faults: wished }: PlanOptions): P
     if (isLast && planned.length === Math.ceil(steps - steps * LAST_SHARE))
       deeds.push({
         kind: "weather",
-        settings: limited(limits, faults, moodOf(moods, faults, lastWeather(random, faults))),
+        settings: ofAll(lastWeather),
         limitStatus: 429,
       });
     else if (index === 0 || (!isLast && random.chance(1 / WEATHER_STEPS)))
       deeds.push({
         kind: "weather",
-        settings: limited(limits, faults, moodOf(moods, faults, weatherOf(random, faults))),
+        settings: ofAll(weatherOf),
         limitStatus: random.pick([403, 429] as const),
       });
     if (happens("redeliver")) deeds.push({ kind: "redeliver", count: random.int(1, 20) });
@@ -188,6 +177,13 @@ export function planOf({ seed, steps, workers, faults: wished }: PlanOptions): P
     if (happens("flush")) deeds.push({ kind: "flush" });
     if (happens("redis")) deeds.push({ kind: "redis", awayMs: random.int(0, 1_500) });
     if (isAlone && isLast && twos.chance(TWICE)) deeds.push({ kind: "twice" });
+    if (happens("parts", switches))
+      deeds.push({ kind: "parts", index: switches.int(0, 100), awaySteps: switches.int(5, 60) });
+    if (happens("jump", jumps))
+      deeds.push({ kind: "jump", aheadMs: jumps.int(2, 90) * MINUTE_MS, awaySteps: jumps.int(5, 40) });
+    if (happens("archive", odds)) deeds.push({ kind: "archive", index: odds.int(0, 100), awaySteps: odds.int(5, 60) });
+    if (happens("reuse", odds)) deeds.push({ kind: "reuse" });
+    if (happens("odd", odds)) deeds.push({ kind: "odd", oddity: odds.pick(ODDITY_NAMES), index: odds.int(0, 100) });
     if (happens("postgres")) deeds.push({ kind: "postgres", awayMs: random.int(0, 1_500) });
     const isCloser = isLast && random.chance(0.8);
     // This minute takes the watermarks past everything that happened before. So no catch-up will read it again.
@@ -195,11 +191,13 @@ export function planOf({ seed, steps, workers, faults: wished }: PlanOptions): P
     planned.push({ advanceMs, deeds, pauseMs: random.chance(0.7) ? 0 : random.int(1, 60) });
   }
   const skewsMs = skewsOf(moods, faults, workers);
+  const auditLagMs = odds.chance(0.5) && faults.has("audits") ? odds.int(2_000, MAX_LAG_MS) : 0;
   return {
     seed,
     workers,
     isAlone,
     auditPeriodMs: isAlone ? DAY_MS : auditPeriodMs,
+    auditLagMs,
     skewsMs,
     bumps: bumpsOf(limits, faults),
     steps: planned,
@@ -246,36 +244,11 @@ function killOf(random: Random, workers: number): Deed {
   };
 }
 
-/** Many webhooks arrive long after later ones of the same second. This weather leaves most to be decided. */
-function lastWeather(random: Random, faults: ReadonlySet<FaultKind>): FaultSettings {
-  const chance = (kind: FaultKind, probability: number) => (faults.has(kind) ? probability : 0);
-  return {
-    http: [],
-    webhooks: {
-      fail: chance("fail", 0.3),
-      delay: chance("delay", 0.3),
-      reorder: chance("reorder", 0.2),
-      duplicate: chance("duplicate", 0.2),
-      delayMs: random.int(500, 2_000),
-    },
-    lagMs: faults.has("lag") ? random.int(0, MAX_LAG_MS) : 0,
-    lagDrawn: true,
-  };
-}
-
 /** Most machines set their clocks over the network and differ by a fraction of a second. Some differ by more. */
 function skewsOf(random: Random, faults: ReadonlySet<FaultKind>, workers: number): Record<string, number> {
   const names = ["web-0", "scheduler-0", ...Array.from({ length: workers }, (_, index) => `worker-${index}`)];
   const skews = names.map((name) => [name, random.int(-MAX_SKEW_MS, MAX_SKEW_MS)] as const);
   return faults.has("skew") ? Object.fromEntries(skews) : {};
-}
-
-/** Keeps the settings within the bounds that the service has in any weather. */
-function limited(random: Random, faults: ReadonlySet<FaultKind>, settings: FaultSettings): FaultSettings {
-  const numberedRows = random.pick([1_000, 10_000]);
-  const workPerMinute = random.chance(0.2) ? random.int(50, 2_000) : Number.POSITIVE_INFINITY;
-  if (!faults.has("moods")) return settings;
-  return { ...settings, numberedRows, graphql: { ...settings.graphql, workPerMinute } };
 }
 
 /**
@@ -287,65 +260,4 @@ function bumpsOf(random: Random, faults: ReadonlySet<FaultKind>): Partial<Uncert
   const isOther = random.chance(0.5);
   const moved = names.map((name) => [name, random.chance(0.5)] as const);
   return isOther && faults.has("moods") ? Object.fromEntries(moved) : {};
-}
-
-/** Several faults together, each at its own strength. In a third of all weathers nearly all is well. */
-function weatherOf(random: Random, faults: ReadonlySet<FaultKind>): FaultSettings {
-  const isCalm = random.chance(0.3);
-  const strength = (kind: FaultKind, max: number) => {
-    const drawn = random.chance(0.4) ? random.next() * max : 0;
-    return isCalm || !faults.has(kind) ? 0 : drawn;
-  };
-  const webhooks: WebhookFaults = {
-    drop: strength("drop", 0.5),
-    fail: strength("fail", 0.15),
-    duplicate: strength("duplicate", 0.5),
-    delay: strength("delay", 0.5),
-    reorder: strength("reorder", 0.5),
-    // The receiver gets the webhook, but upstream takes it for failed.
-    timeout: strength("fail", 0.2),
-    delayMs: random.int(50, 600),
-  };
-  const http: HttpFault[] = [];
-  const status = random.pick([500, 502, 503] as const);
-  const add = (probability: number, fault: HttpFault) => {
-    if (probability > 0) http.push({ ...fault, probability });
-  };
-  add(strength("errors", 0.2), { kind: "status", status });
-  add(strength("refusals", 0.05), { kind: "secondary-limit", retryAfter: random.int(1, 20) });
-  add(strength("refusals", 0.05), { kind: "status", status: 429, retryAfter: random.int(1, 5) });
-  add(strength("refusals", 0.02), { kind: "secondary-limit" });
-  add(strength("truncate", 0.15), { kind: "truncate" });
-  add(strength("reset", 0.15), { kind: "reset" });
-  add(strength("slow", 0.2), { kind: "slow", delayMs: random.int(20, 800) });
-  if (strength("timeout", 1) > 0.9) http.push({ kind: "slow", delayMs: 16_000, times: 1 });
-  const lagMs = Math.round(strength("lag", MAX_LAG_MS));
-  return { http, webhooks, lagMs, lagDrawn: true };
-}
-
-/** Faults that the service was seen to have in fair weather too. Each lasts as long as the weather it comes with. */
-function moodOf(random: Random, faults: ReadonlySet<FaultKind>, settings: FaultSettings): FaultSettings {
-  if (!faults.has("moods")) return settings;
-  const is = (probability: number) => random.chance(probability);
-  const http = [...(settings.http ?? [])];
-  // Upstream refuses one list, or one kind of document, and shows everything else.
-  if (is(0.15)) {
-    const as = random.pick(["permission", "saml", "ip-allow-list"] as const);
-    http.push({ kind: "refusal", as, match: random.pick(REFUSED), times: random.int(1, 12) });
-  }
-  if (is(0.2)) http.push({ kind: "status", status: random.pick([500, 502] as const), fromPage: 2, probability: 0.3 });
-  const nested = { parents: random.int(2, 20), keep: random.int(0, 5) };
-  return {
-    ...settings,
-    http,
-    webhooks: { ...settings.webhooks, throttle: is(0.3) ? random.next() * 0.2 : 0 },
-    windows: is(0.5),
-    tags: is(0.3),
-    lockOut: { attempts: random.int(5, 30), seconds: random.int(10, 120) },
-    graphql: {
-      ...(is(0.25) ? { timeoutAtWork: random.int(20, 400) } : {}),
-      ...(is(0.25) ? { resourceLimitAtWork: random.int(20, 400) } : {}),
-      ...(is(0.1) ? { truncateNested: nested } : {}),
-    },
-  };
 }

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { LONG_TEST_MS } from "../support/bounds.ts";
-import { faultKinds, planOf } from "./schedule.ts";
+import { faultKinds } from "./fault-kinds.ts";
+import { planOf } from "./schedule.ts";
 import type { Outcome } from "./simulation.ts";
 import { readWish } from "./wish.ts";
 
@@ -39,11 +40,11 @@ test(
       .split("\n")
       .filter(Boolean)
       .map((line) => JSON.parse(line) as Outcome);
-    const problems = outcomes.map(({ seed, drift, missed, differences, crashes, hang }) => ({
-      ...{ seed, drift, missed, crashes, hang },
-      differences: drift + missed > 0 ? differences : [],
+    const problems = outcomes.map(({ seed, drift, missed, unfollowed, differences, crashes, hang }) => ({
+      ...{ seed, drift, missed, unfollowed, crashes, hang },
+      differences: drift + missed + unfollowed > 0 ? differences : [],
     }));
-    const equal = { drift: 0, missed: 0, crashes: [], hang: null, differences: [] };
+    const equal = { drift: 0, missed: 0, unfollowed: 0, crashes: [], hang: null, differences: [] };
     expect(problems, stderr).toEqual(outcomes.map(({ seed }) => ({ seed, ...equal })));
     expect(outcomes.map(({ seed }) => seed)).toEqual(Array.from({ length: seeds }, (_, index) => first + index));
     expect(outcomes.every(({ deliveries, faults }) => deliveries > 0 && Object.keys(faults).length > 0)).toBe(true);

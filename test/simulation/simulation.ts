@@ -1,11 +1,12 @@
 import { once } from "node:events";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { type Context, openContext } from "../../src/context.ts";
 import { serverOf } from "../../src/operations/redis.ts";
 import { editIssue } from "../../src/simulator/changes/issues.ts";
+import { archiveRepository, editRepository } from "../../src/simulator/changes/repositories.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { callerOf } from "../../src/simulator/quota.ts";
 import { seededRandom } from "../../src/simulator/random.ts";
@@ -18,8 +19,10 @@ import { testConfig, testEnvironment } from "../support/config.ts";
 import type { OwnStores } from "../support/own-stores.ts";
 import type { SharedClock } from "./clock.ts";
 import { Ending, type Found, HangError, PATIENCE_MS } from "./ending.ts";
+import { Following } from "./following.ts";
 import { Meetings } from "./meetings.ts";
 import { Mirror, SETTINGS } from "./mirror.ts";
+import { letHappen, makeSmall, remade } from "./oddities.ts";
 import { type Deed, type Plan, type PlanOptions, planOf, TOKENS } from "./schedule.ts";
 
 export interface SimulationOptions extends PlanOptions {
@@ -57,12 +60,14 @@ export interface Outcome extends Found {
   ended: Record<string, number>;
 }
 
-export function hasFailed({ drift, missed, crashes, hang }: Outcome): boolean {
-  return drift > 0 || missed > 0 || crashes.length > 0 || hang !== null;
+export function hasFailed({ drift, missed, unfollowed, crashes, hang }: Outcome): boolean {
+  return drift > 0 || missed > 0 || unfollowed > 0 || crashes.length > 0 || hang !== null;
 }
 
 const LOGINS = ["mirror-owner", "mirror-helper"];
 const WEBHOOK_SECRET = "simulation-secret";
+/** The name that one repository has after the other. */
+const REUSED = "reused";
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 /** Plays one seed against a new upstream and a new, empty mirror. */
@@ -78,7 +83,16 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
   resources.defer(() => database.drop());
   const world = new World({ seed, bumps: plan.bumps });
   const simulator = resources.use(await openSimulator({ world, seed }));
-  const { repositories } = generateWorld(world, { seed, repositories: 2, issues: 24, pulls: 12, people: 12 });
+  const { repositories: generated } = generateWorld(world, {
+    seed,
+    repositories: 2,
+    issues: 24,
+    pulls: 12,
+    people: 12,
+  });
+  const repositories = [...generated];
+  const [first] = repositories;
+  if (options.faults.has("reuse") && first) repositories.push(makeSmall(world, first.ownerId, REUSED));
   if (LOGINS.length !== TOKENS) throw new Error(`The schedule counts on ${TOKENS} tokens`);
   const tokens = LOGINS.map((login, index) => newToken(simulator, seed, login, index));
   const redis = { url: stores.redis.url, prefix: `{s${seed}}` };
@@ -105,7 +119,11 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
     }),
   );
   const ctx = await openContext(testConfig(places, { ...env, LOG_LEVEL: "silent" }), resources, { name: "simulation" });
-  const run = new Run({ plan, ctx, simulator, mirror, stores, clock, repositories, tokens, directory });
+  const run = new Run({
+    ...{ plan, ctx, simulator, mirror, stores, clock, repositories, tokens, directory },
+    url: `http://127.0.0.1:${options.port}`,
+    reusedName: first ? `${world.user(first.ownerId).login}/${REUSED}` : "",
+  });
   const outcome = await run.play();
   return {
     ...outcome,
@@ -121,10 +139,14 @@ interface Stage {
   mirror: Mirror;
   stores: OwnStores;
   clock: SharedClock;
-  /** The repositories that are mirrored. */
-  repositories: readonly Repository[];
+  /** The repositories that are mirrored, and those that were until they were deleted. */
+  repositories: Repository[];
+  /** The name, `owner/name`, that one repository has after the other. */
+  reusedName: string;
   tokens: string[];
   directory: string;
+  /** The address of the mirror's web process. */
+  url: string;
 }
 
 class Run {
@@ -133,7 +155,8 @@ class Run {
   readonly #faults: Record<string, number> = {};
   readonly #began = performance.now();
   readonly #ended: Record<string, number> = {};
-  readonly #log: string[] = [];
+  /** The file that says what happened when. */
+  readonly #log: string;
   /** What comes back at a step: killed processes are started again, and revoked tokens accepted. */
   readonly #returning = new Map<number, (() => void)[]>();
   /** Tokens that upstream refuses for a while, each with its owner's login. */
@@ -141,19 +164,28 @@ class Run {
 
   constructor(stage: Stage) {
     this.#stage = stage;
+    this.#log = join(stage.directory, "events.log");
     const { auditPeriodMs } = stage.plan;
     this.#ending = new Ending({ ...stage, auditPeriodMs, ended: (part) => this.#end(part) });
   }
 
   async play(): Promise<Omit<Outcome, "simulatedMinutes" | "seconds">> {
-    const { plan, simulator, mirror, repositories } = this.#stage;
+    const { plan, ctx, simulator, mirror, repositories, directory, url } = this.#stage;
     const { seed } = plan;
-    const found = { drift: 0, missed: 0, untold: 0, differences: [] as string[], hang: null as string | null };
+    const found = {
+      drift: 0,
+      missed: 0,
+      untold: 0,
+      unfollowed: 0,
+      differences: [] as string[],
+      hang: null as string | null,
+    };
     try {
       await mirror.start();
       this.#end("start");
       await this.#hook();
       await this.#ending.until("copy", () => this.#ending.notCopied(), SECOND);
+      await using following = await Following.open({ ctx, simulator, repositories, url });
       const live = simulator.startLive({ ratePerSecond: 0, seed });
       for (const [index, step] of plan.steps.entries()) {
         this.#stage.clock.advance(step.advanceMs);
@@ -178,11 +210,17 @@ class Run {
       this.#end("quiet");
       if (plan.isAlone) await this.#ending.judgeAlone(found);
       await this.#ending.judge(found, () => this.#redeliverFailed());
+      if (plan.auditLagMs > 0)
+        await this.#ending.judgeBehind(found, plan.auditLagMs, (faults) => simulator.setFaults(faults));
+      await this.#ending.until("feed", () => following.behind(), 3 * SECOND);
+      const unfollowed = await following.differences();
+      found.unfollowed = unfollowed.length;
+      found.differences.push(...unfollowed.slice(0, 100).map((line) => `by the feed alone: ${line}`));
+      if (unfollowed.length > 0)
+        writeFileSync(join(directory, "feed.jsonl"), following.heard.map((line) => `${line}\n`).join(""));
     } catch (error) {
       if (!(error instanceof HangError)) throw error;
       found.hang = error.message;
-    } finally {
-      writeFileSync(join(this.#stage.directory, "events.log"), this.#log.join(""));
     }
     if (repositories.length === 0) throw new Error("Nothing was mirrored");
     this.#countStruck();
@@ -201,7 +239,7 @@ class Run {
 
   #note(step: number | string, what: string): void {
     const real = ((performance.now() - this.#began) / SECOND).toFixed(2);
-    this.#log.push(`${new Date().toISOString()} ${real}s ${step} ${what}\n`);
+    appendFileSync(this.#log, `${new Date().toISOString()} ${real}s ${step} ${what}\n`);
   }
 
   #end(part: string): void {
@@ -224,7 +262,7 @@ class Run {
     const { ctx, simulator, repositories } = this.#stage;
     for (const repository of repositories) {
       await ensureRepositoryHook(ctx.upstream, {
-        fullName: simulator.world.fullName(repository),
+        repository: { id: repository.id, fullName: simulator.world.fullName(repository) },
         url: `${ctx.config.publicUrl}/webhooks`,
         secret: WEBHOOK_SECRET,
         events: ["*"],
@@ -274,6 +312,40 @@ class Run {
           .then((server) => server.flushall())
           .catch((error: Error) => this.#note(step, `no flush: ${error.message}`));
         return;
+      case "parts": {
+        const repository = this.#stage.repositories[deed.index % this.#stage.repositories.length];
+        if (!repository || repository.deleted) return;
+        const turn = (hasPullRequests: boolean) =>
+          editRepository(simulator.world, repository.ownerId, repository, { hasPullRequests });
+        turn(false);
+        this.#later(step + 1 + deed.awaySteps, () => turn(true));
+        return;
+      }
+      case "archive": {
+        const repository = this.#stage.repositories[deed.index % this.#stage.repositories.length];
+        if (!repository || repository.deleted) return;
+        this.#changeOne(repository, plan.seed + step);
+        archiveRepository(simulator.world, repository.ownerId, repository, true);
+        this.#later(step + 1 + deed.awaySteps, () => {
+          if (!repository.deleted) archiveRepository(simulator.world, repository.ownerId, repository, false);
+        });
+        return;
+      }
+      case "reuse": {
+        const other = remade(simulator.world, this.#stage.reusedName);
+        if (other) this.#stage.repositories.push(other);
+        return;
+      }
+      case "odd": {
+        const open = this.#stage.repositories.filter((one) => !one.deleted && !one.archived);
+        const repository = open[deed.index % open.length];
+        if (repository) letHappen(deed.oddity, { world: simulator.world, repository, seed: plan.seed + step });
+        return;
+      }
+      case "jump":
+        this.#stage.clock.jump(deed.aheadMs);
+        this.#later(step + 1 + deed.awaySteps, () => this.#stage.clock.jump(0));
+        return;
       case "twice":
         return this.#changeTwice(step);
       case "redis":
@@ -311,16 +383,24 @@ class Run {
     const { simulator, repositories, plan } = this.#stage;
     const random = seededRandom(plan.seed * 6_700_417 + step);
     const repository = random.pick(repositories);
-    const issue = random.pick(repository.rows.byNumber.filter((one) => one && !one.deleted));
+    const issues = repository.rows.byNumber.filter((one) => one && !one.deleted);
+    const issue = issues.length > 0 ? random.pick(issues) : undefined;
     if (repository.archived || !issue) return;
     for (const which of ["first", "second"])
       editIssue(simulator.world, repository.ownerId, issue, { title: `Its ${which} title of step ${step}` });
   }
 
+  /** Changes something at the last moment. */
+  #changeOne(repository: Repository, seed: number): void {
+    const issues = repository.rows.byNumber.filter((one) => one && !one.deleted);
+    const issue = issues.length > 0 && !repository.archived ? seededRandom(seed).pick(issues) : undefined;
+    if (issue) editIssue(this.#stage.simulator.world, repository.ownerId, issue, { title: `The last title (${seed})` });
+  }
+
   #redeliver(count: number, step: number): void {
     const { simulator, repositories, plan } = this.#stage;
     const random = seededRandom(plan.seed * 7_919 + step);
-    for (const hook of repositories.flatMap((one) => [...one.rows.hooks.values()])) {
+    for (const hook of hooksOf(repositories)) {
       const sent = simulator.webhooks.log.list(hook.id, {});
       for (let left = count; left > 0 && sent.length > 0; left--) simulator.webhooks.redeliver(hook, random.pick(sent));
     }
@@ -333,7 +413,7 @@ class Run {
   #redeliverFailed(): void {
     const { simulator, repositories, plan } = this.#stage;
     const random = seededRandom(plan.seed);
-    for (const hook of repositories.flatMap((one) => [...one.rows.hooks.values()])) {
+    for (const hook of hooksOf(repositories)) {
       const failed = simulator.webhooks.log.list(hook.id, { status: "failure" });
       for (let left = failed.length; left > 0; left--) {
         const [delivery] = failed.splice(random.int(0, left - 1), 1);
@@ -353,6 +433,10 @@ class Run {
     // Redis may have been struck last. The ending reads from Redis what work is left.
     if (ctx.redis.status !== "ready") await once(ctx.redis, "ready", { signal: AbortSignal.timeout(PATIENCE_MS) });
   }
+}
+
+function hooksOf(repositories: readonly Repository[]) {
+  return repositories.filter(({ deleted }) => !deleted).flatMap(({ rows }) => [...rows.hooks.values()]);
 }
 
 /** A token of this account whose text no earlier token had. It is the same each time that a seed is played. */

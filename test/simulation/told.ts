@@ -15,6 +15,8 @@ const untold: readonly RegExp[] = [
   /(^|\.)(comments|review_comments)$/,
   // It is not known that upstream moves any time when an issue is locked.
   /^(locked|active_lock_reason)$/,
+  // Reactions have no webhook and move no time.
+  /(^|\.)reactions(\.|$)/,
   // Upstream computes these on the first request, and never announces them.
   /^(mergeable|rebaseable|mergeable_state|merge_commit_sha)$/,
   // No webhook tells that a user was renamed or deleted.

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { plants } from "../plants/plants.ts";
 import { TOPOLOGIES, type Topology } from "../support/redis-topologies.ts";
-import { type FaultKind, faultKinds } from "./schedule.ts";
+import { type FaultKind, faultKinds } from "./fault-kinds.ts";
 
 export const USAGE = `Usage: npm run simulate -- [options]
   --seed N         the seed to play (default: 1)

@@ -93,7 +93,7 @@ async function mirrored(ctx: Context, kind: Kind, repositoryId: number, api: str
     rows.map((row) => ({ ...row, repositoryId })),
     { api },
   );
-  return texts.map((text) => JSON.parse(text) as Fields);
+  return texts.map((text) => JSON.parse(text ?? "") as Fields);
 }
 
 interface Difference {

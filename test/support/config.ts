@@ -39,6 +39,7 @@ export function testEnvironment({ database, redis, upstream }: Places, env: Node
     UPSTREAM_URL: upstream,
     UPSTREAM_TOKEN,
     WEBHOOK_SECRET: "test-webhook-secret",
+    ENCRYPTION_KEY: "test-encryption-key",
     HOST: "127.0.0.1",
     PORT: "0",
     LOG_LEVEL: process.env.LOG_LEVEL ?? "silent",

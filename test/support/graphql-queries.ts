@@ -23,7 +23,7 @@ export interface GeneratedQuery {
 export type Pools = Readonly<Record<string, readonly unknown[]>>;
 
 /** Numbers in [0, 1) that are the same for the same seed. */
-function draws(seed: number): () => number {
+export function draws(seed: number): () => number {
   let state = (seed + 1) * 2_654_435_761;
   return () => {
     state = (Math.imul(state ^ (state >>> 15), 2_246_822_519) + 374_761_393) >>> 0;

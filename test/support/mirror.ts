@@ -70,7 +70,11 @@ export async function openMirror({
   /** The same context with the database rights that the role's process has. */
   const as = (role: "tain_web" | "tain_worker"): Context => {
     const config = { ...ctx.config, databaseUrl: asRole(database, role) };
-    const db = openDatabase(config.databaseUrl, { maxConnections: config.databaseConnections, applicationName: role });
+    const db = openDatabase(config.databaseUrl, {
+      maxConnections: config.databaseConnections,
+      applicationName: role,
+      clock,
+    });
     resources.defer(() => db.close());
     return { ...ctx, config, db, jobReads: new JobReads(db) };
   };

@@ -144,6 +144,26 @@ test("a request that never comes back does not keep the bucket unknown for ever"
   await dead;
 });
 
+test("what a process left behind that died while its clock was ahead ends once the clock is right", async () => {
+  const { promise: unanswered, resolve: leave } = Promise.withResolvers<ServerResponse>();
+  await using world = await openUpstreamWorld((_, response) => leave(response));
+  world.wait(3_000_000);
+  const dead = world.upstream.get("/user", backfill).catch((reason) => reason);
+  const lost = await unanswered;
+  world.wait(-3_000_000);
+  const other = await world.another();
+  world.play = (_, response) => json(response, 200, {}, quotaHeaders(4_000));
+  expect(await other.get("/user", backfill)).toMatchObject({ kind: "ok" });
+  lost.destroy();
+  await dead;
+  // Neither does a write wait behind one that was sent then.
+  const write = async (path: string) => await other.write({ method: "POST", path, body: "{}" });
+  world.wait(3_000_000);
+  expect(await write("/ahead")).toMatchObject({ status: 200 });
+  world.wait(-3_000_000);
+  expect(await write("/right")).toMatchObject({ status: 200 });
+});
+
 test("what has not changed takes nothing from the budget, however often it is asked for", async () => {
   await using world = await openUpstreamWorld(({ headers }, response) => {
     const tagged = { ...quotaHeaders(2), etag: '"tag"' };

@@ -7,7 +7,7 @@ import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { pages } from "../../src/upstream/client/pagination.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { learnOwner, tokensWithoutOwner } from "../../src/upstream/credentials/token-owners.ts";
-import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
+import { ensureRepositoryHook, findId } from "../../src/upstream/hooks/hooks.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { keepValidator, openUpstreamWorld, type UpstreamWorld } from "./world.ts";
 
@@ -157,14 +157,20 @@ test("GraphQL answers with its cost, and says by path what it cannot find", asyn
 test("a hook is made once and mended after", async () => {
   await using simulated = await openSimulated();
   const { world, fullName } = simulated;
-  const hook = { fullName, url: "http://127.0.0.1:9/webhooks", secret: "first-secret", events: ["issues"] };
-  const id = await ensureRepositoryHook(world.upstream, hook);
+  const id = await findId(world.upstream, `/repos/${fullName}`);
+  const hook = {
+    repository: { id, fullName },
+    url: "http://127.0.0.1:9/webhooks",
+    secret: "first-secret",
+    events: ["issues"],
+  };
+  const made = await ensureRepositoryHook(world.upstream, hook);
   expect(
     await ensureRepositoryHook(world.upstream, { ...hook, secret: "second-secret", events: ["issues", "label"] }),
-  ).toBe(id);
+  ).toBe(made);
   const listed = await world.upstream.get(`/repos/${fullName}/hooks`, caller);
   expect(listed).toMatchObject({
-    body: [{ id, active: true, events: ["issues", "label"], config: { url: hook.url, content_type: "json" } }],
+    body: [{ id: made, active: true, events: ["issues", "label"], config: { url: hook.url, content_type: "json" } }],
   });
 });
 

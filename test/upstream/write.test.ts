@@ -89,7 +89,7 @@ test("a write without a body says so", async () => {
 });
 
 const hook = {
-  fullName: "o/n",
+  repository: { id: 1, fullName: "o/n" },
   url: "https://tain.example/webhooks",
   secret: 'a "secret"',
   events: ["issues", "label"],
@@ -102,8 +102,8 @@ test("a hook is created where there is none", async () => {
   );
   expect(await ensureRepositoryHook(world.upstream, hook)).toBe(9);
   expect(world.asked.map(({ method, url }) => `${method} ${url}`)).toEqual([
-    "GET /repos/o/n/hooks?per_page=100",
-    "POST /repos/o/n/hooks",
+    "GET /repositories/1/hooks?per_page=100",
+    "POST /repositories/1/hooks",
   ]);
   expect(JSON.parse(world.asked[1]?.body ?? "")).toEqual({
     name: "web",
@@ -122,7 +122,7 @@ test("a hook that is there, on a later page, is updated with its secret", async 
   expect(await ensureRepositoryHook(world.upstream, hook)).toBe(7);
   expect(world.asked.at(-1)).toMatchObject({
     method: "PATCH",
-    url: "/repos/o/n/hooks/7",
+    url: "/repositories/1/hooks/7",
     body: expect.stringContaining("secret"),
   });
 });
@@ -140,14 +140,13 @@ test("a hook that another process creates at the same moment is updated", async 
   expect(await ensureRepositoryHook(world.upstream, hook)).toBe(7);
 });
 
-test("the hook of a renamed repository is made where the repository is now", async () => {
+test("a hook is made in the repository of the id, whoever has its name", async () => {
   await using world = await openUpstreamWorld(({ method, url }, response) => {
-    if (url.startsWith("/repos/"))
-      return json(response, 301, {}, { location: `${world.base}/repositories/3/hooks?per_page=100` });
+    if (url.startsWith("/repos/")) return json(response, 404, { message: "Not Found" });
     method === "GET" ? json(response, 200, []) : json(response, 201, { id: 9 });
   });
   expect(await ensureRepositoryHook(world.upstream, hook)).toBe(9);
-  expect(world.asked.at(-1)?.url).toBe("/repositories/3/hooks");
+  expect(world.asked.every(({ url }) => url.startsWith("/repositories/1/hooks"))).toBe(true);
 });
 
 test("a refusal is told without the secret, even if upstream repeats it", async () => {

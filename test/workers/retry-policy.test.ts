@@ -53,8 +53,9 @@ describe("what becomes of a job that threw", () => {
     expect(verdictOn(new UnstorableDeliveryError("no"), { random: Math.random })).toEqual({ kind: "give up" });
   });
 
-  test("a value that no column can hold: it is not tried again", () => {
-    expect(verdictOn(withCode("22003"), { random: Math.random })).toEqual({ kind: "give up" });
+  test("a value that no column can hold, or that is missing: it is not tried again", () => {
+    for (const code of ["22003", "23502"])
+      expect(verdictOn(withCode(code), { random: Math.random })).toEqual({ kind: "give up" });
     expect(verdictOn(new Error("Storing failed", { cause: withCode("22P05") }), { random: Math.random })).toEqual({
       kind: "give up",
     });

@@ -1,6 +1,8 @@
 import { Readable } from "node:stream";
+import type { Context } from "../../context.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
+import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
 
 // Questions of Apps about themselves go to upstream: the answers are about no account here, and hold tokens.
 
@@ -14,7 +16,29 @@ const JWT = /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/;
 
 /** Whether this is asked as an App, and not as an account. Pure. */
 export function isAppsQuestion(path: string, token: string): boolean {
-  return JWT.test(token) ? BY_JWT.test(path) : BY_INSTALLATION.test(path);
+  return isJwt(token) ? BY_JWT.test(path) : BY_INSTALLATION.test(path);
+}
+
+/** Whether such questions go to upstream before anything is known of their caller. Pure. */
+export function areAppsForwarded(
+  config: Pick<Context["config"], "forwardsApps" | "allowedUsers" | "allowedOrganizations">,
+): boolean {
+  if (config.forwardsApps !== "auto") return config.forwardsApps === "on";
+  // A list of accounts cannot be held against a signature that names none.
+  return config.allowedUsers.length === 0 && config.allowedOrganizations.length === 0;
+}
+
+/** Whether this is an App's signature, which names no account. Pure. */
+export function isJwt(token: string): boolean {
+  return JWT.test(token);
+}
+
+/** The answer to an App's signature where Apps' questions are not forwarded. */
+export function appsRefused(): ApiFault {
+  const help = "Ask the service itself, or have the mirror's operator set PASS_THROUGH_APPS=on.";
+  return new ApiFault(403, `Forbidden: this mirror does not forward what Apps ask about themselves. ${help}`, {
+    documentationUrl: REST_DOCS,
+  });
 }
 
 /** How much of an answer is read to judge it: a refusal is short. */

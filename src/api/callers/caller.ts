@@ -1,17 +1,20 @@
 import { hash as digestOf } from "node:crypto";
+import { crc32 } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { networkOf } from "../../http/addresses.ts";
 import type { Fields } from "../../json.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { WriteRequest } from "../../upstream/client/upstream.ts";
 import { fingerprint } from "../../upstream/credentials/credentials.ts";
+import { RefusalCounts } from "../../work/audit-log.ts";
 import { mostEntries } from "../../work/bounded.ts";
 import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
-import { isAppsQuestion, judged } from "./apps-questions.ts";
+import { appsRefused, areAppsForwarded, isAppsQuestion, isJwt, judged } from "./apps-questions.ts";
 import { type AsStranger, Logins } from "./logins.ts";
 import { type ApiToken, type Caller, type ForwardOwn, kindsOf, sightIn, type User } from "./permissions.ts";
-import { type CallerQuota, classOfRights, type Recognised } from "./quota.ts";
+import { type CallerQuota, classOfRights, type Payer, type Recognised } from "./quota.ts";
 import { UpstreamCallers } from "./upstream-callers.ts";
 import type { AskedRepository, RepositoryPermission } from "./upstream-rights.ts";
 
@@ -21,22 +24,33 @@ export interface Credential {
   hash: string;
 }
 
+/** An App's question about itself: how it is forwarded, and whose quota that costs. */
+interface AsApp {
+  send: ForwardOwn;
+  payer: Payer;
+}
+
 /** Knows callers by our own tokens and by upstream's, as `AUTH_MODE` allows. */
 export class Callers {
   readonly #mode: Context["config"]["authMode"];
   readonly #upstreamUrl: string;
+  readonly #areAppsForwarded: boolean;
   /** Bounds what attempts with unknown credentials cost. */
   readonly logins: Logins;
+  readonly #refusals: RefusalCounts;
   readonly #tokens: ApiTokens;
   readonly #upstream: UpstreamCallers;
 
   constructor(
-    ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">,
+    ctx: Pick<Context, "config" | "db" | "redis" | "clock" | "random" | "log" | "metrics" | "tracing">,
     quota: CallerQuota,
   ) {
     this.#mode = ctx.config.authMode;
+    this.#areAppsForwarded = areAppsForwarded(ctx.config);
     this.#upstreamUrl = ctx.config.upstreamUrl;
-    this.logins = new Logins(ctx, quota);
+    this.#refusals = new RefusalCounts(ctx);
+    // An edge's database is a replica: its centre counts what it forwards.
+    this.logins = new Logins(ctx, quota, ctx.config.edgeOf === null ? this.#refusals : { count: () => {} });
     this.#tokens = new ApiTokens(ctx);
     this.#upstream = new UpstreamCallers(ctx);
   }
@@ -57,23 +71,32 @@ export class Callers {
   /**
    * Forwards an App's question about itself, with the credential as it was shown. Null for any other request. Nobody is
    * asked whose the credential is, and no answer is kept. A credential that upstream rejects counts as a failed attempt
-   * of the address.
+   * of the address. A known caller pays as for any request, others by their network.
+   * @throws ApiFault 403 where such questions are not forwarded
    */
-  asApp({ authorization, address, path }: { authorization: string; address: string; path: string }): ForwardOwn | null {
+  asApp({ authorization, address, path }: { authorization: string; address: string; path: string }): AsApp | null {
     const token = shownToken(authorization);
     if (this.#mode === "tokens" || token === null || beginsAsOurs(token)) return null;
     if (!isAppsQuestion(path, token) || !mayBeUpstreams(token, this.#upstreamUrl)) return null;
-    return async (request) => {
+    if (!this.#areAppsForwarded) {
+      if (isJwt(token)) throw appsRefused();
+      return null; // Upstream says whose an installation's token is, so it is a caller's like any other.
+    }
+    const known = this.#upstream.recall(hashOf(token));
+    const send: ForwardOwn = async (request) => {
       const ask = async () => await judged(await this.#upstream.upstream.forward({ ...request, token }));
-      if (this.#upstream.recall(hashOf(token))) return (await ask()).answer;
+      if (known) return (await ask()).answer;
       const { promise: answered, resolve } = Promise.withResolvers<Opened>();
-      await this.logins.upstreams(address, async () => {
+      await this.logins.apps(address, async () => {
         const { isRejected, answer } = await ask();
         resolve(answer);
         return isRejected ? null : answer;
       });
       return await answered;
     };
+    // A quota apart: one App with many installations asks more than those without a token may.
+    const network: Payer = { kind: "user", quotaName: `app:a${networkOf(address)}`, hourlyLimit: null };
+    return { send, payer: known?.payer ?? network };
   }
 
   /** A name for the credential, to recognise it when it is shown again; null if the header holds no credential. */
@@ -97,7 +120,7 @@ export class Callers {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#tokens.close(), this.#upstream.close()]);
+    await Promise.all([this.#refusals.flush(), this.#tokens.close(), this.#upstream.close()]);
   }
 
   async #user(text: string, address: string): Promise<User | null> {
@@ -178,12 +201,28 @@ const GITHUB = "https://api.github.com";
 const GITHUBS =
   /^(gh[a-z]_[\w.-]{36,2048}|github_pat_\w{22,255}|(v1\.)?[0-9a-f]{40}|eyJ[\w-]{1,1024}\.[\w-]{1,2048}\.[\w-]{1,1024})$/;
 
+/** A token of GitHub's that ends in a checksum: thirty characters, and their CRC-32 in base 62. */
+const CHECKED = /^gh[pousr]_([0-9A-Za-z]{30})([0-9A-Za-z]{6})$/;
+const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+function isOfGithubs(text: string): boolean {
+  if (!GITHUBS.test(text)) return false;
+  const [, random, checksum] = CHECKED.exec(text) ?? [];
+  return random === undefined || checksumOf(random) === checksum;
+}
+
+function checksumOf(random: string): string {
+  let digits = "";
+  for (let rest = crc32(random); rest > 0; rest = Math.floor(rest / 62)) digits = DIGITS[rest % 62] + digits;
+  return digits.padStart(6, "0");
+}
+
 /** What may stand behind `Bearer`, by RFC 6750. */
 const ANYONES = /^[\w.~+/-]{1,2048}={0,2}$/;
 
 /** Whether the text may be a token of upstream's. Enterprise servers and other upstreams have forms of their own. */
 export function mayBeUpstreams(text: string, upstreamUrl: string): boolean {
-  return (upstreamUrl === GITHUB ? GITHUBS : ANYONES).test(text);
+  return upstreamUrl === GITHUB ? isOfGithubs(text) : ANYONES.test(text);
 }
 
 /** A token that is revoked, or has expired, is refused within this time in every process. */

@@ -1,16 +1,30 @@
 import type { Context } from "../../context.ts";
+import { networkOf } from "../../http/addresses.ts";
+import type { RefusalCounts } from "../../work/audit-log.ts";
 import { Line, roomFor } from "../../work/line.ts";
-import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
+import { ApiFault, REST_DOCS, retryAt } from "../dialect/fault.ts";
+import { AcceptedNetworks } from "./accepted-networks.ts";
 import type { CallerQuota, Payer } from "./quota.ts";
 
-/** How many unknown credentials upstream is asked about at once. */
-const LOGINS_AT_ONCE = 8;
 /** How many credentials may wait for their turn. In a longer line, the last ones would be answered too late. */
 const LONGEST_LINE = 64;
+
+/** Unknown credentials of one kind, which take no place and no budget from others. */
+interface LoginDoor {
+  line: Line<unknown>;
+  /** Names the budget for all addresses together. */
+  budget: string;
+}
+
+/** @param atOnce how many credentials upstream is asked about at once */
+function door(budget: string, atOnce: number): LoginDoor {
+  return { line: new Line(roomFor(atOnce)), budget };
+}
+
 /** Bounds the question about a credential that is not known yet. Null: the credential is invalid. */
 export type AsStranger = <T>(ask: () => Promise<T | null>) => Promise<T | null>;
 
-/** The attempts of one address that are under way in this process. */
+/** The attempts of one network that are under way in this process. */
 interface Attempts {
   count: number;
   /** Attempts that wait until another ends. */
@@ -25,33 +39,64 @@ interface Attempts {
 export class Logins {
   readonly #ctx: Pick<Context, "config" | "clock">;
   readonly #quota: CallerQuota;
+  readonly #refusals: Pick<RefusalCounts, "count">;
   readonly #attempts = new Map<string, Attempts>();
-  readonly #line = new Line<null>(roomFor(LOGINS_AT_ONCE));
+  readonly #accepted: AcceptedNetworks;
+  readonly #doors = {
+    strangers: door("everyone", 8),
+    /** The reserve for networks where a token was accepted lately: invented tokens from elsewhere do not use it up. */
+    accepted: door("accepted", 4),
+    /** An App's question lasts as long as upstream's answer to it. */
+    apps: door("apps", 4),
+  };
 
-  constructor(ctx: Pick<Context, "config" | "clock">, quota: CallerQuota) {
+  constructor(
+    ctx: Pick<Context, "config" | "clock" | "redis" | "log">,
+    quota: CallerQuota,
+    refusals: Pick<RefusalCounts, "count">,
+  ) {
+    this.#accepted = new AcceptedNetworks(ctx);
+    this.#refusals = refusals;
     this.#ctx = ctx;
     this.#quota = quota;
   }
 
   /**
    * Looks for one of our own tokens. Null: there is none.
-   * @throws ApiFault 403 for an address that has failed too often
+   * @throws ApiFault 403 for a network that has failed too often
    */
-  async own<T>(address: string, ask: () => Promise<T | null>): Promise<T | null> {
-    const payer = {
-      kind: "user",
-      quotaName: `a${address}`,
-      hourlyLimit: this.#ctx.config.failedLoginsPerAddress,
-    } as const;
-    const attempts = await this.#admit(address, payer);
+  own<T>(address: string, ask: () => Promise<T | null>): Promise<T | null> {
+    return this.#counted({ purse: "a", refused: "refusal.token" }, address, ask);
+  }
+
+  /** The same for the sign-in of the operator, whose failures are counted apart: neither door closes the other. */
+  operators<T>(address: string, ask: () => Promise<T | null>): Promise<T | null> {
+    return this.#counted({ purse: "operator:a", refused: "refusal.sign_in" }, address, ask);
+  }
+
+  /** @param door.refused how the audit log calls a failure */
+  async #counted<T>(
+    { purse, refused }: { purse: string; refused: string },
+    address: string,
+    ask: () => Promise<T | null>,
+  ): Promise<T | null> {
+    const quotaName = purse + networkOf(address);
+    const payer = { kind: "user", quotaName, hourlyLimit: this.#ctx.config.failedLoginsPerAddress } as const;
+    const attempts = await this.#admit(payer).catch((error: unknown) => {
+      this.#refusals.count(refused, address);
+      throw error;
+    });
     let found: T | null | undefined;
     try {
       found = await ask();
       // An error says nothing about the token, so it counts as no failure.
-      if (found === null) await this.#quota.spend(payer, "login", 1);
+      if (found === null) {
+        this.#refusals.count(refused, address);
+        await this.#quota.spend(payer, "login", 1);
+      }
       return found;
     } finally {
-      this.#end(address, attempts, found !== null);
+      this.#end(payer, attempts, found !== null);
     }
   }
 
@@ -61,23 +106,37 @@ export class Logins {
    */
   upstreams<T>(address: string, ask: () => Promise<T | null>): Promise<T | null> {
     return this.own(address, async () => {
-      if (this.#line.length >= LONGEST_LINE) throw busy(1);
-      using _ = await this.#line.enter(null);
-      return await this.#budgeted(ask);
+      const network = networkOf(address);
+      const isAccepted = await this.#accepted.has(network);
+      const found = await this.#through(this.#doors[isAccepted ? "accepted" : "strangers"], ask);
+      if (found !== null) await this.#accepted.note(network);
+      return found;
     });
   }
 
-  /** Counts one more attempt of the address. It waits while attempts under way may still turn out to be no failures. */
-  async #admit(address: string, payer: Payer): Promise<Attempts> {
+  /** The same for what an App asks about itself, which is counted apart: Apps keep no callers out, nor callers Apps. */
+  apps<T>(address: string, ask: () => Promise<T | null>): Promise<T | null> {
+    const counted = { purse: "app:a", refused: "refusal.token" };
+    return this.#counted(counted, address, () => this.#through(this.#doors.apps, ask));
+  }
+
+  async #through<T>({ line, budget }: LoginDoor, ask: () => Promise<T | null>): Promise<T | null> {
+    if (line.length >= LONGEST_LINE) throw busy({ "Retry-After": "1" });
+    using _ = await line.enter(null);
+    return await this.#budgeted(budget, ask);
+  }
+
+  /** Counts one more attempt of the network. It waits while attempts under way may still turn out to be no failures. */
+  async #admit(payer: Payer): Promise<Attempts> {
     for (;;) {
       const figures = await this.#quota.figures(payer, "login");
-      const attempts = this.#attempts.getOrInsertComputed(address, () => ({ count: 0, waiting: [] }));
+      const attempts = this.#attempts.getOrInsertComputed(payer.quotaName, () => ({ count: 0, waiting: [] }));
       if (figures === null || figures.remaining > attempts.count) {
         attempts.count += 1;
         return attempts;
       }
       if (attempts.count === 0) {
-        this.#attempts.delete(address);
+        this.#attempts.delete(payer.quotaName);
         throw this.#lockedOut(figures.reset);
       }
       await new Promise<void>((resolve) => attempts.waiting.push(resolve));
@@ -87,39 +146,33 @@ export class Logins {
   /**
    * Ends an attempt. One that has not failed lets one other go on. After the last attempt, all see what quota is left.
    */
-  #end(address: string, attempts: Attempts, isPlaceLeft: boolean): void {
+  #end({ quotaName }: Payer, attempts: Attempts, isPlaceLeft: boolean): void {
     attempts.count -= 1;
     const { length } = attempts.waiting;
     for (const go of attempts.waiting.splice(0, attempts.count === 0 ? length : isPlaceLeft ? 1 : 0)) go();
-    if (attempts.count === 0) this.#attempts.delete(address);
+    if (attempts.count === 0) this.#attempts.delete(quotaName);
   }
 
   /** Asks within the budget for all addresses. An answer costs upstream work even if it says nothing of the token. */
-  async #budgeted<T>(ask: () => Promise<T | null>): Promise<T | null> {
-    const all: Payer = { kind: "user", quotaName: "everyone", hourlyLimit: this.#ctx.config.failedLogins };
+  async #budgeted<T>(budget: string, ask: () => Promise<T | null>): Promise<T | null> {
+    const all: Payer = { kind: "user", quotaName: budget, hourlyLimit: this.#ctx.config.failedLogins };
     const { isSpent, figures } = await this.#quota.spend(all, "login", 1);
-    if (isSpent) throw busy(this.#secondsUntil(figures?.reset));
+    if (isSpent) throw busy(retryAt(figures?.reset, this.#ctx.clock.now()));
     const found = await ask();
     if (found !== null) this.#quota.refund(all, "login", 1);
     return found;
   }
 
-  /** The fault of an address that has failed too often, in the service's words. */
+  /** The fault of a network that has failed too often, in the service's words. */
   #lockedOut(reset: number): ApiFault {
     return new ApiFault(403, "Maximum number of login attempts exceeded. Please try again later.", {
       documentationUrl: REST_DOCS,
-      headers: { "Retry-After": String(this.#secondsUntil(reset)) },
+      headers: retryAt(reset, this.#ctx.clock.now()),
     });
-  }
-
-  #secondsUntil(reset = 0): number {
-    return Math.max(1, Math.ceil(reset - this.#ctx.clock.now().getTime() / 1_000));
   }
 }
 
-function busy(seconds: number): ApiFault {
-  return new ApiFault(503, "Upstream cannot be asked whose token this is. Try again soon.", {
-    documentationUrl: REST_DOCS,
-    headers: { "Retry-After": String(seconds) },
-  });
+function busy(headers: Record<string, string>): ApiFault {
+  const message = "Upstream cannot be asked whose token this is. Try again soon.";
+  return new ApiFault(503, message, { documentationUrl: REST_DOCS, headers });
 }

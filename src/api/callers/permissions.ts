@@ -9,6 +9,7 @@ import type { Forward } from "../../upstream/client/as-caller.ts";
 import type { Opened } from "../../upstream/client/opened.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import type { ReadAnswer, Upstream } from "../../upstream/client/upstream.ts";
+import type { AuditActor } from "../../work/audit-log.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import type { Recognised, Stranger } from "./quota.ts";
 import type { UpstreamCaller } from "./upstream-callers.ts";
@@ -39,6 +40,15 @@ export interface User extends Recognised {
         /** What upstream permits the caller in public repositories, as far as upstream can be asked. */
         publicRights: (repositories: readonly AskedRepository[]) => Promise<ReadonlyMap<number, RepositoryPermission>>;
       };
+}
+
+/** Names a caller in the audit log. */
+export function auditActor(caller: Caller): AuditActor {
+  if (caller.kind !== "user") return { kind: "stranger", address: caller.address };
+  const { by, userId } = caller;
+  return by.of === "own"
+    ? { kind: "own", name: by.token.id, userId }
+    : { kind: "upstream", name: by.fingerprint, userId };
 }
 
 /** Forwards one request with a token that is already known here. The answer is upstream's. */
@@ -123,11 +133,6 @@ export function sightIn(ids: Sight[Right], { issues, pulls, checks, statuses, co
     statuses: statuses ? ids : NO_REPOSITORIES,
     contents: contents ? ids : NO_REPOSITORIES,
   };
-}
-
-/** Whether a token reads everything besides issues and pull requests. Pure. */
-export function readsRest({ checks, statuses, contents }: Kinds): boolean {
-  return checks && statuses && contents;
 }
 
 /** Whether a token may write everything that can be written here. Pure. */
@@ -354,10 +359,30 @@ export function requireRight(call: AskedOfRepository, right: Right): void {
   if (!sees(call.sight, call.repository, right)) throw missingRight(call);
 }
 
-function missingRight({ caller, takes, method }: AskedOfRepository): ApiFault {
+/** Requires all of these rights. @throws ApiFault 403 that names the permissions of all */
+export function requireRights(call: Omit<AskedOfRepository, "takes">, rights: readonly Right[]): void {
+  if (!rights.every((right) => sees(call.sight, call.repository, right))) throw missingRights(call, rights);
+}
+
+function missingRight(call: AskedOfRepository): ApiFault {
+  return missingRights(call, [call.takes]);
+}
+
+function missingRights(
+  { caller, method }: Pick<AskedOfRepository, "caller" | "method">,
+  rights: readonly Right[],
+): ApiFault {
+  return new ApiFault(403, notAccessible(caller), { headers: acceptedPermissions(rights, method) });
+}
+
+/** The header that names the permissions which an operation takes. */
+export function acceptedPermissions(rights: readonly Right[], method: string): Record<string, string> {
   const level = isRead(method) ? "read" : "write";
-  const accepted = PERMISSIONS_OF_RIGHT[takes].map((permission) => `${permission}=${level}`).join("; ");
-  return new ApiFault(403, notAccessible(caller), { headers: { "X-Accepted-GitHub-Permissions": accepted } });
+  // The service separates those that are all needed by a comma, and those of which one suffices by a semicolon.
+  const accepted = rights
+    .map((right) => PERMISSIONS_OF_RIGHT[right].map((permission) => `${permission}=${level}`).join("; "))
+    .join(", ");
+  return { "X-Accepted-GitHub-Permissions": accepted };
 }
 
 /**

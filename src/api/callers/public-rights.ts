@@ -5,7 +5,14 @@ import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { waitAfterMs } from "../../work/backoff.ts";
 import { Gather } from "../../work/gather.ts";
 import { RETRIES } from "../../work/retries.ts";
-import { ASKED_AT_ONCE, type AskedRepository, askPermissions, type RepositoryPermission } from "./upstream-rights.ts";
+import { ApiFault } from "../dialect/fault.ts";
+import {
+  ASKED_AT_ONCE,
+  type AskedRepository,
+  askPermissions,
+  CallerLimitedFault,
+  type RepositoryPermission,
+} from "./upstream-rights.ts";
 
 /** How many repositories are remembered for all callers together: some 20 MB. */
 const REMEMBERED_REPOSITORIES = 200_000;
@@ -29,6 +36,8 @@ interface RememberedRights {
   askedAt: number;
   /** Upstream could not be asked, and is not asked again before then. */
   askAgainAt: number;
+  /** Whether the last question met an outage, and not the token's own limit or a refusal: a former answer counts. */
+  isOutage: boolean;
   gathered: Gather<RightsQuestion, RepositoryPermission | null>;
 }
 
@@ -90,6 +99,7 @@ export class PublicRights {
       levels: new Map(),
       askedAt: Number.NEGATIVE_INFINITY,
       askAgainAt: 0,
+      isOutage: false,
       gathered: new Gather((questions) => this.#answer(hash, one, questions), {
         most: ASKED_AT_ONCE,
         patienceMs: null,
@@ -112,19 +122,22 @@ export class PublicRights {
     if (first && asked.size > 0 && now >= one.askAgainAt) {
       if (!isRecent) withLatest(asked, one.levels);
       try {
-        const levels = await askPermissions(this.#parts.upstream, first.token, [...asked.values()]);
+        const levels = await askPermissions(this.#parts, first.token, [...asked.values()]);
         if (!isRecent) [one.levels, one.askedAt] = [new Map(), now];
         // The repositories just asked for come last. The cache has to work the size out anew.
         for (const [id, repository] of [...asked].reverse())
           one.levels.set(id, { ...repository, level: levels.get(id) ?? null });
         this.#known.set(hash, one);
       } catch (error) {
-        if (!(error instanceof UpstreamUnavailableError)) throw error;
-        one.askAgainAt = now + waitAfterMs(1, RETRIES.callerAtUpstream, this.#parts.random);
+        one.isOutage = error instanceof UpstreamUnavailableError;
+        if (!one.isOutage && !(error instanceof ApiFault)) throw error;
+        const waitMs = waitAfterMs(1, RETRIES.callerAtUpstream, this.#parts.random);
+        one.askAgainAt = error instanceof CallerLimitedFault ? error.until.getTime() : now + waitMs;
         this.#parts.log.warn({ err: error }, "Upstream cannot be asked what a caller may do in public repositories");
       }
     }
-    const isBelieved = now - one.askedAt < Math.max(this.#graceMs, this.#parts.config.upstreamCallerTtlMs);
+    const believedMs = one.isOutage ? this.#graceMs : 0;
+    const isBelieved = now - one.askedAt < Math.max(believedMs, this.#parts.config.upstreamCallerTtlMs);
     return questions.map(({ repository: { id } }) => (isBelieved ? (one.levels.get(id)?.level ?? null) : null));
   }
 

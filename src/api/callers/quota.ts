@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Context } from "../../context.ts";
 import { levelOf } from "../../failure.ts";
+import { networkOf } from "../../http/addresses.ts";
 import type { RedisClient } from "../../operations/redis.ts";
 import { mostEntries } from "../../work/bounded.ts";
 import { RETRIES } from "../../work/retries.ts";
@@ -21,6 +22,11 @@ export interface Payer {
 export interface Stranger {
   kind: "anonymous";
   address: string;
+}
+
+/** Names whose quota it is: a user's, a token's own, or that of all strangers in one network. */
+export function payerName(caller: Payer | Stranger): string {
+  return caller.kind === "user" ? caller.quotaName : `a${networkOf(caller.address)}`;
 }
 
 /** A payer, and the class that decides what they are shown. */
@@ -222,7 +228,7 @@ export class CallerQuota {
   #window(caller: Payer | Stranger, bucket: Purse): Window | null {
     const limit = this.#limit(caller, bucket);
     if (limit === 0) return null;
-    const name = `${bucket}:${caller.kind === "user" ? caller.quotaName : `a${caller.address}`}`;
+    const name = `${bucket}:${payerName(caller)}`;
     let window = this.#windows.get(name);
     if (!window) {
       const key = `${this.#ctx.config.redisPrefix}:api-quota:${name}`;

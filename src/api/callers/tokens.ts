@@ -81,8 +81,8 @@ export function apiTokenId(token: string): string {
 const TOKEN_COLUMNS = sql`t.id, t.user_id::float8 as "userId", u.login,
   t.can_write or coalesce(t.permissions && array['issues:write', 'pull_requests:write'], false) as "canWrite", t.permissions,
   case when t.repository_ids is not null or t.owner_ids is not null then
-    array(select r.full_name from repositories r where r.id = any(t.repository_ids) order by lower(r.full_name)) ||
-    array(select o.login || '/*' from users o where o.id = any(t.owner_ids) order by lower(o.login)) end
+    array(select r.full_name from repositories r where r.id = any(t.repository_ids) order by folded(r.full_name)) ||
+    array(select o.login || '/*' from users o where o.id = any(t.owner_ids) order by folded(o.login)) end
     as repositories, t.hourly_limit as "hourlyLimit", t.created_at as "createdAt", t.last_used_at as "lastUsedAt",
   t.expires_at as "expiresAt", t.revoked_at as "revokedAt"`;
 

@@ -17,9 +17,10 @@ import { mostEntries } from "../../work/bounded.ts";
 import { RETRIES } from "../../work/retries.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import type { AsStranger } from "./logins.ts";
+import { pauseOfLostRights, pauseOfRefused } from "./makers-rights.ts";
 import { PublicRights, type ShownToken } from "./public-rights.ts";
 import { classOfRights, type Recognised } from "./quota.ts";
-import { askRights, type RepositoryRights, unusable } from "./upstream-rights.ts";
+import { askRights, CallerLimitedFault, type RepositoryRights, unusable } from "./upstream-rights.ts";
 
 const REMEMBERED_CALLERS = 10_000;
 /** A token that upstream refused is not shown again for this long, or for `UPSTREAM_CALLER_TTL` if that is shorter. */
@@ -73,8 +74,9 @@ interface RememberedCaller {
 
 /**
  * Callers who show upstream's own tokens. Upstream is asked who they are and which private repositories they see, with
- * their token and their quota. The answer is believed for `UPSTREAM_CALLER_TTL`. Tokens are remembered by their hash,
- * in this process alone.
+ * their token and their quota. The answer is believed for `UPSTREAM_CALLER_TTL`, and longer only while upstream is
+ * away: a limit of the caller's own is no outage, and must not prolong rights. Tokens are remembered by their hash, in
+ * this process alone.
  */
 export class UpstreamCallers {
   readonly #ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics" | "tracing">;
@@ -104,7 +106,7 @@ export class UpstreamCallers {
   /**
    * The caller with this token. Null: upstream does not accept the token.
    * @param asStranger asks about a token that is not known yet, or throws
-   * @throws ApiFault 503 when upstream cannot be asked and no recent answer is kept; 403 as upstream words it
+   * @throws ApiFault 503 when upstream cannot be asked and no recent answer is kept; 403 or 429 as upstream words it
    */
   async find({ text: token, hash }: ShownToken, asStranger: AsStranger): Promise<UpstreamCaller | null> {
     const now = this.#ctx.clock.now().getTime();
@@ -114,7 +116,7 @@ export class UpstreamCallers {
     if (known && now < known.askAgainAt && now - known.confirmedAt < BELIEVED_MS) return known.caller;
     const refused = this.#refused.get(hash);
     // A caller who was known comes back with the first answer after an outage.
-    if (refused && now < refused.until && (!known || refused.fault?.status === 403)) {
+    if (refused && now < refused.until && (!known || refused.fault?.status !== 503)) {
       if (refused.fault) throw refused.fault;
       return null;
     }
@@ -135,9 +137,11 @@ export class UpstreamCallers {
   #remembered(hash: string, error: unknown, now: number): never {
     if (error instanceof ApiFault) {
       // Without chance: `Retry-After` tells the caller when to come again.
-      const askAgainMs = RETRIES.callerAtUpstream.firstMs;
-      const forMs = error.status === 403 ? Math.min(this.#ctx.config.upstreamCallerTtlMs, REFUSED_MS) : askAgainMs;
-      this.#refused.set(hash, { until: now + forMs, fault: error });
+      const outageMs = RETRIES.callerAtUpstream.firstMs;
+      const forMs = error.status === 503 ? outageMs : Math.min(this.#ctx.config.upstreamCallerTtlMs, REFUSED_MS);
+      const until =
+        error instanceof CallerLimitedFault ? Math.min(error.until.getTime(), now + REFUSED_MS) : now + forMs;
+      this.#refused.set(hash, { until, fault: error });
     }
     throw error;
   }
@@ -148,8 +152,11 @@ export class UpstreamCallers {
 
   async #ask(token: string, known: RememberedCaller | undefined): Promise<RememberedCaller | null> {
     const now = this.#ctx.clock.now().getTime();
+    const parts = { ...this.#ctx, upstream: this.upstream.identity };
     try {
-      return await this.#confirm(token, known, now);
+      const confirmed = await this.#confirm(token, known, now);
+      await (confirmed ? pauseOfLostRights(parts, token, confirmed.caller) : pauseOfRefused(parts, token));
+      return confirmed;
     } catch (error) {
       if (!(error instanceof UpstreamUnavailableError)) throw error;
       if (known && now - known.confirmedAt < BELIEVED_MS) {
@@ -180,9 +187,9 @@ export class UpstreamCallers {
         : await this.#app(token, answer);
     if (!person) return null;
     const { userId, login, profile } = person;
-    await requireAllowed({ config: this.#ctx.config, upstream: this.upstream.identity }, token, login);
+    await requireAllowed({ ...this.#ctx, upstream: this.upstream.identity }, token, login);
     if (!isSame) await this.#introduce(userId, profile);
-    const rights = await askRights({ db: this.#ctx.db, upstream: this.upstream.identity }, token);
+    const rights = await askRights({ ...this.#ctx, upstream: this.upstream.identity }, token);
     const isApps = profile === null || APPS.test(token);
     const tag = [answer.headers.etag].flat()[0];
     const scopes = [answer.headers["x-oauth-scopes"]].flat()[0] ?? (isSame ? known.caller.payer.scopes : null);
@@ -208,7 +215,8 @@ export class UpstreamCallers {
    * bot.
    */
   async #app(token: string, refused: Received): Promise<Person | null> {
-    if (refused.status !== 403 || limitOf(refused.status, refused.headers, refused.text)) throw unusable(refused);
+    if (refused.status !== 403 || limitOf(refused.status, refused.headers, refused.text))
+      throw unusable(refused, this.#ctx.clock.now());
     const answer = await this.upstream.identity.graphql({
       token,
       query: "query { viewer { databaseId login } }",
@@ -281,7 +289,7 @@ function parsedAnswer(text: string): Json {
   }
 }
 
-interface Rule {
+interface Rule extends Pick<Context, "clock"> {
   config: Pick<Config, "allowedUsers" | "allowedOrganizations">;
   upstream: Pick<UpstreamAsCaller["identity"], "graphql">;
 }
@@ -290,13 +298,13 @@ interface Rule {
  * Admits the users that the operator has named, and the members of named organizations. Without names it admits everybody.
  * @param login of the token's owner; an App's with its `[bot]`
  * @throws ApiFault 403 for all others
- * @throws UpstreamUnavailableError when the answer says nothing of the token
+ * @throws as `unusable`
  */
-async function requireAllowed({ config, upstream }: Rule, token: string, login: string): Promise<void> {
+async function requireAllowed({ config, clock, upstream }: Rule, token: string, login: string): Promise<void> {
   const { allowedUsers: users, allowedOrganizations: organizations } = config;
   if (users.length === 0 && organizations.length === 0) return;
   if (users.includes(login.toLowerCase())) return;
-  if (organizations.length > 0 && (await isMember(upstream, token, organizations))) return;
+  if (organizations.length > 0 && (await isMember({ clock, upstream }, token, organizations))) return;
   throw new ApiFault(
     403,
     `${login} may not use this mirror: its operator allows certain users and organizations only.`,
@@ -307,7 +315,11 @@ async function requireAllowed({ config, upstream }: Rule, token: string, login: 
  * Whether the token's user is a member. A token without `read:org` may be refused here, or hear that it is no member;
  * then it is not let in. This is not confirmed of GitHub.
  */
-async function isMember(upstream: Rule["upstream"], token: string, organizations: readonly string[]): Promise<boolean> {
+async function isMember(
+  { clock, upstream }: Pick<Rule, "clock" | "upstream">,
+  token: string,
+  organizations: readonly string[],
+): Promise<boolean> {
   const names = organizations.map((_, at) => `$o${at}: String!`);
   const fields = organizations.map((_, at) => `o${at}: organization(login: $o${at}) { viewerIsAMember }`);
   const variables = Object.fromEntries(organizations.map((login, at) => [`o${at}`, login]));
@@ -319,6 +331,6 @@ async function isMember(upstream: Rule["upstream"], token: string, organizations
   const body = answer.status === 200 ? parseGraphql(answer.text) : null;
   const isOfCaller = (type: string | null) =>
     type === "NOT_FOUND" || type === "FORBIDDEN" || type === "INSUFFICIENT_SCOPES";
-  if (!body || body.errors.some(({ type }) => !isOfCaller(type))) throw unusable(answer);
+  if (!body || body.errors.some(({ type }) => !isOfCaller(type))) throw unusable(answer, clock.now());
   return Object.values(objectOf(body.data)).some((one) => objectOf(one).viewerIsAMember === true);
 }

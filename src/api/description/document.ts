@@ -24,9 +24,16 @@ const HEADERS = {
   "X-Tain-Confirmed-At": textHeader(
     "When upstream last confirmed what is shown. Absent where it never has, and where nothing of upstream's is shown.",
   ),
+  "X-Tain-Not-Confirmed": textHeader(
+    "What that does not cover: `accounts, comments, reactions`. These are as webhooks, later reads and the last audit showed them.",
+  ),
   "X-Tain-Missing": textHeader(
     "The parts of a repository that the mirrored service did not show then, such as `pulls, review comments`. Absent where none is missing.",
   ),
+  "X-Tain-Part": textHeader(
+    "`mirrored repositories`: the answer shows what lies in these, and the mirrored service may have more. Absent where the answer is whole.",
+  ),
+  "X-Tain-Hint": textHeader("Explains an error whose body is the mirrored service's own."),
   Age: number("Seconds since then."),
   Warning: textHeader("110: upstream has confirmed nothing for long, or not yet. 111: it could not be asked, and why."),
   ETag: textHeader(

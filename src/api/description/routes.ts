@@ -1,4 +1,3 @@
-import type { Config } from "../../config.ts";
 import { escapedHtml } from "../../http/html.ts";
 import { isUnchanged, JSON_TYPE, type Reply } from "../../http/reply.ts";
 import type { Exchange, Route } from "../../http/server.ts";
@@ -22,7 +21,12 @@ const [ADDRESS, HOST] = ["https://address-of-the-caller.invalid", "host-of-the-c
  * all.
  */
 export function description(
-  { config, mirror: { pace }, requestIds }: Pick<ApiContext, "config" | "mirror"> & { requestIds: RequestIds },
+  {
+    config,
+    clock,
+    mirror: { pace },
+    requestIds,
+  }: Pick<ApiContext, "config" | "clock" | "mirror"> & { requestIds: RequestIds },
   operations: readonly ServedOperation[],
 ): Route[] {
   // Each description is made when it is first asked for. It is made step by step, so that nobody else waits for it.
@@ -55,7 +59,7 @@ export function description(
       method: "GET",
       path: "/-/openapi.json",
       handle: (exchange) =>
-        pageReply({ config, pace }, exchange, requestIds.next(), async (address) => ({
+        pageReply({ config, clock, pace }, exchange, requestIds.next(), async (address) => ({
           body: (await json()).replaceAll(ADDRESS, () => JSON.stringify(address).slice(1, -1)),
           headers: { "Content-Type": JSON_TYPE },
         })),
@@ -64,7 +68,7 @@ export function description(
       method: "GET",
       path: "/-/docs",
       handle: (exchange) =>
-        pageReply({ config, pace }, exchange, requestIds.next(), async (address) => ({
+        pageReply({ config, clock, pace }, exchange, requestIds.next(), async (address) => ({
           body: (await page())
             .replaceAll(ADDRESS, () => escapedHtml(address))
             .replaceAll(HOST, () => escapedHtml(new URL(address).host)),
@@ -75,7 +79,7 @@ export function description(
 }
 
 async function pageReply(
-  { config, pace }: { config: Config; pace: Pace },
+  { config, clock, pace }: Pick<ApiContext, "config" | "clock"> & { pace: Pace },
   exchange: Exchange,
   requestId: string,
   written: (address: string) => Promise<{ body: string; headers: Record<string, string> }>,
@@ -88,7 +92,7 @@ async function pageReply(
       ...(await cacheHeaders(
         { status: 200, body },
         { kind: "anonymous", address },
-        { request: asked, agent: undefined, pace },
+        { request: asked, agent: undefined, pace, now: clock.now() },
       )),
     };
     return isUnchanged(headers, asked)

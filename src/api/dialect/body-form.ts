@@ -38,10 +38,10 @@ function isWritten(one: Json): one is Fields {
 function withForms(one: Fields, form: Exclude<BodyForm, "raw">, rendered: Rendered | undefined): Fields {
   const shown: Fields = {};
   for (const [key, value] of Object.entries(one)) {
-    if (key !== "body" || form === "full") shown[key] = value;
-    if (key !== "body") continue;
-    if (form !== "text") shown.body_html = rendered?.html ?? "";
-    if (form !== "html") shown.body_text = rendered?.text ?? "";
+    const isBody = key === "body";
+    if (isBody && form !== "text") shown.body_html = rendered?.html ?? "";
+    if (isBody && form !== "html") shown.body_text = rendered?.text ?? "";
+    if (!isBody || form === "full") shown[key] = value;
   }
   return shown;
 }

@@ -1,5 +1,5 @@
 /** Works on a long list of JSON element by element. As a whole it would hold the event loop for too long. */
-import type { Json } from "../../json.ts";
+import { type Json, parseExactly } from "../../json.ts";
 import type { Pace } from "../../work/pace.ts";
 import { joinedBytes } from "../../work/pace.ts";
 
@@ -43,7 +43,7 @@ export async function mapElements(
 ): Promise<Buffer> {
   const before = LIST_BEGINNING.exec(json.toString("latin1", 0, HEAD_BYTES))?.[0];
   if (before === undefined || json[before.length] === CLOSE_LIST)
-    return Buffer.from(await map(JSON.parse(json.toString()), 0));
+    return Buffer.from(await map(parseExactly(json.toString()), 0));
   const depth = before === "[" ? 1 : 2;
   const texts: Buffer[] = [];
   let end = before.length - 1;
@@ -51,7 +51,7 @@ export async function mapElements(
     if (pace.isOver()) await pace.turn();
     const start = end + 1;
     end = endOfElement(json, start);
-    texts.push(Buffer.from(await map(JSON.parse(json.toString("utf8", start, end)), depth)));
+    texts.push(Buffer.from(await map(parseExactly(json.toString("utf8", start, end)), depth)));
   } while (json[end] === COMMA);
   return joined(texts, framed({ before, between: ",", behind: json.toString("latin1", end) }), pace);
 }

@@ -1,8 +1,8 @@
-import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
+import { isPoolExhausted, isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { HttpError } from "../../http/errors.ts";
 import { JSON_TYPE, type Reply } from "../../http/reply.ts";
 import type { ApiContext } from "../call.ts";
-import { ApiFault, faultBody, REST_DOCS } from "./fault.ts";
+import { ApiFault, faultBody, REST_DOCS, tooBusy } from "./fault.ts";
 import { dialectReply, type RequestIds } from "./protocol.ts";
 
 /** The reply to a request that failed outside its route's own faults. @param path for the log */
@@ -13,14 +13,19 @@ export function failureReply(
 ): Reply {
   const requestId = requestIds.next();
   const reply = (fault: ApiFault) => faultReply(requestId, fault);
-  if (error instanceof HttpError) return reply(new ApiFault(error.status, error.message));
+  if (error instanceof HttpError)
+    return reply(new ApiFault(error.status, error.message, { headers: { ...error.headers } }));
+  if (isPoolExhausted(error)) {
+    log.warn({ err: error, requestId, path }, "All connections to the database are in use");
+    return reply(tooBusy(5, { cause: error }));
+  }
   if (isPostgresOutage(error)) {
     log.error({ err: error, requestId, path }, "The database cannot be reached");
     const message = "Service Unavailable: the mirror's database cannot be reached";
     return reply(new ApiFault(failureStatus(error), message, { headers: { "Retry-After": "5" }, cause: error }));
   }
   if (isPostgresCancelled(error)) {
-    log.warn({ err: error, requestId, path }, "A read took longer than READ_TIMEOUT");
+    log.warn({ err: error, requestId, path }, "A read took longer than READ_TIMEOUT or SEARCH_TIMEOUT");
     return reply(new ApiFault(failureStatus(error), "Server Error"));
   }
   log.error({ err: error, requestId, path }, "A request failed");

@@ -1,3 +1,5 @@
+import { LineFullError } from "../../work/callers-line.ts";
+
 /** The service's pages about REST, as its errors name them. */
 export const REST_DOCS = "https://docs.github.com/rest";
 
@@ -71,6 +73,25 @@ export function unread(): UnreadFault {
   return new UnreadFault(404, "Not Found");
 }
 
+/**
+ * The mirror shows the caller no such repository or account. Only upstream can tell whether there is one, so callers
+ * who have a token of upstream's are forwarded. All others get this fault.
+ */
+export class UnshownFault extends NotHeldFault {
+  override name = "UnshownFault";
+}
+
+export function unshown(): UnshownFault {
+  return new UnshownFault(404, "Not Found", {
+    headers: hint("This mirror shows you no such repository or account. The service may."),
+  });
+}
+
+/** The header that explains an answer in our words, where the body keeps the service's. */
+export function hint(sentence: string): Record<string, string> {
+  return { "X-Tain-Hint": sentence };
+}
+
 export function unmirrored(fault: FieldFault): UnmirroredFault {
   return new UnmirroredFault(422, "Validation Failed", { errors: [fault] });
 }
@@ -85,18 +106,51 @@ export function faultBody(fault: ApiFault, documentationUrl: string): string {
   });
 }
 
-/** The caller's quota is spent, in the service's words. */
+const LIMITS_DOCS = "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api";
+
+/** The caller does too much at once, in the service's words. */
+function secondaryLimit(retrySeconds: number, options: Pick<FaultOptions, "cause"> = {}): ApiFault {
+  return new ApiFault(
+    403,
+    "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.",
+    {
+      ...options,
+      documentationUrl: `${LIMITS_DOCS}#about-secondary-rate-limits`,
+      headers: { "Retry-After": String(retrySeconds) },
+    },
+  );
+}
+
+/** All callers together do too much at once. */
+export function tooBusy(retrySeconds: number, options: Pick<FaultOptions, "cause"> = {}): ApiFault {
+  const headers = { "Retry-After": String(retrySeconds) };
+  return new ApiFault(503, "Service Unavailable: the mirror has more to do than it can", { ...options, headers });
+}
+
+/** Turns the refusal of a place in a line into ours. @throws ApiFault; the error, if it is another */
+export function placeRefused(error: unknown): never {
+  if (!(error instanceof LineFullError)) throw error;
+  throw error.isOwn ? secondaryLimit(PLACE_SECONDS, { cause: error }) : tooBusy(PLACE_SECONDS, { cause: error });
+}
+
+/** About how long it takes until a place is free. */
+const PLACE_SECONDS = 5;
+
+/** The caller's quota is spent, in the service's words. @param reset when there is more, in seconds since 1970 */
 export function quotaSpent(
   caller: { kind: "user"; userId: number } | { kind: "anonymous"; address: string },
-  requestId: string,
-  now: Date,
+  { requestId, now, reset }: { requestId: string; now: Date; reset: number | undefined },
 ): ApiFault {
   const time = `${now.toISOString().slice(0, 19).replace("T", " ")} UTC`;
   const message =
     caller.kind === "user"
       ? `API rate limit exceeded for user ID ${caller.userId}. If you reach out to GitHub Support for help, please include the request ID ${requestId} and timestamp ${time}. For more on scraping GitHub and how it may affect your rights, please review our Terms of Service (https://docs.github.com/en/site-policy/github-terms/github-terms-of-service)`
       : `API rate limit exceeded for ${caller.address}. (But here's the good news: Authenticated requests get a higher rate limit. Check out the documentation for more details.)`;
-  return new ApiFault(403, message, {
-    documentationUrl: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api",
-  });
+  return new ApiFault(403, message, { documentationUrl: LIMITS_DOCS, headers: retryAt(reset, now) });
+}
+
+/** The header that says when to ask again. @param reset in seconds since 1970; undefined: nobody knows */
+export function retryAt(reset: number | undefined, now: Date): Record<string, string> {
+  if (reset === undefined) return {};
+  return { "Retry-After": String(Math.max(1, Math.ceil(reset - now.getTime() / 1_000))) };
 }

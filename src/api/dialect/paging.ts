@@ -1,3 +1,5 @@
+import { HttpError } from "../../http/errors.ts";
+
 /**
  * Cursors: base64 of `cursor:tain:` and a MessagePack array `[sort key, number or id]`, as the service makes them with
  * `cursor:v2:`. To callers they are opaque; the prefix tells us whose they are. REST uses the URL-safe alphabet.
@@ -72,39 +74,56 @@ export interface NumberedPage {
 }
 
 /**
- * The links of a numbered page. First page: next, last. Last page: prev, first. In between: all four. Null: there is
- * one page.
+ * The links of a numbered page. First page: next, last. Last page: prev, first. In between: all four. Beyond the last
+ * page: prev, last, first, and both of the former are the last page that has rows. Null: there is one page.
  */
 export function numberedLink(address: string, query: URLSearchParams, { page, last }: NumberedPage): string | null {
   const links: string[] = [];
   const add = (rel: string, number: number) => links.push(link(address, query, { page: String(number) }, rel));
   if (page > 1) add("prev", Math.min(page - 1, Math.max(last, 1)));
-  if (page < last) {
-    add("next", page + 1);
-    add("last", last);
-  }
+  if (page < last) add("next", page + 1);
+  if (page !== Math.max(last, 1)) add("last", Math.max(last, 1));
   if (page > 1) add("first", 1);
-  return links.length > 0 ? links.join(", ") : null;
+  return joined(links);
 }
 
-/** The links of a page that is found by cursor. The service names neither a first nor a last page. */
+/**
+ * The links of a page that is found by cursor. The service names neither a first nor a last page. It writes the size
+ * that was applied, and counts pages only where the caller did, or sent no cursor.
+ */
 export function cursorLink(
   address: string,
   query: URLSearchParams,
-  { page, next, previous }: { page: number; next: string | null; previous: string | null },
+  { page, size, next, previous }: { page: number; size: number; next: string | null; previous: string | null },
 ): string | null {
+  const sized = new URLSearchParams([...query].filter(([name]) => !POSITIONS.has(name)));
+  sized.set("per_page", String(size));
+  const isCounted = page > 1 || !(query.get("after") || query.get("before"));
+  const counted = (number: number) => (isCounted ? { page: String(number) } : {});
   const links: string[] = [];
-  if (next !== null) links.push(link(address, query, { after: next, page: String(page + 1) }, "next"));
+  if (next !== null) links.push(link(address, sized, { after: next, ...counted(page + 1) }, "next"));
   if (previous !== null)
-    links.push(link(address, query, { before: previous, page: String(Math.max(1, page - 1)) }, "prev"));
-  return links.length > 0 ? links.join(", ") : null;
+    links.push(link(address, sized, { before: previous, ...counted(Math.max(1, page - 1)) }, "prev"));
+  return joined(links);
+}
+
+/** Clients of Node.js read heads of 16 KiB; the other headers take some 2 KiB. */
+const MOST_LINK_BYTES = 12 * 1024;
+
+/** Where not all fit, the next page is what a client needs. @throws HttpError 414 when not even that fits */
+function joined(links: readonly string[]): string | null {
+  const all = links.join(", ");
+  if (all.length <= MOST_LINK_BYTES) return all || null;
+  const next = links.find((one) => one.endsWith('rel="next"'));
+  if (next === undefined || next.length <= MOST_LINK_BYTES) return next ?? null;
+  throw new HttpError(414, "URI Too Long: the links to other pages would be longer than clients read");
 }
 
 const POSITIONS: ReadonlySet<string> = new Set(["page", "after", "before"]);
 
-/** One link: the query's own parameters in their order, then the new position. */
+/** One link: the query with the new position. A `page` that was asked for keeps its place. */
 function link(address: string, query: URLSearchParams, position: Record<string, string>, rel: string): string {
-  const asked = new URLSearchParams([...query].filter(([name]) => !POSITIONS.has(name)));
-  for (const [name, value] of Object.entries(position)) asked.append(name, value);
+  const asked = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(position)) asked.set(name, value);
   return `<${address}?${asked}>; rel="${rel}"`;
 }

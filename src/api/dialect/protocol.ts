@@ -73,6 +73,8 @@ export interface MediaType {
   form: BodyForm | null;
   /** Whether the whole answer is a text that Git knows. Only some operations have one. */
   patch: "diff" | "patch" | null;
+  /** Whether a search shows where the words stand that it found. */
+  hasMatches: boolean;
 }
 
 const OUR_MEDIA_TYPE = /^application\/vnd\.github(?:-[a-z]+)?(?:\.v3)?(?:\.([\w-]+))?(?:\+json)?$/;
@@ -93,7 +95,10 @@ export interface Accepted extends MediaType {
  */
 export function readAccept(accept: string | undefined = ""): Accepted {
   const types = accept.split(",").map((one) => one.replace(/;.*/s, "").trim().toLowerCase());
-  const read: Accepted = { form: null, patch: null, isServicesAlone: false, isUnknown: types.some(Boolean) };
+  const read: Accepted = {
+    ...{ form: null, patch: null, hasMatches: false },
+    ...{ isServicesAlone: false, isUnknown: types.some(Boolean) },
+  };
   for (const type of types) {
     const match = OUR_MEDIA_TYPE.exec(type);
     if (match || ANY_TYPE.has(type)) read.isUnknown = false;
@@ -101,6 +106,7 @@ export function readAccept(accept: string | undefined = ""): Accepted {
     if (param === undefined) continue;
     if (isBodyForm(param)) read.form ??= param;
     if (param === "diff" || param === "patch") read.patch ??= param;
+    if (param === "text-match") read.hasMatches = true;
     if (HELD_BY_SERVICE.has(param)) read.isServicesAlone = true;
   }
   read.isServicesAlone ||= read.isUnknown;
@@ -108,8 +114,8 @@ export function readAccept(accept: string | undefined = ""): Accepted {
 }
 
 /** The media type of the answer. @throws ApiFault 415 if we answer in none of the accepted types */
-export function mediaType({ form, patch, isUnknown }: Accepted, accept: string | undefined): MediaType {
-  if (!isUnknown) return { form, patch };
+export function mediaType({ form, patch, hasMatches, isUnknown }: Accepted, accept: string | undefined): MediaType {
+  if (!isUnknown) return { form, patch, hasMatches };
   const message = `Unsupported 'Accept' header: '${accept}'. Must accept 'application/json'.`;
   throw new ApiFault(415, message, { documentationUrl: `${REST_START_DOCS}#media-types` });
 }
@@ -119,8 +125,9 @@ function isBodyForm(param: string): param is BodyForm {
 }
 
 /** The header `X-GitHub-Media-Type`, which says how the request was understood. */
-export function mediaTypeHeader({ form }: MediaType): string {
-  return form === null ? "github.v3; format=json" : `github.v3; param=${form}; format=json`;
+export function mediaTypeHeader({ form, hasMatches }: MediaType): string {
+  const param = hasMatches ? "text-match" : form;
+  return param === null ? "github.v3; format=json" : `github.v3; param=${param}; format=json`;
 }
 
 /** The versions of the REST dialect, newest first. GitHub docs: the older one is supported until 2028-03-10. */
@@ -150,12 +157,12 @@ const MAX_PAGE_SIZE = 100;
 const LAST_PAGE = 1_000_000_000;
 
 /**
- * The parameters of these names, each as it stands first. A parameter that an operation does not know changes no
+ * The parameters of these names, each with its last value. A parameter that an operation does not know changes no
  * answer, so it may not be part of the name of a page, a validator or a question to upstream.
  */
 export function knownQuery(asked: URLSearchParams, known: ReadonlySet<string>): URLSearchParams {
   const query = new URLSearchParams();
-  for (const [name, value] of asked) if (known.has(name) && !query.has(name)) query.append(name, value);
+  for (const [name, value] of asked) if (known.has(name)) query.set(name, value);
   return query;
 }
 
@@ -176,25 +183,46 @@ function wholeNumber(text: string | null): number | null {
 }
 
 /**
- * One word of a closed set, or the set's first word if the value is absent or empty. @throws ApiFault 422 for other
- * words
+ * One word of a closed set. Null: the parameter was not sent. A word outside the set counts as `otherwise`: the
+ * service's lists refuse no such word.
  */
-export function choice<T extends string>(
+export function sentChoice<T extends string>(
   query: URLSearchParams,
   name: string,
-  resource: string,
-  values: readonly [T, ...T[]],
-): T {
+  values: readonly T[],
+  otherwise: T,
+): T | null {
   const text = query.get(name);
-  if (text === null || text === "") return values[0];
-  const value = values.find((candidate) => candidate === text);
-  if (value === undefined) throw invalid({ value: text, resource, field: name, code: "invalid" });
+  return text === null ? null : (values.find((value) => value === text) ?? otherwise);
+}
+
+/** One word of a closed set, or the set's first word for anything else. */
+export function choice<T extends string>(query: URLSearchParams, name: string, values: readonly [T, ...T[]]): T {
+  return sentChoice(query, name, values, values[0]) ?? values[0];
+}
+
+/**
+ * The same for `state` in lists of issues, the one parameter that is known to refuse other words. The empty word is one.
+ * @throws ApiFault 422
+ */
+export function issueState(query: URLSearchParams): "open" | "closed" | "all" {
+  const text = query.get("state");
+  const value = (["open", "closed", "all"] as const).find((one) => one === (text ?? "open"));
+  if (value === undefined) throw invalid({ value: text ?? "", resource: "Issue", field: "state", code: "invalid" });
   return value;
 }
 
-/** The direction, `asc` or `desc`. Null: it is absent. @throws ApiFault 422 for anything else */
-export function directionParameter(query: URLSearchParams, resource: string): "asc" | "desc" | null {
-  return query.get("direction") ? choice<"asc" | "desc">(query, "direction", resource, ["desc", "asc"]) : null;
+const DIRECTIONS = ["asc", "desc"] as const;
+
+/** The direction. Null: it was not sent. @param otherwise what any other word means in this list */
+export function sentDirection(query: URLSearchParams, otherwise: "asc" | "desc"): "asc" | "desc" | null {
+  return sentChoice(query, "direction", DIRECTIONS, otherwise);
+}
+
+/** Whether the parameter was sent with a word outside the set. */
+export function isOutside(query: URLSearchParams, name: string, values: readonly string[]): boolean {
+  const text = query.get(name);
+  return text !== null && !values.includes(text);
 }
 
 /** A time. Null: it is absent or empty. @throws ApiFault 422 for what is no time */
@@ -217,20 +245,33 @@ export const MAX_BODY_BYTES = 4 * 1024 * 1024;
  */
 const MAX_GRAPHQL_BYTES = 1024 * 1024;
 
+/** How a body is read. */
+interface BodyReading {
+  /** The body's memory counts until this is disposed of. */
+  until: DisposableStack;
+  /** Whose share of the memory it takes. Absent: that of the address. */
+  sender?: string;
+}
+
 /**
- * The text of the request's body, as it was sent; a read has none.
- * @throws HttpError 413 for a body that is too large, 415 for a Content-Type that cannot be read
+ * The text of the request's body, as it was sent; a read has none. Ask for it once the caller is known and has paid.
+ * @throws HttpError 413 for a body that is too large, 415 for a Content-Type that cannot be read, and as
+ *   `Exchange.body`
  */
-export async function bodyText(exchange: Exchange, maxBytes = MAX_BODY_BYTES): Promise<string> {
+export async function bodyText(
+  exchange: Exchange,
+  { until, sender }: BodyReading,
+  maxBytes = MAX_BODY_BYTES,
+): Promise<string> {
   if (isRead(exchange.method)) return "";
   const type = exchange.headers["content-type"];
   if (type !== undefined && !isContentType(type)) throw new HttpError(415, "Bad Request");
-  return (await exchange.body(maxBytes)).toString();
+  return until.use(await exchange.body(maxBytes, sender)).bytes.toString();
 }
 
 /** The text of a GraphQL request's body. @throws as `bodyText` */
-export function graphqlText(exchange: Exchange): Promise<string> {
-  return bodyText(exchange, MAX_GRAPHQL_BYTES);
+export function graphqlText(exchange: Exchange, reading: BodyReading): Promise<string> {
+  return bodyText(exchange, reading, MAX_GRAPHQL_BYTES);
 }
 
 /** Requests share all but the last digits. Drawing each id anew would take longer than the rest of a 304. */
@@ -266,7 +307,7 @@ export function asksFresh(query: URLSearchParams, headers: IncomingHttpHeaders):
 const COMMON_HEADERS = {
   "Access-Control-Allow-Origin": "*",
   "Access-Control-Expose-Headers":
-    "ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Used, X-RateLimit-Resource, X-RateLimit-Reset, X-OAuth-Scopes, X-Accepted-OAuth-Scopes, X-Poll-Interval, X-GitHub-Media-Type, X-GitHub-SSO, X-GitHub-Request-Id, Deprecation, Sunset, Age, Warning, X-Cache, X-Tain-Confirmed-At, X-Tain-Missing, X-Tain-Passed-Through",
+    "ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Used, X-RateLimit-Resource, X-RateLimit-Reset, X-OAuth-Scopes, X-Accepted-OAuth-Scopes, X-Poll-Interval, X-GitHub-Media-Type, X-GitHub-SSO, X-GitHub-Request-Id, Deprecation, Sunset, Age, Warning, X-Cache, X-Tain-Confirmed-At, X-Tain-Hint, X-Tain-Missing, X-Tain-Not-Confirmed, X-Tain-Part, X-Tain-Passed-Through",
   "X-Frame-Options": "deny",
   "X-Content-Type-Options": "nosniff",
   "X-XSS-Protection": "0",
@@ -275,6 +316,9 @@ const COMMON_HEADERS = {
 };
 
 export const VARY = "Accept-Encoding, Accept, X-Requested-With";
+
+/** The header of an answer that upstream alone could give whole: it shows what lies in mirrored repositories. */
+export const PART = { "X-Tain-Part": "mirrored repositories" };
 
 /** The headers of every reply. */
 export function commonHeaders(requestId: string): Record<string, string> {

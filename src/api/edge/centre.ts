@@ -106,9 +106,9 @@ export class Centre {
   }
 
   /** A small JSON document of the centre's. @throws CentreAwayError */
-  async get(path: string): Promise<Json> {
+  async get(path: string, headers: Record<string, string>): Promise<Json> {
     await this.reach();
-    return await this.#ask(path);
+    return await this.#ask(path, headers);
   }
 
   /** Makes sure that the centre is there. @throws CentreAwayError unless it was just heard, or answers now */
@@ -133,9 +133,13 @@ export class Centre {
     await Promise.all([this.#probes.close(1_000), this.#requests.close(1_000)]);
   }
 
-  async #ask(path: string): Promise<Json> {
+  async #ask(path: string, headers: Record<string, string> = {}): Promise<Json> {
     try {
-      const { status, text } = await this.#probes.send({ method: "GET", path, headers: { [FROM_EDGE]: "1" } });
+      const { status, text } = await this.#probes.send({
+        method: "GET",
+        path,
+        headers: { ...headers, [FROM_EDGE]: "1" },
+      });
       if (status !== 200) throw new UpstreamUnavailableError(`GET ${path}: the centre answers ${status}`, "failed");
       this.#heard();
       return JSON.parse(text);

@@ -11,7 +11,8 @@ export function edgeDoors(edge: Edge, { rest, graphql }: { rest: RestDoor; graph
   const toCentre = (exchange: Exchange) => edge.answer(exchange, null);
   return {
     async query(exchange: Exchange): Promise<Reply> {
-      const text = await graphqlText(exchange);
+      using bodies = new DisposableStack();
+      const text = await graphqlText(exchange, { until: bodies });
       // A query that is taken for a mutation by mistake only waits for the replica.
       const mayWrite = /\bmutation\b/.test(text);
       return await edge.answer(exchange, {

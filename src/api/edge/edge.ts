@@ -1,5 +1,5 @@
 import { isPostgresOutage } from "../../../db/outage.ts";
-import { hasReached, type LogPosition } from "../../../db/replica.ts";
+import { eraOf, hasReached, type LogPosition } from "../../../db/replica.ts";
 import type { Context } from "../../context.ts";
 import type { Reply } from "../../http/reply.ts";
 import { isRead } from "../../http/reply.ts";
@@ -12,7 +12,7 @@ import { faultReply } from "../dialect/failure.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { asksFresh, MAX_BODY_BYTES, type RequestIds } from "../dialect/protocol.ts";
 import { Centre, CentreAwayError } from "./centre.ts";
-import { POSITION_PATH, positionOf } from "./position.ts";
+import { POSITION_PATH, positionHeaders, positionOf } from "./position.ts";
 
 export interface Here {
   /** Answers from the replica. */
@@ -114,8 +114,8 @@ export class Edge {
 
   async #passOn(exchange: Exchange, here: Here | null): Promise<Reply> {
     const isReading = isRead(exchange.method);
-    const body = here?.body ?? (isReading ? null : await exchange.body(MAX_BODY_BYTES));
-    const reply = await this.#centre.answer(exchange, body);
+    using held = here?.body || isReading ? null : await exchange.body(MAX_BODY_BYTES);
+    const reply = await this.#centre.answer(exchange, here?.body ?? held?.bytes ?? null);
     this.#count("centre");
     if (reply.status < 400 && (here?.mayWrite ?? !isReading)) await this.#follow();
     return reply;
@@ -129,12 +129,19 @@ export class Edge {
     await lookUntil(async () => !(await this.#isBehind()), { policy, random });
   }
 
+  async #position(): Promise<LogPosition | null> {
+    const era = await eraOf((look) => this.#ctx.db.query(look));
+    return positionOf(await this.#centre.get(POSITION_PATH, positionHeaders(era)));
+  }
+
   /** Whether the replica lacks what was written through this process. */
   async #isBehind(): Promise<boolean> {
     const awaited = this.#awaited;
     if (awaited === null) return false;
     try {
-      const position = awaited === "unknown" ? positionOf(await this.#centre.get(POSITION_PATH)) : awaited;
+      const position = awaited === "unknown" ? await this.#position() : awaited;
+      // The replica has still to follow a new history.
+      if (position === null) return true;
       const isThere = await hasReached((look) => this.#ctx.db.query(look), position);
       // Another write may have begun meanwhile.
       if (this.#awaited === awaited) this.#awaited = isThere ? null : position;

@@ -1,6 +1,13 @@
 import type { LoggedEvent } from "../../events/log-reads.ts";
-import { type Fields, isObject, type Json, objectOf } from "../../json.ts";
+import { type Fields, isObject, type Json, objectOf, wholeOf } from "../../json.ts";
 import { associationFor, type Closeness, withShown } from "../../mirror/documents.ts";
+import {
+  type PresentText,
+  textKeys,
+  type WrittenKind,
+  type WrittenText,
+  writtenName,
+} from "../../mirror/read/present-texts.ts";
 import { type Right, type ShownRepository, type Sight, sees } from "../../mirror/read/repositories.ts";
 import { type Caller, closenessOf, hasMirrorsRights, mayHook, readsCode, sightOf } from "../callers/permissions.ts";
 
@@ -54,6 +61,61 @@ const TELLING_KEYS: ReadonlySet<string> = new Set(
    updated_at created_at id`.split(/\s+/),
 );
 
+/** The kinds of what people wrote, by the keys of payloads. A comment's kind, and what else is shown, depends on the event. */
+const WRITTEN: Readonly<Record<string, WrittenKind>> = {
+  issue: "issue",
+  pull_request: "pull_request",
+  review: "review",
+  release: "release",
+};
+const WRITTEN_BY_EVENT: Readonly<Record<string, Readonly<Record<string, WrittenKind>>>> = {
+  issue_comment: { comment: "issue_comment" },
+  pull_request_review_comment: { comment: "review_comment" },
+  label: { label: "label" },
+  milestone: { milestone: "milestone" },
+};
+
+/** The keys of texts in a document that the mirror does not hold, and so cannot compare with the present. */
+const UNHELD_TEXTS: readonly string[] = ["body", "name", "title"];
+
+/** The keys of a document that name it and tell nothing of it. */
+const NAMING_KEYS: readonly string[] = ["id", "node_id", "number", "url", "html_url", "issue_url", "pull_request_url"];
+
+/** The actions whose subject upstream shows no more. All other events of such a subject are left out. */
+const ENDINGS: ReadonlySet<string> = new Set(["deleted", "transferred"]);
+
+/** Keys of `changes` whose former values upstream shows to all readers of a timeline. */
+const SHOWN_CHANGES: ReadonlySet<string> = new Set(["title", "base"]);
+
+/** What a payload shows of what people wrote. The repository is the event's own. */
+export function writtenIn({ repositoryId, event }: LoggedEvent, payload: Fields): WrittenText[] {
+  const named = Object.entries(payload).flatMap(([key, value]) => writtenAt(repositoryId, event, key, value) ?? []);
+  return [...named, ...commentsOf(payload.thread).flatMap((one) => reviewComment(repositoryId, one) ?? [])];
+}
+
+function kindAt(event: string, key: string): WrittenKind | null {
+  const byEvent = Object.hasOwn(WRITTEN_BY_EVENT, event) ? WRITTEN_BY_EVENT[event] : undefined;
+  if (byEvent && Object.hasOwn(byEvent, key)) return byEvent[key] ?? null;
+  return Object.hasOwn(WRITTEN, key) ? (WRITTEN[key] ?? null) : null;
+}
+
+function writtenAt(repositoryId: number, event: string, at: string, value: Json | undefined): WrittenText | null {
+  const kind = kindAt(event, at);
+  const { id, number } = objectOf(value);
+  const key = wholeOf(kind === "issue" || kind === "pull_request" ? number : id);
+  return kind === null || key === null ? null : { repositoryId, kind, key };
+}
+
+function commentsOf(thread: Json | undefined): Json[] {
+  const { comments } = objectOf(thread);
+  return Array.isArray(comments) ? comments : [];
+}
+
+function reviewComment(repositoryId: number, comment: Json): WrittenText | null {
+  const key = wholeOf(objectOf(comment).id);
+  return key === null ? null : { repositoryId, kind: "review_comment", key };
+}
+
 /** Keys that tell where an issue moved. The reader may not see the other repository. */
 const MOVED: readonly string[] = ["new_issue", "new_repository", "old_issue", "old_repository"];
 
@@ -99,10 +161,23 @@ export class EventReader {
   }
 
   /**
+   * Whether the reader is shown payloads as upstream sent them: as a hook, or with all rights of the mirror's own
+   * account. All others are shown what people wrote as it is now.
+   */
+  isShownWhole(event: Pick<LoggedEvent, "repositoryId">): boolean {
+    return this.hearsAll(event) || hasMirrorsRights(this.#caller);
+  }
+
+  /**
    * The payload as JSON, as far as the reader may see it. Null: they may see none of it. `text` is the payload as
    * upstream sent it, `payload` the same parsed, or null if it is too long for that. `mayHear` was asked before.
+   * @param present the texts of `writtenIn` as they are now, by `writtenName`
    */
-  shown(event: LoggedEvent, text: string, payload: Fields | null, repository: ShownRepository | null): string | null {
+  shown(
+    event: LoggedEvent,
+    { text, payload, present }: { text: string; payload: Fields | null; present: ReadonlyMap<string, PresentText> },
+    repository: ShownRepository | null,
+  ): string | null {
     if (this.hearsAll(event)) return text;
     if (repository === null) return null;
     if (event.event === "release" && !this.#seesRelease(payload, repository)) return null;
@@ -114,11 +189,15 @@ export class EventReader {
     }
     const closeness = closenessOf(this.#caller, repository.id);
     const shown: Fields = {};
-    for (const [key, value] of Object.entries(payload)) {
-      if (key === "changes") shown[key] = this.#shownChanges(value);
-      else if (TELLING_KEYS.has(key)) shown[key] = value;
-      else if (DOCUMENTS.has(key))
+    for (const [key, given] of Object.entries(payload)) {
+      if (key === "changes") shown[key] = this.#shownChanges(given);
+      else if (key === "thread") shown[key] = threadNow(event, given, present);
+      else if (TELLING_KEYS.has(key)) shown[key] = given;
+      else if (DOCUMENTS.has(key)) {
+        const value = asNow(event, key, given, present);
+        if (value === GONE) return null;
         shown[key] = this.#withoutHidden(isObject(value) ? withShown(value, closeness) : value, repository, closeness);
+      }
     }
     return JSON.stringify(shown);
   }
@@ -131,8 +210,10 @@ export class EventReader {
     return objectOf(payload?.release).draft === false || closenessOf(this.#caller, id) === "writer";
   }
 
+  /** What was changed. Former values are left out, unless a timeline shows them: they may have been taken back. */
   #shownChanges(changes: Json): Json {
-    return Object.fromEntries(Object.entries(objectOf(changes)).filter(([key]) => !MOVED.includes(key)));
+    const told = Object.entries(objectOf(changes)).filter(([key]) => !MOVED.includes(key));
+    return Object.fromEntries(told.map(([key, change]) => [key, SHOWN_CHANGES.has(key) ? change : {}]));
   }
 
   /** The value without repositories that the reader does not see, and without what only some may know of an author. */
@@ -151,4 +232,48 @@ export class EventReader {
     }
     return shown;
   }
+}
+
+/** Upstream shows the subject of an event no more, and so does the feed. */
+const GONE = Symbol("gone");
+
+/** A document of a payload with what people wrote as it is now. */
+function asNow(
+  { repositoryId, event, action }: LoggedEvent,
+  key: string,
+  value: Json,
+  present: ReadonlyMap<string, PresentText>,
+): Json | typeof GONE {
+  if (!isObject(value)) return value;
+  const written = writtenAt(repositoryId, event, key, value);
+  const isUncertain = written === null && (kindAt(event, key) !== null || key === "comment");
+  const now = written && present.get(writtenName(written));
+  if (now === "deleted") return action !== null && ENDINGS.has(action) ? named(value) : GONE;
+  if (now) return { ...value, ...pick(now, Object.keys(value)) };
+  return written || isUncertain ? withoutTexts(value, written?.kind ?? null) : value;
+}
+
+function named(value: Fields): Fields {
+  return pick(value, NAMING_KEYS);
+}
+
+function pick(value: Fields, keys: readonly string[]): Fields {
+  return Object.fromEntries(Object.entries(value).filter(([key]) => keys.includes(key)));
+}
+
+function withoutTexts(value: Fields, kind: WrittenKind | null): Fields {
+  const texts = kind === null ? UNHELD_TEXTS : textKeys(kind);
+  return Object.fromEntries(Object.entries(value).filter(([key]) => !texts.includes(key)));
+}
+
+/** A thread of review comments, without those that upstream shows no more. */
+function threadNow({ repositoryId }: LoggedEvent, thread: Json, present: ReadonlyMap<string, PresentText>): Json {
+  if (!isObject(thread)) return thread;
+  const comments = commentsOf(thread).flatMap((comment) => {
+    const written = reviewComment(repositoryId, comment);
+    const now = written && present.get(writtenName(written));
+    if (now === "deleted" || !isObject(comment)) return [];
+    return [now ? { ...comment, ...now } : withoutTexts(comment, "review_comment")];
+  });
+  return { ...thread, comments };
 }

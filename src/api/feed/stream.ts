@@ -1,6 +1,7 @@
 import type { LogEnd } from "../../events/log-end.ts";
 import { type EventFilter, keptAfter, type LoggedEvent, readEvents, readPayloads } from "../../events/log-reads.ts";
 import { type Fields, objectOf } from "../../json.ts";
+import { type PresentText, presentTexts } from "../../mirror/read/present-texts.ts";
 import type { ShownRepository } from "../../mirror/read/repositories.ts";
 import type { ApiContext } from "../call.ts";
 import { sightOf, type User } from "../callers/permissions.ts";
@@ -9,7 +10,7 @@ import { ApiFault } from "../dialect/fault.ts";
 import type { StreamWriter } from "../streams/lasting.ts";
 import { endText, envelopeOf, eventText, type FeedForm } from "./envelope.ts";
 import type { FeedEnd, FeedMeter } from "./metering.ts";
-import { EventReader } from "./shown-payload.ts";
+import { EventReader, writtenIn } from "./shown-payload.ts";
 
 /** How many events one read of the log returns. Each page is judged anew, and costs its reader a request. */
 const EVENTS_A_READ = 100;
@@ -110,17 +111,21 @@ export class FeedStream {
     const { form, isEnded } = this.#reading;
     const reader = new EventReader(caller);
     const repositories = await this.#seen(page, caller);
-    const heard = page.filter((one) => reader.mayHear(one, repositories.get(one.repositoryId) ?? null));
+    const heard = page.filter((one) => reader.mayHear(one, asThen(one, repositories)));
     for (let at = 0; at < heard.length; ) {
       const ids = heard.slice(at).map(({ id }) => id);
       const payloads = await readPayloads(ctx.readDb, ids, MOST_PAYLOAD_BYTES);
       // Events that were pruned meanwhile must not be passed over in silence.
       if (payloads.size === 0 || (await this.#isPruned(from))) return await this.#pruned(line);
       const last = Math.max(...payloads.keys());
+      const documents = new Map([...payloads].map(([id, bytes]) => [id, documentOf(bytes)]));
+      const present = await this.#presentIn(reader, heard, documents);
       for (; at < heard.length; at++) {
         const event = heard[at];
         if (!event || event.id > last) break;
-        const envelope = this.#shown(reader, event, payloads.get(event.id), repositories);
+        const document = documents.get(event.id);
+        const repository = asThen(event, repositories);
+        const envelope = document ? this.#shown(reader, event, { ...document, present }, repository) : null;
         if (ctx.mirror.pace.isOver()) await ctx.mirror.pace.turn();
         if (envelope !== null) {
           const outcome = await line.write(eventText(form, event.id, envelope));
@@ -134,18 +139,34 @@ export class FeedStream {
     return "told";
   }
 
+  /** What people wrote in these payloads, as it is now. Readers of whole payloads need none of it. */
+  async #presentIn(
+    reader: EventReader,
+    events: readonly LoggedEvent[],
+    documents: ReadonlyMap<number, EventDocument>,
+  ): Promise<Map<string, PresentText>> {
+    const asked = events.flatMap((event) => {
+      const payload = documents.get(event.id)?.payload;
+      return !payload || reader.isShownWhole(event) ? [] : writtenIn(event, payload);
+    });
+    return await presentTexts(this.#parts.ctx.readDb, asked);
+  }
+
   #shown(
     reader: EventReader,
     event: LoggedEvent,
-    bytes: Buffer | undefined,
-    repositories: ReadonlyMap<number, ShownRepository>,
+    document: EventDocument & { present: ReadonlyMap<string, PresentText> },
+    repository: ShownRepository | null,
   ): string | null {
-    if (!bytes) return null;
-    const repository = repositories.get(event.repositoryId) ?? null;
-    const text = bytes.toString("utf8");
-    const payload: Fields | null = bytes.length > MOST_PARSED_BYTES ? null : objectOf(JSON.parse(text));
-    const data = reader.shown(event, text, payload, repository);
-    return data === null ? null : envelopeOf(event, { source: this.#sourceOf(event, repository), payload, data });
+    const { id, guid, repositoryId } = event;
+    return this.#parts.ctx.mirror.leftOut.unless(
+      () => ({ what: "event", id, guid, event: event.event, repositoryId }),
+      () => {
+        const data = reader.shown(event, document, repository);
+        const { payload } = document;
+        return data === null ? null : envelopeOf(event, { source: this.#sourceOf(event, repository), payload, data });
+      },
+    );
   }
 
   #sourceOf({ repositoryId }: LoggedEvent, repository: ShownRepository | null): string {
@@ -177,4 +198,28 @@ export class FeedStream {
     await line.write(endText(form, this.place, api, message));
     return why;
   }
+}
+
+/** A payload as upstream sent it. */
+interface EventDocument {
+  text: string;
+  /** Null: it is too long to be parsed. */
+  payload: Fields | null;
+}
+
+function documentOf(bytes: Buffer): EventDocument {
+  const text = bytes.toString("utf8");
+  return { text, payload: bytes.length > MOST_PARSED_BYTES ? null : objectOf(JSON.parse(text)) };
+}
+
+/**
+ * The repository of an event, if the reader sees it now. It counts as private if it was so then: what happened
+ * meanwhile is for those who have a right there.
+ */
+function asThen(
+  { repositoryId, wasPrivate }: LoggedEvent,
+  repositories: ReadonlyMap<number, ShownRepository>,
+): ShownRepository | null {
+  const now = repositories.get(repositoryId);
+  return now ? { ...now, isPrivate: now.isPrivate || wasPrivate } : null;
 }

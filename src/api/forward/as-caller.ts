@@ -3,8 +3,10 @@ import { isRead } from "../../http/reply.ts";
 import { decoded } from "../../http/server.ts";
 import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
+import { isSafePath } from "../../upstream/client/paths.ts";
 import type { Answer, Call } from "../call.ts";
 import type { User } from "../callers/permissions.ts";
+import { notFound } from "../dialect/fault.ts";
 import type { SeenRepository } from "./cache/cache.ts";
 import type { CacheableRead } from "./cache/forwarded-answers.ts";
 import { questionOf } from "./cache/question.ts";
@@ -22,13 +24,20 @@ import { readFault } from "./upstream-for-callers.ts";
 export async function forwardAsCaller(call: Call): Promise<Answer | null> {
   const { caller } = call;
   if (caller.kind !== "user" || caller.by.of !== "upstream" || !isOfDialect(call.path)) return null;
+  // The mirror answers any path that it can. Only what is sent on has to lead to the same place everywhere.
+  if (!isSafePath(call.path)) throw notFound();
   const path = `${call.path}${call.query.size > 0 ? `?${call.query}` : ""}`;
   if (isRead(call.method)) return await forwardRead(call, caller.by, path);
   const recorded = { method: call.method, route: null, path, repositoryId: null };
-  const send = await writeForwarder({ ...call, caller }, recorded, caller.by.forward, {
-    touched: await touchedAt(call),
-  });
-  return await forward(askedBy(call, path), send);
+  const touched = await touchedAt(call);
+  const send = await writeForwarder({ ...call, caller }, recorded, caller.by.forward, { touched });
+  return await forward(askedBy(call, byId(path, touched) ?? path), send);
+}
+
+/** The path by the id of its mirrored repository: the name may be another's by now. Null: it is not mirrored. */
+function byId(path: string, [touched]: Awaited<ReturnType<typeof touchedAt>>): string | null {
+  const [, rest] = /^\/repos\/[^/]+\/[^/?]+(.*)$/s.exec(path) ?? [];
+  return touched && rest !== undefined ? `/repositories/${touched.repository.id}${rest}` : null;
 }
 
 /** Forwards a read, through the cache if its answer may be kept. */

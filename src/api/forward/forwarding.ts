@@ -38,7 +38,7 @@ export function askedBy({ ctx, method, headers, body, api, gone }: Call, path: s
 }
 
 /** The request headers that upstream sees. None tells where the request came from. */
-const ASKED: readonly string[] = [
+export const ASKED: readonly string[] = [
   "accept",
   "content-type",
   "graphql-features",
@@ -131,7 +131,7 @@ export function arrivingAnswer(
   { status, headers, body }: Opened,
   pieces: AsyncIterable<Buffer> = body,
 ): Answer {
-  const { shown, isDocument } = shownHeaders(asked, headers);
+  const { shown, isDocument } = shownHeaders(asked, { status, headers });
   const answer = { status, body: null, headers: shown, isUncached: true } as const;
   if (asked.method === "HEAD" || status === 204 || status === 304) {
     body.resume();
@@ -152,7 +152,7 @@ export async function restrictedAnswerOf(
   pieces: AsyncIterable<Buffer> = opened.body,
 ): Promise<Answer> {
   const isEmpty = asked.method === "HEAD" || opened.status === 204 || opened.status === 304;
-  if (!asked.restrict || isEmpty || !shownHeaders(asked, opened.headers).isDocument)
+  if (!asked.restrict || isEmpty || !shownHeaders(asked, opened).isDocument)
     return arrivingAnswer(asked, opened, pieces);
   const read = await collected(pieces, MOST_LOOKED_THROUGH, { of: asked.path, gone: asked.gone });
   if ("whole" in read) return wholeAnswer(asked, { ...opened, body: read.whole }, {});
@@ -193,7 +193,7 @@ function wholeAnswer(
   { status, headers, body }: WholeAnswer,
   extra: Record<string, string>,
 ): Answer {
-  const { shown, isDocument } = shownHeaders(asked, headers);
+  const { shown, isDocument } = shownHeaders(asked, { status, headers });
   const { upstreamUrl, api, method } = asked;
   const all = { ...shown, ...extra };
   if (status === 200 && isUnchanged(all, asked.headers)) {
@@ -215,13 +215,14 @@ export function forwardedReply(requestId: string, { status, headers = {}, stream
 
 function shownHeaders(
   { api, upstreamUrl }: CallersRequest,
-  headers: Opened["headers"],
+  { status, headers }: Pick<Opened, "status" | "headers">,
 ): { shown: Record<string, string>; isDocument: boolean } {
   const one = (name: string) => [headers[name.toLowerCase()]].flat()[0];
   const shown: Record<string, string> = { "X-Tain-Passed-Through": "upstream" };
   for (const name of ANSWERED) {
     const value = one(name);
-    if (value !== undefined) shown[name] = value;
+    // Whoever was not identified is shown nobody's quota: clients would take it for their own.
+    if (value !== undefined && !(status === 401 && name.startsWith("X-RateLimit-"))) shown[name] = value;
   }
   if (shown.Link) shown.Link = shown.Link.replaceAll(`<${upstreamUrl}/`, `<${api}/`);
   // An address outside upstream's API stays as it is: it may be signed.
@@ -244,6 +245,6 @@ export function unanswered(error: UpstreamUnavailableError, method: string): Api
         : "gave no answer that can be read";
   const isOpen = !isRead(method) && error.outage !== "unreachable";
   const rest = isOpen ? " Whether it did what was asked is not known; it is not sent again." : "";
-  const message = `This mirror does not serve this route, and upstream, which may, ${what}.${rest}`;
+  const message = `This mirror does not hold what is asked for, and upstream, which may, ${what}.${rest}`;
   return new ApiFault(error.outage === "timed-out" ? 504 : 502, message, { cause: error });
 }

@@ -1,4 +1,5 @@
 import type { Kind } from "../../mirror/store/resource.ts";
+import { isSafePath } from "../../upstream/client/paths.ts";
 import type { Answer, RepositoryCall } from "../call.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { shownByUpstream } from "./as-caller.ts";
@@ -13,7 +14,7 @@ const SHOWN_KINDS: readonly [RegExp, Kind][] = [
   [/^\/pulls(\/\d+)?$/, "pull_request"],
   [/^\/pulls\/(\d+\/comments|comments(\/\d+)?|\d+\/reviews\/\d+\/comments)$/, "review_comment"],
   [/^\/pulls\/\d+\/reviews(\/\d+)?$/, "review"],
-  [/^(\/issues\/\d+|\/milestones\/\d+)?\/labels$|^\/labels\/[^/]+$/, "label"],
+  [/^(\/issues\/\d+|\/milestones\/\d+)?\/labels$|^\/labels\/.+$/, "label"],
   [/^\/milestones(\/\d+)?$/, "milestone"],
 ];
 
@@ -31,6 +32,7 @@ export async function refreshShown(call: RepositoryCall, rest: string): Promise<
   const { ctx, repository, query, caller } = call;
   if (ctx.config.edgeOf !== null) return { notFresh: CENTRE_AWAY };
   const path = `/repositories/${repository.id}${rest}${query.size > 0 ? `?${query}` : ""}`;
+  if (!isSafePath(path)) return { notFresh: "its name cannot be sent to upstream as a path" };
   try {
     if (caller.kind === "user" && caller.by.of === "upstream") return await shownByUpstream(call, caller.by, path);
     const kind = SHOWN_KINDS.find(([form]) => form.test(rest))?.[1];

@@ -1,10 +1,13 @@
 import { isRead } from "../../http/reply.ts";
 import { decoded } from "../../http/server.ts";
+import { areHeadsSeen } from "../../mirror/read/pulls.ts";
+import type { Right } from "../../mirror/read/repositories.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
+import { isSafePath } from "../../upstream/client/paths.ts";
 import type { Answer, Call } from "../call.ts";
 import type { Caller } from "../callers/permissions.ts";
-import { readsRest, wholeSight } from "../callers/permissions.ts";
+import { requireRights, wholeSight } from "../callers/permissions.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { repositoryIn } from "../dialect/protocol.ts";
 import { restrictRead } from "../view.ts";
@@ -14,24 +17,50 @@ import { questionOf } from "./cache/question.ts";
 import { askedBy, type CallersRequest, forwardKept, restrictedAnswerOf } from "./forwarding.ts";
 import { readFault } from "./upstream-for-callers.ts";
 
+/** The rights that a path takes. All of them are needed, and no path takes none. */
+type TakenRights = readonly [Right, ...Right[]];
+
+/** A form of paths behind a repository's name, with what a caller of ours needs to be shown their answers. */
+interface ReadForm {
+  takes: TakenRights;
+  form: RegExp;
+}
+
+/** For a path of which nobody can say what it shows. */
+const EVERY_RIGHT: TakenRights = ["contents", "issues", "pulls", "checks", "statuses"];
+
 /**
- * Paths below a repository that the mirror's own credential may read for callers: everyone who may read the repository
- * sees the same there. Three kinds of path are left out. On some, more rights show more (drafts of releases,
- * protection, alerts, traffic). Some tell about other repositories (timelines, forks, comparisons with a fork). Some
- * are settings, secrets or personal.
+ * Paths below a repository that the mirror's own credential may read for callers: everyone with the named rights sees
+ * the same there. Three kinds of path are left out. On some, more rights show more (drafts of releases, protection,
+ * alerts, traffic). Some tell about other repositories (timelines, forks, comparisons with a fork). Some are settings,
+ * secrets or personal.
+ *
+ * The rights are those of the service's table (GitHub docs, "Permissions required for fine-grained personal access
+ * tokens"). A path that the table has in two places takes both. The first form that fits counts.
  */
-const READ_BY_MIRROR: readonly RegExp[] = [
-  /^\/(contents|readme|tarball|zipball|commits|branches)(\/|$)/,
-  /^\/git\/(blobs|commits|ref|refs|matching-refs|tags|trees)\//,
-  /^\/(license|languages|contributors|tags|stats\/[a-z_]+|community\/profile|codeowners\/errors|comments)$/,
-  /^\/compare\/[^:]+$/,
-  /^\/statuses\//,
-  /^\/check-(runs|suites)\/\d+(\/annotations|\/check-runs)?$/,
-  /^\/pulls\/\d+\/(commits|files)$/,
-  /^\/comments\/\d+$/,
-  /^\/(comments|issues|issues\/comments|pulls\/comments)\/\d+\/reactions$/,
-  /^\/releases\/(latest|tags\/.+)$/,
-  /^\/rules\/branches\/.+$/,
+const READ_BY_MIRROR: readonly ReadForm[] = [
+  { takes: ["pulls", "contents"], form: /^\/commits\/.+\/pulls$/ },
+  { takes: ["checks"], form: /^\/commits\/.+\/check-(runs|suites)$/ },
+  { takes: ["statuses"], form: /^\/commits\/.+\/status(es)?$/ },
+  { takes: ["contents"], form: /^\/commits\/.+\/(comments|branches-where-head)$/ },
+  { takes: ["contents"], form: /^\/commits(\/[^/]+)?$/ },
+  // A ref may hold slashes, so a longer path may be a commit or an operation that upstream gets tomorrow.
+  { takes: EVERY_RIGHT, form: /^\/commits\// },
+  { takes: ["contents"], form: /^\/(contents|readme|tarball|zipball|branches)(\/|$)/ },
+  { takes: ["contents"], form: /^\/git\/(blobs|commits|ref|refs|matching-refs|tags|trees)\// },
+  { takes: ["contents"], form: /^\/(license|community\/profile|codeowners\/errors)$/ },
+  { takes: ["metadata"], form: /^\/(languages|contributors|tags|stats\/[a-z_]+)$/ },
+  { takes: ["contents"], form: /^\/compare\/[^:]+$/ },
+  { takes: ["statuses"], form: /^\/statuses\// },
+  { takes: ["checks"], form: /^\/check-(runs|suites)\/\d+(\/annotations|\/check-runs)?$/ },
+  { takes: ["pulls"], form: /^\/pulls\/\d+\/(commits|files)$/ },
+  // Events about these take the right to code here, which is more than the service's table asks.
+  { takes: ["contents"], form: /^\/comments(\/\d+(\/reactions)?)?$/ },
+  // The path does not tell whether the number, or the comment, is an issue's or a pull request's.
+  { takes: ["issues", "pulls"], form: /^\/(issues|issues\/comments)\/\d+\/reactions$/ },
+  { takes: ["pulls"], form: /^\/pulls\/comments\/\d+\/reactions$/ },
+  { takes: ["contents"], form: /^\/releases\/(latest|tags\/.+)$/ },
+  { takes: ["metadata"], form: /^\/rules\/branches\/.+$/ },
 ];
 
 /** Paths with answers that may be long. These show Git's contents, and nothing that depends on the credential. */
@@ -43,21 +72,38 @@ const MIRRORS_OWN = /^X-(RateLimit-|OAuth-|Accepted-|GitHub-(SSO|OTP)$)/;
 const KEPT_NOWHERE = "private, no-cache";
 
 /**
- * Reads a path that is not mirrored with the mirror's credential, for a caller who may see its repository. Null: the
- * path may not be read so.
- * @throws ApiFault 403 for a repository that the caller is not shown, and as `UpstreamForCallers.open`
+ * Reads a path that is not mirrored with the mirror's credential, for a caller who may see its repository and has the
+ * rights that the path takes. Null: the path may not be read so.
+ * @throws ApiFault 403 for a repository that the caller is not shown, or a right that they lack, and as
+ * `UpstreamForCallers.open`
  */
 export async function readByMirror(call: Call): Promise<Answer | null> {
   const named = repositoryIn(call.path);
-  if (!isRead(call.method) || !named || !mayBeRead(named.rest)) return null;
-  const sight = mayReadRest(call.caller) ? call.sight : wholeSight([]);
+  const takes = isRead(call.method) && named && isSafePath(call.path) ? rightsOf(named.rest) : null;
+  if (!named || !takes) return null;
+  const sight = isOwnTokens(call.caller) ? call.sight : wholeSight([]);
   const found = await call.ctx.mirror.repositories.at(named, sight, call.reading);
-  if (!found)
-    throw new ApiFault(
-      403,
-      "Forbidden: this mirror shows you no such repository, or no code of it, and so asks nothing.",
-    );
-  return await shownToMirror(call, found, named.rest);
+  if (!found) throw new ApiFault(403, "Forbidden: this mirror shows you no such repository, and so asks nothing.");
+  requireRights({ ...call, sight, repository: found }, takes);
+  return await shownToMirror({ ...call, sight }, found, named.rest);
+}
+
+/**
+ * Upstream shows the mirror's credential every pull request's changes, also those of a private head that the caller is
+ * not shown: by the pull request, by its refs (`pull/1/head`), and by its commits.
+ * @throws ApiFault 403
+ */
+async function requireSeenHeads({ ctx, sight, query }: Call, home: SeenRepository, rest: string): Promise<void> {
+  const asked = [decoded(rest) ?? rest, ...query.values()];
+  const numbers = asked.flatMap((text) =>
+    [...text.matchAll(/\bpulls?\/0*(\d{1,9})(?!\d)/g)].map(([, number]) => Number(number)),
+  );
+  const words = home.isPrivate
+    ? asked.flatMap((text) => text.toLowerCase().match(/(?<![a-z\d])[a-f\d]{4,40}(?![a-z\d])/g) ?? [])
+    : [];
+  if (numbers.length + words.length === 0) return;
+  if (await areHeadsSeen(ctx.db, home.id, { numbers, words }, sight)) return;
+  throw new ApiFault(403, "Forbidden: this comes from a repository that this mirror does not show you.");
 }
 
 /**
@@ -68,6 +114,7 @@ export async function readByMirror(call: Call): Promise<Answer | null> {
  */
 export async function shownToMirror(call: Call, home: SeenRepository, rest: string): Promise<Answer> {
   const { ctx, query, gone, caller } = call;
+  await requireSeenHeads(call, home, rest);
   const path = `/repositories/${home.id}${rest}`;
   const below = `${path}${query.size > 0 ? `?${query}` : ""}`;
   const restrict = (document: Buffer) => {
@@ -98,20 +145,20 @@ export async function shownToMirror(call: Call, home: SeenRepository, rest: stri
 /** All callers who see the repository get what upstream shows the mirror's credential. */
 const MIRROR: TokenViewer = { name: "mirror", known: null };
 
-/**
- * Whether the caller's token may read everything in a repository. A token for some kinds alone reads the rest only in
- * public repositories.
- */
-function mayReadRest(caller: Caller): boolean {
-  return caller.kind === "user" && caller.by.of === "own" && readsRest(caller.by.token.kinds);
+/** Whether the caller shows one of our own tokens, which can be for private repositories. */
+function isOwnTokens(caller: Caller): boolean {
+  return caller.kind === "user" && caller.by.of === "own";
 }
 
-/** @param rest the path behind the repository's name, as it was sent. Pure. */
-export function mayBeRead(rest: string): boolean {
+/**
+ * The rights that a path takes. Null: the mirror's credential may not read it for others.
+ * @param rest the path behind the repository's name, as it was sent. Pure.
+ */
+export function rightsOf(rest: string): TakenRights | null {
   const plain = decoded(rest);
   // A path that is still encoded could mean another path to upstream.
-  if (plain === null || /%[0-9a-f]{2}/i.test(plain) || /\/protection(\/|$)/.test(plain)) return false;
-  return READ_BY_MIRROR.some((form) => form.test(plain));
+  if (plain === null || /%[0-9a-f]{2}/i.test(plain) || /\/protection(\/|$)/.test(plain)) return null;
+  return READ_BY_MIRROR.find(({ form }) => form.test(plain))?.takes ?? null;
 }
 
 function headersOf({ headers, version }: Call): Record<string, string> {

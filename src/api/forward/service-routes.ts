@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Call } from "../call.ts";
-import { ApiFault, REST_DOCS } from "../dialect/fault.ts";
+import { ApiFault, hint, REST_DOCS } from "../dialect/fault.ts";
 
 interface PathNode {
   readonly fixed: Map<string, PathNode>;
@@ -116,11 +116,27 @@ function readRoutes(): { routes: Record<string, string> } {
  */
 export function notServed({ method, path, ctx }: Pick<Call, "method" | "path" | "ctx">): ApiFault {
   const what = `this mirror does not serve ${method} on this route`;
-  if (!isServiceRoute(method, path)) return new ApiFault(404, `Not Found: ${what}`, { documentationUrl: REST_DOCS });
+  if (!isServiceRoute(method, path)) return noRoute(`Here, ${what}, and neither does the service.`);
   // The same with PASS_THROUGH=all, for paths that the mirror's own credential may not read.
   const help = ctx.config.forwarding
     ? "It asks the service for those who show a token of the service's own."
-    : "Ask the service itself, or have the mirror's operator set PASS_THROUGH=on.";
+    : ASK_UPSTREAM;
   const message = `Forbidden: ${what}, and so cannot say what is there. ${help}`;
   return new ApiFault(403, message, { documentationUrl: REST_DOCS });
 }
+
+/** The service's answer where it has no route. Libraries choose the error that they raise by these very words. */
+function noRoute(sentence: string): ApiFault {
+  return new ApiFault(404, "Not Found", { documentationUrl: REST_DOCS, headers: hint(sentence) });
+}
+
+/**
+ * The answer to a caller whose token upstream knows, about a repository or an account that the mirror does not show
+ * them, where nothing is forwarded. Upstream may well show it, so this is no 404. Pure.
+ */
+export function notAsked({ method }: Pick<Call, "method">): ApiFault {
+  const message = `Forbidden: this mirror does not hold what this ${method} asks about, and so cannot say what is there. ${ASK_UPSTREAM}`;
+  return new ApiFault(403, message, { documentationUrl: REST_DOCS });
+}
+
+const ASK_UPSTREAM = "Ask the service itself, or have the mirror's operator set PASS_THROUGH=on.";

@@ -1,16 +1,17 @@
 import { sql } from "../../../db/sql.ts";
 import { decoded } from "../../http/server.ts";
-import { type Fields, isObject, parseSent, TooManyValuesError } from "../../json.ts";
+import { type Fields, isObject } from "../../json.ts";
 import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import { findReleaseOfAsset } from "../../mirror/read/releases.ts";
 import { type RefName, refNameOf } from "../../mirror/store/refs.ts";
+import { JsonBoundError, parseSent } from "../../sent-json.ts";
 import type { ApiContext, Call } from "../call.ts";
 import { repositoryIn } from "../dialect/protocol.ts";
 import { type IssueAddress, issuePlace, readOf, sides } from "../writes/issue-writes.ts";
 import type { Thing, Touched } from "./forwarded-writes.ts";
 
 /** An issue, or both sides of a pull request. */
-export function issueThings(place: Omit<IssueAddress, "fullName">): Thing[] {
+export function issueThings(place: IssueAddress): Thing[] {
   return sides(place).map((key) => ({ ...key, path: readOf(key.kind, place).path }));
 }
 
@@ -178,7 +179,7 @@ function sentFields(body: string): Fields {
     const value = parseSent(body);
     return isObject(value) ? value : {};
   } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TooManyValuesError) return {};
+    if (error instanceof SyntaxError || error instanceof JsonBoundError) return {};
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import type { OperationDefinitionNode, SelectionNode } from "graphql";
 import type { Database } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
-import type { Fields } from "../../json.ts";
+import type { Fields, Json } from "../../json.ts";
 import {
   type FoundNode,
   findById,
@@ -34,6 +34,7 @@ import { BeyondMirrorError, notGiven, typedError } from "./errors.ts";
 import { type Count, IssueTexts, type WrittenTexts } from "./kept-lists.ts";
 import { asActor, type Node, type NodeKind } from "./node.ts";
 import type { Cost } from "./query.ts";
+import { nextId } from "./resolve/node-id.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
 
 /** Fields that find a repository before the rows in it, or that show no repository. */
@@ -87,6 +88,8 @@ export class GraphqlCall {
   readonly ctx: ApiContext;
   /** The database that this request reads. */
   readonly db: Database;
+  /** Where this request's searches and filtered lists run. */
+  readonly searchDb: Database;
   readonly caller: User;
   /** What of the mirror the caller sees. */
   readonly sight: Sight;
@@ -101,6 +104,8 @@ export class GraphqlCall {
   readonly beyond: AbortController | null;
   /** Whether the caller is another mirror. It would take what is unknown here for absent: see `Preference`. */
   readonly isForMirror: boolean;
+  /** Whether the caller wants each id in the newer form. */
+  readonly hasNextIds: boolean;
   /** What this request has learnt of how repositories stand. */
   readonly reading: Reading;
   /** Counts of lists, by repository and list. */
@@ -118,6 +123,9 @@ export class GraphqlCall {
   readonly #loaders = new Map<string, object>();
   /** Whether the answer depends on more than the revisions of what it shows. */
   #isOfNow = false;
+  #isPart = false;
+  /** The older ids that the caller used, each with its newer form. */
+  readonly #oldIds = new Map<string, string>();
   #unfolding: Unfolding;
   readonly #unfoldings = openLevel(async (groups: StoredDocument[][]) => {
     const all = await this.#unfolding.unfold(groups.flat());
@@ -129,6 +137,7 @@ export class GraphqlCall {
       GraphqlCall,
       | "ctx"
       | "db"
+      | "searchDb"
       | "caller"
       | "sight"
       | "api"
@@ -138,6 +147,7 @@ export class GraphqlCall {
       | "changes"
       | "beyond"
       | "isForMirror"
+      | "hasNextIds"
       | "reading"
       | "counts"
       | "texts"
@@ -145,6 +155,7 @@ export class GraphqlCall {
   ) {
     this.ctx = parts.ctx;
     this.db = parts.db;
+    this.searchDb = parts.searchDb;
     this.caller = parts.caller;
     this.sight = parts.sight;
     this.api = parts.api;
@@ -154,15 +165,51 @@ export class GraphqlCall {
     this.changes = parts.changes;
     this.beyond = parts.beyond;
     this.isForMirror = parts.isForMirror;
+    this.hasNextIds = parts.hasNextIds;
     this.reading = parts.reading;
     this.counts = parts.counts;
     this.texts = parts.texts;
     this.#unfolding = new Unfolding(this.ctx.mirror.shared, this, this.ctx.mirror.pace);
   }
 
+  /** The id in the form that the caller wants. */
+  idOf(id: Json | undefined, repositoryId: number): Json {
+    if (typeof id !== "string") return null;
+    return (this.hasNextIds && nextId(id, repositoryId)) || id;
+  }
+
+  /** Notes that the caller named something by an id of the older form, which the service warns of. */
+  named(id: string, { repositoryId }: Node): void {
+    const next = nextId(id, repositoryId);
+    if (next !== null) this.#oldIds.set(id, next);
+  }
+
+  /** What the service says beside a result of ids of the older form; undefined: nothing. */
+  get extensions(): Fields | undefined {
+    if (this.#oldIds.size === 0) return undefined;
+    const warnings = [...this.#oldIds].map(([legacy_global_id, next_global_id]) => ({
+      type: "DEPRECATION",
+      message: `The id ${legacy_global_id} is deprecated. Update your cache to use the next_global_id from the data payload.`,
+      data: { legacy_global_id, next_global_id },
+      link: "https://docs.github.com",
+    }));
+    return { warnings };
+  }
+
   /** Notes that the mirror cannot show what is asked for. If upstream may answer the document, the work here ends. */
   lacks(): void {
     this.beyond?.abort(new BeyondMirrorError("Only upstream can answer the document"));
+  }
+
+  /** Notes that the mirror can show only a part of what is asked for, since nothing confines it to mirrored repositories. */
+  hasPart(): void {
+    this.lacks();
+    this.#isPart = true;
+  }
+
+  /** Whether the answer shows a part of something: then it has to say so. */
+  get isPart(): boolean {
+    return this.#isPart;
   }
 
   /** Forgets all that was loaded. A write may have outdated it. */
@@ -232,7 +279,8 @@ export class GraphqlCall {
       get: (number) => texts.get(number),
       add: (number, text) => {
         // Otherwise the text could show another repository, or lack what only upstream knows.
-        if (this.beyond?.signal.aborted || !this.met || [...this.met].some((id) => id !== repositoryId)) return;
+        if (this.beyond?.signal.aborted || this.#isPart || !this.met || [...this.met].some((id) => id !== repositoryId))
+          return;
         texts.add(number, text);
         this.texts.weigh(key, texts);
       },
@@ -338,7 +386,7 @@ export class GraphqlCall {
     const find = (wanted: { repositoryId: number; name: string }[]) => findLabelsByName(this.db, wanted);
     return this.#found("labels by name", "Label", find, (key) => `${key.repositoryId}/${key.name}`).load({
       repositoryId,
-      name: name.toLowerCase(),
+      name,
     });
   }
 

@@ -5,7 +5,6 @@ import {
   type DefinitionNode,
   type DocumentNode,
   type FieldNode,
-  FieldsOnCorrectTypeRule,
   type FragmentDefinitionNode,
   type GraphQLCompositeType,
   GraphQLError,
@@ -19,7 +18,6 @@ import {
   type SelectionSetNode,
   specifiedRules,
   TypeInfo,
-  type ValidationContext,
   type ValidationRule,
   validate,
   visit,
@@ -27,9 +25,13 @@ import {
 } from "graphql";
 import { LRUCache } from "lru-cache";
 import { mostEntries } from "../../work/bounded.ts";
-import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../work/threads.ts";
+import { CallersLine } from "../../work/callers-line.ts";
+import { Threads, TooMuchWorkError } from "../../work/threads.ts";
+import { placeRefused } from "../dialect/fault.ts";
 import { resourceLimit } from "./errors.ts";
+import { inServiceWords } from "./mistakes.ts";
 import { type FieldCount, Plan, type Prepared, type VariableValues } from "./run/plan.ts";
+import { syntaxInServiceWords } from "./syntax.ts";
 
 /**
  * The characters of all remembered documents together. A parsed document takes 100 to 400 times as much memory as its
@@ -45,6 +47,7 @@ const MAX_CHARACTERS_AT_ONCE = 4_000;
 export interface Fault {
   message: string;
   locations: GraphQLError["locations"];
+  path: GraphQLError["path"];
   extensions: GraphQLError["extensions"];
 }
 
@@ -60,10 +63,14 @@ export function openValidation(): Threads<string, Fault[]> {
   });
 }
 
+/** Long documents are validated one after the other, each for up to two seconds. Callers take turns. */
+const TURNS = { most: 1, mostEach: 1, mostWaitingEach: 10, mostWaiting: 50, patienceMs: 10_000 };
+
 /** Reads documents, and remembers those that are valid. */
 export class Documents {
   readonly #schema: GraphQLSchema;
   readonly #validation: Threaded | null;
+  readonly #turns = new CallersLine(TURNS);
   readonly #known = new LRUCache<string, DocumentNode>({
     maxSize: MAX_REMEMBERED_CHARACTERS,
     maxEntrySize: LONGEST_REMEMBERED,
@@ -80,42 +87,47 @@ export class Documents {
     this.#validation = validation;
   }
 
-  /** The document, or what is wrong with it. */
-  async read(text: string): Promise<ParsedDocument> {
+  /**
+   * The document, or what is wrong with it.
+   * @param caller whose turn a long document takes
+   * @throws ApiFault 403 or 503 with `Retry-After` for a long document that finds no turn
+   */
+  async read(text: string, caller: string): Promise<ParsedDocument> {
     const known = this.#known.get(text);
     if (known) return known;
     const validation = text.length > MAX_CHARACTERS_AT_ONCE ? this.#validation : null;
-    const document = await (validation ? this.#readLong(text, validation) : readDocument(this.#schema, text));
+    const document = await (validation ? this.#readLong(text, validation, caller) : readDocument(this.#schema, text));
     if ("kind" in document) this.#known.set(text, document);
     return document;
   }
 
-  #readLong(text: string, validation: Threaded): Promise<ParsedDocument> {
+  #readLong(text: string, validation: Threaded, caller: string): Promise<ParsedDocument> {
     const underWay = this.#underWay.get(text);
     if (underWay) return underWay;
-    const reading = this.#validated(text, validation).finally(() => this.#underWay.delete(text));
+    const reading = this.#validated(text, validation, caller).finally(() => this.#underWay.delete(text));
     this.#underWay.set(text, reading);
     return reading;
   }
 
-  async #validated(text: string, validation: Threaded): Promise<ParsedDocument> {
-    const document = parsedDocument(text);
-    if (!("kind" in document)) return document;
+  async #validated(text: string, validation: Threaded, caller: string): Promise<ParsedDocument> {
     const digest = createHash("sha256").update(text).digest("base64");
     if (this.#tooMuch.has(digest)) return [resourceLimit()];
+    using _ = await this.#turns.enter(caller).catch(placeRefused);
+    const document = parsedDocument(text);
+    if (!("kind" in document)) return document;
     try {
       const faults = await validation.run(text);
       return faults.length > 0 ? faults.map(errorOf) : document;
     } catch (error) {
-      if (error instanceof TooMuchWorkError) this.#tooMuch.set(digest, true);
-      else if (!(error instanceof ThreadsBusyError)) throw error;
+      if (!(error instanceof TooMuchWorkError)) throw error;
+      this.#tooMuch.set(digest, true);
       return [resourceLimit()];
     }
   }
 }
 
-function errorOf({ message, locations, extensions }: Fault): GraphQLError {
-  return Object.assign(new GraphQLError(message, { extensions }), { locations });
+function errorOf({ message, locations, path, extensions }: Fault): GraphQLError {
+  return Object.assign(new GraphQLError(message, { extensions }), { locations, path });
 }
 
 /**
@@ -154,8 +166,10 @@ export function parsedDocument(text: string): DocumentNode | readonly GraphQLErr
 /** A document's errors, by the rules of the language and by ours. */
 function faultsIn(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
   try {
-    const errors = [...validate(schema, document, rules, { hideSuggestions: true }), ...conflictsIn(schema, document)];
-    return errors.length === 0 && isTooDeep(document) ? [tooDeep()] : errors;
+    const errors = validate(schema, document, rules, { hideSuggestions: true });
+    if (errors.length > 0) return isTooDeep(document) ? errors : inServiceWords(schema, document, errors);
+    if (isTooDeep(document)) return [tooDeep()];
+    return pairsIn(document) > MAX_PAIRS ? [resourceLimit()] : conflictsIn(schema, document);
   } catch (error) {
     return [parsingError(error)];
   }
@@ -163,10 +177,44 @@ function faultsIn(schema: GraphQLSchema, document: DocumentNode): readonly Graph
 
 /** Turns a parser's error into ours. @throws the error, if it is a bug of ours */
 function parsingError(error: unknown): GraphQLError {
-  if (error instanceof GraphQLError) return error;
+  if (error instanceof GraphQLError) return syntaxInServiceWords(error);
   // Thousands of nested brackets overflow the stack before anything can count them.
   if (error instanceof RangeError) return tooDeep();
   throw error;
+}
+
+/**
+ * The most pairs of fields that have one name in one place, and so are compared. Comparing so many takes up to 30 ms.
+ * Two hundred fragments that select the same field make as many.
+ */
+const MAX_PAIRS = 20_000;
+
+/** How many pairs of fields have one name in one place. The document's depth and size are bounded already. Pure. */
+function pairsIn({ definitions }: DocumentNode): number {
+  const fragments = new Map<string, SelectionSetNode>();
+  for (const one of definitions)
+    if (one.kind === Kind.FRAGMENT_DEFINITION) fragments.set(one.name.value, one.selectionSet);
+  let pairs = 0;
+  const count = (sets: readonly SelectionSetNode[]): void => {
+    const named = new Map<string, FieldNode[]>();
+    const met = new Set<SelectionSetNode>();
+    const collect = (set: SelectionSetNode | undefined): void => {
+      if (!set || met.has(set)) return;
+      met.add(set);
+      for (const one of set.selections) {
+        if (one.kind === Kind.FIELD) named.getOrInsertComputed(one.alias?.value ?? one.name.value, () => []).push(one);
+        else collect(one.kind === Kind.INLINE_FRAGMENT ? one.selectionSet : fragments.get(one.name.value));
+      }
+    };
+    for (const set of sets) collect(set);
+    for (const fields of named.values()) {
+      pairs += (fields.length * (fields.length - 1)) / 2;
+      const inner = fields.flatMap(({ selectionSet }) => selectionSet ?? []);
+      if (inner.length > 0 && pairs <= MAX_PAIRS) count(inner);
+    }
+  };
+  for (const one of definitions) if (one.kind === Kind.OPERATION_DEFINITION) count([one.selectionSet]);
+  return pairs;
 }
 
 /**
@@ -248,27 +296,7 @@ function measured(document: DocumentNode, ofAll: (measures: number[]) => number,
   return Math.max(0, ...operations.map(measure));
 }
 
-/** Reports an unknown field in the service's words. */
-function fieldExists(context: ValidationContext) {
-  return {
-    Field(node: FieldNode) {
-      const type = context.getParentType();
-      if (!type || context.getFieldDef()) return;
-      const name = node.name.value;
-      context.reportError(
-        new GraphQLError(`Field '${name}' doesn't exist on type '${type.name}'`, {
-          nodes: [node],
-          extensions: { code: "undefinedField", typeName: type.name, fieldName: name },
-        }),
-      );
-    },
-  };
-}
-
-const rules: readonly ValidationRule[] = [
-  ...specifiedRules.filter((rule) => rule !== OverlappingFieldsCanBeMergedRule && rule !== FieldsOnCorrectTypeRule),
-  fieldExists,
-];
+const rules: readonly ValidationRule[] = specifiedRules.filter((rule) => rule !== OverlappingFieldsCanBeMergedRule);
 
 /** Fields that show which repositories there are. No revision tells of that. */
 const UNBOUND: ReadonlySet<string> = new Set(["repositories"]);

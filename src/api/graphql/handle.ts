@@ -1,6 +1,8 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { execute, type GraphQLError } from "graphql";
 import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
+import { HttpError } from "../../http/errors.ts";
 import { encodingOf, freshnessHeaders, JSON_TYPE, type Reply } from "../../http/reply.ts";
 import type { Exchange } from "../../http/server.ts";
 import { type Confirmation, joinConfirmations } from "../../mirror/read/repositories.ts";
@@ -11,8 +13,8 @@ import { eitherOf, TimeLimit } from "../../work/signals.ts";
 import type { ApiContext } from "../call.ts";
 import type { Callers } from "../callers/caller.ts";
 import { classOf, mayBeForwarded, sightOf, type User } from "../callers/permissions.ts";
-import { type CallerQuota, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
-import { ApiFault, faultBody } from "../dialect/fault.ts";
+import { type CallerQuota, payerName, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
+import { ApiFault, faultBody, retryAt } from "../dialect/fault.ts";
 import { doubtHeaders, prefers } from "../dialect/preferences.ts";
 import {
   agentMissing,
@@ -21,6 +23,7 @@ import {
   dialectReply,
   graphqlText,
   hasAgent,
+  PART,
   type RequestIds,
   serverHeaders,
 } from "../dialect/protocol.ts";
@@ -34,6 +37,7 @@ import { forwardWhole } from "./forward/forward.ts";
 import { type Side, Sides } from "./forward/side.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type WholeDocument, wholeDocument } from "./forward/unknown.ts";
 import { type IssueTexts, openCounts, openIssueTexts } from "./kept-lists.ts";
+import { mayLack } from "./mistakes.ts";
 import { parseQuery, type Query } from "./query.ts";
 import { bugIn, MissingValues, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { executePlan } from "./run/execution.ts";
@@ -130,13 +134,13 @@ export class Graphql {
   async #handle(exchange: Exchange, metered: RequestFigures, read: string | undefined): Promise<Reply> {
     const { ctx, requestIds } = this.#parts;
     const requestId = requestIds.next();
-    const text = read ?? (await graphqlText(exchange));
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
     const server = serverHeaders(ctx.config, exchange.path.startsWith("/api/"));
     const nothing = { figures: null, freshness: {}, limit: null };
     const progress: GraphqlProgress = { exchange, requestId, metered, server, ...nothing };
+    using bodies = new DisposableStack();
     try {
-      return await this.#answer(progress, text);
+      return await this.#answer(progress, { read, bodies });
     } catch (error) {
       if (progress.limit?.isOver) return this.#late(progress);
       // The caller has gone, so nobody reads this reply.
@@ -148,7 +152,10 @@ export class Graphql {
     }
   }
 
-  async #answer(progress: GraphqlProgress, text: string): Promise<Reply> {
+  async #answer(
+    progress: GraphqlProgress,
+    { read, bodies }: { read: string | undefined; bodies: DisposableStack },
+  ): Promise<Reply> {
     const { ctx, quota } = this.#parts;
     const { exchange } = progress;
     const caller = await this.#identify(exchange);
@@ -156,20 +163,39 @@ export class Graphql {
     const api = apiAddress(ctx.config, exchange, { isEnterprise: exchange.path.startsWith("/api/") });
     Object.assign(progress.server, await doubtHeaders(ctx, sightOf(caller), exchange.headers));
     progress.figures = await quota.figures(caller, "graphql");
+    // Whoever has nothing left cannot pay for an answer, nor for a refusal, so not even the body is read for them.
+    if (progress.figures?.remaining === 0) return this.#spentReply(progress, caller);
+    const text = read ?? (await this.#text(progress, caller, bodies));
     // The caller is part of the key, since some fields show who asks.
-    const key = `${caller.userId} ${classOf(caller)} ${api}\n${text}`;
+    const form = hasNextIds(exchange.headers) ? "next" : "";
+    const key = `${caller.userId} ${classOf(caller)} ${form} ${api}\n${text}`;
     const reading = new Reading(ctx.mirror.standings);
     const again = await this.#again(progress, { key, caller, reading });
     if (again) return again;
     const question: CallersQuery = { caller, api, text, key, reading, before: reading.soFar() };
 
-    const query = await parseQuery(text, { schema: this.#schema, documents: this.#documents, pace: ctx.mirror.pace });
+    const parts = { schema: this.#schema, documents: this.#documents, pace: ctx.mirror.pace };
+    const query = await parseQuery(text, { ...parts, caller: payerName(caller) }).catch(async (error: unknown) => {
+      if (error instanceof ApiFault) await this.#spend(progress, caller, 1);
+      throw error;
+    });
     if (!("cost" in query)) return await this.#answerUnknown(progress, question, query);
     if (ctx.config.edgeOf !== null && query.operation.operation !== "query")
       throw new AtCentreError("An edge neither writes nor tells of changes");
     const side = mayBeForwarded(ctx, caller) ? await this.#sides.of(query, caller) : "ours";
     if (side === "upstream's") return await this.#forward(progress, question, wholeDocument(query), query.cost.points);
     return await this.#answerHere(progress, question, query, side);
+  }
+
+  /** The request's body. What it costs is known only from it, so one that cannot be taken costs a point. */
+  async #text(progress: GraphqlProgress, caller: User, bodies: DisposableStack): Promise<string> {
+    try {
+      return await graphqlText(progress.exchange, { until: bodies, sender: `user ${caller.userId}` });
+    } catch (error) {
+      // That there was no room is not the caller's fault.
+      if (error instanceof HttpError && error.status < 500) await this.#spend(progress, caller, 1);
+      throw error;
+    }
   }
 
   /** Answers a document that our schema refuses, since upstream's schema may allow it. */
@@ -180,9 +206,12 @@ export class Graphql {
   ): Promise<Reply> {
     const { ctx } = this.#parts;
     const whole = perhapsUpstreams(this.#schema, question.text, errors);
-    if (!whole) return this.#reply(progress, { errors });
-    if (mayBeForwarded(ctx, question.caller)) return await this.#forward(progress, question, whole, 1);
-    return this.#reply(progress, { errors: [...errors, notAskedOfUpstream(ctx.config.forwarding !== false)] });
+    if (whole && mayBeForwarded(ctx, question.caller)) return await this.#forward(progress, question, whole, 1);
+    // A refusal took work, too.
+    if (await this.#spend(progress, question.caller, 1)) return this.#spentReply(progress, question.caller);
+    const isLacking = whole !== null && errors.some(mayLack);
+    const unasked = isLacking ? [notAskedOfUpstream(ctx.config.forwarding !== false)] : [];
+    return this.#reply(progress, { errors: [...errors, ...unasked] });
   }
 
   async #answerHere(progress: GraphqlProgress, question: CallersQuery, query: Query, side: Side): Promise<Reply> {
@@ -193,7 +222,7 @@ export class Graphql {
     if (kind === "subscription" && !acceptsEventStream(exchange.headers))
       return this.#reply(progress, { errors: [eventStreamOnly()] });
     const isSpent = query.priced === null && (await this.#spend(progress, caller, query.cost.points));
-    if (isSpent) return reply(progress, 200, quotaSpentText(caller.userId));
+    if (isSpent) return this.#spentReply(progress, caller);
     if (kind === "query") progress.metered.price = query.cost.points;
     // A write that is cut short may still take effect. Its own time limits end in an answer that says what is known.
     const limit =
@@ -224,6 +253,7 @@ export class Graphql {
       new GraphqlCall({
         ctx,
         db: isQuery ? ctx.readDb.until(signal) : ctx.readDb,
+        searchDb: ctx.searches.of(caller, signal),
         caller,
         sight: sightOf(caller),
         api,
@@ -233,6 +263,7 @@ export class Graphql {
         changes,
         beyond,
         isForMirror: prefers(exchange.headers, "settled"),
+        hasNextIds: hasNextIds(exchange.headers),
         counts: this.#counts,
         texts: this.#texts,
         // A mutation has to show what it has written, and a subscription what it reports.
@@ -252,8 +283,7 @@ export class Graphql {
       throw new AtCentreError("The replica does not hold all that was asked for");
     progress.limit?.lift();
     progress.limit = null;
-    if (points > 0 && (await this.#spend(progress, caller, points)))
-      return reply(progress, 200, quotaSpentText(caller.userId));
+    if (points > 0 && (await this.#spend(progress, caller, points))) return this.#spentReply(progress, caller);
     const { headers, gone } = exchange;
     progress.metered.source = "forwarded";
     const answer = await forwardWhole(this.#parts.ctx, caller, whole, { headers, body: text, api, gone, requestId });
@@ -277,17 +307,23 @@ export class Graphql {
     const kept = await this.#results.get(key, reading);
     const confirmation = kept && confirmationOfKept(kept, reading.soFar());
     if (!kept || !confirmation) return null;
-    if (await this.#spend(progress, caller, kept.points)) return reply(progress, 200, quotaSpentText(caller.userId));
+    if (await this.#spend(progress, caller, kept.points)) return this.#spentReply(progress, caller);
     Object.assign(progress.metered, { source: "kept", price: kept.points } satisfies Partial<RequestFigures>);
-    progress.freshness = this.#freshness(confirmation);
+    progress.freshness = this.#freshness(confirmation, kept.isPart);
     const encoding = encodingOf(kept.bytes, progress.exchange.headers["accept-encoding"]);
     if (encoding === null) return reply(progress, 200, kept.bytes);
     return reply(progress, 200, await encoded(kept, encoding), { "Content-Encoding": encoding });
   }
 
-  #freshness(confirmed: Partial<Confirmation>): Record<string, string> {
+  #freshness(confirmed: Partial<Confirmation>, isPart: boolean): Record<string, string> {
     const { clock, config } = this.#parts.ctx;
-    return freshnessHeaders(confirmed, { now: clock.now(), staleAfterMs: config.staleAfterMs });
+    const fresh = freshnessHeaders(confirmed, { now: clock.now(), staleAfterMs: config.staleAfterMs });
+    return isPart ? { ...fresh, ...PART } : fresh;
+  }
+
+  #spentReply(progress: GraphqlProgress, { userId }: User): Reply {
+    const headers = retryAt(progress.figures?.reset, this.#parts.ctx.clock.now());
+    return reply(progress, 200, quotaSpentText(userId), headers);
   }
 
   /** Whether the points exceed the caller's quota. */
@@ -323,11 +359,12 @@ export class Graphql {
         );
     if (call.beyond?.signal.aborted) return null;
     this.#missing.note(result.errors, progress.requestId);
-    progress.freshness = this.#freshness((await call.confirmation(confirmed)) ?? {});
-    const body = await sendable(resultText(result), pace);
+    progress.freshness = this.#freshness((await call.confirmation(confirmed)) ?? {}, call.isPart);
+    const body = await sendable(resultText(result, call.extensions), pace);
     if (call.met && plan && result.errors.length === 0 && plan.isKeepable) {
       const shown = [...call.shownRepositories];
-      const make = () => ({ bytes: ownBytes(body), encoded: new Map(), points: cost.points, shown });
+      const { isPart } = call;
+      const make = () => ({ bytes: ownBytes(body), encoded: new Map(), points: cost.points, shown, isPart });
       this.#results.keep(key, make, { shown: [...new Set([PEOPLE, ...call.met, ...shown])], before });
     }
     return this.#reply(progress, result, body);
@@ -361,12 +398,17 @@ export class Graphql {
     if (!bug) return reply(progress, 200, body);
     const { ctx } = this.#parts;
     const isForOthers = ctx.config.edgeOf === null ? isPostgresOutage : isForCentre;
-    if (isForOthers(bug.originalError)) throw bug.originalError;
+    if (bug.originalError instanceof ApiFault || isForOthers(bug.originalError)) throw bug.originalError;
     if (isPostgresCancelled(bug.originalError)) return this.#late(progress);
     const { requestId } = progress;
     ctx.log.error({ err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") }, "A GraphQL query failed");
     return reply(progress, 502, wentWrongText(requestId, ctx.clock.now()));
   }
+}
+
+/** GitHub docs: with 1 each id has the newer form. Without it, or with 0, an id is shown as upstream showed it. */
+function hasNextIds({ "x-github-next-global-id": form }: IncomingHttpHeaders): boolean {
+  return form === "1";
 }
 
 function reply(
@@ -386,6 +428,7 @@ interface KeptResult extends KeptBody {
   points: number;
   /** The repositories whose resources the result shows. */
   shown: readonly number[];
+  isPart: boolean;
 }
 
 /** Upstream's confirmation of the shown repositories; undefined: one of them may no longer be shown. */

@@ -16,11 +16,14 @@ import {
   type SelectionSetNode,
   type ValueNode,
 } from "graphql";
-import { isObject, type Json, parseSent, TooManyValuesError } from "../../json.ts";
+import { type Fields, isObject } from "../../json.ts";
+import { searchesOf } from "../../mirror/search/query.ts";
 import type { Pace } from "../../work/pace.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import { objectIn } from "../dialect/sent.ts";
 import type { Documents } from "./documents.ts";
 import { resourceLimit, typedError } from "./errors.ts";
+import { variableErrors } from "./mistakes.ts";
 import type { VariableValues } from "./run/plan.ts";
 
 /** How many values the variables may hold: each is coerced, and may be compared with each row of a list. */
@@ -47,7 +50,7 @@ export interface Query {
 /** The query in a body, or what is wrong with it. @throws ApiFault 400 if the body is no JSON object */
 export async function parseQuery(
   text: string,
-  { schema, documents, pace }: { schema: GraphQLSchema; documents: Documents; pace: Pace },
+  { schema, documents, pace, caller }: { schema: GraphQLSchema; documents: Documents; pace: Pace; caller: string },
 ): Promise<Query | readonly GraphQLError[]> {
   // Each step may hold the event loop for long, so others get a turn in between.
   const giveWay = async () => {
@@ -58,7 +61,7 @@ export async function parseQuery(
   if (asked instanceof GraphQLError) return [asked];
   if (hasTooMany(asked.variables)) return [resourceLimit()];
   await giveWay();
-  const document = await documents.read(asked.query);
+  const document = await documents.read(asked.query, caller);
   await giveWay();
   if (!("kind" in document)) return document;
   const operation = getOperationAST(document, asked.operationName);
@@ -69,7 +72,11 @@ export async function parseQuery(
     asked.variables,
     { hideSuggestions: true },
   );
-  if (errors) return errors;
+  if (errors) {
+    const own = variableErrors(schema, operation.variableDefinitions ?? [], asked.variables);
+    // A default that the document itself has wrong is no caller's value.
+    return own.length > 0 ? own : errors;
+  }
   await giveWay();
   const cost = costOf(schema, document, operation, variables.coerced);
   if (!cost) return [resourceLimit()];
@@ -102,14 +109,13 @@ export function isWithinBounds(
 
 /** Reads the body of a request. @throws ApiFault 400 if the body is no JSON object */
 export function readRequest(text: string): GraphqlRequest | GraphQLError {
-  let body: Json;
+  let body: Fields;
   try {
-    body = parseSent(text);
-  } catch (cause) {
-    if (cause instanceof TooManyValuesError) return resourceLimit();
-    throw new ApiFault(400, "Problems parsing JSON", { cause });
+    body = objectIn(text);
+  } catch (error) {
+    if (error instanceof ApiFault && error.status === 413) return resourceLimit();
+    throw error;
   }
-  if (!isObject(body)) throw new ApiFault(400, "Body should be a JSON object");
   const { query, variables, operationName } = body;
   if (typeof query !== "string" || query.trim() === "")
     return new GraphQLError("A query attribute must be specified and must be a string.");
@@ -154,7 +160,7 @@ export const MAX_PAGE = 100;
 const MAX_SEARCHES = 10;
 /** The most filters by text: each looks into all rows of a list. */
 const MAX_TEXT_FILTERS = 20;
-/** How many searches and filters together cost nothing extra. A filter counts once for each parent. */
+/** How many searches and filters together cost nothing extra. A filter counts once for each parent, a long search several times. */
 const FREE_SEARCHES = 5;
 
 /** The arguments of each field that filter by a part of a text. No index serves them. */
@@ -206,7 +212,8 @@ function costOf(
       const isFiltered = filtersTexts(field, variables);
       if (isSearch) searches += 1;
       if (isFiltered) textFilters += 1;
-      if (isSearch || isFiltered) searched += parents;
+      if (isSearch) searched += parents * searchesOf(String(argument(field, "query", variables) ?? ""));
+      else if (isFiltered) searched += parents;
       if (target.name.endsWith("Connection")) {
         const size = askedNodes(field, variables);
         requests += parents;
@@ -316,6 +323,7 @@ function literal(node: ValueNode | undefined, variables: Variables): unknown {
     case Kind.INT:
       return Number(node.value);
     case Kind.BOOLEAN:
+    case Kind.STRING:
       return node.value;
     case Kind.LIST:
       return node.values;

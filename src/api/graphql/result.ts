@@ -1,4 +1,5 @@
 import type { ExecutionResult, GraphQLError } from "graphql";
+import type { Fields } from "../../json.ts";
 import type { ApiContext } from "../call.ts";
 import { MissingValueError, rateLimited, shownError } from "./errors.ts";
 import type { Executed } from "./run/execution.ts";
@@ -11,9 +12,13 @@ export function resultOf({ data, errors = [] }: ExecutionResult): Result {
   return { ...(data === undefined ? {} : { data: JSON.stringify(data) }), errors };
 }
 
-export function resultText({ data, errors }: Result): string {
-  const shown = errors.length > 0 ? `"errors":${JSON.stringify(errors.map(shownError))}` : "";
-  return data === undefined ? `{${shown}}` : `{"data":${data}${shown && `,${shown}`}}`;
+export function resultText({ data, errors }: Result, extensions?: Fields): string {
+  const parts = [
+    ...(data === undefined ? [] : [`"data":${data}`]),
+    ...(errors.length > 0 ? [`"errors":${JSON.stringify(errors.map(shownError))}`] : []),
+    ...(extensions === undefined ? [] : [`"extensions":${JSON.stringify(extensions)}`]),
+  ];
+  return `{${parts.join(",")}}`;
 }
 
 /** The first error that is not GraphQL's own. A resolver threw it, so callers must not read it. */

@@ -10,5 +10,8 @@ const schema = buildSchema(readFileSync(new URL("./schema.graphql", import.meta.
 serveThread((text: string): Fault[] => {
   const read = readDocument(schema, text);
   if ("kind" in read) return [];
-  return read.map(({ message, locations, extensions }) => ({ message, locations, extensions: { ...extensions } }));
+  return read.map(({ message, locations, path, extensions }) => ({
+    ...{ message, locations, path },
+    extensions: { ...extensions },
+  }));
 });

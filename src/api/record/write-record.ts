@@ -86,6 +86,6 @@ export async function beginRecord(
 function repositoryAt(path: string): Sql {
   const { fullName = null, id = null } = repositoryIn(path) ?? {};
   if (id !== null) return sql`(select id from repositories where id = ${id}::bigint)`;
-  return sql`(select id from repositories where lower(full_name) = lower(${fullName}) and deleted_at is null
+  return sql`(select id from repositories where folded(full_name) = folded(${fullName}) and deleted_at is null
     order by seen_at desc limit 1)`;
 }

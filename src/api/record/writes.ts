@@ -45,12 +45,12 @@ export async function listWrites(
 ): Promise<ListedWrite[]> {
   const conditions = [
     ...(since === undefined ? [] : [sql`w.begun_at >= ${since}`]),
-    ...(token === undefined ? [] : [sql`(w.token = any(${tokenNames(token)}) or lower(u.login) = lower(${token}))`]),
+    ...(token === undefined ? [] : [sql`(w.token = any(${tokenNames(token)}) or folded(u.login) = folded(${token}))`]),
     ...(repository === undefined
       ? []
       : [
-          sql`(lower(r.full_name) = lower(${repository})
-            or lower(w.path || '/') like lower(${`/repos/${escapeLike(repository)}/%`}))`,
+          sql`(folded(r.full_name) = folded(${repository})
+            or folded(w.path || '/') like folded(${`/repos/${escapeLike(repository)}/%`}))`,
         ]),
   ];
   return await db.query(sql`

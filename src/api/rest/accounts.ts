@@ -3,8 +3,8 @@ import { ONES_OWN } from "../../mirror/documents.ts";
 import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/repository-lists.ts";
 import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
-import { ApiFault, type FieldFault, notFound, unmirrored } from "../dialect/fault.ts";
-import { choice, directionParameter } from "../dialect/protocol.ts";
+import { ApiFault, type FieldFault, notFound, unmirrored, unshown } from "../dialect/fault.ts";
+import { choice, sentChoice, sentDirection } from "../dialect/protocol.ts";
 import { shownByUpstream } from "../forward/as-caller.ts";
 import { storeShown } from "../forward/store-shown.ts";
 import { showFields } from "../view.ts";
@@ -96,7 +96,7 @@ export async function getOrganization(call: Call): Promise<Answer> {
   });
 }
 
-export async function requireAccount({ ctx, params }: Call): Promise<UserRow> {
+async function requireAccount({ ctx, params }: Call): Promise<UserRow> {
   const id = params.id === undefined ? undefined : numberParam(params.id);
   const found =
     id === undefined
@@ -104,13 +104,13 @@ export async function requireAccount({ ctx, params }: Call): Promise<UserRow> {
       : id === null
         ? null
         : await findUser(ctx.db, id);
-  if (!found) throw notFound();
+  if (!found) throw unshown();
   return found;
 }
 
-async function requireOrganization(call: Call): Promise<UserRow> {
+export async function requireOrganization(call: Call): Promise<UserRow> {
   const account = await requireAccount(call);
-  if (account.type !== "Organization") throw notFound();
+  if (account.type !== "Organization") throw unshown();
   return account;
 }
 
@@ -169,24 +169,42 @@ async function storeAccount(
   return storeShown(ctx, "user", { ...answer, body, validator: null });
 }
 
-const SORTS = ["full_name", "created", "updated", "pushed"] as const;
+const REPOSITORY_SORTS = ["created", "updated", "pushed", "full_name"] as const;
+
+/**
+ * The order of a list of repositories. Any other word than a sort means `created`. By name the first comes first, and
+ * by time the last, unless the list says otherwise.
+ * @param unsent the order without a sort
+ * @param odd what any other word than a direction means
+ */
+export function repositoryOrder(
+  query: URLSearchParams,
+  unsent: { sort: RepositorySort; direction: "asc" | "desc" },
+  odd: "asc" | "desc",
+): { sort: RepositorySort; direction: "asc" | "desc" } {
+  const asked = sentChoice(query, "sort", REPOSITORY_SORTS, "created");
+  const usual = asked === null ? unsent.direction : asked === "full_name" ? "asc" : "desc";
+  return { sort: asked ?? unsent.sort, direction: sentDirection(query, odd) ?? usual };
+}
 
 /** GitHub docs: "Lists public repositories for the specified user", for every caller. */
 export async function listUserRepositories(call: Call): Promise<Answer> {
   const { query } = call;
-  if (choice(query, "type", "Repository", ["owner", "all", "member"]) === "member") throw unmirrored(MEMBERSHIP);
+  if (choice(query, "type", ["owner", "all", "member"]) === "member") throw unmirrored(MEMBERSHIP);
   const account = await requireAccount(call);
-  const sort: RepositorySort = choice(query, "sort", "Repository", SORTS);
-  return repositoriesPage(call, `/user/${account.id}/repos`, account, "public", sort);
+  const order = repositoryOrder(query, { sort: "full_name", direction: "asc" }, "desc");
+  return repositoriesPage(call, `/user/${account.id}/repos`, account, "public", order);
 }
 
 export async function listOrganizationRepositories(call: Call): Promise<Answer> {
   const { query } = call;
-  const type = choice(query, "type", "Repository", ["all", "public", "private", "forks", "sources", "member"]);
+  const type = choice(query, "type", ["all", "public", "private", "forks", "sources", "member"]);
   if (type === "member") throw unmirrored(MEMBERSHIP);
   const account = await requireOrganization(call);
-  const sort: RepositorySort = choice(query, "sort", "Repository", ["created", "updated", "pushed", "full_name"]);
-  return repositoriesPage(call, `/organizations/${account.id}/repos`, account, type, sort);
+  // The repositories of one owner have the same order by their names as by their full names.
+  if (query.get("sort") === "name") query.set("sort", "full_name");
+  const order = repositoryOrder(query, { sort: "created", direction: "asc" }, "asc");
+  return repositoriesPage(call, `/organizations/${account.id}/repos`, account, type, order);
 }
 
 /**
@@ -206,17 +224,13 @@ async function repositoriesPage(
   path: string,
   account: UserRow,
   only: Parameters<typeof findOwnedRepositories>[2]["only"],
-  sort: RepositorySort,
+  order: ReturnType<typeof repositoryOrder>,
 ): Promise<Answer> {
   const { rows, total } = await findOwnedRepositories(
     call.ctx.db,
     account.id,
     { only, sight: call.sight },
-    {
-      sort,
-      direction: directionParameter(call.query, "Repository") ?? (sort === "full_name" ? "asc" : "desc"),
-      ...askedPage(call.query),
-    },
+    { ...order, ...askedPage(call.query) },
   );
   return repositoryPage({ ...call, path }, rows, total);
 }

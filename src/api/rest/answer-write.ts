@@ -1,12 +1,14 @@
 import { levelOf } from "../../failure.ts";
-import { type Fields, isObject, type Json, objectOf, parseSent, TooManyValuesError } from "../../json.ts";
+import { type Fields, type Json, objectOf } from "../../json.ts";
 import { findParentNumber } from "../../mirror/read/comments.ts";
 import { isMirroredIssue, isMirroredPull } from "../../mirror/read/pulls.ts";
 import type { Right } from "../../mirror/read/repositories.ts";
+import { UnsafePathError } from "../../upstream/client/paths.ts";
 import type { RawAnswer } from "../../upstream/client/upstream.ts";
 import type { Answer, RepositoryCall } from "../call.ts";
 import { requireWriter } from "../callers/permissions.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import { jsonIn, objectIn } from "../dialect/sent.ts";
 import { isSuccess, type Performed, perform, type Write } from "../writes/write.ts";
 import { numberParam, smallNumberParam } from "./page.ts";
 
@@ -35,7 +37,11 @@ export async function answerWrite(
   const { route } = operation;
   const caller = await requireWriter(call, () => subjectsRight(call, route));
   const write = await operation.write(call, checkedBody(call.body, operation.takes ?? "object"));
-  const answer = await writeAnswer(call, operation, await perform({ ...call, caller, route }, write));
+  const performed = await perform({ ...call, caller, route }, write).catch((error: unknown) => {
+    if (!(error instanceof UnsafePathError)) throw error;
+    throw new ApiFault(422, "This mirror does not send such a path to the service, since it could lead elsewhere.");
+  });
+  const answer = await writeAnswer(call, operation, performed);
   return operation.isDeprecated && call.version === "2022-11-28" && isSuccess(answer)
     ? { ...answer, headers: { ...answer.headers, ...DEPRECATION }, link: DEPRECATION_LINK }
     : answer;
@@ -59,16 +65,7 @@ async function subjectsRight({ ctx, repository, params }: RepositoryCall, route:
 function checkedBody(body: string, takes: NonNullable<WriteOperation["takes"]>): string {
   if (takes === "nothing") return "";
   if (body === "" && takes === "object or nothing") return body;
-  let value: Json;
-  try {
-    value = parseSent(body);
-  } catch (cause) {
-    if (cause instanceof TooManyValuesError)
-      throw new ApiFault(413, "The request's body has more values than are taken", { cause });
-    throw new ApiFault(400, "Problems parsing JSON", { cause });
-  }
-  const isList = Array.isArray(value) && takes === "object or list";
-  if (!isList && !isObject(value)) throw new ApiFault(400, "Body should be a JSON object");
+  if (takes !== "object or list" || !Array.isArray(jsonIn(body))) objectIn(body);
   return body;
 }
 
@@ -78,7 +75,7 @@ async function writeAnswer(
   { shows }: WriteOperation,
   { answer, isStored }: Performed,
 ): Promise<Answer> {
-  if (!isSuccess(answer)) return { ...asItIs(call, answer), isUncached: true };
+  if (!isSuccess(answer)) return asItIs(call, answer);
   const location = [answer.headers.location].flat()[0];
   const headers = location === undefined ? {} : { Location: rebase(location, call) };
   const read = isStored && shows ? await shownAfterWrite(call, shows, answer) : null;

@@ -15,7 +15,7 @@ import { joined } from "../dialect/elements.ts";
 import { type NotHeldFault, notHeld, unread } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
 import { choice } from "../dialect/protocol.ts";
-import { showEach, showFields, showOne } from "../view.ts";
+import { showAll, showFields, showOne } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 
 type Held = Exclude<keyof CheckedHead, "sha">;
@@ -35,8 +35,8 @@ async function showRuns(call: RepositoryCall, of: { sha: string } | { suiteId: n
   const { ctx, query, repository } = call;
   const rows = await findCheckRuns(ctx.db, repository.id, of, {
     name: query.get("check_name"),
-    status: query.get("status") ? choice(query, "status", "CheckRun", ["queued", "in_progress", "completed"]) : null,
-    filter: choice(query, "filter", "CheckRun", ["latest", "all"]),
+    status: (["queued", "in_progress", "completed"] as const).find((one) => one === query.get("status")) ?? null,
+    filter: choice(query, "filter", ["latest", "all"]),
     appId: numberParam(query.get("app_id") ?? undefined),
   });
   return await countedPage(call, "check_runs", rows);
@@ -88,7 +88,7 @@ export async function getCombinedStatus(call: RepositoryCall): Promise<Answer> {
     const { creator: _, ...rest } = parseStored<Fields>(document);
     return { repositoryId: repository.id, document: JSON.stringify(rest) };
   });
-  const texts = await showEach(call, shown);
+  const texts = await showAll(call, shown);
   const states = statuses.map(({ state }) => state);
   const link = numberedLink(api + call.path, query, { page, last: Math.ceil(statuses.length / limit) });
   const own = await minimalRepository(call);
@@ -137,7 +137,7 @@ async function countedPage(call: RepositoryCall, name: string, rows: readonly { 
   const some = rows.slice(offset, offset + limit).map(({ document }) => ({ repositoryId: repository.id, document }));
   const link = numberedLink(api + path, query, { page, last: Math.ceil(rows.length / limit) });
   const frame = { before: `{"total_count":${rows.length},"${name}":[`, between: ",", behind: "]}" };
-  return ok(await joined(await showEach(call, some), frame, call.ctx.mirror.pace), { link });
+  return ok(await joined(await showAll(call, some), frame, call.ctx.mirror.pace), { link });
 }
 
 /**

@@ -10,7 +10,7 @@ import { isMirroredPull } from "../../mirror/read/pulls.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { requireRight, seenInLists } from "../callers/permissions.ts";
 import { notFound } from "../dialect/fault.ts";
-import { choice, directionParameter, moment } from "../dialect/protocol.ts";
+import { choice, moment, sentDirection } from "../dialect/protocol.ts";
 import { showOne } from "../view.ts";
 import { requireIssue } from "./issues.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
@@ -26,18 +26,18 @@ export async function listRepositoryComments(call: RepositoryCall): Promise<Answ
   const since = moment(call.query, "since", "IssueComment");
   const seen = seenInLists(call);
   const under = seen === "both" ? {} : { under: seen };
-  return commentsPage(call, "issue_comment", { since, ...under, ...asked(call, "IssueComment") });
+  return commentsPage(call, "issue_comment", { since, ...under, ...asked(call) });
 }
 
 export async function listPullReviewComments(call: RepositoryCall): Promise<Answer> {
   const { number } = await requirePull(call);
   const since = moment(call.query, "since", "PullRequestReviewComment");
-  return commentsPage(call, "review_comment", { parent: number, since, ...asked(call, "PullRequestReviewComment") });
+  return commentsPage(call, "review_comment", { parent: number, since, ...asked(call) });
 }
 
 export async function listRepositoryReviewComments(call: RepositoryCall): Promise<Answer> {
   const since = moment(call.query, "since", "PullRequestReviewComment");
-  return commentsPage(call, "review_comment", { since, ...asked(call, "PullRequestReviewComment") });
+  return commentsPage(call, "review_comment", { since, ...asked(call) });
 }
 
 export async function listReviews(call: RepositoryCall): Promise<Answer> {
@@ -79,10 +79,9 @@ type CommentOrder = Pick<CommentList, "sort" | "direction">;
 const byAge: CommentOrder = { sort: "created", direction: "asc" };
 
 /** The order that is asked for. `direction` counts only together with `sort`. */
-function asked({ query }: RepositoryCall, resource: string): CommentOrder {
-  const sort =
-    choice(query, "sort", resource, ["created", "updated", "created_at"]) === "updated" ? "updated" : "created";
-  return { sort, direction: query.get("sort") ? (directionParameter(query, resource) ?? "asc") : "asc" };
+function asked({ query }: RepositoryCall): CommentOrder {
+  const sort = choice(query, "sort", ["created", "updated"]);
+  return { sort, direction: query.get("sort") ? (sentDirection(query, "asc") ?? "asc") : "asc" };
 }
 
 async function commentsPage(

@@ -14,9 +14,10 @@ import type { Pace } from "../../work/pace.ts";
 import type { Again, LearntBefore } from "../again.ts";
 import type { Answer, ApiContext, Call, RenderedPage } from "../call.ts";
 import type { Callers } from "../callers/caller.ts";
-import { type Caller, mayForwardAs, sightOf } from "../callers/permissions.ts";
+import { acceptedPermissions, type Caller, mayForwardAs, sightOf, type User } from "../callers/permissions.ts";
 import { type Bucket, type CallerQuota, type QuotaFigures, quotaHeaders } from "../callers/quota.ts";
 import type { Source } from "../callers/spared.ts";
+import { PREFLIGHT } from "../dialect/cors.ts";
 import { isLaidOut, laidOut } from "../dialect/elements.ts";
 import { ApiFault, faultBody, quotaSpent, REST_DOCS } from "../dialect/fault.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
@@ -49,13 +50,6 @@ import type { Match, Operation } from "../operation.ts";
 import { answerTo, cacheHeaders, isOurJson } from "./run.ts";
 
 const NO_PARAMETERS: ReadonlySet<string> = new Set();
-
-const PREFLIGHT = {
-  "Access-Control-Allow-Headers":
-    "Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, If-Unmodified-Since, X-GitHub-OTP, X-Requested-With",
-  "Access-Control-Allow-Methods": "GET, POST, PATCH, PUT, DELETE",
-  "Access-Control-Max-Age": "86400",
-};
 
 export interface RestParts {
   ctx: ApiContext;
@@ -131,29 +125,28 @@ export class Rest {
   ): Promise<Reply> {
     const requestId = this.#parts.requestIds.next();
     if (exchange.method === "OPTIONS") return dialectReply(requestId, { status: 204, headers: PREFLIGHT, body: null });
-    const body = await bodyText(exchange);
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
     const progress: RestProgress = {
       requestId,
       metered,
       identity: serverHeaders(this.#parts.ctx.config, pathInApi(exchange).isEnterprise),
       version: API_VERSIONS[1],
-      media: { form: null, patch: null },
+      media: { form: null, patch: null, hasMatches: false },
       bucket: match?.route.bucket ?? "core",
       figures: null,
       docs: REST_DOCS,
     };
+    using bodies = new DisposableStack();
     try {
-      const asApp = this.#asApp(exchange, body);
-      if (asApp) {
-        const answer = await asApp;
+      const answer = await this.#asApp(exchange, bodies, requestId);
+      if (answer) {
         metered.source = "forwarded";
         return forwardedReply(requestId, { ...answer, headers: { ...progress.identity, ...answer.headers } });
       }
-      const { call, operation, asked } = await this.#open(exchange, match, { progress, body, learnt });
-      const answer = await answerTo({ ...this.#parts, markdown: this.#markdown }, call, { match: operation, asked });
-      metered.source = sourceOf(answer);
-      return await replyTo(this.#parts, { exchange, signature, call, answer, progress });
+      const { call, operation, asked } = await this.#open(exchange, match, { progress, bodies, learnt });
+      const made = await answerTo({ ...this.#parts, markdown: this.#markdown }, call, { match: operation, asked });
+      metered.source = sourceOf(made);
+      return await replyTo(this.#parts, { exchange, signature, call, answer: made, progress });
     } catch (error) {
       // Nobody reads this reply: what was read for the caller was given up.
       if (isRead(exchange.method) && exchange.gone.aborted)
@@ -167,20 +160,22 @@ export class Rest {
     return refused(fault, progress, { agent: headers["user-agent"], pace: this.#parts.ctx.mirror.pace });
   }
 
-  /** Forwards what an App asks about itself: upstream answers and counts that. Null: this is no such question. */
-  #asApp(exchange: Exchange, body: string): Promise<Answer> | null {
-    const { ctx, callers } = this.#parts;
+  /** Forwards what an App asks about itself, once that is paid for. Null: this is no such question. */
+  async #asApp(exchange: Exchange, bodies: DisposableStack, requestId: string): Promise<Answer | null> {
+    const { ctx, callers, quota } = this.#parts;
     const { method, headers, address, search } = exchange;
     const { path, isEnterprise } = pathInApi(exchange);
     if (!ctx.config.forwarding || headers.authorization === undefined) return null;
-    const send = callers.asApp({ authorization: headers.authorization, address, path });
-    if (!send || !isSafePath(path)) return null;
-    const asked = { method, path: search === "" ? path : `${path}?${search}`, headers, body, gone: exchange.gone };
+    const asApp = callers.asApp({ authorization: headers.authorization, address, path });
+    if (!asApp || !isSafePath(path)) return null;
+    const { figures, isSpent } = await quota.spend(asApp.payer, "core", 1);
+    if (isSpent)
+      throw quotaSpent({ kind: "anonymous", address }, { requestId, now: ctx.clock.now(), reset: figures?.reset });
+    const asked = { method, path: search === "" ? path : `${path}?${search}`, headers, gone: exchange.gone };
     const { upstreamUrl } = ctx.config;
-    return forward(
-      { ...asked, api: apiAddress(ctx.config, exchange, { isEnterprise }), upstreamUrl, log: ctx.log },
-      send,
-    );
+    const api = apiAddress(ctx.config, exchange, { isEnterprise });
+    const body = await bodyText(exchange, { until: bodies });
+    return await forward({ ...asked, body, api, upstreamUrl, log: ctx.log }, asApp.send);
   }
 
   /**
@@ -190,28 +185,34 @@ export class Rest {
   async #open(
     exchange: Exchange,
     match: Match | null,
-    { progress, body, learnt }: { progress: RestProgress; body: string; learnt: Standings | undefined },
+    { progress, bodies, learnt }: { progress: RestProgress; bodies: DisposableStack; learnt: Standings | undefined },
   ): Promise<{ call: Call; operation: Match | null; asked: URLSearchParams }> {
     const { ctx, quota } = this.#parts;
     const { method, headers } = exchange;
     const version = apiVersion(headers["x-github-api-version"]);
     progress.version = version;
-    const caller = await this.#identify(exchange, progress);
+    const caller = await this.#parts.callers.identify({
+      authorization: headers.authorization,
+      address: exchange.address,
+    });
     this.#parts.meter.identified(progress.metered, caller);
-    if (caller.kind === "user") Object.assign(progress.identity, scopeHeaders(caller.scopes, match?.route ?? null));
-    if (headers.prefer !== undefined)
-      Object.assign(progress.identity, await doubtHeaders(ctx, sightOf(caller), headers));
+    if (caller.kind === "user") Object.assign(progress.identity, acceptedHeaders(caller, match?.route ?? null));
     if (caller.kind === "anonymous" && ctx.config.anonymous === "off")
       throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: REST_DOCS });
     if (match) progress.docs = match.route.docs;
     await this.#pay(caller, match, progress);
+    if (headers.prefer !== undefined)
+      Object.assign(progress.identity, await doubtHeaders(ctx, sightOf(caller), headers));
     const accepted = readAccept(headers.accept);
     const isForwarded = ctx.config.forwarding && isRead(method) && mayForwardAs(caller) && accepted.isServicesAlone;
     const operation = isForwarded ? null : match;
     // Only upstream has to understand a request that is forwarded.
     if (operation || !ctx.config.forwarding) progress.media = mediaType(accepted, headers.accept);
     const { path, isEnterprise } = pathInApi(exchange);
-    if (!isSafePath(path)) throw new ApiFault(404, "Not Found");
+    // Labels alone have names that may look like another path. Any other such path names nothing here.
+    if (match?.params.name === undefined && !isSafePath(path)) throw new ApiFault(404, "Not Found");
+    const sender = caller.kind === "user" ? `user ${caller.userId}` : exchange.address;
+    const body = await bodyText(exchange, { until: bodies, sender });
     const asked = new URLSearchParams(exchange.search);
     const isFresh = asksFresh(asked, headers);
     // This parameter is ours, so it is neither forwarded nor repeated in `Link`.
@@ -221,6 +222,7 @@ export class Rest {
     const onlyReads = isRead(method) && !isFresh;
     const call: Call = {
       ctx: onlyReads ? { ...ctx, db: ctx.readDb.until(exchange.gone) } : ctx,
+      searchDb: ctx.searches.of(caller, exchange.gone),
       quota,
       caller,
       sight: sightOf(caller),
@@ -228,9 +230,11 @@ export class Rest {
       requestId: progress.requestId,
       media: progress.media,
       met: new Set(),
+      embedded: { changedAt: 0 },
       publicRights: new Map(),
       // A write, and a read that has upstream asked, changes the mirror.
       reading: new Reading(ctx.mirror.standings, { learnt, isLasting: onlyReads }),
+      isPart: false,
       isFresh: isFresh && isRead(method) && caller.kind === "user",
       method,
       api: apiAddress(ctx.config, exchange, { isEnterprise }),
@@ -244,19 +248,6 @@ export class Rest {
     return { call, operation, asked };
   }
 
-  /**
-   * The caller. The refusal of an invalid credential shows the quota of anonymous callers, and takes nothing from it.
-   */
-  async #identify({ headers: { authorization }, address }: Exchange, progress: RestProgress): Promise<Caller> {
-    const { callers, quota } = this.#parts;
-    try {
-      return await callers.identify({ authorization, address });
-    } catch (error) {
-      if (error instanceof ApiFault) progress.figures = await quota.figures({ kind: "anonymous", address }, "core");
-      throw error;
-    }
-  }
-
   async #pay(caller: Caller, match: Match | null, progress: RestProgress): Promise<void> {
     const { ctx, quota } = this.#parts;
     if (match?.route.isFree) {
@@ -265,7 +256,8 @@ export class Rest {
     }
     const { figures, isSpent } = await quota.spend(caller, progress.bucket, 1);
     progress.figures = figures;
-    if (isSpent) throw quotaSpent(caller, progress.requestId, ctx.clock.now());
+    const { requestId } = progress;
+    if (isSpent) throw quotaSpent(caller, { requestId, now: ctx.clock.now(), reset: figures?.reset });
   }
 }
 
@@ -289,18 +281,24 @@ function endsInNumber({ params }: Match, path: string): boolean {
 }
 
 /**
- * The scopes that a classic token or an OAuth App's has, and those that the operation takes.
- * @param scopes as upstream names them; null: the token is of another kind, which has none
+ * What the operation takes: scopes, if the token is a classic one or an OAuth App's, beside those that it has, or else
+ * permissions. Whether the service names permissions to Apps beside refusals is not known.
  * @param operation null: it is not served here, and what it takes is not known
  */
-function scopeHeaders(scopes: string | null, operation: Operation | null): Record<string, string> {
-  if (scopes === null) return {};
+function acceptedHeaders({ scopes, by }: User, operation: Operation | null): Record<string, string> {
+  if (scopes === null) {
+    const isApps = by.of === "upstream" && by.known.isApps;
+    return isApps || operation?.run.of !== "repository"
+      ? {}
+      : acceptedPermissions([operation.run.takes], operation.method);
+  }
   return { "X-OAuth-Scopes": scopes, "X-Accepted-OAuth-Scopes": operation === null ? "" : acceptedScopes(operation) };
 }
 
 /** The scopes that an operation accepts, as recorded of the service. They inform, and refuse nobody. */
-function acceptedScopes({ docs, run }: Operation): string {
+function acceptedScopes({ docs, run, method }: Operation): string {
   if (docs.endsWith("/orgs/orgs#get-an-organization")) return "admin:org, read:org, repo, user, write:org";
+  if (!isRead(method)) return docs.endsWith("lock-an-issue") ? "public_repo, repo" : "";
   return run.of === "service" || /\/rest\/(pulls\/|issues\/comments#)/.test(docs) ? "" : "repo";
 }
 
@@ -316,7 +314,7 @@ async function replyTo(
   const lasting: Record<string, string> = {
     ...identity,
     ...versionHeaders(call.version, call.media),
-    ...(await cacheHeaders(answer, caller, { request, agent, pace })),
+    ...(await cacheHeaders(answer, caller, { request, agent, pace, now: ctx.clock.now() })),
     ...answer.headers,
     ...(answer.link ? { Link: answer.link } : {}),
   };

@@ -1,14 +1,13 @@
-import type { IssueOrder } from "../../mirror/read/issues.ts";
 import { type AcrossFilter, findIssuesAcross } from "../../mirror/read/issues-across.ts";
 import { findUser } from "../../mirror/read/users.ts";
 import { type Answer, type Call, ok } from "../call.ts";
 import { requireUser } from "../callers/permissions.ts";
 import { notFound, unmirrored } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/paging.ts";
-import { choice, directionParameter, moment } from "../dialect/protocol.ts";
+import { choice, issueState, moment } from "../dialect/protocol.ts";
 import { showEach } from "../view.ts";
-import { requireAccount } from "./accounts.ts";
-import { askedNames, askedType } from "./issues.ts";
+import { requireOrganization } from "./accounts.ts";
+import { askedLabels, askedOrder, askedType } from "./issues.ts";
 import { askedPage } from "./page.ts";
 
 /** Issues of all repositories that the caller sees. */
@@ -37,8 +36,7 @@ export async function listOwnIssues(call: Call): Promise<Answer> {
 
 export async function listOrganizationIssues(call: Call): Promise<Answer> {
   requireUser(call);
-  const organization = await requireAccount(call);
-  if (organization.type !== "Organization") throw notFound();
+  const organization = await requireOrganization(call);
   return issuesPage(
     { ...call, path: `/organizations/${organization.id}/issues` },
     { ownerId: organization.id, hasPulls: true, type: askedType(call.query) },
@@ -48,28 +46,26 @@ export async function listOrganizationIssues(call: Call): Promise<Answer> {
 type AcrossScope = Pick<AcrossFilter, "ownerId" | "ownedBy" | "isOrganizations" | "hasPulls" | "type">;
 
 async function issuesPage(call: Call, part: AcrossScope): Promise<Answer> {
-  const { query, ctx } = call;
-  const order: IssueOrder = {
-    sort: choice(query, "sort", "Issue", ["created", "updated", "comments"]),
-    direction: directionParameter(query, "Issue") ?? "desc",
-  };
+  const { query } = call;
+  const order = askedOrder(query);
   const filter: AcrossFilter = {
     ...part,
     ...(await taking(call)),
-    state: choice(query, "state", "Issue", ["open", "closed", "all"]),
+    state: issueState(query),
     since: moment(query, "since", "Issue") ?? undefined,
-    labels: askedNames(query, "labels"),
+    labels: askedLabels(query),
   };
   const asked = askedPage(query);
-  const { rows, total } = await findIssuesAcross(ctx.db, call.sight, filter, order, asked);
+  const { rows, total } = await findIssuesAcross(call.searchDb, call.sight, filter, order, asked);
   const homes = new Map(rows.map(({ repositoryId, repository }) => [repositoryId, repository.document]));
   const documents = rows.map(({ repositoryId, document, body }) => ({ repositoryId, document, body }));
   const homeDocuments = [...homes].map(([repositoryId, document]) => ({ repositoryId, document }));
   const [issues, repositories] = await Promise.all([showEach(call, documents), showEach(call, homeDocuments)]);
   const shown = new Map([...homes.keys()].map((id, index) => [id, repositories[index]]));
-  const texts = rows.map(({ repositoryId }, index) => {
-    const issue = issues[index] ?? "";
-    return `${issue.slice(0, issue.lastIndexOf("}"))},"repository":${shown.get(repositoryId)}}`;
+  const texts = rows.flatMap(({ repositoryId }, index) => {
+    const [issue, repository] = [issues[index], shown.get(repositoryId)];
+    if (issue == null || repository == null) return [];
+    return [`${issue.slice(0, issue.lastIndexOf("}"))},"repository":${repository}}`];
   });
   const link = numberedLink(call.api + call.path, query, { page: asked.page, last: Math.ceil(total / asked.limit) });
   return ok(`[${texts.join(",")}]`, { link });
@@ -78,7 +74,7 @@ async function issuesPage(call: Call, part: AcrossScope): Promise<Answer> {
 /** The relation that the caller must have to the issues. */
 async function taking(call: Call): Promise<Partial<AcrossFilter>> {
   const { query, ctx } = call;
-  const filter = choice(query, "filter", "Issue", ["assigned", "created", "mentioned", "subscribed", "repos", "all"]);
+  const filter = choice(query, "filter", ["assigned", "created", "mentioned", "subscribed", "repos", "all"]);
   if (filter === "repos" || filter === "all") return {};
   if (filter === "subscribed") {
     const message = "Subscriptions are not mirrored";

@@ -5,8 +5,10 @@ import {
   type IssueFilter,
   type IssueOrder,
   type IssuePosition,
+  isFiltered,
   type ListedIssue,
 } from "../../mirror/read/issues.ts";
+import { MOST_LABELS } from "../../mirror/read/label-lists.ts";
 import { findMilestone } from "../../mirror/read/milestones.ts";
 import { sees } from "../../mirror/read/repositories.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
@@ -14,7 +16,7 @@ import { type Answer, moved, ok, type RepositoryCall } from "../call.ts";
 import { requireRight, seenInLists } from "../callers/permissions.ts";
 import { ApiFault, invalid, notFound, unmirrored } from "../dialect/fault.ts";
 import { cursorLink, numberedLink, readCursor, writeCursor } from "../dialect/paging.ts";
-import { choice, directionParameter, moment, pageNumber, pageSize } from "../dialect/protocol.ts";
+import { choice, isOutside, issueState, moment, pageNumber, pageSize, sentDirection } from "../dialect/protocol.ts";
 import { showFields, showList, showOne } from "../view.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
 
@@ -27,13 +29,11 @@ const DEEPEST_ROW = 10_000;
 export async function listIssues(call: RepositoryCall): Promise<Answer> {
   const { query, ctx, repository } = call;
   const filter = await issueFilter(call);
-  const order: IssueOrder = {
-    sort: choice(query, "sort", "Issue", ["created", "updated", "comments"]),
-    direction: directionParameter(query, "Issue") ?? "desc",
-  };
+  const order = askedOrder(query);
   const limit = pageSize(query);
   const position = issuePosition(query, limit);
-  const found = await findIssues(ctx.db, repository.id, filter, order, { position, limit: limit + 1 });
+  const db = isFiltered(filter) ? call.searchDb : ctx.db;
+  const found = await findIssues(db, repository.id, filter, order, { position, limit: limit + 1 });
 
   const isBackward = "side" in position && position.side === "before";
   const page = found.slice(0, limit);
@@ -42,12 +42,22 @@ export async function listIssues(call: RepositoryCall): Promise<Answer> {
   const [first, last] = [page[0], page.at(-1)];
   const link = cursorLink(call.api + call.path, query, {
     page: pageNumber(query),
+    size: limit,
     // The row that a cursor names stands beyond the page, so there is another page on that side.
     next: last && (hasMore || isBackward) ? issueCursor(last) : null,
     previous: first && (isBackward ? hasMore : "side" in position || position.offset > 0) ? issueCursor(first) : null,
   });
   const documents = page.map(({ document, body }) => ({ repositoryId: repository.id, document, body }));
   return ok(await showList(call, documents, { areRepositories: false }), { link });
+}
+
+const ISSUE_SORTS = ["created", "updated", "comments"] as const;
+
+/** The order of a list of issues. A word that is neither a sort nor a direction takes the other parameter along. */
+export function askedOrder(query: URLSearchParams): IssueOrder {
+  const isOdd = isOutside(query, "sort", ISSUE_SORTS) || isOutside(query, "direction", ["asc", "desc"]);
+  if (isOdd) return { sort: "created", direction: "desc" };
+  return { sort: choice(query, "sort", ISSUE_SORTS), direction: sentDirection(query, "desc") ?? "desc" };
 }
 
 function issuePosition(query: URLSearchParams, limit: number): IssuePosition {
@@ -76,7 +86,7 @@ function issueCursor({ key, number }: ListedIssue): string {
 
 async function issueFilter(call: RepositoryCall): Promise<IssueFilter> {
   const { query, ctx, repository } = call;
-  const state = choice(query, "state", "Issue", ["open", "closed", "all"]);
+  const state = issueState(query);
   if (query.get("issue_field_values")) {
     // Without the filter, the answer would show issues that were not asked for.
     const message = "Filtering by issue fields is not mirrored";
@@ -96,18 +106,26 @@ async function issueFilter(call: RepositoryCall): Promise<IssueFilter> {
     assignee: assignee === undefined || assignee === "*" ? assignee : assignee === "none" ? null : { login: assignee },
     creator: text("creator"),
     mentioned: text("mentioned"),
-    labels: askedNames(query, "labels"),
+    labels: askedLabels(query),
     type: askedType(query),
     ...(seenInLists(call) === "issues" ? { hasPulls: false } : {}),
   };
 }
 
-/** Names separated by commas; undefined when the parameter is absent or empty. */
-export function askedNames(query: URLSearchParams, name: string): string[] | undefined {
-  return (query.get(name) || undefined)
+/**
+ * The labels that issues must have; undefined when the parameter is absent or empty.
+ * @throws ApiFault 422 for more labels than an issue can have
+ */
+export function askedLabels(query: URLSearchParams): string[] | undefined {
+  const names = (query.get("labels") || undefined)
     ?.split(",")
     .map((part) => part.trim())
     .filter(Boolean);
+  if (names && names.length > MOST_LABELS) {
+    const message = `labels is too long (maximum is ${MOST_LABELS} labels)`;
+    throw invalid({ resource: "Issue", field: "labels", code: "custom", message });
+  }
+  return names;
 }
 
 /** The type that issues must have. */

@@ -2,7 +2,7 @@ import { findLabel, findLabels } from "../../mirror/read/labels.ts";
 import { findMilestone, findMilestones, type MilestoneRow } from "../../mirror/read/milestones.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { notFound } from "../dialect/fault.ts";
-import { choice, directionParameter } from "../dialect/protocol.ts";
+import { choice, sentDirection } from "../dialect/protocol.ts";
 import { showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 
@@ -26,15 +26,15 @@ export async function getLabel(call: RepositoryCall): Promise<Answer> {
   const { id } = call.repository;
   const label = await findLabel(call.ctx.db, id, call.params.name ?? "");
   if (!label) throw notFound();
-  return ok(await showOne(call, { repositoryId: id, document: label.document }));
+  return ok(await showOne(call, { repositoryId: id, document: label.document }), { lastModified: label.changedAt });
 }
 
 export async function listMilestones(call: RepositoryCall): Promise<Answer> {
   const { id } = call.repository;
   const { rows, total } = await findMilestones(call.ctx.db, id, {
-    state: choice(call.query, "state", "Milestone", ["open", "closed", "all"]),
-    sort: choice(call.query, "sort", "Milestone", ["due_on", "completeness"]),
-    direction: directionParameter(call.query, "Milestone") ?? "asc",
+    state: choice(call.query, "state", ["open", "closed", "all"]),
+    sort: choice(call.query, "sort", ["due_on", "completeness"]),
+    direction: sentDirection(call.query, "asc") ?? "asc",
     ...askedPage(call.query),
   });
   const documents = rows.map(({ document }) => ({ repositoryId: id, document }));

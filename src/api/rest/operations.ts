@@ -20,10 +20,19 @@ import * as refs from "./refs.ts";
 import * as releases from "./releases.ts";
 import { getRepository, getTopics, getViewer, listViewerRepositories } from "./repositories.ts";
 import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./root.ts";
-import { getSearchedIssues, getSearchedLabels, getSearchedRepositories } from "./search.ts";
+import {
+  getSearchedIssues,
+  getSearchedLabels,
+  getSearchedRepositories,
+  isPartOfIssues,
+  isPartOfRepositories,
+} from "./search.ts";
 import { WRITE_OPERATIONS } from "./write-operations.ts";
 
 const SEARCH: Pick<Operation, "bucket"> = { bucket: "search" };
+
+/** The mirror has a part of these lists at most: of the repositories of an account, or of their issues. */
+const IS_PART: Pick<Operation, "isPart"> = { isPart: () => true };
 
 type PartOperation = readonly [string, Right, (call: RepositoryCall) => Promise<Answer>, string];
 
@@ -95,13 +104,19 @@ export const MIRROR_OPERATIONS: readonly ServedOperation[] = [
   service("/rate_limit", getRateLimit, "rate-limit/rate-limit#get-rate-limit-status-for-the-authenticated-user", {
     isFree: true,
   }),
-  service("/search/issues", getSearchedIssues, "search/search#search-issues-and-pull-requests", SEARCH),
-  service("/search/repositories", getSearchedRepositories, "search/search#search-repositories", SEARCH),
+  service("/search/issues", getSearchedIssues, "search/search#search-issues-and-pull-requests", {
+    ...SEARCH,
+    isPart: isPartOfIssues,
+  }),
+  service("/search/repositories", getSearchedRepositories, "search/search#search-repositories", {
+    ...SEARCH,
+    isPart: isPartOfRepositories,
+  }),
   service("/search/labels", getSearchedLabels, "search/search#search-labels", SEARCH),
   service("/user", getViewer, "users/users#get-the-authenticated-user"),
-  service("/user/repos", listViewerRepositories, "repos/repos#list-repositories-for-the-authenticated-user"),
+  service("/user/repos", listViewerRepositories, "repos/repos#list-repositories-for-the-authenticated-user", IS_PART),
   service("/user/:id", getUser, "users/users#get-a-user-using-their-id"),
-  service("/user/:id/repos", listUserRepositories, "repos/repos#list-repositories-for-a-user"),
+  service("/user/:id/repos", listUserRepositories, "repos/repos#list-repositories-for-a-user", IS_PART),
   service("/users/:login", getUser, "users/users#get-a-user"),
   service(
     "/users/:login/received_events",
@@ -109,18 +124,25 @@ export const MIRROR_OPERATIONS: readonly ServedOperation[] = [
     "activity/events#list-events-received-by-the-authenticated-user",
   ),
   service("/notifications", listNotifications, "activity/notifications#list-notifications-for-the-authenticated-user"),
-  service("/users/:login/repos", listUserRepositories, "repos/repos#list-repositories-for-a-user"),
+  service("/users/:login/repos", listUserRepositories, "repos/repos#list-repositories-for-a-user", IS_PART),
   ...["/orgs/:login", "/organizations/:id"].flatMap((named) => [
     service(named, getOrganization, "orgs/orgs#get-an-organization"),
-    service(`${named}/repos`, listOrganizationRepositories, "repos/repos#list-organization-repositories"),
+    service(`${named}/repos`, listOrganizationRepositories, "repos/repos#list-organization-repositories", IS_PART),
     service(
       `${named}/issues`,
       listOrganizationIssues,
       "issues/issues#list-organization-issues-assigned-to-the-authenticated-user",
+
+      IS_PART,
     ),
   ]),
-  service("/issues", listIssuesAcross, "issues/issues#list-issues-assigned-to-the-authenticated-user"),
-  service("/user/issues", listOwnIssues, "issues/issues#list-user-account-issues-assigned-to-the-authenticated-user"),
+  service("/issues", listIssuesAcross, "issues/issues#list-issues-assigned-to-the-authenticated-user", IS_PART),
+  service(
+    "/user/issues",
+    listOwnIssues,
+    "issues/issues#list-user-account-issues-assigned-to-the-authenticated-user",
+    IS_PART,
+  ),
 
   readBelow("/", "metadata", getRepository, "repos/repos#get-a-repository", { showsRights: true }),
   readBelow("/issues", "issues", listIssues, "issues/issues#list-repository-issues"),
@@ -180,7 +202,7 @@ export const MIRROR_OPERATIONS: readonly ServedOperation[] = [
     "pulls/review-requests#get-all-requested-reviewers-for-a-pull-request",
   ),
   readBelow("/labels", "issues or pulls", listLabels, "issues/labels#list-labels-for-a-repository"),
-  readBelow("/labels/:name", "issues or pulls", getLabel, "issues/labels#get-a-label"),
+  { ...readBelow("/labels/:name", "issues or pulls", getLabel, "issues/labels#get-a-label"), takesRest: true },
   readBelow("/milestones", "issues or pulls", listMilestones, "issues/milestones#list-milestones"),
   readBelow("/milestones/:number", "issues or pulls", getMilestone, "issues/milestones#get-a-milestone"),
   readBelow(
@@ -261,7 +283,7 @@ function service(
   path: string,
   run: (call: Call) => Promise<Answer>,
   docs: string,
-  more: Partial<Pick<Operation, "isFree" | "bucket">> = {},
+  more: Partial<Pick<Operation, "isFree" | "bucket" | "isPart">> = {},
 ): ServedOperation {
   const route = { method: "GET", docs: `${REST_DOCS}/${docs}`, isFree: false, ...more } as const;
   return { path, route: { ...route, run: { of: "service", with: run } } };
@@ -273,7 +295,7 @@ function readBelow(
   takes: Right,
   run: (call: RepositoryCall) => Promise<Answer>,
   docs: string,
-  more: Pick<Operation, "learnsStanding" | "part" | "showsRights"> = {},
+  more: Pick<Operation, "learnsStanding" | "part" | "showsRights" | "isPart"> = {},
 ): ServedOperation {
   const route = { method: "GET", docs: `${REST_DOCS}/${docs}`, isFree: false, ...more } as const;
   return { path, route: { ...route, run: { of: "repository", takes, with: run } } };

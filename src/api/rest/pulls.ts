@@ -2,28 +2,28 @@ import { type Fields, parseStored } from "../../json.ts";
 import { findPull, findPulls, type PullRow } from "../../mirror/read/pulls.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
-import { choice, directionParameter } from "../dialect/protocol.ts";
+import { choice, sentChoice, sentDirection } from "../dialect/protocol.ts";
 import { shownToMirror } from "../forward/mirror-reads.ts";
 import { showFields, showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 
 export async function listPulls(call: RepositoryCall): Promise<Answer> {
   const { query, ctx, repository } = call;
-  const sort = choice(query, "sort", "PullRequest", ["created", "updated", "popularity", "long-running"]);
+  const sort = sentChoice(query, "sort", ["created", "updated", "popularity", "long-running"], "created");
   const head = query.get("head");
   const { rows, total } = await findPulls(
     ctx.db,
     repository.id,
     {
-      state: choice(query, "state", "PullRequest", ["open", "closed", "all"]),
+      state: choice(query, "state", ["open", "closed", "all"]),
       base: query.get("base") || undefined,
       // The service does not filter by a head that names no user.
       head: head?.includes(":") ? head : undefined,
     },
     {
-      sort,
-      direction: directionParameter(query, "PullRequest") ?? (sort === "created" ? "desc" : "asc"),
-      now: ctx.clock.now(),
+      // The service was seen to order `long-running` by creation, and to leave nothing out, whatever its docs say.
+      sort: sort === null || sort === "long-running" ? "created" : sort,
+      direction: sentDirection(query, "desc") ?? (sort === null ? "desc" : "asc"),
       ...askedPage(query),
     },
   );

@@ -1,21 +1,24 @@
-import { type Fields, parseStored } from "../../json.ts";
+import { type Fields, objectOf, parseStored, textOf } from "../../json.ts";
 import { findRepositoryDocument } from "../../mirror/read/repositories.ts";
-import { findUserRepositories, type Relation, type RepositorySort } from "../../mirror/read/repository-lists.ts";
+import { findUserRepositories, type Relation } from "../../mirror/read/repository-lists.ts";
 import { findUser } from "../../mirror/read/users.ts";
 import { type Answer, type Call, ok, type RepositoryCall } from "../call.ts";
 import { learnPublicRights, requireUser } from "../callers/permissions.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
-import { choice, directionParameter, moment } from "../dialect/protocol.ts";
+import { choice, moment } from "../dialect/protocol.ts";
 import { showOne } from "../view.ts";
-import { fetchAndStoreWhole, showToAll } from "./accounts.ts";
+import { fetchAndStoreWhole, repositoryOrder, showToAll } from "./accounts.ts";
 import { askedPage, repositoryPage } from "./page.ts";
 
 export async function getViewer(call: Call): Promise<Answer> {
   const { by, userId } = requireUser(call);
   if (by.of === "upstream") {
     // Upstream shows people more of themselves than of others, so others never get this answer.
-    if (by.known.profile === null) throw new ApiFault(403, "Resource not accessible by integration");
-    return ok(by.known.profile.replaceAll(`${call.ctx.config.upstreamUrl}/`, `${call.api}/`));
+    const { profile } = by.known;
+    if (profile === null) throw new ApiFault(403, "Resource not accessible by integration");
+    const updatedAt = textOf(objectOf(JSON.parse(profile)).updated_at);
+    const lastModified = updatedAt === null ? null : new Date(updatedAt);
+    return ok(profile.replaceAll(`${call.ctx.config.upstreamUrl}/`, `${call.api}/`), { lastModified });
   }
   const known = await findUser(call.ctx.db, userId);
   if (!known) throw notFound();
@@ -39,12 +42,9 @@ export async function listViewerRepositories(call: Call): Promise<Answer> {
   if (query.has("type") && (query.has("visibility") || query.has("affiliation"))) {
     throw new ApiFault(422, "If you specify visibility or affiliation, you cannot specify type.");
   }
-  const type = choice(query, "type", "Repository", ["all", "owner", "public", "private", "member"]);
+  const type = choice(query, "type", ["all", "owner", "public", "private", "member"]);
   const visibility =
-    type === "public" || type === "private"
-      ? type
-      : choice(query, "visibility", "Repository", ["all", "public", "private"]);
-  const sort: RepositorySort = choice(query, "sort", "Repository", ["full_name", "created", "updated", "pushed"]);
+    type === "public" || type === "private" ? type : choice(query, "visibility", ["all", "public", "private"]);
   const page = askedPage(query);
   const { rows, total } = await findUserRepositories(
     call.ctx.db,
@@ -61,7 +61,7 @@ export async function listViewerRepositories(call: Call): Promise<Answer> {
       updatedAfter: moment(query, "since", "Repository"),
       updatedBefore: moment(query, "before", "Repository"),
     },
-    { sort, direction: directionParameter(query, "Repository") ?? (sort === "full_name" ? "asc" : "desc"), ...page },
+    { ...repositoryOrder(query, { sort: "full_name", direction: "asc" }, "desc"), ...page },
   );
   return repositoryPage(call, rows, total);
 }
@@ -70,7 +70,8 @@ function affiliations(query: URLSearchParams): readonly Relation[] {
   const text = query.get("affiliation");
   if (!text) return RELATIONS;
   const asked = text.split(",").map((part) => part.trim());
-  return RELATIONS.filter((relation) => asked.includes(relation));
+  const known = RELATIONS.filter((relation) => asked.includes(relation));
+  return known.length > 0 ? known : RELATIONS;
 }
 
 export async function getRepository(call: RepositoryCall): Promise<Answer> {

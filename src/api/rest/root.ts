@@ -4,13 +4,17 @@ import type { QuotaFigures } from "../callers/quota.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { API_VERSIONS, ENTERPRISE_PREFIX } from "../dialect/protocol.ts";
 
+// GitHub's OpenAPI, x-github-breaking-changes of 2026-03-10.
+const DROPPED_FROM_ROOT: readonly string[] = ["authorizations_url", "hub_url"];
+
 /**
- * The addresses that the service's root names. They are part of the answer even where the mirror has nothing behind
+ * The addresses that the service's root names, in its order. They are part of the answer even where the mirror has nothing behind
  * them.
  */
 export async function getRoot({ ctx, api, version }: Call): Promise<Answer> {
   const paths: [string, string][] = [
     ["current_user_url", "/user"],
+    ["authorizations_url", "/authorizations"],
     ["code_search_url", "/search/code?q={query}{&page,per_page,sort,order}"],
     ["commit_search_url", "/search/commits?q={query}{&page,per_page,sort,order}"],
     ["emails_url", "/user/emails"],
@@ -20,6 +24,7 @@ export async function getRoot({ ctx, api, version }: Call): Promise<Answer> {
     ["followers_url", "/user/followers"],
     ["following_url", "/user/following{/target}"],
     ["gists_url", "/gists{/gist_id}"],
+    ["hub_url", "/hub"],
     ["issue_search_url", "/search/issues?q={query}{&page,per_page,sort,order}"],
     ["issues_url", "/issues"],
     ["keys_url", "/user/keys"],
@@ -41,8 +46,8 @@ export async function getRoot({ ctx, api, version }: Call): Promise<Answer> {
     ["user_repositories_url", "/users/{user}/repos{?type,page,per_page,sort}"],
     ["user_search_url", "/search/users?q={query}{&page,per_page,sort,order}"],
   ];
-  if (version === "2022-11-28") paths.push(["authorizations_url", "/authorizations"], ["hub_url", "/hub"]);
-  const addresses = paths.map(([key, path]) => [key, api + path]);
+  const isShown = ([key]: [string, string]) => version === "2022-11-28" || !DROPPED_FROM_ROOT.includes(key);
+  const addresses = paths.filter(isShown).map(([key, path]) => [key, api + path]);
   const applications = `${pagesOf(ctx.config.upstreamUrl)}/settings/connections/applications{/client_id}`;
   addresses.splice(1, 0, ["current_user_authorizations_html_url", applications]);
   return ok(JSON.stringify(Object.fromEntries(addresses)));

@@ -23,17 +23,24 @@ import {
   type RenderedPage,
   type RepositoryCall,
 } from "../call.ts";
-import { type Caller, classOf, learnPublicRights, readsCode, requireRight } from "../callers/permissions.ts";
+import {
+  type Caller,
+  classOf,
+  learnPublicRights,
+  mayForwardAs,
+  readsCode,
+  requireRight,
+} from "../callers/permissions.ts";
 import { inForm } from "../dialect/body-form.ts";
 import { asBytes, laidOut } from "../dialect/elements.ts";
-import { NotHeldFault, notFound, notHeld, UnmirroredFault, UnreadFault } from "../dialect/fault.ts";
+import { NotHeldFault, notHeld, UnmirroredFault, UnreadFault, UnshownFault, unshown } from "../dialect/fault.ts";
 import type { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { notYet, prefers } from "../dialect/preferences.ts";
-import { VARY } from "../dialect/protocol.ts";
+import { PART, VARY } from "../dialect/protocol.ts";
 import { forwardAsCaller } from "../forward/as-caller.ts";
 import { refreshShown } from "../forward/fresh.ts";
 import { readByMirror } from "../forward/mirror-reads.ts";
-import { notServed } from "../forward/service-routes.ts";
+import { notAsked, notServed } from "../forward/service-routes.ts";
 import { ownBytes } from "../kept-bodies.ts";
 import type { Match, Operation } from "../operation.ts";
 
@@ -59,7 +66,14 @@ export async function answerTo(
 ): Promise<Answer> {
   const { forwarding } = ctx.config;
   if (!match) return await forwarded(ctx, call, null);
-  const render = async () => inAskedForm(call, await runOperation(call, match), { markdown, pace: ctx.mirror.pace });
+  const isPart = (await match.route.isPart?.(call)) ?? false;
+  if (isPart && forwarding && mayForwardAs(call.caller))
+    return await forwarded(ctx, { ...call, query: asked }, match, notHeld());
+  const render = async () => {
+    const answer = await runOperation({ ...call, isPart }, match);
+    const dated = { ...answer, lastModified: lastChange(answer, call) };
+    return inAskedForm(call, isPart ? partOf(dated) : dated, { markdown, pace: ctx.mirror.pace });
+  };
   return await keptOrRendered(pages, call, match, render).catch(async (error: unknown) => {
     if (error instanceof UnmirroredFault) leaveToCentre(ctx, call, match);
     if (error instanceof NotHeldFault) return await forwarded(ctx, { ...call, query: asked }, match, error);
@@ -70,19 +84,31 @@ export async function answerTo(
   });
 }
 
+/** When anything that the answer shows last changed. Null: the answer has no date. */
+function lastChange({ lastModified }: Answer, { embedded }: Call): Date | null {
+  return lastModified ? new Date(Math.max(lastModified.getTime(), embedded.changedAt)) : null;
+}
+
+/** The answer with the header that says that upstream has more. */
+function partOf(answer: Answer): Answer {
+  return { ...answer, headers: { ...answer.headers, ...PART } };
+}
+
 /**
  * Upstream's answer to a request that we cannot answer.
  * @param held what is mirrored of it but missing here
  * @throws ApiFault if upstream is not asked: this is not served, or not yet
  */
 async function forwarded(ctx: ApiContext, call: Call, match: Match | null, held?: NotHeldFault): Promise<Answer> {
+  // Nobody could be asked for these callers, so the mirror's own answer is the whole answer.
+  if (held instanceof UnshownFault && !mayForwardAs(call.caller)) throw held;
   leaveToCentre(ctx, call, match);
   const { forwarding } = ctx.config;
   const answered = forwarding ? await forwardAsCaller(call) : null;
   if (answered) return answered;
   if (held instanceof UnreadFault && prefers(call.headers, "settled")) throw notYet();
   const answer = forwarding === "all" ? await readByMirror(call) : null;
-  if (!answer) throw notServed(call);
+  if (!answer) throw held instanceof UnshownFault ? notAsked(call) : notServed(call);
   return answer;
 }
 
@@ -123,7 +149,8 @@ async function runOperation(call: Call, { route, repository: named }: Match): Pr
   const ahead = await runAhead(call, named, route);
   if (ahead) return ahead;
   const found = await findNamedRepository(call, named);
-  if (found === null) throw route.part ? notHeld() : notFound();
+  // What a caller gets may not depend on whether we serve the route: upstream may show the repository.
+  if (found === null) throw route.part ? notHeld() : unshown();
   call.met.add(found.repository.id);
   const path = `/repositories/${found.repository.id}${named.rest}`;
   if (found.isMoved) return moved(call, path);
@@ -283,9 +310,7 @@ function mayBeKept(call: Call, { route }: Match): boolean {
     route.method === "GET" &&
     !route.isOurs &&
     !call.isFresh &&
-    call.media.patch === null &&
-    // The sort `long-running` depends on the time of day.
-    call.query.get("sort") !== "long-running"
+    call.media.patch === null
   );
 }
 
@@ -311,24 +336,32 @@ const MAX_TAGS = 100;
 export async function cacheHeaders(
   answer: Answer,
   caller: Caller,
-  { request, agent, pace }: { request: RequestHeaders; agent: string | undefined; pace: Pace },
+  { request, agent, pace, now }: { request: RequestHeaders; agent: string | undefined; pace: Pace; now: Date },
 ): Promise<Record<string, string>> {
-  if (answer.isUncached) return { "Cache-Control": "no-cache" };
-  const body = answer.page?.bytes ?? answer.body;
-  if (body === null || answer.status > 299) return {};
+  const { lastModified, status, isUncached } = answer;
+  if (status > 299 || status === 204) return {};
   const isAnonymous = caller.kind === "anonymous";
   const vary = isAnonymous ? ["Accept"] : ["Accept", "Authorization", "Cookie", "X-GitHub-OTP"];
+  const varied = { Vary: `${vary.join(", ")}, ${VARY}` };
+  if (isUncached) return { "Cache-Control": "no-cache", ...varied };
+  const body = answer.page?.bytes ?? answer.body;
+  if (body === null) return {};
   const tag = `"${await entityTag(answer, body, { vary, request, pace })}"`;
   // Indented, a short body may be long enough to travel compressed.
   const travelling = isShort(body) && answer.contentType === undefined ? await laidOut(body, agent, pace) : body;
   return {
     // A body that travels compressed has a weak tag, made of the plain bytes. GitHub was recorded to do so, but for a
     // 201.
-    ETag: answer.status !== 201 && encodingOf(travelling, request["accept-encoding"]) !== null ? `W/${tag}` : tag,
+    ETag: status !== 201 && encodingOf(travelling, request["accept-encoding"]) !== null ? `W/${tag}` : tag,
     "Cache-Control": `${isAnonymous ? "public" : "private"}, max-age=60, s-maxage=60`,
-    Vary: `${vary.join(", ")}, ${VARY}`,
-    ...(answer.lastModified ? { "Last-Modified": answer.lastModified.toUTCString() } : {}),
+    ...varied,
+    ...(lastModified && isOver(lastModified, now) ? { "Last-Modified": lastModified.toUTCString() } : {}),
   };
+}
+
+/** Whether the second has passed. Within it something may still change, and the date would not tell. */
+function isOver(second: Date, now: Date): boolean {
+  return now.getTime() - second.getTime() >= 1_000;
 }
 
 /** SHA-256 of the request headers that the answer varies by and of the body, as GitHub was found to make it. */

@@ -22,7 +22,9 @@ const through =
   (path: string, takes: Right, docs: string, operation: WriteOperation): ServedOperation => {
     const whole = { ...operation, route: `/repos/{owner}/{repo}${path.replace(/:(\w+)/g, "{$1}")}` };
     const run = { of: "repository", takes, with: (call: RepositoryCall) => answerWrite(call, whole) } as const;
-    return { path, route: { method, docs: `${REST_DOCS}/${docs}`, isFree: false, run } };
+    // The service takes the slash in a label's name encoded and as it is.
+    const takesRest = path.endsWith("/labels/:name");
+    return { path, takesRest, route: { method, docs: `${REST_DOCS}/${docs}`, isFree: false, run } };
   };
 const [post, patch, put, remove] = [through("POST"), through("PATCH"), through("PUT"), through("DELETE")];
 

@@ -13,10 +13,9 @@ import type { ApiContext } from "../call.ts";
 import type { FollowUpRead } from "./read-back.ts";
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
 
-/** The repository that a write goes to. */
+/** The repository that a write goes to. Its name may be another's by now, so writes go by the id. */
 export interface RepositoryAddress {
   id: number;
-  fullName: string;
 }
 
 /** An issue, or a pull request by its issue's side. */
@@ -33,7 +32,7 @@ function writesIssue(
 ): Write {
   return {
     method,
-    path: `/repos/${place.fullName}/issues/${place.number}${below}`,
+    path: `/repositories/${place.id}/issues/${place.number}${below}`,
     body,
     about: sides(place),
     reads: () => (place.isPull ? [readOf("pull_request", place)] : []),
@@ -41,10 +40,10 @@ function writesIssue(
   };
 }
 
-export function createIssue({ fullName }: RepositoryAddress, body: string): Write {
+export function createIssue({ id }: RepositoryAddress, body: string): Write {
   return {
     method: "POST",
-    path: `/repos/${fullName}/issues`,
+    path: `/repositories/${id}/issues`,
     body,
     about: [],
     says: ({ answer, at }, find) => saysIssue(answer, at, find),
@@ -109,7 +108,7 @@ export function changeLabels(
 ): Write {
   return {
     method,
-    path: `/repos/${place.fullName}/issues/${place.number}/labels${below}`,
+    path: `/repositories/${place.id}/issues/${place.number}/labels${below}`,
     body,
     about: sides(place),
     reads: () => sides(place).map(({ kind }) => readOf(kind, place)),
@@ -152,7 +151,7 @@ export function lockIssue(place: IssueAddress, method: "PUT" | "DELETE", body: s
   const fields: Fields = { locked: method === "PUT", active_lock_reason: reason ?? null };
   return {
     method,
-    path: `/repos/${place.fullName}/issues/${place.number}/lock`,
+    path: `/repositories/${place.id}/issues/${place.number}/lock`,
     body,
     about: sides(place),
     reads: () => sides(place).map(({ kind }) => readOf(kind, place)),
@@ -163,7 +162,7 @@ export function lockIssue(place: IssueAddress, method: "PUT" | "DELETE", body: s
 export function createComment(place: IssueAddress, body: string): Write {
   return {
     method: "POST",
-    path: `/repos/${place.fullName}/issues/${place.number}/comments`,
+    path: `/repositories/${place.id}/issues/${place.number}/comments`,
     body,
     about: sides(place),
     says: async ({ answer, at, between }, find) => {
@@ -175,10 +174,10 @@ export function createComment(place: IssueAddress, body: string): Write {
   };
 }
 
-export function editComment({ id, fullName }: RepositoryAddress, commentId: number, body: string): Write {
+export function editComment({ id }: RepositoryAddress, commentId: number, body: string): Write {
   return {
     method: "PATCH",
-    path: `/repos/${fullName}/issues/comments/${commentId}`,
+    path: `/repositories/${id}/issues/comments/${commentId}`,
     body,
     about: [{ kind: "issue_comment", repositoryId: id, key: commentId }],
     says: ({ answer, at }) => ({ shown: [observe("issue_comment", answer, at)] }),
@@ -186,15 +185,11 @@ export function editComment({ id, fullName }: RepositoryAddress, commentId: numb
 }
 
 /** Deletes a comment. `place` is the issue that it stands under; null: the mirror does not know the comment. */
-export function deleteComment(
-  { id, fullName }: RepositoryAddress,
-  commentId: number,
-  place: IssueAddress | null,
-): Write {
+export function deleteComment({ id }: RepositoryAddress, commentId: number, place: IssueAddress | null): Write {
   const comment: ResourceKey = { kind: "issue_comment", repositoryId: id, key: commentId };
   return {
     method: "DELETE",
-    path: `/repos/${fullName}/issues/comments/${commentId}`,
+    path: `/repositories/${id}/issues/comments/${commentId}`,
     body: null,
     about: [comment],
     says: async ({ between }, find) => {
@@ -248,7 +243,7 @@ function notEarlier(movedAt: string | null, before: Fields | undefined): string 
 }
 
 /** The kinds under which a resource is seen: a pull request is also an issue. */
-export function sides({ id, number, isPull }: Omit<IssueAddress, "fullName">): ResourceKey[] {
+export function sides({ id, number, isPull }: IssueAddress): ResourceKey[] {
   const key = (kind: Kind): ResourceKey => ({ kind, repositoryId: id, key: number });
   return isPull ? [key("issue"), key("pull_request")] : [key("issue")];
 }
@@ -260,8 +255,8 @@ export function readOf(kind: Kind, { id, number }: Pick<IssueAddress, "id" | "nu
 /** The issue or pull request to write to. The mirror need not have heard of it, since upstream decides. */
 export async function issuePlace(
   { db }: Pick<ApiContext, "db">,
-  { id, fullName }: RepositoryAddress,
+  { id }: RepositoryAddress,
   number: number,
 ): Promise<IssueAddress> {
-  return { id, fullName, number, isPull: await isMirroredPull(db, id, number) };
+  return { id, number, isPull: await isMirroredPull(db, id, number) };
 }

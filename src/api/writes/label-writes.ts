@@ -10,10 +10,10 @@ type LabelKind = "label" | "milestone";
 const COLLECTIONS: Readonly<Record<LabelKind, string>> = { label: "labels", milestone: "milestones" };
 
 /** Creates a label or milestone, or edits the one that `below` (`/name`, `/number`) names. */
-export function putLabel(kind: LabelKind, { fullName }: RepositoryAddress, below: string, body: string): Write {
+export function putLabel(kind: LabelKind, { id }: RepositoryAddress, below: string, body: string): Write {
   return {
     method: below === "" ? "POST" : "PATCH",
-    path: `/repos/${fullName}/${COLLECTIONS[kind]}${below}`,
+    path: `/repositories/${id}/${COLLECTIONS[kind]}${below}`,
     body,
     about: [],
     says: ({ answer, at }) => ({ shown: [observe(kind, answer, at)] }),
@@ -21,13 +21,8 @@ export function putLabel(kind: LabelKind, { fullName }: RepositoryAddress, below
 }
 
 /** Deletes a label. `key` is its id; null: the mirror does not know the label. */
-export function removeLabel(
-  kind: LabelKind,
-  { id, fullName }: RepositoryAddress,
-  below: string,
-  key: number | null,
-): Write {
+export function removeLabel(kind: LabelKind, { id }: RepositoryAddress, below: string, key: number | null): Write {
   const gone = key === null ? [] : [{ kind, repositoryId: id, key }];
-  const path = `/repos/${fullName}/${COLLECTIONS[kind]}${below}`;
+  const path = `/repositories/${id}/${COLLECTIONS[kind]}${below}`;
   return { method: "DELETE", path, body: null, about: gone, says: () => ({ gone }) };
 }

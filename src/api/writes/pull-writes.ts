@@ -1,18 +1,20 @@
 /** Writes about pull requests, reviews and review comments: what each sends, and what its success changes. */
-import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../json.ts";
+import { type Json, objectOf, rowsOf, textOf } from "../../json.ts";
 import { referenceId } from "../../mirror/documents.ts";
 import { keyIn, observe } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { counts, type IssueAddress, openCount, type RepositoryAddress, readOf, sides } from "./issue-writes.ts";
 import type { FollowUpRead } from "./read-back.ts";
+import { bodyWithSeenHead } from "./seen-head.ts";
 import type { Find, FindAll, Implied, Sayings, Write, Written } from "./write.ts";
 
 /** Opens a pull request. It is listed among the issues too, under an id that only its issue's side tells. */
-export function createPull({ id, fullName }: RepositoryAddress, body: string): Write {
+export function createPull({ id }: RepositoryAddress, body: string): Write {
   return {
     method: "POST",
-    path: `/repos/${fullName}/pulls`,
+    path: `/repositories/${id}/pulls`,
     body,
+    checked: bodyWithSeenHead,
     about: [],
     reads: (answer) => [
       {
@@ -27,7 +29,7 @@ export function createPull({ id, fullName }: RepositoryAddress, body: string): W
 export function editPull(place: IssueAddress, body: string): Write {
   return {
     method: "PATCH",
-    path: `/repos/${place.fullName}/pulls/${place.number}`,
+    path: `/repositories/${place.id}/pulls/${place.number}`,
     body,
     about: sides({ ...place, isPull: true }),
     // Only the issue's side tells who closed it.
@@ -42,9 +44,7 @@ async function saysPull(answer: Json, at: Written["at"], find: Find): Promise<Sa
   const issueSide = observed.seen.find(({ kind }) => kind === "issue");
   if (!shown || !issueSide) throw new Error("An observed pull request has lost itself");
   const before = (await find("issue", shown.key)) ?? (await find("pull_request", shown.key));
-  const isOpenAgain = shown.fields.state === "open" && before?.fields.state === "closed";
-  const { pull_request: _address, ...sameOnBoth } = issueSide.fields;
-  const common: Fields = { ...sameOnBoth, ...(isOpenAgain ? { closed_by: null } : {}) };
+  const { pull_request: _address, ...common } = issueSide.fields;
   const implied: Implied[] = [
     { kind: "issue", key: shown.key, fields: common, movedAt: String(shown.fields.updated_at) },
     ...(await openCount(find, at, before?.fields, shown.fields)),
@@ -69,7 +69,7 @@ export function dismissReview(place: IssueAddress, reviewId: number, body: strin
 export function editReview(place: IssueAddress, reviewId: number, body: string): Write {
   return {
     method: "PUT",
-    path: `/repos/${place.fullName}/pulls/${place.number}/reviews/${reviewId}`,
+    path: `/repositories/${place.id}/pulls/${place.number}/reviews/${reviewId}`,
     body,
     about: [{ kind: "review", repositoryId: place.id, key: reviewId }],
     says: ({ answer, at }) => ({ shown: [observe("review", answer, at)] }),
@@ -79,7 +79,7 @@ export function editReview(place: IssueAddress, reviewId: number, body: string):
 /** Deletes a review. Upstream allows that only for pending ones. */
 export function deleteReview(place: IssueAddress, reviewId: number): Write {
   const review: ResourceKey = { kind: "review", repositoryId: place.id, key: reviewId };
-  const path = `/repos/${place.fullName}/pulls/${place.number}/reviews/${reviewId}`;
+  const path = `/repositories/${place.id}/pulls/${place.number}/reviews/${reviewId}`;
   return { method: "DELETE", path, body: null, about: [review], says: () => ({ gone: [review] }) };
 }
 
@@ -91,7 +91,7 @@ function writesReview(
   const pull = sides({ ...place, isPull: true });
   return {
     method,
-    path: `/repos/${place.fullName}/pulls/${place.number}/reviews${below}`,
+    path: `/repositories/${place.id}/pulls/${place.number}/reviews${below}`,
     body,
     about: pull,
     // Only its author sees a pending review, so it changes nothing that others see.
@@ -159,7 +159,7 @@ export function createReviewComment(place: IssueAddress, below: string, body: st
   const pull = { ...place, isPull: true };
   return {
     method: "POST",
-    path: `/repos/${place.fullName}/pulls/${place.number}/comments${below}`,
+    path: `/repositories/${place.id}/pulls/${place.number}/comments${below}`,
     body,
     about: sides(pull),
     reads: (answer) => {
@@ -178,10 +178,10 @@ export function createReviewComment(place: IssueAddress, below: string, body: st
   };
 }
 
-export function editReviewComment({ id, fullName }: RepositoryAddress, commentId: number, body: string): Write {
+export function editReviewComment({ id }: RepositoryAddress, commentId: number, body: string): Write {
   return {
     method: "PATCH",
-    path: `/repos/${fullName}/pulls/comments/${commentId}`,
+    path: `/repositories/${id}/pulls/comments/${commentId}`,
     body,
     about: [{ kind: "review_comment", repositoryId: id, key: commentId }],
     says: ({ answer, at }) => ({ shown: [observe("review_comment", answer, at)] }),
@@ -189,15 +189,11 @@ export function editReviewComment({ id, fullName }: RepositoryAddress, commentId
 }
 
 /** Deletes a review comment. `number` is its pull request's; null: the mirror does not know the comment. */
-export function deleteReviewComment(
-  { id, fullName }: RepositoryAddress,
-  commentId: number,
-  number: number | null,
-): Write {
+export function deleteReviewComment({ id }: RepositoryAddress, commentId: number, number: number | null): Write {
   const comment: ResourceKey = { kind: "review_comment", repositoryId: id, key: commentId };
   return {
     method: "DELETE",
-    path: `/repos/${fullName}/pulls/comments/${commentId}`,
+    path: `/repositories/${id}/pulls/comments/${commentId}`,
     body: null,
     about: [comment],
     says: async ({ between }, find) => {

@@ -1,3 +1,4 @@
+import { sql } from "../../../db/sql.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
 import type { ApiContext, Call } from "../call.ts";
@@ -12,6 +13,24 @@ export interface Writer extends Pick<Call, "requestId"> {
   /** What the caller asked for: a path with names for its parts, or a mutation. */
   route: string;
   repository: { id: number; fullName: string; htmlUrl: string | null };
+}
+
+/**
+ * A repository that upstream does not show may be another's by now, or nobody's, and the caller saw the copy of the
+ * former one.
+ * @throws ApiFault 503 while the repository is paused or gone
+ */
+export async function requireFollowed({ ctx, repository }: Pick<Writer, "ctx" | "repository">): Promise<void> {
+  const lost = await ctx.db.count(sql`
+    select from repository_syncs where repository_id = ${repository.id} and state in ('paused', 'gone')`);
+  if (lost === 0) return;
+  throw new ApiFault(
+    503,
+    "Upstream does not show this repository at the moment. Nothing was sent, and nothing was queued.",
+    {
+      documentationUrl: REST_DOCS,
+    },
+  );
 }
 
 /** Nobody knows whether upstream did what was asked. */

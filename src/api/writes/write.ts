@@ -1,18 +1,26 @@
 import type { Transaction } from "../../../db/database.ts";
 import { isPostgresConflict, isPostgresOutage } from "../../../db/outage.ts";
+import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
-import type { Fields, Json } from "../../json.ts";
+import { type Fields, type Json, objectOf } from "../../json.ts";
 import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { findAllStored, mergeObserved } from "../../mirror/store/merge.ts";
 import { type Stored, sameValue, writtenAt } from "../../mirror/store/merge-rule.ts";
-import { joinObserved, type Observed, observe, type Seen, type Sighting } from "../../mirror/store/observation.ts";
+import {
+  InvalidRepresentationError,
+  joinObserved,
+  type Observed,
+  observe,
+  type Seen,
+  type Sighting,
+} from "../../mirror/store/observation.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
 import { repeated } from "../../work/repeated.ts";
 import { RETRIES } from "../../work/retries.ts";
 import { beginRecord, type WriteRecord } from "../record/write-record.ts";
 import { awaitShown, type FollowUpRead, type ReadBack, readNow } from "./read-back.ts";
-import { OutcomeUnknownFault, sendWrite, type Writer } from "./send-once.ts";
+import { OutcomeUnknownFault, requireFollowed, sendWrite, type Writer } from "./send-once.ts";
 
 /**
  * One write of the service: the request to upstream, and the effects of its success.
@@ -25,6 +33,8 @@ import { OutcomeUnknownFault, sendWrite, type Writer } from "./send-once.ts";
 export interface Write extends WriteRequest {
   /** The subject of the write. Upstream is asked about it if the outcome of the write is unknown. */
   about: ResourceKey[];
+  /** Makes the body that is sent, and refuses one that names what the writer may not use. Absent: it is sent as it is. */
+  checked?: (writer: Writer, body: string) => Promise<string>;
   /** Reads that follow a success, if the answer shows too little of it. */
   reads?: (answer: Json) => FollowUpRead[];
   /** What a success tells of resources. `find` looks up what was stored before. */
@@ -90,11 +100,13 @@ export function isSuccess({ status }: Pick<RawAnswer, "status">): boolean {
  */
 export async function perform(writer: Writer, write: Write): Promise<Performed> {
   const { method, path } = write;
+  await requireFollowed(writer);
+  const body = write.checked && write.body !== null ? await write.checked(writer, write.body) : write.body;
   const record = await beginRecord(writer, { method, route: writer.route, path, repositoryId: writer.repository.id });
   const sentAt = writer.ctx.clock.now();
   let answer: RawAnswer;
   try {
-    answer = await sendWrite(writer, write, record);
+    answer = await sendWrite(writer, { method, path, body }, record);
   } catch (error) {
     if (error instanceof OutcomeUnknownFault) await markForRefresh(writer, write.about);
     throw error;
@@ -122,6 +134,7 @@ export async function storeWrite(
   const doneBy = Number.isNaN(date) ? null : new Date(date).toISOString().replace(".000Z", "Z");
   try {
     const answer: Json = body === "" ? null : JSON.parse(body);
+    await requireOwn(ctx, repository, answer);
     const readBacks = await Promise.all(
       (write.reads?.(answer) ?? []).map((read) => (read.awaits ? awaitShown(writer, read) : readNow(writer, read))),
     );
@@ -157,6 +170,29 @@ export async function storeWrite(
     await record.end();
     return false;
   }
+}
+
+/**
+ * The answer's own addresses may show a newer name of the repository, but not the name of another one.
+ * @throws InvalidRepresentationError
+ */
+async function requireOwn(
+  { db, config }: Writer["ctx"],
+  { id, fullName }: Writer["repository"],
+  answer: Json,
+): Promise<void> {
+  const { url, repository_url: repositoryUrl, pull_request_url: pullUrl } = objectOf(answer);
+  const names = [url, repositoryUrl, pullUrl].flatMap((address) => {
+    const path = typeof address === "string" && address.startsWith(`${config.upstreamUrl}/repos/`);
+    return path ? [address.slice(`${config.upstreamUrl}/repos/`.length).split("/", 2).join("/").toLowerCase()] : [];
+  });
+  const others = names.filter((name) => name !== fullName.toLowerCase());
+  if (others.length === 0) return;
+  const taken = await db.count(sql`
+    select from repositories r join repository_syncs s on s.repository_id = r.id
+      where folded(r.full_name) = any(${others}::text[]) and r.id <> ${id} and r.deleted_at is null and ${MIRRORED} limit 1`);
+  if (taken > 0)
+    throw new InvalidRepresentationError(`Upstream answers a write to ${fullName} with something of ${others[0]}`);
 }
 
 /**

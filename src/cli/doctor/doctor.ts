@@ -10,6 +10,7 @@ import { type Finding, okFinding, problem, warning } from "./finding.ts";
 import { examineMirror } from "./mirror.ts";
 import { examinePostgres } from "./postgres.ts";
 import { examineRedis } from "./redis.ts";
+import { examineSealing } from "./sealing.ts";
 import { examineSettings } from "./settings.ts";
 import { examineUpstream } from "./upstream.ts";
 import { CHECKED_HOOKS, examineHooks } from "./webhooks.ts";
@@ -23,7 +24,7 @@ export const doctor: Command = {
   about: `
 Examines Postgres, Redis, upstream with each of our tokens (by fingerprint), which repositories a
 token does not see, a GitHub App with its permissions and installations, the webhooks of the first
-${CHECKED_HOOKS} repositories, replicas, targets, PUBLIC_URL, the clocks, the settings, and what waits for a person. Works while
+${CHECKED_HOOKS} repositories, replicas, targets and their keys, PUBLIC_URL, the clocks, the settings, and what waits for a person. Works while
 parts are away, and says so.
 Each finding is ok, a warning or a problem; the exit code is 1 when there is a problem. Costs some
 requests of upstream's quota and changes nothing.`,
@@ -45,6 +46,7 @@ async function runDoctor({ env, resources, within }: Given, output: Output): Pro
   add(await examineUpstream(ctx, hasMirror));
   if (hasMirror) {
     add(await examineMirror(ctx));
+    add(await examineSealing(ctx));
     add(await examineHooks(opened));
   }
   add(await examineSettings({ config: ctx.config, db: hasMirror ? ctx.db : null }));

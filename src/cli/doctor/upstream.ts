@@ -48,5 +48,5 @@ async function repositoriesToSee({ db }: Context): Promise<{ nodeId: string; ful
   return await db.query(sql`
     select r.node_id as "nodeId", r.full_name as "fullName"
       from repositories r join repository_syncs s on s.repository_id = r.id
-      where ${MIRRORED} and r.node_id is not null order by lower(r.full_name)`);
+      where ${MIRRORED} and r.node_id is not null order by folded(r.full_name)`);
 }

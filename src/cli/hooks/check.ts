@@ -9,6 +9,7 @@ import { type Output, styled } from "../output.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { diagnose, type HookFinding, permissionFinding } from "./diagnosis.ts";
 import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
+import { findHooked } from "./own-secret.ts";
 import { needAddress, orRefusal } from "./repository-hooks.ts";
 
 export const check: Command = {
@@ -69,7 +70,7 @@ async function checkAppHook(ctx: Context, address: string): Promise<Checked> {
 }
 
 async function checkHook(ctx: Context, repository: string, address: string): Promise<Checked> {
-  const asked = await orRefusal(() => listRepositoryHooks(ctx.upstream, repository));
+  const asked = await orRefusal(async () => listRepositoryHooks(ctx.upstream, await findHooked(ctx, repository)));
   if ("refusal" in asked) return { repository, hookId: null, findings: [permissionFinding(asked.refusal)] };
   const hook = asked.found.find(({ url }) => url === address) ?? null;
   const sent = hook && (await recentDeliveries(ctx.upstream, `${hook.path}/deliveries`));

@@ -6,6 +6,7 @@ import { openInstance } from "../open-instance.ts";
 import { type Output, styled, tableLines } from "../output.ts";
 import { examineApp } from "./app-diagnosis.ts";
 import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
+import { findHooked } from "./own-secret.ts";
 import { orRefusal, reachableAddress } from "./repository-hooks.ts";
 
 export const list: Command = {
@@ -26,8 +27,8 @@ async function runList({ words, env, resources, within }: Given, output: Output)
   const address = await reachableAddress(opened);
   const listed: { repository: string; hooks: (HookAtUpstream & { isOurs: boolean })[]; problem: string | null }[] = [];
   for (const repository of await findHookNames(ctx, names)) {
-    const asked = await orRefusal(() =>
-      repository === APP_WORD ? listAppHook(ctx) : listRepositoryHooks(ctx.upstream, repository),
+    const asked = await orRefusal(async () =>
+      repository === APP_WORD ? listAppHook(ctx) : listRepositoryHooks(ctx.upstream, await findHooked(ctx, repository)),
     );
     const found = "found" in asked ? asked.found.map((hook) => ({ ...hook, isOurs: hook.url === address })) : [];
     listed.push({ repository, hooks: found, problem: "refusal" in asked ? asked.refusal : null });

@@ -1,7 +1,7 @@
 import { type HookHolder, hookSecret } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
 import { readApp } from "../../upstream/hooks/app-hook.ts";
-import { findId } from "../../upstream/hooks/hooks.ts";
+import { findId, type HookedRepository } from "../../upstream/hooks/hooks.ts";
 import { CommandError } from "../command.ts";
 import { findMatches } from "../repositories/patterns.ts";
 import { APP_WORD } from "./hook-names.ts";
@@ -21,6 +21,12 @@ export async function ownSecret(
   return hookSecret(webhookSecret, await findHolder(ctx, word));
 }
 
+/** The repository of this name, mirrored or not. @throws UpstreamRefusedError when upstream shows none of that name */
+export async function findHooked(ctx: Pick<Context, "db" | "upstream">, fullName: string): Promise<HookedRepository> {
+  const [match] = await findMatches(ctx, fullName.toLowerCase());
+  return { id: match?.id ?? (await findId(ctx.upstream, `/repos/${fullName}`)), fullName };
+}
+
 async function findHolder(ctx: SecretContext, word: string): Promise<HookHolder> {
   if (word === APP_WORD) {
     if (ctx.config.appId === null)
@@ -29,6 +35,5 @@ async function findHolder(ctx: SecretContext, word: string): Promise<HookHolder>
   }
   const [owner = "", name = ""] = word.split("/");
   if (name === "*") return { type: "organization", id: await findId(ctx.upstream, `/users/${owner}`) };
-  const [match] = await findMatches(ctx, word.toLowerCase());
-  return { type: "repository", id: match?.id ?? (await findId(ctx.upstream, `/repos/${owner}/${name}`)) };
+  return { type: "repository", id: (await findHooked(ctx, word)).id };
 }

@@ -10,7 +10,7 @@ import { findMatches } from "../repositories/patterns.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { type HookFinding, hookProblem, permissionFinding } from "./diagnosis.ts";
 import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
-import { ownSecret } from "./own-secret.ts";
+import { findHooked, ownSecret } from "./own-secret.ts";
 import { type HookProof, proveAppHook, provePing } from "./proof.ts";
 import { needAddress } from "./repository-hooks.ts";
 
@@ -84,7 +84,12 @@ async function registerOne(ctx: Context, repository: string, address: string): P
   try {
     const secret = await ownSecret(ctx, repository);
     const events = await wantedEvents(ctx, repository);
-    const hook = await placeSubscribed(ctx, { fullName: repository, url: address, secret, events });
+    const hook = await placeSubscribed(ctx, {
+      repository: await findHooked(ctx, repository),
+      url: address,
+      secret,
+      events,
+    });
     const [match] = await findMatches(ctx, repository);
     if (match) await noteSubscription(ctx, { repositoryId: match.id, url: address, events });
     return { repository, hookId: hook.id, ...(await provePing(ctx, hook, { repository, address })) };

@@ -5,6 +5,7 @@ import { openInstance } from "../open-instance.ts";
 import type { Output } from "../output.ts";
 import { findMatches, readNames } from "../repositories/patterns.ts";
 import { APP_WORD, findHookNames } from "./hook-names.ts";
+import { findHooked } from "./own-secret.ts";
 import { needAddress, orRefusal } from "./repository-hooks.ts";
 
 export const remove: Command = {
@@ -30,7 +31,9 @@ async function runRemove({ words, env, resources, within }: Given, output: Outpu
   const removed: { repository: string; hookIds: number[]; problem: string | null }[] = [];
   for (const repository of await findHookNames(ctx, names)) {
     const asked = await orRefusal(async () => {
-      const ours = (await listRepositoryHooks(ctx.upstream, repository)).filter(({ url }) => url === address);
+      const ours = (await listRepositoryHooks(ctx.upstream, await findHooked(ctx, repository))).filter(
+        ({ url }) => url === address,
+      );
       const [match] = await findMatches(ctx, repository);
       if (match) await forgetSubscription(ctx, match.id);
       for (const hook of ours) await deleteRepositoryHook(ctx.upstream, hook);

@@ -20,7 +20,7 @@ export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<Mi
   return await db.query(sql`
     select r.id::float8 as id, split_part(r.full_name, '/', 1) as owner, r.name
       from repositories r join repository_syncs s on s.repository_id = r.id
-      where ${MIRRORED} order by lower(r.full_name)`);
+      where ${MIRRORED} order by folded(r.full_name)`);
 }
 
 /**
@@ -37,7 +37,7 @@ export async function registerHook(
   const secret = hookSecret(ctx.config.webhookSecrets[0] ?? "", { type: "repository", id });
   const fullName = `${owner}/${name}`;
   const events = await wantedEvents(ctx, fullName);
-  const asked = await orRefusal(() => placeSubscribed(ctx, { fullName, url, secret, events }));
+  const asked = await orRefusal(() => placeSubscribed(ctx, { repository: { id, fullName }, url, secret, events }));
   if ("refusal" in asked) return asked.refusal;
   await noteSubscription(ctx, { repositoryId: id, url, events });
   return null;

@@ -3,6 +3,7 @@ import { sign } from "@octokit/webhooks-methods";
 import { fetch } from "undici";
 import { type HookHolder, hookSecret } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
+import { resealSecrets } from "../../events/target.ts";
 import { rootReasonOf } from "../../failure.ts";
 import { placeSubscribed, wantedEvents } from "../../sync/following/hook-subscriptions.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
@@ -14,7 +15,7 @@ import { openInstance } from "../open-instance.ts";
 import { type Output, styled } from "../output.ts";
 import { type HookFinding, hookProblem } from "./diagnosis.ts";
 import { APP_WORD, findHookNames, readHookNames } from "./hook-names.ts";
-import { ownSecret } from "./own-secret.ts";
+import { findHooked, ownSecret } from "./own-secret.ts";
 import { proveAppHook, provePing } from "./proof.ts";
 import type { Registered } from "./register.ts";
 import { needAddress } from "./repository-hooks.ts";
@@ -69,6 +70,8 @@ Restart, and run \`tain hooks rotate\` again with the same setting. Until then n
   }
   const isDone = rotated.every(({ finding }) => finding === null || finding.level === "warning");
   const isAll = names.length === 0;
+  // Without ENCRYPTION_KEY, the old secret also encrypted those of targets. They must not go with it.
+  if (isDone && isAll) await resealSecrets(ctx);
   output.document({ step: !isDone ? "failed" : isAll ? "finish" : "continue", rotated });
   output.line(
     isDone
@@ -135,12 +138,15 @@ async function rotateOne(
       return () => proveAppHook(ctx, address);
     }
     const events = await wantedEvents(ctx, name);
-    const hook = await placeSubscribed(ctx, { fullName: name, url: address, secret, events });
+    const hook = await placeSubscribed(ctx, { repository: await findHooked(ctx, name), url: address, secret, events });
     hookId = hook.id;
     return () => provePing(ctx, hook, { repository: name, address });
   };
   try {
-    if (name !== APP_WORD && !(await listRepositoryHooks(ctx.upstream, name)).some(({ url }) => url === address))
+    if (
+      name !== APP_WORD &&
+      !(await listRepositoryHooks(ctx.upstream, await findHooked(ctx, name))).some(({ url }) => url === address)
+    )
       return { repository: name, hookId, ping: null, finding: hookless(name, address) };
     const prove = await give(fresh);
     const proof = await prove();

@@ -52,7 +52,8 @@ async function runInit({ values, streams, env }: Given, output: Output): Promise
   await askStores(asking);
   await askPublicUrl(asking);
   // An existing secret stays, because hooks may have been set up with it.
-  for (const name of ["WEBHOOK_SECRET", "OPERATOR_TOKEN"]) if (!isSet(before, name)) settings[name] = newSecret();
+  for (const name of ["WEBHOOK_SECRET", "ENCRYPTION_KEY", "OPERATOR_TOKEN"])
+    if (!isSet(before, name)) settings[name] = newSecret();
   await writePrivately(file, withSettings(before ?? "", settings));
   output.line(`\nWritten to ${file}, which only you can read. The secrets were made, and stand there.`);
   output.line(

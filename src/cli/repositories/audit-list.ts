@@ -24,16 +24,20 @@ export async function listNewest(ctx: Context, names: readonly string[], output:
 /** Pure but for colours. */
 function auditsTable(audits: readonly ListedAudit[], { clock }: Pick<Context, "clock">): string {
   const now = clock.now().getTime();
-  const rows = audits.map(({ repository, found, finishedAt, repaired, resources, drift }) => [
+  const rows = audits.map(({ repository, found, finishedAt, repaired, resources, notCompared, drift }) => [
     repository,
     found > 0
       ? styled("yellow", `${counted(found, "difference")}${repaired ? ", repaired" : ""}`)
       : finishedAt === null
         ? "nothing so far"
-        : styled("green", "equal"),
+        : styled("green", notCompared.length > 0 ? "equal, as far as shown" : "equal"),
     finishedAt === null ? "under way" : `${spanOf(now - finishedAt.getTime())} ago`,
     grouped(resources),
-    [...drift.slice(0, DRIFT_OF_EACH).map(driftText), ...(found > DRIFT_OF_EACH ? ["…"] : [])].join("; "),
+    [
+      ...drift.slice(0, DRIFT_OF_EACH).map(driftText),
+      ...(found > DRIFT_OF_EACH ? ["…"] : []),
+      ...(notCompared.length > 0 ? [`not compared: ${notCompared.map(({ part }) => part).join(", ")}`] : []),
+    ].join("; "),
   ]);
   return tableLines(["REPOSITORY", "FOUND", "ENDED", "COMPARED", "IN WHAT"], rows);
 }

@@ -143,16 +143,20 @@ function readSoFar({ resources, pages, unchangedPages }: AuditReport): string {
 
 /** The final report as text. Pure but for colours and the time it took. */
 function reportText(report: AuditReport): string {
-  const { repository, repaired, drift, startedAt, finishedAt } = report;
+  const { repository, repaired, drift, notCompared, changing, startedAt, finishedAt } = report;
   const found = driftCount(report);
   const took = spanOf(Date.parse(finishedAt ?? startedAt) - Date.parse(startedAt));
   const compared = `${readSoFar(report)}, compared in ${took}`;
-  if (found === 0) return `${repository}: ${styled("green", "equal to upstream")}; ${compared}`;
+  const left = notCompared.map(({ part, reason }) => `  its ${part} were not compared: ${reason}`);
+  if (changing > 0) left.push(`  ${counted(changing, "resource")} changed while they were compared, and may differ`);
+  const verdict = left.length > 0 ? "no difference in what was compared" : "equal to upstream";
+  if (found === 0) return [`${repository}: ${styled("green", verdict)}; ${compared}`, ...left].join("\n");
   const rest = found - Math.min(drift.length, MAX_SHOWN);
   return [
     `${repository}: ${styled("yellow", `${counted(found, "difference")} found`)}; ${compared}`,
     ...drift.slice(0, MAX_SHOWN).map((one) => `  ${driftText(one)}`),
     ...(rest > 0 ? [`  and ${rest} more (--json lists the first thousand)`] : []),
+    ...left,
     repaired ? `All of it was put right` : `Nothing was changed: \`tain audit --repair ${repository}\` puts it right`,
   ].join("\n");
 }

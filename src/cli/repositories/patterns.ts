@@ -31,13 +31,13 @@ export interface MatchedRepository {
 /** The repositories that a pattern names, by present or former names; also those that are mirrored no more. */
 export async function findMatches({ db }: Pick<Context, "db">, pattern: string): Promise<MatchedRepository[]> {
   const condition = pattern.endsWith("/*")
-    ? sql`lower(split_part(r.full_name, '/', 1)) = split_part(${pattern}, '/', 1)`
-    : sql`(lower(r.full_name) = ${pattern}
+    ? sql`folded(split_part(r.full_name, '/', 1)) = split_part(${pattern}, '/', 1)`
+    : sql`(folded(r.full_name) = ${pattern}
         or exists (select from former_names f where f.repository_id = r.id and f.full_name = ${pattern}))`;
   return await db.query(sql`
     select r.id::float8 as id, r.full_name as "fullName", s.state, s.problem
       from repositories r join repository_syncs s on s.repository_id = r.id
-      where ${condition} order by lower(r.full_name)`);
+      where ${condition} order by folded(r.full_name)`);
 }
 
 function hintOf(word: string): string {

@@ -81,10 +81,12 @@ function installationIn(values: Given["values"], scope: string | undefined): num
   return Number(id);
 }
 
-/** Requires WEBHOOK_SECRET. A secret sealed with a made-up key could be opened by no worker. @throws CommandError */
+/** Requires the key of the other processes. A secret sealed with a made-up key could be opened by no worker. @throws CommandError */
 function requireSealing({ hasWebhookSecret }: OpenedInstance): void {
   if (!hasWebhookSecret)
-    throw new CommandError("Secrets are kept encrypted by a key made of WEBHOOK_SECRET: set it as the workers have it");
+    throw new CommandError(
+      "Secrets are kept encrypted by a key made of ENCRYPTION_KEY, or else WEBHOOK_SECRET: set both as the workers have them",
+    );
 }
 
 /** @throws CommandError */

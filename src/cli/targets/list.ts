@@ -8,7 +8,8 @@ export const list: Command = {
   summary: "where events are sent, and what came of the last request",
   about: `
 Lists every target: those that callers registered by the hooks API, and those that were added here.
-WAITS says for how long the oldest event has waited that the target has not accepted.`,
+MADE BY names who registered it, with the id or fingerprint of their token, or the operator. A target
+is paused when that token may register hooks there no more. WAITS says for how long the oldest event has waited that the target has not accepted.`,
   run: runList,
 };
 
@@ -30,14 +31,17 @@ async function runList({ env, resources, within }: Given, output: Output): Promi
   return 0;
 }
 
+/** Longer lists would make lines that no screen holds. */
+const MOST_EVENTS = 12;
+
 /** Pure but for colours. */
 function targetsTable(listed: readonly ListedTarget[], now: Date): string {
-  const rows = listed.map(({ id, for: scope, url, events, madeBy, state, lastStatus, waiting }) => [
+  const rows = listed.map(({ id, for: scope, url, events, madeBy, maker, state, lastStatus, waiting }) => [
     String(id),
     scope,
     plain(url),
-    events.join(","),
-    madeBy,
+    events.length > MOST_EVENTS ? counted(events.length, "event") : events.join(","),
+    maker === null ? madeBy : `${maker.login ?? maker.userId} (${maker.token})`,
     state === "on" ? state : styled("red", state),
     lastStatus ?? "unused",
     waiting?.oldestAt ? spanOf(now.getTime() - waiting.oldestAt.getTime()) : "-",

@@ -30,14 +30,16 @@ export class Keeper {
   constructor(ctx: Context, tending: Tending, token: string) {
     this.#ctx = ctx;
     this.#tending = tending;
-    const { upstreamUrl, upstreamTokens, webhookSecrets, operatorToken, publicUrl } = ctx.config;
+    const { upstreamUrl, upstreamTokens, webhookSecrets, encryptionKeys, operatorToken, publicUrl } = ctx.config;
     const { apiUrl, demonstration } = tending;
     // The simulator reaches us here; the real service only by a public address.
     const webhookUrl = `${demonstration ? apiUrl : (publicUrl ?? apiUrl)}/webhooks`;
     this.webhookUrl = demonstration || publicUrl ? webhookUrl : null;
     const [webhookSecret = ""] = webhookSecrets;
     const [upstreamToken = ""] = upstreamTokens;
-    const secrets = { webhookSecret, operatorToken, upstreamToken };
+    // With several, commands have to open what each of them sealed.
+    const encryptionKey = encryptionKeys?.join(",") ?? null;
+    const secrets = { webhookSecret, encryptionKey, operatorToken, upstreamToken };
     this.instance = { apiUrl, token, webhookUrl, ...secrets, upstreamUrl, repositories: [] };
   }
 

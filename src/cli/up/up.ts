@@ -114,8 +114,10 @@ async function completeEnvironment(
 ): Promise<{ env: NodeJS.ProcessEnv; config: Config }> {
   const before = await readInstance({ home: env.TAIN_HOME?.trim() || ".tain" });
   const secret = env.WEBHOOK_SECRET || before?.webhookSecret || newSecret();
+  const encryptionKey = env.ENCRYPTION_KEY || before?.encryptionKey || newSecret();
   const operatorToken = env.OPERATOR_TOKEN || before?.operatorToken || newSecret();
-  const settled = { ...env, WEBHOOK_SECRET: secret, OPERATOR_TOKEN: operatorToken, LOG_LEVEL: env.LOG_LEVEL || "warn" };
+  const secrets = { WEBHOOK_SECRET: secret, ENCRYPTION_KEY: encryptionKey, OPERATOR_TOKEN: operatorToken };
+  const settled = { ...env, ...secrets, LOG_LEVEL: env.LOG_LEVEL || "warn" };
   // Settings that the simulator gives later get placeholders, so that all other problems are reported now.
   const config = parseConfig(
     isDemonstration ? { ...settled, UPSTREAM_URL: "http://127.0.0.1:1", UPSTREAM_TOKEN: "later" } : settled,

@@ -179,7 +179,7 @@ export async function findRollups(
 
 /** The newest status of each commit `x` and context. The case of a context does not matter. */
 function latestStatuses(x: Sql): Sql {
-  return sql`select distinct on (x.at, lower(t.context)) x.at, t.id, t.document, t.state
+  return sql`select distinct on (x.at, folded(t.context)) x.at, t.id, t.document, t.state
     from ${x} join commit_statuses t on t.repository_id = x.r and t.sha = x.sha and t.deleted_at is null
-    order by x.at, lower(t.context), t.created_at desc, t.id desc`;
+    order by x.at, folded(t.context), t.created_at desc, t.id desc`;
 }

@@ -97,7 +97,8 @@ export async function findComment(
   const conditions = [sql`c.repository_id = ${repositoryId}`, sql`c.id = ${id}`, SHOWN_COMMENTS[kind]];
   if (parent !== undefined) conditions.push(sql`${column} = ${parent}`);
   const [comment] = await db.prepared<CommentRow>(sql`
-    select c.id::float8 as id, c.document::text as document, c.body, ${updated} as "updatedAt" from ${table} c
+    select c.id::float8 as id, c.document::text as document, c.body, 
+        case when ${updated} is not null then greatest(${updated}, c.changed_at) end as "updatedAt" from ${table} c
       where ${sql.and(conditions)}`);
   return comment ?? null;
 }
@@ -127,7 +128,7 @@ export function reviewSource({ author, states }: { author?: string | null; state
       ...(states && states.length > 0 ? [sql`c.state = any(${states}::text[])`] : []),
       ...(author == null
         ? []
-        : [sql`c.user_id = any(array(select u.id from users u where lower(u.login) = ${author.toLowerCase()}))`]),
+        : [sql`c.user_id = any(array(select u.id from users u where folded(u.login) = ${author.toLowerCase()}))`]),
     ],
     key: sql`c.id`,
     keyType: BIGINT,

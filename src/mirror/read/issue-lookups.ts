@@ -68,7 +68,7 @@ async function lookUpIssues(db: Database, keys: readonly Key[]): Promise<IssueLo
   const numbers = `{${keys.map((key) => key.number).join(",")}}`;
   const rows = await db.prepared<KeyedIssueRow>(
     sql`select x.r as repository_id, i.number, i.is_pull_request as pull, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
-        (extract(epoch from i.updated_at) * 1000)::float8 as updated,
+        (extract(epoch from greatest(i.updated_at, i.changed_at)) * 1000)::float8 as updated,
         (select ${COMPARED_REVISION} from (select) one left join revisions v on v.repository_id = ${PEOPLE}) as people,
         ${COMPARED_REVISION} as revision, ${MIRRORED} as mirrored, (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed,
         s.parts_missing as missing

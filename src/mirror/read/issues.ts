@@ -1,6 +1,7 @@
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
-import { alsoLabelled, type IssueState, inLabelList, labelLists } from "./label-lists.ts";
+import { carriesAll, type IssueState, inLabelList, labelLists } from "./label-lists.ts";
+import { isNamed } from "./names.ts";
 import { direction, INTEGER, type Order, type PageSource, type SortKey, TIMESTAMP } from "./pages.ts";
 
 interface IssueRow {
@@ -114,6 +115,11 @@ export function issueConditions(filter: IssueFilter): Sql[] {
   return [SHOWN_ISSUES, ...(filter.state === "all" ? [] : [ISSUES_IN_STATE[filter.state]]), ...restConditions(filter)];
 }
 
+/** Whether a list leaves out issues by more than their state, their kind and their time. Such a list may take long. */
+export function isFiltered({ milestone, assignee, creator, mentioned, labels = [], type }: IssueFilter): boolean {
+  return labels.length > 0 || [milestone, assignee, creator, mentioned, type].some((one) => one !== undefined);
+}
+
 /** Whether another condition of the filter leaves fewer issues than the label, so that it finds them sooner. */
 function isNarrow({ milestone, assignee, creator }: IssueFilter): boolean {
   return typeof milestone === "number" || (typeof assignee === "object" && assignee !== null) || creator !== undefined;
@@ -125,7 +131,7 @@ function isNarrow({ milestone, assignee, creator }: IssueFilter): boolean {
  */
 function listedConditions(repository: Sql, filter: IssueFilter): Sql[] {
   const { labels = [], ...rest } = filter;
-  const conditions = labels.map((name) => alsoLabelled(repository, name));
+  const conditions = labels.length > 0 ? [carriesAll(sql`il`, repository, labels)] : [];
   const ofIssue = restConditions(rest);
   if (ofIssue.length > 0) {
     conditions.push(sql`exists (select from issues i
@@ -141,7 +147,9 @@ function restConditions(filter: IssueFilter): Sql[] {
   conditions.push(...milestoneConditions(filter.milestone), ...assigneeConditions(filter.assignee));
   if (filter.creator !== undefined) conditions.push(sql`i.user_id = any(${userIds(filter.creator)})`);
   if (filter.mentioned !== undefined) conditions.push(mentionedCondition(filter.mentioned));
-  for (const name of filter.labels ?? []) conditions.push(labelCondition(sql`i`, [name]));
+  const [label, ...others] = filter.labels ?? [];
+  if (label !== undefined) conditions.push(labelCondition(sql`i`, [label]));
+  if (others.length > 0) conditions.push(carriesAll(sql`i`, sql`i.repository_id`, others));
   return [...conditions, ...typeConditions(filter.type)];
 }
 
@@ -150,7 +158,7 @@ function labelCondition(alias: Sql, names: readonly string[]): Sql {
   return sql`exists (select from issue_labels il
     join labels l on l.repository_id = il.repository_id and l.id = il.label_id and l.deleted_at is null
     where il.repository_id = ${alias}.repository_id and il.number = ${alias}.number
-      and lower(l.name) = any(${names.map((name) => name.toLowerCase())}::text[]))`;
+      and ${isNamed(sql`l.name`, names)})`;
 }
 
 function milestoneConditions(milestone: IssueFilter["milestone"]): Sql[] {
@@ -171,14 +179,14 @@ function assigneeConditions(assignee: IssueFilter["assignee"]): Sql[] {
   return [sql`exists (${assigned} and a.user_id = any(${userIds(assignee.login)}))`];
 }
 
-/** A regular expression for `@login` standing alone. */
-export function mentionOf(login: string): string {
-  return `(^|[^\\w/@-])@${literally(login)}(?![\\w-])`;
+/** A regular expression for the `@login` of one of them, standing alone. */
+export function mentionOf(logins: readonly string[]): string {
+  return `(^|[^\\w/@-])@(${logins.map(literally).join("|")})(?![\\w-])`;
 }
 
 /** In the issue's own text or in a comment. */
 function mentionedCondition(login: string): Sql {
-  const pattern = sql.value(mentionOf(login));
+  const pattern = sql.value(mentionOf([login]));
   return sql`(i.body ~* ${pattern} or exists (select from issue_comments c
     where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null and c.body ~* ${pattern}))`;
 }
@@ -199,7 +207,7 @@ function literally(text: string): string {
 
 /** A login is unique at upstream, but a rename that we have not heard of may have left it on two rows. */
 function userIds(login: string): Sql {
-  return sql`array(select u.id from users u where lower(u.login) = ${login.toLowerCase()})`;
+  return sql`array(select u.id from users u where folded(u.login) = ${login.toLowerCase()})`;
 }
 
 export interface IssuesArguments {
@@ -248,6 +256,7 @@ export function issueSource(args: IssuesArguments, above: Above = "repository"):
     document: sql`i.document`,
     body: sql`i.body`,
     direction: direction(orderBy),
+    isFiltered: isFiltered(filter) || filterBy?.milestone !== undefined || (labels ?? []).length > 0,
   };
   const list = labelList(filter, args, above);
   if (list) {

@@ -1,4 +1,5 @@
 import { Sql, sql } from "../../../db/sql.ts";
+import { isNamed } from "./names.ts";
 
 export type IssueState = "open" | "closed";
 
@@ -32,13 +33,21 @@ export function inLabelList(repository: Sql): Sql {
     and il.state = s.state and il.is_shown`;
 }
 
-/** The condition that what lies in a list also carries this label, in any case of its letters. */
-export function alsoLabelled(repository: Sql, name: string): Sql {
-  return sql`exists (select from issue_labels c where c.repository_id = il.repository_id and c.number = il.number
-    and c.label_id = any(array(${labelIds(repository, [name])})) offset 0)`;
+/** The most labels that one list may ask for: GitHub was seen to let an issue carry no more. */
+export const MOST_LABELS = 100;
+
+/**
+ * The condition that the issue or pull request `alias` carries all these labels, in any case of their letters. It looks
+ * at the labels of one row: a join for each name would take Postgres seconds to plan.
+ */
+export function carriesAll(alias: Sql, repository: Sql, names: readonly string[]): Sql {
+  return sql`(select count(distinct folded(l.name)) from issue_labels c
+      join labels l on l.repository_id = c.repository_id and l.id = c.label_id and l.deleted_at is null
+    where c.repository_id = ${repository} and c.number = ${alias}.number and ${isNamed(sql`l.name`, names)})
+    = (select count(distinct n) from unnest(folded(${names}::text[])) n)`;
 }
 
 function labelIds(repository: Sql, names: readonly string[]): Sql {
   return sql`select l.id from labels l where l.repository_id = ${repository} and l.deleted_at is null
-    and lower(l.name) = any(${names.map((name) => name.toLowerCase())}::text[])`;
+    and ${isNamed(sql`l.name`, names)}`;
 }

@@ -47,7 +47,7 @@ export async function findMilestone(db: Database, repositoryId: number, number: 
   return milestone ?? null;
 }
 
-const MILESTONE_COLUMNS = sql`m.id::float8 as id, m.number, m.document::text as document, m.updated_at as "updatedAt"`;
+const MILESTONE_COLUMNS = sql`m.id::float8 as id, m.number, m.document::text as document, greatest(m.updated_at, m.changed_at) as "updatedAt"`;
 const MILESTONES_IN_STATE = { all: sql`true`, open: sql`m.state = 'open'`, closed: sql`m.state = 'closed'` };
 
 const BY_NUMBER: SortKey = { key: sql`m.number`, keyType: INTEGER };
@@ -69,6 +69,7 @@ export function milestoneSource({
 }): PageSource {
   return {
     from: sql`milestones m`,
+    isFiltered: query != null,
     repositoryId: sql`m.repository_id`,
     document: sql`m.document`,
     conditions: [

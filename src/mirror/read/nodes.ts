@@ -37,17 +37,17 @@ export async function findByNumber(
       join ${table} t on t.repository_id = x.r and t.number = x.n where t.deleted_at is null and ${shown}`);
 }
 
-/** Labels by name in any case; keys are `repositoryId/name in lower case`. */
+/** Labels by name in any case of its letters; keys are `repositoryId/name as asked for`. */
 export async function findLabelsByName(
   db: Database,
   wanted: { repositoryId: number; name: string }[],
 ): Promise<FoundNode[]> {
   const repositoryIds = wanted.map(({ repositoryId }) => repositoryId);
-  const names = wanted.map(({ name }) => name.toLowerCase());
+  const names = wanted.map(({ name }) => name);
   return db.prepared<FoundNode>(sql`
     select x.r || '/' || x.name as key, t.repository_id::float8 as "repositoryId", t.document::text as document,
         ${NO_BODY} from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(names, "text")}) x(r, name)
-      join labels t on t.repository_id = x.r and lower(t.name) = x.name where t.deleted_at is null order by t.id`);
+      join labels t on t.repository_id = x.r and folded(t.name) = folded(x.name) where t.deleted_at is null order by t.id`);
 }
 
 /** A page of the repository's labels in whose name or description all words stand, and how many there are. */
@@ -58,14 +58,18 @@ export async function findLabelsByWords(
   { limit, offset }: { limit: number; offset: number },
 ): Promise<{ found: FoundNode[]; total: number }> {
   const words = text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word));
-  const matching = sql.and([
-    sql`t.repository_id = ${repositoryId} and t.deleted_at is null`,
-    ...words.map((word) => sql`search_words(t.name || ' ' || coalesce(t.description, '')) @@ search_query(${word})`),
-  ]);
+  const query = sql.join(
+    words.map((word) => sql`search_query(${word})`),
+    " && ",
+  );
+  const isFound =
+    words.length === 0 ? sql`true` : sql`search_words(t.name || ' ' || coalesce(t.description, '')) @@ (${query})`;
   const found = await db.prepared<FoundNode & { total: string }>(sql`
+    with q as materialized (select t.id from labels t
+      where t.repository_id = ${repositoryId} and t.deleted_at is null and ${isFound})
     select t.id::text as key, t.repository_id::float8 as "repositoryId", t.document::text as document, ${NO_BODY},
-      (select count(*) from labels t where ${matching}) as total from labels t where ${matching}
-      order by t.id limit ${limit} offset ${offset}`);
+      (select count(*) from q) as total from labels t
+      where t.repository_id = ${repositoryId} and t.id in (select q.id from q) order by t.id limit ${limit} offset ${offset}`);
   return { found, total: Number(found[0]?.total ?? 0) };
 }
 
@@ -141,6 +145,6 @@ export async function findUsersById(db: Database, ids: number[]): Promise<FoundN
 /** Accounts by login in lower case, which is also the key. */
 export async function findUsersByLogin(db: Database, logins: string[]): Promise<FoundNode[]> {
   return db.prepared<FoundNode>(sql`
-    select lower(u.login) as key, 0 as "repositoryId", u.document::text as document, ${NO_BODY} from users u
-      where lower(u.login) = any(${sql.array(logins, "text")}::text[]) and u.deleted_at is null order by u.seen_at`);
+    select folded(u.login) as key, 0 as "repositoryId", u.document::text as document, ${NO_BODY} from users u
+      where folded(u.login) = any(${sql.array(logins, "text")}::text[]) and u.deleted_at is null order by u.seen_by_read, u.seen_at`);
 }

@@ -11,6 +11,8 @@ export interface PageSource {
   counted?: Sql;
   /** A table `s` of lists under each parent, which are read one by one; a row may stand in several of them. */
   lists?: Sql;
+  /** Whether rows are left out by what no index orders. Then finding a page may take long. */
+  isFiltered?: boolean;
   /** The columns that make a stored document. */
   repositoryId: Sql;
   document: Sql;
@@ -183,6 +185,6 @@ export const time = (column: Sql): SortKey => ({ key: sql`coalesce(${column}, '-
 /** The condition that one of the columns holds the text. Upper and lower case are one. */
 export function contains(columns: Sql[], query: string | null | undefined): Sql[] {
   if (!query) return [];
-  const wanted = sql.value(query.toLowerCase());
-  return [sql.or(columns.map((column) => sql`strpos(lower(coalesce(${column}, '')), ${wanted}) > 0`))];
+  const wanted = sql.value(query);
+  return [sql.or(columns.map((column) => sql`strpos(folded(coalesce(${column}, '')), folded(${wanted}::text)) > 0`))];
 }

@@ -2,6 +2,7 @@ import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
 import { type Above, anyLabel, under } from "./issues.ts";
 import { direction, INTEGER, type Order, type PageSource, type SortKey, TIMESTAMP } from "./pages.ts";
+import { type Sight, visible } from "./repositories.ts";
 
 export interface PullRow {
   number: number;
@@ -18,19 +19,19 @@ export interface PullFilter {
   base?: string | undefined;
 }
 
-export type PullSort = "created" | "updated" | "popularity" | "long-running";
+export type PullSort = "created" | "updated" | "popularity";
 
 const SHOWN_PULLS = sql`p.id is not null and p.deleted_at is null`;
 const PULLS_IN_STATE = { all: sql`true`, open: sql`p.state = 'open'`, closed: sql`p.state = 'closed'` };
 
-/** A page of the repository's pull requests, and how many match in all. `now` decides what is long-running. */
+/** A page of the repository's pull requests, and how many match in all. */
 export async function findPulls(
   db: Database,
   repositoryId: number,
   filter: PullFilter,
-  page: { sort: PullSort; direction: "asc" | "desc"; limit: number; offset: number; now: Date },
+  page: { sort: PullSort; direction: "asc" | "desc"; limit: number; offset: number },
 ): Promise<{ rows: PullRow[]; total: number }> {
-  const conditions = matching(repositoryId, filter, page);
+  const conditions = matching(repositoryId, filter);
   const [counted] = await db.prepared<{ total: string }>(sql`
     select count(*) as total from pull_requests p where ${conditions}`);
   const total = Number(counted?.total ?? 0);
@@ -45,35 +46,53 @@ export async function findPulls(
   const way = DIRECTIONS[page.direction];
   // Documents are read only for rows on the page, not for all rows before it.
   const rows = await db.prepared<PullRow>(sql`
-    select p.number, p.document::text as document, null as detail, p.body, p.updated_at as "updatedAt" from (
-        select p.number, p.document, p.body, p.updated_at, ${key} as key from pull_requests p
+    select p.number, p.document::text as document, null as detail, p.body, greatest(p.updated_at, p.changed_at) as "updatedAt" from (
+        select p.number, p.document, p.body, p.updated_at, p.changed_at, ${key} as key from pull_requests p
           ${byComments ? sql`left join issues i on i.repository_id = p.repository_id and i.number = p.number` : sql``}
           where ${conditions} order by key ${way}, p.number ${way} limit ${page.limit} offset ${page.offset}) p
       order by p.key ${way}, p.number ${way}`);
   return { rows, total };
 }
 
-function matching(
+/**
+ * Whether the caller is shown the repositories that these pull requests come from. Of a private repository's pull
+ * request that is not mirrored nobody can say where it comes from.
+ * @param words what may be the beginning of a commit's hash. Until it is merged, a pull request's last commit belongs
+ * to its head alone
+ */
+export async function areHeadsSeen(
+  db: Database,
   repositoryId: number,
-  { state, head, base }: PullFilter,
-  { sort, now }: { sort: PullSort; now: Date },
-): Sql {
+  { numbers, words }: { numbers: readonly number[]; words: readonly string[] },
+  sight: Sight,
+): Promise<boolean> {
+  if (sight.metadata === "all") return true;
+  const isSeen = sql`(p.head_repository_id = r.id or ${visible(sql`h`, sight, "metadata")}
+    or p.head_repository_id is null and not r.private)`;
+  const isNamed = sql`p.number = any(${numbers}::integer[])`;
+  const isSha = sql`p.merged is not true and exists (select from unnest(${words}::text[]) w
+    where starts_with(p.head_sha, w) or starts_with(p.document ->> 'merge_commit_sha', w))`;
+  const unseen = await db.count(sql`
+    select from repositories r join pull_requests p on p.repository_id = r.id and ${SHOWN_PULLS}
+        left join repositories h on h.id = p.head_repository_id
+      where r.id = ${repositoryId} and ${isSeen} is not true and (${isNamed} or ${isSha})
+    union all select from repositories r, unnest(${numbers}::integer[]) n
+      where r.id = ${repositoryId} and r.private and not exists (select from pull_requests p
+        where p.repository_id = r.id and p.number = n and ${SHOWN_PULLS})`);
+  return unseen === 0;
+}
+
+function matching(repositoryId: number, { state, head, base }: PullFilter): Sql {
   const conditions = [sql`p.repository_id = ${repositoryId}`, SHOWN_PULLS, PULLS_IN_STATE[state]];
   if (base !== undefined) conditions.push(sql`p.base_ref = ${base}`);
-  if (head !== undefined) conditions.push(sql`lower(p.head_label) = ${head.toLowerCase()}`);
-  if (sort === "long-running") {
-    // GitHub docs: "filter by pull requests that were created more than a month ago and have had activity within the
-    // past month".
-    const monthAgo = sql`${now}::timestamptz - interval '1 month'`;
-    conditions.push(sql`p.created_at < ${monthAgo} and p.updated_at > ${monthAgo}`);
-  }
+  if (head !== undefined) conditions.push(sql`folded(p.head_label) = folded(${head}::text)`);
   return sql.and(conditions);
 }
 
 /** Null: there is none, or it is deleted, or not whole yet. */
 export async function findPull(db: Database, repositoryId: number, number: number): Promise<PullRow | null> {
   const [pull] = await db.prepared<PullRow>(sql`
-    select p.number, p.document::text as document, p.detail::text as detail, p.body, p.updated_at as "updatedAt"
+    select p.number, p.document::text as document, p.detail::text as detail, p.body, greatest(p.updated_at, p.changed_at) as "updatedAt"
       from pull_requests p
       where p.repository_id = ${repositoryId} and p.number = ${number} and ${SHOWN_PULLS}`);
   return pull ?? null;
@@ -126,6 +145,7 @@ export function pullSource(
 ): PageSource {
   return {
     from: sql`pull_requests p`,
+    isFiltered: headRefName != null || baseRefName != null || (labels ?? []).length > 0,
     repositoryId: sql`p.repository_id`,
     document: sql`p.document`,
     detail: sql`p.detail`,

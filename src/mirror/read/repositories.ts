@@ -82,7 +82,7 @@ export function visibleIssue(alias: Sql, issue: Sql, sight: Sight): Sql {
 /** A `ShownRepository`, of a repository `r` and its row `s` of `repository_syncs`. */
 export const SHOWN_COLUMNS = sql`r.id::float8 as id, r.node_id as "nodeId", r.name, r.full_name as "fullName",
   r.html_url as "htmlUrl", r.owner_id::float8 as "ownerId", r.private as "isPrivate",
-  r.has_issues is not false as "hasIssues", r.updated_at as "updatedAt", s.confirmed_at as "confirmedAt",
+  r.has_issues is not false as "hasIssues", greatest(r.updated_at, r.changed_at) as "updatedAt", s.confirmed_at as "confirmedAt",
   s.parts_missing as missing,
   coalesce(s.mirrors, '{}') as mirrors`;
 
@@ -175,9 +175,9 @@ export class Repositories {
     const rows = await db.prepared<ShownRepository & { asked: string; mirrored: boolean; revision: string | null }>(
       sql`select x.name as asked, ${SHOWN_COLUMNS}, s.state is not null and ${MIRRORED} as mirrored, ${COMPARED_REVISION} as revision
         from unnest(${sql.array(asked, "text")}) as x(name)
-        join repositories r on lower(r.full_name) = x.name and r.deleted_at is null
+        join repositories r on folded(r.full_name) = x.name and r.deleted_at is null
         left join repository_syncs s on s.repository_id = r.id left join revisions v on v.repository_id = r.id
-        order by r.seen_at desc`,
+        order by s.state = 'paused', r.seen_at desc`,
     );
     const found = Map.groupBy(rows, (row) => row.asked);
     return names.map((name) => {
@@ -196,8 +196,9 @@ export class Repositories {
 }
 
 function seenAmong(bearers: readonly Bearer[], sight: Sight): ShownRepository | null {
-  const seen = bearers.find(({ isMirrored, repository }) => isMirrored && sees(sight, repository, "metadata"));
-  return seen?.repository ?? null;
+  // Whoever had the name before is not shown in place of one that the caller does not see.
+  const holder = bearers.find(({ isMirrored }) => isMirrored);
+  return holder && sees(sight, holder.repository, "metadata") ? holder.repository : null;
 }
 
 async function findNumbered(db: Database, ids: readonly number[]): Promise<(ShownRepository | null)[]> {
@@ -214,7 +215,11 @@ export async function findRenamedRepository(
   fullName: string,
   sight: Sight,
 ): Promise<ShownRepository | null> {
-  const wasNamed = sql`r.id in (select repository_id from former_names where full_name = ${fullName.toLowerCase()})`;
+  const name = fullName.toLowerCase();
+  // The redirect ends when another repository takes the name.
+  const wasNamed = sql`r.id in (select repository_id from former_names where full_name = ${name})
+    and not exists (select from repositories o join repository_syncs t on t.repository_id = o.id
+      where folded(o.full_name) = ${name} and o.deleted_at is null and t.state in ('live', 'backfilling'))`;
   const [repository] = await db.prepared<ShownRepository>(sql`
     select ${SHOWN_COLUMNS} ${mirroredWhere(visible(sql`r`, sight, "metadata"), wasNamed)} order by r.seen_at desc limit 1`);
   return repository ?? null;

@@ -25,7 +25,7 @@ const REPOSITORY_SORT_KEYS: Readonly<Record<RepositorySort, Sql>> = {
   created: sql`r.created_at`,
   updated: sql`r.updated_at`,
   pushed: sql`coalesce(r.pushed_at, '-infinity')`,
-  full_name: sql`lower(r.full_name)`,
+  full_name: sql`folded(r.full_name)`,
 };
 
 /** A page of a user's repositories, and how many there are in all. */
@@ -117,7 +117,7 @@ const REPOSITORY_KEYS: Readonly<Record<string, SortKey>> = {
   CREATED_AT: BY_CREATION,
   UPDATED_AT: time(sql`r.updated_at`),
   PUSHED_AT: time(sql`r.pushed_at`),
-  NAME: { key: sql`lower(r.name)`, keyType: TEXT },
+  NAME: { key: sql`folded(r.name)`, keyType: TEXT },
   STARGAZERS: { key: sql`coalesce(r.stargazers_count, 0)`, keyType: INTEGER },
 };
 

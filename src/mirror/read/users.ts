@@ -13,7 +13,7 @@ export interface UserRow {
   seenAt: Date;
 }
 
-const USER_COLUMNS = sql`u.id::float8 as id, u.login, u.type, u.document::text as document, u.updated_at as "updatedAt",
+const USER_COLUMNS = sql`u.id::float8 as id, u.login, u.type, u.document::text as document, greatest(u.updated_at, u.changed_at) as "updatedAt",
   u.seen_at as "seenAt"`;
 
 export async function findUser(db: Database, id: number): Promise<UserRow | null> {
@@ -24,10 +24,11 @@ export async function findUser(db: Database, id: number): Promise<UserRow | null
 
 /** The account that has this login now, in any case of its letters. */
 export async function findUserByLogin(db: Database, login: string): Promise<UserRow | null> {
-  // An unheard rename may leave one login on two rows: the newer observation knows who has it now.
+  // An unheard rename may leave one login on two rows: the newer observation knows who has it now. A webhook may claim
+  // any login for an account that upstream has not shown yet.
   const [user] = await db.prepared<UserRow>(sql`
-    select ${USER_COLUMNS} from users u where lower(u.login) = ${login.toLowerCase()} and u.deleted_at is null
-      order by u.seen_at desc limit 1`);
+    select ${USER_COLUMNS} from users u where folded(u.login) = ${login.toLowerCase()} and u.deleted_at is null
+      order by u.seen_by_read desc, u.seen_at desc limit 1`);
   return user ?? null;
 }
 
@@ -56,10 +57,10 @@ export async function findAssignees(
     // Organisations own repositories, and nothing can be assigned to them.
     sql`u.type is distinct from 'Organization'`,
   ];
-  if (login !== undefined) conditions.push(sql`lower(u.login) = ${login.toLowerCase()}`);
+  if (login !== undefined) conditions.push(sql`folded(u.login) = ${login.toLowerCase()}`);
   const rows = await db.prepared<UserRow & { total: string }>(sql`
     select ${USER_COLUMNS}, count(*) over () as total from users u where ${sql.and(conditions)}
-      order by lower(u.login), u.id limit ${limit} offset ${offset}`);
+      order by folded(u.login), u.id limit ${limit} offset ${offset}`);
   const [first] = rows;
   if (first || offset === 0) return { rows, total: Number(first?.total ?? 0) };
   const { total } = await findAssignees(db, repositoryId, {
@@ -74,13 +75,14 @@ export async function findAssignees(
 export function assignableUserSource({ query }: { query?: string | null }): PageSource {
   return {
     from: sql`users u`,
+    isFiltered: query != null,
     repositoryId: sql`0`,
     document: sql`u.document`,
     conditions: [
       sql`u.id in (${assignable(sql`x.r`)}) and u.deleted_at is null and coalesce(u.type, 'User') = 'User'`,
       ...contains([sql`u.login`, sql`u.name`], query),
     ],
-    key: sql`lower(u.login)`,
+    key: sql`folded(u.login)`,
     keyType: TEXT,
     rowId: sql`u.id`,
     direction: "asc",

@@ -1,5 +1,6 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import { joinedBytes, type Pace } from "../../work/pace.ts";
+import { withLogin } from "../bots.ts";
 import {
   type Closeness,
   type Cut,
@@ -18,6 +19,7 @@ import {
   withShown,
 } from "../documents.ts";
 import type { Reading } from "../unchanged/unchanged.ts";
+import { rowNamed } from "./left-out.ts";
 import { joinObjects, type SharedRows, ShownRows } from "./shared-rows.ts";
 
 /** A stored document, as the reads of the mirror answer it. */
@@ -41,6 +43,8 @@ export interface Audience {
   closeness?: ((repositoryId: number) => Closeness) | undefined;
   /** Notes the repositories that are shown, or would be shown if they were known. */
   met?: Set<number> | undefined;
+  /** Takes when what is embedded last changed, in ms. */
+  embedded?: { changedAt: number } | undefined;
   /** The standings that the request has learnt: unchanged rows need not be read. */
   reading?: Reading | undefined;
   /** Lets other requests go on during a long rendering. Absent: they wait until all is rendered. */
@@ -57,19 +61,20 @@ interface Mention {
 /** The references in one repository's documents, by their placeholders. */
 type Mentions = Map<string, Mention>;
 
-/** Renders stored documents as upstream's REST JSON: one text for each document, in order. */
+/**
+ * Renders stored documents as upstream's REST JSON: one text for each document, in order. Null: the document cannot be
+ * shown (see `SharedRows.leftOut`).
+ */
 export async function renderDocuments(
   shared: SharedRows,
   documents: readonly StoredDocument[],
   audience: Audience,
-): Promise<string[]> {
+): Promise<(string | null)[]> {
   const answer = await openRendering(shared, await takenApart(shared, documents, "text", audience), audience);
-  const texts: string[] = [];
+  const texts: (string | null)[] = [];
   for (const document of answer.documents) {
     if (audience.pace?.isOver()) await audience.pace.turn();
-    const parts: string[] = [];
-    append(parts, document, answer);
-    texts.push(parts.join(""));
+    texts.push(document && (rendered(document, answer)?.join("") ?? null));
   }
   return texts;
 }
@@ -92,9 +97,13 @@ export async function renderList(
   const lists: Buffer[] = [];
   let parts: string[] = ["["];
   let bodies = 0;
-  for (const [at, document] of answer.documents.entries()) {
-    if (at > 0) parts.push(",");
-    append(parts, document, answer);
+  let isFirst = true;
+  for (const document of answer.documents) {
+    const own = document && rendered(document, answer);
+    if (!own) continue;
+    if (!isFirst) parts.push(",");
+    isFirst = false;
+    for (const part of own) parts.push(part);
     bodies += document.stored.body?.length ?? 0;
     if (bodies < RENDERED_AT_ONCE) continue;
     lists.push(Buffer.from(parts.join(""), "latin1"));
@@ -120,32 +129,33 @@ interface DocumentApart {
 /** Documents taken apart, in the form (text or bytes) in which they are answered. */
 interface Apart {
   form: TextForm;
-  documents: readonly DocumentApart[];
+  /** Null for one that cannot be shown. */
+  documents: readonly (DocumentApart | null)[];
   /** By repository. */
   mentions: ReadonlyMap<number, Mentions>;
 }
 
 async function takenApart(
-  { references }: SharedRows,
+  { references, leftOut }: SharedRows,
   some: readonly StoredDocument[],
   form: TextForm,
   audience: Audience,
 ): Promise<Apart> {
   const mentions = new Map<number, Mentions>();
   const closenesses = new Map<number, Closeness>();
-  const documents: DocumentApart[] = [];
+  const documents: (DocumentApart | null)[] = [];
   for (const stored of some) {
     if (audience.pace?.isOver()) await audience.pace.turn();
     const { repositoryId, document, detail } = stored;
     const ofRepository = mentions.get(repositoryId) ?? new Map();
     mentions.set(repositoryId, ofRepository);
     const closeness = closenesses.getOrInsertComputed(repositoryId, () => closenessIn(audience, repositoryId));
-    const whole = shownDocument(detail ? joinObjects(document, detail) : document, closeness);
-    documents.push({
-      stored,
-      whole,
-      pieces: documentPieces(references, textInForm(whole, form), repositoryId, ofRepository),
-    });
+    const take = (): DocumentApart => {
+      const whole = shownDocument(detail ? joinObjects(document, detail) : document, closeness);
+      const pieces = documentPieces(references, textInForm(whole, form), repositoryId, ofRepository);
+      return { stored, whole, pieces };
+    };
+    documents.push(leftOut ? leftOut.unless(() => rowNamed(stored), take) : take());
   }
   return { form, documents, mentions };
 }
@@ -157,6 +167,12 @@ function closenessIn({ closeness }: Audience, repositoryId: number): Closeness {
 async function openRendering(shared: SharedRows, apart: Apart, audience: Audience): Promise<Rendering> {
   const rows = new ShownRows(shared, audience);
   await rows.load(mentionedIn(apart));
+  const { embedded } = audience;
+  if (embedded) {
+    // Of the documents' repository itself only the addresses are shown.
+    const mentioned = [...apart.mentions.values()].flatMap((each) => [...each.values()].map(({ of }) => of));
+    embedded.changedAt = Math.max(embedded.changedAt, rows.changedAt(mentioned));
+  }
   return { ...apart, shared, rows, audience, places: new Map(), userVariants: new Map() };
 }
 
@@ -181,6 +197,17 @@ function documentPieces(
     }
     return mention;
   });
+}
+
+/** The parts of a document's text. Null: it cannot be shown. */
+function rendered(document: DocumentApart, answer: Rendering): string[] | null {
+  const { leftOut } = answer.shared;
+  const render = () => {
+    const parts: string[] = [];
+    append(parts, document, answer);
+    return parts;
+  };
+  return leftOut ? leftOut.unless(() => rowNamed(document.stored), render) : render();
 }
 
 function append(
@@ -274,7 +301,7 @@ function repositoryRendering(repositoryId: number, answer: Rendering): Repositor
 }
 
 function renderShared({ of }: Mention, place: RepositoryRendering): string {
-  const { key, name, shape } = of;
+  const { key, name, shape, login } = of;
   const { shared, rows } = place.answer;
   const row = rows.row(name);
   // The row is deleted, or was never stored.
@@ -291,7 +318,8 @@ function renderShared({ of }: Mention, place: RepositoryRendering): string {
     if (value !== undefined) picked[name] = value;
   }
   if (key.kind === "u") withoutOnesOwn(picked, fields);
-  const shown = row.isPublic ? picked : withShown(picked, closeness);
+  const named = login === null ? picked : withLogin(picked, login);
+  const shown = row.isPublic ? named : withShown(named, closeness);
   const parts: string[] = [];
   const json = textInForm(JSON.stringify(shown), at.answer.form);
   const pieces = documentPieces(shared.references, json, at.repositoryId, at.mentions);
@@ -310,12 +338,13 @@ function withoutOnesOwn(picked: Fields, fields: Fields): void {
 
 /** The name of the form in which a row is rendered, for the keys of kept texts. */
 function variantOf(
-  { key: { kind }, shape }: Referred,
+  { key: { kind }, shape, login }: Referred,
   { variant, variants, answer: { form, audience, userVariants } }: RepositoryRendering,
 ): string {
   const known = kind === "u" ? userVariants : variants;
-  return known.getOrInsertComputed(shape, () =>
-    kind === "u" ? `${shape}\n${form}\n${audience.api}` : `${shape}\n${variant}`,
+  const place = login === null ? shape : `${shape}:${login}`;
+  return known.getOrInsertComputed(place, () =>
+    kind === "u" ? `${place}\n${form}\n${audience.api}` : `${place}\n${variant}`,
   );
 }
 

@@ -17,6 +17,7 @@ import {
   wholeRepository,
 } from "../documents.ts";
 import { Kept, type Reading, type Recalled, type Standings } from "../unchanged/unchanged.ts";
+import type { LeftOut } from "./left-out.ts";
 
 /** A user, repository, label or milestone as it was stored at one moment. A changed one is another object. */
 export interface SharedRow {
@@ -27,6 +28,8 @@ export interface SharedRow {
   refersTo: readonly Mentioned[];
   /** The row must not be shown any more. */
   isGone: boolean;
+  /** When what it shows last changed, in ms; 0: not since it was first stored. */
+  changedAt: number;
   /** Whether the row has no keys that some callers may not see. */
   isPublic: boolean;
   /** Upstream has deleted the resource. Deleted users are still shown. */
@@ -80,6 +83,7 @@ interface ChangedRow {
   full_name: string | null;
   html_url: string | null;
   detail: string | null;
+  changed: number | null;
 }
 
 /** A row that is needed, and the kept copy of it. */
@@ -104,6 +108,8 @@ type Rows = ReadonlyMap<string, SharedRow | null>;
 export class SharedRows {
   /** What the placeholders in all documents stand for. */
   readonly references = new References();
+  /** Leaves out rows that cannot be shown. Null: such a row fails what shows it. */
+  readonly leftOut: LeftOut | null;
   readonly #db: Queries;
   readonly #kept: Kept<SharedRow>;
   readonly #changed: Rounds<RowsQuestion, Rows>;
@@ -112,7 +118,8 @@ export class SharedRows {
   readonly #met: Float64Array;
 
   /** @param options.maxBytes 0: nothing is kept */
-  constructor(db: Queries, { maxBytes = 0 } = {}) {
+  constructor(db: Queries, { maxBytes = 0, leftOut = null }: { maxBytes?: number; leftOut?: LeftOut | null } = {}) {
+    this.leftOut = leftOut;
     this.#db = db;
     this.#kept = new Kept({ maxBytes, bytesOf });
     this.#met = new Float64Array(maxBytes === 0 ? 0 : MET_PLACES);
@@ -227,13 +234,14 @@ function changedAmong(asked: Readonly<Record<SharedKind, readonly Wanted[]>>): S
     const known = arrayOf(asked[kind].map(({ recalled }) => recalled?.value.revision ?? 0));
     const repositories = arrayOf(asked[kind].map(({ key }) => key.repositoryId));
     return sql`
-      select ${sql.script(`'${kind}'`)}, x.at::integer, t.revision::text, t.document::text, t.deleted_at is not null, ${name}
+      select ${sql.script(`'${kind}'`)}, x.at::integer, t.revision::text, t.document::text, t.deleted_at is not null, ${name},
+          (extract(epoch from t.changed_at) * 1000)::float8
         from unnest(${ids}, ${known}, ${repositories}) with ordinality as x(id, known, r, at)
         left join ${from} where t.revision is distinct from x.known`;
   });
   return sql`
     select * from (${sql.join(changed, " union all ")})
-      as c(kind, at, revision, document, deleted, full_name, html_url, detail)`;
+      as c(kind, at, revision, document, deleted, full_name, html_url, detail, changed)`;
 }
 
 /** Writes an array as text, which is several times as quick as the driver's way. */
@@ -242,7 +250,7 @@ function arrayOf(numbers: readonly (number | string)[]): Sql {
 }
 
 function sharedRow(
-  { kind, document, detail, deleted, full_name, html_url }: ChangedRow,
+  { kind, document, detail, deleted, full_name, html_url, changed }: ChangedRow,
   revision: string,
   key: SharedKey,
 ): SharedRow {
@@ -255,6 +263,7 @@ function sharedRow(
     isGone: deleted && kind !== "u",
     isPublic: hasPublicKeysOnly(whole),
     isDeleted: deleted,
+    changedAt: changed ?? 0,
     fullName: full_name ?? "",
     htmlUrl: html_url ?? "",
     texts: new Map(),
@@ -299,6 +308,17 @@ export class ShownRows {
   /** The loaded rows that must not be shown any more, by `sharedName`. */
   get gone(): Iterable<string> {
     return this.#gone;
+  }
+
+  /** When any of these rows, or of those that they show, last changed, in ms. All were loaded. */
+  changedAt(mentioned: Iterable<Pick<Mentioned, "name">>, met = new Set<string>()): number {
+    let latest = 0;
+    for (const { name } of mentioned) {
+      const row = met.has(name) ? null : this.#rows.get(name);
+      met.add(name);
+      if (row) latest = Math.max(latest, row.changedAt, this.changedAt(row.refersTo, met));
+    }
+    return latest;
   }
 
   /** Null: there is none. Undefined: it was not loaded. */

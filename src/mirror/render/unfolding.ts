@@ -1,5 +1,6 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import type { Pace } from "../../work/pace.ts";
+import { withLogin } from "../bots.ts";
 import {
   labelsHomeOf,
   literalOf,
@@ -9,6 +10,7 @@ import {
   wholeRepository,
   wholeUser,
 } from "../documents.ts";
+import { rowNamed, UNSHOWN } from "./left-out.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
 import { type SharedRow, type SharedRows, ShownRows } from "./shared-rows.ts";
 
@@ -65,7 +67,7 @@ export class Unfolding {
     return row && (row.isDeleted ? null : this.#object(account, row));
   }
 
-  /** One object for each document, in order. */
+  /** One object for each document, in order. That of a document which cannot be shown is empty. */
   async unfold(documents: readonly StoredDocument[]): Promise<Fields[]> {
     // A repository's addresses have to be known before its documents' addresses are put together.
     const homes = new Set(documents.map(({ repositoryId }) => repositoryId));
@@ -76,13 +78,17 @@ export class Unfolding {
     for (const { document, detail, body, repositoryId } of documents) {
       // One level of a query may ask for thousands of documents.
       if (this.#pace.isOver()) await this.#pace.turn();
-      const fields = parseStored<Fields>(document);
-      if (detail) Object.assign(fields, parseStored<Fields>(detail));
       const place = this.#place(repositoryId);
       const waiting = places.get(place) ?? new Map();
       places.set(place, waiting);
-      this.#unfoldIn(fields, place, body ?? null, waiting);
-      unfolded.push(fields);
+      const read = () => {
+        const fields = parseStored<Fields>(document);
+        if (detail) Object.assign(fields, parseStored<Fields>(detail));
+        this.#unfoldIn(fields, place, body ?? null, waiting);
+        return fields;
+      };
+      const { leftOut } = this.#shared;
+      unfolded.push((leftOut ? leftOut.unless(() => rowNamed({ repositoryId, document }), read) : read()) ?? UNSHOWN);
     }
     await this.#rows.load(this.#mentionedIn(places));
     for (const [place, waiting] of places) {
@@ -96,12 +102,21 @@ export class Unfolding {
     return this.#places.getOrInsertComputed(repositoryId, newPlace);
   }
 
-  /** Fills the slots. All referenced rows were loaded before, at any depth. */
+  /**
+   * Fills the slots. All referenced rows were loaded before, at any depth. Deleting a label takes it off its issues, and
+   * no event says so of each issue. So deleted labels are left out of lists.
+   */
   #fill(place: RepositoryUnfolding, waiting: PendingSlots): void {
+    const lacking = new Set<Json[]>();
     for (const [placeholder, slots] of waiting) {
       const value = this.#resolve(placeholder, place);
-      for (const { holder, key } of slots) put(holder, key, value);
+      const isLeftOut = value === null && this.#referredBy(placeholder, place).key.kind === "l";
+      for (const { holder, key } of slots) {
+        put(holder, key, value);
+        if (isLeftOut && Array.isArray(holder)) lacking.add(holder);
+      }
     }
+    for (const list of lacking) list.splice(0, list.length, ...list.filter((one) => one !== null));
   }
 
   #resolve(placeholder: string, place: RepositoryUnfolding): Json {
@@ -118,23 +133,29 @@ export class Unfolding {
   }
 
   /** A row as an object of this shape. */
-  #object({ key, name, shape }: Mentioned, row: SharedRow, onMade: (fields: Fields) => void = () => {}): Fields {
+  #object({ key, name, shape, login }: Mentioned, row: SharedRow, onMade: (fields: Fields) => void = () => {}): Fields {
     const home = this.#rows.repository(key.repositoryId);
-    const variant = `${shape}\n${this.#api}\n${home?.fullName}\n${home?.htmlUrl}`;
+    const variant = `${shape}:${login}\n${this.#api}\n${home?.fullName}\n${home?.htmlUrl}`;
     const kept = row.objects.get(variant);
     const stands = kept && row.refersTo.every((one, at) => this.#rows.row(one.name) === kept.shows[at]);
     const fields = stands ? kept.fields : {};
     onMade(fields);
     if (stands) return fields;
-    this.#fillFrom(row, fields, shape, this.#place(labelsHomeOf(key)));
+    this.#fillFrom(row, fields, { shape, login }, this.#place(labelsHomeOf(key)));
     const shows = row.refersTo.map((one) => this.#rows.row(one.name));
     this.#shared.keepObject(name, row, variant, { fields, shows });
     return fields;
   }
 
   /** Fills `fields` with the keys of the shape; null: with all known keys. */
-  #fillFrom(row: SharedRow, fields: Fields, shape: string | null, place: RepositoryUnfolding): void {
-    const stored = parseStored<Fields>(row.document);
+  #fillFrom(
+    row: SharedRow,
+    fields: Fields,
+    { shape, login }: Pick<Mentioned, "shape" | "login">,
+    place: RepositoryUnfolding,
+  ): void {
+    const parsed = parseStored<Fields>(row.document);
+    const stored = login === null ? parsed : withLogin(parsed, login);
     for (const key of (shape !== null && this.#rows.keys(shape)) || Object.keys(stored)) {
       const value = stored[key];
       if (value !== undefined) fields[key] = value;
@@ -161,13 +182,16 @@ export class Unfolding {
   ): void {
     if (typeof value === "string") {
       const code = value.charCodeAt(0);
-      if (code < PLACEHOLDER.repository || code > PLACEHOLDER.literal) return;
-      if (code !== PLACEHOLDER.reference)
+      if (code < PLACEHOLDER.repository || code > PLACEHOLDER.number) return;
+      // GraphQL has no number that a double would change.
+      if (code === PLACEHOLDER.number) put(holder, key, Number(literalOf(value)) || value);
+      else if (code !== PLACEHOLDER.reference)
         put(holder, key, code === PLACEHOLDER.body ? body : this.#text(code, value, place.repositoryId));
       else {
         const resolved = place.resolved.get(value);
         const slots = waiting.get(value);
-        if (resolved !== undefined) put(holder, key, resolved);
+        // A list lacks what is gone, and that is settled once it is filled.
+        if (resolved != null) put(holder, key, resolved);
         else if (slots) slots.push({ holder, key });
         else waiting.set(value, [{ holder, key }]);
       }

@@ -22,9 +22,9 @@ export const ROLLED_UP_PULLS = sql`pull_requests t cross join lateral (
         upper(case when u.status = 'completed' then coalesce(u.conclusion, u.status) else u.status end) as state
         from check_runs u where u.repository_id = t.repository_id and u.head_sha = t.head_sha and u.deleted_at is null
         order by u.check_suite_id, u.name, u.id desc)
-      union all (select distinct on (lower(u.context)) upper(u.state) from commit_statuses u
+      union all (select distinct on (folded(u.context)) upper(u.state) from commit_statuses u
         where u.repository_id = t.repository_id and u.sha = t.head_sha and u.deleted_at is null
-        order by lower(u.context), u.created_at desc, u.id desc)) each_last) rolled`;
+        order by folded(u.context), u.created_at desc, u.id desc)) each_last) rolled`;
 
 /** The condition that the pull request is open, and its checks are in one of these states. */
 export function standsIn(values: readonly string[]): Sql {

@@ -2,20 +2,12 @@
 
 import { Sql, sql } from "../../../db/sql.ts";
 import { mentionOf, typeConditions } from "../read/issues.ts";
+import { isNamed } from "../read/names.ts";
 import { ROLLED_UP_PULLS, standsIn } from "./check-states.ts";
 import { loginOf, type SearchNames } from "./names.ts";
 import { InvalidSearchError, UnmirroredSearchError } from "./query.ts";
 import { numberRange, type Range, timeRange } from "./range.ts";
-
-/** Rows `t` that name issues: by `t.repository_id` and `number`. */
-export interface KeySet {
-  from: Sql;
-  number: Sql;
-  where: Sql;
-}
-
-/** A condition on the issue `i` in its repository `r`, or sets: the issue must be in one of them. */
-export type Term = Sql | KeySet[];
+import type { KeySet, Term } from "./sets.ts";
 
 export interface TermContext {
   names: SearchNames;
@@ -24,20 +16,21 @@ export interface TermContext {
 /** Where words may be looked for. */
 export const TEXT_PLACES: ReadonlySet<string> = new Set(["title", "body", "comments"]);
 
-const issueSet = (where: Sql): KeySet => ({ from: sql`issues t`, number: sql`t.number`, where });
-const pullSet = (where: Sql): KeySet => ({
-  from: sql`pull_requests t`,
+const ISSUES = { from: sql`issues t`, number: sql`t.number` };
+const PULLS = { from: sql`pull_requests t`, number: sql`t.number` };
+const COMMENTS = { from: sql`issue_comments t`, number: sql`t.issue_number` };
+const REVIEWS = { from: sql`pull_request_reviews t`, number: sql`t.pull_number` };
+const LABELS = {
+  from: sql`issue_labels t
+    join labels l on l.repository_id = t.repository_id and l.id = t.label_id and l.deleted_at is null`,
   number: sql`t.number`,
-  where: sql`t.deleted_at is null and ${where}`,
-});
-const commentSet = (where: Sql): KeySet => ({
-  from: sql`issue_comments t`,
-  number: sql`t.issue_number`,
-  where: sql`t.deleted_at is null and ${where}`,
-});
+};
+
+const issueSet = (where: Sql): KeySet => ({ ...ISSUES, where });
+const pullSet = (where: Sql): KeySet => ({ ...PULLS, where: sql`t.deleted_at is null and ${where}` });
+const commentSet = (where: Sql): KeySet => ({ ...COMMENTS, where: sql`t.deleted_at is null and ${where}` });
 const reviewSet = (where: Sql): KeySet => ({
-  from: sql`pull_request_reviews t`,
-  number: sql`t.pull_number`,
+  ...REVIEWS,
   where: sql`t.deleted_at is null and t.state <> 'PENDING' and ${where}`,
 });
 
@@ -131,13 +124,13 @@ const assignee: Qualifier<KeySet[]> = (values, context) =>
   values.includes("*") ? [assigned] : [{ ...assigned, where: sql`t.user_id = ${people(values, context)}` }];
 
 /** Words find the candidates by index; the pattern then tells `@login` from the word alone. */
-const mentions: Qualifier<KeySet[]> = (values, { names }) =>
-  values.flatMap((value) => {
-    const name = loginOf(value) === "@me" ? names.login : loginOf(value);
-    if (name === null || !/[\p{L}\p{N}]/u.test(name)) return [issueSet(sql`false`)];
-    const found = sql`t.search @@ ${textQuery([name])} and t.body ~* ${mentionOf(name)}`;
-    return [issueSet(found), commentSet(found)];
-  });
+const mentions: Qualifier<KeySet[]> = (values, { names }) => {
+  const logins = values.flatMap((value) => (loginOf(value) === "@me" ? (names.login ?? []) : loginOf(value)));
+  const people = [...new Set(logins)].filter((login) => /[\p{L}\p{N}]/u.test(login));
+  if (people.length === 0) return [issueSet(sql`false`)];
+  const found = sql`t.search @@ ${textQuery(people)} and t.body ~* ${mentionOf(people)}`;
+  return [issueSet(found), commentSet(found)];
+};
 
 const involves: Qualifier = (values, context) => [
   issueSet(sql`t.user_id = ${people(values, context)}`),
@@ -145,8 +138,8 @@ const involves: Qualifier = (values, context) => [
 ];
 
 const inMilestone: Qualifier = (values) =>
-  sql`i.milestone_id in (select m.id from milestones m where m.deleted_at is null
-    and lower(m.title) = any(${values.map((value) => value.toLowerCase())}::text[]))`;
+  sql`i.milestone_id = any(array(select m.id from milestones m where m.deleted_at is null
+    and ${isNamed(sql`m.title`, values)}))`;
 
 /** The newest verdict of each reviewer counts. */
 function verdict(condition: Sql): KeySet[] {
@@ -197,17 +190,7 @@ export const ISSUE_QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, 
   ["mentions", mentions],
   ["commenter", commenter],
   ["involves", involves],
-  [
-    "label",
-    (values) => [
-      {
-        from: sql`issue_labels t
-          join labels l on l.repository_id = t.repository_id and l.id = t.label_id and l.deleted_at is null`,
-        number: sql`t.number`,
-        where: sql`lower(l.name) = any(${values.map((value) => value.toLowerCase())}::text[])`,
-      },
-    ],
-  ],
+  ["label", (values) => [{ ...LABELS, where: isNamed(sql`l.name`, values) }]],
   [
     "milestone",
     (values, context) => (values.includes("*") ? sql`i.milestone_id is not null` : inMilestone(values, context)),
@@ -242,9 +225,9 @@ export const ISSUE_QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, 
   // GitHub docs: the name begins with it.
   [
     "head",
-    (values) => [pullSet(sql.or(values.map((value) => sql`starts_with(lower(t.head_ref), ${value.toLowerCase()})`)))],
+    (values) => [pullSet(sql.or(values.map((value) => sql`starts_with(folded(t.head_ref), folded(${value}::text))`)))],
   ],
-  ["base", (values) => [pullSet(sql`lower(t.base_ref) = any(${values.map((value) => value.toLowerCase())}::text[])`)]],
+  ["base", (values) => [pullSet(isNamed(sql`t.base_ref`, values))]],
   [
     "review",
     worded("review", {
@@ -268,7 +251,7 @@ export const ISSUE_QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, 
     }),
   ],
   ["archived", worded("archived", { true: sql`r.archived is true`, false: sql`r.archived is not true` })],
-  ["language", (values) => sql`lower(r.language) = any(${values.map((value) => value.toLowerCase())}::text[])`],
+  ["language", (values) => isNamed(sql`r.language`, values)],
   // `requireCheckStates` has checked that the state of each candidate is known.
   ["status", (values) => [{ from: ROLLED_UP_PULLS, number: sql`t.number`, where: standsIn(values) }]],
   ...["linked", "team", "team-review-requested", "project", "sha", "app", "parent-issue", "sub-issue"].map(

@@ -2,20 +2,13 @@
 
 import type { Database } from "../../../db/database.ts";
 import { MIRRORED } from "../../../db/schema/states.ts";
-import { DIRECTIONS, Sql, sql } from "../../../db/sql.ts";
+import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
 import { visibleIssue } from "../read/repositories.ts";
 import { requireCheckStates } from "./check-states.ts";
-import {
-  ISSUE_QUALIFIERS,
-  type KeySet,
-  TEXT_PLACES,
-  type Term,
-  type TermContext,
-  textQuery,
-  textSets,
-} from "./issue-terms.ts";
+import { ISSUE_QUALIFIERS, TEXT_PLACES, type TermContext, textQuery, textSets } from "./issue-terms.ts";
 import { findSearchNames, isScope, loginOf, type Searcher } from "./names.ts";
-import { type Clause, InvalidSearchError, parseSearch, qualifiersIn } from "./query.ts";
+import { type Clause, InvalidSearchError, parseSearch, type SearchQuery } from "./query.ts";
+import { inAll, isInAll, isInNone, type KeySet, type Term } from "./sets.ts";
 
 export interface IssueHit {
   repositoryId: number;
@@ -48,18 +41,12 @@ function reactions(key: string): Sql {
   return sql`coalesce(substring(i.document::text from ${`"reactions":\\{[^{}]*"${key}":(\\d+)`})::integer, 0)`;
 }
 
-/** The repositories that a search names; none: it is confined to no repository, or not by names alone. Pure. */
-export function namedScope(text: string): string[] {
-  const isQualifier = (name: string) => isScope(name) || ISSUE_QUALIFIERS.has(name);
-  try {
-    const { clauses } = parseSearch(text, isQualifier);
-    const scopes = [...qualifiersIn(clauses)].filter(({ name }) => isScope(name));
-    const named = clauses.flatMap((one) => (one.kind === "qualifier" && one.name === "repo" ? one.values : []));
-    return scopes.every(({ name }) => name === "repo") ? named : [];
-  } catch (error) {
-    if (error instanceof InvalidSearchError) return [];
-    throw error;
-  }
+/** What a search for issues asks. @throws InvalidSearchError for a query that is too long or nested too deep */
+export function parseIssueSearch(text: string): SearchQuery {
+  const query = parseSearch(text, (name) => isScope(name) || ISSUE_QUALIFIERS.has(name));
+  const odd = query.within.find((place) => !TEXT_PLACES.has(place));
+  if (odd !== undefined) throw new InvalidSearchError(`"in:${odd}" is not one of ${[...TEXT_PLACES].join(", ")}.`);
+  return query;
 }
 
 /**
@@ -68,14 +55,11 @@ export function namedScope(text: string): string[] {
  */
 export async function searchIssues(
   db: Database,
-  text: string,
+  { clauses, sort, within }: SearchQuery,
   searcher: Searcher,
   { limit, offset }: { limit: number; offset: number },
   order: SearchOrder | null = null,
 ): Promise<{ found: IssueHit[]; total: number }> {
-  const { clauses, sort, within } = parseSearch(text, (name) => isScope(name) || ISSUE_QUALIFIERS.has(name));
-  const odd = within.find((place) => !TEXT_PLACES.has(place));
-  if (odd !== undefined) throw new InvalidSearchError(`"in:${odd}" is not one of ${[...TEXT_PLACES].join(", ")}.`);
   const names = await findSearchNames(db, clauses, searcher);
   await requireCheckStates(db, clauses, names, searcher);
   const conditions = [
@@ -83,8 +67,6 @@ export async function searchIssues(
     visibleIssue(sql`r`, sql`i`, searcher.sight),
     ...new SearchConditions({ names }, within).all(clauses),
   ];
-  const matching = sql`from issues i join repositories r on r.id = i.repository_id and r.deleted_at is null
-    join repository_syncs s on s.repository_id = r.id and ${MIRRORED} where ${sql.and(conditions)}`;
   const { key, direction } = sortKey(order ?? sort, clauses);
   const way = DIRECTIONS[direction];
   // Newest first among the equally good; the rest makes the order total.
@@ -96,9 +78,12 @@ export async function searchIssues(
     number: number;
     is_pull_request: boolean;
   }>(sql`
-    select q.total, p.* from (select count(*) as total ${matching}) q left join lateral
-      (select i.repository_id, i.number, i.is_pull_request, i.created_at, ${key} as key ${matching}
-       order by ${by} limit ${limit} offset ${offset}) p on true order by ${by}`);
+    with q as materialized (
+      select i.repository_id, i.number, i.is_pull_request, i.created_at, ${key} as key
+        from issues i join repositories r on r.id = i.repository_id and r.deleted_at is null
+          join repository_syncs s on s.repository_id = r.id and ${MIRRORED} where ${sql.and(conditions)})
+    select t.total, p.* from (select count(*) as total from q) t left join lateral
+      (select * from q order by ${by} limit ${limit} offset ${offset}) p on true order by ${by}`);
   const found = rows.flatMap(({ repository_id, number, is_pull_request }) =>
     repository_id === null ? [] : [{ repositoryId: Number(repository_id), number, isPullRequest: is_pull_request }],
   );
@@ -110,6 +95,12 @@ function sortKey(order: SearchOrder | null, clauses: Clause[]): { key: Sql; dire
   if (order && key) return { key, direction: order.direction };
   const texts = clauses.flatMap((clause) => (clause.kind === "text" ? [clause.text] : []));
   return { key: texts.length > 0 ? sql`ts_rank(i.search, ${textQuery(texts)})` : sql`0`, direction: "desc" };
+}
+
+/** Terms of one kind, whose sets are of the same tables. */
+interface Alike {
+  terms: KeySet[][];
+  isNegated: boolean;
 }
 
 /** Clauses as SQL over the issue `i` in its repository `r`. */
@@ -133,43 +124,40 @@ class SearchConditions {
       conditions.push(sql`i.repository_id = ${ids}`);
       if (isTop) this.#scope = ids;
     }
-    for (const clause of clauses) if (!scopes.includes(clause)) conditions.push(this.#one(clause, isTop));
+    const alike = new Map<string, Alike>();
+    for (const clause of distinct(clauses.filter((one) => !scopes.includes(one)))) {
+      const isNegated = clause.kind === "not";
+      const of = isNegated ? clause.of : clause;
+      const term = this.#term(of);
+      if (Array.isArray(term)) {
+        const name = `${isNegated} ${of.kind === "qualifier" ? of.name : "text"}`;
+        alike.getOrInsertComputed(name, () => ({ terms: [], isNegated })).terms.push(term);
+      } else conditions.push(isNegated ? sql`(${term}) is not true` : sql`(${term})`);
+    }
+    for (const { terms, isNegated } of alike.values())
+      conditions.push(isNegated ? isInNone(terms) : isTop ? inAll(terms, this.#scope) : isInAll(terms));
     return conditions;
   }
 
-  #one(clause: Clause, isTop: boolean): Sql {
+  #term(clause: Clause): Term {
     switch (clause.kind) {
       case "all":
-        return sql`(${sql.and(this.all(clause.of, false))})`;
+        return sql.and(this.all(clause.of, false));
       case "any":
         return clause.of.every((one) => one.kind === "text")
-          ? this.#met(textSets(clause.of.map(clauseText), this.#places), isTop)
-          : sql.or(clause.of.map((one) => this.#one(one, false)));
+          ? textSets(clause.of.map(clauseText), this.#places)
+          : sql.or(clause.of.map((one) => sql.and(this.all([one], false))));
       case "not":
-        return sql`(${this.#one(clause.of, false)}) is not true`;
+        return sql.and(this.all([clause], false));
       case "text":
-        return this.#met(textSets([clause.text], this.#places), isTop);
+        return textSets([clause.text], this.#places);
       case "qualifier": {
         if (isScope(clause.name)) return sql`i.repository_id = ${this.#ids([clause])}`;
         const qualifier = ISSUE_QUALIFIERS.get(clause.name);
         if (!qualifier) throw new Error(`The parser let a qualifier through that is none: ${clause.name}`);
-        return sql`(${this.#met(qualifier(clause.values, this.#context), isTop)})`;
+        return qualifier(clause.values, this.#context);
       }
     }
-  }
-
-  /**
-   * Sets that the whole search depends on are found first, by their own indexes. Postgres then looks up their issues.
-   * Under an OR or a NOT the issue is looked up in the set instead.
-   */
-  #met(term: Term, isTop: boolean): Sql {
-    if (term instanceof Sql) return term;
-    if (!isTop) return sql.or(term.map(isInSet));
-    const scope = this.#scope === null ? sql`` : sql`and t.repository_id = ${this.#scope}`;
-    const selects = term.map(
-      ({ from, number, where }) => sql`select t.repository_id, ${number} from ${from} where ${where} ${scope}`,
-    );
-    return sql`(i.repository_id, i.number) in (${sql.join(selects, " union all ")})`;
   }
 
   #ids(scopes: readonly Clause[]): Sql {
@@ -189,9 +177,9 @@ class SearchConditions {
   }
 }
 
-function isInSet({ from, number, where }: KeySet): Sql {
-  return sql`exists (select from ${from}
-    where t.repository_id = i.repository_id and ${number} = i.number and ${where})`;
+/** What is said twice means no more than what is said once. */
+function distinct(clauses: readonly Clause[]): Clause[] {
+  return [...new Map(clauses.map((clause) => [JSON.stringify(clause), clause])).values()];
 }
 
 function clauseText(clause: Clause): string {

@@ -2,7 +2,7 @@
 import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { MIRRORED_REPOSITORIES, type Sight, visible } from "../read/repositories.ts";
-import { type Clause, qualifiersIn, UnknownScopeError } from "./query.ts";
+import { type Clause, qualifiersIn, type SearchQuery, UnknownScopeError } from "./query.ts";
 
 /** The caller who searches: their sight, and the user for `@me`; null for anonymous callers. */
 export interface Searcher {
@@ -46,30 +46,68 @@ export function loginOf(value: string): string {
   return login.startsWith("app/") ? `${login.slice(4)}[bot]` : login.replace(/^@/, "");
 }
 
-/** @throws UnknownScopeError when a repository or owner to search in is not there, or is not seen */
+/**
+ * The repositories, by their names in lower case, to which a search is confined. Null: it is confined to none, or not
+ * by their names alone. Pure.
+ */
+export function namedScope({ clauses }: SearchQuery): ReadonlySet<string> | null {
+  return confinedTo({ kind: "all", of: clauses });
+}
+
+/** All that may match the clause lies in these. Null: no names confine it. */
+function confinedTo(clause: Clause): ReadonlySet<string> | null {
+  switch (clause.kind) {
+    case "qualifier":
+      return clause.name === "repo" ? new Set(clause.values.map((value) => value.toLowerCase())) : null;
+    case "any":
+      return union(clause.of);
+    case "all": {
+      const scopes = clause.of.filter((one) => one.kind === "qualifier" && isScope(one.name));
+      const others = clause.of.filter((one) => !scopes.includes(one)).map(confinedTo);
+      // Several scopes side by side widen the search. Any other clause narrows it.
+      return [scopes.length > 0 ? union(scopes) : null, ...others].find((names) => names !== null) ?? null;
+    }
+    case "not":
+    case "text":
+      return null;
+    default:
+      return clause satisfies never;
+  }
+}
+
+function union(clauses: readonly Clause[]): ReadonlySet<string> | null {
+  const all = clauses.map(confinedTo);
+  return all.includes(null) ? null : new Set(all.flatMap((names) => [...(names ?? [])]));
+}
+
+/**
+ * The names, as far as the searcher sees what they name. Like the service, a search leaves out a scope that is not
+ * there or not seen, and says nothing of it.
+ * @throws UnknownScopeError when none of the repositories and owners to search in is there for the searcher
+ */
 export async function findSearchNames(db: Database, clauses: Clause[], searcher: Searcher): Promise<SearchNames> {
-  const [repositories, owners, people, excluded] = [new Set<string>(), new Set<string>(), new Set<string>(), new Set()];
+  const [repositories, owners, people] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  const wanted = new Set<string>();
   for (const { name, values, isNegated } of qualifiersIn(clauses)) {
     for (const value of values) {
       if (PEOPLE_QUALIFIERS.has(name)) people.add(loginOf(value));
       if (name === "repo") repositories.add(value.toLowerCase());
       if (OWNERS.has(name)) owners.add(loginOf(value));
-      if (isScope(name) && isNegated) excluded.add(name === "repo" ? value.toLowerCase() : loginOf(value));
+      if (isScope(name) && !isNegated) wanted.add(name === "repo" ? value.toLowerCase() : loginOf(value));
     }
   }
   const names: SearchNames = { repositories: new Map(), owners: new Map(), users: new Map(), login: null };
   if (people.size + owners.size > 0) await findPeople(db, [...people, ...owners], searcher, names);
   if (repositories.size + owners.size > 0) await findSeenRepositories(db, repositories, owners, searcher, names);
-  for (const name of [...repositories, ...owners]) {
-    if (!excluded.has(name) && !names.repositories.has(name) && !names.owners.has(name)) throw new UnknownScopeError();
-  }
+  const isThere = (name: string) => names.repositories.has(name) || names.owners.has(name);
+  if (wanted.size > 0 && ![...wanted].some(isThere)) throw new UnknownScopeError();
   return names;
 }
 
 async function findPeople(db: Database, logins: string[], { userId }: Searcher, names: SearchNames): Promise<void> {
   const rows = await db.prepared<{ login: string; id: string }>(sql`
-    select lower(u.login) as login, u.id from users u
-      where lower(u.login) = any(${logins}::text[]) or u.id = ${userId}`);
+    select folded(u.login) as login, u.id from users u
+      where folded(u.login) = any(${logins}::text[]) or u.id = ${userId}`);
   for (const { login, id } of rows) {
     names.users.set(login, [...(names.users.get(login) ?? []), Number(id)]);
     if (Number(id) === userId) names.login = login;
@@ -88,9 +126,9 @@ async function findSeenRepositories(
   const ownerIds = [...owners].flatMap((login) => names.users.get(login) ?? []);
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
   const rows = await db.prepared<{ id: string; full_name: string; owner_id: string | null }>(sql`
-    select r.id, lower(r.full_name) as full_name, r.owner_id from ${tables}
+    select r.id, folded(r.full_name) as full_name, r.owner_id from ${tables}
       where ${isMirrored} and ${visible(sql`r`, sight, "metadata")}
-        and (lower(r.full_name) = any(${[...fullNames]}::text[]) or r.owner_id = any(${ownerIds}::bigint[]))
+        and (folded(r.full_name) = any(${[...fullNames]}::text[]) or r.owner_id = any(${ownerIds}::bigint[]))
       order by r.seen_at`);
   for (const row of rows) {
     // For a moment two rows can bear one name; the one seen last has it.

@@ -51,26 +51,46 @@ const MAX_TEXT = 256;
 const MAX_OPERATORS = 5;
 /** Of the whole query. Upstream names no such bound, nor the next; they keep statements and their planning small. */
 const MAX_QUERY = 8_192;
+/** Words, and values of qualifiers. */
 const MAX_TERMS = 100;
 /** GitHub docs, "Filtering and searching issues": parentheses nest up to five levels. */
 const MAX_PARENTHESES = 5;
 
 /** @throws InvalidSearchError for a query that is too long or nested too deep */
 export function parseSearch(text: string, isQualifier: (name: string) => boolean): SearchQuery {
-  if (text.length > MAX_QUERY) throw new InvalidSearchError(`The search is longer than ${MAX_TEXT} characters.`);
+  if (text.length > MAX_QUERY) requireShort(text.length);
   const tokens = tokensOf(text, isQualifier);
   const query: SearchQuery = { clauses: [], sort: null, within: [] };
   const terms = tokens.filter((token) => !takeSetting(query, token));
-  if (terms.filter(({ kind }) => kind === "text" || kind === "qualifier").length > MAX_TERMS) {
-    throw new InvalidSearchError(`The search has more than ${MAX_TERMS} terms.`);
-  }
-  const words = terms.reduce((sum, token) => sum + (token.kind === "text" ? token.text.length : 0), 0);
-  if (words > MAX_TEXT) throw new InvalidSearchError(`The search is longer than ${MAX_TEXT} characters.`);
+  if (countTerms(terms) > MAX_TERMS) throw new InvalidSearchError(`The search has more than ${MAX_TERMS} terms.`);
+  requireShort(terms.reduce((sum, token) => sum + (token.kind === "text" ? token.text.length : 0), 0));
   if (terms.filter(({ kind }) => kind === "operator").length > MAX_OPERATORS) {
     throw new InvalidSearchError("More than five AND / OR / NOT operators were used.");
   }
   query.clauses = new Grammar(terms).clauses();
   return query;
+}
+
+/** @param characters how many the words have together. @throws InvalidSearchError for more than the service takes */
+export function requireShort(characters: number): void {
+  if (characters > MAX_TEXT) throw new InvalidSearchError(`The search is longer than ${MAX_TEXT} characters.`);
+}
+
+function countTerms(tokens: readonly Token[]): number {
+  return tokens.reduce(
+    (sum, token) => sum + (token.kind === "text" ? 1 : token.kind === "qualifier" ? token.values.length : 0),
+    0,
+  );
+}
+
+/** How many terms are searched at the price of one search. Most searches of people and programs have fewer. */
+const TERMS_A_SEARCH = 5;
+
+/** The price of a search, as a number of ordinary ones: each word and each value of a qualifier is looked for. Pure. */
+export function searchesOf(text: string): number {
+  // A longer one is refused before anything is looked for.
+  if (text.length > MAX_QUERY) return 1;
+  return Math.max(1, Math.ceil(countTerms(tokensOf(text, () => true)) / TERMS_A_SEARCH));
 }
 
 /** Every qualifier, and whether it is negated. */

@@ -1,27 +1,27 @@
 /** Searches the repositories that the searcher sees. They are few enough to be looked at one by one. */
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, Sql, sql } from "../../../db/sql.ts";
+import { isNamed } from "../read/names.ts";
 import { MIRRORED_REPOSITORIES, visible } from "../read/repositories.ts";
 import { type Qualifier, ranged, type TermContext, textQuery, worded } from "./issue-terms.ts";
 import type { SearchOrder } from "./issues.ts";
 import { findSearchNames, isScope, loginOf, type Searcher } from "./names.ts";
-import { type Clause, parseSearch, qualifiersIn, UnmirroredSearchError } from "./query.ts";
+import { type Clause, parseSearch, qualifiersIn, type SearchQuery, UnmirroredSearchError } from "./query.ts";
 import { numberRange, timeRange } from "./range.ts";
 
 // Postgres cannot look into a document that holds a NUL; its text can be searched.
 const TOPICS = sql`substring(r.document::text from '"topics":\\[[^\\]]*\\]')`;
 /** Where words may be looked for. Files, the readme among them, are not mirrored. */
 const SEARCHED_PLACES: ReadonlyMap<string, Sql> = new Map([
-  ["name", sql`r.name`],
-  ["description", sql`r.description`],
-  ["topics", TOPICS],
+  ["name", sql`w.name`],
+  ["description", sql`w.description`],
+  ["topics", sql`w.topics`],
 ]);
+/** The words `w` of a repository in each place, which are made once for all that is looked for. */
+const PLACES_WORDS = sql`cross join lateral (select search_words(r.name) as name,
+  search_words(r.description) as description, search_words(${TOPICS}) as topics offset 0) w`;
 
 const lowered = (values: string[]) => values.map((value) => value.toLowerCase());
-const oneOf =
-  (column: Sql): Qualifier =>
-  (values) =>
-    sql`lower(${column}) = any(${lowered(values)}::text[])`;
 
 const QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, Qualifier>([
   [
@@ -35,7 +35,7 @@ const QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, Qualifier>([
   ],
   ["archived", worded("archived", { true: sql`r.archived is true`, false: sql`r.archived is not true` })],
   ["fork", worded("fork", { true: sql`true`, only: sql`r.fork is true`, false: sql`r.fork is not true` })],
-  ["language", oneOf(sql`r.language`)],
+  ["language", (values) => isNamed(sql`r.language`, values)],
   [
     "license",
     (values) =>
@@ -63,6 +63,14 @@ const REPOSITORY_SEARCH_KEYS: ReadonlyMap<string, Sql> = new Map([
   ["updated", sql`r.updated_at`],
 ]);
 
+/** What a search for repositories asks. @throws InvalidSearchError for a query that is too long or nested too deep */
+export function parseRepositorySearch(text: string): SearchQuery {
+  const query = parseSearch(text, (name) => isScope(name) || QUALIFIERS.has(name));
+  const odd = query.within.find((place) => !SEARCHED_PLACES.has(place));
+  if (odd === undefined) return query;
+  throw new UnmirroredSearchError(`"in:${odd}" is not one of ${[...SEARCHED_PLACES.keys()].join(", ")}.`);
+}
+
 /**
  * The ids of a page of matches in a total order, and the number of all matches. Forks are left out unless `fork:` asks
  * for them.
@@ -70,15 +78,11 @@ const REPOSITORY_SEARCH_KEYS: ReadonlyMap<string, Sql> = new Map([
  */
 export async function searchRepositories(
   db: Database,
-  text: string,
+  { clauses, sort, within }: SearchQuery,
   searcher: Searcher,
   { limit, offset }: { limit: number; offset: number },
   order: SearchOrder | null = null,
 ): Promise<{ found: number[]; total: number }> {
-  const { clauses, sort, within } = parseSearch(text, (name) => isScope(name) || QUALIFIERS.has(name));
-  const odd = within.find((place) => !SEARCHED_PLACES.has(place));
-  if (odd !== undefined)
-    throw new UnmirroredSearchError(`"in:${odd}" is not one of ${[...SEARCHED_PLACES.keys()].join(", ")}.`);
   const context = { names: await findSearchNames(db, clauses, searcher) };
   const places = [...SEARCHED_PLACES]
     .filter(([name]) => within.length === 0 || within.includes(name))
@@ -86,7 +90,6 @@ export async function searchRepositories(
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
   const conditions = [isMirrored, visible(sql`r`, searcher.sight, "metadata"), ...clausesSql(clauses, context, places)];
   if (![...qualifiersIn(clauses)].some(({ name }) => name === "fork")) conditions.push(sql`r.fork is not true`);
-  const matching = sql`from ${tables} where ${sql.and(conditions)}`;
   const wanted = order ?? sort;
   const key = REPOSITORY_SEARCH_KEYS.get(wanted?.key ?? "");
   const direction = key ? (wanted?.direction ?? "desc") : "desc";
@@ -94,15 +97,23 @@ export async function searchRepositories(
   const match =
     texts.length === 0
       ? sql`0`
-      : sql`ts_rank(setweight(search_words(r.name), 'A') || setweight(search_words(r.description), 'B'),
-          ${textQuery(texts)})`;
+      : sql`ts_rank(setweight(w.name, 'A') || setweight(w.description, 'B'), ${textQuery(texts)})`;
+  const words = hasTexts(clauses) ? PLACES_WORDS : sql``;
   const by = sql`key ${DIRECTIONS[direction]} nulls last, stars desc nulls last, id`;
   // The values of a search decide the fastest plan, so the statement is planned anew each time.
   const rows = await db.query<{ total: string; id: string | null }>(sql`
-    select q.total, p.* from (select count(*) as total ${matching}) q left join lateral
-      (select r.id, r.stargazers_count as stars, ${key ?? match} as key ${matching}
-       order by ${by} limit ${limit} offset ${offset}) p on true order by ${by}`);
+    with q as materialized (select r.id, r.stargazers_count as stars, ${key ?? match} as key
+      from ${tables} ${words} where ${sql.and(conditions)})
+    select t.total, p.* from (select count(*) as total from q) t left join lateral
+      (select * from q order by ${by} limit ${limit} offset ${offset}) p on true order by ${by}`);
   return { found: rows.flatMap(({ id }) => (id === null ? [] : [Number(id)])), total: Number(rows[0]?.total ?? 0) };
+}
+
+function hasTexts(clauses: readonly Clause[]): boolean {
+  return clauses.some((clause) => {
+    if (clause.kind === "text") return true;
+    return clause.kind !== "qualifier" && hasTexts([clause.of].flat());
+  });
 }
 
 /** All clauses must hold. One of several repositories and owners side by side is enough. */
@@ -125,7 +136,7 @@ function clauseSql(clause: Clause, context: TermContext, places: Sql[]): Sql {
       return sql`(${clauseSql(clause.of, context, places)}) is not true`;
     case "text": {
       const query = textQuery([clause.text]);
-      return sql.or(places.map((column) => sql`search_words(${column}) @@ ${query}`));
+      return sql.or(places.map((words) => sql`${words} @@ ${query}`));
     }
     case "qualifier": {
       const { name, values } = clause;

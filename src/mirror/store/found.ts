@@ -3,8 +3,9 @@ import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { type Fields, type Json, numberOf, objectOf, textOf } from "../../json.ts";
 import { literalOf, referenceId } from "../documents.ts";
+import { fittingTime } from "./fitting.ts";
 import type { Stored } from "./merge-rule.ts";
-import type { Kind, ResourceKey } from "./resource.ts";
+import { type Kind, numberInAddress, type ResourceKey } from "./resource.ts";
 import type { RowWrite } from "./rows.ts";
 
 /**
@@ -177,6 +178,8 @@ interface FoundChange extends Aspect {
   foundAt: Date;
   /** When a new resource was made, by upstream's word; null: it is not new, or upstream does not say. */
   createdAt: string | null;
+  /** The issue that it is, or that it stands under; null: neither. */
+  issue: number | null;
 }
 
 /** Upstream's clock and ours may differ by this much. */
@@ -187,7 +190,8 @@ export const BELIEVED_WITHIN = sql`interval '1 hour'`;
 
 /**
  * Stores the changes in these rows that no webhook reported, so that events are made of them. Rows of a first copy do
- * not count as changes. Nor do resources that are older than the selection of the repository.
+ * not count as changes. Nor do resources that are older than the selection of the repository, except for what a
+ * transferred issue brings along: upstream sends nothing of its comments.
  * @param told the values that this transaction's webhooks gave, by `aspectName`
  */
 export async function noteFound(tx: Transaction, kind: Kind, rows: readonly RowWrite[], told: LastSaid): Promise<void> {
@@ -205,11 +209,12 @@ export async function noteFound(tx: Transaction, kind: Kind, rows: readonly RowW
             ${sql.array(
               of("foundAt").map((at) => at.toISOString()),
               "timestamptz",
-            )}, ${sql.array(of("createdAt"), "timestamptz")})
-          as x(r, kind, k, aspect, was, found_at, created_at)
+            )}, ${sql.array(of("createdAt"), "timestamptz")}, ${sql.array(of("issue"), "integer")})
+          as x(r, kind, k, aspect, was, found_at, created_at, issue)
         join repository_syncs s on s.repository_id = x.r
         where ${MIRRORED} and s.backfilled_at >= s.added_at and (x.created_at is null or x.created_at >=
-          case when x.kind = any(${[...OF_PARTS]}::text[]) then coalesce(s.parts_changed_at, s.added_at) else s.added_at end - ${SKEW})
+          case when x.kind = any(${[...OF_PARTS]}::text[]) then coalesce(s.parts_changed_at, s.added_at) else s.added_at end - ${SKEW}
+          or (x.r, x.issue) in (select to_repository_id, to_number from issue_transfers))
         order by x.r, x.kind, x.k, x.aspect
       on conflict (repository_id, kind, key, aspect) do update set found_at = coalesce(f.found_at, excluded.found_at),
         was = case when f.found_at is not null or f.heard_at > excluded.found_at - ${BELIEVED_WITHIN}
@@ -239,6 +244,7 @@ function foundIn(kind: Kind, { seen, stored, before }: RowWrite, told: LastSaid)
   const repositoryId = eventsRepositoryOf(seen);
   const foundAt = new Date(stored.deletedAt ?? stored.stamp.seenAt);
   const isNew = !isThere(before?.stored);
+  const issue = kind === "issue" ? key : kind === "issue_comment" ? numberInAddress(stored.fields.issue_url) : null;
   const changed = changedAspects(kind, before?.stored, stored);
   // The opening event may have other values than the resource has by now.
   if (isNew && isThere(stored))
@@ -251,7 +257,6 @@ function foundIn(kind: Kind, { seen, stored, before }: RowWrite, told: LastSaid)
     if (said !== undefined && sameAspect(said, aspectOf(kind, stored, aspect))) return [];
     const was = said ?? before;
     const createdAt = madeAt(kind, stored.fields);
-    const isDated = isNew && createdAt !== null && !Number.isNaN(Date.parse(createdAt));
-    return [{ kind, repositoryId, key, aspect, was, foundAt, createdAt: isDated ? createdAt : null }];
+    return [{ kind, repositoryId, key, aspect, was, foundAt, createdAt: isNew ? fittingTime(createdAt) : null, issue }];
   });
 }

@@ -4,8 +4,9 @@ import { pullRequestCommits, pullRequestFiles, pullRequestThreads } from "../../
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
-import { referenceId } from "../documents.ts";
-import { columnTable, columnText } from "./rows.ts";
+import { literalOf, referenceId } from "../documents.ts";
+import { fitting } from "./fitting.ts";
+import { columnTable } from "./rows.ts";
 
 /**
  * Lists below a pull request, which the mirror holds whole or not at all. No event tells of a single row, since a push
@@ -130,9 +131,9 @@ export async function storeListed(
       position: start + at,
       document: JSON.stringify(fields),
     };
-    const values = Object.keys(types).map((column): [string, Json] => {
+    const values = Object.entries(table.columns).map(([column, wanted]): [string, Json] => {
       const value = derived[column] ?? fields[column] ?? null;
-      return [column, typeof value === "string" && column !== "document" ? columnText(column, value) : value];
+      return [column, fitting(typeof value === "string" && column !== "document" ? literalOf(value) : value, wanted)];
     });
     return Object.fromEntries(values);
   });
@@ -180,7 +181,7 @@ export async function leaveThreads(
 ): Promise<number[]> {
   const left = await tx.query<{ id: number }>(sql`
     with x as (select l.repository_id, l.number from mirrored_lists l
-        join json_to_recordset(${JSON.stringify(pulls)}::json) as y("repositoryId" bigint, number integer)
+        join json_to_recordset(${sql.json(pulls)}) as y("repositoryId" bigint, number integer)
           on l.repository_id = y."repositoryId" and l.number = y.number
         where l.list = 'threads' order by 1, 2 for update of l)
     update mirrored_lists l set told_at = ${at}, read_at = null from x

@@ -80,7 +80,7 @@ export async function marksForMergeability(db: Queries, seen: readonly Seen[], a
   if (keys.length === 0) return [];
   const rows = await db.prepared<{ id: string }>(sql`
     select distinct p.repository_id as id from pull_requests p
-      join json_to_recordset(${JSON.stringify(keys)}::json) as x(r bigint, k integer)
+      join json_to_recordset(${sql.json(keys)}) as x(r bigint, k integer)
         on p.repository_id = x.r and p.number = x.k
       where ${IS_MERGEABILITY_UNKNOWN} order by 1`);
   return rows.map(({ id }) => mergeabilityMark(Number(id), askedAt));
@@ -135,7 +135,12 @@ export async function withMarks<Row>(db: Queries, marks: readonly Mark[], statem
     n: notBefore,
     s: keys ?? null,
   }));
-  const x = sql`json_to_recordset(${JSON.stringify(rows)}::json)
+  const x = sql`json_to_recordset(${sql.json(rows)})
     as x(kind text, r bigint, k bigint, a timestamptz, n timestamptz, s text[])`;
   return await db.prepared<Row>(statement(x));
+}
+
+/** Makes the marks due that were asked for after `since`, as if asked for at `now`. Answers how many there are. */
+export async function askAgainSince(db: Queries, since: Date, now: Date): Promise<number> {
+  return await db.count(sql`update refresh_marks set asked_at = ${now}, not_before = ${now} where asked_at > ${since}`);
 }

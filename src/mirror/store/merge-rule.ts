@@ -37,6 +37,10 @@ export interface Observation {
   isOurs?: boolean;
   /** It was pushed long after its event: `VOLATILE` keys may have changed since. */
   isLate?: boolean;
+  /** The values before the change of which an event tells, by their keys. */
+  before?: Fields;
+  /** Its `updated_at` lies ahead, and so does not say when it was true. A push may have come at any time since. */
+  isAhead?: boolean;
 }
 
 export interface Stored {
@@ -57,6 +61,29 @@ export type Folded =
   | { outcome: "merged"; next: Stored }
   | { outcome: "known" }
   | { outcome: "tied"; next: Stored | null; keys: readonly string[] };
+
+/** Our clock and upstream's may differ by this much before a date of upstream's counts as one of the future. */
+export const CLOCKS_APART_MS = 5 * 60_000;
+
+/**
+ * The time by which a resource is ordered. An `updated_at` of the future, as imports and servers with a wrong clock
+ * leave it, orders nothing: no later change would ever count as newer. The earliest time at which the observation may
+ * have been true takes its place, since a lagging replica may have shown it after the next change.
+ */
+export function orderedAt(updatedAt: number, seenAt: number): number {
+  return updatedAt > seenAt + CLOCKS_APART_MS ? seenAt - REPLICA_LAG_MS : updatedAt;
+}
+
+/** The clocks of our own machines may differ by this much before a time that one of them stored counts as unknown. */
+export const OUR_CLOCKS_APART_MS = 60_000;
+
+/**
+ * When something was seen, by our clock. A stored time that lies ahead was taken while a clock ran ahead, and is
+ * unknown: it counts as before all others. Otherwise it would decide until that time has come.
+ */
+export function knownTime(storedMs: number, nowMs: number): number {
+  return storedMs > nowMs + OUR_CLOCKS_APART_MS ? 0 : storedMs;
+}
 
 /** A read may be answered by a replica that is this much behind a delivery. GitHub's replicas were seen 1-10 s late. */
 export const REPLICA_LAG_MS = 10_000;
@@ -92,6 +119,11 @@ export const VOLATILE: ReadonlySet<string> = new Set([
   "size",
 ]);
 
+/** Keys that say who a repository is. Another repository may claim the same, so a push never changes them. */
+const IDENTITY: ReadonlySet<string> = new Set(["id", "node_id", "name", "full_name", "owner"]);
+/** Nothing ever changes these, so a push with another value is not worth a question. */
+const LASTING: ReadonlySet<string> = new Set(["id", "node_id"]);
+
 /** Keys that depend on who asks. A payload shows them as to a stranger, so it contradicts no read. */
 const VIEWERS: ReadonlySet<string> = new Set(["user_view_type"]);
 
@@ -118,12 +150,25 @@ export function goneKeys(
   return SHOWN_IF_ANY.filter((key) => key in stored.fields && !(key in fields));
 }
 
+/**
+ * Whether the observation is of something else under the same key, such as the issue with this number of a repository
+ * that has the same name now.
+ */
+function contradicts(stored: Stored, seen: Observation): boolean {
+  const [known, shown] = [stored.fields.id, seen.fields.id];
+  if (typeof known !== "number" || typeof shown !== "number" || known === shown) return false;
+  // A read that was made to compare asks by the repository's id, and a push may have invented the stored one.
+  return !(seen.stamp.read && (seen.overrules || !(stored.keyStamps.id ?? stored.stamp).read));
+}
+
 /** Folds an observation into what is stored, never backwards. */
 export function fold(stored: Stored | undefined, seen: Observation): Folded {
   if (!stored)
     return isBareTombstone(seen) || isTooLittle(seen)
       ? { outcome: "known" }
       : { outcome: "merged", next: firstSeen(seen) };
+  if (contradicts(stored, seen))
+    return seen.stamp.read ? { outcome: "tied", next: null, keys: ["id"] } : { outcome: "known" };
   if (stored.deletedAt !== null) return foldIntoTombstone({ ...stored, deletedAt: stored.deletedAt }, seen);
   if (seen.deleted) return { outcome: "merged", next: { ...stored, deletedAt: seen.stamp.seenAt } };
   return foldKeys(stored, seen);
@@ -177,6 +222,8 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   let hasChanged = false;
   const tied: string[] = [];
   const isAllThereIs = seen.extent === "single" || hasBecomePull(stored, seen);
+  const isRepository = "full_name" in stored.fields;
+  const isAccount = "login" in stored.fields;
   const gone = goneKeys(stored, seen);
 
   if (isNewer) {
@@ -194,10 +241,25 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
     const isSame = key in stored.fields && sameValue(stored.fields[key], value);
     const known = stored.keyStamps[key] ?? stored.stamp;
     const access = isSame ? null : accessChange(key, stored.fields[key], value);
-    const verdict = key in stored.fields ? (access ? accessOrder(seen, known, access) : order(seen, known)) : "newer";
+    // Only of an id it counts who has shown the same one last: see `contradicts`.
+    const isLasting = LASTING.has(key) && (key === "id" || !isSame);
+    const isIdentity = isLasting || (isRepository && IDENTITY.has(key));
+    // Anybody's deliveries show an account. Once a read has shown it, they bring nothing that reads do not.
+    const isForeign = isAccount && stored.stamp.read && !(key in stored.fields);
+    const isKept = !seen.stamp.read && (isForeign || (isIdentity && (key in stored.fields || isRepository)));
+    const verdict = isIdentity
+      ? identityOrder(seen, known, { key, isKnown: key in stored.fields })
+      : key in stored.fields
+        ? access
+          ? accessOrder(seen, known, access)
+          : order(seen, known)
+        : "newer";
     const isLater = seen.stamp.seenAt > known.seenAt;
-    const isShown = access ? access === "closes" : VOLATILE.has(key) ? !seen.isLate : isFresh(seen.stamp);
-    const wins = verdict === "newer" || (verdict === "tied" && !isSame && isLater && isShown);
+    // An event that changed just what is stored tells what came next, also of what carries no time.
+    const isNext =
+      !isSame && seen.before !== undefined && key in seen.before && sameValue(stored.fields[key], seen.before[key]);
+    const isShown = access ? access === "closes" : VOLATILE.has(key) ? !seen.isLate : isNext || isFresh(seen.stamp);
+    const wins = !isKept && (verdict === "newer" || (verdict === "tied" && !isSame && isLater && isShown));
     const isInDoubt =
       verdict === "tied" || (key in stored.fields && mayLagBehind(seen, known) && !MERGEABILITY.has(key));
     if (isInDoubt && !isSame && !VOLATILE.has(key) && !VIEWERS.has(key)) tied.push(key);
@@ -211,7 +273,7 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
     }
     if (wins) {
       // An equal value of the same second is nothing new, and most values are equal when they are read again.
-      const isLearnt = !isSame || seen.stamp.updatedAt > known.updatedAt;
+      const isLearnt = !isSame || (!LASTING.has(key) && seen.stamp.updatedAt > known.updatedAt);
       if (isNewer) delete keyStamps[key];
       else if (isLearnt) keyStamps[key] = seen.stamp;
       if (isLearnt) hasChanged = true;
@@ -221,9 +283,26 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
     }
   }
 
-  const next: Stored = { fields, stamp, keyStamps, deletedAt: null };
+  const next: Stored = { fields: ordered(fields, stored.fields, seen), stamp, keyStamps, deletedAt: null };
   if (tied.length > 0) return { outcome: "tied", next: hasChanged ? next : null, keys: tied };
   return hasChanged ? { outcome: "merged", next } : { outcome: "known" };
+}
+
+/**
+ * Fields in the order in which they are served. One of upstream's representations that brings a key orders all of its
+ * keys; of a part, each new key stands behind the one that it follows there. So do stored keys that were not sent.
+ */
+function ordered(fields: Fields, stored: Fields, seen: Observation): Fields {
+  if (Object.keys(fields).every((key) => key in stored)) return fields;
+  const [leading, other] = seen.extent === "partial" ? [stored, seen.fields] : [seen.fields, stored];
+  const keys = Object.keys(leading).filter((key) => key in fields);
+  let next = keys.length;
+  for (const key of Object.keys(other)) {
+    const at = keys.indexOf(key);
+    if (at >= 0) next = at + 1;
+    else if (key in fields) keys.splice(next++, 0, key);
+  }
+  return Object.fromEntries(keys.map((key) => [key, fields[key] as Json]));
 }
 
 /**
@@ -259,9 +338,25 @@ function isFresh({ read, updatedAt, seenAt }: Stamp): boolean {
   return !read && updatedAt > 0 && seenAt - updatedAt < FRESH_MS;
 }
 
-function order({ stamp, overrules }: Observation, known: Stamp): "newer" | "older" | "tied" {
+function order({ stamp, overrules, isAhead }: Observation, known: Stamp): "newer" | "older" | "tied" {
   if (overrules && stamp.read && stamp.seenAt > known.seenAt + REPLICA_LAG_MS) return "newer";
+  if (isAhead && !stamp.read) return "tied";
   return compare(stamp, known);
+}
+
+/**
+ * The order for what something is. A push shows it only of what is unknown. A read decides over what a push told,
+ * whatever moment the push claimed.
+ */
+function identityOrder(
+  seen: Observation,
+  known: Stamp,
+  { key, isKnown }: { key: string; isKnown: boolean },
+): "newer" | "older" | "tied" {
+  if (!isKnown) return "newer";
+  const verdict = order(seen, known);
+  if (seen.stamp.read) return !known.read && seen.stamp.seenAt > known.seenAt ? "newer" : verdict;
+  return verdict === "older" || LASTING.has(key) ? "older" : "tied";
 }
 
 /**

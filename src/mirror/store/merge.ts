@@ -205,9 +205,10 @@ async function readKnown(
 ): Promise<Map<Kind, Map<string, Known>>> {
   const asked = new Map([...groups].map(([kind, ofKind]) => [kind, [...ofKind.values()].map(first)]));
   const known = new Map<Kind, Map<string, Known>>();
+  const now = tx.now().getTime();
   for (const row of await tx.prepared<KnownRow>(selectKnown(asked))) {
     const ofKind = known.get(row.kind) ?? new Map<string, Known>();
-    known.set(row.kind, ofKind.set(`${row.r}/${row.k}`, knownOf(row)));
+    known.set(row.kind, ofKind.set(`${row.r}/${row.k}`, knownOf(row, now)));
   }
   return known;
 }
@@ -282,11 +283,22 @@ async function update(
   const { table: x, columns } = recordset(resource, rows, { without });
   const { table, keyColumns } = layoutFor(resource);
   const changed = columns.filter((column) => !keyColumns.includes(column));
-  const news = changed.map((column) => sql`${sql.identifier(column)} = ${of("x", column)}`);
+  const news = changed.map((column) => sql`${sql.identifier(column)} = ${newValue(column)}`);
   const isRow = keyColumns.map((column) => sql`${of("t", column)} = ${of("x", column)}`);
   await tx.prepared(sql`
     update ${table} t set ${sql.join(news)}, revision = nextval('revision')
       from ${x} where ${sql.and(isRow)}`);
+}
+
+/**
+ * Two workers may write in another order than they have seen. The answer to a write counts as seen later than it was
+ * (`writtenAt`), which is no date to show.
+ */
+function newValue(column: string): Sql {
+  if (column !== "changed_at") return of("x", column);
+  // `least` skips a null, which says that nothing became another.
+  return sql`greatest(t.changed_at, case when x.changed_at is not null
+    then least(x.changed_at, date_trunc('second', clock_timestamp()) + interval '1 second') end)`;
 }
 
 function of(alias: "t" | "x", column: string): Sql {

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { type Fields, isObject, type Json } from "../../json.ts";
-import type { SharedKind } from "../documents.ts";
-import type { Observation, Stamp } from "./merge-rule.ts";
+import { type Fields, isObject, type Json, objectOf, wholeOf } from "../../json.ts";
+import { botLogin, withLogin } from "../bots.ts";
+import { type SharedKind, withoutLogin } from "../documents.ts";
+import { type Observation, orderedAt } from "./merge-rule.ts";
 import {
   type DocumentHome,
   isPullRequest,
@@ -31,6 +32,8 @@ export interface Sighting {
   isSingle?: boolean;
   /** Pushed long after its event. */
   isLate?: boolean;
+  /** Of the resource itself, as in `Observation.before`. */
+  before?: Fields;
   /** Those of all that is read together. Absent: each document is read alone. */
   shapeIds?: ShapeIds;
 }
@@ -49,12 +52,16 @@ const SHARED_KINDS: Readonly<Record<SharedKind, Kind>> = { u: "user", r: "reposi
  */
 export function observe(kind: Kind, representation: Json, at: Sighting): Observed {
   const resource = requireObject(kind, representation);
+  if (kind === "pull_request") requireBase(resource, at);
   const home: DocumentHome =
     kind === "repository"
       ? { api: at.api, fullName: requireString(kind, resource, "full_name") }
       : documentHome(resource, at);
-  const { fields, shared, shapes } = strip(resource, home, at.shapeIds);
-  if (kind === "review") unifyReview(fields);
+  const stripped = strip(resource, home, at.shapeIds);
+  const { shared, shapes } = stripped;
+  const bot = kind === "user" && resource.type === "Bot" ? botLogin(resource) : null;
+  const fields = bot === null ? stripped.fields : withLogin(stripped.fields, bot);
+  if (kind === "review") unifyReview(fields, at);
   // Webhooks show the whole suite of a check run, reads its id.
   if (kind === "check_run" && isObject(fields.check_suite)) fields.check_suite = { id: fields.check_suite.id ?? null };
 
@@ -64,10 +71,11 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
     repositoryId: repositoryIdOf(kind, at),
     key: keyIn(kind, fields),
     fields,
-    stamp: stampOf(kind, fields, at),
+    ...timedOf(kind, fields, at),
     deleted: at.deleted ?? false,
     extent: at.isSingle ? "single" : "whole",
     isLate: at.isLate ?? false,
+    ...(at.before && { before: at.before }),
   };
   requireColumns(main);
   seen.push(main, ...projections(main));
@@ -105,14 +113,16 @@ export function joinObserved(parts: Observed[]): Observed {
   return { seen: parts.flatMap((part) => part.seen), shapes: new Map(parts.flatMap((part) => [...part.shapes])) };
 }
 
-function sharedSeen({ kind, id, fields }: SharedResource, at: Sighting): Seen {
+function sharedSeen({ kind, id, fields, isNamedElsewhere }: SharedResource, at: Sighting): Seen {
   const name = SHARED_KINDS[kind];
+  // Such a bot is stored only if the mirror does not know it.
+  const timed = isNamedElsewhere ? { stamp: { updatedAt: 0, seenAt: 0, read: false } } : timedOf(name, fields, at);
   return {
     kind: name,
     repositoryId: repositoryIdOf(name, at),
     key: id,
     fields,
-    stamp: stampOf(name, fields, at),
+    ...timed,
     deleted: false,
     extent: "whole",
     isLate: at.isLate ?? false,
@@ -163,16 +173,30 @@ function picked(fields: Fields, ...keys: string[]): Fields {
   return found;
 }
 
-/** Webhooks spell the state of a review in lower case. */
-function unifyReview(fields: Fields): void {
+/** @throws InvalidRepresentationError for a pull request that goes to another repository than it was asked of */
+function requireBase({ base }: Fields, { repository }: Sighting): void {
+  const { id } = objectOf(objectOf(base).repo);
+  if (repository && typeof id === "number" && id !== repository.id)
+    throw new InvalidRepresentationError(`This pull_request is of the repository ${id}, and not of ${repository.id}`);
+}
+
+/**
+ * Webhooks spell the state of a review in lower case, and no text as null. Reads say "". Webhooks were seen to call a
+ * bot by a bare name, where reads show a review's author by the name of its App.
+ */
+function unifyReview(fields: Fields, { read }: Sighting): void {
+  if (!read && fields.body === null) fields.body = "";
+  if (!read && typeof fields.user === "string") fields.user = withoutLogin(fields.user);
   if (typeof fields.state === "string") fields.state = fields.state.toUpperCase();
 }
 
-function stampOf(kind: Kind, fields: Fields, at: Sighting): Stamp {
+function timedOf(kind: Kind, fields: Fields, at: Sighting): Pick<Observation, "stamp" | "isAhead"> {
   const { isVersioned, progressOf } = resourceOf(kind);
-  if (progressOf) return { updatedAt: progressOf(fields), seenAt: at.seenAt.getTime(), read: at.read };
-  const updatedAt = isVersioned && typeof fields.updated_at === "string" ? Date.parse(fields.updated_at) : 0;
-  return { updatedAt: Number.isNaN(updatedAt) ? 0 : updatedAt, seenAt: at.seenAt.getTime(), read: at.read };
+  const seenAt = at.seenAt.getTime();
+  if (progressOf) return { stamp: { updatedAt: progressOf(fields), seenAt, read: at.read } };
+  const shown = isVersioned && typeof fields.updated_at === "string" ? Date.parse(fields.updated_at) : 0;
+  const updatedAt = Number.isNaN(shown) ? 0 : orderedAt(shown, seenAt);
+  return { stamp: { updatedAt, seenAt, read: at.read }, isAhead: updatedAt < shown };
 }
 
 function repositoryIdOf(kind: Kind, at: Sighting): number {
@@ -231,20 +255,33 @@ export function requireRepository(value: Json | undefined): { id: number; fullNa
   return { id: keyIn("repository", fields), fullName: requireString("repository", fields, "full_name") };
 }
 
+/** The largest number of an issue or pull request that Postgres' `integer` holds. */
+const MOST_NUMBER = 2 ** 31 - 1;
+
 /** The key of a resource: the number of an issue or pull request, otherwise upstream's id. */
 export function keyIn(kind: Kind, representation: Json | undefined): number {
   const fields = requireObject(kind, representation);
   if (kind === "label" && fields.id === undefined) return keyOfName(requireString(kind, fields, "name"));
-  const name = kind === "issue" || kind === "pull_request" ? "number" : "id";
-  const value = fields[name];
-  if (typeof value === "number" && Number.isSafeInteger(value)) return value;
-  throw new InvalidRepresentationError(`This ${kind} came without ${name}`);
+  const key = findKeyIn(kind, fields);
+  if (key !== null) return key;
+  throw new InvalidRepresentationError(`This ${kind} came without ${keyNameOf(kind)}`);
+}
+
+/** The same. Null: it has no such key. Pure. */
+export function findKeyIn(kind: Kind, representation: Json | undefined): number | null {
+  const value = wholeOf(objectOf(representation)[keyNameOf(kind)]);
+  // A number is half of a primary key, which no other number can stand for.
+  return value !== null && keyNameOf(kind) === "number" && value > MOST_NUMBER ? null : value;
+}
+
+function keyNameOf(kind: Kind): "number" | "id" {
+  return kind === "issue" || kind === "pull_request" ? "number" : "id";
 }
 
 /** The number at the end of an address. Comments and reviews name their parent only by its address. */
 export function requireNumberIn(kind: Kind, fields: Fields, key: "issue_url" | "pull_request_url"): number {
   const number = numberInAddress(fields[key]);
-  if (number === null) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
+  if (number === null || number > MOST_NUMBER) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
   return number;
 }
 

@@ -40,7 +40,8 @@ export function refNameOf(ref: string): RefName | null {
 
 /**
  * Moves a known ref as a push says. If the push's `before` is not the known place, an event was lost or came late, and
- * only a read can settle it. Null: nothing new. Pure.
+ * only a read can settle it. That holds also if the ref points already where the push says: after A to B and back to A,
+ * the second push may come first. Null: nothing new. Pure.
  */
 export function foldRef(
   known: KnownRef | undefined,
@@ -53,8 +54,8 @@ export function foldRef(
   const isContradicted = known?.doubt === "contradicted";
   // A ref that does not exist here points nowhere.
   const current = exists ? known.sha : null;
-  if (current !== before && current === after && !isContradicted)
-    return known && known.doubt !== null ? { ...known, doubt: null } : null;
+  // The event that a write or another event announced.
+  if (current !== before && current === after && known?.doubt === "told") return { ...known, doubt: null };
   return {
     sha: after,
     isGone: after === null,
@@ -80,11 +81,11 @@ export async function storeTold(
   toldAt: Date,
 ): Promise<void> {
   const keyOf = ({ kind, name }: RefName) => `${kind}/${name}`;
-  const names = JSON.stringify(told.map(({ kind, name }) => ({ k: kind, n: name })));
+  const names = sql.json(told.map(({ kind, name }) => ({ k: kind, n: name })));
   const rows = await tx.query<KnownRef & RefName>(sql`
     select f.kind, f.name, f.sha, f.doubt, f.deleted_at is not null as "isGone" from refs f
       where f.repository_id = ${repositoryId}
-        and (f.kind, f.name) in (select x.k, x.n from json_to_recordset(${names}::json) as x(k text, n text))`);
+        and (f.kind, f.name) in (select x.k, x.n from json_to_recordset(${names}) as x(k text, n text))`);
   const known = new Map<string, KnownRef>(rows.map((row) => [keyOf(row), row]));
   const changed = new Map<string, RefName & KnownRef>();
   for (const one of told) {
@@ -100,7 +101,7 @@ export async function storeTold(
   // A moved branch keeps its document with the new commit. A moved tag loses its document, since it may have become a
   // tag of another kind.
   await tx.query(sql`
-    with x as (select * from json_to_recordset(${JSON.stringify(written)}::json)
+    with x as (select * from json_to_recordset(${sql.json(written)})
       as x(k text, n text, s text, g boolean, d text, w boolean))
     merge into refs f using x on f.repository_id = ${repositoryId} and f.kind = x.k and f.name = x.n
       when matched then update set
@@ -131,17 +132,20 @@ function mayOverwrite(startedAt: Date): Sql {
   return sql`(f.told_at is null or f.told_at < ${new Date(startedAt.getTime() - REPLICA_LAG_MS)}::timestamptz)`;
 }
 
-/** Stores where a read shows all branches, or all tags. Those that it lacks are deleted. Call `lockRefs` first. */
+/**
+ * Stores where a read shows all branches, or all tags. Those that it lacks are deleted, if it is whole. Call `lockRefs`
+ * first.
+ */
 export async function storeReadRefs(
   tx: Transaction,
   repositoryId: number,
-  { kind, refs, startedAt }: { kind: RefKind; refs: readonly ReadRef[]; startedAt: Date },
+  { kind, refs, isWhole, startedAt }: { kind: RefKind; refs: readonly ReadRef[]; isWhole: boolean; startedAt: Date },
 ): Promise<void> {
   const rows = refs.map(({ name, sha, document }) => ({ n: name, s: sha, d: JSON.stringify(document) }));
-  const x = sql`json_to_recordset(${JSON.stringify(rows)}::json) as x(n text, s text, d text)`;
+  const x = sql`json_to_recordset(${sql.json(rows)}) as x(n text, s text, d text)`;
   await tx.query(sql`
     delete from refs f where f.repository_id = ${repositoryId} and f.kind = ${kind} and ${mayOverwrite(startedAt)}
-      and not exists (select from ${x} where x.n = f.name)`);
+      and ${isWhole}::boolean and not exists (select from ${x} where x.n = f.name)`);
   await tx.query(sql`
     insert into refs as f (repository_id, kind, name, sha, commit_sha, document)
       select ${repositoryId}, ${kind}, x.n, x.s, case when ${kind} = 'heads' then x.s end, x.d::json from ${x} order by x.n
@@ -164,7 +168,7 @@ export async function storeListedBranches(
 ): Promise<void> {
   const rows = branches.map(({ name, isProtected }) => ({ n: name, p: isProtected }));
   await tx.query(sql`
-    update refs f set protected = x.p from json_to_recordset(${JSON.stringify(rows)}::json) as x(n text, p boolean)
+    update refs f set protected = x.p from json_to_recordset(${sql.json(rows)}) as x(n text, p boolean)
       where f.repository_id = ${repositoryId} and f.kind = 'heads' and f.name = x.n`);
 }
 
@@ -182,7 +186,7 @@ export async function storeListedTags(
   }));
   await tx.query(sql`
     update refs f set commit_sha = x.c, position = x.i, listed = x.d::json
-      from json_to_recordset(${JSON.stringify(rows)}::json) as x(n text, c text, i integer, d text)
+      from json_to_recordset(${sql.json(rows)}) as x(n text, c text, i integer, d text)
       where f.repository_id = ${repositoryId} and f.kind = 'tags' and f.name = x.n and ${mayOverwrite(startedAt)}`);
 }
 
@@ -196,11 +200,11 @@ export async function storeDoubt(
   refs: readonly RefName[],
   at: Date,
 ): Promise<void> {
-  const names = JSON.stringify(refs.map(({ kind, name }) => ({ k: kind, n: name })));
+  const names = sql.json(refs.map(({ kind, name }) => ({ k: kind, n: name })));
   await tx.query(sql`
     insert into refs as f (repository_id, kind, name, told_at, doubt)
       select distinct ${repositoryId}::bigint, x.k, x.n, ${at}::timestamptz, 'told'
-        from json_to_recordset(${names}::json) as x(k text, n text) order by 2, 3
+        from json_to_recordset(${names}) as x(k text, n text) order by 2, 3
       on conflict (repository_id, kind, name) do update
         set doubt = coalesce(f.doubt, excluded.doubt), told_at = excluded.told_at`);
   await storeMarks(tx, [{ ...repositoryMark("refs", repositoryId, at), notBefore: afterLag(at) }]);
@@ -214,9 +218,9 @@ export async function endDoubt(
   refs: readonly RefName[],
   at: Date,
 ): Promise<void> {
-  const names = JSON.stringify(refs.map(({ kind, name }) => ({ k: kind, n: name })));
+  const names = sql.json(refs.map(({ kind, name }) => ({ k: kind, n: name })));
   const own = sql`f.repository_id = ${repositoryId} and f.doubt = 'told' and f.told_at = ${at}
-    and (f.kind, f.name) in (select x.k, x.n from json_to_recordset(${names}::json) as x(k text, n text))`;
+    and (f.kind, f.name) in (select x.k, x.n from json_to_recordset(${names}) as x(k text, n text))`;
   await tx.query(sql`delete from refs f where ${own} and f.sha is null and f.deleted_at is null`);
   await tx.query(sql`update refs f set doubt = null where ${own}`);
   tx.touch([repositoryId]);

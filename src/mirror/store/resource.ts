@@ -2,7 +2,8 @@ import { hash } from "node:crypto";
 import type { ResourceKind } from "../../../db/schema/states.ts";
 import type { Table } from "../../../db/schema/table.ts";
 import * as tables from "../../../db/schema/tables.ts";
-import { type Fields, type Json, numberOf, objectOf, textOf } from "../../json.ts";
+import { type Fields, type Json, largeNumber, numberOf, objectOf, textOf } from "../../json.ts";
+import { botLogin, withLogin } from "../bots.ts";
 import { isPlaceholder, referenceId, type SharedKind } from "../documents.ts";
 
 export type Kind = ResourceKind;
@@ -208,6 +209,8 @@ export interface SharedResource {
   kind: SharedKind;
   id: number;
   fields: Fields;
+  /** It is a bot under a login that may be another than its App's, which nothing here shows. */
+  isNamedElsewhere?: boolean;
 }
 
 /** The addresses that are cut out of a document. `fullName` and `htmlUrl` are those of the document's repository. */
@@ -250,15 +253,26 @@ export function strip(resource: Fields, home: DocumentHome, shapeIds: ShapeIds =
   const stripValue = (value: Json, key: string, at: Addresses): Json => {
     if (typeof value === "string") return isAddressKey(key) ? stripAddress(value, at) : escapePlaceholder(value);
     if (value === null || typeof value !== "object") return value;
+    const digits = largeNumber(value);
+    if (digits !== null) return `\u0007${digits}`;
     if (Array.isArray(value)) return value.map((element) => stripValue(element, key, at));
     const { id } = value;
     const kind = sharedKind(value, key);
     if (typeof id !== "number" || kind === null) return stripObject(value, at);
-    shared.push({ kind, id, fields: stripObject(value, kind === "r" ? repositoryAddresses(value, at.api) : at) });
+    const stripped = stripObject(value, kind === "r" ? repositoryAddresses(value, at.api) : at);
+    const isBot = kind === "u" && value.type === "Bot";
+    const login = isBot ? botLogin(value) : null;
+    shared.push({
+      kind,
+      id,
+      fields: login === null ? stripped : withLogin(stripped, login),
+      isNamedElsewhere: isBot && login === null,
+    });
     const keys = Object.keys(value).join(",");
     const shape = shapeIds.getOrInsertComputed(keys, shapeIdOf);
     shapes.set(shape, keys);
-    return `\u0005${kind}${id}:${shape}`;
+    const place = isBot && login !== value.login ? `:${encodeURIComponent(String(value.login))}` : "";
+    return `\u0005${kind}${id}:${shape}${place}`;
   };
 
   const fields = stripObject(resource, addressesOf(home));
@@ -316,13 +330,20 @@ function after(text: string, prefix: string): string | null {
 
 /**
  * Upstream has no type names in its JSON, so a shared resource is known by the keys that only its kind has.
- * One without an id (answers from before 2017) stays where it is.
+ * One without an id (answers from before 2017), or without what its row must have, stays where it is.
  */
 function sharedKind(value: Fields, key: string): SharedKind | null {
   if (typeof value.login === "string" && typeof value.type === "string" && "followers_url" in value) return "u";
-  if (typeof value.full_name === "string" && value.owner !== undefined && "issues_url" in value) return "r";
+  if (
+    typeof value.full_name === "string" &&
+    typeof value.name === "string" &&
+    value.owner !== undefined &&
+    "issues_url" in value
+  )
+    return "r";
   if ((key === "labels" || key === "label") && typeof value.name === "string" && "color" in value) return "l";
-  if (key === "milestone" && typeof value.number === "number" && "labels_url" in value) return "m";
+  const isTitled = typeof value.title === "string" && typeof value.state === "string";
+  if (key === "milestone" && typeof value.number === "number" && isTitled && "labels_url" in value) return "m";
   return null;
 }
 

@@ -3,7 +3,8 @@ import { PEOPLE } from "../../../db/revisions.ts";
 import { type PgType, type Sql, sql, storableText, type Value } from "../../../db/sql.ts";
 import type { Fields, Json } from "../../json.ts";
 import { BODY_PLACEHOLDER, literalOf, referenceId } from "../documents.ts";
-import type { Stamp, Stored } from "./merge-rule.ts";
+import { fitting } from "./fitting.ts";
+import { knownTime, orderedAt, type Stamp, type Stored, sameValue } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
 import { type Kind, type Resource, type ResourceKey, resourceOf, resources } from "./resource.ts";
 
@@ -100,23 +101,33 @@ export function selectKnown(asked: ReadonlyMap<Kind, readonly ResourceKey[]>): S
   return sql.join(selects, " union all ");
 }
 
-export function knownOf(row: KnownRow): Known {
+/** @param now by our clock, in ms */
+export function knownOf(row: KnownRow, now: number): Known {
   const fields: Fields = row.document;
   if (row.detail) Object.assign(fields, row.detail);
   if (fields.body === BODY_PLACEHOLDER) fields.body = row.body;
   const keyStamps = Object.entries(row.key_stamps ?? {}).map(([key, [updatedAt, seenAt, read]]): [string, Stamp] => [
     key,
-    { updatedAt, seenAt, read },
+    { updatedAt, seenAt: knownTime(seenAt, now), read },
   ]);
   // A row that was only seen in part has a borrowed `updated_at`, so no key may use it as its stamp.
   const isWhole = fields.updated_at !== undefined || resourceOf(row.kind).progressOf !== undefined;
   const stored = {
     fields,
-    stamp: { updatedAt: isWhole ? (row.updated_ms ?? 0) : 0, seenAt: row.seen_ms, read: row.seen_by_read },
+    stamp: {
+      updatedAt: isWhole ? orderedTime(row, now) : 0,
+      seenAt: knownTime(row.seen_ms, now),
+      read: row.seen_by_read,
+    },
     keyStamps: Object.fromEntries(keyStamps),
-    deletedAt: row.deleted_ms,
+    deletedAt: row.deleted_ms === null ? null : knownTime(row.deleted_ms, now),
   };
   return { stored, revision: row.revision };
+}
+
+function orderedTime({ kind, updated_ms, seen_ms }: KnownRow, now: number): number {
+  const time = updated_ms ?? 0;
+  return resourceOf(kind).progressOf ? time : orderedAt(time, Math.min(seen_ms, now));
 }
 
 /**
@@ -152,7 +163,8 @@ function columnValue(value: Json | undefined): Value {
   return typeof value === "object" && value !== null ? JSON.stringify(value) : (value ?? null);
 }
 
-function columnsOf(resource: Resource, { seen, stored }: RowWrite): Record<string, Json> {
+function columnsOf(resource: Resource, row: RowWrite): Record<string, Json> {
+  const { seen, stored } = row;
   const document: Fields = {};
   const detail: Fields = {};
   for (const [key, value] of Object.entries(stored.fields)) {
@@ -163,7 +175,7 @@ function columnsOf(resource: Resource, { seen, stored }: RowWrite): Record<strin
   const columns: Record<string, Json> = {};
   for (const name in layoutFor(resource).types) {
     const value = name in derived ? derived[name] : stored.fields[name];
-    columns[name] = typeof value === "string" ? columnText(name, value) : (value ?? null);
+    columns[name] = typeof value === "string" ? literalOf(value) : (value ?? null);
   }
   columns[resource.keyColumn] = seen.key;
   if ("repository_id" in resource.table.columns) columns.repository_id = seen.repositoryId;
@@ -177,6 +189,7 @@ function columnsOf(resource: Resource, { seen, stored }: RowWrite): Record<strin
   }
   columns.seen_at = new Date(stored.stamp.seenAt).toISOString();
   columns.seen_by_read = stored.stamp.read;
+  columns.changed_at = changedAt(resource, row);
   columns.deleted_at = stored.deletedAt === null ? null : new Date(stored.deletedAt).toISOString();
   const keyStamps = Object.entries(stored.keyStamps).map(([key, { updatedAt, seenAt, read }]): [string, Json] => [
     key,
@@ -185,18 +198,27 @@ function columnsOf(resource: Resource, { seen, stored }: RowWrite): Record<strin
   columns.key_stamps = keyStamps.length > 0 ? JSON.stringify(Object.fromEntries(keyStamps)) : null;
   if (resource.detailKeys.size > 0) columns.detail = Object.keys(detail).length > 0 ? JSON.stringify(detail) : null;
   columns.document = JSON.stringify(document);
+  for (const [name, { type, isNullable }] of Object.entries(resource.table.columns))
+    if (name in columns) columns[name] = fitting(columns[name] ?? null, { type, isNullable });
   return columns;
+}
+
+/**
+ * When a known value became another, in whole seconds, as Last-Modified counts. They are rounded up: what was shown
+ * within that second before is older. Null: none did.
+ */
+function changedAt({ isVersioned }: Resource, { stored, before, group }: RowWrite): string | null {
+  if (!before) return null;
+  const { fields, stamp } = before.stored;
+  if (Object.entries(fields).every(([key, value]) => sameValue(value, stored.fields[key]))) return null;
+  const hasMoved = isVersioned && stored.stamp.updatedAt > stamp.updatedAt;
+  const at = hasMoved ? stored.stamp.updatedAt : Math.max(...group.map((one) => one.stamp.seenAt));
+  return new Date(Math.ceil(at / 1_000) * 1_000).toISOString();
 }
 
 function partialUpdatedAt(stored: Stored): string {
   const newest = Math.max(stored.stamp.updatedAt, ...Object.values(stored.keyStamps).map((stamp) => stamp.updatedAt));
   return new Date(newest).toISOString();
-}
-
-/** A time that is no time is stored as null: a pending review may be submitted at "". The document keeps it. */
-export function columnText(column: string, value: string): string | null {
-  if (/_(at|on)$/.test(column) && Number.isNaN(Date.parse(value))) return null;
-  return literalOf(value);
 }
 
 /** Updates tables that repeat values of these rows: labels of issues, assignees, former names of repositories. */
@@ -301,21 +323,27 @@ async function buryChildren(tx: Transaction, rows: RowWrite[]): Promise<void> {
     return [{ r: seen.repositoryId, n: seen.key, at: new Date(deletedAt) }];
   });
   if (buried.length === 0) return;
-  const keys = JSON.stringify(buried);
+  const keys = sql.json(buried);
   for (const resource of resources) {
     const column = childNumberColumns[resource.kind];
     if (!column) continue;
+    const { table, keyColumns } = layoutFor(resource);
+    const key = sql.join(keyColumns.map((name) => sql.identifier(`t.${name}`)));
+    // Locked in the order in which every merge locks them.
     await tx.query(sql`
-      update ${layoutFor(resource).table} t set deleted_at = x.at, revision = nextval('revision')
-        from json_to_recordset(${keys}::json) as x(r bigint, n integer, at timestamptz)
-        where t.repository_id = x.r and ${sql.identifier(`t.${column}`)} = x.n and t.deleted_at is null`);
+      with x as (select * from json_to_recordset(${keys}) as x(r bigint, n integer, at timestamptz)),
+      buried as (select ${key}, x.at from ${table} t join x on t.repository_id = x.r and ${sql.identifier(`t.${column}`)} = x.n
+        where t.deleted_at is null order by ${key} for no key update of t)
+      update ${table} t set deleted_at = b.at, revision = nextval('revision') from buried b
+        where ${sql.and(keyColumns.map((name) => sql`${sql.identifier(`t.${name}`)} = ${sql.identifier(`b.${name}`)}`))}`);
   }
 }
 
 async function rememberFormerNames(tx: Transaction, rows: RowWrite[]): Promise<void> {
   // The repository may have had further names between the stored one and the newest.
   const names = rows.flatMap(({ seen, group, stored, before }) =>
-    [before?.stored, ...group].flatMap((one) => {
+    // A push may name any other repository.
+    [before?.stored, ...group.filter(({ stamp }) => stamp.read)].flatMap((one) => {
       const name = one?.fields.full_name;
       return typeof name === "string" && name !== stored.fields.full_name
         ? [{ id: seen.key, name: name.toLowerCase() }]
@@ -325,6 +353,6 @@ async function rememberFormerNames(tx: Transaction, rows: RowWrite[]): Promise<v
   if (names.length === 0) return;
   await tx.query(sql`
     insert into former_names (full_name, repository_id)
-      select name, id from json_to_recordset(${JSON.stringify(names)}::json) as x(name text, id bigint)
+      select name, id from json_to_recordset(${sql.json(names)}) as x(name text, id bigint)
       on conflict do nothing`);
 }

@@ -64,14 +64,16 @@ export function create() {
 }
 
 /** @param {any} audit */
-function verdictOf({ found, finishedAt, repaired }) {
-  if (found === 0) return finishedAt === null ? badge("busy", "nothing so far") : badge("good", "equal");
+function verdictOf({ found, finishedAt, repaired, notCompared }) {
+  const verdict = notCompared.length > 0 ? "equal, as far as shown" : "equal";
+  if (found === 0) return finishedAt === null ? badge("busy", "nothing so far") : badge("good", verdict);
   return badge("warn", `${counted(found, "difference")}${repaired ? ", repaired" : ""}`);
 }
 
 /** @param {any} audit */
-function driftOf({ drift, found }) {
-  if (drift.length === 0) return "";
+function driftOf({ drift, found, notCompared }) {
+  const left = notCompared.map((/** @type {any} */ { part }) => part).join(", ");
+  if (drift.length === 0) return left && `not compared: ${left}`;
   const first = drift.slice(0, 3).map(textOf).join("; ");
   if (drift.length <= 3) return first;
   return h(

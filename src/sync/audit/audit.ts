@@ -2,18 +2,20 @@ import { alone } from "../../../db/alone.ts";
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { reasonOf } from "../../failure.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { QuotaSpentError } from "../../upstream/client/errors.ts";
 import { mayGoOn, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWay } from "../give-way.ts";
-import { PER_PAGE } from "../reads/pages.ts";
-import { PHASES } from "../reads/phases.ts";
+import { classifyFailure } from "../problems/causes.ts";
+import { endNameless, PER_PAGE } from "../reads/pages.ts";
+import { isOfPartAlone, PHASES, type Phase } from "../reads/phases.ts";
 import { tombstonesOf } from "../reads/read-anew.ts";
 import { auditUnmet, findUnmet, labelsStillUnmet } from "./gone.ts";
 import { type AuditedPage, auditPage } from "./page.ts";
-import { type AuditReport, addDrift, type Drift, newReport } from "./report.ts";
+import { type AuditReport, addDrift, type Drift, newReport, reportOf } from "./report.ts";
 import { auditReviews } from "./reviews.ts";
 
 /**
@@ -46,6 +48,8 @@ export interface AuditInput {
   maxPages?: number;
   /** Begin a new audit, also where one has stopped on the way. */
   anew?: boolean;
+  /** Leave out a part that fails, too. Otherwise its failure ends the call, and the next call tries it again. */
+  leavesFailing?: boolean;
   /** Waits until the quota lets it go on; without it a spent quota ends the call. */
   untilQuota?: (error: QuotaSpentError) => Promise<void>;
   onProgress?: (progress: { phase: AuditPhase; report: AuditReport }) => void;
@@ -97,7 +101,7 @@ async function auditAlone(ctx: Context, repository: MirroredRepository, input: A
     await giveWay(ctx, input.signal);
     await mayGoOn(ctx, repository, { job: "audit", signal: input.signal });
     try {
-      await step(ctx, run, input.signal);
+      await stepOrLeave(ctx, run, input);
       pagesLeft -= 1;
     } catch (error) {
       if (!(error instanceof QuotaSpentError && input.untilQuota)) throw error;
@@ -116,7 +120,7 @@ async function beginOrResume(
   const [stopped] = await ctx.db.query<Omit<AuditRun, "repository">>(sql`
     select started_at as "startedAt", repair, phase, cursor, report from audits
       where repository_id = ${repository.id} and finished_at is null and repair = ${repair}`);
-  if (!anew && stopped) return { repository, ...stopped };
+  if (!anew && stopped) return { repository, ...stopped, report: reportOf(stopped.report) };
   const startedAt = ctx.clock.now();
   const report = newReport(repository.fullName, startedAt, repair);
   const phase = AUDIT_PHASES[0];
@@ -128,6 +132,34 @@ async function beginOrResume(
           finished_at = null, phase = excluded.phase, cursor = null, report = excluded.report`),
   );
   return { repository, startedAt, repair, phase, cursor: null, report };
+}
+
+/**
+ * A part that upstream does not show is left out, and named in the report: pull requests are switched off, or a
+ * permission is missing. Only the answer about the repository itself says that the repository is not shown.
+ */
+async function stepOrLeave(ctx: Context, run: AuditRun, { signal, leavesFailing }: AuditInput): Promise<void> {
+  const { repository, phase, report } = run;
+  // Reviews are read with their pull requests.
+  const pulls = phase === "reviews" ? report.notCompared.find(({ part }) => part === "pulls") : undefined;
+  if (pulls) return await leaveOut(ctx, run, "reviews", pulls.reason);
+  try {
+    await step(ctx, run, signal);
+  } catch (error) {
+    const isLeft =
+      phase !== "repository" &&
+      ((await isOfPartAlone(ctx, repository, error, "audit")) ||
+        (leavesFailing && classifyFailure(error).kind === "failed"));
+    if (!isLeft) throw error;
+    await leaveOut(ctx, run, phase, reasonOf(error));
+  }
+}
+
+async function leaveOut(ctx: Context, run: AuditRun, part: Phase, reason: string): Promise<void> {
+  run.report.notCompared.push({ part, reason });
+  await whileMirrored(ctx, run.repository, (tx) =>
+    advance(ctx, tx, run, { next: null, keys: [], isUnchanged: false, drift: [], changing: [] }, 0),
+  );
 }
 
 /**
@@ -148,9 +180,10 @@ async function step(ctx: Context, run: AuditRun, signal: AbortSignal): Promise<v
     await advance(ctx, tx, run, found.next === null ? { ...found, next: path } : found);
   });
   if (seen.next !== null) return;
+  await endNameless(ctx, repository, kind, run.startedAt);
   const drift = kind === "repository" ? [] : await auditUnmetRows(ctx, run, kind, signal);
   await whileMirrored(ctx, repository, (tx) =>
-    advance(ctx, tx, run, { next: null, keys: [], isUnchanged: false, drift }, 0),
+    advance(ctx, tx, run, { next: null, keys: [], isUnchanged: false, drift, changing: [] }, 0),
   );
 }
 
@@ -184,6 +217,7 @@ async function advance(ctx: Context, tx: Transaction, run: AuditRun, seen: Audit
   report.pages += pages;
   if (seen.isUnchanged) report.unchangedPages += pages;
   report.resources += seen.keys.length;
+  report.changing += seen.changing.length;
   addDrift(report, seen.drift);
   run.cursor = seen.next;
   if (seen.next === null) {

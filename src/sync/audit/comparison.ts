@@ -4,9 +4,16 @@ import { sql } from "../../../db/sql.ts";
 import { renderDocuments } from "../../mirror/render/rendering.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";
 import { findAllStored } from "../../mirror/store/merge.ts";
-import { fold, goneKeys, MERGEABILITY, sameValue, VOLATILE } from "../../mirror/store/merge-rule.ts";
+import {
+  goneKeys,
+  MERGEABILITY,
+  REPLICA_LAG_MS,
+  type Stored,
+  sameValue,
+  VOLATILE,
+} from "../../mirror/store/merge-rule.ts";
 import type { Observed, Seen } from "../../mirror/store/observation.ts";
-import { type Kind, resourceOf, resources } from "../../mirror/store/resource.ts";
+import { type Kind, type ResourceKey, resourceOf, resources } from "../../mirror/store/resource.ts";
 import type { Drift } from "./report.ts";
 
 /** Upstream is still computing the mergeability, so a null says nothing. */
@@ -19,12 +26,20 @@ export function withoutMergeability(seen: Seen): Seen {
 }
 
 export interface Comparison {
-  /**
-   * The differences that the merge rule would correct. A change that the mirror saw after the read began is no drift.
-   */
+  /** The differences. A value that the mirror saw when the read began, or later, is no drift. */
   drift: Drift[];
+  /** Resources that differ in such a value. Only a later read can tell whether they are right. */
+  changing: ResourceKey[];
   /** Whether the mirror stores every value exactly as it was read. */
   isEqual: boolean;
+}
+
+/**
+ * Whether a value may have been seen later than the read shows it. The read may have been answered by a replica that
+ * lags behind it. Then the two may differ, and nothing is wrong.
+ */
+function mayBeNewer({ stamp, keyStamps }: Stored, field: string, { stamp: { seenAt } }: Seen): boolean {
+  return (keyStamps[field] ?? stamp).seenAt + REPLICA_LAG_MS >= seenAt;
 }
 
 /** Compares a read with the stored rows. `withParts`: partial observations count as well. */
@@ -34,42 +49,53 @@ export async function compareWithStored(
   { withParts = false }: { withParts?: boolean } = {},
 ): Promise<Comparison> {
   const drift: Drift[] = [];
+  const changing: ResourceKey[] = [];
   let isEqual = true;
   const compared = seen.filter((one) => withParts || one.extent !== "partial");
   const storedOf = await findAllStored(tx, compared);
   for (const { kind } of resources) {
     for (const one of compared.filter((other) => other.kind === kind)) {
-      const { found, same } = compareOne(one, storedOf(one));
+      const { found, same, isChanging } = compareOne(one, storedOf(one));
       isEqual &&= same;
+      if (isChanging) changing.push(one);
       if (found && !drift.some((other) => other.kind === kind && other.key === one.key)) drift.push(found);
     }
   }
-  return { drift, isEqual };
+  return { drift, changing, isEqual };
 }
 
-function compareOne(seen: Seen, known: Parameters<typeof fold>[0]): { found: Drift | null; same: boolean } {
+interface ComparedOne {
+  found: Drift | null;
+  same: boolean;
+  isChanging: boolean;
+}
+
+function compareOne(seen: Seen, known: Stored | undefined): ComparedOne {
   const { kind, key } = seen;
-  if (!known) return { found: { kind, key, drift: "absent" }, same: false };
+  if (!known) return { found: { kind, key, drift: "absent" }, same: false, isChanging: false };
   const differing = Object.keys(seen.fields).filter(
     (field) => !(field in known.fields && sameValue(known.fields[field], seen.fields[field])),
   );
   const gone = goneKeys(known, seen);
-  if (known.deletedAt === null && differing.length + gone.length === 0) return { found: null, same: true };
-  const folded = fold(known, seen);
-  const next = folded.outcome === "known" ? null : folded.next;
-  if (known.deletedAt !== null)
-    return { found: next && next.deletedAt === null ? { kind, key, drift: "absent" } : null, same: false };
-  const fields = differing.filter(
+  if (known.deletedAt !== null) {
+    const isAlive = !seen.deleted && seen.stamp.seenAt > known.deletedAt + REPLICA_LAG_MS;
+    return {
+      found: isAlive ? { kind, key, drift: "absent" } : null,
+      same: false,
+      isChanging: !isAlive && !seen.deleted,
+    };
+  }
+  if (differing.length + gone.length === 0) return { found: null, same: true, isChanging: false };
+  const compared = differing.filter(
     (field) =>
       // New fields are learnt without counting as drift. Figures that move with every delivery are not followed.
       field in known.fields &&
       !(kind === "repository" && VOLATILE.has(field)) &&
-      !(MERGEABILITY.has(field) && known.fields.mergeable === null) &&
-      next !== null &&
-      sameValue(next.fields[field], seen.fields[field]),
+      !(MERGEABILITY.has(field) && known.fields.mergeable === null),
   );
-  fields.push(...gone.filter((field) => next !== null && !(field in next.fields)));
-  return { found: fields.length > 0 ? { kind, key, drift: "differs", fields } : null, same: false };
+  const fields = [...compared, ...gone].filter((field) => !mayBeNewer(known, field, seen));
+  const found: Drift | null = fields.length > 0 ? { kind, key, drift: "differs", fields } : null;
+  return { found, same: false, isChanging: fields.length < compared.length + gone.length };
 }
 
 /** A digest of these rows as they are served, with the rows that they refer to; null when a row is missing. */
@@ -95,6 +121,6 @@ export async function fingerprintOf(
     { api: "" },
   );
   const hash = createHash("sha256");
-  for (const text of texts) hash.update(text).update("\n");
+  for (const text of texts) hash.update(text ?? "").update("\n");
   return hash.digest("base64url");
 }

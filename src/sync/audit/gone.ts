@@ -1,10 +1,11 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { objectOf, wholeOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
-import { keyIn, overruling, requireList, type Seen } from "../../mirror/store/observation.ts";
+import { overruling, requireList, type Seen } from "../../mirror/store/observation.ts";
 import { type Kind, resourceOf } from "../../mirror/store/resource.ts";
+import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -18,7 +19,7 @@ import type { Drift } from "./report.ts";
  * began are left out.
  */
 export async function findUnmet(
-  ctx: Pick<Context, "db">,
+  ctx: Pick<Context, "db" | "clock">,
   repository: MirroredRepository,
   kind: Kind,
   auditStartedAt: Date,
@@ -30,14 +31,10 @@ export async function findUnmet(
       select unnest(keys) as key from audit_pages
         where repository_id = ${repository.id} and kind = ${kind} and walked_at >= ${auditStartedAt}
     ) select ${key}::text as key from ${sql.identifier(table.name)} t
-      where t.repository_id = ${repository.id} and t.deleted_at is null and t.seen_at < ${settledBefore(auditStartedAt)}
+      where t.repository_id = ${repository.id} and t.deleted_at is null
+        and ${seenBefore(sql`t.seen_at`, { readAt: auditStartedAt, now: ctx.clock.now() })}
         and not exists (select from met where met.key = ${key}) order by 1`);
   return rows.map((row) => Number(row.key));
-}
-
-/** The replica that answers may not know newer rows yet. */
-export function settledBefore(auditStartedAt: Date): Date {
-  return new Date(auditStartedAt.getTime() - REPLICA_LAG_MS);
 }
 
 /**
@@ -54,7 +51,7 @@ export async function auditUnmet(
   const wanted = { kind, repositoryId: repository.id, key };
   const path = await upstreamPathOf(ctx, wanted);
   if (path === null) return [];
-  const { observed, outcome, movedTo, isOff } = await readAnew(ctx, wanted, repository, path, "audit");
+  const { observed, outcome, movedTo, isOff } = await readAnew(ctx, wanted, repository, path, { priority: "audit" });
   if (isOff) return "off";
   // Upstream starts to compute the mergeability because of this read.
   const isUncomputed = ({ fields }: Seen) => fields.state === "open" && fields.mergeable === null;
@@ -86,7 +83,11 @@ export async function labelsStillUnmet(
   const list = `/repositories/${repository.id}/labels?${PER_PAGE}`;
   for await (const page of pages(ctx.upstream, list, { priority: "audit" })) {
     if (page.kind !== "ok") return []; // A list that upstream does not show says nothing about its rows.
-    for (const label of requireList(page.path, page.body)) left.delete(keyIn("label", label));
+    for (const label of requireList(page.path, page.body)) {
+      const id = wholeOf(objectOf(label).id);
+      if (id === null) return []; // This row may be any of them.
+      left.delete(id);
+    }
   }
   return [...left];
 }

@@ -1,7 +1,7 @@
 import { MIRRORED } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { type AuditReport, type Drift, driftCount } from "./report.ts";
+import { type AuditReport, type Drift, driftCount, reportOf } from "./report.ts";
 
 /** How many differences are listed. The audit's report has all of them. */
 const LISTED_DRIFT = 20;
@@ -15,6 +15,8 @@ export interface ListedAudit {
   finishedAt: Date | null;
   repaired: boolean;
   resources: number;
+  /** The parts that upstream did not show. */
+  notCompared: AuditReport["notCompared"];
   /** How many differences the audit found. */
   found: number;
   /** The first differences. */
@@ -38,6 +40,7 @@ export async function listAudits({ db }: Pick<Context, "db">, limit: number): Pr
     ...rest,
     repaired: repair,
     resources: report.resources,
+    notCompared: reportOf(report).notCompared,
     found: driftCount(report),
     drift: report.drift.slice(0, LISTED_DRIFT),
   }));

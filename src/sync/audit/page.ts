@@ -2,14 +2,21 @@ import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
+import { afterLag, type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe, overruling, requireList } from "../../mirror/store/observation.ts";
-import type { Kind } from "../../mirror/store/resource.ts";
+import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import type { ReadAnswer } from "../../upstream/client/upstream.ts";
 import { replaceValidators } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { RepositoryUnavailableError, requireCopied, sightingOf } from "../reads/pages.ts";
+import {
+  markForUnread,
+  noteNameless,
+  observeRows,
+  RepositoryUnavailableError,
+  requireCopied,
+  sightingOf,
+} from "../reads/pages.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { compareWithStored, fingerprintOf } from "./comparison.ts";
 import type { Drift } from "./report.ts";
@@ -19,6 +26,8 @@ export interface AuditedPage {
   keys: number[];
   isUnchanged: boolean;
   drift: Drift[];
+  /** As in `Comparison`. */
+  changing: ResourceKey[];
 }
 
 interface PageCheck {
@@ -47,7 +56,7 @@ export async function auditPage(
   switch (answer.kind) {
     case "unchanged": {
       if (!proven) throw new Error(`Upstream answers 304 for ${path}, which was not asked conditionally`);
-      const page = { next: answer.next, keys: proven.keys, isUnchanged: true, drift: [] };
+      const page = { next: answer.next, keys: proven.keys, isUnchanged: true, drift: [], changing: [] };
       await whileMirrored(ctx, repository, async (tx) => {
         await savePage(tx, repository.id, kind, path, { ...proven, walkedAt: answer.seenAt });
         await remember(tx, page);
@@ -75,34 +84,47 @@ async function storeCompared(
   remember: (tx: Transaction, page: AuditedPage) => Promise<void>,
 ): Promise<AuditedPage> {
   const isSingle = kind === "repository";
-  const rows = isSingle ? [answer.body] : requireList(path, answer.body);
   const at = { ...sightingOf(ctx, repository, answer.seenAt), isSingle };
-  const each = rows.map((row) => observe(kind, row, at));
+  const { observed: each, ...odd } = isSingle
+    ? { observed: [observe(kind, answer.body, at)], unread: [], nameless: [] }
+    : observeRows(kind, requireList(path, answer.body), at);
+  await noteNameless(ctx, repository, kind, odd.nameless);
   const observed = overruling(joinObserved(each));
-  const keys = each.flatMap(({ seen }) =>
-    seen.filter((one) => one.kind === kind && one.extent === (isSingle ? "single" : "whole")).map((one) => one.key),
+  const extent = isSingle ? "single" : "whole";
+  const read = each.flatMap(({ seen }) =>
+    seen.filter((one) => one.kind === kind && one.extent === extent).map(({ key }) => key),
   );
+  const keys = [...read, ...odd.unread];
   let marks: Mark[] = [];
   const page = await whileMirrored(ctx, repository, async (tx) => {
     const before = await compareWithStored(tx, observed);
     if (repair) {
       marks = marksForTies(await mergeObserved(tx, observed), ctx.clock.now());
+      marks.push(...before.changing.map((one) => markForChanging(one, ctx.clock.now())));
+      marks.push(...odd.unread.map((key) => markForUnread(ctx, repository, kind, key)));
       await storeMarks(tx, marks);
     }
     const isEqual = before.isEqual || (repair && (await compareWithStored(tx, observed)).isEqual);
-    const fingerprint = isEqual ? await fingerprintOf(tx, repository.id, kind, keys) : null;
+    const isWhole = odd.unread.length === 0 && odd.nameless.length === 0;
+    const fingerprint = isEqual && isWhole ? await fingerprintOf(tx, repository.id, kind, keys) : null;
     await savePage(tx, repository.id, kind, path, { keys, fingerprint, walkedAt: answer.seenAt });
-    // Rows that differ from the page get no validator: a later 304 would call them equal, here and in other jobs.
+    // Rows that differ from the page, or cannot be read, get no validator: a later 304 would call them equal, here and in
+    // other jobs.
     if (answer.validator && fingerprint !== null) {
       // Another validator is from another moment, when the page may have differed from our rows.
       await replaceValidators(tx, [answer.validator]);
     }
-    const compared = { next: answer.links.next ?? null, keys, isUnchanged: false, drift: before.drift };
+    const compared = { next: answer.links.next ?? null, keys, isUnchanged: false, ...before };
     await remember(tx, compared);
     return compared;
   });
   await enqueueMarks(ctx, marks);
   return page;
+}
+
+/** Upstream is asked again once no replica's lag can explain the difference. */
+function markForChanging({ kind, repositoryId, key }: ResourceKey, askedAt: Date): Mark {
+  return { kind, repositoryId, key, askedAt, notBefore: afterLag(askedAt) };
 }
 
 interface KnownPage {

@@ -1,4 +1,5 @@
 import type { Kind } from "../../mirror/store/resource.ts";
+import type { Phase } from "../reads/phases.ts";
 
 /** One thing in which the mirror was not equal to upstream. */
 export interface Drift {
@@ -28,10 +29,22 @@ export interface AuditReport {
   unchangedPages: number;
   /** Resources compared. */
   resources: number;
+  /** The parts that upstream did not show, and why. They were not compared. */
+  notCompared: { part: Phase; reason: string }[];
+  /**
+   * How many resources changed so shortly before they were compared that the two may rightly differ. With repair,
+   * upstream is asked about them again.
+   */
+  changing: number;
   /** How much drift of each kind. */
   counts: Partial<Record<Kind, number>>;
   /** The first thousand of it. */
   drift: Drift[];
+}
+
+/** A report as it is stored. Those of earlier versions say less. */
+export function reportOf(stored: AuditReport): AuditReport {
+  return { ...stored, notCompared: stored.notCompared ?? [], changing: stored.changing ?? 0 };
 }
 
 const MAX_LISTED = 1_000;
@@ -45,6 +58,8 @@ export function newReport(repository: string, startedAt: Date, repaired: boolean
     pages: 0,
     unchangedPages: 0,
     resources: 0,
+    notCompared: [],
+    changing: 0,
     counts: {},
     drift: [],
   };

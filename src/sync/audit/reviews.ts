@@ -5,14 +5,15 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { overruling, type Seen } from "../../mirror/store/observation.ts";
+import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { auditThreads } from "../lists/thread-states.ts";
 import { graphqlOrRest } from "../reads/beyond-graphql.ts";
-import { PAGE_SIZE, PER_PAGE } from "../reads/pages.ts";
+import { PAGE_SIZE, PER_PAGE, RepositoryUnavailableError } from "../reads/pages.ts";
 import { marksForUnclear, type PullsPlace, pullDetailsOf, readPullDetails } from "../reads/pull-details.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { compareWithStored, withoutMergeability } from "./comparison.ts";
-import { auditUnmet, settledBefore } from "./gone.ts";
+import { auditUnmet } from "./gone.ts";
 import { type AuditedPage, auditPage } from "./page.ts";
 import type { Drift } from "./report.ts";
 
@@ -89,6 +90,7 @@ async function auditByGraphql(
     keys: [...met],
     isUnchanged: false,
     drift,
+    changing: [],
   };
 }
 
@@ -111,7 +113,7 @@ async function auditByRest(
   const drift: Drift[] = [];
   for (const number of numbers) {
     const found = await auditUnmet(ctx, repository, "pull_request", number, auditing.repair);
-    if (found === "off") return { next: null, keys: [...met], isUnchanged: false, drift };
+    if (found === "off") return { next: null, keys: [...met], isUnchanged: false, drift, changing: [] };
     drift.push(...found);
     // A pull request that was just found to be gone has no list.
     if (found.some((one) => one.drift === "gone")) continue;
@@ -124,6 +126,7 @@ async function auditByRest(
     keys: [...met],
     isUnchanged: false,
     drift,
+    changing: [],
   };
 }
 
@@ -138,11 +141,19 @@ async function auditLists(
   const drift: Drift[] = [];
   for (const number of numbers) {
     let path: string | null = `/repositories/${repository.id}/pulls/${number}/reviews?page=1&${PER_PAGE}`;
-    while (path !== null) {
-      const page = await auditPage(ctx, repository, { kind: "review", path, repair, signal }, async () => {});
-      for (const key of page.keys) met.add(key);
-      drift.push(...page.drift);
-      path = page.next;
+    try {
+      while (path !== null) {
+        const page = await auditPage(ctx, repository, { kind: "review", path, repair, signal }, async () => {});
+        for (const key of page.keys) met.add(key);
+        drift.push(...page.drift);
+        path = page.next;
+      }
+    } catch (error) {
+      if (!(error instanceof RepositoryUnavailableError)) throw error;
+      // The pull request may have been deleted a moment ago.
+      const found = await auditUnmet(ctx, repository, "pull_request", number, repair);
+      if (found === "off" || found.every((one) => one.drift !== "gone")) throw error;
+      drift.push(...found);
     }
   }
   return drift;
@@ -209,6 +220,6 @@ async function reviewsUnder(
   const rows = await ctx.db.query<{ id: string }>(sql`
     select id from pull_request_reviews
       where repository_id = ${repository.id} and pull_number = any(${numbers}) and deleted_at is null
-        and seen_at < ${settledBefore(startedAt)}`);
+        and ${seenBefore(sql`seen_at`, { readAt: startedAt, now: ctx.clock.now() })}`);
   return rows.map((row) => Number(row.id));
 }

@@ -1,10 +1,10 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { enqueueAudits } from "../../queues/queues.ts";
-import { endOrPause } from "../following/pause.ts";
+import { askSoon, endOrPause } from "../following/pause.ts";
 import { RemovedError } from "../following/while-mirrored.ts";
 import { tryAlone } from "../problems/isolated.ts";
-import { rests } from "../problems/problems.ts";
+import { findProblems, problemName, rests, type Subject } from "../problems/problems.ts";
 import { RepositoryUnavailableError } from "../reads/pages.ts";
 import { AuditUnderWayError, audit } from "./audit.ts";
 import { driftCount } from "./report.ts";
@@ -13,6 +13,8 @@ import { driftCount } from "./report.ts";
 export const AUDIT_TICK_MS = 60_000;
 /** A part has this many pages: some seconds of work. */
 const PAGES_A_PART = 25;
+/** After so many failures in a row, some two hours, a list that still fails holds up the others no longer. */
+const MOST_FAILURES = 12;
 
 /**
  * Gives out enough parts to audit everything once within AUDIT_PERIOD. Audits under way come first, then repositories
@@ -45,16 +47,23 @@ export async function auditPart(
   signal: AbortSignal,
 ): Promise<void> {
   const subject = { task: "audit", key: String(repositoryId), repositoryId } as const;
-  await tryAlone(ctx, subject, () => auditPartNow(ctx, repositoryId, signal));
+  await tryAlone(ctx, subject, () => auditPartNow(ctx, subject, signal));
 }
 
-async function auditPartNow(ctx: Context, repositoryId: number, signal: AbortSignal): Promise<void> {
+async function auditPartNow(
+  ctx: Context,
+  subject: Subject & { repositoryId: number },
+  signal: AbortSignal,
+): Promise<void> {
+  const { repositoryId } = subject;
   try {
-    const report = await audit(ctx, { repositoryId, repair: true, signal, maxPages: PAGES_A_PART });
+    const failures = (await findProblems(ctx, [subject])).get(problemName(subject))?.failures ?? 0;
+    const leavesFailing = failures >= MOST_FAILURES;
+    const report = await audit(ctx, { repositoryId, repair: true, signal, maxPages: PAGES_A_PART, leavesFailing });
     if (!report?.finishedAt) return;
-    const { repository, pages, unchangedPages, resources, counts } = report;
+    const { repository, pages, unchangedPages, resources, notCompared, counts } = report;
     ctx.log[driftCount(report) > 0 ? "warn" : "info"](
-      { repository, pages, unchangedPages, resources, drift: counts },
+      { repository, pages, unchangedPages, resources, notCompared, drift: counts },
       driftCount(report) > 0 ? "An audit found and repaired drift" : "An audit found no drift",
     );
   } catch (error) {
@@ -62,6 +71,7 @@ async function auditPartNow(ctx: Context, repositoryId: number, signal: AbortSig
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     ctx.log.warn({ repositoryId, reason: error.message }, "Upstream does not show a mirrored repository");
     await endOrPause(ctx, repositoryId, { from: ["live", "paused"], problem: error.message });
+    await askSoon(ctx, repositoryId);
     throw error;
   }
 }

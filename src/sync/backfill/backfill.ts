@@ -25,6 +25,7 @@ import { leavePhase, PHASES, type Phase, refuseNothing, tryPhase } from "../read
 import { fetchAndStoreRepository } from "../reads/repository.ts";
 import { forgetProgress } from "./progress.ts";
 import { backfillReviews, placeOfChanges } from "./reviews.ts";
+import { analyzeCopied } from "./statistics.ts";
 import { addressOf, resumedCursor, stepAfter, storedCursor } from "./windows.ts";
 
 /**
@@ -86,6 +87,7 @@ async function backfillNow(
     }
     await refuseNothing(ctx, repository, missing);
     await endBackfill(ctx, repository, missing);
+    await analyzeCopied(ctx);
   } catch (error) {
     // The repository may have been selected again by now. The job of that new backfill was dropped in favour of this
     // one, so this job does its work, once. If that happens again, the queue runs it later.

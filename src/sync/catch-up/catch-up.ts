@@ -1,13 +1,15 @@
+import type { Transaction } from "../../../db/database.ts";
 import { type FollowedState, MIRRORED } from "../../../db/schema/states.ts";
-import { sql } from "../../../db/sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { CLOCKS_APART_MS } from "../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { enqueueBackfill, enqueueBackfills, enqueueCatchUps } from "../../queues/queues.ts";
 import { CredentialUnusableError } from "../../upstream/client/errors.ts";
-import { saveValidators, type Validator } from "../../upstream/conditional/validators.ts";
+import { forgetValidators, saveValidators, type Validator } from "../../upstream/conditional/validators.ts";
 import { restartReviews } from "../backfill/progress.ts";
-import { endOrPause, pause } from "../following/pause.ts";
+import { askSoon, endOrPause, pause } from "../following/pause.ts";
 import { move } from "../following/state.ts";
 import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWayToDeliveries } from "../give-way.ts";
@@ -21,6 +23,7 @@ import {
   fetchAndStorePage,
   knownUpTo,
   newestOf,
+  newestPast,
   OVERLAP_MS,
   PER_PAGE,
   pathSince,
@@ -31,7 +34,7 @@ import { PHASES, type Phase, phasesNotBackfilled, refuseNothing, tryPhase } from
 import { fetchAndStorePullDetails } from "../reads/pull-details.ts";
 import { PUSHED_SINCE_CONFIRMED } from "../reads/pushed.ts";
 import { fetchAndStoreRepository } from "../reads/repository.ts";
-import { SMALL_FLEET } from "./sweep.ts";
+import type { ShownRow } from "./newest-changes.ts";
 
 /** A followed list, with its watermark. */
 interface FollowedList {
@@ -134,27 +137,32 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     ctx.log.warn({ repository: known.fullName, reason: error.message }, "Upstream does not show a mirrored repository");
     await endOrPause(ctx, repositoryId, { from: CAUGHT_UP, problem: error.message });
+    if (known.state === "live") await askSoon(ctx, repositoryId);
     throw error;
   }
 }
 
-/** After this many intervals without a change found by sweeps, a repository gets a catch-up nevertheless. */
-const UNSWEPT_INTERVALS = 24;
+/** After this many intervals without a catch-up a repository gets one, though its sweeps found nothing. */
+const UNSWEPT_INTERVALS = 144;
+/** And after this many if a part of it is missing, and so no sweep looks after that part. */
+const LACKING_INTERVALS = 24;
 /** And after this many if its sweeps fail. */
 const BLIND_INTERVALS = 12;
 
-/** Asks for catch-ups: in a small fleet of every repository, in a large one of those that no sweep looks after. */
+/** Asks for catch-ups of the repositories that no sweep looks after. Sweeps find all others that have changed. */
 export async function scheduleCatchUps(ctx: Context): Promise<void> {
-  // In a large fleet, sweeps find the changed repositories. Still, each gets a catch-up now and then.
-  const confirmed = new Date(ctx.clock.now().getTime() - UNSWEPT_INTERVALS * ctx.config.catchUpIntervalMs);
-  const blind = new Date(ctx.clock.now().getTime() - BLIND_INTERVALS * ctx.config.catchUpIntervalMs);
+  const now = ctx.clock.now().getTime();
+  const unswept = new Date(now - UNSWEPT_INTERVALS * ctx.config.catchUpIntervalMs);
+  const lacking = new Date(now - LACKING_INTERVALS * ctx.config.catchUpIntervalMs);
+  const blind = new Date(now - BLIND_INTERVALS * ctx.config.catchUpIntervalMs);
   const key = sql`s.repository_id::text`;
   const rows = await ctx.db.query<{ repository_id: string; state: string }>(sql`
     select s.repository_id, s.state from repository_syncs s left join sweeps w using (repository_id)
       where ${MIRRORED} and (s.state <> 'live' or w.repository_id is null
-        or s.confirmed_at is null or s.confirmed_at < ${confirmed}
-        or (s.confirmed_at < ${blind} and exists (select from problems p where p.task = 'sweep' and p.key = ${key}))
-        or (select count(*) from repository_syncs where state = 'live') <= ${SMALL_FLEET})
+        or s.caught_up_at is null or s.caught_up_at < ${unswept}
+        or (s.caught_up_at < ${lacking} and s.parts_missing is not null)
+        or (s.caught_up_at < ${blind} and exists (select from problems p where p.task = 'sweep'
+          and p.key in (${key}, 'fields of ' || ${key}))))
         and not ${rests(ctx, "backfill", sql`case s.state when 'backfilling' then ${key} end`)}
         and not ${rests(ctx, "catch-up", sql`case s.state when 'backfilling' then null else ${key} end`)}`);
   const idsOf = (some: typeof rows) => some.map(({ repository_id }) => Number(repository_id));
@@ -219,9 +227,13 @@ async function catchUpList(
       prepare: (observed) => fetchAndStoreMissingComments(ctx, repository, observed, "catch-up"),
       remember: async (tx, stored) => {
         const column = sql.identifier(watermark);
-        await tx.query(sql`
-          update repository_syncs set ${column} = greatest(${column}, ${knownUpTo(newestOf(stored), stored.asOf)})
-            where repository_id = ${repository.id}`);
+        const known = atMost(sql`s.${column}`, stored.upstreamNow);
+        const [{ hasMoved } = { hasMoved: false }] = await tx.query<{ hasMoved: boolean }>(sql`
+          update repository_syncs s set ${column} = coalesce(greatest(${known}, ${knownUpTo(newestPast(stored), stored.asOf)}), s.${column})
+            from repository_syncs before where s.repository_id = ${repository.id} and before.repository_id = s.repository_id
+            returning s.${column} is distinct from before.${column} as "hasMoved"`);
+        // The address has the watermark in it, so the page is not asked for again.
+        if (hasMoved && stored.validator) await forgetValidators(tx, stored.validator);
       },
     });
     path = page.next;
@@ -238,7 +250,7 @@ async function followPulls(
   const watermark = await watermarkOf(ctx, repository, "pulls_synced_at");
   const until = new Date(watermark.getTime() - OVERLAP_MS);
   const changed = new Map<number, Date>();
-  let asOf: Date | null | undefined;
+  let first: StoredPage | undefined;
   const validators: Validator[] = [];
   for (
     let path: string | null = `/repositories/${repository.id}/pulls?state=all&sort=updated&direction=desc&${PER_PAGE}`;
@@ -249,7 +261,7 @@ async function followPulls(
       isDone: false,
     });
     // The time of the first page counts, since later pages may be newer.
-    if (asOf === undefined) asOf = page.asOf;
+    first ??= page;
     // A mirror may show a change here before it has read the details, and they move nothing on this page.
     const newestHere = newestOf(page);
     if (page.validator && newestHere === knownUpTo(newestHere, page.asOf)) validators.push(page.validator);
@@ -259,11 +271,13 @@ async function followPulls(
   }
   // The list shows no reviews and no sizes.
   if (withDetails) await fetchAndStorePullDetails(ctx, repository, [...changed.keys()], "catch-up", signal);
-  const newest = knownUpTo(new Date(Math.max(watermark.getTime(), ...[...changed.values()].map(Number))), asOf ?? null);
+  const upstreamNow = first?.upstreamNow ?? watermark;
+  const rows = [...changed].map(([key, updatedAt]) => ({ key, updatedAt }));
+  const newest = knownUpTo(newestPast({ rows, upstreamNow }) ?? watermark, first?.asOf ?? null);
   await whileMirrored(ctx, repository, async (tx) => {
     await saveValidators(tx, validators);
     await tx.query(sql`
-      update repository_syncs set pulls_synced_at = greatest(pulls_synced_at, ${newest})
+      update repository_syncs set pulls_synced_at = greatest(${atMost(sql`pulls_synced_at`, upstreamNow)}, ${newest})
         where repository_id = ${repository.id}`);
   });
 }
@@ -274,14 +288,51 @@ async function beforePage(ctx: Context, repository: MirroredRepository, signal: 
   await mayGoOn(ctx, repository, { job: "catch-up", signal });
 }
 
-/** @throws RemovedError when there is none: the repository was purged, and a new backfill begins */
+/** Earlier versions moved watermarks to dates of rows that lay in the future. */
+function atMost(watermark: Sql, upstreamNow: Date): Sql {
+  return sql`case when ${watermark} <= ${upstreamNow} then ${watermark} end`;
+}
+
+/**
+ * Where the read begins. A watermark in the future says nothing, so the read begins with the first copy.
+ * @throws RemovedError when there is none: the repository was purged, and a new backfill begins
+ */
 async function watermarkOf(
-  ctx: Pick<Context, "db">,
+  ctx: Pick<Context, "db" | "clock">,
   { id, fullName }: MirroredRepository,
   column: string,
 ): Promise<Date> {
+  const at = sql.identifier(column);
+  const latest = new Date(ctx.clock.now().getTime() + CLOCKS_APART_MS);
   const [row] = await ctx.db.query<{ at: Date | null }>(sql`
-    select ${sql.identifier(column)} as at from repository_syncs where repository_id = ${id}`);
+    select case when ${at} <= ${latest} then ${at} else coalesce(backfilled_at, to_timestamp(0)) end as at
+      from repository_syncs where repository_id = ${id} and ${at} is not null`);
   if (!row?.at) throw new RemovedError(`${fullName} was purged`);
   return row.at;
+}
+
+/** Rows that a list shows later than this are not late, but missing. Some eight minutes were reported in public. */
+const LATE_MS = 3_600_000;
+
+/**
+ * Lets the next catch-up of each repository begin before these rows, which the mirror does not hold. A list may show a
+ * row minutes late, when the watermark has passed it.
+ */
+export async function moveWatermarksBack(tx: Transaction, rows: readonly ShownRow[]): Promise<void> {
+  const timed = rows.filter(({ at }) => at !== undefined && !Number.isNaN(Date.parse(at)));
+  if (timed.length === 0) return;
+  const back = (watermark: string, kinds: readonly ShownRow["kind"][]) => {
+    const column = sql.identifier(watermark);
+    const at = sql`(select min(x.at) from ${late} where x.r = s.repository_id and x.kind = any(${kinds}::text[])
+      and x.at > s.${column} - ${`${LATE_MS} milliseconds`}::interval)`;
+    return sql`${column} = least(${column}, ${at})`;
+  };
+  const late = sql`json_to_recordset(${sql.json(timed)}) as x(r bigint, kind text, at timestamptz)`;
+  await tx.query(sql`
+    update repository_syncs s set ${sql.join([
+      back("issues_synced_at", ["issue", "pull_request"]),
+      back("pulls_synced_at", ["issue", "pull_request"]),
+      back("comments_synced_at", ["issue_comment"]),
+      back("review_comments_synced_at", ["review_comment"]),
+    ])} where repository_id = any(${timed.map(({ r }) => r)}::bigint[])`);
 }

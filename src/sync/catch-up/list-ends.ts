@@ -1,8 +1,11 @@
 import { hash } from "node:crypto";
+import { type Json, objectOf, textOf, wholeOf } from "../../json.ts";
 import { requireList } from "../../mirror/store/observation.ts";
 import type { Upstream } from "../../upstream/client/upstream.ts";
 import type { Validator } from "../../upstream/conditional/validators.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
+import { comparable, type ShownRow } from "./newest-changes.ts";
+import { EXPLAINED, stillUnexplained, type Unexplained } from "./unexplained.ts";
 
 /**
  * A sweep reads the smallest part of a repository's lists that shows any change in them.
@@ -21,21 +24,20 @@ export interface OurCounts {
 }
 
 /** A page at the end of a list, as it was last seen. */
-export interface End {
+export interface End extends Unexplained {
   /** null: upstream did not show it. */
   digest: string | null;
   /** The least number of rows that upstream's list has. Null: the answer does not say. */
   theirs: number | null;
   /** How many rows we had then. */
   ours: number;
-  /** An audit was asked for because of these two numbers. */
-  audited: boolean;
 }
 
 /** The ends, by path. */
 export type Ends = Record<string, End>;
 
 interface Probe {
+  kind: ShownRow["kind"];
   path: string;
   ours: number;
   /** How many rows stand before this page; null: it is not the last page. */
@@ -54,6 +56,8 @@ export interface Probed {
   validators: Validator[];
   /** A list is shorter than ours, or stays longer: something that only an audit finds. */
   needsAudit: boolean;
+  /** The rows of the ends that differ from before. Null: upstream did not show all of them. */
+  changed: ShownRow[] | null;
 }
 
 export async function probeLists(
@@ -63,10 +67,13 @@ export async function probeLists(
     ours,
     before,
     except,
-  }: { repositoryId: number; ours: OurCounts; before: Ends | null; except: readonly List[] },
+    now,
+  }: { repositoryId: number; ours: OurCounts; before: Ends | null; except: readonly List[]; now: Date },
 ): Promise<Probed> {
   const ends: Ends = {};
   const validators: Validator[] = [];
+  const changed: ShownRow[] = [];
+  let isShown = true;
   let needsAudit = false;
   for (const probe of probesFor(ours, except)) {
     const known = before?.[probe.path];
@@ -74,7 +81,7 @@ export async function probeLists(
       priority: "catch-up",
       conditional: true,
     });
-    const end: End = { digest: null, theirs: null, ours: probe.ours, audited: false };
+    const end: End = { digest: null, theirs: null, ours: probe.ours, ...EXPLAINED };
     if (answer.kind === "unchanged") {
       // If the earlier digest is gone, the end counts as changed.
       end.digest = known?.digest ?? "unchanged";
@@ -82,21 +89,52 @@ export async function probeLists(
     } else if (answer.kind === "ok") {
       const rows = requireList(probe.path, answer.body);
       end.digest = digestOf(rows);
+      if (end.digest !== known?.digest) changed.push(...rows.map((row) => shownRow(repositoryId, probe.kind, row)));
       if (probe.before !== null) end.theirs = probe.before + rows.length + (answer.links.next ? 1 : 0);
       if (answer.validator) validators.push(answer.validator);
-    }
-    if (judge(end, known)) needsAudit = true;
+    } else isShown = false;
+    if (judge(end, known, now)) needsAudit = true;
     ends[probe.path] = end;
   }
-  return { ends, validators, needsAudit };
+  return { ends, validators, needsAudit, changed: isShown ? changed : null };
 }
 
-/** Answers whether the end needs an audit that was not asked for yet; if so, notes in the end that it is asked for. */
-export function judge(end: End, known: End | undefined): boolean {
-  end.audited = known !== undefined && known.theirs === end.theirs && known.ours === end.ours && known.audited;
-  if (end.audited || !isAmiss(end, known)) return false;
-  end.audited = true;
-  return true;
+/** A key that is missing never equals ours, so the row counts as changed. */
+function shownRow(r: number, kind: ShownRow["kind"], row: Json): ShownRow {
+  const {
+    id,
+    number: n,
+    updated_at: at,
+    name,
+    color,
+    description,
+    open_issues: open,
+    closed_issues: closed,
+  } = objectOf(row);
+  if (kind === "label")
+    return { r, kind, name: textOf(name) ?? "", color: textOf(color) ?? "", description: textOf(description) };
+  const own = kind === "issue_comment" || kind === "review_comment" ? { id: wholeOf(id) ?? 0 } : { n: wholeOf(n) ?? 0 };
+  const counts = kind === "milestone" ? { open: wholeOf(open) ?? -1, closed: wholeOf(closed) ?? -1 } : {};
+  return { r, kind, ...own, ...counts, at: comparable(textOf(at)) };
+}
+
+/**
+ * Answers whether the end needs an audit now. What is unexplained stays so until the two numbers are the same, and is
+ * noted in the end.
+ */
+export function judge(end: End, known: End | undefined, now: Date): boolean {
+  if (end.theirs === end.ours) return false;
+  const { unexplainedSince = null, auditAskedAt = null } = known ?? {};
+  Object.assign(end, { unexplainedSince, auditAskedAt });
+  if (!isAmiss(end, known)) return false;
+  const { wantsAudit, ...unexplained } = stillUnexplained(end, now);
+  Object.assign(end, unexplained);
+  return wantsAudit;
+}
+
+/** Whether each list has as many rows as ours, as far as upstream says. */
+export function isExplained(ends: Ends): boolean {
+  return Object.values(ends).every(({ theirs, ours }) => theirs === null || theirs === ours);
 }
 
 export function digestOf(rows: readonly unknown[]): string {
@@ -116,30 +154,33 @@ export function hasMoved(before: Ends | null, now: Ends): boolean {
 }
 
 /** Lists that a sweep may ask for in another way. */
-export type List = "milestones";
+export type List = "labels" | "milestones" | "issues";
 
 /** Pure. The order of the parameters is ours alone: a list that is read to be merged has validators of its own. */
 export function probesFor(ours: OurCounts, except: readonly List[] = []): Probe[] {
   const ordered = "sort=updated&direction=asc";
-  const probes = wholeList("labels?", ours.labels);
-  if (!except.includes("milestones")) probes.push(...wholeList("milestones?state=all&", ours.milestones));
-  if (ours.issues <= MAX_NUMBERED_ISSUES) probes.push(lastPage(`issues?${ordered}&state=all&`, ours.issues));
-  else
-    probes.push({
-      path: `issues?direction=desc&per_page=${NEWEST}&sort=updated&state=all`,
-      ours: ours.issues,
-      before: null,
-    });
+  const probes: Probe[] = [];
+  if (!except.includes("labels")) probes.push(...wholeList("label", "labels?", ours.labels));
+  if (!except.includes("milestones")) probes.push(...wholeList("milestone", "milestones?state=all&", ours.milestones));
+  if (!except.includes("issues")) probes.push(issuesEnd(ours.issues, ordered));
   // A new comment moves its issue or pull request to the end of theirs, so an empty list need not be asked for.
-  if (ours.comments > 0) probes.push(lastPage(`issues/comments?${ordered}&`, ours.comments));
-  if (ours.reviewComments > 0) probes.push(lastPage(`pulls/comments?${ordered}&`, ours.reviewComments));
+  if (ours.comments > 0) probes.push(lastPage("issue_comment", `issues/comments?${ordered}&`, ours.comments));
+  if (ours.reviewComments > 0)
+    probes.push(lastPage("review_comment", `pulls/comments?${ordered}&`, ours.reviewComments));
   return probes;
 }
 
-function wholeList(list: string, ours: number): Probe[] {
-  const last = lastPage(list, ours);
+function issuesEnd(ours: number, ordered: string): Probe {
+  if (ours <= MAX_NUMBERED_ISSUES) return lastPage("issue", `issues?${ordered}&state=all&`, ours);
+  const path = `issues?direction=desc&per_page=${NEWEST}&sort=updated&state=all`;
+  return { kind: "issue", path, ours, before: null };
+}
+
+function wholeList(kind: Probe["kind"], list: string, ours: number): Probe[] {
+  const last = lastPage(kind, list, ours);
   const size = sizeFor(ours);
   const earlier = Array.from({ length: Math.ceil(ours / size) - 1 }, (_, index) => ({
+    kind,
     path: pagePath(list, size, index + 1),
     ours,
     before: null,
@@ -147,10 +188,10 @@ function wholeList(list: string, ours: number): Probe[] {
   return ours > 0 ? [...earlier, last] : [last];
 }
 
-function lastPage(list: string, ours: number): Probe {
+function lastPage(kind: Probe["kind"], list: string, ours: number): Probe {
   const size = sizeFor(ours);
   const page = Math.max(1, Math.ceil(ours / size));
-  return { path: pagePath(list, size, page), ours, before: (page - 1) * size };
+  return { kind, path: pagePath(list, size, page), ours, before: (page - 1) * size };
 }
 
 function pagePath(list: string, size: number, page: number): string {

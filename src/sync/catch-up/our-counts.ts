@@ -1,6 +1,6 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { seenBefore } from "../../mirror/store/seen-before.ts";
 import type { OurCounts } from "./list-ends.ts";
 
 /**
@@ -18,9 +18,10 @@ export async function countAndStoreOurs(
   { db, clock }: Pick<Context, "db" | "clock">,
   repositoryId: number,
 ): Promise<OurCounts> {
-  const settledBefore = sql.value(new Date(clock.now().getTime() - REPLICA_LAG_MS));
+  const now = clock.now();
+  const isSettled = seenBefore(sql`seen_at`, { readAt: now, now });
   const count = (table: string, more: Sql = sql``) => sql`(
-    select array[count(*) filter (where seen_at < ${settledBefore}), count(*)]::int[] from ${sql.identifier(table)}
+    select array[count(*) filter (where ${isSettled}), count(*)]::int[] from ${sql.identifier(table)}
       where repository_id = ${repositoryId} and deleted_at is null ${more})`;
   type Pair = [settled: number, all: number];
   const [row] = await db.query<Record<keyof OurCounts, Pair> & { revision: string | null }>(sql`

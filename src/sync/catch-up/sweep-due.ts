@@ -2,6 +2,7 @@ import type { Transaction } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/inbox.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { End } from "./list-ends.ts";
 
 /** The values by which a sweep sees that a repository has changed. */
@@ -11,8 +12,29 @@ export interface RepositoryFigures {
   pushedAt: string | null;
   isArchived: boolean;
   isPrivate: boolean;
+  /** Since when sweeps have found it archived, by our clock, in ISO 8601. Absent: it is not, or an earlier version asked. */
+  archivedSince?: string;
   /** Only of large fleets. */
   milestones?: End;
+}
+
+/** What upstream shows now, after it showed `before`. Pure. */
+export function figuresAfter(
+  before: RepositoryFigures | null,
+  shown: RepositoryFigures,
+  askedAt: Date,
+): RepositoryFigures {
+  if (!shown.isArchived) return shown;
+  return { ...shown, archivedSince: before?.archivedSince ?? askedAt.toISOString() };
+}
+
+/**
+ * Whether a look at the lists that began at `lookedAt` shows an archived repository as it will stay, on any replica.
+ * Pure.
+ */
+export function isLastLook({ isArchived, archivedSince }: RepositoryFigures, lookedAt: Date | null): boolean {
+  if (!isArchived || archivedSince === undefined || lookedAt === null) return false;
+  return lookedAt.getTime() > Date.parse(archivedSince) + REPLICA_LAG_MS;
 }
 
 /** How long a repository whose webhooks were lost is asked more often. */
@@ -32,11 +54,13 @@ export function isSweepDue(
   const usual = new Date(now - intervalMs + slack);
   const suspected = new Date(now - config.sweepIntervalMs / 4 + slack);
   return sql`(${askedAt} is null or ${askedAt} <= ${usual}
-    or (w.untold_at > ${new Date(now - SUSPECTED_MS)} and ${askedAt} <= ${suspected}))`;
+    or (${isSuspected({ clock })} and ${askedAt} <= ${suspected}))`;
 }
 
-/** Whether the audit `a` is under way. */
-export const isAuditUnderWay = sql`coalesce(a.started_at is not null and a.finished_at is null, false)`;
+/** Whether webhooks of the row `w` of `sweeps` were lost lately. */
+export function isSuspected({ clock }: Pick<Context, "clock">): Sql {
+  return sql`coalesce(w.untold_at > ${new Date(clock.now().getTime() - SUSPECTED_MS)}, false)`;
+}
 
 /** Puts repositories under suspicion: webhooks of theirs were lost. */
 export async function suspect(tx: Transaction, ids: readonly number[], now: Date): Promise<void> {
@@ -53,4 +77,18 @@ export async function noteUntold(tx: Transaction, changes: { id: number; since: 
       where w.repository_id = x.id
         and not exists (select from deliveries d where d.repository_id = x.id and d.received_at > x.since
           and d.hook_id <> ${MADE_HOOK})`);
+}
+
+/** So long after its last webhook a repository's lists are worth a request each: from then on they are free. */
+const LIVELY_MS = 7_200_000;
+
+/**
+ * Whether webhooks have told of the repository `s` of `repository_syncs`, its row `w` of `sweeps`, since its lists were
+ * last asked for. Then they have changed, and asking for them is not free. GraphQL shows whether the mirror holds the
+ * changes.
+ */
+export function isTold({ clock }: Pick<Context, "clock">): Sql {
+  return sql`coalesce(w.shown_at is not null and (select d.received_at from deliveries d where d.repository_id = s.repository_id
+    and d.hook_id <> ${MADE_HOOK} order by d.received_at desc limit 1)
+    > greatest(w.swept_at - ${`${TOLD_WITHIN_MS} milliseconds`}::interval, ${new Date(clock.now().getTime() - LIVELY_MS)}), false)`;
 }

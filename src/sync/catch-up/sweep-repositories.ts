@@ -1,19 +1,20 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf, parseStored, wholeOf } from "../../json.ts";
-import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { seenBefore } from "../../mirror/store/seen-before.ts";
 import type { Shard } from "../../queues/jobs.ts";
 import { enqueueAudits } from "../../queues/queues.ts";
+import { inHalves } from "../../upstream/client/bearable-sizes.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { asSent, list, nullable, object, optional, text, truth, whole } from "../../upstream/client/field-readers.ts";
 import { IDS_A_FIELD, RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { CredentialWait } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
-import { inHalves } from "../reads/graphql-sizes.ts";
 import { isInShard } from "../shards.ts";
 import { digestOf, type End, judge } from "./list-ends.ts";
 import { keptCounts } from "./our-counts.ts";
-import { isAuditUnderWay, isSweepDue, noteUntold, type RepositoryFigures } from "./sweep-due.ts";
+import { figuresAfter, isSweepDue, isTold, noteUntold, type RepositoryFigures } from "./sweep-due.ts";
+import { EXPLAINED } from "./unexplained.ts";
 
 /** GitHub docs: without connections a query is a point, however many fields it has. */
 const FIELDS_A_QUERY = 10;
@@ -30,7 +31,6 @@ interface DueRepository {
   shownAt: Date | null;
   /** How many milestones we have. 0 if the sweep does not ask for milestones. */
   milestones: number;
-  isAuditUnderWay: boolean;
 }
 
 /**
@@ -82,16 +82,13 @@ async function storeFigures(
   const rows: { one: DueRepository; shown: RepositoryFigures | null }[] = [];
   const amiss: number[] = [];
   for (const one of some) {
-    const answer = shown.get(one.id);
+    const figures = shown.get(one.id);
+    const answer = figures && figuresAfter(one.shown, figures, askedAt);
     // Upstream neither showed the repository nor called it absent, so the next sweep asks again.
     if (!answer && (unclear || faults.has(one.id))) continue;
     if (answer?.milestones) {
       answer.milestones.ours = one.milestones;
-      if (judge(answer.milestones, one.shown?.milestones)) {
-        amiss.push(one.id);
-        // An audit under way may be past the milestones, so the next sweep has to find the difference again.
-        if (one.isAuditUnderWay) answer.milestones.audited = false;
-      }
+      if (judge(answer.milestones, one.shown?.milestones, seenAt)) amiss.push(one.id);
     }
     rows.push({ one, shown: answer ?? null });
   }
@@ -115,30 +112,32 @@ async function storeFigures(
 
 /** A text that stays the same while upstream shows no change. Pure. */
 function signOf(shown: RepositoryFigures | null): string {
-  return JSON.stringify(shown && { ...shown, milestones: shown.milestones?.digest });
+  return JSON.stringify(shown && { ...shown, milestones: shown.milestones?.digest, archivedSince: null });
 }
 
-function batches(due: readonly DueRepository[], size: number): DueRepository[][] {
+export function batches<One>(due: readonly One[], size: number): One[][] {
   return Array.from({ length: Math.ceil(due.length / size) }, (_, at) => due.slice(at * size, (at + 1) * size));
 }
 
 async function findDue(ctx: Context, shard: Shard, withMilestones: boolean): Promise<DueRepository[]> {
-  const settledBefore = new Date(ctx.clock.now().getTime() - REPLICA_LAG_MS);
+  const now = ctx.clock.now();
   const counted = sql`coalesce((${keptCounts}::json->>'milestones')::int, (select count(*)::int from milestones t
-    where t.repository_id = s.repository_id and t.deleted_at is null and t.seen_at < ${settledBefore}))`;
+    where t.repository_id = s.repository_id and t.deleted_at is null and ${seenBefore(sql`t.seen_at`, { readAt: now, now })}))`;
   // Unlike the lists, this question is never free, and repositories change less often than their lists.
   const due = isSweepDue(ctx, sql`w.shown_at`, ctx.config.sweepIntervalMs * 1.25);
   const rows = await ctx.db.query<Omit<DueRepository, "shown"> & { shown: string | null }>(sql`
     select r.id::float8 as id, r.node_id as "nodeId", w.shown, w.shown_at as "shownAt",
-        ${withMilestones ? counted : sql`0`} as milestones, ${isAuditUnderWay} as "isAuditUnderWay"
+        ${withMilestones ? counted : sql`0`} as milestones
       from repository_syncs s join repositories r on r.id = s.repository_id and ${isInShard(sql`r.id`, shard)}
       left join sweeps w on w.repository_id = s.repository_id and ${isInShard(sql`w.repository_id`, shard)}
-      left join audits a on a.repository_id = s.repository_id and ${isInShard(sql`a.repository_id`, shard)}
-      where ${isInShard(sql`s.repository_id`, shard)} and s.state = 'live' and r.node_id is not null and ${due} order by r.id`);
+      where ${isInShard(sql`s.repository_id`, shard)} and s.state = 'live' and r.node_id is not null and not ${isTold(ctx)} and ${due} order by r.id`);
   return rows.map((row) => ({ ...row, shown: row.shown === null ? null : parseStored<RepositoryFigures>(row.shown) }));
 }
 
-const readFigures = object({
+/** A repository's own fields. */
+export const FIGURES = "nameWithOwner updatedAt pushedAt isArchived isPrivate";
+
+export const readFigures = object({
   nameWithOwner: text,
   updatedAt: text,
   pushedAt: nullable(text),
@@ -172,7 +171,7 @@ async function readShownAtOnce(
   const groups = batches(some, IDS_A_FIELD);
   const document = `query(${groups.map((_, index) => `$i${index}: [ID!]!`).join(", ")}) {
     ${RATE_LIMIT}
-    ${groups.map((_, index) => `n${index}: nodes(ids: $i${index}) { ... on Repository { databaseId nameWithOwner updatedAt pushedAt isArchived isPrivate ${withMilestones ? MILESTONES : ""} } }`).join("\n")} }`;
+    ${groups.map((_, index) => `n${index}: nodes(ids: $i${index}) { ... on Repository { databaseId ${FIGURES} ${withMilestones ? MILESTONES : ""} } }`).join("\n")} }`;
   const variables = Object.fromEntries(groups.map((group, index) => [`i${index}`, group.map(({ nodeId }) => nodeId)]));
   const { data, errors } = await ctx.upstream.graphql(document, variables, {
     priority: "catch-up",
@@ -209,5 +208,5 @@ function repositoryFigures(repository: Json): RepositoryFigures | UpstreamUnavai
 }
 
 function endOf({ totalCount, nodes }: { totalCount: number; nodes: Json[] }): End {
-  return { digest: digestOf(nodes), theirs: totalCount, ours: 0, audited: false };
+  return { digest: digestOf(nodes), theirs: totalCount, ours: 0, ...EXPLAINED };
 }

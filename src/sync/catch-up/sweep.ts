@@ -8,9 +8,8 @@ import { rests } from "../problems/problems.ts";
 import { isInShard, REPOSITORIES_A_SHARD, WHOLE } from "../shards.ts";
 import { findListsDue, sweepLists } from "./sweep-lists.ts";
 import { sweepRepositories } from "./sweep-repositories.ts";
+import { sweepTold } from "./sweep-told.ts";
 
-/** Up to this many repositories, each gets a catch-up at every interval. Above it, sweeps say which ones need it. */
-export const SMALL_FLEET = 20;
 /**
  * Above this many, REST's pace (900 requests a minute, four or five lists each) does not suffice for all lists at every
  * interval. Then milestones cost points, seven for a thousand repositories.
@@ -46,9 +45,11 @@ async function sweepDue(
   try {
     const withMilestones = await asksMilestones(ctx, shard, largeFleet);
     const whole = await sweepRepositories(ctx, changed, { shard, withMilestones, signal });
+    const told = await sweepTold(ctx, changed, { shard, signal });
     const { swept, waiting } = await sweepLists(ctx, await findListsDue(ctx, shard), { changed, signal });
-    if (waiting ?? whole) throw waiting ?? whole;
-    return { swept, changed: changed.size };
+    const anyWaits = waiting ?? told.waiting ?? whole;
+    if (anyWaits) throw anyWaits;
+    return { swept: swept.union(told.swept).size, changed: changed.size };
   } finally {
     // Runs even if the quota ended half-way: changes found by then need not wait.
     await enqueueChanged(ctx, shard);
@@ -71,11 +72,15 @@ async function asksMilestones({ db, config }: Context, shard: Shard, largeFleet:
  */
 async function enqueueChanged(ctx: Context, shard: Shard): Promise<void> {
   const lag = `${REPLICA_LAG_MS} milliseconds`;
+  // Where webhooks get lost all the time, each look finds another one. One catch-up serves all of an interval.
+  const spaced = new Date(ctx.clock.now().getTime() - ctx.config.catchUpIntervalMs * 0.9);
   const rows = await ctx.db.query<{ repository_id: string }>(sql`
     select w.repository_id from sweeps w join repository_syncs s using (repository_id)
       where ${isInShard(sql`w.repository_id`, shard)} and ${isInShard(sql`s.repository_id`, shard)}
         and s.state = 'live' and w.changed_at is not null and not ${rests(ctx, "catch-up", sql`w.repository_id::text`)}
-        and (s.confirmed_at is null or s.confirmed_at <= w.changed_at + ${lag}::interval)`);
+        and (s.caught_up_at is null or (s.caught_up_at <= w.changed_at + ${lag}::interval
+          and (w.swept_at >= w.shown_at or s.caught_up_at <= ${spaced})))`);
+
   await enqueueCatchUps(
     ctx,
     rows.map(({ repository_id }) => Number(repository_id)),

@@ -83,7 +83,7 @@ async function findIds(tx: Transaction, { repositoryId, sha, nodes }: Of) {
       where t.repository_id = ${repositoryId} and t.sha = ${sha} and t.node_id is null and t.deleted_at is null
         and t.document->'creator' is not null
         and not exists (select from commit_statuses n where n.repository_id = t.repository_id and n.sha = t.sha
-          and lower(n.context) = lower(t.context) and n.deleted_at is null and n.id > t.id) order by t.id`);
+          and folded(n.context) = folded(t.context) and n.deleted_at is null and n.id > t.id) order by t.id`);
   return known.flatMap((status) => {
     const same = nodes.find(
       (one) =>

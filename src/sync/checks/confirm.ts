@@ -27,7 +27,7 @@ export function confirmationDue(ctx: Pick<Context, "clock" | "config">): Sql {
       and t.deleted_at is null)
     or exists (select from commit_statuses t where t.repository_id = r.id and t.sha = h.sha and t.state = 'pending'
       and t.deleted_at is null and not exists (select from commit_statuses n where n.repository_id = t.repository_id and n.sha = t.sha
-        and lower(n.context) = lower(t.context) and n.deleted_at is null and n.id > t.id)))`;
+        and folded(n.context) = folded(t.context) and n.deleted_at is null and n.id > t.id)))`;
   return sql`(${isDueSince(ctx, sql`s.checks_confirmed_at`, ["checks"])}
     or (s.checks_confirmed_at <= ${new Date(ctx.clock.now().getTime() - WAITING_MS)} and ${waiting}))`;
 }
@@ -81,7 +81,7 @@ export async function settleHeads(
     await tx.query(sql`
       insert into checked_commits (repository_id, sha, heard_at, read_at)
         select ${repository.id}, x.sha, ${heardAt}::timestamptz, case when x."isSame" then ${startedAt}::timestamptz end
-          from json_to_recordset(${JSON.stringify(stored)}::json) as x(sha text, "isSame" boolean) order by x.sha
+          from json_to_recordset(${sql.json(stored)}) as x(sha text, "isSame" boolean) order by x.sha
         on conflict (repository_id, sha) do update set read_at = excluded.read_at`);
     if (areAll)
       await tx.query(sql`
@@ -109,9 +109,9 @@ async function countStored(
           from check_runs t where t.repository_id = ${repositoryId} and t.head_sha = any(${shas}::text[]) and t.deleted_at is null
           order by t.head_sha, t.check_suite_id, t.name, t.id desc) runs group by 1, 3
     union all select sha, 'statuses', state, count(*)::integer from (
-        select distinct on (t.sha, lower(t.context)) t.sha, upper(t.state) as state
+        select distinct on (t.sha, folded(t.context)) t.sha, upper(t.state) as state
           from commit_statuses t where t.repository_id = ${repositoryId} and t.sha = any(${shas}::text[]) and t.deleted_at is null
-          order by t.sha, lower(t.context), t.id desc) statuses group by 1, 3`);
+          order by t.sha, folded(t.context), t.id desc) statuses group by 1, 3`);
   const ours = new Map<string, StateCounts>();
   for (const [sha, some] of Map.groupBy(rows, (row) => row.sha)) {
     const tally = (kind: "runs" | "statuses") =>

@@ -39,7 +39,7 @@ export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt 
   if (moved.length > 0)
     await tx.query(sql`
       update checked_commits c set is_default_head = false
-        from repositories r, json_to_recordset(${JSON.stringify(moved)}::json) as x(r bigint, ref text)
+        from repositories r, json_to_recordset(${sql.json(moved)}) as x(r bigint, ref text)
         where c.repository_id = x.r and c.is_default_head and r.id = x.r and x.ref = 'refs/heads/' || r.default_branch`);
   // A new commit had no checks before its push, and webhooks tell of each one since. So its checks count as read. Not
   // so where upstream has never shown the mirror any checks: they may be hidden.
@@ -47,14 +47,14 @@ export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt 
     await tx.query(sql`
       insert into checked_commits as c (repository_id, sha, heard_at, read_at)
         select distinct x.r, x.sha, ${askedAt}::timestamptz, ${askedAt}::timestamptz
-          from json_to_recordset(${JSON.stringify(born)}::json) as x(r bigint, sha text)
+          from json_to_recordset(${sql.json(born)}) as x(r bigint, sha text)
           join repository_syncs s on s.repository_id = x.r and s.checks_confirmed_at is not null order by 1, 2
         on conflict (repository_id, sha) do update set read_at = excluded.read_at
           where c.read_at is null and c.heard_at > ${new Date(askedAt.getTime() - REPLICA_LAG_MS)}`);
   if (suites.length > 0)
     await tx.query(sql`
       update checked_commits c set suites_read_at = null
-        from json_to_recordset(${JSON.stringify(suites)}::json) as x(r bigint, id bigint, sha text)
+        from json_to_recordset(${sql.json(suites)}) as x(r bigint, id bigint, sha text)
         where c.repository_id = x.r and c.sha = x.sha and c.suites_read_at is not null
           and not exists (select from check_suites s where s.repository_id = x.r and s.id = x.id)`);
   await tx.query(sql`

@@ -1,27 +1,25 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { type Json, objectOf } from "../../json.ts";
+import { type Json, objectOf, textOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import {
   InvalidRepresentationError,
   joinObserved,
-  keyIn,
   type Observed,
-  observe,
   overruling,
   requireList,
   type Seen,
 } from "../../mirror/store/observation.ts";
+import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { replaceValidators, type Validator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { PER_PAGE, sightingOf } from "../reads/pages.ts";
+import { observeRows, PER_PAGE, sightingOf } from "../reads/pages.ts";
 import { tombstonesOf } from "../reads/read-anew.ts";
 
 /** A list that hangs on a commit. */
@@ -82,13 +80,22 @@ export async function fetchAndStoreCheckList(
       if (page.kind !== "ok") continue;
       const at = sightingOf(ctx, repository, page.seenAt);
       const rows = requireList(page.path, rowsIn(page.body));
-      for (const row of rows) {
-        if (list !== "status" && objectOf(row).head_sha !== sha)
-          throw new InvalidRepresentationError(`Upstream answers ${page.path} with what is of another commit`);
-        // A list is read to be compared: see `merge-rule.ts`.
-        const key = keyIn(list, row);
-        observed.push(overruling(observe(list, row, at), (one) => one.kind === list && one.key === key));
+      const shas = list === "status" ? [] : rows.flatMap((row) => textOf(objectOf(row).head_sha) ?? []);
+      if (shas.some((shown) => shown !== sha))
+        throw new InvalidRepresentationError(`Upstream answers ${page.path} with what is of another commit`);
+      // One that cannot be read concerns no other: what the mirror holds of it stays.
+      const { observed: read, nameless } = observeRows(list, rows, at);
+      if (nameless.length > 0) {
+        const { fullName } = repository;
+        ctx.log.warn(
+          { repository: fullName, path: page.path, reason: nameless[0] },
+          "Upstream shows checks that cannot be read",
+        );
+        isWhole = false;
       }
+      // A list is read to be compared: see `merge-rule.ts`.
+      observed.push(...read.map((one) => overruling(one, ({ kind }) => kind === list)));
+      if (nameless.length > 0) continue;
       if (page.validator) validators.push({ ...page.validator, next: page.links.next ?? null });
     }
   } catch (error) {
@@ -122,6 +129,6 @@ async function findUnlistedChecks(
   const rows = await tx.query<{ id: number }>(sql`
     select t.id::float8 as id from ${sql.identifier(table)} t where t.repository_id = ${repositoryId}
       and ${sql.identifier(`t.${column}`)} = ${sha} and t.deleted_at is null and not t.id = any(${listed}::bigint[])
-      and t.seen_at < ${new Date(startedAt.getTime() - REPLICA_LAG_MS)} order by t.id`);
+      and ${seenBefore(sql`t.seen_at`, { readAt: startedAt, now: tx.now() })} order by t.id`);
   return rows.map(({ id }) => tombstonesOf(ctx, { kind: list, repositoryId, key: id }));
 }

@@ -25,11 +25,12 @@ import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
 import { type HeardDelivery, heardAnew, lastSaid, tellingsOf } from "../found/tellings.ts";
 import { hearLists } from "../lists/heard.ts";
 import { tryAgain } from "../problems/problems.ts";
+import { SIDE_KEYS } from "../refresh/issue-sides.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { hearRefs } from "../refs/heard.ts";
 import { hearReleases } from "../releases/heard.ts";
 import { marksForCounting, observeCounts } from "./counts.ts";
-import { aboutOf, ownerOf, partsOfEvent, type RefreshAsk } from "./events.ts";
+import { aboutOf, partsOfEvent, type RefreshAsk, saysPrivate } from "./events.ts";
 import {
   type DeliveryContent,
   FOLLOWED_EVENTS,
@@ -39,6 +40,7 @@ import {
   parse,
   readDelivery,
 } from "./read.ts";
+import { accountOf, findHolders, refusalOfSigner, repositoryIdOf } from "./signer.ts";
 
 /**
  * Events of a repository's life: renamed, shown, hidden, moved. Requests that upstream refused before may be allowed
@@ -126,13 +128,14 @@ async function marksLeft(
   { seen, shown, askedAt }: MergedDeliveries,
   { merged, asks }: { merged: readonly Merged[]; asks: readonly RefreshAsk[] },
 ): Promise<Mark[]> {
-  const counting = shown.flatMap((one) => one.counting);
+  const counting = shown.flatMap((one) => one.counting.map((issue) => ({ ...issue, toldBy: one.repositoryId })));
   return [
     // A tie is asked about after the replicas' lag, since an earlier read could not settle it. One round serves many
     // ties.
     ...marksForTies(merged, askedAt).map((tie) => askedSince(askedAt, tie)),
     ...asks.map((ask) => askedSince(askedAt, ask)),
     ...(await marksForMergeability(tx, seen, askedAt)),
+    ...(await marksForIssueSides(tx, seen, askedAt)),
     ...(await marksForCounting(tx, counting, askedAt)),
     ...toldDeleted(shown).map((id) => deletionMark(id, askedAt)),
   ];
@@ -190,6 +193,9 @@ async function ownOf(tx: Transaction, shown: readonly DeliveryContent[]): Promis
 /** The mirrored parts of repositories, by their ids. */
 type MirroredParts = ReadonlyMap<number, readonly MirrorPart[]>;
 
+/** What is mirrored of repositories and who owns them, as upstream showed it, by their ids. */
+type MirroredNamed = ReadonlyMap<number, { mirrors: readonly MirrorPart[]; ownerId: number | null }>;
+
 /** Deliveries that were read, by what becomes of them. */
 interface SortedDeliveries {
   applied: { id: string; taken: Taken; shown: DeliveryContent }[];
@@ -208,7 +214,7 @@ async function readAll(
   { config }: Context,
   tx: Transaction,
   open: readonly Taken[],
-  named: MirroredParts,
+  named: MirroredNamed,
 ): Promise<SortedDeliveries> {
   const sorted: Omit<SortedDeliveries, "parts"> = { applied: [], ignored: [], invalid: [], told: [] };
   const collect = <One>(id: string, make: () => One): One | undefined => {
@@ -225,21 +231,30 @@ async function readAll(
     .filter(({ payload }) => payload !== null)
     .flatMap((taken) => collect(taken.id, () => parse(taken)) ?? []);
   const mirrored = new Map([...named, ...(await findUnnamed(tx, parsed))]);
-  const batch = { mirrored, shapeIds: new Map<string, string>() };
+  const owners = new Map([...mirrored].map(([id, { ownerId }]) => [id, ownerId]));
+  const holders = await findHolders(tx, parsed, owners);
+  const parts = new Map([...mirrored].map(([id, { mirrors }]) => [id, mirrors]));
+  const batch = { mirrored: parts, shapeIds: new Map<string, string>() };
   for (const one of parsed) {
     const { id } = one.taken;
+    const refusal = refusalOfSigner(config, one, holders);
+    if (refusal !== null) {
+      sorted.ignored.push({ id, ignored: refusal });
+      continue;
+    }
     const shown = collect(id, () => readDelivery(config, one, batch));
     if (shown === undefined) continue;
     if (typeof shown === "string") sorted.ignored.push({ id, ignored: shown });
     else sorted.applied.push({ id, taken: one.taken, shown });
     if (typeof shown !== "string" || isUnfollowed(one)) {
-      const repositoryId = one.repository?.id ?? null;
+      const repositoryId = repositoryIdOf(one);
       const tellings = tellingsOf(one.taken.event, one.payload, repositoryId);
-      const [ownerId, about] = [ownerOf(one.payload), aboutOf(one.payload)];
-      sorted.told.push({ deliveryId: id, repositoryId, ownerId, about, tellings });
+      const [ownerId, about] = [accountOf(one, holders), aboutOf(one.payload)];
+      const isPrivate = saysPrivate(one.payload);
+      sorted.told.push({ deliveryId: id, repositoryId, ownerId, isPrivate, about, tellings });
     }
   }
-  return { ...sorted, parts: mirrored };
+  return { ...sorted, parts };
 }
 
 /**
@@ -247,32 +262,33 @@ async function readAll(
  * is about our own hook.
  */
 function isUnfollowed({ taken: { event } }: Parsed): boolean {
-  return event !== "ping" && (!FOLLOWED_EVENTS[event] || partsOfEvent(event).length > 0);
+  return event !== "ping" && (!FOLLOWED_EVENTS.has(event) || partsOfEvent(event).length > 0);
 }
 
 /** The mirrored repositories that only the payloads name: a row of an earlier version may have no `repository_id`. */
-async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<MirroredParts> {
+async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<MirroredNamed> {
   const ids = parsed.flatMap(({ taken, repository }) =>
     repository && taken.repositoryId === null ? [repository.id] : [],
   );
   return ids.length === 0
     ? new Map()
-    : await findParts(tx, sql`repository_id = any(${sql.array(ids, "bigint")}::bigint[])`);
+    : await findParts(tx, sql`s.repository_id = any(${sql.array(ids, "bigint")}::bigint[])`);
 }
 
 /** The mirrored repositories among those that the receiver read in the payloads. */
-async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promise<MirroredParts> {
+async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promise<MirroredNamed> {
   return await findParts(
     tx,
-    sql`repository_id in (select repository_id from deliveries where id = any(${sql.array(deliveryIds, "uuid")}::uuid[]))`,
+    sql`s.repository_id in (select repository_id from deliveries where id = any(${sql.array(deliveryIds, "uuid")}::uuid[]))`,
   );
 }
 
-/** The parts of the repositories that are mirrored among these. */
-async function findParts(tx: Transaction, areAsked: Sql): Promise<MirroredParts> {
-  const rows = await tx.prepared<{ id: number; mirrors: MirrorPart[] }>(sql`
-    select repository_id::float8 as id, mirrors from repository_syncs s where ${MIRRORED} and ${areAsked}`);
-  return new Map(rows.map(({ id, mirrors }) => [id, mirrors]));
+/** The repositories that are mirrored among these. */
+async function findParts(tx: Transaction, areAsked: Sql): Promise<MirroredNamed> {
+  const rows = await tx.prepared<{ id: number; mirrors: MirrorPart[]; ownerId: number | null }>(sql`
+    select s.repository_id::float8 as id, s.mirrors, r.owner_id::float8 as "ownerId"
+      from repository_syncs s left join repositories r on r.id = s.repository_id where ${MIRRORED} and ${areAsked}`);
+  return new Map(rows.map(({ id, ...known }) => [id, known]));
 }
 
 /** The asks that still hold. Call it before the observations are merged. */
@@ -286,6 +302,25 @@ async function openAsks(tx: Transaction, asks: readonly RefreshAsk[]): Promise<R
       join issues i on i.repository_id = x.r and i.number = x.n and i.id is not null and not i.is_pull_request`);
   const plain = new Set(rows.map(({ issue }) => issue));
   return asks.filter(({ ifPlainIssue, repositoryId, key }) => !ifPlainIssue || plain.has(`${repositoryId}/${key}`));
+}
+
+/**
+ * Marks for pull requests of which the mirror has no issue side. Only upstream knows the id by which the lists of issues
+ * show a pull request: no event of one tells it. It is asked at once, since those lists lack the pull request until then.
+ */
+async function marksForIssueSides(tx: Transaction, seen: readonly Seen[], askedAt: Date): Promise<Mark[]> {
+  const pulls = seen.filter(({ kind, deleted }) => kind === "pull_request" && !deleted);
+  if (pulls.length === 0) return [];
+  const repositoryIds = pulls.map(({ repositoryId }) => repositoryId);
+  const numbers = pulls.map(({ key }) => key);
+  const rows = await tx.prepared<{ repositoryId: number; key: number }>(sql`
+    select distinct x.r::float8 as "repositoryId", x.n::float8 as key
+      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) as x(r, n)
+      where not exists (select from issues i where i.repository_id = x.r and i.number = x.n and i.id is not null)
+      order by 1, 2`);
+  // The id stays the same, so an answer of any replica that has it settles the mark.
+  const settledBy = new Date(askedAt.getTime() - REPLICA_LAG_MS - 1_000);
+  return rows.map((row) => ({ kind: "issue", ...row, askedAt: settledBy, notBefore: askedAt, keys: SIDE_KEYS }));
 }
 
 /** Upstream's answer decides whether the repository is gone, so it is asked at once. */

@@ -8,17 +8,21 @@ import { requireNumberIn, type Seen } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
 import type { Counting } from "./events.ts";
 
-/** A mark for each of these issues that is mirrored, for the next common question. */
+/**
+ * A mark for each of these issues that is mirrored, for the next common question.
+ * @param counting `toldBy`: the repository whose delivery named the issue. Upstream links only issues of one owner.
+ */
 export async function marksForCounting(
   tx: Pick<Transaction, "query">,
-  counting: readonly Counting[],
+  counting: readonly (Counting & { toldBy?: number | null })[],
   askedAt: Date,
 ): Promise<Mark[]> {
   if (counting.length === 0) return [];
   const rows = await tx.query<{ repositoryId: number; number: number; key: Counting["key"] }>(sql`
     select distinct i.repository_id::float8 as "repositoryId", i.number, x.key
-      from json_to_recordset(${JSON.stringify(counting)}::json) as x("fullName" text, number integer, key text)
-      join repositories r on lower(r.full_name) = lower(x."fullName") and r.deleted_at is null
+      from json_to_recordset(${sql.json(counting)}) as x("fullName" text, number integer, key text, "toldBy" bigint)
+      join repositories r on folded(r.full_name) = folded(x."fullName") and r.deleted_at is null
+        and (x."toldBy" is null or r.owner_id = (select o.owner_id from repositories o where o.id = x."toldBy"))
       join repository_syncs s on s.repository_id = r.id and ${MIRRORED}
       join issues i on i.repository_id = r.id and i.number = x.number and i.deleted_at is null order by 1, 2, 3`);
   const notBefore = nextRound(askedAt, REPLICA_LAG_MS);

@@ -179,7 +179,8 @@ export const FOLLOWED_ALWAYS = {
   },
   label: {
     own: ["label"],
-    observe: (payload, at) => observeRequired("label", payload.label, at, payload.action === "deleted"),
+    observe: (payload, at) =>
+      observeRequired("label", payload.label, { ...at, before: valuesBefore(payload) }, payload.action === "deleted"),
   },
   milestone: {
     own: ["milestone"],
@@ -189,9 +190,12 @@ export const FOLLOWED_ALWAYS = {
     own: [],
     actions: REPOSITORY_ACTIONS,
     observe: () => [],
-    // Payloads leave out what a single repository shows, such as the organisation that it has left.
+    // A push does not change a name or an owner. Payloads also leave out what a single repository shows, such as the
+    // organisation that it has left.
     ask: (payload) =>
-      payload.action === "transferred" ? [{ kind: "repository", key: keyIn("repository", payload.repository) }] : [],
+      payload.action === "renamed" || payload.action === "transferred"
+        ? [{ kind: "repository", key: keyIn("repository", payload.repository) }]
+        : [],
   },
   public: { own: [], actions: [], observe: () => [] },
 } satisfies Record<HookEvent, FollowedEvent>;
@@ -200,19 +204,29 @@ export const FOLLOWED_ALWAYS = {
 const NOBODY = "ghost";
 
 /**
- * Payloads leave out who closed an issue or pull request, and are sent because that person did it: the sender. No payload
- * says who reopened it, so `closed_by` is left to the next catch-up. The same holds where the sender stands for nobody: another
- * Tain makes events of changes without knowing who made them.
+ * Payloads leave out who closed an issue or pull request, and are sent because that person did it: the sender. Another
+ * Tain makes events of changes without knowing who made them, so there the sender stands for nobody. Nobody has closed
+ * what was just opened, unless it was transferred here. What is reopened still shows who closed it.
  */
-function withCloser(observed: Observed[], { action, sender }: Payload, { api, shapeIds }: Sighting): Observed[] {
-  if (action !== "closed" || !isObject(sender) || sender.login === NOBODY) return observed;
-  const { fields, shapes } = strip({ closed_by: sender }, { api }, shapeIds);
+function withCloser(observed: Observed[], payload: Payload, { api, shapeIds }: Sighting): Observed[] {
+  const closer = closerIn(payload);
+  if (closer === undefined) return observed;
+  const { fields, shapes } = strip({ closed_by: closer.by }, { api }, shapeIds);
   return observed.map((each) => ({
     seen: each.seen.map((one) =>
-      one.kind === "issue" && one.fields.state === "closed" ? { ...one, fields: { ...one.fields, ...fields } } : one,
+      one.kind === "issue" && one.fields.state === closer.state
+        ? { ...one, fields: { ...one.fields, ...fields } }
+        : one,
     ),
     shapes: new Map([...each.shapes, ...shapes]),
   }));
+}
+
+/** Undefined: the payload does not say. */
+function closerIn({ action, sender, changes }: Payload): { by: Fields | null; state: "open" | "closed" } | undefined {
+  if (action === "closed")
+    return isObject(sender) && sender.login !== NOBODY ? { by: sender, state: "closed" } : undefined;
+  return action === "opened" && !isObject(objectOf(changes).old_issue) ? { by: null, state: "open" } : undefined;
 }
 
 /** Without these nothing could ask for it again, and GraphQL could not show it. */
@@ -235,6 +249,16 @@ function requireIdentity(kind: Kind, value: Json | undefined): void {
 function observeRequired(kind: Kind, value: Json | undefined, at: Sighting, deleted = false): Observed[] {
   requireIdentity(kind, value);
   return [observe(kind, value ?? null, deleted ? { ...at, deleted } : at)];
+}
+
+/** `changes: {name: {from: "bug"}}` as `{name: "bug"}`. */
+function valuesBefore({ changes }: Payload): Fields {
+  return Object.fromEntries(
+    Object.entries(objectOf(changes)).flatMap(([key, change]): [string, Json][] => {
+      const { from } = objectOf(change);
+      return from === undefined ? [] : [[key, from]];
+    }),
+  );
 }
 
 function observeOptional(kind: Kind, value: Json | undefined, at: Sighting): Observed[] {
@@ -311,9 +335,20 @@ export function issueAt(address: Json | undefined): { fullName: string; number: 
   return fullName === undefined ? null : { fullName, number: Number(number) };
 }
 
+/** What an App is installed on is read from upstream, whatever the delivery says of it. */
+export function isOfInstallations(event: string): boolean {
+  return event === "installation" || event === "installation_repositories";
+}
+
 /** Upstream's id of the account that an event belongs to: its repository's owner, or its organization. Null: it names none. */
 export function ownerOf({ repository, organization }: Payload): number | null {
   return wholeOf(objectOf(objectOf(repository).owner).id) ?? wholeOf(objectOf(organization).id);
+}
+
+/** Whether a payload says that its repository is private. */
+export function saysPrivate({ repository }: Payload): boolean {
+  const { private: isPrivate, visibility } = objectOf(repository);
+  return isPrivate === true || (visibility !== undefined && visibility !== null && visibility !== "public");
 }
 
 /** The issue or pull request that a payload is about; null: none. */

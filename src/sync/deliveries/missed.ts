@@ -1,5 +1,5 @@
 import { alone } from "../../../db/alone.ts";
-import { sql } from "../../../db/sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { MADE_HOOK } from "../../inbox/inbox.ts";
 import { requireList } from "../../mirror/store/observation.ts";
@@ -43,6 +43,7 @@ interface Open {
   repositoryId: number;
   hookId: number | null;
   checkedUntil: Date | null;
+  isLively: boolean;
 }
 
 /**
@@ -96,16 +97,33 @@ async function checkHooks(ctx: Context, shard: Shard, signal: AbortSignal | unde
 /** The App's webhook; none without an App. */
 async function findAppHook(ctx: Context): Promise<Open[]> {
   if (ctx.config.appId === null) return [];
-  const [row] = await ctx.db.query<{ checked_until: Date }>(
-    sql`select checked_until from hook_checks where repository_id = ${APP_HOOK} and hook_id = ${APP_HOOK}`,
+  const [row] = await ctx.db.query<{ checkedUntil: Date; isLively: boolean }>(
+    sql`select checked_until as "checkedUntil", ${IS_APP_LIVELY} as "isLively" from hook_checks c
+      where repository_id = ${APP_HOOK} and hook_id = ${APP_HOOK}`,
   );
-  return [{ repositoryId: APP_HOOK, hookId: APP_HOOK, checkedUntil: row?.checked_until ?? null }];
+  return [{ repositoryId: APP_HOOK, hookId: APP_HOOK, checkedUntil: null, isLively: false, ...row }];
 }
+
+/** So long after its last delivery a hook's whole list is worth a request: from then on it is free. */
+const LIVELY_MS = 30 * 60_000;
+
+/** Whether the hook of the row `c` of `hook_checks` has delivered something lately. */
+function isLively({ clock }: Pick<Context, "clock">): Sql {
+  const since = new Date(clock.now().getTime() - LIVELY_MS);
+  return sql`coalesce((select true from deliveries d where d.repository_id = c.repository_id
+    and d.received_at > ${since} and d.hook_id = c.hook_id order by d.received_at limit 1), false)`;
+}
+
+/** Whether the App's hook, which serves all repositories, has delivered something since it was last checked. */
+const IS_APP_LIVELY = sql`coalesce((select true from deliveries d where d.received_at > c.asked_at
+  and d.hook_id <> ${MADE_HOOK} order by d.received_at limit 1), false)`;
 
 /** A hook is ours if we know its deliveries or it has our address. The App's repositories need none. */
 async function findOpen(ctx: Context, shard: Shard): Promise<Open[]> {
-  const rows = await ctx.db.query<{ repository_id: string; hook_id: string | null; checked_until: Date | null }>(sql`
-    select s.repository_id, c.hook_id, c.checked_until from repository_syncs s
+  type Row = { repository_id: string; hook_id: string | null; checked_until: Date | null; isLively: boolean };
+  const rows = await ctx.db.query<Row>(sql`
+    select s.repository_id, c.hook_id, c.checked_until,
+        c.checked_until is not null and ${isLively(ctx)} as "isLively" from repository_syncs s
       left join hook_checks c on c.repository_id = s.repository_id and ${isInShard(sql`c.repository_id`, shard)}
       where ${isInShard(sql`s.repository_id`, shard)} and s.state = 'live' and not (${ctx.config.appId !== null}::boolean and exists (select from installation_repositories i
         where i.repository_id = s.repository_id and i.page > 0)) order by c.asked_at nulls first, s.repository_id, c.hook_id`);
@@ -113,10 +131,12 @@ async function findOpen(ctx: Context, shard: Shard): Promise<Open[]> {
   return [...Map.groupBy(rows, (row) => Number(row.repository_id))].flatMap(([repositoryId, known]): Open[] => {
     const looked = known.find(({ hook_id }) => hook_id !== null && Number(hook_id) === NO_HOOK)?.checked_until;
     if (looked && looked.getTime() > lookAgainBefore) return [];
-    const named = known.flatMap(({ hook_id, checked_until: checkedUntil }) =>
-      hook_id === null || Number(hook_id) === NO_HOOK ? [] : [{ repositoryId, hookId: Number(hook_id), checkedUntil }],
+    const named = known.flatMap(({ hook_id, checked_until: checkedUntil, isLively }) =>
+      hook_id === null || Number(hook_id) === NO_HOOK
+        ? []
+        : [{ repositoryId, hookId: Number(hook_id), checkedUntil, isLively }],
     );
-    return named.length > 0 ? named : [{ repositoryId, hookId: null, checkedUntil: null }];
+    return named.length > 0 ? named : [{ repositoryId, hookId: null, checkedUntil: null, isLively: false }];
   });
 }
 
@@ -132,6 +152,8 @@ async function noteHooks(ctx: Context): Promise<void> {
       insert into hook_checks (repository_id, hook_id)
         select distinct d.repository_id, d.hook_id from deliveries d join repository_syncs using (repository_id)
           where d.received_at > ${new Date(since)} and d.hook_id not in (${NO_HOOK}, ${MADE_HOOK})
+            -- Of other holders' hooks a repository's list shows none.
+            and d.signer_type is distinct from 'organization' and d.signer_type is distinct from 'integration'
         on conflict (repository_id, hook_id) do nothing`);
     await tx.query(sql`insert into upkeep (task, done_until) values ('hooks', ${now})
       on conflict (task) do update set done_until = excluded.done_until`);
@@ -154,10 +176,14 @@ async function findByAddress(ctx: Context, repositoryId: number): Promise<number
   return answer?.kind === "ok" ? hookAt(requireList(path, answer.body), url) : null;
 }
 
-async function checkOne(ctx: Context, { repositoryId, hookId, checkedUntil }: Open): Promise<CheckedDeliveries> {
+async function checkOne(ctx: Context, open: Open): Promise<CheckedDeliveries> {
+  const { repositoryId, hookId, ...known } = open;
   const id = hookId ?? (await findByAddress(ctx, repositoryId));
   const list = repositoryId === APP_HOOK ? APP_DELIVERIES : `/repositories/${repositoryId}/hooks/${id}/deliveries`;
-  const checked = id === null ? "hidden" : await checkSent(ctx, { repositoryId, hookId: id, list, checkedUntil });
+  const checked = id === null ? "hidden" : await checkSent(ctx, { repositoryId, hookId: id, list, ...known });
+  // From now on only what did not arrive is asked for, which is free once it was asked for while there was none.
+  if (id !== null && checked !== "hidden" && checked.missed === 0 && known.checkedUntil === null)
+    await checkSent(ctx, { repositoryId, hookId: id, list, checkedUntil: null, isLively: true });
   if (checked !== "hidden") return checked;
   if (repositoryId !== APP_HOOK) await rememberNoHook(ctx, repositoryId);
   return { missed: 0, asked: 0 };

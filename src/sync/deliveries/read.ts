@@ -1,7 +1,7 @@
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Config } from "../../config.ts";
 import type { Taken } from "../../inbox/inbox.ts";
-import { isObject, type Json, objectOf, textOf, wholeOf } from "../../json.ts";
+import { isObject, type Json, objectOf, parseExactly, textOf, wholeOf } from "../../json.ts";
 import { FRESH_MS } from "../../mirror/store/merge-rule.ts";
 import {
   InvalidRepresentationError,
@@ -14,12 +14,14 @@ import {
 import type { ToldRef } from "../../mirror/store/refs.ts";
 import type { ShapeIds } from "../../mirror/store/resource.ts";
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
+import { JsonBoundError, MOST_PAYLOAD_VALUES, parseSent } from "../../sent-json.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
 import {
   type BornHead,
   type Counting,
   FOLLOWED_ALWAYS,
   type FollowedEvent,
+  isOfInstallations,
   type Payload,
   type PayloadRepository,
   partsOfEvent,
@@ -32,8 +34,10 @@ export class InvalidPayloadError extends Error {
   override name = "InvalidPayloadError";
 }
 
-/** The events that the mirror follows. */
-export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = { ...FOLLOWED_ALWAYS, ...FOLLOWED_FOR_PARTS };
+/** The events that the mirror follows. A delivery names its event as it likes, so the table has no inherited names. */
+export const FOLLOWED_EVENTS: ReadonlyMap<string, FollowedEvent> = new Map(
+  Object.entries<FollowedEvent>({ ...FOLLOWED_ALWAYS, ...FOLLOWED_FOR_PARTS }),
+);
 
 /** A delivery's content: what it shows, and what it leaves open. */
 export interface DeliveryContent {
@@ -80,7 +84,7 @@ export function parse(taken: Taken): Parsed {
   const payload = parsePayload(taken.payload ?? "");
   const repository = repositoryInPayload(payload);
   // The signature was checked for the repository that the receiver read.
-  if (repository && taken.repositoryId !== null && repository.id !== taken.repositoryId)
+  if (taken.repositoryId !== null && objectOf(payload.repository).id !== taken.repositoryId)
     throw new InvalidPayloadError("The payload names two repositories, and was received as of another one");
   return { taken, payload, repository };
 }
@@ -89,9 +93,11 @@ export function parse(taken: Taken): Parsed {
 function parsePayload(text: string): Payload {
   let payload: Json;
   try {
-    payload = JSON.parse(text);
+    // The receiver of an earlier version took what is beyond the bounds.
+    payload = parseSent(text, MOST_PAYLOAD_VALUES, parseExactly);
   } catch (error) {
-    throw new InvalidPayloadError("The payload is not JSON", { cause: error });
+    const reason = error instanceof JsonBoundError ? `cannot be taken. ${error.message}` : "is not JSON";
+    throw new InvalidPayloadError(`The payload ${reason}`, { cause: error });
   }
   if (!isObject(payload)) throw new InvalidPayloadError("The payload is not a JSON object");
   const { action, ...fields } = payload;
@@ -119,9 +125,7 @@ interface ReadTogether {
 export function readDelivery(config: Config, parsed: Parsed, together: ReadTogether): DeliveryContent | string {
   const { event } = parsed.taken;
   try {
-    return event === "installation" || event === "installation_repositories"
-      ? readInstallation(config, parsed)
-      : readFollowed(config, parsed, together);
+    return isOfInstallations(event) ? readInstallation(config, parsed) : readFollowed(config, parsed, together);
   } catch (error) {
     if (!(error instanceof InvalidRepresentationError)) throw error;
     throw new InvalidPayloadError(`A ${event} event cannot be applied: ${error.message}`, { cause: error });
@@ -150,7 +154,7 @@ function readInstallation({ appId }: Config, { taken: { event }, payload }: Pars
 
 function readFollowed(config: Config, parsed: Parsed, { mirrored, shapeIds }: ReadTogether): DeliveryContent | string {
   const { taken, payload, repository } = parsed;
-  const followed = FOLLOWED_EVENTS[taken.event];
+  const followed = FOLLOWED_EVENTS.get(taken.event);
   if (!followed) return `the mirror does not follow ${taken.event} events`;
   if (!repository) {
     if (!isObject(payload.repository)) return "it concerns no repository";
@@ -176,11 +180,14 @@ function readFollowed(config: Config, parsed: Parsed, { mirrored, shapeIds }: Re
   };
   const around = followed.hasOtherRepository ? [] : observeAround(payload, at);
   const observed = [...around, ...followed.observe(payload, at)];
+  for (const { seen } of observed) for (const one of seen) requireKeyInRange(one);
   const asks = (followed.ask?.(payload) ?? []).map((key) => ({
     ...key,
     // The key of a repository itself has 0 in place of a repository.
     repositoryId: key.kind === "repository" ? 0 : repositoryId,
   }));
+  const threadsOf = followed.threadsOf?.(payload) ?? null;
+  if (threadsOf !== null) requireKeyInRange({ kind: "pull_request", key: threadsOf });
   const gone = observed.flatMap(({ seen }) => seen.filter(({ deleted }) => deleted));
   return {
     ...EMPTY_CONTENT,
@@ -194,8 +201,19 @@ function readFollowed(config: Config, parsed: Parsed, { mirrored, shapeIds }: Re
     movedRef: followed.movedRef?.(payload) ?? null,
     bornHead: followed.bornHead?.(payload) ?? null,
     toldRef: followed.toldRef?.(payload) ?? null,
-    threadsOf: followed.threadsOf?.(payload) ?? null,
+    threadsOf,
   };
+}
+
+/** The largest number of an issue or pull request, by its column. */
+const MOST_NUMBER = 2 ** 31 - 1;
+
+/** One key beyond its column would fail all deliveries of its batch. @throws InvalidRepresentationError */
+function requireKeyInRange({ kind, key }: Pick<Seen, "kind" | "key">): void {
+  const isNumbered = kind === "issue" || kind === "pull_request";
+  if (Number.isSafeInteger(key) && (!isNumbered || Math.abs(key) <= MOST_NUMBER)) return;
+  const [name, most] = isNumbered ? ["number", MOST_NUMBER] : ["id", Number.MAX_SAFE_INTEGER];
+  throw new InvalidRepresentationError(`The ${name} of its ${kind} is no whole number up to ${most}`);
 }
 
 /** From where to where the issue went; null: nowhere, or the payload does not say so. Both repositories are told. */
@@ -253,7 +271,7 @@ const EVENT_KEYS = `alert answer blocked_issue blocking_issue branch build check
  * signs. So a stranger could send bytes that upstream signed under another event's name. Pure.
  */
 export function mismatch(event: string, payload: Payload): string | null {
-  const followed = FOLLOWED_EVENTS[event];
+  const followed = FOLLOWED_EVENTS.get(event);
   if (!followed) return null;
   const { own, actions } = followed;
   const strange = EVENT_KEYS.find((key) => key in payload && !own.includes(key));

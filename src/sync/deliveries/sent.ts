@@ -35,6 +35,11 @@ export interface Hook {
   list: string;
   /** By upstream's clock; null: never checked. */
   checkedUntil: Date | null;
+  /**
+   * Deliveries of it have arrived lately, so its list has changed, and reading it is not free. Then only
+   * those are asked for that did not arrive, by upstream's own account. Mostly there are none, and that is free.
+   */
+  isLively: boolean;
 }
 
 /** The deliveries that upstream sent and the inbox lacks. */
@@ -60,7 +65,7 @@ export async function readMissing(ctx: Context, hook: Hook): Promise<MissingDeli
   const missing = new Map<string, SentDelivery[]>();
   const beyond = { count: 0, named: new Set<number>() };
   let read: MissingDeliveries | null = null;
-  let path: string | null = `${hook.list}?per_page=100`;
+  let path: string | null = `${hook.list}?per_page=100${hook.isLively ? "&status=failure" : ""}`;
   for (let page = 0; path !== null; page++) {
     if (read && page === MAX_PAGES) return { ...read, attempts: [...missing.values()], isTooOld: true };
     const answer: ReadAnswer | null = await askOrNull(ctx, path, read === null);

@@ -2,11 +2,12 @@ import type { Transaction } from "../../../db/database.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Json } from "../../json.ts";
+import { storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { observe, requireRepository } from "../../mirror/store/observation.ts";
+import { observe, overruling, requireRepository } from "../../mirror/store/observation.ts";
 import { enqueueBackfill, orLater } from "../../queues/queues.ts";
 import { forgetProgress } from "../backfill/progress.ts";
-import { moveToBackfill } from "./state.ts";
+import { moveToBackfill, yieldName } from "./state.ts";
 
 /** Why a repository is to be mirrored: a selection, or an installation of the App on it. */
 export type Reason = { pattern: string } | "installed";
@@ -19,11 +20,26 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
   const { id: repositoryId, fullName } = requireRepository(representation);
   const isNew = await ctx.db.transaction(async (tx) => {
     if (reason !== "installed" && !(await holdSelection(tx, reason.pattern))) return false;
-    await mergeObserved(tx, observe("repository", representation, { api: ctx.config.upstreamUrl, seenAt, read: true }));
+    const at = { api: ctx.config.upstreamUrl, seenAt, read: true };
+    // Until now others' webhooks may have shown anything of it.
+    await mergeObserved(
+      tx,
+      overruling(observe("repository", representation, at), ({ key }) => key === repositoryId),
+    );
     const isNamed = reason !== "installed" && !reason.pattern.endsWith("/*");
     const isNew = await moveToBackfill(tx, repositoryId, { isNamed, selectedAt: ctx.clock.now() });
-    tx.touch([repositoryId]);
-    if (isNew) await forgetProgress(tx, repositoryId);
+    const former = await yieldName(tx, { id: repositoryId, fullName });
+    const askedAt = ctx.clock.now();
+    await storeMarks(
+      tx,
+      former.followed.map((id) => ({ kind: "repository", repositoryId: 0, key: id, askedAt, notBefore: askedAt })),
+    );
+    tx.touch([repositoryId, ...former.gone]);
+    if (isNew) {
+      await forgetProgress(tx, repositoryId);
+      // Until now others' webhooks may have told where its issues went.
+      await tx.query(sql`delete from issue_transfers where repository_id = ${repositoryId}`);
+    }
     return isNew;
   });
   if (!isNew) return;
@@ -41,6 +57,6 @@ async function countBackfills({ db }: Pick<Context, "db">, fullName: string): Pr
   const like = `${escapeLike(fullName.split("/")[0]?.toLowerCase() ?? "")}/%`;
   const [row] = await db.query<{ count: number }>(sql`
     select count(*)::integer as count from repository_syncs s join repositories r on r.id = s.repository_id
-      where s.state = 'backfilling' and lower(r.full_name) like ${like}`);
+      where s.state = 'backfilling' and folded(r.full_name) like ${like}`);
   return Math.max(1, row?.count ?? 1);
 }

@@ -33,7 +33,7 @@ interface Wanting {
 export async function wantedEvents({ db }: { db: Queries }, fullName: string | null): Promise<string[]> {
   const rows = await db.query<Wanting>(sql`
     select s.mirrors, ${WANTED_OF_R} as targets from repository_syncs s join repositories r on r.id = s.repository_id
-      where ${MIRRORED} and (${fullName}::text is null or lower(r.full_name) = lower(${fullName}))`);
+      where ${MIRRORED} and (${fullName}::text is null or folded(r.full_name) = folded(${fullName}))`);
   const targets = rows.flatMap((row) => row.targets);
   return unionOf(
     rows.flatMap(({ mirrors }) => mirrors),
@@ -106,7 +106,7 @@ export async function moveSubscriptions(ctx: Context, signal?: AbortSignal): Pro
     signal,
     work: async ({ repositoryId, fullName, url, wanted }) => {
       const secret = hookSecret(ctx.config.webhookSecrets[0] ?? "", { type: "repository", id: repositoryId });
-      await placeSubscribed(ctx, { fullName, url, secret, events: wanted });
+      await placeSubscribed(ctx, { repository: { id: repositoryId, fullName }, url, secret, events: wanted });
       await noteSubscription(ctx, { repositoryId, url, events: wanted });
       changed += 1;
     },

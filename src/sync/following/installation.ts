@@ -7,6 +7,7 @@ import { tryAgain } from "../problems/problems.ts";
 export interface Installed {
   id: number;
   account: string;
+  accountId: number | null;
   type: string;
   selection: string;
   /** JSON. */
@@ -27,6 +28,7 @@ export function installedBy(shown: Json | undefined): Installed | null {
   return {
     id,
     account: typeof login === "string" ? login : String(id),
+    accountId: wholeOf(account.id),
     type: typeof account.type === "string" ? account.type : "Enterprise",
     selection: selection === "all" ? "all" : "selected",
     permissions: JSON.stringify(permissions ?? {}),

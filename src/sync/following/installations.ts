@@ -190,12 +190,12 @@ async function storeInstallations(tx: Transaction, shown: readonly Installed[]):
   const rows = lastOfEach(shown);
   const of = <Name extends keyof Installed>(name: Name) => rows.map((row) => row[name]);
   await tx.query(sql`
-    insert into installations (id, account, account_type, repository_selection, permissions, events, suspended_at)
-      select x.id, x.account, x.type, x.selection, x.permissions::json, x.events::json, x.suspended_at
-        from unnest(${of("id")}::bigint[], ${of("account")}::text[], ${of("type")}::text[], ${of("selection")}::text[],
+    insert into installations (id, account, account_id, account_type, repository_selection, permissions, events, suspended_at)
+      select x.id, x.account, x.account_id, x.type, x.selection, x.permissions::json, x.events::json, x.suspended_at
+        from unnest(${of("id")}::bigint[], ${of("account")}::text[], ${of("accountId")}::bigint[], ${of("type")}::text[], ${of("selection")}::text[],
             ${of("permissions")}::text[], ${of("events")}::text[], ${of("suspendedAt")}::timestamptz[])
-          as x(id, account, type, selection, permissions, events, suspended_at)
-      on conflict (id) do update set account = excluded.account, account_type = excluded.account_type,
+          as x(id, account, account_id, type, selection, permissions, events, suspended_at)
+      on conflict (id) do update set account = excluded.account, account_id = excluded.account_id, account_type = excluded.account_type,
         repository_selection = excluded.repository_selection, permissions = excluded.permissions, events = excluded.events,
         suspended_at = excluded.suspended_at`);
 }

@@ -63,6 +63,7 @@ export const MIRROR_TABLES = [
   "graphql_sizes",
   "upstream_lacks",
   "writes",
+  "audit_log",
   "validators",
   "exclusive_work",
   "forwarded_answers",

@@ -24,7 +24,7 @@ export async function settleParts({ db, config, clock }: Pick<Context, "db" | "c
         from (select r.id, array(select distinct part from (
               select unnest(${config.mirror}::text[]) as part
               union all select unnest(l.mirrors) from selections l
-                where l.pattern in (lower(r.full_name), split_part(lower(r.full_name), '/', 1) || '/*')) p order by part) as mirrors
+                where l.pattern in (folded(r.full_name), split_part(folded(r.full_name), '/', 1) || '/*')) p order by part) as mirrors
             from repositories r) w
         where s.repository_id = w.id and s.mirrors <> w.mirrors returning s.repository_id::float8 as id`);
     if (changed.length === 0) return;

@@ -1,8 +1,10 @@
 import type { Transaction } from "../../../db/database.ts";
 import type { FollowedState } from "../../../db/schema/states.ts";
 import type { Context } from "../../context.ts";
+import { afterLag, type Mark, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
+import { enqueueMarks } from "../refresh/marks.ts";
 import { confirmDeletion, moveAll } from "./state.ts";
 
 /** `problem`: the reason, in words. */
@@ -52,6 +54,17 @@ export async function endOrPause(
       await mergeObserved(tx, { seen: [seenOf(repositoryId, ctx.clock.now(), "deleted")], shapes: new Map() });
     else await pauseWithin(ctx, tx, [repositoryId], reason);
   });
+}
+
+/**
+ * A single 404 may be false: of a replica that lags, or of a server that fails. The repository is hidden all the same,
+ * since it may be private now. A refresh asks again after the replicas' lag, and a shown repository is live again.
+ */
+export async function askSoon(ctx: Context, key: number): Promise<void> {
+  const askedAt = ctx.clock.now();
+  const mark: Mark = { kind: "repository", repositoryId: 0, key, askedAt, notBefore: afterLag(askedAt) };
+  await ctx.db.transaction((tx) => storeMarks(tx, [mark]));
+  await enqueueMarks(ctx, [mark]);
 }
 
 /** The repository as it is to be merged: taken for private, or deleted. */

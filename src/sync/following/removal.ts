@@ -23,7 +23,7 @@ export async function removeSelection(
     await forgetProblems(tx, { task: "select", keys: [name] });
     const rows = await tx.query<{ id: string; full_name: string }>(sql`
       select r.id, r.full_name from repositories r join repository_syncs s on s.repository_id = r.id
-        where lower(r.full_name) like ${like} and (${purge}::boolean or ${MIRRORED}) order by r.id`);
+        where folded(r.full_name) like ${like} and (${purge}::boolean or ${MIRRORED}) order by r.id`);
     const found = rows.map(({ id, full_name }) => ({ id: Number(id), fullName: full_name }));
     const ids = found.map(({ id }) => id);
     await remove(tx, ids);

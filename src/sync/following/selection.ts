@@ -6,7 +6,7 @@ import { requireList } from "../../mirror/store/observation.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { findTokenOf, learnOwner, tokensWithoutOwner } from "../../upstream/credentials/token-owners.ts";
-import { AbsentError, type CredentialWait } from "../problems/causes.ts";
+import { AbsentError, type CredentialWait, classifyFailure } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { forgetProblems } from "../problems/problems.ts";
 import { beginMirroring, type Reason } from "./begin.ts";
@@ -120,7 +120,7 @@ async function mirrorInstalled(ctx: Context, signal: AbortSignal | undefined): P
 /** Whether the App alone decides what is mirrored of the account: it is installed there, and there is no token. */
 async function isInstalledAlone(ctx: Context, owner: string): Promise<boolean> {
   if (ctx.config.upstreamTokens.length > 0) return false;
-  return (await ctx.db.count(sql`select from installations where lower(account) = ${owner}`)) > 0;
+  return (await ctx.db.count(sql`select from installations where folded(account) = ${owner}`)) > 0;
 }
 
 /** @throws AbsentError when upstream does not show the repository, or says again and again that it has moved */
@@ -191,24 +191,49 @@ async function mirrorList(
   pattern: string,
   conditional: boolean,
 ): Promise<boolean> {
+  const faults: unknown[] = [];
   for await (const page of pages(ctx.upstream, path, { priority: "catch-up", conditional, ...options })) {
     if (page.kind === "moved" || page.kind === "missing") return false;
     if (page.kind === "unchanged") continue;
-    for (const representation of requireList(page.path, page.body))
-      await beginMirroring(ctx, representation, page.seenAt, { pattern });
+    const before = faults.length;
+    for (const representation of requireList(page.path, page.body)) {
+      try {
+        await beginMirroring(ctx, representation, page.seenAt, { pattern });
+      } catch (error) {
+        // One repository that cannot be stored keeps none of its owner's others from being mirrored.
+        if (classifyFailure(error).kind !== "failed") throw error;
+        faults.push(error);
+      }
+    }
     // Stored last, since the validator says that the page needs no second look.
     const { validator } = page;
-    if (validator) await ctx.db.transaction((tx) => saveValidator(tx, validator));
+    if (validator && faults.length === before) await ctx.db.transaction((tx) => saveValidator(tx, validator));
   }
+  if (faults.length > 0) throw faults[0];
   return true;
 }
 
-/** The full names among these, in lower case, that mirrored repositories have or had. */
-async function followedAmong(ctx: Pick<Context, "db">, fullNames: readonly string[]): Promise<Set<string>> {
+/**
+ * How long an answer about a name is believed that its repository has lost, or whose repository upstream does not show by
+ * its id. The name may be another's by now, and each question costs a request.
+ */
+const ANSWERED_MS = 10 * 60_000;
+
+/**
+ * The full names among these, in lower case, that lead to a mirrored repository as far as upstream confirms it. Upstream
+ * is asked at once for the name of a repository that was paused, and now and then for that and for a name that a
+ * repository had before.
+ */
+async function followedAmong(ctx: Pick<Context, "db" | "clock">, fullNames: readonly string[]): Promise<Set<string>> {
   const names = sql.value(fullNames);
+  const askedSince = new Date(ctx.clock.now().getTime() - ANSWERED_MS);
   const rows = await ctx.db.query<{ name: string }>(sql`
-    with named as (select lower(full_name) as name, id from repositories where lower(full_name) = any(${names}::text[])
-        union all select full_name, repository_id from former_names where full_name = any(${names}::text[]))
-      select n.name from named n join repository_syncs s on s.repository_id = n.id where ${MIRRORED}`);
+    select folded(r.full_name) as name from repositories r join repository_syncs s on s.repository_id = r.id
+        where folded(r.full_name) = any(${names}::text[]) and r.deleted_at is null and (s.state in ('live', 'backfilling')
+          or (s.state = 'paused' and exists (select from selections w join problems p on p.repository_id = s.repository_id
+            where w.pattern = folded(r.full_name) and w.resolved_at > p.since and w.resolved_at > ${askedSince})))
+      union all select f.full_name from former_names f join repository_syncs s on s.repository_id = f.repository_id
+        join selections w on w.pattern = f.full_name and w.resolved_at > ${askedSince}
+        where f.full_name = any(${names}::text[]) and ${MIRRORED}`);
   return new Set(rows.map(({ name }) => name));
 }

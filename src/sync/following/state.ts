@@ -44,8 +44,11 @@ export async function moveAll(queries: Queries, repositoryIds: readonly number[]
   const { confirmedAt, backfilledAt, missing } = change.to === "live" ? change : {};
   const rows = await queries.query<{ repository_id: string }>(sql`
     update repository_syncs set state = ${change.to}, problem = ${problem},
-        confirmed_at = coalesce(${confirmedAt ?? null}::timestamptz, confirmed_at),
-        backfilled_at = coalesce(${backfilledAt ?? null}::timestamptz, backfilled_at),
+        confirmed_at = greatest(${confirmedAt ?? null}::timestamptz, confirmed_at),
+        caught_up_at = coalesce(${confirmedAt ?? null}::timestamptz, caught_up_at),
+        -- The processes that select and copy have two clocks: a copy ends after it was asked for.
+        backfilled_at = coalesce(case when ${backfilledAt ?? null}::timestamptz < added_at then added_at
+          else ${backfilledAt ?? null}::timestamptz end, backfilled_at),
         parts_missing = ${missing ? sql`nullif(${missing.join(", ")}::text, '')` : sql`parts_missing`}
       where repository_id = any(${repositoryIds}::bigint[]) and state = any(${change.from}::text[])
       returning repository_id`);
@@ -77,6 +80,24 @@ export async function moveToBackfill(
   return begun > 0;
 }
 
+/**
+ * Upstream showed that this repository has the name. A paused repository that had it before is gone: upstream does not
+ * show it, or not under this name. Answers the repositories that still count as followed under the name.
+ */
+export async function yieldName(
+  queries: Queries,
+  { id, fullName }: { id: number; fullName: string },
+): Promise<{ gone: number[]; followed: number[] }> {
+  const rows = await queries.query<{ id: number; state: FollowedState }>(sql`
+    with former as (select s.repository_id, s.state from repositories r join repository_syncs s on s.repository_id = r.id
+      where folded(r.full_name) = folded(${fullName}) and r.id <> ${id} and ${MIRRORED} order by r.id for update of s),
+    lost as (update repository_syncs s set state = 'gone', problem = 'another repository has its name now'
+      from former f where s.repository_id = f.repository_id and f.state = 'paused')
+    select repository_id::float8 as id, state from former`);
+  const ids = (isPaused: boolean) => rows.flatMap((row) => ((row.state === "paused") === isPaused ? [row.id] : []));
+  return { gone: ids(true), followed: ids(false) };
+}
+
 /** Removes repositories, whatever their state. */
 export async function remove(queries: Queries, repositoryIds: readonly number[]): Promise<void> {
   await queries.query(sql`update repository_syncs set state = 'gone', problem = ${REMOVED_HERE}
@@ -87,7 +108,7 @@ export async function remove(queries: Queries, repositoryIds: readonly number[])
 /** Lets a selection `owner/*` bring back removed repositories whose full names, in lower case, match this pattern. */
 export async function forgetRemovals(queries: Queries, like: string): Promise<void> {
   await queries.query(sql`update repository_syncs set problem = null where state = 'gone' and problem = ${REMOVED_HERE}
-    and repository_id in (select id from repositories where lower(full_name) like ${like})`);
+    and repository_id in (select id from repositories where folded(full_name) like ${like})`);
 }
 
 /** The ids among these that are mirrored, live or not. */

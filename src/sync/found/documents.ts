@@ -47,7 +47,7 @@ export interface MadeOf extends MakingOf {
   payload: Fields;
 }
 
-const EVENTS: ReadonlyMap<Kind, string> = new Map(Object.entries(SUBJECTS).map(([event, { kind }]) => [kind, event]));
+const EVENTS: ReadonlyMap<Kind, string> = new Map([...SUBJECTS].map(([event, { kind }]) => [kind, event]));
 
 /** The kind that a comment or review stands under, and the key that holds the parent's address. */
 const PARENTS: Readonly<Partial<Record<Kind, { kind: Kind; address: string; as: string }>>> = {
@@ -91,7 +91,7 @@ export async function withPayloads(
   return makings.flatMap((one): MadeOf[] => {
     const { subject, making } = one;
     const event = EVENTS.get(subject.kind);
-    const about = event === undefined ? undefined : SUBJECTS[event];
+    const about = event === undefined ? undefined : SUBJECTS.get(event);
     const document = shown.get(subjectName(subject));
     const parent = parentOf(one);
     const parts = [parent ?? [], making.beside ?? []].flat();

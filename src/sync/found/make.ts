@@ -1,6 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { isPostgresConflict } from "../../../db/outage.ts";
-import { sql } from "../../../db/sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { recordEvents, wakeTargets } from "../../events/log.ts";
 import { keepMade } from "../../inbox/made.ts";
@@ -11,7 +11,7 @@ import type { Kind } from "../../mirror/store/resource.ts";
 import { deleteInBatches } from "../../work/deletion.ts";
 import { repeated } from "../../work/repeated.ts";
 import { RETRIES } from "../../work/retries.ts";
-import { aboutOf, ownerOf } from "../deliveries/events.ts";
+import { aboutOf, ownerOf, saysPrivate } from "../deliveries/events.ts";
 import { findMirrored } from "../following/state.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests } from "../problems/problems.ts";
@@ -45,7 +45,8 @@ export async function makeEvents(ctx: MakingContext, signal?: AbortSignal): Prom
   // call.
   const due = await ctx.db.query<{ id: number }>(sql`select f.repository_id::float8 as id from found_changes f
       left join problems failed on failed.task = 'events' and failed.key = f.repository_id::text
-    where f.found_at <= ${until} and not ${rests(ctx, "events", sql`f.repository_id::text`)}
+    where f.found_at <= ${until} and not ${isUnread(sql`f.kind`, sql`f.aspect`, sql`f.repository_id`)}
+      and not ${rests(ctx, "events", sql`f.repository_id::text`)}
     group by f.repository_id order by greatest(min(f.found_at), max(failed.failed_at)) limit ${MOST_REPOSITORIES}`);
   let made = 0;
   await eachAlone(ctx, due, {
@@ -56,6 +57,15 @@ export async function makeEvents(ctx: MakingContext, signal?: AbortSignal): Prom
     },
   });
   return made;
+}
+
+/**
+ * Whether the visibility is unknown, since upstream does not show the repository at the moment. Then the mirror hides it
+ * of its own accord. The read that shows the repository again tells whether there is an event.
+ */
+function isUnread(kind: Sql, aspect: Sql, repositoryId: Sql): Sql {
+  return sql`(${kind} = 'repository' and ${aspect} = 'private' and exists (
+    select from repository_syncs s where s.repository_id = ${repositoryId} and s.state = 'paused'))`;
 }
 
 function counterOf({ metrics }: Pick<Context, "metrics">) {
@@ -119,7 +129,8 @@ async function makeSome(ctx: MakingContext, tx: Transaction, repositoryId: numbe
   );
   const told = ids.map((deliveryId, at) => {
     const payload = events[at]?.payload ?? {};
-    return { deliveryId, repositoryId, ownerId: ownerOf(payload), about: aboutOf(payload) };
+    const isPrivate = saysPrivate(payload);
+    return { deliveryId, repositoryId, ownerId: ownerOf(payload), isPrivate, about: aboutOf(payload) };
   });
   const targets = told.length > 0 ? await recordEvents(tx, told) : [];
   return { resources: subjects.length, events, targets };
@@ -146,8 +157,10 @@ const ORDER: readonly Kind[] = [
 async function takeFound(tx: Transaction, repositoryId: number, until: Date): Promise<StoredChange[]> {
   const found = await tx.query<StoredChange>(sql`
     select kind, key::float8 as key, aspect, was, found_at as "foundAt", found_at <= ${until} as "isDue" from found_changes
-      where repository_id = ${repositoryId} and found_at is not null and (kind, key) in (
+      where repository_id = ${repositoryId} and found_at is not null
+        and not ${isUnread(sql`kind`, sql`aspect`, sql`repository_id`)} and (kind, key) in (
         select kind, key from found_changes where repository_id = ${repositoryId} and found_at <= ${until}
+            and not ${isUnread(sql`kind`, sql`aspect`, sql`repository_id`)}
           group by kind, key order by array_position(${[...ORDER]}::text[], kind), min(found_at), key limit ${MOST_RESOURCES})
       order by array_position(${[...ORDER]}::text[], kind), key, aspect for update skip locked`);
   return found;

@@ -1,7 +1,17 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Told } from "../../events/log.ts";
-import { type Fields, isObject, type Json, numberOf, objectOf, rowsOf, textOf, wholeOf } from "../../json.ts";
+import {
+  type Fields,
+  isObject,
+  type Json,
+  numberOf,
+  objectOf,
+  parseStored,
+  rowsOf,
+  textOf,
+  wholeOf,
+} from "../../json.ts";
 import {
   type Aspect,
   aspectName,
@@ -29,23 +39,26 @@ interface EventSubject {
   by: "id" | "number";
 }
 
-export const SUBJECTS: Readonly<Record<string, EventSubject>> = {
-  issues: { kind: "issue", in: "issue", by: "number" },
-  pull_request: { kind: "pull_request", in: "pull_request", by: "number" },
-  issue_comment: { kind: "issue_comment", in: "comment", by: "id" },
-  pull_request_review: { kind: "review", in: "review", by: "id" },
-  pull_request_review_comment: { kind: "review_comment", in: "comment", by: "id" },
-  label: { kind: "label", in: "label", by: "id" },
-  milestone: { kind: "milestone", in: "milestone", by: "id" },
-  repository: { kind: "repository", in: "repository", by: "id" },
-  release: { kind: "release", in: "release", by: "id" },
-  check_suite: { kind: "check_suite", in: "check_suite", by: "id" },
-  check_run: { kind: "check_run", in: "check_run", by: "id" },
-};
+/** By the event. A delivery names its event as it likes, so the table has no inherited names. */
+export const SUBJECTS: ReadonlyMap<string, EventSubject> = new Map(
+  Object.entries<EventSubject>({
+    issues: { kind: "issue", in: "issue", by: "number" },
+    pull_request: { kind: "pull_request", in: "pull_request", by: "number" },
+    issue_comment: { kind: "issue_comment", in: "comment", by: "id" },
+    pull_request_review: { kind: "review", in: "review", by: "id" },
+    pull_request_review_comment: { kind: "review_comment", in: "comment", by: "id" },
+    label: { kind: "label", in: "label", by: "id" },
+    milestone: { kind: "milestone", in: "milestone", by: "id" },
+    repository: { kind: "repository", in: "repository", by: "id" },
+    release: { kind: "release", in: "release", by: "id" },
+    check_suite: { kind: "check_suite", in: "check_suite", by: "id" },
+    check_run: { kind: "check_run", in: "check_run", by: "id" },
+  }),
+);
 
 /** The aspects that a webhook reports by its action. Other values in its payload have events of their own. Pure. */
 export function tellingsOf(event: string, payload: Fields, repositoryId: number | null): Telling[] {
-  const about = SUBJECTS[event];
+  const about = SUBJECTS.get(event);
   const subject = about && payload[about.in];
   if (!about || !isObject(subject) || repositoryId === null) return [];
   const key = wholeOf(subject[about.by]);
@@ -198,12 +211,13 @@ export async function heardAnew(
   const tellings = heard.flatMap((one) => one.tellings);
   if (tellings.length === 0) return heard;
   const rows = await lockFound(tx, tellings);
-  if (rows.size === 0 && tied.size === 0) return heard;
+  const behind = await toldBehind(tx, heard);
   const stored = new Map(merged.map((one) => [resourceName(one), one.stored]));
   /** No target has heard of the resource yet, so each telling of it counts. */
   const isFresh = (one: Telling) => (rows.get(aspectName({ ...one, aspect: "exists" }))?.foundAt ?? null) !== null;
   const isOtherwise = ({ aspect, value, ...one }: Telling) => {
-    const now = aspectOf(one.kind, stored.get(resourceName(one)), aspect);
+    const known = stored.get(resourceName(one));
+    const now = known && aspectOf(one.kind, known, aspect);
     return now !== undefined && !sameAspect(now, value);
   };
   const said = new Map<string, NotedTelling>();
@@ -215,16 +229,51 @@ export async function heardAnew(
     for (const each of one.tellings) {
       const name = aspectName(each);
       const row = rows.get(name);
-      if (wasMade(row, each)) continue;
+      const value = behind.get(`${one.deliveryId} ${name}`);
+      const last = value === undefined ? each : { ...each, value };
+      if (wasMade(row, each) && !isOtherwise(last)) continue;
       if (each.isBeside) {
-        if (said.has(name) || (row ? row.heardAt !== null : !(isFresh(each) && isOtherwise(each)))) continue;
-      } else if (!row && !isFresh(each) && !tied.has(resourceName(each))) continue;
-      said.set(name, { ...each, foundAt: each.isBeside && !row ? at : null });
+        if (said.has(name) || (!isOtherwise(last) && row?.heardAt !== null)) continue;
+      } else if (!row && !isFresh(each) && !tied.has(resourceName(each)) && !isOtherwise(last) && !said.has(name))
+        continue;
+      // What targets now know differs from what the mirror shows. It may stay so: the webhook was late.
+      said.set(name, { ...last, foundAt: isOtherwise(last) ? at : null });
       if (row) row.overtaken = true;
     }
   }
   await noteSaid(tx, [...said.values()], at);
   return anew;
+}
+
+/**
+ * The last values of the same aspects that later deliveries gave, by delivery and aspect. Batches are applied side by
+ * side, so these may be applied already; their events wait for a place behind those of the earlier deliveries.
+ */
+async function toldBehind(tx: Transaction, heard: readonly HeardDelivery[]): Promise<Map<string, Json>> {
+  const own = heard.filter(({ repositoryId, tellings }) => repositoryId !== null && tellings.length > 0);
+  const rows = await tx.prepared<{ before: string; repositoryId: number; event: string; payload: string }>(sql`
+    select x.id as before, x.r::float8 as "repositoryId", e.event, convert_from(d.payload, 'UTF8') as payload
+      from unnest(${sql.array(
+        own.map(({ deliveryId }) => deliveryId),
+        "uuid",
+      )}, ${sql.array(
+        own.map(({ repositoryId }) => repositoryId),
+        "bigint",
+      )}, ${sql.array(
+        own.map(({ about }) => about?.number ?? null),
+        "integer",
+      )}) as x(id, r, number)
+      join events e on e.repository_id = x.r and e.id is null and e.number is not distinct from x.number
+      join deliveries m on m.id = x.id
+      join deliveries d on d.id = e.delivery_id and (d.received_at, d.id) > (m.received_at, m.id)
+      order by d.received_at, d.id`);
+  return new Map(
+    rows.flatMap(({ before, repositoryId, event, payload }) =>
+      tellingsOf(event, parseStored<Fields>(payload), repositoryId)
+        .filter(({ isBeside }) => !isBeside)
+        .map((each): [string, Json] => [`${before} ${aspectName(each)}`, each.value]),
+    ),
+  );
 }
 
 function resourceName(one: Omit<Aspect, "aspect">): string {
@@ -268,7 +317,7 @@ async function noteSaid(tx: Transaction, said: readonly NotedTelling[], at: Date
     insert into found_changes (repository_id, kind, key, aspect, was, found_at, heard_at)
       select r, kind, k, aspect, value::json, found_at, ${at} from ${tellingsTable(said)} order by r, kind, k, aspect
       on conflict (repository_id, kind, key, aspect) do update set was = excluded.was, heard_at = excluded.heard_at,
-        overtaken = found_changes.made is not null`);
+        found_at = coalesce(found_changes.found_at, excluded.found_at), overtaken = found_changes.made is not null`);
 }
 
 function tellingsTable(tellings: readonly (Telling & { foundAt?: Date | null })[]) {

@@ -67,7 +67,7 @@ async function confirmLengths(ctx: Context, repository: MirroredRepository, star
       }));
       await tx.query(sql`
         update mirrored_lists l set read_at = null
-          from json_to_recordset(${JSON.stringify(lengths)}::json) as x(n integer, head text, length integer)
+          from json_to_recordset(${sql.json(lengths)}) as x(n integer, head text, length integer)
           where l.repository_id = ${repository.id} and l.list = ${list} and l.number = x.n and l.read_at < ${startedAt}
             and split_part(l.version, ' ', 1) = x.head and x.length <> (select count(*) from ${tableOf(list)} t
               where t.repository_id = l.repository_id and t.number = l.number)`);

@@ -23,7 +23,7 @@ export async function hearLists(tx: Transaction, { seen, shown, parts, askedAt }
   if (pushed.length > 0)
     await tx.query(sql`
       update repository_syncs s set base_pushed_at = ${askedAt}
-        from json_to_recordset(${JSON.stringify(pushed)}::json) as x(r bigint, ref text)
+        from json_to_recordset(${sql.json(pushed)}) as x(r bigint, ref text)
         where s.repository_id = x.r and exists (select from pull_requests p where p.repository_id = x.r and p.state = 'open'
           and p.deleted_at is null and x.ref = 'refs/heads/' || p.base_ref)`);
   const pulls = seen.flatMap(({ kind, repositoryId, key }) =>
@@ -60,7 +60,7 @@ async function storeHeard(
   return await noteVersions(
     tx,
     sql`select distinct p.repository_id, o.list, p.number, ${LIST_VERSION}, ${askedAt}::timestamptz
-      from json_to_recordset(${JSON.stringify(pulls)}::json) as x(r bigint, n integer)
+      from json_to_recordset(${sql.json(pulls)}) as x(r bigint, n integer)
       join pull_requests p on p.repository_id = x.r and p.number = x.n and ${HAS_LISTS}
       join repository_syncs s on s.repository_id = x.r
       cross join unnest(${[...LISTS]}::text[]) as o(list)
@@ -71,7 +71,7 @@ async function storeHeard(
 /** The repositories in which a comment may begin an unknown thread. */
 async function findBegunThreads(tx: Transaction, commented: readonly { r: number; id: number }[]): Promise<number[]> {
   const rows = await tx.query<{ id: number }>(sql`
-    select distinct p.repository_id::float8 as id from json_to_recordset(${JSON.stringify(commented)}::json) as x(r bigint, id bigint)
+    select distinct p.repository_id::float8 as id from json_to_recordset(${sql.json(commented)}) as x(r bigint, id bigint)
       join pull_request_review_comments k on k.repository_id = x.r and k.id = x.id
       join pull_requests p on p.repository_id = x.r and p.number = k.pull_number and not ${THREADS_HAVE_ALL}`);
   return rows.map(({ id }) => id);

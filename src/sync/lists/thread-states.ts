@@ -6,7 +6,7 @@ import { leaveThreads } from "../../mirror/store/lists.ts";
 import { repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
-import { list, nullable, object, type Read, text, truth, whole } from "../../upstream/client/field-readers.ts";
+import { eachOf, object, type Read, text, truth, whole } from "../../upstream/client/field-readers.ts";
 import type { Drift } from "../audit/report.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { PullsNotShownError, readSinglePulls } from "../reads/graphql-pulls.ts";
@@ -20,7 +20,7 @@ export const THREAD_STATES = {
     headRefOid: text,
     reviewThreads: object({
       totalCount: whole,
-      nodes: list(nullable(object({ id: text, isResolved: truth, isOutdated: truth }))),
+      nodes: eachOf(object({ id: text, isResolved: truth, isOutdated: truth })),
     }),
   }),
 };
@@ -45,7 +45,7 @@ export async function doubtThreads(
     threads: nodes.flatMap((one) => (one ? [{ id: one.id, resolved: one.isResolved, outdated: one.isOutdated }] : [])),
   }));
   const differing = await tx.query<{ number: number }>(sql`
-    select l.number from json_to_recordset(${JSON.stringify(shown)}::json) as x(n integer, head text, total integer, threads json)
+    select l.number from json_to_recordset(${sql.json(shown)}) as x(n integer, head text, total integer, threads json)
       join mirrored_lists l on l.repository_id = ${repository.id} and l.list = 'threads' and l.number = x.n
         and l.read_at < ${startedAt} and split_part(l.version, ' ', 1) = x.head
       where x.total <> (select count(*) from pull_request_threads t where t.repository_id = l.repository_id and t.number = l.number)

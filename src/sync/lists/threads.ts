@@ -7,10 +7,11 @@ import { storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, observeListed } from "../../mirror/store/observation.ts";
+import { inHalves } from "../../upstream/client/bearable-sizes.ts";
 import { GraphqlTooHeavyError, NotYetError } from "../../upstream/client/errors.ts";
 import {
   digits,
-  list,
+  eachOf,
   nullable,
   object,
   pageInfo,
@@ -23,7 +24,6 @@ import type { GraphqlError, Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { AbsentError } from "../problems/causes.ts";
 import { readActor, readSinglePulls } from "../reads/graphql-pulls.ts";
-import { inHalves } from "../reads/graphql-sizes.ts";
 import { sightingOf } from "../reads/pages.ts";
 import { userView } from "../reads/pull-observations.ts";
 import type { UnreadList } from "./read.ts";
@@ -58,14 +58,14 @@ const readThread = object({
   startDiffSide: nullable(text),
   subjectType: text,
   resolvedBy: nullable(readActor),
-  comments: object({ nodes: list(nullable(object({ fullDatabaseId: nullable(digits) }))) }),
+  comments: object({ nodes: eachOf(object({ fullDatabaseId: nullable(digits) })) }),
 });
 type ReviewThread = Read<typeof readThread>;
 
 const readThreads = object({
   number: whole,
   headRefOid: text,
-  reviewThreads: object({ pageInfo, nodes: list(nullable(readThread)) }),
+  reviewThreads: object({ pageInfo, nodes: eachOf(readThread) }),
 });
 
 /**

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { Queries } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { afterLag } from "../../mirror/store/marks.ts";
 import { parseTokens } from "../../upstream/credentials/credentials.ts";
 import { type Backoff, waitAfterMs } from "../../work/backoff.ts";
 import { RETRIES } from "../../work/retries.ts";
@@ -44,6 +45,7 @@ export interface Problem {
   cause: Cause;
   failures: number;
   since: Date;
+  failedAt: Date;
   nextAt: Date;
   /** The thing is left alone for now. */
   isResting: boolean;
@@ -71,7 +73,7 @@ export async function findProblems(ctx: ProblemContext, subjects: readonly Subje
     "text",
   );
   const rows = await ctx.db.prepared<Subject & Problem>(sql`
-    select p.task, p.key, p.cause, p.failures, p.since, p.next_at as "nextAt", ${isResting(ctx)} as "isResting" from problems p
+    select p.task, p.key, p.cause, p.failures, p.since, p.failed_at as "failedAt", p.next_at as "nextAt", ${isResting(ctx)} as "isResting" from problems p
       where p.task = any(${tasks}::text[]) and p.key = any(${keys}::text[])`);
   return new Map(rows.map((row) => [problemName(row), row]));
 }
@@ -110,7 +112,11 @@ export async function noteFailure(
 ): Promise<{ failures: number; nextAt: Date }> {
   const failures = (known?.failures ?? 0) + 1;
   const now = ctx.clock.now();
-  const nextAt = new Date(now.getTime() + waitAfterMs(failures, waitsOf(task, cause), ctx.random));
+  // A single 404 may be false: of a replica that lags, or of a server that fails.
+  const isPartAbsent = task === "part" && cause === "absent";
+  const attempt = isPartAbsent ? failures - 1 : failures;
+  const nextAt =
+    attempt === 0 ? afterLag(now) : new Date(now.getTime() + waitAfterMs(attempt, waitsOf(task, cause), ctx.random));
   const [noted] = await ctx.db.query<{ nextAt: Date }>(sql`
     insert into problems as p (task, key, repository_id, cause, problem, failures, since, failed_at, next_at, credentials)
       values (${task}, ${key}, ${repositoryId}, ${cause}, ${problem}, ${failures}, ${now}, ${now}, ${nextAt}, ${credentialsOf(ctx.config)})
@@ -158,4 +164,10 @@ export async function forgetProblems(queries: Queries, which: Which): Promise<vo
 export async function tryAgain(queries: Queries, which: Which): Promise<void> {
   await queries.query(sql`
     update problems set next_at = least(failed_at, next_at - interval '1 millisecond') where ${isAmong(which)}`);
+}
+
+/** Lets everything be tried at once that failed after `since`, as of `now`. Answers how many there are. */
+export async function tryAgainSince(queries: Queries, since: Date, now: Date): Promise<number> {
+  return await queries.count(sql`
+    update problems set since = least(since, ${now}), failed_at = ${now}, next_at = ${now} where failed_at > ${since}`);
 }

@@ -3,7 +3,7 @@ import type { Context } from "../../context.ts";
 import type { Fields, Json } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
-import type { Pull } from "./graphql-pulls.ts";
+import { areReviewsShown, type Pull } from "./graphql-pulls.ts";
 import { fetchAndStoreReviewLists } from "./pages.ts";
 import { fetchAndStorePull } from "./pulls-by-rest.ts";
 
@@ -34,8 +34,8 @@ const SPOT_CHECK = 256;
  * Whether a deleted account reviewed the pull request. Lists that GraphQL does not show whole do not count, since REST
  * reads them anyway.
  */
-export function reviewedByGone({ reviews }: Pull): boolean {
-  return !reviews.pageInfo.hasNextPage && reviews.nodes.some(({ author }) => !author);
+export function reviewedByGone(pull: Pull): boolean {
+  return areReviewsShown(pull) && pull.reviews.nodes.some((review) => review && !review.author);
 }
 
 export function mergedByGone({ merged, mergedBy }: Pull): boolean {

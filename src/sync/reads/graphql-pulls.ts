@@ -3,14 +3,16 @@ import { isObject } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import {
   asSent,
-  digits,
+  eachOf,
   type FieldReader,
+  key,
   list,
   nullable,
   object,
   optional,
   pageInfo,
   type Read,
+  readableRows,
   text,
   truth,
   whole,
@@ -18,7 +20,10 @@ import {
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { GraphqlError, Priority } from "../../upstream/client/upstream.ts";
 
-/** What GraphQL shows of pull requests, and the same in REST's words. */
+/**
+ * What GraphQL shows of pull requests, and the same in REST's words. An actor without `databaseId` is an account of a
+ * type that GraphQL shows without it; REST then says who that is.
+ */
 export const readActor = object({
   __typename: text,
   login: text,
@@ -32,7 +37,7 @@ export type Actor = Read<typeof readActor>;
 
 const readReview = object({
   id: text,
-  fullDatabaseId: digits,
+  fullDatabaseId: key,
   author: nullable(readActor),
   authorAssociation: text,
   body: text,
@@ -65,9 +70,21 @@ export const readPull = object({
   deletions: whole,
   changedFiles: whole,
   commits: object({ totalCount: whole }),
-  reviews: object({ pageInfo: object({ hasNextPage: truth }), nodes: list(readReview) }),
+  reviews: object({ pageInfo: object({ hasNextPage: truth }), nodes: eachOf(readReview) }),
 });
 export type Pull = Read<typeof readPull>;
+
+/**
+ * Whether GraphQL shows all reviews well enough to store them: no further page, no review that cannot be read, and each
+ * author is gone or has an id.
+ */
+export function areReviewsShown({ reviews: { pageInfo, nodes } }: Pull): boolean {
+  return !pageInfo.hasNextPage && nodes.every((review) => review !== null && !isUnnamed(review.author));
+}
+
+export function isUnnamed(actor: Actor | null): boolean {
+  return actor !== null && actor.databaseId === null;
+}
 
 /** A repository with a page of its pull requests. Each is read by itself, since one with an error is not believed. */
 export const readPullsPage = object({ pullRequests: object({ pageInfo, nodes: list(asSent) }) });
@@ -102,8 +119,11 @@ export async function readSinglePulls<Pull>(
     { id: repository.nodeId },
     { ...read, repository: repository.id },
   );
-  const faults = errors.filter((error) => error.type !== "NOT_FOUND");
-  const numbered = faults.map(({ path }) => Number(/^p(\d+)$/.exec(String(path[1]))?.[1] ?? Number.NaN));
+  const numberIn = ({ path }: GraphqlError) => Number(/^p(\d+)$/.exec(String(path[1]))?.[1] ?? Number.NaN);
+  const isAbsent = ({ type, path }: GraphqlError) => type === "NOT_FOUND" && path.length === 2;
+  const faults = errors.filter((error) => !isAbsent(error));
+  const absent = new Set(errors.filter(isAbsent).map(numberIn));
+  const numbered = faults.map(numberIn);
   if (
     !isObject(data.node) ||
     numbered.includes(Number.NaN) ||
@@ -112,10 +132,17 @@ export async function readSinglePulls<Pull>(
     throw new PullsNotShownError(
       `Upstream's GraphQL does not show pull requests of ${repository.fullName}: ${faults[0]?.message ?? "no such node"}`,
     );
-  const shown = Object.entries(data.node).filter(([alias]) => !numbered.includes(Number(alias.slice(1))));
   const faultOf = new Map(numbered.flatMap((number, at) => (faults[at] ? [[number, faults[at]] as const] : [])));
+  const pulls: Pull[] = [];
+  for (const number of numbers) {
+    if (absent.has(number) || faultOf.has(number)) continue;
+    const pull = readableRows(readPull, data.node[`p${number}`], `p${number}`);
+    if (pull !== null) pulls.push(pull);
+    else
+      faultOf.set(number, { type: null, path: ["node", `p${number}`], message: "it shows less than its schema says" });
+  }
   return {
-    pulls: shown.flatMap(([alias, pull]) => (pull === null ? [] : [readPull(pull, alias)])),
+    pulls,
     inPart: [...faultOf.keys()],
     faults: faultOf,
     seenAt,

@@ -1,5 +1,5 @@
 import { type Json, objectOf } from "../../json.ts";
-import { list, nullable, object, type Read, text, whole } from "../../upstream/client/field-readers.ts";
+import { eachOf, list, nullable, object, type Read, text, whole } from "../../upstream/client/field-readers.ts";
 
 const readStates = nullable(list(object({ state: text, count: whole })));
 const TOTALS = {
@@ -49,5 +49,5 @@ function readCheck(value: Json | undefined, name: string): ShownCheck {
 
 export const readHeadWithIds = object({
   headRefOid: text,
-  statusCheckRollup: nullable(object({ contexts: object({ ...TOTALS, nodes: list(nullable(readCheck)) }) })),
+  statusCheckRollup: nullable(object({ contexts: object({ ...TOTALS, nodes: eachOf(readCheck) }) })),
 });

@@ -4,11 +4,11 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { IS_MERGEABILITY_UNKNOWN } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
+import { inBearableSize, mostOf } from "../../upstream/client/bearable-sizes.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { graphqlOrRest } from "./beyond-graphql.ts";
 import { PullsNotShownError, readMergeability, readSinglePulls } from "./graphql-pulls.ts";
-import { inBearableSize, MOST } from "./graphql-sizes.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
 import { fetchAndStorePull } from "./pulls-by-rest.ts";
 
@@ -89,6 +89,6 @@ async function findUnknown(
   const rows = await ctx.db.query<{ number: number }>(sql`
     select number from pull_requests
       where repository_id = ${repository.id} and number > ${after} and ${IS_MERGEABILITY_UNKNOWN}
-        and (${heardSince}::timestamptz is null or seen_at > ${heardSince}) order by number limit ${MOST.mergeability}`);
+        and (${heardSince}::timestamptz is null or seen_at > ${heardSince}) order by number limit ${mostOf("mergeability")}`);
   return rows.map((row) => row.number);
 }

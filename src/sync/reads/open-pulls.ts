@@ -1,7 +1,8 @@
 import type { Context } from "../../context.ts";
+import { objectOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
-import type { FieldReader, Read } from "../../upstream/client/field-readers.ts";
+import { type FieldReader, type Read, readableRows } from "../../upstream/client/field-readers.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { PullsNotShownError, readPullsPage } from "./graphql-pulls.ts";
 
@@ -30,7 +31,8 @@ export async function readOpenPulls<Pull>(
       most = Math.floor(most / 2);
       continue;
     }
-    for (const pull of page.nodes) if (pull !== null) found.push(readPull(pull, "nodes"));
+    // One that cannot be read stays as it is, and keeps no other from being compared.
+    found.push(...page.nodes.map((pull) => readableRows(readPull, pull, "nodes")).filter((pull) => pull !== null));
     after = page.pageInfo.endCursor;
     isLast = !page.pageInfo.hasNextPage;
   }
@@ -49,10 +51,13 @@ async function askOpenPulls(
     { id: repository.nodeId, first, after },
     { priority: "catch-up", repository: repository.id, isBelieved: true },
   );
-  const [fault] = errors;
-  if (fault || !data.node)
+  // An error about one of the pull requests leaves null in its place, or in one of its fields.
+  const [fault] = errors.filter(({ path }) => path[2] !== "nodes");
+  const shown = objectOf(objectOf(data.node).pullRequests).nodes;
+  const isNone = !Array.isArray(shown) || (shown.length > 0 && shown.every((pull) => pull === null));
+  if (fault || isNone)
     throw new PullsNotShownError(
-      `Upstream's GraphQL does not show the pull requests of ${repository.fullName}: ${fault?.message ?? "no such node"}`,
+      `Upstream's GraphQL does not show the pull requests of ${repository.fullName}: ${errors[0]?.message ?? "no such node"}`,
     );
   return readPullsPage(data.node, "node").pullRequests;
 }

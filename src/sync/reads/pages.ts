@@ -1,9 +1,19 @@
 import { type Transaction, together } from "../../../db/database.ts";
 import type { Context } from "../../context.ts";
+import type { Json } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { joinObserved, type Observed, observe, requireList, type Sighting } from "../../mirror/store/observation.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import {
+  findKeyIn,
+  InvalidRepresentationError,
+  joinObserved,
+  type Observed,
+  observe,
+  requireList,
+  type Sighting,
+} from "../../mirror/store/observation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { NEVER } from "../../upstream/client/answer.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
@@ -12,6 +22,7 @@ import type { Priority, ReadAnswer } from "../../upstream/client/upstream.ts";
 import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { AbsentError } from "../problems/causes.ts";
+import { endProblem, findProblems, noteFailure, problemName, type Subject } from "../problems/problems.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 
 export const PAGE_SIZE = 100;
@@ -57,7 +68,8 @@ export interface StoredPage {
   pagesLeft: number | null;
   /** The page's rows; empty for an unchanged one. `updatedAt` is null where upstream sends none. */
   rows: { key: number; updatedAt: Date | null }[];
-  /** As in `ReadAnswer`. */
+  /** Both as in `ReadAnswer`. */
+  upstreamNow: Date;
   asOf: Date | null;
   /** The validator for a conditional request. Null: the request was conditional already, or upstream gives none. */
   validator: Validator | null;
@@ -69,6 +81,14 @@ export function newestOf({ rows }: Pick<StoredPage, "rows">): Date | null {
     (newest, { updatedAt }) => (updatedAt && (!newest || updatedAt > newest) ? updatedAt : newest),
     null,
   );
+}
+
+/**
+ * The same, for a watermark: it never passes upstream's own clock at the answer. A row may be dated in the future, and
+ * whatever changed before that time would never be asked for. Such a row stays on the page that each read shows.
+ */
+export function newestPast({ rows, upstreamNow }: Pick<StoredPage, "rows" | "upstreamNow">): Date | null {
+  return newestOf({ rows: rows.filter(({ updatedAt }) => updatedAt && updatedAt <= upstreamNow) });
 }
 
 /** A mirror asks its own upstream about contradictions, and normally has the answer within this time. */
@@ -123,7 +143,7 @@ export async function fetchAndStorePage(
   await prepare?.(page.observed);
   let marks: Mark[] = [];
   await whileMirrored(ctx, repository, async (tx) => {
-    marks = marksForTies(await mergeObserved(tx, page.observed), ctx.clock.now());
+    marks = [...marksForTies(await mergeObserved(tx, page.observed), ctx.clock.now()), ...page.unread];
     await together([
       storeMarks(tx, marks),
       page.validator ? (isDone ? saveValidator : forgetValidators)(tx, page.validator) : Promise.resolve(),
@@ -139,7 +159,7 @@ async function observePage(
   repository: MirroredRepository,
   { kind, path, inWindows }: { kind: Kind; path: string; inWindows: boolean },
   answer: ReadAnswer,
-): Promise<StoredPage & { observed: Observed }> {
+): Promise<StoredPage & { observed: Observed; unread: Mark[] }> {
   const part = PART_OF_KIND[kind];
   if (part !== undefined && answer.missing?.includes(part))
     throw new RepositoryUnavailableError(`Upstream is a mirror itself, and its ${part} are missing`);
@@ -147,29 +167,43 @@ async function observePage(
     case "unchanged":
       return {
         observed: joinObserved([]),
+        unread: [],
         isUnchanged: true,
         next: answer.next,
         resources: 0,
         pagesLeft: null,
         rows: [],
+        upstreamNow: answer.upstreamNow,
         asOf: answer.asOf,
         validator: null,
       };
     case "ok": {
       const rows = requireList(path, answer.body);
       const at = sightingOf(ctx, repository, answer.seenAt);
-      const observed = rows.map((row) => observe(kind, row, at));
+      const { observed, unread, nameless } = observeRows(kind, rows, at);
+      await noteNameless(ctx, repository, kind, nameless);
+      const isWholeList = !answer.links.next && (pageOfPath(path) ?? 1) === 1 && !path.includes("since=");
+      if (isWholeList) await endNameless(ctx, repository, kind, answer.seenAt);
       const page = {
         next: answer.links.next ?? null,
         pagesLeft: pagesLeft(path, answer.links),
         rows: observed.map((one) => keyAndTime(one, kind)),
+        upstreamNow: answer.upstreamNow,
         asOf: answer.asOf,
       };
       const { next, resources } = path.includes(BY_CHANGE)
         ? afterChanges(path, page, inWindows)
         : { next: page.next, resources: rows.length };
-      const validator = answer.validator ? { ...answer.validator, next } : null;
-      return { ...page, isUnchanged: false, next, resources, validator, observed: joinObserved(observed) };
+      const validator = answer.validator && nameless.length === 0 ? { ...answer.validator, next } : null;
+      return {
+        ...page,
+        isUnchanged: false,
+        next,
+        resources,
+        validator,
+        observed: joinObserved(observed),
+        unread: unread.map((key) => markForUnread(ctx, repository, kind, key)),
+      };
     }
     case "moved":
     case "missing":
@@ -179,6 +213,71 @@ async function observePage(
     default:
       return answer satisfies never;
   }
+}
+
+/** The kinds whose single resource upstream shows at an address that is made of the key. */
+const SHOWN_ALONE: ReadonlySet<Kind> = new Set(["issue", "pull_request", "issue_comment", "review_comment"]);
+
+/**
+ * Observes the rows of a list, each by itself: one that lacks what it must have concerns no other. `unread`: the keys of
+ * those that can be read alone. `nameless`: what is wrong with the others.
+ */
+export function observeRows(
+  kind: Kind,
+  rows: readonly Json[],
+  at: Sighting,
+): { observed: Observed[]; unread: number[]; nameless: string[] } {
+  const observed: Observed[] = [];
+  const unread: number[] = [];
+  const nameless: string[] = [];
+  for (const row of rows) {
+    try {
+      observed.push(observe(kind, row, at));
+    } catch (error) {
+      if (!(error instanceof InvalidRepresentationError)) throw error;
+      const key = findKeyIn(kind, row);
+      if (key !== null && SHOWN_ALONE.has(kind)) unread.push(key);
+      else nameless.push(error.message);
+    }
+  }
+  return { observed, unread, nameless };
+}
+
+/** No recent change is involved, so no replica can lag, and one read settles the mark. */
+export function markForUnread(ctx: Pick<Context, "clock">, { id }: MirroredRepository, kind: Kind, key: number): Mark {
+  const now = ctx.clock.now();
+  const askedAt = new Date(now.getTime() - 2 * REPLICA_LAG_MS);
+  return { kind, repositoryId: id, key, askedAt, notBefore: now };
+}
+
+/** The status names a list with a row that can neither be read nor asked for alone. */
+export async function noteNameless(
+  ctx: Context,
+  repository: MirroredRepository,
+  kind: Kind,
+  [reason]: readonly string[],
+): Promise<void> {
+  if (reason === undefined) return;
+  const subject = namelessIn(repository, kind);
+  const known = (await findProblems(ctx, [subject])).get(problemName(subject)) ?? null;
+  const problem = `Upstream shows a row of ${repository.fullName} that cannot be read, and all others are stored: ${reason}`;
+  await noteFailure(ctx, subject, { cause: "unavailable", problem, known });
+}
+
+/** The whole list was read since `startedAt`: unless one of its rows was such a row, the status names it no longer. */
+export async function endNameless(
+  ctx: Context,
+  repository: MirroredRepository,
+  kind: Kind,
+  startedAt: Date,
+): Promise<void> {
+  const subject = namelessIn(repository, kind);
+  const known = (await findProblems(ctx, [subject])).get(problemName(subject));
+  if (known && known.failedAt < startedAt) await endProblem(ctx, subject, known);
+}
+
+function namelessIn({ id }: MirroredRepository, kind: Kind): Subject {
+  return { task: "refresh", key: `rows of ${kind} in ${id}`, repositoryId: id };
 }
 
 /** How many pages of a long list are read by number before it goes on by time: see `windows.ts` in `backfill/`. */
@@ -256,5 +355,7 @@ export function sightingOf(
 function keyAndTime({ seen }: Observed, kind: Kind): StoredPage["rows"][number] {
   const main = seen.find((one) => one.kind === kind && one.extent !== "partial");
   if (!main) throw new Error(`An observed ${kind} has lost itself`);
-  return { key: main.key, updatedAt: main.stamp.updatedAt > 0 ? new Date(main.stamp.updatedAt) : null };
+  // As it was sent, since it says where the row stands in the list.
+  const updatedAt = Date.parse(String(main.fields.updated_at));
+  return { key: main.key, updatedAt: Number.isNaN(updatedAt) ? null : new Date(updatedAt) };
 }

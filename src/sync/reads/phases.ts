@@ -1,6 +1,7 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { refuseRemoved } from "../following/while-mirrored.ts";
 import { AbsentError } from "../problems/causes.ts";
@@ -49,7 +50,7 @@ export async function tryPhase(
     try {
       await work();
     } catch (error) {
-      if (!(error instanceof RepositoryUnavailableError) || (await isRepositoryShown(ctx, repository, priority)))
+      if (!(error instanceof RepositoryUnavailableError) || (await isOfPartAlone(ctx, repository, error, priority)))
         throw error;
       found.gone = error;
     }
@@ -58,7 +59,18 @@ export async function tryPhase(
   return isShown;
 }
 
-async function isRepositoryShown(ctx: Context, repository: MirroredRepository, priority: Priority): Promise<boolean> {
+/**
+ * Whether upstream does not show one part, and shows the repository itself. What it answers about a list says nothing
+ * about the repository.
+ */
+export async function isOfPartAlone(
+  ctx: Context,
+  repository: MirroredRepository,
+  error: unknown,
+  priority: Priority,
+): Promise<boolean> {
+  if (error instanceof UpstreamRefusedError) return true;
+  if (!(error instanceof RepositoryUnavailableError)) return false;
   await refuseRemoved(ctx, repository);
   const { kind } = await ctx.upstream.get(`/repositories/${repository.id}`, { priority });
   return kind === "ok" || kind === "unchanged";

@@ -1,20 +1,29 @@
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { objectOf } from "../../json.ts";
+import { objectOf, wholeOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { type Mark, marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
+import { type Mark, marksForMergeability, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Observed } from "../../mirror/store/observation.ts";
+import { inBearableSize } from "../../upstream/client/bearable-sizes.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
-import { type FieldReader, object, whole } from "../../upstream/client/field-readers.ts";
+import { type FieldReader, object, readableRows, whole } from "../../upstream/client/field-readers.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { graphqlOrRest } from "./beyond-graphql.ts";
 import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } from "./gone-accounts.ts";
-import { type Pull, PullsNotShownError, readPull, readPullsPage, readSinglePulls } from "./graphql-pulls.ts";
-import { inBearableSize } from "./graphql-sizes.ts";
+import {
+  areReviewsShown,
+  isUnnamed,
+  type Pull,
+  PullsNotShownError,
+  readPull,
+  readPullsPage,
+  readSinglePulls,
+} from "./graphql-pulls.ts";
 import { fetchAndStoreReviewLists } from "./pages.ts";
 import { observePulls, PULL_FIELDS } from "./pull-observations.ts";
 import { fetchAndStorePullsByRest } from "./pulls-by-rest.ts";
@@ -91,7 +100,7 @@ export async function readPullDetails(
 }
 
 async function readDetailsPage<Node extends { number: number }>(
-  ctx: Pick<Context, "upstream">,
+  ctx: Pick<Context, "upstream" | "db">,
   repository: MirroredRepository,
   { document, readPull }: { document: string; readPull: FieldReader<Node> },
   page: { after: string | null; first: number },
@@ -105,18 +114,55 @@ async function readDetailsPage<Node extends { number: number }>(
   // A null may mean "not allowed" as well as "none", so a pull request with an error is not believed.
   const faulty = new Set(errors.map(({ path }) => (path[2] === "nodes" ? Number(path[3]) : Number.NaN)));
   const shown = objectOf(objectOf(data.node).pullRequests).nodes;
-  if (data.node === null || [...faulty].some((place) => !Array.isArray(shown) || shown[place] == null))
+  const isNone =
+    !Array.isArray(shown) || (shown.length > 0 && shown.every((node) => wholeOf(objectOf(node).number) === null));
+  if (isNone || faulty.has(Number.NaN))
     throw new PullsNotShownError(
       `Upstream's GraphQL does not show the pull requests of ${repository.fullName}: ${errors[0]?.message ?? "no such node"}`,
     );
   const { pageInfo, nodes } = readPullsPage(data.node, "node").pullRequests;
+  const pulls = nodes.map((node, at) => (faulty.has(at) ? null : readableRows(readPull, node, "nodes")));
+  // One that cannot be read concerns no other: REST shows it.
+  const numbers = nodes.map((node) => wholeOf(objectOf(node).number));
   return {
-    pulls: nodes.flatMap((node, at) => (faulty.has(at) ? [] : [readPull(node, "nodes")])),
-    left: nodes.flatMap((node, at) => (faulty.has(at) ? [whole(objectOf(node).number, "number")] : [])),
+    pulls: pulls.filter((pull) => pull !== null),
+    left: [
+      ...numbers.flatMap((number, at) => (number !== null && !pulls[at] ? [number] : [])),
+      ...(await findUnnumbered(ctx, repository, numbers)),
+    ],
     next: pageInfo.hasNextPage ? pageInfo.endCursor : null,
     seenAt,
     cost,
   };
+}
+
+/**
+ * Finds the pull requests of a page that upstream shows as null, or without a number. They are those that the mirror
+ * has between the others, in the page's order: that of creation, from which numbers may differ after an import.
+ */
+async function findUnnumbered(
+  { db }: Pick<Context, "db">,
+  { id }: MirroredRepository,
+  numbers: readonly (number | null)[],
+): Promise<number[]> {
+  const known = numbers.filter((number) => number !== null);
+  if (known.length === numbers.length) return [];
+  const before = numbers.findIndex((number) => number !== null);
+  const behind = numbers.length - 1 - numbers.findLastIndex((number) => number !== null);
+  const rows = await db.query<{ number: number }>(sql`
+    with own as (select number, created_at, number = any(${known}::integer[]) as is_known from pull_requests
+      where repository_id = ${id} and id is not null and deleted_at is null),
+    least as (select created_at, number from own where is_known order by created_at, number limit 1),
+    most as (select created_at, number from own where is_known order by created_at desc, number desc limit 1)
+    select o.number from own o, least, most where not o.is_known
+        and (o.created_at, o.number) > (least.created_at, least.number)
+        and (o.created_at, o.number) < (most.created_at, most.number)
+      union all (select o.number from own o, least where (o.created_at, o.number) < (least.created_at, least.number)
+        order by o.created_at desc, o.number desc limit ${before})
+      union all (select o.number from own o, most where (o.created_at, o.number) > (most.created_at, most.number)
+        order by o.created_at, o.number limit ${behind})
+      order by 1`);
+  return rows.map(({ number }) => number);
 }
 
 type ShownPulls = Pick<PullDetailsPage, "pulls" | "seenAt">;
@@ -131,10 +177,8 @@ export async function pullDetailsOf(
   const numbers = (of: (pull: Pull) => boolean) => pulls.filter(of).map(({ number }) => number);
   return {
     observed: await observePulls(ctx, repository, pulls, seenAt, gone),
-    unfinished: numbers(
-      (pull) => pull.reviews.pageInfo.hasNextPage || (reviewedByGone(pull) && gone.reviewer === undefined),
-    ),
-    unclear: numbers((pull) => mergedByGone(pull) && gone.merger === undefined),
+    unfinished: numbers((pull) => !areReviewsShown(pull) || (reviewedByGone(pull) && gone.reviewer === undefined)),
+    unclear: numbers((pull) => isUnnamed(pull.mergedBy) || (mergedByGone(pull) && gone.merger === undefined)),
   };
 }
 
@@ -210,7 +254,7 @@ async function storePullDetails(
   const { observed, unfinished, unclear } = await learnPullDetails(ctx, repository, page, priority);
   const marks = marksForUnclear(ctx, repository, unclear);
   await whileMirrored(ctx, repository, async (tx) => {
-    await mergeObserved(tx, observed);
+    marks.push(...marksForTies(await mergeObserved(tx, observed), page.seenAt));
     marks.push(...(await marksForMergeability(tx, observed.seen, page.seenAt)));
     await storeMarks(tx, marks);
   });

@@ -1,15 +1,20 @@
 import type { Context } from "../../context.ts";
 import type { Fields, Json } from "../../json.ts";
+import { appOf } from "../../mirror/bots.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
 import { countReviewComments } from "../deliveries/counts.ts";
 import type { GoneAccounts } from "./gone-accounts.ts";
-import type { Actor, Mergeability, Pull, Review } from "./graphql-pulls.ts";
+import { type Actor, isUnnamed, type Mergeability, type Pull, type Review } from "./graphql-pulls.ts";
 import { sightingOf } from "./pages.ts";
 import { simpleUser } from "./simple-user.ts";
 
+/**
+ * Any type of Actor may stand here: a user's account may have become an organisation. An EnterpriseUserAccount has no
+ * `databaseId`, and old servers do not know the type; REST shows who that is.
+ */
 const ACTOR =
-  "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId }";
+  "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId } ... on Organization { id databaseId }";
 /** No webhook tells of another `maintainerCanModify`: `edited` is about title, body and base branch. */
 export const MERGEABILITY_FIELDS =
   "number updatedAt state mergeable mergeStateStatus canBeRebased potentialMergeCommit { oid } maintainerCanModify";
@@ -67,7 +72,9 @@ function observePull(
     {
       ...mergeabilityView(pull),
       merged: pull.merged,
-      ...(isMergerGone && gone.merger === undefined ? {} : { merged_by: userOf(pull.mergedBy) }),
+      ...((isMergerGone && gone.merger === undefined) || isUnnamed(pull.mergedBy)
+        ? {}
+        : { merged_by: userOf(pull.mergedBy) }),
       review_comments: reviewComments,
       commits: pull.commits.totalCount,
       additions: pull.additions,
@@ -78,7 +85,8 @@ function observePull(
     at,
   );
   const reviews = pull.reviews.nodes
-    .filter((review) => review.author || gone.reviewer !== undefined)
+    .filter((review) => review !== null)
+    .filter(({ author }) => !isUnnamed(author) && (author || gone.reviewer !== undefined))
     .map((review) => {
       const view = reviewView(review, userOf(review.author), repository, api, pull.number);
       const observed = observe("review", view, at);
@@ -154,7 +162,7 @@ function reviewView(review: Review, user: Json, repository: MirroredRepository, 
   const [, shownName = repository.fullName] = /\/([^/]+\/[^/]+)\/pull\/\d+/.exec(review.url) ?? [];
   const pull_request_url = `${api}/repos/${shownName}/pulls/${number}`;
   return {
-    id: Number(review.fullDatabaseId),
+    id: review.fullDatabaseId,
     node_id: review.id,
     user,
     body: review.body,
@@ -173,7 +181,7 @@ function reviewView(review: Review, user: Json, repository: MirroredRepository, 
 /** A user in the form of REST's simple user, with the fields that GraphQL shows. */
 export function userView(actor: Actor, id: number, api: string): Fields {
   // GraphQL leaves the suffix off that REST gives to apps.
-  const login = actor.__typename === "Bot" ? `${actor.login}[bot]` : actor.login;
+  const login = actor.__typename === "Bot" ? `${appOf(actor.url) ?? actor.login}[bot]` : actor.login;
   return simpleUser(
     {
       ...{ login, id, nodeId: actor.id ?? "", avatarUrl: actor.avatarUrl, htmlUrl: actor.url },

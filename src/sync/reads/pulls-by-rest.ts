@@ -53,7 +53,7 @@ export async function fetchAndStorePull(
 ): Promise<"merged" | "deleted" | "kept"> {
   const wanted = { kind: "pull_request", repositoryId: repository.id, key: number } as const;
   const path = `/repositories/${repository.id}/pulls/${number}`;
-  const { observed, outcome } = await readAnew(ctx, wanted, repository, path, priority);
+  const { observed, outcome } = await readAnew(ctx, wanted, repository, path, { priority });
   let marks: Mark[] = [];
   await whileMirrored(ctx, repository, async (tx) => {
     marks = marksForTies(await mergeObserved(tx, observed), ctx.clock.now());

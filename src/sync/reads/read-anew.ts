@@ -1,5 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { objectOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed, observe, requireList, type Seen } from "../../mirror/store/observation.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
@@ -8,13 +9,13 @@ import { isDoubtful } from "../../upstream/client/doubts.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import type { Priority, ReadAnswer } from "../../upstream/client/upstream.ts";
 import { isIssuesOff } from "../../upstream/client/wording.ts";
-import { PAGE_SIZE, sightingOf } from "./pages.ts";
+import { observeRows, PAGE_SIZE, sightingOf } from "./pages.ts";
 
 interface ReadOutcome {
   observed: Observed;
   outcome: "merged" | "deleted" | "kept";
-  /** Whether "deleted" follows only from absence. A replica that has not heard of the resource yet answers the same. */
-  isAbsent?: boolean;
+  /** It is absent, which a replica that has not heard of it yet would answer, too. Nothing is proved. */
+  isTooEarly?: boolean;
   /** Where upstream has moved the issue to. */
   movedTo?: IssuePlace | null;
   /** Upstream's words, if it does not show the repository. */
@@ -26,16 +27,23 @@ interface ReadOutcome {
 }
 
 const DOUBTFUL: ReadOutcome = { observed: joinObserved([]), outcome: "kept", isDoubtful: true };
+const TOO_EARLY: ReadOutcome = { observed: joinObserved([]), outcome: "kept", isTooEarly: true };
 
-/** Reads one resource. "deleted": upstream says so; `observed` has the tombstones. "kept": nothing is proved. */
+/**
+ * Reads one resource. "deleted": upstream says so; `observed` has the tombstones. "kept": nothing is proved.
+ * @param mayLag whether the replica that calls these absent may not have heard of them yet
+ */
 export async function readAnew(
   ctx: Context,
   wanted: ResourceKey,
   repository: MirroredRepository | null,
   path: string,
-  priority: Priority,
+  { priority, mayLag = async () => false }: { priority: Priority; mayLag?: (absent: Observed) => Promise<boolean> },
 ): Promise<ReadOutcome> {
-  if (wanted.kind === "label" && repository) return readLabels(ctx, repository, wanted, path, priority);
+  if (wanted.kind === "label" && repository) {
+    const read = await readLabels(ctx, repository, wanted, path, priority);
+    return read.outcome === "deleted" && (await mayLag(read.observed)) ? TOO_EARLY : read;
+  }
   const answer = await ctx.upstream.get(path, { priority });
   if (isDoubtful(answer.doubts, wanted)) return DOUBTFUL;
   if (answer.kind === "ok") {
@@ -54,15 +62,16 @@ export async function readAnew(
     };
   if (answer.kind === "missing" && isIssuesOff(answer.message))
     return { observed: joinObserved([]), outcome: "kept", isOff: true };
+  const isAbsent = repository !== null && answer.kind === "missing" && answer.status === 404;
+  if (isAbsent && (await mayLag(tombstonesOf(ctx, wanted)))) return TOO_EARLY;
   if (
     !repository ||
-    !(await isDeletion(ctx, repository, answer, priority)) ||
+    !(await isDeletion(ctx, wanted, repository, answer, priority)) ||
     (await isOtherSideShown(ctx, wanted, priority))
   )
     return { observed: joinObserved([]), outcome: "kept" };
   const movedTo = answer.kind === "moved" && wanted.kind === "issue" ? placeIn(answer.location) : null;
-  const isAbsent = answer.kind === "missing" && answer.status === 404;
-  return { observed: tombstonesOf(ctx, wanted), outcome: "deleted", isAbsent, movedTo };
+  return { observed: tombstonesOf(ctx, wanted), outcome: "deleted", movedTo };
 }
 
 /** A label's only address is its name, which may have changed, so the whole list is read. */
@@ -74,24 +83,30 @@ async function readLabels(
   priority: Priority,
 ): Promise<ReadOutcome> {
   const observed: Observed[] = [];
+  let isWhole = true;
   for await (const page of pages(ctx.upstream, first, { priority })) {
     if (isDoubtful(page.doubts, wanted)) return DOUBTFUL;
     if (page.kind !== "ok") return { observed: joinObserved(observed), outcome: "kept" };
-    const at = sightingOf(ctx, repository, page.seenAt);
-    observed.push(...requireList(page.path, page.body).map((label) => observe("label", label, at)));
+    const rows = requireList(page.path, page.body);
+    const read = observeRows("label", rows, sightingOf(ctx, repository, page.seenAt));
+    observed.push(...read.observed);
+    isWhole &&= read.nameless.length === 0;
   }
   const isThere = observed.some(({ seen }) => seen.some((one) => one.kind === "label" && one.key === wanted.key));
-  return isThere
-    ? { observed: joinObserved(observed), outcome: "merged" }
-    : { observed: joinObserved([...observed, tombstonesOf(ctx, wanted)]), outcome: "deleted", isAbsent: true };
+  if (isThere) return { observed: joinObserved(observed), outcome: "merged" };
+  // A row that cannot be read may be this label.
+  return !isWhole
+    ? { observed: joinObserved(observed), outcome: "kept" }
+    : { observed: joinObserved([...observed, tombstonesOf(ctx, wanted)]), outcome: "deleted" };
 }
 
 /**
  * Upstream says 410 of what was deleted, and "moved" of what was transferred. Its 404 may also mean that we may not see
- * the repository any more, so the repository is asked for too.
+ * the repository any more, or that pull requests are switched off. So the repository is asked for too.
  */
 async function isDeletion(
   ctx: Context,
+  wanted: ResourceKey,
   repository: MirroredRepository,
   answer: Exclude<ReadAnswer, { kind: "ok" }>,
   priority: Priority,
@@ -101,11 +116,13 @@ async function isDeletion(
       return false;
     case "moved":
       return true;
-    case "missing":
+    case "missing": {
       if (answer.status === 410) return true;
-      return (
-        answer.status === 404 && (await ctx.upstream.get(`/repositories/${repository.id}`, { priority })).kind === "ok"
-      );
+      if (answer.status !== 404) return false;
+      const shown = await ctx.upstream.get(`/repositories/${repository.id}`, { priority });
+      if (shown.kind !== "ok") return false;
+      return objectOf(shown.body).has_pull_requests !== false || !(await isOfPull(ctx, wanted));
+    }
     default:
       return answer satisfies never;
   }
@@ -121,11 +138,21 @@ async function isOtherSideShown(
   priority: Priority,
 ): Promise<boolean> {
   if (kind !== "issue" && kind !== "pull_request") return false;
-  const isPull = await ctx.db.count(sql`
-    select from issues where repository_id = ${repositoryId} and number = ${key} and is_pull_request and id is not null`);
-  if (isPull === 0) return false;
+  if (!(await isPullsNumber(ctx, repositoryId, key))) return false;
   const other = `/repositories/${repositoryId}/${kind === "issue" ? "pulls" : "issues"}/${key}`;
   return (await ctx.upstream.get(other, { priority })).kind === "ok";
+}
+
+/** Whether upstream shows it only while pull requests are switched on. */
+async function isOfPull(ctx: Context, { kind, repositoryId, key }: ResourceKey): Promise<boolean> {
+  if (kind === "issue") return await isPullsNumber(ctx, repositoryId, key);
+  return kind === "pull_request" || kind === "review" || kind === "review_comment";
+}
+
+async function isPullsNumber({ db }: Pick<Context, "db">, repositoryId: number, number: number): Promise<boolean> {
+  const found = await db.count(sql`
+    select from issues where repository_id = ${repositoryId} and number = ${number} and is_pull_request and id is not null`);
+  return found > 0;
 }
 
 export function tombstonesOf(ctx: Pick<Context, "clock">, { kind, repositoryId, key }: ResourceKey): Observed {

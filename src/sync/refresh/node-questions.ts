@@ -9,6 +9,7 @@ import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { HEAD_WITH_IDS } from "../reads/head-sums.ts";
 import { MERGEABILITY_FIELDS } from "../reads/pull-observations.ts";
 import { SUMMARIES, VALUES } from "./node-values.ts";
+import { takeMoment } from "./paced.ts";
 
 /**
  * - existence: whether upstream still shows what a webhook said to be deleted.
@@ -31,9 +32,9 @@ export interface NodeQuestion extends ResourceKey {
  */
 export type NodeAnswer = { node: Fields; seenAt: Date } | "gone" | "unclear" | "doubtful";
 
-/** Whether the repository still has the pull request: it may be of another one that it was transferred to. */
-export function isOf(pull: Fields, { id }: { id: number }): boolean {
-  return objectOf(pull.repository).databaseId === id;
+/** Whether the node is of this repository: it may be of another one, to which it was transferred. */
+export function isOf(node: Fields, { id }: { id: number }): boolean {
+  return objectOf(node.repository).databaseId === id;
 }
 
 const SELECTIONS: Readonly<Record<QuestionTopic, string>> = {
@@ -46,6 +47,8 @@ const SELECTIONS: Readonly<Record<QuestionTopic, string>> = {
 
 /** Without pages of connections a query is a point, and so many pull requests at once were never too heavy. */
 const IDS_A_QUERY = 250;
+/** The pace of these questions. */
+const COMMON_QUESTIONS = "common questions";
 /** A query waits for at most this many rounds of new questions. */
 const TURNS = 10;
 
@@ -61,7 +64,7 @@ export class NodeQuestions {
     this.#gather = new Gather((asked) => answerAll(ctx, asked), {
       most: 4 * IDS_A_QUERY,
       patienceMs: null,
-      waitFor: () => this.#prepared(),
+      waitFor: () => this.prepared(),
     });
   }
 
@@ -76,11 +79,13 @@ export class NodeQuestions {
     }
   }
 
+  /** @throws QuestionsPacedError */
   ask(question: NodeQuestion): Promise<NodeAnswer> {
     return this.#gather.ask(question);
   }
 
-  async #prepared(): Promise<void> {
+  /** Once all work that may end in questions has ended. */
+  async prepared(): Promise<void> {
     for (let turn = 0; turn < TURNS && this.#preparing.size > 0; turn++) await Promise.allSettled(this.#preparing);
   }
 }
@@ -89,6 +94,7 @@ async function answerAll(
   ctx: Pick<Context, "db" | "clock" | "log" | "upstream">,
   asked: readonly NodeQuestion[],
 ): Promise<NodeAnswer[]> {
+  await takeMoment(ctx, COMMON_QUESTIONS);
   const answers = new Map<NodeQuestion, NodeAnswer>();
   for (const ids of await ctx.upstream.groups([...new Set(asked.map(({ repositoryId }) => repositoryId))])) {
     const own = asked.filter(({ repositoryId }) => ids.includes(repositoryId));
@@ -126,7 +132,7 @@ async function query({ upstream }: Pick<Context, "upstream">, asked: readonly No
   });
   const shown = new Map(fields.map(({ alias }) => [alias, nullable(list(asSent))(data[alias], alias)]));
   const answers = new Map<NodeQuestion, NodeAnswer>();
-  for (const { alias, questions } of fields)
+  for (const { alias, about, questions } of fields)
     for (const [at, question] of questions.entries()) {
       // Doubts concern stored values, not mergeability or the checks of a head.
       if (question.about !== "mergeability" && question.about !== "checks" && isDoubtful(doubts, question)) {
@@ -137,7 +143,9 @@ async function query({ upstream }: Pick<Context, "upstream">, asked: readonly No
       const faults = errors.filter(({ path }) => path[0] === alias && (path[1] === at || path[1] === undefined));
       // A null without this error may mean that we may not see it.
       const isGone = node === null && faults.length > 0 && faults.every(({ type }) => type === "NOT_FOUND");
-      answers.set(question, isGone ? "gone" : isObject(node) && faults.length === 0 ? { node, seenAt } : "unclear");
+      const isShown =
+        isObject(node) && faults.length === 0 && (about === "existence" || isOf(node, { id: question.repositoryId }));
+      answers.set(question, isGone ? "gone" : isShown ? { node, seenAt } : "unclear");
     }
   return asked.map((question) => answers.get(question) ?? "unclear");
 }

@@ -8,6 +8,8 @@ import { readMergeability } from "../reads/graphql-pulls.ts";
 import { sightingOf } from "../reads/pages.ts";
 import { MERGEABILITY_FIELDS, mergeabilityView } from "../reads/pull-observations.ts";
 
+/** A webhook may name any node as the id of a new resource. */
+const REPOSITORY = "repository { databaseId }";
 const DISCUSSED =
   "title body state locked activeLockReason closedAt updatedAt authorAssociation comments { totalCount }";
 
@@ -16,12 +18,12 @@ const DISCUSSED =
  * a point.
  */
 export const VALUES = `__typename
-  ... on Issue { ${DISCUSSED} stateReason(enableDuplicate: true) }
-  ... on PullRequest { ${DISCUSSED} ${MERGEABILITY_FIELDS} isDraft merged mergedAt mergeCommit { oid } }
-  ... on IssueComment { body authorAssociation updatedAt }
-  ... on PullRequestReviewComment { body authorAssociation updatedAt }
-  ... on PullRequestReview { body state authorAssociation updatedAt }
-  ... on Label { name color description url }`;
+  ... on Issue { ${REPOSITORY} ${DISCUSSED} stateReason(enableDuplicate: true) }
+  ... on PullRequest { ${REPOSITORY} ${DISCUSSED} ${MERGEABILITY_FIELDS} isDraft merged mergedAt mergeCommit { oid } }
+  ... on IssueComment { ${REPOSITORY} body authorAssociation updatedAt }
+  ... on PullRequestReviewComment { ${REPOSITORY} body authorAssociation updatedAt }
+  ... on PullRequestReview { ${REPOSITORY} body state authorAssociation updatedAt }
+  ... on Label { ${REPOSITORY} name color description url }`;
 
 /**
  * The same, with the summary of sub-issues. A server without sub-issues would refuse the query, so only issues that had

@@ -33,10 +33,12 @@ import { readAnew, upstreamPathOf } from "../reads/read-anew.ts";
 import { refreshRefs } from "../refs/refresh.ts";
 import { refreshReleases } from "../releases/refresh.ts";
 import { readBlocked } from "./blocked-issues.ts";
+import { IssueSides, issueSideOf } from "./issue-sides.ts";
 import { enqueueMarks, lockMarks, nextAsk, postponeMarks, settleMarks } from "./marks.ts";
 import { refreshMergeability } from "./mergeability.ts";
 import { type NodeQuestion, NodeQuestions } from "./node-questions.ts";
 import { observeValues } from "./node-values.ts";
+import { QuestionsPacedError } from "./paced.ts";
 
 /** "unknown": the mirror does not know where to ask; "kept": upstream's answer proves nothing. */
 type RefreshOutcome = "merged" | "deleted" | "kept" | "unknown";
@@ -65,6 +67,7 @@ export class Refreshes {
   readonly #stores: Batches<ReadForMark, "stored">;
   readonly #problems: Gather<MarkKey, Troubles>;
   readonly #nodes: NodeQuestions;
+  readonly #sides: IssueSides;
 
   constructor(ctx: Context) {
     this.#ctx = ctx;
@@ -73,6 +76,10 @@ export class Refreshes {
       return batch.map(() => "stored");
     });
     this.#nodes = new NodeQuestions(ctx);
+    this.#sides = new IssueSides(ctx, {
+      prepared: () => this.#nodes.prepared(),
+      store: (read) => this.#stores.add(read),
+    });
     this.#problems = new Gather((keys) => findTroubles(ctx, keys));
   }
 
@@ -94,6 +101,7 @@ export class Refreshes {
       // The mark stays. The next refresh settles it, unless the repository was selected again.
       if (error instanceof RemovedError) return "unknown";
       if (error instanceof NotYetError) return await this.#waitForMirror(mark);
+      if (error instanceof QuestionsPacedError) return await this.#putOff(mark, error.notBefore);
       const isForbidden = error instanceof UpstreamRefusedError && error.status === 403;
       const { subject, problem } = isForbidden ? whole : own;
       const nextAt = await failAlone(ctx, subject, error, problem);
@@ -127,13 +135,20 @@ export class Refreshes {
       const known = repositoryId === 0 ? null : await ctx.jobReads.knownRepository(repositoryId);
       if (known?.state === "gone") return null;
       const path = await upstreamPathOf(ctx, wanted);
-      return path === null ? null : { known, path, question: await nodeQuestion(ctx, wanted, mark) };
+      if (path === null) return null;
+      const side = await issueSideOf(ctx.db, wanted, mark);
+      return { known, path, side, question: side === null ? await nodeQuestion(ctx, wanted, mark) : null };
     });
     if (!asked) {
       if (mark) await settleMarks(ctx.db, [mark]);
       return "unknown";
     }
     const { known, path, question } = asked;
+    const isSide = asked.side === "lacking";
+    const side = isSide ? await this.#sides.ask(wanted) : "alone";
+    if (asked.side === "held" && mark) await settleMarks(ctx.db, [mark]);
+    if (asked.side === "held" || side === "found") return "merged";
+    if (side === "later") return await this.#putOff(mark, afterLag(ctx.clock.now()));
     const repository = wanted.kind === "repository" ? null : known;
     const startedAt = ctx.clock.now();
     const answer = question ? await this.#nodes.ask(question) : "unclear";
@@ -149,13 +164,15 @@ export class Refreshes {
         return "merged";
       }
     }
-    const read = await readAnew(ctx, wanted, repository, path, "refresh");
-    const { observed, outcome, isAbsent, movedTo, missing } = read;
+    const mayLag = (absent: Observed) => wasSeenLately(ctx, absent, startedAt);
+    const read = await readAnew(ctx, wanted, repository, path, { priority: "refresh", mayLag });
+    const { observed, outcome, movedTo, missing } = read;
     if (read.isDoubtful) return await this.#waitForMirror(mark);
     if (movedTo) await ctx.db.transaction((tx) => storeTransfer(tx, { repositoryId, number: wanted.key }, movedTo));
     if (missing !== undefined) await endOrPause(ctx, wanted.key, { from: ["live", "paused"], problem: missing });
-    if (isAbsent && (await wasSeenLately(ctx, observed, startedAt))) {
-      const again = { ...wanted, askedAt: startedAt, notBefore: afterLag(startedAt) };
+    if (read.isTooEarly) {
+      // An issue side's id stays the same, so any answer that has it will do.
+      const again = { ...wanted, askedAt: isSide && mark ? mark.askedAt : startedAt, notBefore: afterLag(startedAt) };
       const stands = await ctx.db.transaction(async (tx) => {
         const [put] = await postponeMarks(tx, mark ? [{ ...mark, notBefore: again.notBefore }] : []);
         await storeMarks(tx, [again]);
@@ -200,10 +217,12 @@ export class Refreshes {
    * more seldom, since its own upstream may be away.
    */
   async #waitForMirror(mark: Mark | null): Promise<"kept"> {
-    if (!mark) return "kept";
     const now = this.#ctx.clock.now();
-    const notBefore = nextAsk(mark, now, afterLag(now).getTime() - now.getTime());
-    await enqueueMarks(this.#ctx, await postponeMarks(this.#ctx.db, [{ ...mark, notBefore }]));
+    return mark ? await this.#putOff(mark, nextAsk(mark, now, afterLag(now).getTime() - now.getTime())) : "kept";
+  }
+
+  async #putOff(mark: Mark | null, notBefore: Date): Promise<"kept"> {
+    if (mark) await enqueueMarks(this.#ctx, await postponeMarks(this.#ctx.db, [{ ...mark, notBefore }]));
     return "kept";
   }
 }

@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import { objectOf, textOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { IS_UNSURE } from "../../mirror/read/refs.ts";
-import { InvalidRepresentationError, observeListed, requireList } from "../../mirror/store/observation.ts";
+import { observeListed, requireList } from "../../mirror/store/observation.ts";
 import {
   lockRefs,
   type ReadRef,
@@ -72,34 +72,58 @@ async function fetchAndStoreObjects(ctx: Context, repository: MirroredRepository
   const { kind, startedAt, conditional, anew } = asked;
   const path = `/repositories/${repository.id}/git/matching-refs/${kind}`;
   try {
-    const answer = await ctx.upstream.get(path, { priority: "refresh", conditional, anew });
+    const read = await ctx.upstream.get(path, { priority: "refresh", conditional, anew });
+    requireShown(repository, read);
+    // One empty answer may be a fault of the server that gave it, and would delete everything.
+    const isDoubted =
+      read.kind === "ok" && requireList(path, read.body).length === 0 && (await holdsRefs(ctx, repository, kind));
+    const answer = isDoubted
+      ? await ctx.upstream.get(path, { priority: "refresh", conditional: false, anew: true })
+      : read;
     requireShown(repository, answer);
     if (answer.kind !== "ok") return;
     const at = sightingOf(ctx, repository, answer.seenAt);
-    const refs = requireList(path, answer.body).flatMap((row) => {
-      const named = refNameOf(textOf(objectOf(row).ref) ?? "");
-      if (named?.kind !== kind) return [];
+    const rows = requireList(path, answer.body);
+    let odd = 0;
+    const refs = rows.flatMap((row): ReadRef[] => {
+      const ref = textOf(objectOf(row).ref);
+      const named = refNameOf(ref ?? "");
+      if (ref !== null && named?.kind !== kind) return [];
       const sha = textOf(objectOf(objectOf(row).object).sha);
-      if (sha === null) throw new InvalidRepresentationError(`Upstream answers ${path} with a ref that leads nowhere`);
-      return [{ name: named.name, sha, document: observeListed(objectOf(row), at).fields }];
+      if (named && sha !== null) return [{ name: named.name, sha, document: observeListed(objectOf(row), at).fields }];
+      odd++;
+      return [];
     });
-    await storeObjects(ctx, repository, { kind, startedAt, refs, validator: answer.validator });
+    const isWhole = noteOdd(ctx, repository, path, odd);
+    await storeObjects(ctx, repository, { kind, startedAt, refs, isWhole, validator: answer.validator });
   } catch (error) {
     if (!isEmptyRepository(error)) throw error;
-    await storeObjects(ctx, repository, { kind, startedAt, refs: [], validator: null });
+    await storeObjects(ctx, repository, { kind, startedAt, refs: [], isWhole: true, validator: null });
   }
+}
+
+/** One that cannot be read concerns no other: what the mirror holds of it stays. Answers whether there is none. */
+function noteOdd(ctx: Pick<Context, "log">, { fullName }: MirroredRepository, path: string, count: number): boolean {
+  if (count > 0) ctx.log.warn({ repository: fullName, path, count }, "Upstream shows refs that cannot be read");
+  return count === 0;
+}
+
+async function holdsRefs({ db }: Pick<Context, "db">, { id }: MirroredRepository, kind: RefKind): Promise<boolean> {
+  const held = await db.count(sql`
+    select from refs where repository_id = ${id} and kind = ${kind} and deleted_at is null limit 1`);
+  return held > 0;
 }
 
 async function storeObjects(
   ctx: Context,
   repository: MirroredRepository,
-  { validator, ...read }: { kind: RefKind; startedAt: Date; refs: readonly ReadRef[]; validator: Validator | null },
+  { validator, ...read }: Parameters<typeof storeReadRefs>[2] & { validator: Validator | null },
 ): Promise<void> {
   const { id } = repository;
   await whileMirrored(ctx, repository, async (tx) => {
     await lockRefs(tx, [id]);
     await storeReadRefs(tx, id, read);
-    await keep(tx, validator, null);
+    await keep(tx, read.isWhole ? validator : null, null);
     tx.touch([id]);
   });
 }
@@ -112,19 +136,20 @@ async function storeRefsPage(
 ): Promise<void> {
   const { id } = repository;
   const at = sightingOf(ctx, repository, page.seenAt);
-  const rows = requireList(page.path, page.body).map((row, place) => {
+  const shown = requireList(page.path, page.body);
+  const rows = shown.flatMap((row, place) => {
     const fields = objectOf(row);
     const [name, commitSha] = [textOf(fields.name), textOf(objectOf(fields.commit).sha)];
-    if (name === null || commitSha === null)
-      throw new InvalidRepresentationError(`Upstream answers ${page.path} with what has no name or no commit`);
-    return { name, commitSha, isProtected: fields.protected === true, position: start + place, fields };
+    if (name === null || commitSha === null) return [];
+    return [{ name, commitSha, isProtected: fields.protected === true, position: start + place, fields }];
   });
+  const isWhole = noteOdd(ctx, repository, page.path, shown.length - rows.length);
   const tags =
     kind === "tags" ? rows.map(({ fields, ...tag }) => ({ ...tag, listed: observeListed(fields, at).fields })) : [];
   await whileMirrored(ctx, repository, async (tx) => {
     if (kind === "heads") await storeListedBranches(tx, id, rows);
     else await storeListedTags(tx, id, { tags, startedAt });
-    await keep(tx, page.validator, page.links.next ?? null);
+    await keep(tx, isWhole ? page.validator : null, page.links.next ?? null);
     tx.touch([id]);
   });
 }

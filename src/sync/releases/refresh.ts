@@ -7,8 +7,8 @@ import { findHeldReleases } from "../../mirror/read/releases.ts";
 import { findRepositoryDocument } from "../../mirror/read/repositories.ts";
 import { marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { keyIn, observe } from "../../mirror/store/observation.ts";
+import { seenBefore } from "../../mirror/store/seen-before.ts";
 import { forgetValidators, saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { fetchAndStorePage, PAGE_SIZE, sightingOf } from "../reads/pages.ts";
@@ -107,7 +107,7 @@ async function findUnlistedReleases(
   const rows = await tx.query<{ id: number }>(sql`
     select t.id::float8 as id from releases t where t.repository_id = ${repositoryId} and t.deleted_at is null
       and not t.id = any(${[...listed]}::bigint[]) and (${showsDrafts}::boolean or not t.draft)
-      and t.seen_at < ${new Date(startedAt.getTime() - REPLICA_LAG_MS)} order by t.id`);
+      and ${seenBefore(sql`t.seen_at`, { readAt: startedAt, now: tx.now() })} order by t.id`);
   return rows.map(({ id }) => id);
 }
 

@@ -1,5 +1,6 @@
 import { reasonOf } from "../../failure.ts";
 import { type Fields, isObject, type Json, objectOf, parseExactly, textsOf } from "../../json.ts";
+import { parseSent } from "../../sent-json.ts";
 import type { UpstreamHeaders } from "../quota/headers.ts";
 import { pathBelow } from "./address.ts";
 import { doubtsIn, isNotYet } from "./doubts.ts";
@@ -153,10 +154,10 @@ export function shownObject(path: string, { status, text }: Pick<Received, "stat
   return body;
 }
 
-/** Undefined if the text is not JSON. */
+/** Undefined if the text is not JSON, or is nested beyond what any reader of it takes. */
 function parseJson(text: string): Json | undefined {
   try {
-    return parseExactly(text);
+    return parseSent(text, Number.POSITIVE_INFINITY, parseExactly);
   } catch {
     return undefined; // Each caller decides what undefined means.
   }
@@ -166,7 +167,7 @@ function parseJson(text: string): Json | undefined {
 export const NEVER = new Date(0);
 
 /** Upstream's clock by its `Date` header; without one, ours at the request. */
-function answerTimes(
+export function answerTimes(
   headers: UpstreamHeaders,
   seenAt: Date,
 ): Pick<Extract<ReadAnswer, { kind: "ok" }>, "upstreamNow" | "asOf"> {

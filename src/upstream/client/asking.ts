@@ -29,8 +29,9 @@ export async function askByCredentials(
   conditions: PageConditions | null,
 ): Promise<Attempt> {
   const { visibility } = ctx;
-  const { all, preferred } = await candidatesFor(ctx, path, options.credential);
-  let credentials = visibility.mayBeAsked(path, all);
+  const about = options.repository === undefined ? path : `/repositories/${options.repository}`;
+  const { all, preferred } = await candidatesFor(ctx, about, options.credential);
+  let credentials = visibility.mayBeAsked(about, all);
   const blind: string[] = [];
   for (;;) {
     const attempt = await askRepeatedly(ctx, getAsk({ all: credentials, preferred }, path, options, conditions));

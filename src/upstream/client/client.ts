@@ -20,6 +20,7 @@ import { CredentialRejectedError } from "./errors.ts";
 import type { Attempt } from "./exchange.ts";
 import { CONCURRENT_PER_PROCESS, Gate, MOST_OPENED } from "./gate.ts";
 import { askGraphql } from "./graphql-asking.ts";
+import { readPage } from "./heavy-pages.ts";
 import { UpstreamMeter } from "./metering.ts";
 import type { Conditional, Opened } from "./opened.ts";
 import { type Received, Transport, type TransportLimits } from "./transport.ts";
@@ -81,6 +82,10 @@ class UpstreamClient implements Upstream {
 
   async get(address: string, options: GetOptions): Promise<ReadAnswer> {
     const path = pathBelow(this.#ctx.config.upstreamUrl, address);
+    return await readPage(this.#ctx, (part, how) => this.#get(part, how), path, options);
+  }
+
+  async #get(path: string, options: GetOptions): Promise<ReadAnswer> {
     const conditions = options.conditional ? await this.#conditions.of(validatorPath(path, options)) : null;
     const attempt = await askByCredentials(this.#ctx, path, options, conditions);
     const { received, condition } = attempt;
@@ -137,7 +142,7 @@ class UpstreamClient implements Upstream {
       const newest = await this.#read(question.path, { ...options, conditional: false, anew: false }, attempt);
       return newest.kind === "ok" && firstId(newest.body) === lastRow.id ? null : undefined;
     }
-    const answer = await this.get(question.path, options);
+    const answer = await this.#get(question.path, options);
     if (answer.kind === "unchanged") return question.path;
     if (answer.kind !== "ok" || !Array.isArray(answer.body)) return undefined;
     return answer.body.length > 0 ? question.path : null;

@@ -100,7 +100,12 @@ export class UpstreamRefusedError extends Error {
   }
 }
 
-/** The GraphQL query is more than upstream can do at once. Ask for half as many nodes; the cursor stays valid. */
-export class GraphqlTooHeavyError extends Error {
+/** The question is more than upstream can answer at once. Ask for half as much. */
+export class TooHeavyError extends Error {
+  override name = "TooHeavyError";
+}
+
+/** The GraphQL query is more than upstream can do at once. The cursor stays valid for fewer nodes. */
+export class GraphqlTooHeavyError extends TooHeavyError {
   override name = "GraphqlTooHeavyError";
 }

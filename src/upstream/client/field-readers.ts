@@ -11,6 +11,11 @@ export type Read<Of> = Of extends FieldReader<infer Value> ? Value : never;
 export const text: FieldReader<string> = required(textOf, "text");
 export const whole: FieldReader<number> = required(wholeOf, "whole number");
 export const digits: FieldReader<string> = required(digitsOf, "id of digits");
+/** An id in digits, which is a key. No number beyond 2^53 can be one. */
+export const key: FieldReader<number> = required((value) => {
+  const number = Number(digitsOf(value) ?? Number.NaN);
+  return Number.isSafeInteger(number) ? number : null;
+}, "key");
 export const truth: FieldReader<boolean> = required(
   (value) => (typeof value === "boolean" ? value : null),
   "true or false",
@@ -42,6 +47,21 @@ export function optional<Value>(read: FieldReader<Value>): FieldReader<Value | n
 
 export function list<Value>(read: FieldReader<Value>): FieldReader<Value[]> {
   return (value, name) => rowsOf(value, name).map((row) => read(row, name));
+}
+
+/** Each row of a list by itself; null stands for a row that cannot be read. One such row concerns no other. */
+export function eachOf<Value>(read: FieldReader<Value>): FieldReader<(Value | null)[]> {
+  return (value, name) => rowsOf(value, name).map((row) => readableRows(read, row, name));
+}
+
+/** The value, or null if it cannot be read: upstream shows null where its schema has none, for single rows. */
+export function readableRows<Value>(read: FieldReader<Value>, value: Json | undefined, name: string): Value | null {
+  try {
+    return read(value, name);
+  } catch (error) {
+    if (error instanceof UpstreamUnavailableError && error.outage === "unreadable") return null;
+    throw error;
+  }
 }
 
 export function object<Value extends object>(

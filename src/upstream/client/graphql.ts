@@ -1,7 +1,8 @@
 import { type Fields, isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
+import { parseSent } from "../../sent-json.ts";
 import type { Judgement } from "../quota/headers.ts";
 import { limitOf } from "../quota/headers.ts";
-import { messageOf } from "./answer.ts";
+import { answerTimes, messageOf } from "./answer.ts";
 import { GraphqlTooHeavyError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
 import type { Received } from "./transport.ts";
 import type { GraphqlAnswer, GraphqlError } from "./upstream.ts";
@@ -20,7 +21,7 @@ type GraphqlBody = { data: Fields | null; errors: GraphqlError[] };
 export function parseGraphql(text: string): GraphqlBody | null {
   let body: Json;
   try {
-    body = JSON.parse(text);
+    body = parseSent(text, Number.POSITIVE_INFINITY);
   } catch {
     return null; // The status decides what this means.
   }
@@ -101,7 +102,13 @@ export function graphqlAnswer(
     const reason = body.errors.map(({ message }) => message).join("; ");
     throw new UpstreamRefusedError(status, reason || "neither data nor errors", body);
   }
-  return { data: body.data, errors: body.errors, seenAt, cost: numberOf(objectOf(body.data.rateLimit).cost) };
+  return {
+    data: body.data,
+    errors: body.errors,
+    seenAt,
+    ...answerTimes(received.headers, seenAt),
+    cost: numberOf(objectOf(body.data.rateLimit).cost),
+  };
 }
 
 /** Whether the document changes something, and so must not be sent twice. Pure. */

@@ -1,3 +1,8 @@
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const UNSENDABLE = /[\u0000\n\r]/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const ENCODED_ONLY = /[\\\u0000-\u001f\u007f]/;
+
 /** More layers of percent-encoding than any proxy decodes. */
 const MAX_LAYERS = 4;
 
@@ -10,15 +15,15 @@ export class UnsafePathError extends Error {
 }
 
 /**
- * Whether a path leads to the same place however often it is decoded. No segment may be dots, and no backslash or
- * control character may occur. An encoded slash is allowed, since names of labels have it. Pure.
+ * Whether a path leads to the same place however often it is decoded. No segment may be dots, also where a backslash
+ * counts as a slash, and no byte may end a line or a text. Encoded, names of labels may have any other character. Pure.
  * @param path with or without its query
  */
 export function isSafePath(path: string): boolean {
   let text = path.split("?", 1)[0] ?? "";
   for (let layer = 0; layer <= MAX_LAYERS; layer++) {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-    if (/[\\\u0000-\u001f\u007f]/.test(text) || /(^|\/)\.{1,2}(\/|$)/.test(text)) return false;
+    if (UNSENDABLE.test(text) || /(^|[/\\])\.{1,2}([/\\]|$)/.test(text)) return false;
+    if (layer === 0 && ENCODED_ONLY.test(text)) return false;
     if (!text.includes("%")) return true;
     const inner = decodedOnce(text);
     // A text that decodes to itself, or not at all, stays as it is.

@@ -21,6 +21,8 @@ export interface GetOptions {
    * most left.
    */
   credential?: string;
+  /** The repository that the answer is about, where the path names none. */
+  repository?: number;
   /** A media type instead of `application/vnd.github+json`. A body that is not JSON is then answered as its text. */
   accept?: string;
   /** The caller for whom the page is read, by the name of their quota. */
@@ -97,6 +99,10 @@ export interface GraphqlAnswer {
   errors: GraphqlError[];
   /** Our clock when the request began. */
   seenAt: Date;
+  /** As in `ReadAnswer`. */
+  upstreamNow: Date;
+  /** As in `ReadAnswer`. */
+  asOf: Date | null;
   /** Points, when the document asked for `rateLimit { cost }`. */
   cost: number | null;
   /** As in `ReadAnswer`. */

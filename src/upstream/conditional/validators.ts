@@ -87,6 +87,11 @@ export async function forgetValidators(tx: Transaction, { path }: Pick<Validator
   await tx.query(sql`delete from validators where path = ${path}`);
 }
 
+/** Forgets what was seen after `since`. */
+export async function forgetValidatorsSince(tx: Transaction, since: Date): Promise<void> {
+  await tx.query(sql`delete from validators where seen_at > ${since}`);
+}
+
 /** Remembers these validators alone, even if they are not the newest: the stored rows are those of their answers. */
 export async function replaceValidators(tx: Transaction, validators: readonly Validator[]): Promise<void> {
   if (validators.length === 0) return;

@@ -1,5 +1,5 @@
 import githubAppJwt from "universal-github-app-jwt";
-import type { Clock } from "../../stores.ts";
+import type { Clock } from "../../../db/database.ts";
 
 /** How long a signature is used. GitHub docs: it may be valid for ten minutes at most. */
 const REUSED_MS = 5 * 60_000;

@@ -36,7 +36,7 @@ export async function learnOwner(ctx: Pick<Stores, "db"> & { upstream: Upstream 
 export async function findTokenOf({ config, db }: TokenStores, login: string): Promise<string | null> {
   const ours = [...parseTokens(config.upstreamTokens).keys()];
   const [row] = await db.query<{ fingerprint: string }>(sql`
-    select fingerprint from token_owners where lower(login) = ${login.toLowerCase()} and fingerprint = any(${ours}::text[])
+    select fingerprint from token_owners where folded(login) = ${login.toLowerCase()} and fingerprint = any(${ours}::text[])
       order by fingerprint limit 1`);
   return row?.fingerprint ?? null;
 }

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { Clock } from "../../stores.ts";
+import type { Clock } from "../../../db/database.ts";
 import { mostEntries } from "../../work/bounded.ts";
 
 /** How long it is believed whether a credential sees a repository. Rights change rarely, and without notice. */

@@ -5,9 +5,15 @@ import { pages } from "../client/pagination.ts";
 import type { RawAnswer, Upstream } from "../client/upstream.ts";
 import { isDuplicateHook } from "../client/wording.ts";
 
-export interface RepositoryHook {
-  /** `owner/name`. */
+/** A repository whose hooks are worked on. Its name may be another's by now, so upstream is asked by the id. */
+export interface HookedRepository {
+  id: number;
+  /** `owner/name`, for messages. */
   fullName: string;
+}
+
+export interface RepositoryHook {
+  repository: HookedRepository;
   /** The address to which upstream sends deliveries. Upstream refuses addresses of its own machine. */
   url: string;
   secret: string;
@@ -33,7 +39,7 @@ export async function ensureRepositoryHook(upstream: HookClient, hook: Repositor
   return (await placeRepositoryHook(upstream, hook)).id;
 }
 
-/** The same; answers also the hook's path, which differs from the given name after a rename of the repository. */
+/** The same; answers also the hook's path. */
 export async function placeRepositoryHook(
   upstream: HookClient,
   hook: RepositoryHook,
@@ -75,9 +81,9 @@ export interface HookAtUpstream {
  */
 export async function listRepositoryHooks(
   upstream: Pick<Upstream, "get">,
-  fullName: string,
+  repository: HookedRepository,
 ): Promise<HookAtUpstream[]> {
-  const { path, hooks } = await readHooks(upstream, fullName);
+  const { path, hooks } = await readHooks(upstream, repository);
   return hooks.map((hook) => {
     const id = numberOf(hook.id) ?? 0;
     const config = objectOf(hook.config);
@@ -198,40 +204,32 @@ async function updateHook(
 
 async function findHook(
   upstream: Pick<Upstream, "get">,
-  { fullName, url }: RepositoryHook,
+  { repository, url }: RepositoryHook,
 ): Promise<{ path: string; id: number | null }> {
-  const { path, hooks } = await readHooks(upstream, fullName);
+  const { path, hooks } = await readHooks(upstream, repository);
   return { path, id: hookAt(hooks, url) };
 }
 
-/**
- * The repository's hooks, with their `path`, which differs from the given name after a rename. There are at most 20 for
- * an event.
- */
+/** The repository's hooks, and the path of their list. There are at most 20 for an event. */
 async function readHooks(
   upstream: Pick<Upstream, "get">,
-  fullName: string,
+  { id, fullName }: HookedRepository,
 ): Promise<{ path: string; hooks: Fields[] }> {
-  let path = `/repos/${fullName.split("/").map(encodeURIComponent).join("/")}/hooks`;
-  for (let moves = 0; ; moves++) {
-    let location: string | null = null;
-    const hooks: Fields[] = [];
-    for await (const page of pages(upstream, `${path}?per_page=100`, { priority: "caller" })) {
-      if (page.kind === "missing") {
-        throw new UpstreamRefusedError(
-          page.status,
-          `${page.message} (${fullName}: no such repository, or the token may not manage its hooks)`,
-          null,
-        );
-      }
-      if (page.kind === "moved") location = page.location;
-      if (page.kind !== "ok") break;
-      hooks.push(...rowsOf(page.body));
+  const path = `/repositories/${id}/hooks`;
+  const hooks: Fields[] = [];
+  for await (const page of pages(upstream, `${path}?per_page=100`, { priority: "caller" })) {
+    if (page.kind === "missing") {
+      throw new UpstreamRefusedError(
+        page.status,
+        `${page.message} (${fullName}: no such repository, or the token may not manage its hooks)`,
+        null,
+      );
     }
-    if (location === null) return { path, hooks };
-    if (moves > 0) throw new UpstreamRefusedError(301, `${fullName} is moved again and again`, null);
-    path = location.split("?")[0] ?? location;
+    if (page.kind === "moved")
+      throw new UpstreamRefusedError(301, `${fullName} has moved, though it was asked for by id`, null);
+    if (page.kind === "ok") hooks.push(...rowsOf(page.body));
   }
+  return { path, hooks };
 }
 
 function createdHook(list: string, answer: RawAnswer): { id: number; path: string } {

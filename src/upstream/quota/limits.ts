@@ -42,3 +42,8 @@ export const PROBE_MS = 10_000;
 export const PROBE_WAIT_MS = 100;
 /** How long an answer without quota headers is believed. */
 export const UNMETERED_MS = 60_000;
+/**
+ * The clocks of our processes may differ by this much. A time in Redis that lies further ahead than it can was stored
+ * by a process whose clock ran ahead, and counts as over: its process may have died, and nobody else would end it.
+ */
+export const SHARED_CLOCKS_APART_MS = 60_000;

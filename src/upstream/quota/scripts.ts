@@ -10,6 +10,7 @@ import {
   PROBE_WAIT_MS,
   REPETITION_MS,
   SAME_WINDOW_S,
+  SHARED_CLOCKS_APART_MS,
   SLOT_MS,
   TRIAL_MS,
   UNMETERED_MS,
@@ -42,6 +43,13 @@ export interface Script {
   sha1: string;
 }
 
+/** A stored time as a number, or 0 if it lies further ahead of now than `most`, and so was stored by a clock ahead. */
+const NEAR = `local function near(value, most)
+  local at = tonumber(value or 0)
+  if at > now + most + ${SHARED_CLOCKS_APART_MS} then return 0 end
+  return at
+end`;
+
 const redisScript = (text: string): Script => ({ text, sha1: hash("sha1", text) });
 
 /**
@@ -58,13 +66,15 @@ local writes = ARGV[9] == '1'
 local best, bestLeft, bestPreferred = 0, 0, false
 local retryAt, paced = 0, 0
 local function field(value) return tonumber(value or 0) end
+${NEAR}
 local function text(value) return string.format('%.0f', value) end
 local function pointsFreeAt(key)
   local spent = redis.call('HGETALL', key)
   local oldest = (now - ${POINTS_WINDOW_MS}) / ${SLOT_MS} - 1
+  local newest = (now + ${LONGEST_LINE_MS} + ${SHARED_CLOCKS_APART_MS}) / ${SLOT_MS}
   local excess = points - (allowed - math.ceil(allowed * floor))
   for j = 1, #spent, 2 do
-    if tonumber(spent[j]) <= oldest then
+    if tonumber(spent[j]) <= oldest or tonumber(spent[j]) > newest then
       redis.call('HDEL', key, spent[j])
     else
       excess = excess + tonumber(spent[j + 1])
@@ -75,7 +85,7 @@ local function pointsFreeAt(key)
   local slots = {}
   for j = 1, #spent, 2 do
     local slot = tonumber(spent[j])
-    if slot > oldest then slots[#slots + 1] = {slot, tonumber(spent[j + 1])} end
+    if slot > oldest and slot <= newest then slots[#slots + 1] = {slot, tonumber(spent[j + 1])} end
   end
   table.sort(slots, function(a, b) return a[1] < b[1] end)
   local freeAt = 0
@@ -97,17 +107,19 @@ for i = 1, #KEYS / 5 do
       local budget = math.floor(limit * share)
       left = math.min(tonumber(b[2]) - math.ceil(limit * floor), budget - field(b[4]) - math.ceil(budget * floor))
       if left < cost then limitedUntil = resetAt end
-    elseif field(b[7]) <= now and field(b[6]) > now and field(b[5]) >= probes then
+    elseif near(b[7], ${UNMETERED_MS}) <= now and near(b[6], ${PROBE_MS}) > now and field(b[5]) >= probes then
       freeAt = now + ${PROBE_WAIT_MS}
     end
     if blockedUntil > now then limitedUntil = math.max(limitedUntil, blockedUntil) end
-    if redis.call('ZCOUNT', KEYS[5 * i - 2], '(' .. text(now), '+inf') >= ${CONCURRENT_PER_USER} - math.ceil(${CONCURRENT_PER_USER} * floor) then
+    local longest = text(now + ${PLACE_MS} + ${SHARED_CLOCKS_APART_MS})
+    if redis.call('ZCOUNT', KEYS[5 * i - 2], '(' .. text(now), longest) >= ${CONCURRENT_PER_USER} - math.ceil(${CONCURRENT_PER_USER} * floor) then
       freeAt = math.max(freeAt, now + ${FULL_WAIT_MS})
     end
     freeAt = math.max(freeAt, limitedUntil, pointsFreeAt(KEYS[5 * i - 1]))
     if writes then
-      if field(c[3]) - now > ${LONGEST_LINE_MS} then freeAt = math.max(freeAt, field(c[3]) - ${LONGEST_LINE_MS}) end
-      if field(c[4]) > now and field(c[5]) >= ${WRITES_PER_HOUR} then freeAt = math.max(freeAt, field(c[4])) end
+      local writeAt = near(c[3], ${LONGEST_LINE_MS} + ${WRITE_GAP_MS})
+      if writeAt - now > ${LONGEST_LINE_MS} then freeAt = math.max(freeAt, writeAt - ${LONGEST_LINE_MS}) end
+      if near(c[4], ${HOUR_MS}) > now and field(c[5]) >= ${WRITES_PER_HOUR} then freeAt = math.max(freeAt, field(c[4])) end
     end
     if freeAt > 0 then
       if retryAt == 0 or freeAt < retryAt then
@@ -129,9 +141,9 @@ local rejectedUntil = field(redis.call('HGET', KEYS[5 * best], 'rejectedUntil'))
 if rejectedUntil > 0 then redis.call('HSET', KEYS[5 * best], 'rejectedUntil', text(now + ${TRIAL_MS})) end
 local sendAt = now
 if writes then
-  sendAt = math.max(now, field(c[2]))
+  sendAt = math.max(now, near(c[2], ${LONGEST_LINE_MS} + ${WRITE_GAP_MS}))
   redis.call('HSET', credential, 'writeAt', text(sendAt + ${WRITE_GAP_MS}))
-  if field(c[3]) <= now then
+  if near(c[3], ${HOUR_MS}) <= now then
     redis.call('HSET', credential, 'writeHourEnds', text(now + ${HOUR_MS}), 'writes', 1)
   else
     redis.call('HINCRBY', credential, 'writes', 1)
@@ -151,8 +163,8 @@ if field(b[2]) > now then
   end
   return {best, 'window', tonumber(b[1]), sendAt}
 end
-if field(b[5]) > now then return {best, 'unmetered', 0, sendAt} end
-local asking = field(b[4]) > now and field(b[3]) or 0
+if near(b[5], ${UNMETERED_MS}) > now then return {best, 'unmetered', 0, sendAt} end
+local asking = near(b[4], ${PROBE_MS}) > now and field(b[3]) or 0
 redis.call('HSET', bucket, 'probes', asking + 1, 'probesUntil', text(now + ${PROBE_MS}))
 redis.call('PEXPIRE', bucket, math.max(${HOUR_MS}, redis.call('PTTL', bucket)))
 return {best, 'probe', field(b[1]), sendAt}
@@ -166,6 +178,7 @@ return {best, 'probe', field(b[1]), sendAt}
 export const SETTLE = redisScript(`
 local now, counted, window, refund = tonumber(ARGV[1]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local function field(value) return tonumber(value or 0) end
+${NEAR}
 local function text(value) return string.format('%.0f', value) end
 local function bucketState()
   local b = redis.call('HMGET', KEYS[2], 'limit', 'remaining', 'reset', 'resetAt', 'spent')
@@ -176,7 +189,7 @@ redis.call('ZREM', KEYS[3], ARGV[2])
 if redis.call('HEXISTS', KEYS[1], 'rejectedUntil') == 1 then redis.call('HDEL', KEYS[1], 'rejectedUntil', 'rejection') end
 local b = redis.call('HMGET', KEYS[2], 'limit', 'remaining', 'reset', 'resetAt', 'spent', 'probes', 'probesUntil')
 local known = field(b[4]) > now
-local probes = field(b[7]) > now and field(b[6]) or 0
+local probes = near(b[7], ${PROBE_MS}) > now and field(b[6]) or 0
 if counted == 'probe' and probes > 0 then
   probes = probes - 1
   redis.call('HSET', KEYS[2], 'probes', probes)

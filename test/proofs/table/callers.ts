@@ -81,6 +81,66 @@ export const CALLER_PROOFS: readonly Proof[] = [
     },
   },
   {
+    name: "holders",
+    proves:
+      "Whatever somebody with one secret of a repository, an organization or an App signs, of every event and with every identity " +
+      "false in turn, nothing changes that the signer does not own, nobody else's target hears of it, and nobody's delivery waits.",
+    minutes: 40,
+    commands: [{ args: ["test", "test/matrix/holders.test.ts"], env: { HOLDERS: "3" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "holders");
+      return [
+        atLeast("deliveries", numberAt(line, "cells"), 50_000),
+        atLeast("events", numberAt(line, "events"), 70),
+        atLeast("of others, each taken and told beside them", numberAt(line, "honest"), 1_000),
+        atMost("differences in what is not the signer's", numberAt(line, "faults"), 0),
+      ];
+    },
+  },
+  {
+    name: "fuzz",
+    proves:
+      "No request at its dearest, of 10,000 made by number and of all that once did harm, takes more than 50 ms of processor time on " +
+      "the event loop, 500 ms of Postgres or 64 MB beside its own body, and an honest caller is answered meanwhile.",
+    minutes: 30,
+    commands: [{ args: ["test", "test/corpus/fuzz.test.ts"], env: { FUZZ: "10000" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "fuzz");
+      return [
+        atLeast("cases", numberAt(line, "cases"), 10_000),
+        atMost("of them failed", numberAt(line, "failed"), 0),
+        atLeast("reads of an honest caller", numberAt(line, "honest"), 1_000),
+        atMost("of them failed", numberAt(line, "honestFailed"), 0),
+        atMost("ms that the worst held the event loop", numberAt(line, "heldMs"), 50),
+        atMost("ms of Postgres that the worst took", numberAt(line, "postgresMs"), 500),
+        atMost("bytes that the worst took beside its own body", numberAt(line, "memoryBytes"), 64 * 2 ** 20),
+      ];
+    },
+  },
+  {
+    name: "beside-attack",
+    proves:
+      "Ten honest readers are answered beside twelve of the dearest requests a second, two hundred half-sent bodies and deliveries of " +
+      "25 MB, at most three times as slow as alone.",
+    minutes: 3,
+    commands: [{ args: ["test", "test/corpus/beside-attack.test.ts"], env: { BESIDE: "20" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "beside attack");
+      return [
+        told("ms of the slowest percent alone", numberAt(line, "alone", "p99Ms")),
+        ...ATTACKS.flatMap((attack) => {
+          const one = line && listOf(line, "attacks").find((each) => isOf(each, attack));
+          const of = (name: string) => (one === undefined ? null : numberAt({ one }, "one", name));
+          return [
+            atLeast(`reads beside ${attack}`, of("reads"), 100),
+            atMost(`of them failed, beside ${attack}`, of("failed"), 0),
+            atMost(`times the p99 alone, beside ${attack}`, of("ratio"), 3),
+          ];
+        }),
+      ];
+    },
+  },
+  {
     name: "tools",
     proves:
       "`gh`, PyGithub, octokit.rb, go-github, Probot, Danger, release-please, semantic-release, Renovate and an MCP server, unmodified, do their jobs in a private and in a public repository.",
@@ -256,3 +316,15 @@ export const CALLER_PROOFS: readonly Proof[] = [
     figures: (lines) => ratiosOf(lines),
   },
 ];
+
+/** The attacks of `test/corpus/beside-attack.test.ts`. */
+const ATTACKS = [
+  "twelve of the dearest requests a second",
+  "twelve of the dearest requests a second of a stranger",
+  "two hundred half-sent bodies",
+  "deliveries of 25 MB",
+];
+
+function isOf(one: unknown, attack: string): boolean {
+  return typeof one === "object" && one !== null && "attack" in one && one.attack === attack;
+}

@@ -159,7 +159,7 @@ async function removeLabels(
   await mutated(
     call,
     writer,
-    { document, input, path: `/repos/${place.fullName}/issues/${place.number}` },
+    { document, input, path: `/repositories/${place.id}/issues/${place.number}` },
     {
       about: issues.sides(place),
       reads: () => issues.sides(place).map(({ kind }) => issues.readOf(kind, place)),
@@ -201,6 +201,7 @@ async function headRepository(call: GraphqlCall, globalId: string): Promise<stri
   const unknown = () => typedError("NOT_FOUND", `Could not resolve to a node with the global id of '${globalId}'`);
   if (decoded?.type !== "Repository") throw unknown();
   const mirrored = await call.repository(decoded.id);
+  if (mirrored) call.named(globalId, mirrored);
   if (mirrored) return String(mirrored.rest.full_name);
   const path = `/repositories/${decoded.id}`;
   const answer = await inOurWords(() => call.ctx.upstream.get(call.caller, path));

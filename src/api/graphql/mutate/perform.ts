@@ -8,7 +8,7 @@ import { mayWrite, notAccessible } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { ShareSpentFault } from "../../forward/upstream-for-callers.ts";
 import { beginRecord, type WriteRecord } from "../../record/write-record.ts";
-import { known, OutcomeUnknownFault, type Writer } from "../../writes/send-once.ts";
+import { known, OutcomeUnknownFault, requireFollowed, type Writer } from "../../writes/send-once.ts";
 import { isSuccess, markForRefresh, perform, storeWrite, type Write } from "../../writes/write.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError, upstreamsError } from "../errors.ts";
@@ -53,6 +53,7 @@ export async function mutated(
 ): Promise<Done> {
   const { path } = mutation;
   const { route, repository } = writer;
+  await inOurWords(() => requireFollowed(writer));
   const record = await beginRecord(writer, { method: "POST", route, path, repositoryId: repository.id });
   const sentAt = writer.ctx.clock.now();
   const answer = await inOurWords(() => sendMutation(writer, mutation, write, record));
@@ -99,9 +100,15 @@ export async function inOurWords<T>(run: () => Promise<T>): Promise<T> {
     return await run();
   } catch (error) {
     if (error instanceof ShareSpentFault) throw typedError("RATE_LIMITED", error.message);
+    if (error instanceof ApiFault && error.status === 422)
+      throw typedError("UNPROCESSABLE", [error.message, ...fieldFaults(error)].join(": "));
     if (error instanceof ApiFault) throw typedError("SERVICE_UNAVAILABLE", error.message);
     throw error;
   }
+}
+
+function fieldFaults({ errors }: ApiFault): string[] {
+  return typeof errors === "string" ? [errors] : (errors ?? []).flatMap((one) => detail({ ...one }));
 }
 
 /** Upstream's refusal in GraphQL's form. */

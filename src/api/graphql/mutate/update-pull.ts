@@ -66,7 +66,7 @@ async function updateBoth(
   const done = await mutated(
     call,
     writer,
-    { document: UPDATE, input: sent, path: `/repos/${place.fullName}/pulls/${place.number}` },
+    { document: UPDATE, input: sent, path: `/repositories/${place.id}/pulls/${place.number}` },
     {
       about: issues.sides(place),
       reads: () => issues.sides(place).map(({ kind }) => issues.readOf(kind, place)),

@@ -1,17 +1,19 @@
 import { sql } from "../../../../db/sql.ts";
 import type { Fields, Json } from "../../../json.ts";
+import { appOf } from "../../../mirror/bots.ts";
 import * as sources from "../../../mirror/read/repository-lists.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
-import { databaseId, type Resolver, resourcePath, rest, type TypeResolvers } from "./fields.ts";
+import { databaseId, nodeId, type Resolver, resourcePath, rest, type TypeResolvers } from "./fields.ts";
 
 const actor: TypeResolvers = {
-  id: rest("node_id"),
+  id: nodeId,
   databaseId,
-  // REST marks bots by their login.
-  login: ({ kind, rest: { login } }) => (kind === "Bot" ? String(login).replace(/\[bot\]$/, "") : login),
+  // REST shows a bot by one login or another, GraphQL by its App's name.
+  login: ({ kind, rest: { login, html_url } }) =>
+    kind === "Bot" ? (appOf(html_url) ?? String(login).replace(/\[bot\]$/, "")) : login,
   url: rest("html_url"),
   resourcePath,
   avatarUrl: (node, { size }: { size?: number | null }) => {
@@ -39,6 +41,7 @@ function accountName(account: Fields | null | undefined, call: GraphqlCall): Jso
 
 const repositoryOwner: TypeResolvers = {
   repositories: (node, args: PageArguments & sources.RepositoriesArguments, call, info) => {
+    call.hasPart();
     const source = sources.repositories(call.caller.userId, call.sight, args);
     const connection = storedConnection(call, info, args, {
       kind: "Repository",

@@ -19,6 +19,7 @@ import {
   commitNode,
   databaseId,
   enumValue,
+  nodeIdOnceRead,
   ofRepository,
   onceRead,
   readsCodeOf,
@@ -164,7 +165,7 @@ export const checkResolvers: Readonly<Record<string, TypeResolvers>> = {
   },
   CheckRun: {
     ...ofRepository,
-    id: onceRead("node_id"),
+    id: nodeIdOnceRead,
     databaseId,
     name: rest("name"),
     status: upper("status"),
@@ -191,9 +192,9 @@ export const checkResolvers: Readonly<Record<string, TypeResolvers>> = {
       return slug === undefined || slug === "github-actions" ? lackingChecks(call, repositoryId) : null;
     },
   },
-  App: { id: onceRead("node_id"), databaseId, name: rest("name"), slug: onceRead("slug") },
+  App: { id: nodeIdOnceRead, databaseId, name: rest("name"), slug: onceRead("slug") },
   StatusContext: {
-    id: onceRead("node_id"),
+    id: nodeIdOnceRead,
     commit: (node) => commitNode(node.repositoryId, /\/statuses\/([0-9a-f]+)$/.exec(String(node.rest.url))?.[1]),
     context: rest("context"),
     createdAt: rest("created_at"),

@@ -141,13 +141,13 @@ const commitPage = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCa
   `${(await call.requireRepositoryById(repositoryId)).rest.html_url}/commit/${oid}`;
 
 /** GraphQL's names of changes that differ from REST's. GraphQL has no name for what REST calls unchanged. */
-const CHANGES: Readonly<Record<string, string>> = { removed: "DELETED" };
+const CHANGES: ReadonlyMap<string, string> = new Map([["removed", "DELETED"]]);
 
 export const commitResolvers: Readonly<Record<string, TypeResolvers>> = {
   Commit: {
     ...ofRepository,
     oid: rest("oid"),
-    id: ofWhole(({ node_id: id }) => id),
+    id: async (node, _args, call) => call.idOf((await wholeCommit(node, call)).node_id, node.repositoryId),
     statusCheckRollup: ({ repositoryId, rest: { oid } }, _args, call, info) => rollupOf(call, info, repositoryId, oid),
     abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
     url: (node, _args, call) => commitPage(node, call),
@@ -187,7 +187,7 @@ export const commitResolvers: Readonly<Record<string, TypeResolvers>> = {
     deletions: rest("deletions"),
     changeType: ({ rest: { status } }, _args, call) => {
       if (status === "unchanged") call.lacks();
-      return CHANGES[String(status)] ?? enumValue(status);
+      return CHANGES.get(String(status)) ?? enumValue(status);
     },
   },
 };

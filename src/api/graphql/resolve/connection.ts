@@ -1,4 +1,6 @@
+import type { Database } from "../../../../db/database.ts";
 import type { Sql } from "../../../../db/sql.ts";
+import { MOST_LABELS } from "../../../mirror/read/label-lists.ts";
 import {
   countPages,
   findPages,
@@ -224,12 +226,26 @@ export function storedConnection(
   args: PageArguments,
   stored: StoredParts,
 ): Connection & { sum: (measure: Sql) => Promise<number> } {
+  refuseManyLabels(args);
   const list = new StoredList(call, info, args, stored);
   const load = (wanted: PageRequest, shownBy: FieldInfo | undefined) => list.page(wanted, shownBy);
   return {
     ...connection(pageRequest(info, args, position), load, async () => (await list.count()).count),
     sum: async (measure) => (await list.counted(measure)).sum,
   };
+}
+
+/** @throws GraphQLError for more labels than an issue can have */
+function refuseManyLabels({
+  labels,
+  filterBy,
+}: PageArguments & {
+  labels?: readonly string[] | null;
+  filterBy?: { labels?: readonly string[] | null } | null;
+}): void {
+  const most = Math.max(labels?.length ?? 0, filterBy?.labels?.length ?? 0);
+  if (most > MOST_LABELS)
+    throw typedError("ARGUMENT_LIMIT", `You may not provide more than ${MOST_LABELS} labels; you provided ${most}.`);
 }
 
 /** Names the pages and the counts of a field. */
@@ -274,6 +290,10 @@ class StoredList {
     };
   }
 
+  get #db(): Database {
+    return this.#stored.source.isFiltered ? this.#call.searchDb : this.#call.db;
+  }
+
   count(): Promise<Count> {
     return this.#isOfRepository
       ? this.#call.counted(this.#stored.parent.r, this.#names.countName, () => this.counted())
@@ -283,7 +303,7 @@ class StoredList {
   /** Counts the rows anew, and sums up `measure` if there is one. */
   counted(measure?: Sql): Promise<Count> {
     const { source, parent } = this.#stored;
-    const count = (parents: Parent[]) => countPages(this.#call.db, source, parents, measure);
+    const count = (parents: Parent[]) => countPages(this.#db, source, parents, measure);
     return this.#call
       .loader<Parent, Count>(`count ${measure?.compiled().text} ${this.#names.countName}`, count)
       .load(parent);
@@ -300,7 +320,7 @@ class StoredList {
 
   async #findAll(parents: Parent[], wanted: PageRequest): Promise<PageRow[][]> {
     try {
-      return await findPages(this.#call.db, this.#stored.source, parents, wanted);
+      return await findPages(this.#db, this.#stored.source, parents, wanted);
     } catch (error) {
       const { after, before } = this.#args;
       if (error instanceof InvalidPositionError) throw invalidCursor(after ?? before ?? "");

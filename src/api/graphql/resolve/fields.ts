@@ -60,8 +60,14 @@ export function pathnameOf(address: Json | undefined): string | null {
 /** The id, even if it has outgrown the type that the service gives it: see `schema.ts`. */
 export const databaseId: Resolver = rest("id");
 
+/** The global id, in the form that the caller wants. */
+export const nodeId: Resolver = ({ rest: { node_id: id }, repositoryId }, _args, call) => call.idOf(id, repositoryId);
+/** The same of what REST shows only in part. */
+export const nodeIdOnceRead: Resolver = (node, args, call, info) =>
+  call.idOf(onceRead("node_id")(node, args, call, info), node.repositoryId);
+
 const identity: TypeResolvers = {
-  id: rest("node_id"),
+  id: nodeId,
   databaseId,
   fullDatabaseId: (node) => String(node.rest.id),
 };

@@ -6,6 +6,7 @@ import type { Node } from "../node.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
 import {
   account,
+  nodeId,
   notMirrored,
   ofRepository,
   pathnameOf,
@@ -34,7 +35,7 @@ function listedUnder(above: "label" | "milestone"): TypeResolvers {
 export const label: TypeResolvers = {
   ...ofRepository,
   ...listedUnder("label"),
-  id: rest("node_id"),
+  id: nodeId,
   name: rest("name"),
   color: rest("color"),
   description: rest("description"),
@@ -57,7 +58,7 @@ export const milestone: TypeResolvers = {
     const [open, closed] = [Number(open_issues), Number(closed_issues)];
     return closed > 0 ? (closed / (open + closed)) * 100 : 0;
   },
-  id: rest("node_id"),
+  id: nodeId,
   number: rest("number"),
   title: rest("title"),
   description: rest("description"),

@@ -9,6 +9,7 @@ import { decodeId } from "./node-id.ts";
 export async function nodeOf(call: GraphqlCall, globalId: string): Promise<Node> {
   const named = decodeId(globalId);
   const node = named && (await load(call, named.type, named.id));
+  if (node) call.named(globalId, node);
   if (node) return given(call, node);
   call.lacks();
   throw typedError("NOT_FOUND", `Could not resolve to a node with the global id of '${globalId}'`);

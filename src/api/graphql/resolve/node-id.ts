@@ -24,6 +24,57 @@ type NodeType = (typeof PREFIXES)[keyof typeof PREFIXES];
 
 const NODE_TYPES: readonly NodeType[] = Object.values(PREFIXES);
 
+/** What has an id and is not looked up by it here. */
+const OTHER_PREFIXES: Readonly<Record<string, string>> = {
+  Mannequin: "M",
+  Commit: "C",
+  Ref: "REF",
+  CheckRun: "CR",
+  CheckSuite: "CS",
+  StatusContext: "SC",
+  Release: "RE",
+  ReleaseAsset: "RA",
+};
+/** The newer id of each type begins with this. */
+const PREFIX_OF: ReadonlyMap<string, string> = new Map([
+  ...Object.entries(PREFIXES).map(([prefix, type]): [string, string] => [type, prefix]),
+  ...Object.entries(OTHER_PREFIXES),
+]);
+/** These lie in no repository, or are one: their newer ids name none beside. */
+const ALONE: ReadonlySet<string> = new Set(["User", "Organization", "Bot", "Mannequin", "Repository"]);
+
+/** The newer form of an id. Null: it has that form already, or nothing shows what it would be. */
+export function nextId(text: string, repositoryId: number): string | null {
+  if (/^[A-Z]+[A-Za-z]*_/.test(text)) return null;
+  const match = /^0(\d+):(.+)$/s.exec(Buffer.from(text, "base64").toString());
+  const [, length, rest = ""] = match ?? [];
+  const [type, own] = [rest.slice(0, Number(length)), rest.slice(Number(length))];
+  const prefix = PREFIX_OF.get(type);
+  if (prefix === undefined) return null;
+  // The older ids of commits and refs name their repository: `06:Commit1296269:6dcb09b…`.
+  const [, home, name] = /^(\d+):(.+)$/s.exec(own) ?? [];
+  const id = /^\d{1,15}$/.test(own) ? Number(own) : name;
+  if (id === undefined) return null;
+  const parts = ALONE.has(type) ? [0, id] : [0, home === undefined ? repositoryId : Number(home), id];
+  const packed = Buffer.concat([Buffer.from([0x90 | parts.length]), ...parts.map(pack)]);
+  return `${prefix}_${packed.toString("base64url")}`;
+}
+
+/** MessagePack as the service writes it: numbers as short as can be, texts without the one-byte length. */
+function pack(value: number | string): Buffer {
+  if (typeof value === "string") {
+    const text = Buffer.from(value);
+    const head = text.length < 32 ? [0xa0 | text.length] : [0xda, text.length >> 8, text.length & 0xff];
+    return Buffer.concat([Buffer.from(head), text]);
+  }
+  if (value < 0x80) return Buffer.from([value]);
+  const [code, size] =
+    value < 0x100 ? [204, 1] : value < 0x1_0000 ? [205, 2] : value < 0x1_0000_0000 ? [206, 4] : [207, 8];
+  const bytes = Buffer.alloc(9, code);
+  bytes.writeBigUInt64BE(BigInt(value), 1);
+  return Buffer.concat([bytes.subarray(0, 1), bytes.subarray(9 - size)]);
+}
+
 /** The id's type and number. Null: it is no id of a kind that is mirrored. */
 export function decodeId(text: string): DecodedId | null {
   return decodeNewId(text) ?? decodeLegacyId(text);

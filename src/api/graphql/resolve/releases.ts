@@ -9,6 +9,7 @@ import { heldConnection, type PageArguments, storedConnection } from "./connecti
 import {
   databaseId,
   lacking,
+  nodeId,
   ofRepository,
   onceRead,
   type Resolver,
@@ -82,7 +83,7 @@ const user =
 export const releaseResolvers: Readonly<Record<string, TypeResolvers>> = {
   Release: {
     ...ofRepository,
-    id: rest("node_id"),
+    id: nodeId,
     databaseId,
     author: user("author"),
     createdAt: rest("created_at"),
@@ -110,7 +111,7 @@ export const releaseResolvers: Readonly<Record<string, TypeResolvers>> = {
     url: rest("html_url"),
   },
   ReleaseAsset: {
-    id: rest("node_id"),
+    id: nodeId,
     contentType: rest("content_type"),
     createdAt: rest("created_at"),
     downloadCount: rest("download_count"),

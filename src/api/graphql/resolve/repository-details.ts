@@ -80,6 +80,7 @@ export const repositoryDetails: TypeResolvers = {
     return { totalCount, nodes: refused, edges: refused, pageInfo: refused };
   },
   assignableUsers: async (node, args: PageArguments & { query?: string | null }, call, info) => {
+    call.hasPart();
     await call.requireRepositoryById(node.repositoryId);
     const parent = { r: node.repositoryId, n: 0 };
     return call.withRight({ repositoryId: node.repositoryId, right: "issues or pulls" }, () =>

@@ -11,6 +11,7 @@ import {
   comment,
   commitNode,
   databaseId,
+  nodeId,
   notMirrored,
   type Resolver,
   resourcePath,
@@ -132,7 +133,7 @@ export const reviewResolvers: Readonly<Record<string, TypeResolvers>> = {
       kind === "Team" ? { kind: "Team", repositoryId, rest: objectOf(asked) } : actorOf(asked),
   },
   Team: {
-    id: rest("node_id"),
+    id: nodeId,
     databaseId,
     name: rest("name"),
     slug: rest("slug"),

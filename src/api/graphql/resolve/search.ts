@@ -1,6 +1,7 @@
-import { namedScope, searchIssues } from "../../../mirror/search/issues.ts";
-import { InvalidSearchError, MAX_RESULTS, UnknownScopeError } from "../../../mirror/search/query.ts";
-import { searchRepositories } from "../../../mirror/search/repositories.ts";
+import { parseIssueSearch, searchIssues } from "../../../mirror/search/issues.ts";
+import { namedScope } from "../../../mirror/search/names.ts";
+import { InvalidSearchError, MAX_RESULTS, type SearchQuery, UnknownScopeError } from "../../../mirror/search/query.ts";
+import { parseRepositorySearch, searchRepositories } from "../../../mirror/search/repositories.ts";
 import { searcherOf } from "../../callers/permissions.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
@@ -53,16 +54,19 @@ export function search(
 
 /** What finds the results. @throws GraphQLError for a search of what is not mirrored */
 function finderOf(call: GraphqlCall, query: string, type: string): FindResults {
-  const wanted = type === "ISSUE" ? foundIssues : type === "REPOSITORY" ? foundRepositories : null;
-  if (!wanted) {
+  const kind = type === "ISSUE" ? ISSUES : type === "REPOSITORY" ? REPOSITORIES : null;
+  if (!kind) {
     call.lacks();
     throw typedError("UNPROCESSABLE", `Searches of the type ${type} are not mirrored.`);
   }
+  const parsed = parsedOnce(kind.parse, query);
   return async (limit, offset) => {
-    if (call.beyond && !(await isOfMirrored(call, query, type))) call.lacks();
+    if (!(await isOfMirrored(call, parsed()))) call.hasPart();
     if (query.trim() === "") return { nodes: [], total: 0 };
     try {
-      return await wanted(call, query, { limit, offset });
+      const asked = parsed();
+      if (asked instanceof InvalidSearchError) throw asked;
+      return await kind.find(call, asked, { limit, offset });
     } catch (error) {
       // REST refuses such a search; GraphQL finds nothing.
       if (error instanceof UnknownScopeError) return { nodes: [], total: 0 };
@@ -99,20 +103,47 @@ async function loadPage(find: FindResults, request: ReturnType<typeof pageReques
   return { nodes: (await find(Math.max(until - from, 0), from)).nodes, from, end, total };
 }
 
-/** Whether the search looks only for issues, and names only repositories that are mirrored. */
-async function isOfMirrored(call: GraphqlCall, query: string, type: string): Promise<boolean> {
-  if (type !== "ISSUE") return false;
-  const names = namedScope(query);
-  const found = await Promise.all(names.map((name) => call.repositoryNamed(name, true)));
-  return names.length > 0 && !found.includes(null);
+/** Parses the query when it is first needed, and once. */
+function parsedOnce(parse: (text: string) => SearchQuery, text: string): () => SearchQuery | InvalidSearchError {
+  let parsed: SearchQuery | InvalidSearchError | null = null;
+  return () => {
+    parsed ??= parsedOrInvalid(parse, text);
+    return parsed;
+  };
 }
+
+function parsedOrInvalid(parse: (text: string) => SearchQuery, text: string): SearchQuery | InvalidSearchError {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (error instanceof InvalidSearchError) return error;
+    throw error;
+  }
+}
+
+/** Whether the search is confined to named repositories that the mirror shows. */
+async function isOfMirrored(call: GraphqlCall, query: SearchQuery | InvalidSearchError): Promise<boolean> {
+  const names = query instanceof InvalidSearchError ? null : namedScope(query);
+  if (names === null) return false;
+  const found = await Promise.all([...names].map((name) => call.repositoryNamed(name, false)));
+  return !found.includes(null);
+}
+
+/** How the query of a search is read, and what it finds. */
+interface SearchKind {
+  parse: (text: string) => SearchQuery;
+  find: (call: GraphqlCall, query: SearchQuery, page: { limit: number; offset: number }) => Promise<SearchResults>;
+}
+
+const ISSUES: SearchKind = { parse: parseIssueSearch, find: foundIssues };
+const REPOSITORIES: SearchKind = { parse: parseRepositorySearch, find: foundRepositories };
 
 async function foundIssues(
   call: GraphqlCall,
-  query: string,
+  query: SearchQuery,
   page: { limit: number; offset: number },
 ): Promise<SearchResults> {
-  const { found, total } = await searchIssues(call.db, query, searcherOf(call), page);
+  const { found, total } = await searchIssues(call.searchDb, query, searcherOf(call), page);
   const nodes = await Promise.all(
     found.map(({ repositoryId, number, isPullRequest }) =>
       call.numbered(isPullRequest ? "PullRequest" : "Issue", repositoryId, number),
@@ -123,10 +154,10 @@ async function foundIssues(
 
 async function foundRepositories(
   call: GraphqlCall,
-  query: string,
+  query: SearchQuery,
   page: { limit: number; offset: number },
 ): Promise<SearchResults> {
-  const { found, total } = await searchRepositories(call.db, query, searcherOf(call), page);
+  const { found, total } = await searchRepositories(call.searchDb, query, searcherOf(call), page);
   return { nodes: await Promise.all(found.map((id) => call.repository(id))), total };
 }
 

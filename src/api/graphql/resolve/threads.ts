@@ -6,7 +6,7 @@ import { typedError } from "../errors.ts";
 import { actorOf, type Node } from "../node.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { type PageArguments, pageRequest, storedConnection } from "./connection.ts";
-import { enumValue, ofRepository, type Resolver, rest, type TypeResolvers } from "./fields.ts";
+import { enumValue, nodeId, ofRepository, type Resolver, rest, type TypeResolvers } from "./fields.ts";
 
 /** The threads of a pull request. Upstream answers if the mirror does not hold them all. */
 export const pullThreads: Resolver = async (
@@ -40,7 +40,7 @@ async function lackingThreads(call: GraphqlCall, repositoryId: number): Promise<
 export const threadResolvers: Readonly<Record<string, TypeResolvers>> = {
   PullRequestReviewThread: {
     ...ofRepository,
-    id: rest("node_id"),
+    id: nodeId,
     pullRequest: async ({ repositoryId, rest: { pull_number: number } }, _args, call) => {
       const pull = await call.numbered("PullRequest", repositoryId, Number(number));
       if (!pull) throw typedError("NOT_FOUND", "Could not resolve to a PullRequest.");

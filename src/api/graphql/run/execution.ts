@@ -4,6 +4,7 @@
  * of the query is written once.
  */
 import { type GraphQLAbstractType, GraphQLError, locatedError } from "graphql";
+import { UNSHOWN } from "../../../mirror/render/left-out.ts";
 import type { Pace } from "../../../work/pace.ts";
 import { MissingValueError, resourceLimit } from "../errors.ts";
 import {
@@ -355,6 +356,7 @@ class Execution {
 
   #selection(selection: PlannedSelection, value: unknown, place: ResponsePath): Text {
     if (!isShared(value)) return this.#fields(selection, value, place);
+    if (value.rest === UNSHOWN) throw new GraphQLError("What is stored of this resource cannot be shown.");
     let written = this.#written.get(selection);
     if (!written) {
       written = new Map();

@@ -1,4 +1,5 @@
 import type { Change, ChangesOf } from "../../../events/log-reads.ts";
+import { sees } from "../../../mirror/read/repositories.ts";
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { Node } from "../node.ts";
@@ -15,7 +16,9 @@ function changesField(kind: ChangesOf["kind"], key: "issue" | "pullRequest"): Su
   return {
     subscribe: async (_root, { repositoryId }, call) => {
       const { repositoryId: id } = await repositoryNode(call, repositoryId);
-      return call.withRight({ repositoryId: id, right }, () => call.changes.open({ repositoryId: id, kind }));
+      const seesPrivate = sees(call.sight, { id, isPrivate: true }, right);
+      const wanted = { repositoryId: id, kind, seesPrivate };
+      return call.withRight({ repositoryId: id, right }, () => call.changes.open(wanted));
     },
     resolve: async ({ number }, { repositoryId }, call) => {
       // Rights are checked at each event: a caller who has lost sight of the repository hears no more of it.

@@ -1,9 +1,11 @@
 import { addressFault, hostOf } from "../../../events/address-guard.ts";
+import { EVENT_NAMES } from "../../../events/event-names.ts";
 import type { TargetConfig } from "../../../events/target.ts";
 import { type Fields, isObject, type Json } from "../../../json.ts";
 import type { Call } from "../../call.ts";
 import { ApiFault, type FieldFault } from "../../dialect/fault.ts";
 import { prefers } from "../../dialect/preferences.ts";
+import { objectIn } from "../../dialect/sent.ts";
 
 /** What a request says of a hook. Keys that the request leaves out are absent. */
 export interface HookBody extends Partial<TargetConfig> {
@@ -16,11 +18,11 @@ export interface HookBody extends Partial<TargetConfig> {
 
 /** Reads a hook from a request. @throws ApiFault 400, 422 */
 export function readHookBody(call: Call): HookBody {
-  const body = objectIn(call.body);
+  const body = hookObject(call.body);
   const { name, active, events, add_events, remove_events, config } = body;
   if (name !== undefined && name !== "web") throw invalidHook({ field: "name", code: "invalid" });
   if (active !== undefined && typeof active !== "boolean")
-    throw new ApiFault(422, `Invalid request.\n\nFor 'properties/active', ${JSON.stringify(active)} is not a boolean.`);
+    throw new ApiFault(422, `Invalid request.\n\nFor 'properties/active', ${shortly(active)} is not a boolean.`);
   if (config !== undefined && !isObject(config))
     throw new ApiFault(422, "Invalid request.\n\nFor 'properties/config', this is not an object.");
   return {
@@ -36,8 +38,22 @@ export function readHookBody(call: Call): HookBody {
 
 /** The body of `/config`, which is the config alone. @throws ApiFault 400, 422 */
 export function readConfigBody(call: Call): Partial<TargetConfig> {
-  return readConfig(call, objectIn(call.body === "" ? "{}" : call.body));
+  return readConfig(call, hookObject(call.body === "" ? "{}" : call.body));
 }
+
+/** Far beyond what clients send: an address, a secret and the name of every event. Longer bodies are not parsed. */
+const MOST_BODY_LENGTH = 32_768;
+
+function hookObject(text: string): Fields {
+  if (text.length > MOST_BODY_LENGTH) throw new ApiFault(413, "Request Entity Too Large");
+  return objectIn(text);
+}
+
+/** What browsers and proxies take, roughly. */
+const MOST_URL_LENGTH = 2_048;
+/** The service documents no limit. Clients make secrets of 20 to 64 characters. */
+const MOST_SECRET_LENGTH = 2_048;
+const MOST_SHOWN = 100;
 
 /** The keys of a config. `rewrite_urls` is our own: "1" makes addresses of the API lead to the mirror. */
 const CONFIG_KEYS: readonly string[] = ["url", "content_type", "secret", "insecure_ssl", "rewrite_urls"];
@@ -49,7 +65,7 @@ function readConfig({ ctx, api, headers }: Call, config: Fields): Partial<Target
   if (url !== undefined) requireUrl(ctx.config.targetsAllowed, url);
   if (content_type !== undefined && content_type !== "json" && content_type !== "form")
     throw invalidHook({ field: "content_type", code: "invalid" });
-  if (secret !== undefined && secret !== null && typeof secret !== "string")
+  if (secret !== undefined && secret !== null && (typeof secret !== "string" || secret.length > MOST_SECRET_LENGTH))
     throw invalidHook({ field: "secret", code: "invalid" });
   const insecure = switchIn("insecure_ssl", insecure_ssl);
   const rewrites = switchIn("rewrite_urls", rewrite_urls) ?? (prefers(headers, "rewrite-urls") || undefined);
@@ -70,7 +86,7 @@ function switchIn(field: string, value: Json | undefined): boolean | undefined {
 }
 
 function requireUrl(allowed: Parameters<typeof addressFault>[0], url: Json): void {
-  const fault = typeof url === "string" ? addressFault(allowed, url) : "malformed";
+  const fault = typeof url === "string" && url.length <= MOST_URL_LENGTH ? addressFault(allowed, url) : "malformed";
   switch (fault) {
     case null:
       return;
@@ -89,27 +105,18 @@ function requireUrl(allowed: Parameters<typeof addressFault>[0], url: Json): voi
 function eventsIn(field: string, value: Json | undefined): string[] | undefined {
   if (value === undefined) return undefined;
   if (!Array.isArray(value))
-    throw new ApiFault(422, `Invalid request.\n\nFor 'properties/${field}', ${JSON.stringify(value)} is not an array.`);
-  return [
-    ...new Set(
-      value.map((event) => {
-        // Upstream adds events every year, and sends them all to us.
-        if (typeof event === "string" && /^(\*|[a-z][a-z_]{1,60})$/.test(event)) return event;
-        throw invalidHook({ field: "events", code: "invalid" });
-      }),
-    ),
-  ];
+    throw new ApiFault(422, `Invalid request.\n\nFor 'properties/${field}', ${shortly(value)} is not an array.`);
+  const names = [...new Set(value)];
+  const isKnown = (event: Json): event is string =>
+    typeof event === "string" && (event === "*" || EVENT_NAMES.has(event));
+  if (!names.every(isKnown)) throw invalidHook({ field: "events", code: "invalid" });
+  return names;
 }
 
-function objectIn(text: string): Fields {
-  let value: Json;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw new ApiFault(400, "Problems parsing JSON", { cause });
-  }
-  if (isObject(value)) return value;
-  throw new ApiFault(400, "Body should be a JSON object");
+/** A value for an error's text, which must not be as long as the request. */
+function shortly(value: Json): string {
+  const text = JSON.stringify(value);
+  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;
 }
 
 /** A 422 as the service words it for hooks; some faults name no field. */

@@ -15,7 +15,7 @@ import { type HookOperation, requireTarget } from "./hooks.ts";
 export const listHookDeliveries: HookOperation = async (call, place) => {
   const { id } = await requireTarget(call, place);
   const { query } = call;
-  const status = choice(query, "status", "Hook", ["all", "success", "failure"]);
+  const status = choice(query, "status", ["all", "success", "failure"]);
   const before = cursorIn(query.get("cursor"));
   const limit = pageSize(query);
   const answered = status === "all" ? null : status;

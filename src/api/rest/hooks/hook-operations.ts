@@ -1,7 +1,10 @@
-import { REST_DOCS } from "../../dialect/fault.ts";
+import { isRead } from "../../../http/reply.ts";
+import type { Answer, Call } from "../../call.ts";
+import { ApiFault, REST_DOCS } from "../../dialect/fault.ts";
 import type { Operation, ServedOperation } from "../../operation.ts";
+import { beginRecord } from "../../record/write-record.ts";
 import * as deliveries from "./hook-deliveries.ts";
-import { organizationPlace, repositoryPlace } from "./hook-place.ts";
+import { type HookPlace, organizationPlace, repositoryPlace } from "./hook-place.ts";
 import * as hooks from "./hooks.ts";
 
 /** Operations below `/repos/{owner}/{repo}/hooks`. These hooks live in this mirror. */
@@ -42,6 +45,25 @@ function ofOrganization(docs: string): string {
     .replace("for-a-repository", "for-an-organization");
 }
 
+/** Runs the operation. A change stands in the record of writes, though upstream hears nothing of it. */
+async function recorded(call: Call, place: HookPlace, form: string, operation: hooks.HookOperation): Promise<Answer> {
+  const { ctx, caller, method, path, requestId } = call;
+  if (isRead(method) || caller.kind !== "user") return await operation(call, place);
+  const route = form.replace(/:(\w+)/g, (_, name: string) => `{${name === "id" ? "hook_id" : "delivery_id"}}`);
+  const repositoryId = place.scope.kind === "repository" ? place.scope.id : null;
+  const record = await beginRecord({ ctx, caller, requestId }, { method, route, path, repositoryId });
+  try {
+    const answer = await operation(call, place);
+    record.heard({ status: answer.status, headers: {} });
+    return answer;
+  } catch (error) {
+    if (error instanceof ApiFault) record.heard({ status: error.status, headers: {} });
+    throw error;
+  } finally {
+    await record.end();
+  }
+}
+
 export const HOOK_OPERATIONS: readonly ServedOperation[] = [
   ...OF_REPOSITORIES.map(([method, path, operation, docs]) => ({
     path: `/hooks${path}`,
@@ -50,7 +72,8 @@ export const HOOK_OPERATIONS: readonly ServedOperation[] = [
       run: {
         of: "repository",
         takes: "metadata",
-        with: async (call) => operation(call, await repositoryPlace(call)),
+        with: async (call) =>
+          recorded(call, await repositoryPlace(call), `/repos/{owner}/{repo}/hooks${path}`, operation),
       },
     } satisfies Operation,
   })),
@@ -58,7 +81,10 @@ export const HOOK_OPERATIONS: readonly ServedOperation[] = [
     path: `/orgs/:org/hooks${path}`,
     route: {
       ...{ method, docs: `${REST_DOCS}/${ofOrganization(docs)}`, isFree: false, isOurs: true },
-      run: { of: "service", with: async (call) => operation(call, await organizationPlace(call)) },
+      run: {
+        of: "service",
+        with: async (call) => recorded(call, await organizationPlace(call), `/orgs/{org}/hooks${path}`, operation),
+      },
     } satisfies Operation,
   })),
 ];

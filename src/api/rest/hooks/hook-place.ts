@@ -6,7 +6,7 @@ import { failureOf, messageOf } from "../../../upstream/client/answer.ts";
 import { UpstreamRefusedError, UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
 import type { Call, RepositoryCall } from "../../call.ts";
 import { mayHook, notAccessible } from "../../callers/permissions.ts";
-import { ApiFault, notFound } from "../../dialect/fault.ts";
+import { ApiFault, notFound, unshown } from "../../dialect/fault.ts";
 import { readFault } from "../../forward/upstream-for-callers.ts";
 import { showToAll } from "../accounts.ts";
 import { getRepository } from "../repositories.ts";
@@ -33,7 +33,7 @@ export async function repositoryPlace(call: RepositoryCall): Promise<HookPlace> 
 /** An organization's hooks. @throws ApiFault 404 or 403, as upstream answers, to a caller who may not administer it */
 export async function organizationPlace(call: Call): Promise<HookPlace> {
   const account = await findUserByLogin(call.ctx.db, call.params.org ?? "");
-  if (account?.type !== "Organization") throw notFound();
+  if (account?.type !== "Organization") throw unshown();
   await requireAdmin(call, `/orgs/${account.login}/hooks`, null);
   const { id, login } = account;
   const about = async () => ({ organization: { login, id }, ...(await callerAsSender(call)) });

@@ -32,7 +32,8 @@ export function configView({ contentType, insecureSsl, rewriteTo, sealedSecret, 
 }
 
 /** The last response. It says what is wrong, for which the service has a page of its own. */
-function lastResponse({ problem }: Target, last: LastSent): Fields {
+function lastResponse({ problem, pausedWhy }: Target, last: LastSent): Fields {
+  if (pausedWhy !== null) return { code: last?.statusCode ?? null, status: "paused", message: pausedWhy };
   if (!last) return { code: null, status: "unused", message: null };
   const isGood = last.statusCode >= 200 && last.statusCode < 300;
   if (problem !== null) return { code: last.statusCode, status: "disabled", message: problem };

@@ -7,12 +7,15 @@ import {
   createTarget,
   findTarget,
   listTargets,
+  type Maker,
   removeTarget,
   type Target,
   type TargetConfig,
 } from "../../../events/target.ts";
+import { recordAct } from "../../../work/audit-log.ts";
 import { type Answer, type Call, ok } from "../../call.ts";
-import { notFound } from "../../dialect/fault.ts";
+import { auditActor } from "../../callers/permissions.ts";
+import { type ApiFault, notFound } from "../../dialect/fault.ts";
 import { numberedLink } from "../../dialect/paging.ts";
 import { askedPage, numberParam } from "../page.ts";
 import { ZEN } from "../root.ts";
@@ -26,9 +29,10 @@ export type HookOperation = (call: Call, place: HookPlace) => Promise<Answer>;
 const NO_CONTENT: Answer = { status: 204, body: null, isUncached: true };
 
 export const listHooks: HookOperation = async (call, place) => {
-  const all = await listTargets(call.ctx, place.scope);
+  // Targets that an operator named are not counted either: `Link` would tell how many there are.
+  const all = (await listTargets(call.ctx, place.scope)).filter(({ madeBy }) => madeBy === "api");
   const { page, limit, offset } = askedPage(call.query);
-  const shown = all.filter(({ madeBy }) => madeBy === "api").slice(offset, offset + limit);
+  const shown = all.slice(offset, offset + limit);
   const last = await lastSent(
     call.ctx,
     shown.map(({ id }) => id),
@@ -43,8 +47,9 @@ export const createHook: HookOperation = async (call, place) => {
   const { url, contentType = "form", insecureSsl = false, secret = null, rewriteTo = null } = body;
   if (url === undefined) throw invalidHook({ field: "url", code: "missing_field" });
   const config: TargetConfig = { url, contentType, insecureSsl, secret, events, active, rewriteTo };
-  await requireNew(call, place, config, null);
-  const target = await createTarget(call.ctx, { scope: place.scope, madeBy: "api", ...config });
+  const made = { scope: place.scope, madeBy: "api", maker: makerOf(call), ...config } as const;
+  const make = () => createTarget(call.ctx, made, (others) => requireFit(place, config, others));
+  const target = await recordHook(call, "create", null, make, ({ id }) => String(id));
   await wantsChanged(call.ctx);
   await ping(call, place, target);
   return {
@@ -54,30 +59,54 @@ export const createHook: HookOperation = async (call, place) => {
   };
 };
 
-/** The service's rule: one hook for the same config and an event. @throws ApiFault 422 */
-async function requireNew(
-  { ctx }: Call,
-  { scope, login }: HookPlace,
-  { url, contentType, insecureSsl, events }: Pick<TargetConfig, "url" | "contentType" | "insecureSsl" | "events">,
-  except: number | null,
-): Promise<void> {
-  const others = await listTargets(ctx, scope);
+/** Who answers for a hook that is made or resumed. */
+function makerOf({ caller }: Call): Maker | null {
+  if (caller.kind !== "user") return null;
+  const { userId, by } = caller;
+  return { userId, tokenOf: by.of, token: by.of === "own" ? by.token.id : by.fingerprint };
+}
+
+/** GitHub docs, "Creating webhooks": twenty for each event of a repository or organization. */
+const MOST_FOR_EVENT = 20;
+/** The service has no such limit. With it, each place has a bounded number of hooks, whatever their events. */
+const MOST_HOOKS = 50;
+
+/** The service's rules: one hook for the same config and an event, and so many for each event. @throws ApiFault 422 */
+function requireFit(
+  { login }: HookPlace,
+  config: Pick<TargetConfig, "url" | "contentType" | "insecureSsl" | "events">,
+  all: readonly Target[],
+): void {
+  const { url, contentType, insecureSsl, events } = config;
+  const others = all.filter(({ madeBy }) => madeBy === "api");
+  const hears = (other: Target, event: string) => event === "*" || wants(other, event);
   const isSame = (other: Target) =>
-    other.madeBy === "api" &&
-    other.id !== except &&
     other.url === url &&
     other.contentType === contentType &&
     other.insecureSsl === insecureSsl &&
-    (events.includes("*") || other.events.some((event) => event === "*" || events.includes(event)));
-  if (!others.some(isSame)) return;
+    events.some((event) => hears(other, event));
   const whose = login === null ? "repository" : "organization";
-  throw invalidHook({ code: "custom", message: `Hook already exists on this ${whose}` });
+  if (others.some(isSame)) throw customFault(`Hook already exists on this ${whose}`);
+  if (others.length >= MOST_HOOKS) throw customFault(`This ${whose} cannot have more than ${MOST_HOOKS} hooks`);
+  const full = events.find((event) => others.filter((other) => hears(other, event)).length >= MOST_FOR_EVENT);
+  if (full !== undefined) throw customFault(`The "${full}" event cannot have more than ${MOST_FOR_EVENT} hooks`);
+}
+
+function wants({ events }: Target, event: string): boolean {
+  return events.includes("*") || events.includes(event);
+}
+
+function customFault(message: string): ApiFault {
+  return invalidHook({ code: "custom", message });
 }
 
 export const getHook: HookOperation = async (call, place) => {
   const target = await requireTarget(call, place);
   const last = (await lastSent(call.ctx, [target.id])).get(target.id);
-  return ok(JSON.stringify(hookView(target, place, last)), { lastModified: target.updatedAt });
+  return {
+    ...ok(JSON.stringify(hookView(target, place, last)), { lastModified: target.updatedAt }),
+    ...pausedOf(target),
+  };
 };
 
 export const changeHook: HookOperation = async (call, place) => {
@@ -102,12 +131,36 @@ async function changedHook(
   before: Target,
   change: Partial<TargetConfig>,
 ): Promise<Target> {
-  await requireNew(call, place, { ...before, ...change }, before.id);
-  const target = await changeTarget(call.ctx, before.id, change);
+  const changed = { ...before, ...change };
+  // Where there are more than there may be, each can still be ended, or given another secret.
+  const { url, contentType, insecureSsl, events, active } = change;
+  const isJudged = active === true || [url, contentType, insecureSsl, events].some((one) => one !== undefined);
+  const require = isJudged ? (others: readonly Target[]) => requireFit(place, changed, others) : null;
+  const target = await recordHook(call, "change", before.id, () =>
+    changeTarget(call.ctx, before.id, change, { maker: makerOf(call), require }),
+  );
   if (!target) throw notFound();
   if (change.events || change.active !== undefined) await wantsChanged(call.ctx);
   if (change.active) await wakeTargets(call.ctx, [target.id]);
   return target;
+}
+
+/** Enters in the audit log what a caller does to a hook. While it cannot be entered, it is not done. */
+async function recordHook<T>(
+  { ctx, caller, requestId }: Call,
+  does: "create" | "change" | "delete",
+  id: number | null,
+  run: () => Promise<T>,
+  objectOf?: (made: T) => string,
+): Promise<T> {
+  const actor = auditActor(caller);
+  const act = { actor, action: `hook.${does}`, object: id === null ? null : String(id), requestId };
+  return await recordAct(ctx, act, run, Boolean, objectOf);
+}
+
+/** An organization's hook has no key in which it could say why it is paused, so every hook says it in a header, too. */
+function pausedOf({ pausedWhy }: Target): Pick<Answer, "headers"> {
+  return pausedWhy === null ? {} : { headers: { "X-Tain-Paused": pausedWhy } };
 }
 
 async function hookAnswer(call: Call, place: HookPlace, target: Target): Promise<Answer> {
@@ -117,7 +170,7 @@ async function hookAnswer(call: Call, place: HookPlace, target: Target): Promise
 
 export const removeHook: HookOperation = async (call, place) => {
   const { id } = await requireTarget(call, place);
-  await removeTarget(call.ctx, id);
+  await recordHook(call, "delete", id, () => removeTarget(call.ctx, id));
   await wantsChanged(call.ctx);
   return NO_CONTENT;
 };

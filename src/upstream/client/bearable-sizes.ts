@@ -1,20 +1,28 @@
 import { sql } from "../../../db/sql.ts";
-import type { Context } from "../../context.ts";
-import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import type { Stores } from "../../stores.ts";
+import { TooHeavyError } from "./errors.ts";
 
 /**
- * A query about several pull requests. Upstream can bear more or fewer at once, by the query and by the repository.
+ * What upstream can bear more or less of at once, by the question and by the repository: a GraphQL query about several
+ * pull requests, or a list of REST.
  */
-export type SizedQuery = "pull pages" | "single pulls" | "mergeability";
+export type SizedQuery = "pull pages" | "single pulls" | "mergeability" | `list ${string}`;
 
+/** The most rows of a page of REST. */
+const MOST_ROWS = 100;
 /** The most pull requests that each query asks for, even if upstream could answer more. */
-export const MOST: Readonly<Record<SizedQuery, number>> = {
+const MOST: Readonly<Record<string, number>> = {
   "pull pages": 100,
   // More in one query is answered slowly, and upstream cuts long answers off at ten seconds.
   "single pulls": 25,
   // One point for any number, since it asks for no connection. Upstream was seen to accept 600.
   mergeability: 500,
 };
+
+/** The most that is asked for at once. */
+export function mostOf(query: SizedQuery): number {
+  return MOST[query] ?? MOST_ROWS;
+}
 
 /** The size that was learnt for one query in one repository. Null: no query was ever too heavy. */
 export interface Learnt {
@@ -71,14 +79,14 @@ export function afterAnswer(known: Learnt | null, size: number, most: number): L
 /**
  * Asks for as many as upstream can bear, and at most `atMost`. If that is too heavy, it asks for half as many. The size
  * that it learns is kept for the next question.
- * @throws GraphqlTooHeavyError when even one is too much
+ * @throws TooHeavyError when even one is too much
  */
 export async function inBearableSize<Value>(
-  ctx: Pick<Context, "db" | "clock">,
+  ctx: Pick<Stores, "db" | "clock">,
   { repositoryId, query, atMost }: { repositoryId: number; query: SizedQuery; atMost?: number },
   ask: (size: number) => Promise<Value>,
 ): Promise<Value> {
-  const most = MOST[query];
+  const most = mostOf(query);
   let learnt = await findLearnt(ctx, repositoryId, query);
   const keep = async (next: Learnt | null) => {
     if (next !== learnt) await saveLearnt(ctx, repositoryId, query, next);
@@ -91,7 +99,7 @@ export async function inBearableSize<Value>(
       await keep(afterAnswer(learnt, size, most));
       return value;
     } catch (error) {
-      if (!(error instanceof GraphqlTooHeavyError)) throw error;
+      if (!(error instanceof TooHeavyError)) throw error;
       await keep(afterRefusal(learnt, size));
       if (size === 1) throw error;
     }
@@ -101,7 +109,7 @@ export async function inBearableSize<Value>(
 /**
  * Asks about all items in one query. If that is too heavy, it asks about each half by itself. Nothing is learnt from
  * it. Answers what the queries answered, in order.
- * @throws GraphqlTooHeavyError when a single item is too much
+ * @throws TooHeavyError when a single item is too much
  */
 export async function inHalves<Item, Answer>(
   items: readonly Item[],
@@ -110,14 +118,14 @@ export async function inHalves<Item, Answer>(
   try {
     return [await ask(items)];
   } catch (error) {
-    if (!(error instanceof GraphqlTooHeavyError) || items.length <= 1) throw error;
+    if (!(error instanceof TooHeavyError) || items.length <= 1) throw error;
     const middle = Math.ceil(items.length / 2);
     const first = await inHalves(items.slice(0, middle), ask);
     return [...first, ...(await inHalves(items.slice(middle), ask))];
   }
 }
 
-async function findLearnt(ctx: Pick<Context, "db">, repositoryId: number, query: SizedQuery): Promise<Learnt | null> {
+async function findLearnt(ctx: Pick<Stores, "db">, repositoryId: number, query: SizedQuery): Promise<Learnt | null> {
   const [row] = await ctx.db.query<Learnt>(sql`
     select size, proved, is_retreating as "isRetreating", answered, wait from graphql_sizes
       where repository_id = ${repositoryId} and query = ${query}`);
@@ -126,7 +134,7 @@ async function findLearnt(ctx: Pick<Context, "db">, repositoryId: number, query:
 
 /** If two jobs learn at once, the later one wins. That costs at most a refused page. */
 async function saveLearnt(
-  { db, clock }: Pick<Context, "db" | "clock">,
+  { db, clock }: Pick<Stores, "db" | "clock">,
   repositoryId: number,
   query: SizedQuery,
   learnt: Learnt | null,

@@ -1,0 +1,53 @@
+import type { PgType } from "../../../db/sql.ts";
+import type { Json } from "../../json.ts";
+
+/**
+ * The value that a search column holds of what upstream sent. Columns are for searching and ordering; the document
+ * keeps what was sent, and is what callers are shown. So no value is a reason not to store a row. A value beyond the
+ * column's range becomes the nearest in it, and one of another type null, or the least value where null cannot stand.
+ * Pure.
+ */
+export function fitting(value: Json, { type, isNullable }: { type: PgType; isNullable: boolean }): Json {
+  if (value === null && isNullable) return null;
+  switch (type) {
+    case "integer":
+      return wholeWithin(value, 2n ** 31n) ?? (isNullable ? null : 0);
+    case "bigint":
+      return wholeWithin(value, 2n ** 63n) ?? (isNullable ? null : 0);
+    case "boolean":
+      return typeof value === "boolean" ? value : isNullable ? null : false;
+    case "timestamptz":
+      return typeof value === "string" ? timeWithin(value, isNullable) : isNullable ? null : FIRST;
+    default:
+      return value;
+  }
+}
+
+/** A time of upstream's that stands beside columns in a question to Postgres. Null: it is none. Pure. */
+export function fittingTime(value: string | null): string | null {
+  return value === null ? null : timeWithin(value, true);
+}
+
+/** A whole number at least `-bound` and less than `bound`. Digits that no double holds stay a text. */
+function wholeWithin(value: Json, bound: bigint): number | string | null {
+  if (typeof value === "number" && Number.isSafeInteger(value) && BigInt(value) < bound && BigInt(value) >= -bound)
+    return value;
+  const isWhole =
+    typeof value === "number" ? Number.isFinite(value) : typeof value === "string" && /^-?\d+$/.test(value);
+  if (!isWhole) return null;
+  const whole = BigInt(typeof value === "number" ? Math.trunc(value) : String(value));
+  return String(whole >= bound ? bound - 1n : whole < -bound ? -bound : whole);
+}
+
+const FIRST = "0001-01-01T00:00:00Z";
+const LAST = "9999-12-31T23:59:59Z";
+/** A date that Postgres reads as JavaScript does. */
+const PLAIN = /^[1-9]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T\d\d:\d\d:\d\dZ$/;
+
+/** JavaScript reads the 30th of February as the 2nd of March, and knows a year 0. Postgres refuses both. */
+function timeWithin(text: string, isNullable: boolean): string | null {
+  if (PLAIN.test(text) && !Number.isNaN(Date.parse(text))) return text;
+  const time = Date.parse(text);
+  if (Number.isNaN(time)) return isNullable ? null : FIRST;
+  return time < Date.parse(FIRST) ? FIRST : time > Date.parse(LAST) ? LAST : new Date(time).toISOString();
+}

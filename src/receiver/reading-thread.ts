@@ -1,0 +1,16 @@
+/** Reads large bodies on a thread of its own. */
+import { serveThread } from "../work/threads.ts";
+import { DeliveryFault } from "./fault.ts";
+import { type ApartBody, givenWith, type ReadApart, readVerified } from "./reading.ts";
+
+serveThread(
+  async ({ body, ...check }: ApartBody): Promise<ReadApart> => {
+    try {
+      return await readVerified(Buffer.from(body.buffer, body.byteOffset, body.byteLength), check);
+    } catch (error) {
+      if (!(error instanceof DeliveryFault)) throw error;
+      return { fault: { status: error.status, message: error.message } };
+    }
+  },
+  (done) => ("fault" in done ? [] : givenWith(done.read.payload)),
+);

@@ -1,0 +1,215 @@
+/** Webhooks may come in any order. The last event of a value tells the one that the mirror shows. */
+import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { createIssue, editIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { openView } from "../../src/simulator/views/view.ts";
+import { payloadOf } from "../../src/simulator/webhooks/payload.ts";
+import { backfill } from "../../src/sync/backfill/backfill.ts";
+import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
+import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { makeEvents } from "../../src/sync/found/make.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+import { tell } from "./tell.ts";
+
+const MINUTE = 60_000;
+
+/** A mirror without a hook, and an issue. What upstream would have sent of it can be told later. */
+async function openUnheard() {
+  const world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 3, pulls: 0 }),
+  });
+  await world.mirror(world.first);
+  await world.settleMarks();
+  const upstream = world.simulator.world;
+  const [owner = "", name = ""] = world.first.split("/");
+  const repository = upstream.repositoryByName(owner, name)?.repository;
+  if (!repository) throw new Error("Upstream has no repository");
+  const pass = (ms: number) => {
+    (upstream.clock as SettableClock).advance(ms);
+    world.advance(ms);
+  };
+  const unsent: { event: string; payload: object }[] = [];
+  upstream.onEvent((event) => {
+    const { url: apiUrl, htmlUrl } = world.simulator;
+    const payload = payloadOf(openView({ world: upstream, apiUrl, htmlUrl }), event);
+    unsent.push({ event: event.event, payload: structuredClone(payload) });
+  });
+  pass(MINUTE);
+  const issue = createIssue(upstream, repository.ownerId, { repository, title: "at first" });
+  const find = async () => {
+    pass(MINUTE);
+    await world.catchUp();
+    await world.settleMarks();
+    pass(2 * MINUTE);
+    await makeEvents(world.ctx);
+  };
+  await find();
+  unsent.length = 0;
+  return { world, upstream, repository, issue, unsent, pass, find };
+}
+
+/** Actions and titles of the events of one issue, in the order of the log, and whether they were made. */
+async function told({ ctx }: TestWorld, number: number) {
+  const rows = await ctx.db.query<{ payload: string; isMade: boolean }>(sql`
+    select convert_from(d.payload, 'UTF8') as payload, e.is_made as "isMade" from events e
+      join deliveries d on d.id = e.delivery_id where e.number = ${number} and e.event = 'issues' order by e.id`);
+  return rows.map(({ payload, isMade }) => {
+    const { action, issue } = JSON.parse(payload) as { action: string; issue: { title: string } };
+    return [action, issue.title, isMade ? "made" : "sent"];
+  });
+}
+
+test("a webhook that comes late, after its change was undone unheard, is followed by an event of the present state", async () => {
+  const { world, upstream, repository, issue, unsent, pass, find } = await openUnheard();
+  await using _world = world;
+  editIssue(upstream, repository.ownerId, issue, { state: "closed" });
+  pass(MINUTE);
+  editIssue(upstream, repository.ownerId, issue, { state: "open" });
+  await find();
+  const [closed] = unsent;
+  if (!closed) throw new Error("Upstream told of nothing");
+  await tell(world, closed);
+  await world.settle();
+  await find();
+  expect(await told(world, issue.number)).toEqual([
+    ["opened", "at first", "made"],
+    ["closed", "at first", "sent"],
+    ["reopened", "at first", "made"],
+  ]);
+  await find();
+  expect(await told(world, issue.number)).toHaveLength(3);
+});
+
+test("an opening event that comes after the event of an edit is followed by an event of the present state", async () => {
+  const { world, upstream, repository, unsent, pass, find } = await openUnheard();
+  await using _world = world;
+  const issue = createIssue(upstream, repository.ownerId, { repository, title: "one" });
+  pass(MINUTE);
+  editIssue(upstream, repository.ownerId, issue, { title: "two" });
+  const [opened, edited] = unsent;
+  if (!opened || !edited) throw new Error("Upstream told of nothing");
+  for (const one of [edited, opened]) {
+    await tell(world, one);
+    await world.settle();
+  }
+  await find();
+  expect(await told(world, issue.number)).toEqual([
+    ["edited", "two", "sent"],
+    ["opened", "one", "sent"],
+    ["edited", "two", "made"],
+  ]);
+  await find();
+  expect(await told(world, issue.number)).toHaveLength(3);
+});
+
+test("two changes of one second whose webhooks come late and reversed are followed by an event of the second", async () => {
+  const { world, upstream, repository, issue, unsent, pass, find } = await openUnheard();
+  await using _world = world;
+  for (const title of ["first", "second"]) editIssue(upstream, repository.ownerId, issue, { title });
+  pass(MINUTE);
+  for (const one of unsent.toReversed()) {
+    await tell(world, one);
+    await world.settle();
+  }
+  await world.settleMarks();
+  await find();
+  expect(await told(world, issue.number)).toEqual([
+    ["opened", "at first", "made"],
+    ["edited", "second", "sent"],
+    ["edited", "first", "sent"],
+    ["edited", "second", "made"],
+  ]);
+});
+
+test("what two workers apply in another order than it arrived is told in that order, and corrected by the last", async () => {
+  await using world = await openWorld({
+    workers: false,
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 3, pulls: 0 }),
+  });
+  const { ctx, simulator } = world;
+  const upstream = simulator.world;
+  const [repository] = [...upstream.repositories.values()];
+  const issue = repository && [...repository.rows.issuesByCreated.ascending()][0];
+  if (!issue) throw new Error("Upstream has no issue");
+  const signal = new AbortController().signal;
+  await addSelections(ctx, [world.first]);
+  await resolveSelections(ctx);
+  await backfill(ctx, { repositoryId: repository.id }, signal);
+  const pass = (ms: number) => {
+    (upstream.clock as SettableClock).advance(ms);
+    world.advance(ms);
+  };
+  pass(MINUTE);
+  const unsent: object[] = [];
+  upstream.onEvent((event) => {
+    const { url: apiUrl, htmlUrl } = simulator;
+    unsent.push(structuredClone(payloadOf(openView({ world: upstream, apiUrl, htmlUrl }), event)));
+  });
+  for (const title of ["first", "second"]) editIssue(upstream, repository.ownerId, issue, { title });
+  pass(MINUTE);
+  for (const payload of unsent.toReversed()) {
+    await tell(world, { event: "issues", payload });
+    pass(1_000);
+  }
+  const arrived = await ctx.db.query<{ id: string }>(sql`select id from deliveries order by received_at desc`);
+  for (const { id } of arrived) await applyDeliveries(ctx, [id]);
+  pass(MINUTE);
+  await catchUp(ctx, { repositoryId: repository.id }, signal);
+  pass(2 * MINUTE);
+  await makeEvents(ctx);
+  expect(await told(world, issue.number)).toEqual([
+    ["edited", "second", "sent"],
+    ["edited", "first", "sent"],
+    ["edited", "second", "made"],
+  ]);
+});
+
+test("changes are told although the process that copied has a clock behind that of the one that selected", async () => {
+  await using world = await openWorld({
+    workers: false,
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 3, pulls: 0 }),
+  });
+  const { ctx, simulator } = world;
+  const upstream = simulator.world;
+  const [repository] = [...upstream.repositories.values()];
+  if (!repository) throw new Error("Upstream has no repository");
+  const signal = new AbortController().signal;
+  await addSelections(ctx, [world.first]);
+  await resolveSelections(ctx);
+  world.advance(-30_000);
+  await backfill(ctx, { repositoryId: repository.id }, signal);
+  world.advance(5 * MINUTE);
+  (upstream.clock as SettableClock).advance(5 * MINUTE);
+  const issue = createIssue(upstream, repository.ownerId, { repository, title: "unheard" });
+  await catchUp(ctx, { repositoryId: repository.id }, signal);
+  world.advance(2 * MINUTE);
+  await makeEvents(ctx);
+  expect(await told(world, issue.number)).toEqual([["opened", "unheard", "made"]]);
+});
+
+test("the comments that a transferred issue brings along are told, since upstream sends nothing of them", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 2, issues: 12, pulls: 0 }),
+  });
+  const { ctx, simulator } = world;
+  const upstream = simulator.world;
+  const [from, to] = [...upstream.repositories.values()].filter((one) => !one.fork);
+  const issue = from && [...from.rows.issuesByCreated.ascending()].find(({ thread }) => thread.length > 0);
+  if (!issue || !to) throw new Error("Nothing was said under any issue");
+  const names = [from, to].map((one) => upstream.fullName(one));
+  await world.mirror(...names);
+  await world.listen(...names);
+  world.advance(60 * MINUTE);
+  (upstream.clock as SettableClock).advance(60 * MINUTE);
+  const moved = transferIssue(upstream, from.ownerId, issue, to);
+  await world.settleMarks();
+  world.advance(2 * MINUTE);
+  await makeEvents(ctx);
+  const made = await ctx.db.query<{ id: number }>(sql`
+    select (convert_from(d.payload, 'UTF8')::json -> 'comment' ->> 'id')::float8 as id from events e
+      join deliveries d on d.id = e.delivery_id where e.is_made and e.repository_id = ${to.id} and e.action = 'created'`);
+  expect(made.map(({ id }) => id).sort()).toEqual(moved.thread.map(({ id }) => id).sort());
+});

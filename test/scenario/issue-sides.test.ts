@@ -1,0 +1,175 @@
+/** A new pull request is in the lists of issues by an id that no webhook tells. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import type { Repository } from "../../src/simulator/records.ts";
+import { findUnheldRows } from "../../src/sync/catch-up/newest-changes.ts";
+import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { type ToldRepository, tell } from "../events/tell.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+const MINUTE = 60_000;
+
+let world: TestWorld;
+let repositories: Repository[];
+beforeAll(async () => {
+  world = await openWorld({
+    fill: ({ world: upstream }) =>
+      void generateWorld(upstream, { seed: 12, repositories: 3, issues: 12, pulls: 3, people: 6 }),
+  });
+  const { simulator } = world;
+  repositories = [...simulator.world.repositories.values()].filter(({ fork }) => !fork);
+  const names = repositories.map(nameOf);
+  await world.mirror(...names);
+  await world.listen(...names);
+  await world.settleMarks();
+});
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+const nameOf = (repository: Repository) => world.simulator.world.fullName(repository);
+
+let opened = 0;
+function open(repository: Repository): number {
+  const { world: upstream } = world.simulator;
+  const headRef = `feature-${++opened}`;
+  pushBranch(upstream, repository.ownerId, repository, headRef);
+  const { ownerId: by, defaultBranch: baseRef } = repository;
+  const from = { repository, headRepository: repository, headRef, baseRef };
+  return createPull(upstream, by, { ...from, title: `New ${opened}`, body: null }).number;
+}
+
+async function pass(ms: number): Promise<void> {
+  world.advance(ms);
+  (world.simulator.world.clock as SettableClock).advance(ms);
+  await world.ctx.queues.refresh.clean(0, 1_000, "delayed");
+  await dispatchMarks(world.ctx);
+  await world.settle();
+}
+
+/** No moment is left until so much later. */
+async function spend(ms: number): Promise<void> {
+  const fullAt = new Date(world.ctx.clock.now().getTime() + 7 * 180_000 + ms);
+  await world.ctx.db.query(sql`insert into upkeep (task, done_until) values ('issue sides', ${fullAt})
+    on conflict (task) do update set done_until = excluded.done_until`);
+}
+
+async function isListed(repository: Repository, number: number): Promise<boolean> {
+  const { body } = await world.get(`/repos/${nameOf(repository)}/issues?state=all&per_page=100`);
+  return (body as { number: number }[]).some((row) => row.number === number);
+}
+
+function asked(): Record<string, number> {
+  const { routes } = world.simulator.meter.read();
+  return Object.fromEntries(
+    Object.entries(routes).flatMap(([route, { charged }]) => (/issues|search/.test(route) ? [[route, charged]] : [])),
+  );
+}
+
+const ALONE = "GET /repos/:owner/:repo/issues/:number";
+const SEARCH = "GET /search/issues";
+
+test("a single one is asked for at once", async () => {
+  const [first] = repositories;
+  if (!first) throw new Error("There is no repository");
+  await spend(-8 * 180_000);
+  world.simulator.meter.reset();
+  const number = open(first);
+  await world.settle();
+  expect(await isListed(first, number)).toBe(true);
+  expect(asked()).toEqual({ [ALONE]: 1 });
+});
+
+test("many in repositories of several owners cost one search once the pace allows it, and are shown as upstream shows them", async () => {
+  await spend(2 * MINUTE);
+  world.simulator.meter.reset();
+  const pulls = repositories.flatMap((repository) => [1, 2, 3].map(() => ({ repository, number: open(repository) })));
+  await world.settle();
+  expect(asked()).toEqual({});
+  for (const { repository, number } of pulls) {
+    expect(await isListed(repository, number)).toBe(false);
+    expect((await world.get(`/repos/${nameOf(repository)}/pulls/${number}`)).status).toBe(200);
+  }
+  await pass(3 * MINUTE);
+  expect(asked()).toEqual({ [SEARCH]: 1 });
+  for (const { repository, number } of pulls) expect(await isListed(repository, number)).toBe(true);
+  expect(await world.ctx.db.count(sql`select from refresh_marks where kind = 'issue'`)).toBe(0);
+  for (const { repository, number } of pulls) {
+    const path = `/repositories/${repository.id}/issues/${number}`;
+    const [ours, theirs] = [(await world.get(path)).body, await upstreams(path)];
+    expect(ours).toEqual(theirs);
+  }
+});
+
+async function upstreams(path: string): Promise<unknown> {
+  const { url } = world.simulator;
+  const headers = { authorization: `token ${world.ctx.config.upstreamTokens[0]}`, "user-agent": "test" };
+  const text = await (await fetch(url + path, { headers })).text();
+  return JSON.parse(text.replaceAll(url, world.url));
+}
+
+test("whoever makes up pull requests in one repository takes no turn of another's", async () => {
+  const { ctx, simulator } = world;
+  const [own, other] = repositories;
+  if (!own || !other) throw new Error("There are no two repositories");
+  await spend(2 * MINUTE);
+  const name = nameOf(own);
+  const [shown] = (await world.get(`/repos/${name}/pulls?state=all`)).body as { id: number; number: number }[];
+  const repository = (await world.get(`/repos/${name}`)).body as ToldRepository;
+  for (let made = 1; made <= 5; made++) {
+    const pull = { ...shown, id: 4_000_000_000 + made, number: 90_000 + made };
+    const payload = { action: "opened", number: pull.number, pull_request: pull, repository, sender: repository.owner };
+    await tell(world, { event: "pull_request", payload });
+  }
+  await world.settle();
+  // Each is old enough to be asked for by itself.
+  const long = new Date(ctx.clock.now().getTime() - 60 * MINUTE);
+  const made = sql`kind = 'issue' and key > 90000`;
+  expect(await ctx.db.count(sql`update refresh_marks set asked_at = ${long}, keys_at = ${long} where ${made}`)).toBe(5);
+  const number = open(other);
+  await world.settle();
+  simulator.meter.reset();
+  // Fewer turns than there are made-up ones.
+  for (let turn = 0; turn < 5 && !(await isListed(other, number)); turn++) await pass(3 * MINUTE);
+  expect(await isListed(other, number)).toBe(true);
+  expect(await ctx.db.count(sql`select from refresh_marks where ${made}`)).toBeGreaterThan(0);
+  for (let turn = 0; turn < 20; turn++) await pass(3 * MINUTE);
+  expect(await ctx.db.count(sql`select from refresh_marks where ${made}`)).toBe(0);
+});
+
+test("while it is awaited, a sweep misses nothing but what is awaited", async () => {
+  const { ctx, simulator } = world;
+  const [repository] = repositories;
+  if (!repository) throw new Error("There is no repository");
+  await spend(2 * MINUTE);
+  const number = open(repository);
+  await world.settle();
+  const seconds = simulator.world.issue(repository, number)?.updatedAt ?? 0;
+  const unheldAt = async (at: number) => {
+    const shown = {
+      r: repository.id,
+      kind: "pull_request",
+      n: number,
+      at: new Date(at * 1_000).toISOString(),
+    } as const;
+    return (await findUnheldRows(ctx.db, [shown])).length;
+  };
+  expect([await unheldAt(seconds), await unheldAt(seconds + 60)]).toEqual([0, 1]);
+  await world.settleMarks();
+});
+
+test("what no search shows is asked for by itself after half an hour", async () => {
+  const { simulator, ctx } = world;
+  await spend(-8 * 180_000);
+  simulator.setFaults({ http: [{ match: "GET /search/issues", kind: "refusal", as: "permission" }] });
+  const pulls = repositories.map((repository) => ({ repository, number: open(repository) }));
+  await world.settle();
+  await pass(MINUTE);
+  simulator.meter.reset();
+  for (let minutes = 0; minutes < 60; minutes += 5) await pass(5 * MINUTE);
+  expect(asked()[ALONE]).toBe(pulls.length);
+  for (const { repository, number } of pulls) expect(await isListed(repository, number)).toBe(true);
+  expect(await ctx.db.count(sql`select from refresh_marks where kind = 'issue'`)).toBe(0);
+  simulator.setFaults({});
+});

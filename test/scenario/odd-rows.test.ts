@@ -1,0 +1,265 @@
+/** Single rows that upstream shows otherwise than its schema says, or not at all: they concern no other row. */
+import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { deleteComment } from "../../src/simulator/changes/comments.ts";
+import { editLabel } from "../../src/simulator/changes/labels.ts";
+import { becomeOrganization } from "../../src/simulator/changes/users.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { addCode } from "../../src/simulator/generate-code.ts";
+import type { PullIssue } from "../../src/simulator/records.ts";
+import type { RowFault } from "../../src/simulator/row-faults.ts";
+import type { Simulator } from "../../src/simulator/running.ts";
+import { isPull } from "../../src/simulator/world.ts";
+import { auditPart } from "../../src/sync/audit/schedule.ts";
+import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { markChecksDue } from "../../src/sync/checks/due.ts";
+import { markRefsDue } from "../../src/sync/refs/due.ts";
+import { compare } from "../support/comparison.ts";
+import { pass } from "../support/paced.ts";
+import { passRound } from "../support/rounds.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+const PULLS = 12;
+
+const pullsOf = ({ world }: Pick<Simulator, "world">) =>
+  [...world.issues.values()].filter(isPull).sort((a, b) => a.number - b.number);
+
+/** A copy of pull requests that have a review each, named after the pull request. */
+async function openCopied(
+  rowsOf: (pulls: readonly PullIssue[]) => readonly RowFault[],
+  prepare: (simulator: Simulator, pulls: readonly PullIssue[]) => void = () => {},
+): Promise<TestWorld> {
+  const world = await openWorld({
+    fill: (simulator) => {
+      const { world: upstream } = simulator;
+      generateWorld(upstream, { seed: 4, repositories: 1, issues: 2, pulls: PULLS, reviewsPerPull: 0, people: 5 });
+      const pulls = pullsOf(simulator);
+      for (const issue of pulls) {
+        const at = issue.createdAt + 60;
+        const body = `review of ${issue.number}`;
+        upstream.addReview({
+          issue,
+          authorId: issue.authorId,
+          state: "APPROVED",
+          body,
+          createdAt: at,
+          submittedAt: at,
+        });
+      }
+      prepare(simulator, pulls);
+      simulator.setFaults({ rows: rowsOf(pulls) });
+    },
+  });
+  await world.mirror(world.first);
+  // Upstream has worked out by then what can be merged.
+  (world.simulator.world.clock as SettableClock).advance(60_000);
+  world.advance(60_000);
+  await world.settleMarks();
+  await world.catchUp();
+  return world;
+}
+
+const differences = async (world: TestWorld) => (await compare(world.ctx, world.simulator, world.first)).differences;
+
+const SOMETHING = "Something went wrong while executing your query";
+
+/** Each odd in its own way, in GraphQL alone. */
+function oddInGraphql(pulls: readonly PullIssue[]): RowFault[] {
+  const numbers = [0, 2, 3, 5, 6, 8, PULLS - 1].map((place) => pulls[place]?.number);
+  const [first, nullReview, nullField, faultyReview, lesser, faulty, last] = numbers;
+  const faults: Omit<RowFault, "match">[] = [
+    { where: { number: first }, kind: "null" },
+    { where: { body: `review of ${nullReview}` }, kind: "null" },
+    { where: { body: `review of ${nullField}` }, kind: "with", fields: { updatedAt: null } },
+    { where: { body: `review of ${faultyReview}` }, kind: "null", error: SOMETHING },
+    { where: { number: lesser }, kind: "with", fields: { additions: null } },
+    { where: { number: faulty }, kind: "null", error: SOMETHING },
+    { where: { number: last }, kind: "null" },
+  ];
+  return faults.map((fault) => ({ ...fault, match: "POST /graphql" }));
+}
+/** How many they are. */
+const ODD = 7;
+
+test("where GraphQL shows single rows as null, in part or with an error, REST reads those alone", async () => {
+  await using world = await openCopied(oddInGraphql);
+  const lists = world.simulator.meter.read().routes["GET /repos/:owner/:repo/pulls/:number/reviews"]?.requests ?? 0;
+  // The copy reads them, and so does the catch-up, which reads again whatever changed within its overlap.
+  expect(lists).toBeGreaterThanOrEqual(ODD);
+  expect(lists).toBeLessThanOrEqual(2 * ODD);
+  world.simulator.setFaults({});
+  expect(await differences(world)).toEqual([]);
+});
+
+test("a review whose id no key can be is named, and all others are stored", async () => {
+  const huge = "9007199254740993";
+  await using world = await openCopied(([pull]) => {
+    const where = { body: `review of ${pull?.number}` };
+    return [
+      { match: "POST /graphql", where, kind: "with", fields: { fullDatabaseId: huge } },
+      { match: "^GET", where, kind: "with", digits: { id: huge } },
+    ];
+  });
+  const reviews = await world.ctx.db.query(sql`select count(*)::int as count from pull_request_reviews`);
+  expect(reviews).toEqual([{ count: PULLS - 1 }]);
+  const named = await world.ctx.db.query(sql`select task, substring(key from 'rows of \\w+') as rows from problems`);
+  expect(named).toEqual([{ task: "refresh", rows: "rows of review" }]);
+});
+
+test("a pull request shown as null is found where an import gave an older one a later number", async () => {
+  const firstNull = (pulls: readonly PullIssue[]): RowFault[] => [
+    { match: "POST /graphql", where: { number: pulls[0]?.number }, kind: "null" },
+  ];
+  await using world = await openCopied(firstNull, ({ world: upstream }, [first]) => {
+    if (!first) throw new Error("There is no pull request");
+    const { repository, authorId } = first;
+    const { head, base } = first.pull;
+    const createdAt = first.createdAt - 86_400;
+    upstream.addIssue({
+      repository,
+      authorId,
+      title: "imported",
+      createdAt,
+      updatedAt: createdAt,
+      pull: { head, base },
+    });
+  });
+  world.simulator.setFaults({});
+  expect(await differences(world)).toEqual([]);
+});
+
+test("an organisation that opened, merged and reviewed is shown as who did it", async () => {
+  await using world = await openCopied(
+    () => [],
+    ({ world: upstream }, pulls) => {
+      const merged = pulls.find(({ pull }) => pull.mergedAt !== null);
+      if (!merged || merged.authorId === null) throw new Error("No pull request was merged");
+      // The account of a person may become an organisation.
+      becomeOrganization(upstream, upstream.user(merged.authorId));
+      merged.pull.mergedById = merged.authorId;
+    },
+  );
+  expect(await differences(world)).toEqual([]);
+});
+
+const YEAR_ZERO = "0000-12-31T16:00:00Z";
+const NO_DAY = "2025-02-30T08:00:00Z";
+
+test("dates that Postgres does not know stop no copy, no sweep and no catch-up", async () => {
+  await using world = await openWorld({
+    fill: (simulator) => {
+      const { world: upstream } = simulator;
+      generateWorld(upstream, { seed: 4, repositories: 1, issues: 6, pulls: 4, people: 5 });
+      const [repository] = upstream.repositories.values();
+      const numbers = [...upstream.issues.values()].map(({ number }) => number);
+      const comments = [...upstream.comments.values()].map(({ id }) => id);
+      const dated = (match: string, where: Record<string, unknown>, fields: Record<string, string>) =>
+        ({ match, where, fields, kind: "with" }) as const;
+      simulator.setFaults({
+        rows: [
+          ...numbers.map((number) => dated("^GET", { number }, { created_at: YEAR_ZERO, updated_at: NO_DAY })),
+          ...numbers.map((number) => dated("/graphql", { number }, { updatedAt: YEAR_ZERO })),
+          ...comments.map((id) => dated("^GET", { id }, { created_at: YEAR_ZERO, updated_at: YEAR_ZERO })),
+          dated("/graphql", { databaseId: repository?.id }, { updatedAt: YEAR_ZERO, pushedAt: NO_DAY }),
+        ],
+      });
+    },
+  });
+  await world.mirror(world.first);
+  for (let times = 0; times < 3; times++) {
+    world.advance(world.ctx.config.sweepIntervalMs);
+    await sweep(world.ctx);
+    await world.settle();
+  }
+  await world.catchUp();
+  expect(await world.ctx.db.query(sql`select task, problem from problems`)).toEqual([]);
+  const { body } = await world.get(`/repos/${world.first}/issues?state=all&per_page=100`);
+  expect(body).toHaveLength(10);
+  expect((body as { created_at: string }[]).every(({ created_at }) => created_at === YEAR_ZERO)).toBe(true);
+});
+
+test("an audit compares and repairs all rows but those that cannot be read, and takes none of these for deleted", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 12, pulls: 2 }),
+  });
+  await world.mirror(world.first);
+  await world.settleMarks();
+  pass(world, 60_000);
+  const { world: upstream } = world.simulator;
+  const [repository] = upstream.repositories.values();
+  if (!repository) throw new Error("There is no repository");
+  const [oddLabel, renamed] = repository.rows.labels.values();
+  const [oddComment, deleted] = upstream.comments.values();
+  const [oddIssue, hugeIssue] = upstream.issues.values();
+  const [oddMilestone] = repository.rows.milestones.values();
+  if (!oddLabel || !renamed || !oddComment || !deleted || !oddIssue || !hugeIssue || !oddMilestone)
+    throw new Error("The world is too small");
+  world.simulator.setFaults({
+    rows: [
+      { match: "/labels\\?", where: { name: oddLabel.name }, kind: "null" },
+      { match: "/milestones\\?", where: { title: oddMilestone.title }, kind: "null" },
+      { match: "/issues/comments\\?", where: { id: oddComment.id }, kind: "null" },
+      { match: "/issues\\?", where: { number: oddIssue.number }, kind: "without", keys: ["title"] },
+      { match: "/issues\\?", where: { id: hugeIssue.id }, kind: "with", fields: { number: 3_000_000_000 } },
+    ],
+  });
+  deleteComment(upstream, repository.ownerId, deleted);
+  editLabel(upstream, repository.ownerId, renamed, { name: "another name" });
+
+  await auditPart(world.ctx, { repositoryId: repository.id }, new AbortController().signal);
+  const found = await world.ctx.db.query(sql`
+    select finished_at is not null as finished, d->>'kind' as kind, d->>'drift' as drift
+      from audits, json_array_elements(report::json->'drift') d`);
+  expect(found).toEqual([
+    { finished: true, kind: "label", drift: "differs" },
+    { finished: true, kind: "issue", drift: "differs" },
+    { finished: true, kind: "issue_comment", drift: "gone" },
+  ]);
+  await world.settleMarks();
+  const named = () =>
+    world.ctx.db.query<{ key: string; cause: string }>(sql`
+    select substring(key from 'rows of (\\w+)') as key, cause from problems order by 1`);
+  const cause = "unavailable";
+  const kinds = ["issue", "issue_comment", "label", "milestone"];
+  expect(await named()).toEqual(kinds.map((key) => ({ key, cause })));
+  world.simulator.setFaults({});
+  expect(await differences(world)).toEqual([]);
+  pass(world, 60_000);
+  await auditPart(world.ctx, { repositoryId: repository.id }, new AbortController().signal);
+  expect(await named()).toEqual([]);
+});
+
+/** How many rows a copy has of each part that hangs on commits, all of its rounds done. */
+async function copiedParts(rows: readonly RowFault[]) {
+  await using world = await openWorld({
+    env: { MIRROR: "checks,refs" },
+    fill: (simulator) => {
+      generateWorld(simulator.world, { seed: 7, repositories: 1, issues: 3, pulls: 6 });
+      for (const one of simulator.world.repositories.values())
+        addCode(simulator.world, one, {}, 7, simulator.world.now());
+      simulator.setFaults({ rows });
+    },
+  });
+  await world.mirror(world.first);
+  for (const markDue of [markRefsDue, markChecksDue]) await passRound(world, 3_600_000, markDue);
+  expect(await world.ctx.db.query(sql`select key, problem from problems`)).toEqual([]);
+  const [counts] = await world.ctx.db.query<Record<string, number>>(sql`
+    select (select count(*)::int from refs where kind = 'heads') as heads,
+      (select count(*)::int from refs where kind = 'tags') as tags, (select count(*)::int from check_runs) as runs,
+      (select count(*)::int from check_suites) as suites, (select count(*)::int from commit_statuses) as statuses`);
+  return counts ?? {};
+}
+
+test("a branch, check run or status that upstream's lists show as null concerns no other", async () => {
+  const { heads = 0, tags = 0, runs = 0, suites = 0, statuses = 0 } = await copiedParts([]);
+  for (const count of [heads, tags, runs, suites, statuses]) expect(count).toBeGreaterThan(0);
+  const odd = await copiedParts([
+    { match: "/branches\\?", where: { name: "main" }, kind: "null" },
+    { match: "/check-runs\\?", where: { status: "completed" }, kind: "null" },
+    { match: "/statuses\\?", where: { state: "success" }, kind: "null" },
+  ]);
+  expect(odd).toEqual({ heads, tags, runs: expect.any(Number), suites, statuses: expect.any(Number) });
+  expect(odd.runs).toBeLessThan(runs);
+  expect(odd.statuses).toBeLessThan(statuses);
+});

@@ -1,0 +1,92 @@
+/** A selection means the repository that has the name now. No webhook tells of the change. */
+import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { createIssue } from "../../src/simulator/changes/issues.ts";
+import { createRepository, deleteRepository, renameRepository } from "../../src/simulator/changes/repositories.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { resolveSelections } from "../../src/sync/following/selection.ts";
+import { askAt } from "../support/asking.ts";
+import { openWorld } from "../support/world.ts";
+
+test.each(["deleted", "renamed"] as const)(
+  "a name whose repository was %s, and that another took, leads to the other",
+  async (how) => {
+    await using world = await openWorld({
+      fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 0 }),
+    });
+    const upstream = world.simulator.world;
+    const [owner = "", name = ""] = world.first.split("/");
+    const former = upstream.repositoryByName(owner, name)?.repository;
+    if (!former) throw new Error("The generated repository is not there");
+    await world.mirror(world.first);
+    if (how === "deleted") deleteRepository(upstream, former.ownerId, former);
+    else renameRepository(upstream, former.ownerId, former, "elsewhere");
+    world.advance(3_600_000);
+    await world.catchUp();
+    const other = createRepository(upstream, former.ownerId, { ownerId: former.ownerId, name });
+    world.advance(3_600_000);
+    await resolveSelections(world.ctx);
+    await world.settle();
+    expect((await world.get(`/repos/${world.first}`)).body).toMatchObject({ id: other.id });
+    expect((await world.get(`/repos/${world.first}/issues?state=all`)).body).toEqual([]);
+    const [row] = await world.ctx.db.query<{ state: string }>(
+      sql`select state from repository_syncs where repository_id = ${former.id}`,
+    );
+    expect(row?.state).toBe(how === "deleted" ? "gone" : "live");
+  },
+);
+
+test("no write by a reused name reaches the repository that has it now, and none is sent while the old one is paused", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 0 }),
+  });
+  const upstream = world.simulator.world;
+  const [owner = "", name = ""] = world.first.split("/");
+  const former = upstream.repositoryByName(owner, name)?.repository;
+  if (!former) throw new Error("The generated repository is not there");
+  await world.mirror(world.first);
+  const numbers = (await world.ctx.db.query<{ number: number }>(sql`select number from issues order by number`)).map(
+    (row) => row.number,
+  );
+  const shown = async () =>
+    await world.ctx.db.query(sql`select number, id::text, node_id, title, state from issues order by number`);
+  const before = await shown();
+  const [{ node_id: nodeId } = { node_id: "" }] = before as { node_id: string }[];
+
+  // The mirror has not heard of it.
+  deleteRepository(upstream, former.ownerId, former);
+  const other = createRepository(upstream, former.ownerId, { ownerId: former.ownerId, name });
+  for (const number of numbers)
+    createIssue(upstream, former.ownerId, { repository: other, title: `the other's ${number}` });
+  const others = () => [...other.rows.issuesByCreated.ascending()].map((one) => [one.number, one.title, one.state]);
+  const untouched = others();
+  const ask = async (method: string, path: string, body: object) =>
+    (await askAt(world.url, method, path, { token: world.token, body: JSON.stringify(body) })).status;
+  const writes = () => [
+    ...numbers.map((number) => ask("PATCH", `/repos/${world.first}/issues/${number}`, { state: "closed", title: "x" })),
+    ask("POST", `/repos/${world.first}/issues`, { title: "for the old one" }),
+    ask("POST", `/repos/${world.first}/issues/${numbers[0]}/comments`, { body: "for the old one" }),
+    ask("POST", `/repos/${world.first}/labels`, { name: "for the old one", color: "ffffff" }),
+  ];
+  for (const status of await Promise.all(writes())) expect(status).toBeGreaterThanOrEqual(400);
+  const mutation = `mutation { closeIssue(input: { issueId: ${JSON.stringify(nodeId)} }) { issue { state } } }`;
+  const closed = await askAt(world.url, "POST", "/graphql", {
+    token: world.token,
+    body: JSON.stringify({ query: mutation }),
+  });
+  expect(closed.body).toMatchObject({ errors: [expect.anything()] });
+  await world.settle();
+  expect(others()).toEqual(untouched);
+  expect(await shown()).toEqual(before);
+
+  world.advance(3_600_000);
+  await world.catchUp();
+  expect(await world.ctx.db.query(sql`select state from repository_syncs where repository_id = ${former.id}`)).toEqual([
+    { state: "paused" },
+  ]);
+  world.simulator.meter.reset();
+  for (const status of await Promise.all(writes())) expect(status).toBe(503);
+  const { routes } = world.simulator.meter.read();
+  expect(Object.keys(routes).filter((route) => /^(PATCH|POST) \/rep/.test(route))).toEqual([]);
+  expect(others()).toEqual(untouched);
+});

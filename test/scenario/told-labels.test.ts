@@ -1,0 +1,60 @@
+/** Labels carry no time at which they changed. Their events tell what came before. */
+import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { editLabel } from "../../src/simulator/changes/labels.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { openWorld } from "../support/world.ts";
+
+const MINUTE = 60_000;
+
+test("a label that was renamed is shown by the next read, and no sweep takes it for lost while it is in doubt", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 31, repositories: 1, issues: 4, pulls: 1 }),
+  });
+  const { ctx, simulator, first } = world;
+  await world.mirror(first);
+  await world.listen(first);
+  const pass = (ms: number) => {
+    world.advance(ms);
+    (simulator.world.clock as SettableClock).advance(ms);
+  };
+  await world.settleMarks();
+  await sweep(ctx);
+  await world.settle();
+  pass(10 * MINUTE);
+  await sweep(ctx);
+  await world.settle();
+
+  const [label] = [...simulator.world.labels.values()];
+  if (!label) throw new Error("The generated world has no label");
+  const { name: before } = label;
+  // Nothing may be asked for an hour: the doubt stays.
+  const later = new Date(ctx.clock.now().getTime() + 60 * MINUTE);
+  await ctx.db.query(sql`insert into upkeep (task, done_until) values ('common questions', ${later})
+    on conflict (task) do update set done_until = excluded.done_until`);
+  editLabel(simulator.world, label.repository.ownerId, label, { name: `${before} of old` });
+  await world.settle();
+  expect((await world.get(`/repos/${first}/labels/${encodeURIComponent(`${before} of old`)}`)).status).toBe(200);
+  expect((await world.get(`/repos/${first}/labels/${encodeURIComponent(before)}`)).status).toBe(404);
+  const doubts = () => ctx.db.count(sql`select from refresh_marks where kind = 'label'`);
+  expect(await doubts()).toBe(1);
+
+  // A webhook brings back the name of before, as one that was sent late may.
+  await ctx.db.query(sql`update labels set name = ${before} where id = ${label.id}`);
+  pass(6 * MINUTE);
+  simulator.meter.reset();
+  await sweep(ctx);
+  await world.settle();
+  const [row] = await ctx.db.query<{ untold_at: Date | null; changed_at: Date | null }>(
+    sql`select untold_at, changed_at from sweeps where repository_id = ${label.repository.id}`,
+  );
+  expect(await doubts()).toBe(1);
+  expect(row?.untold_at).toBeNull();
+  const charged = Object.values(simulator.meter.read().callers).reduce(
+    (sum, { core }) => sum + (core?.charged ?? 0),
+    0,
+  );
+  expect(charged).toBe(0);
+});

@@ -1,0 +1,36 @@
+/** Every fault, with what it does. */
+export const faultKinds = {
+  drop: "webhooks are lost without a trace",
+  fail: "webhooks do not arrive, and upstream's list says so",
+  duplicate: "webhooks arrive twice",
+  delay: "webhooks arrive late",
+  reorder: "webhooks arrive after their successors",
+  redeliver: "old webhooks are sent again",
+  errors: "upstream answers 500, 502 or 503",
+  refusals: "upstream answers 403 or 429, with and without Retry-After",
+  truncate: "upstream's answers end in the middle",
+  reset: "upstream ends connections without an answer",
+  slow: "upstream answers late",
+  timeout: "upstream does not answer in time",
+  lag: "upstream's replicas show an older state",
+  moods:
+    "upstream counts in two windows, tags by another formula, limits GraphQL by work, refuses by permission, locks out, moves other times",
+  quota: "another user of the token spends the quota",
+  rotate: "a token is replaced, and the old one revoked",
+  revoke: "a token is refused for a while, and then accepted again",
+  skew: "the clocks of the processes differ by up to a second",
+  kill: "a process ends by kill -9 and is started again",
+  flush: "Redis forgets everything",
+  redis: "Redis is away for a while",
+  postgres: "Postgres is away for a while",
+  jump: "the mirror's clocks run ahead of upstream's for a while, and are put right",
+  parts: "pull requests are switched off in a repository for a while",
+  archive: "a repository is archived just after a change, and opened again later",
+  reuse: "a repository is deleted or renamed, and another takes its name",
+  odd: "assignees vanish, people become organisations, bots have two logins, times lie ahead, labels and values are odd",
+  rows: "single rows are null or missing in answers, heavy pages fail, and what is there is answered 404 once",
+  audits: "replicas are behind while an audit reads what has just changed",
+  alone: "in every third seed nothing is read on a schedule, and no webhook is lost: webhooks alone have to tell",
+} as const;
+
+export type FaultKind = keyof typeof faultKinds;
