@@ -67,6 +67,7 @@ class Truths {
     // A token of ours sees no drafts, but the token of upstream's that stands for it does. So the two answers are not
     // compared.
     if (caller.isOurs && /\/releases$|Repository\.releases/.test(`${question.name} ${question.path}`)) return () => [];
+    if (isUpstreamsToAnswer(cell)) return () => [];
     if (question.truth === "rule") return await this.#byRule(cell);
     const isSeen = accessOf(this.#world.api, caller, cell.place).metadata;
     return question.truth === "unknown" && !isSeen ? await this.#asUnknown(cell) : await this.#byUpstream(cell);
@@ -110,6 +111,15 @@ class Truths {
       return faults;
     };
   }
+}
+
+/**
+ * With a token of upstream's, upstream itself is asked what no mirrored repository bounds. The simulator has no search.
+ */
+function isUpstreamsToAnswer({ caller, question }: Cell): boolean {
+  const { pathname, searchParams } = new URL(question.path, "http://mirror");
+  const isUnbounded = !(searchParams.get("q") ?? "").includes("repo:");
+  return !caller.isOurs && caller.token !== null && pathname === "/search/repositories" && isUnbounded;
 }
 
 /**
