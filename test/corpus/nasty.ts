@@ -60,7 +60,7 @@ export const IN_ADDRESSES = {
   long: "x".repeat(3_000),
 };
 
-interface Described {
+export interface Described {
   paths: Record<string, Record<string, DescribedOperation>>;
   components: { parameters?: Record<string, DescribedParameter> };
 }
@@ -82,7 +82,7 @@ interface BodySchema {
 }
 
 /** An operation, as `/-/openapi.json` describes it. */
-interface Operation {
+export interface Operation {
   method: string;
   path: string;
   parameters: DescribedParameter[];
@@ -90,7 +90,7 @@ interface Operation {
   fields: string[];
 }
 
-function operationsIn({ paths, components }: Described): Operation[] {
+export function operationsIn({ paths, components }: Described): Operation[] {
   return Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).flatMap(([method, { parameters = [], requestBody }]) => {
       if (path === "/graphql" || !/^(get|post|put|patch|delete)$/.test(method)) return [];
@@ -110,7 +110,11 @@ function fieldsOf(schema: BodySchema = {}): string[] {
   return [...new Set([...Object.keys(schema.properties ?? {}), ...others])];
 }
 
-function addressOf({ path }: Operation, usual: Usual, nasty?: { name: string; in: string; value: string }): string {
+export function addressOf(
+  { path }: Operation,
+  usual: Usual,
+  nasty?: { name: string; in: string; value: string },
+): string {
   const filled = path.replace(/\{(\w+)\}/g, (_, one: string) =>
     one === nasty?.name && nasty.in === "path" ? nasty.value : (usual[one] ?? "1"),
   );
@@ -217,7 +221,10 @@ function nastyValues(type: GraphQLInputType): unknown[] {
 }
 
 /** The path from the root to each type that can be reached: a selection with a place for the tested field. */
-function waysTo(schema: GraphQLSchema, { owner, repo, number }: Usual): Map<string, (selection: string) => string> {
+export function waysTo(
+  schema: GraphQLSchema,
+  { owner, repo, number }: Usual,
+): Map<string, (selection: string) => string> {
   const repository = (inner: string) => `{ repository(owner: "${owner}", name: "${repo}") ${inner} }`;
   const ways = new Map<string, (selection: string) => string>([
     ["Query", (selection) => selection],
