@@ -76,9 +76,11 @@ describe("GitHub's example payloads", () => {
       expect(await mirrored(world, "repository", repository)).toMatchObject(repository);
     for (const [key, kind] of Object.entries(subjects[event] ?? {})) {
       const subject = sent[key] as Fields;
-      // REST spells the state of a review in capitals, webhooks in small letters.
+      // REST spells the state of a review in capitals, webhooks in small letters, and no text as "", webhooks as null.
       const inReads: Partial<Record<Kind, Fields>> = {
-        review: { state: String(subject.state).toUpperCase() },
+        review: { state: String(subject.state).toUpperCase(), body: subject.body ?? "" },
+        // Nobody has closed what was just opened and not transferred, which reads say and payloads leave out.
+        ...(event === "issues" && sent.action === "opened" && !("changes" in sent) && { issue: { closed_by: null } }),
         // REST shows no more of its suite. Some examples give one account two global ids.
         check_run: {
           check_suite: { id: idOf(subject.check_suite) },

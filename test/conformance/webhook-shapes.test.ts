@@ -2,6 +2,7 @@ import examples from "@octokit/webhooks-examples" with { type: "json" };
 import { describe, expect, test } from "vitest";
 import type { Fields } from "../../src/json.ts";
 import { FOLLOWED_EVENTS, mismatch } from "../../src/sync/deliveries/read.ts";
+import { tellingsOf } from "../../src/sync/found/tellings.ts";
 
 const all = (examples as unknown as { name: string; examples: Fields[] }[]).flatMap(({ name, examples: payloads }) =>
   payloads.map((payload) => ({ event: name, payload })),
@@ -23,7 +24,7 @@ const SUBJECTS: Record<string, string[]> = {
 
 /** The published examples are older than these events. */
 const WITHOUT_EXAMPLES = ["sub_issues", "issue_dependencies"];
-const withExamples = Object.keys(FOLLOWED_EVENTS).filter((event) => !WITHOUT_EXAMPLES.includes(event));
+const withExamples = [...FOLLOWED_EVENTS.keys()].filter((event) => !WITHOUT_EXAMPLES.includes(event));
 
 describe.each(withExamples)("GitHub's example payloads, as %s", (event) => {
   const [own, others] = [all.filter((one) => one.event === event), all.filter((one) => one.event !== event)];
@@ -40,3 +41,12 @@ describe.each(withExamples)("GitHub's example payloads, as %s", (event) => {
     expect(mistaken.map((one) => [one.event, one.payload.action])).toEqual([]);
   });
 });
+
+test.each(["constructor", "toString", "__proto__"])(
+  "an event called %s is one that the mirror does not follow",
+  (event) => {
+    expect(FOLLOWED_EVENTS.get(event)).toBeUndefined();
+    expect(mismatch(event, {})).toBeNull();
+    expect(tellingsOf(event, { action: "created" }, 7)).toEqual([]);
+  },
+);
