@@ -14,7 +14,6 @@ import { tainOn, tainProcessOn } from "./tain-on.ts";
 /** A mirror without a webhook, and its one repository, copied longer ago than any replica lags. */
 async function openCopied() {
   const world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 11, repositories: 1, issues: 20, pulls: 8 }),
   });
   await world.mirror(world.first);

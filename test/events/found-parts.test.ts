@@ -42,7 +42,6 @@ const unsent: Told[] = [];
 
 beforeAll(async () => {
   world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => {
       generateWorld(upstream, { seed: 7, repositories: 1, issues: 3, pulls: 4 });
       for (const one of upstream.repositories.values()) if (!one.fork) addCode(upstream, one, {}, 7, upstream.now());

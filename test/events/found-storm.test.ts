@@ -34,7 +34,6 @@ test.each(SEEDS)(
   { timeout: TEST_MS + 500 * CHANGES },
   async (seed) => {
     await using world = await openWorld({
-      simulator: { worldOptions: { mergeableDelayMs: 0 } },
       fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 60, pulls: 30 }),
     });
     const { ctx, simulator } = world;

@@ -38,7 +38,6 @@ const unsent: { event: string; action: string | null; payload: Record<string, un
 
 beforeAll(async () => {
   world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => {
       generateWorld(upstream, { seed: 7, repositories: 1, issues: 10, pulls: 40 });
       const [one] = [...upstream.repositories.values()].filter(({ fork }) => !fork);

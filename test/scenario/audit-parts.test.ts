@@ -20,7 +20,6 @@ const MINUTE = 60_000;
 
 async function openCopied() {
   const world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 12, pulls: 6 }),
     env: { RATE_LIMIT_ANONYMOUS: "0" },
   });

@@ -12,7 +12,6 @@ import { openWorld } from "../support/world.ts";
 
 test("a generated repository is mirrored completely, nasty cases included", async () => {
   await using world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 250, pulls: 130 }),
   });
   await world.mirror(world.first);
@@ -25,7 +24,6 @@ test("a generated repository is mirrored completely, nasty cases included", asyn
 /** A mirror that has copied nothing yet of its one repository. */
 async function openUncopied(size: { issues: number; pulls: number; commentsPerIssue: number }) {
   const world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, ...size }),
     workers: false,
   });

@@ -18,7 +18,7 @@ async function openCopied() {
   const clock = new SettableClock(Date.now());
   const world = await openWorld({
     workers: false,
-    simulator: { clock, worldOptions: { mergeableDelayMs: 0 } },
+    simulator: { clock },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 9, repositories: 1, issues: 5, pulls: 3 }),
   });
   const { ctx, first } = world;

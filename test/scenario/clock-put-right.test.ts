@@ -21,7 +21,6 @@ const signal = new AbortController().signal;
 /** A mirror that copied its repository, and audited it once, while its clock was two hours ahead. It is right now. */
 async function openPutRight() {
   const world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 11, repositories: 1, issues: 40, pulls: 30 }),
   });
   world.advance(2 * HOUR);

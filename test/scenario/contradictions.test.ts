@@ -34,7 +34,6 @@ let issues: Issue[];
 beforeAll(async () => {
   world = await openWorld({
     workers: false,
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 12, pulls: 24 }),
   });
   const { ctx, simulator } = world;

@@ -47,7 +47,6 @@ interface Fleet {
 async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?: number | undefined }): Promise<Fleet> {
   const world = await openWorld({
     workers: false,
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     env: as === "App" ? { UPSTREAM_TOKEN: "", APP_ID: "4711", APP_PRIVATE_KEY } : {},
     fill: ({ world: upstream, apps }) => {
       // With the token, each kind of change needs a repository of its own.

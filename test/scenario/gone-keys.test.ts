@@ -24,7 +24,6 @@ const GONE = [
 
 test("what upstream shows no more of a resource is gone after an audit, which tells it, and is not missed by the next", async () => {
   await using world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 3, repositories: 1, issues: 4, pulls: 4 }),
   });
   await world.mirror(world.first);

@@ -53,7 +53,7 @@ interface Fleet {
 async function openFleet(): Promise<Fleet> {
   const world = await openWorld({
     workers: false,
-    simulator: { worldOptions: { mergeableDelayMs: 0 }, quota: { limits: { core: 1_000_000, graphql: 1_000_000 } } },
+    simulator: { quota: { limits: { core: 1_000_000, graphql: 1_000_000 } } },
     fill: ({ world: upstream }) =>
       void generateWorld(upstream, { seed: 9, repositories: FLEET, issues: FLEET * 4, pulls: FLEET * 3 }),
   });

@@ -25,7 +25,6 @@ import { openWorld } from "../support/world.ts";
 /** A mirror that listens, and two new issues at upstream. A webhook told only of the second one. */
 async function openUntold() {
   const world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 6, pulls: 2 }),
   });
   const { simulator } = world;

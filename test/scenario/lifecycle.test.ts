@@ -34,7 +34,6 @@ interface Town {
 
 async function openTown(hooked: boolean): Promise<Town> {
   const world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 24, repositories: 2, issues: 18, pulls: 6 }),
   });
   const upstream = world.simulator.world;

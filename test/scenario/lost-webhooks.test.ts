@@ -19,7 +19,7 @@ test.each(seeds.flatMap((seed) => [0.3, 1].map((drop) => ({ seed, drop }))))(
   "of a stream of changes (seed $seed) the share $drop of all webhooks is lost without a trace: one sweep interval later the mirror is equal to upstream",
   async ({ seed, drop }) => {
     await using world = await openWorld({
-      simulator: { worldOptions: { mergeableDelayMs: 0, bumps: SHOWN_BY_LISTS } },
+      simulator: { worldOptions: { bumps: SHOWN_BY_LISTS } },
       fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 60, pulls: 30 }),
     });
     const { clock } = world.simulator.world;

@@ -121,7 +121,6 @@ test("what an audit was the first to ask for is asked again once upstream has ha
 
 test("pull requests that webhooks show before it is known are asked about together, and not one by one", async () => {
   await using world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 11, repositories: 1, issues: 4, pulls: PULLS }),
   });
   const { simulator } = world;
@@ -287,7 +286,6 @@ test("a repository whose pull requests upstream does not show any more is not as
 test("what is due of several repositories at one moment is asked for a point, and what cannot be asked delays no other", async () => {
   await using world = await openWorld({
     workers: false,
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 11, repositories: 3, issues: 6, pulls: PULLS }),
   });
   const { ctx, simulator } = world;

@@ -19,8 +19,6 @@ const LONG_MS = 60_000;
 /** A mirror without a webhook, and the one repository that it copied. */
 async function openCopied(issues = 60, pulls = 30) {
   const world = await openWorld({
-    // With a delay it would depend on this machine's speed whether upstream knows by then what can be merged.
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 11, repositories: 1, issues, pulls }),
   });
   await world.mirror(world.first);

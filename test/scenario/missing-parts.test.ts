@@ -24,7 +24,6 @@ const HOUR = 3_600_000;
 /** A mirror of so many repositories. */
 async function openMirrorOf(repositories: number): Promise<TestWorld> {
   return await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) =>
       void generateWorld(upstream, { seed: 5, repositories, issues: 12, pulls: 24, commentsPerIssue: 1 }),
     workers: false,

@@ -28,7 +28,7 @@ type AskedPage = [size: number, cost: number | null | "too heavy"];
 
 async function openMirrorOf({ chargeCounts }: { chargeCounts: boolean }): Promise<TestWorld> {
   return await openWorld({
-    simulator: { quota: { chargeCounts }, worldOptions: { mergeableDelayMs: 0 } },
+    simulator: { quota: { chargeCounts } },
     fill: ({ world: upstream }) => {
       const none = { issues: 0, commentsPerIssue: 0, reviewsPerPull: 0 };
       generateWorld(upstream, { seed: 3, repositories: 1, pulls: PULLS, people: 5, ...none });
@@ -291,7 +291,6 @@ test.skipIf(!wantsLarge)(
  */
 async function measureCopy(by: "learns" | "knows"): Promise<{ points: number; requests: number; seconds: number }> {
   await using world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => {
       const none = { commentsPerIssue: 0, reviewsPerPull: 0 };
       generateWorld(upstream, { seed: 3, repositories: 1, issues: 60_000, pulls: 20_000, people: 50, ...none });

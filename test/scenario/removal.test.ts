@@ -93,7 +93,6 @@ const JOBS: Job[] = [
 
 async function openTown(): Promise<Town> {
   const world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 3, pulls: 3 }),
     workers: false,
   });
@@ -338,7 +337,6 @@ test(
   `${REMOVALS} removals beside a copy, a catch-up and an audit under way are never undone`,
   async () => {
     await using world = await openWorld({
-      simulator: { worldOptions: { mergeableDelayMs: 0 } },
       fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 3, issues: 9, pulls: 9 }),
     });
     const { ctx, simulator } = world;

@@ -36,7 +36,6 @@ const change = ({ simulator }: TestWorld, json: Record<string, unknown>) =>
 
 test("a dump of yesterday that is put back becomes right by the catch-ups and audits that are due, deletions too", async () => {
   await using world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 12, repositories: 1, issues: 20, pulls: 6 }),
   });
   const full = world.first;

@@ -18,7 +18,6 @@ import { openWorld } from "../support/world.ts";
 async function openPull() {
   const world = await openWorld({
     workers: false,
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 6, pulls: 2 }),
   });
   const { simulator, ctx } = world;

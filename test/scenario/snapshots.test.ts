@@ -19,7 +19,7 @@ test.skipIf(!exists)(
     const clock = new SettableClock(0);
     let snapshots: Snapshots | undefined;
     await using world = await openWorld({
-      simulator: { clock, worldOptions: { mergeableDelayMs: 0 } },
+      simulator: { clock },
       fill: async ({ world: upstream }) => {
         snapshots = await openSnapshots(upstream, FILE, { clock });
       },

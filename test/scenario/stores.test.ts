@@ -24,8 +24,6 @@ test(
     await migrate(stores.postgres.url);
     const onOwnStores = { DATABASE_URL: stores.postgres.url, REDIS_URL: stores.redis.url };
     await using world = await openWorld({
-      // `settleMarks` moves the mirror's clock alone, so upstream would seem to compute for minutes.
-      simulator: { worldOptions: { mergeableDelayMs: 0 } },
       fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 60, pulls: 30 }),
       env: onOwnStores,
       workers: false,

@@ -12,7 +12,6 @@ import { openWorld } from "../support/world.ts";
  */
 async function openTransferred() {
   const world = await openWorld({
-    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 2, issues: 12, pulls: 4 }),
   });
   const { simulator } = world;

@@ -39,6 +39,10 @@ export interface TestWorld extends TestMirror {
 }
 
 export interface TestWorldOptions {
+  /**
+   * Mergeability is known at once unless a `mergeableDelayMs` is given. The simulator's clock need not move with the
+   * mirror's, so a delay would have to pass while a test waits.
+   */
   simulator?: SimulatorOptions;
   /** Makes upstream's world before the mirror sees it. */
   fill?: (simulator: Simulator) => void | Promise<void>;
@@ -56,7 +60,8 @@ export async function openWorld({
   copiedWithinMs = PATIENCE_MS,
 }: TestWorldOptions = {}): Promise<TestWorld> {
   await using opening = new AsyncDisposableStack();
-  const simulator = opening.use(await openSimulator(options));
+  const worldOptions = { mergeableDelayMs: 0, ...options?.worldOptions };
+  const simulator = opening.use(await openSimulator({ ...options, worldOptions }));
   await fill?.(simulator);
   if (!simulator.tokens.find(UPSTREAM_TOKEN))
     simulator.tokens.create({ token: UPSTREAM_TOKEN, login: OWNER, repositories: "all", write: true });
@@ -101,7 +106,8 @@ export async function openWorld({
         await dispatchMarks(ctx);
         await settle(simulator, ctx);
       }
-      if ((await countMarks(ctx)) > 0) throw new Error("Doubts are left that five reads did not settle");
+      if ((await countMarks(ctx)) > 0)
+        throw new Error(`Doubts are left that five reads did not settle: ${JSON.stringify(await whatIsOpen(ctx))}`);
     },
     async catchUp() {
       await scheduleCatchUps(ctx);
@@ -151,6 +157,13 @@ async function resolved(ctx: Context): Promise<boolean> {
 async function countMarks(ctx: Context): Promise<number> {
   const rows = await ctx.db.query<{ left: number }>(sql`select count(*)::int as left from refresh_marks`);
   return rows[0]?.left ?? 0;
+}
+
+/** What a person needs to know of marks that were not settled. */
+async function whatIsOpen(ctx: Context): Promise<object> {
+  const marks = await ctx.db.query(sql`select * from refresh_marks order by kind, repository_id, key limit 20`);
+  const problems = await ctx.db.query(sql`select * from problems order by task, key limit 20`);
+  return { now: ctx.clock.now(), marks, problems };
 }
 
 async function settle(simulator: Simulator, ctx: Context): Promise<void> {
